@@ -13,13 +13,13 @@ from ansible_collections.dml.vsphere.plugins.module_utils.kubernetes import job_
 
 
 def mpijob_manifests(job: dict[str, Any]) -> list[dict[str, Any]]:
-    """The objects of a job: its Secret, its ConfigMap, its MPIJob."""
+    """Return the objects of a job: its Secret, its ConfigMap, its MPIJob."""
     try:
-        made = job_spec.job_of(job)
+        spec = job_spec.job_of(job)
     except (job_spec.JobError, TypeError) as error:
         raise AnsibleFilterError(str(error)) from error
-    secret = manifests.secret(made)
-    return [*([secret] if secret else []), *manifests.manifests(made)]
+    secret = manifests.secret(spec)
+    return [*([secret] if secret else []), *manifests.manifests(spec)]
 
 
 class FilterModule:

@@ -11,37 +11,37 @@ module: mpijob_info
 short_description: Read the state of a training job on Kubernetes
 version_added: 1.0.0
 description:
-  - Reads an MPIJob of Kubeflow's MPI Operator with its pods and events. An MPIJob by itself says only C(Created) while
+  - Reads an MPIJob of Kubeflow's MPI Operator with its pods and events. An MPIJob itself reports only C(Created) while
     a pod cannot be scheduled or its image cannot be pulled; RV(job.why) is the cause in one sentence.
-  - The answer has the form of M(dml.vsphere.training_job_info), which does the same for a job of C(mpirun). Run it on
-    the controller.
+  - The return values have the form of M(dml.vsphere.training_job_info), which reads a job of C(mpirun). Run the module
+    on the controller.
 options:
   name:
     description: The name of the MPIJob.
     type: str
     required: true
   namespace:
-    description: Its namespace.
+    description: The namespace of the MPIJob.
     type: str
     default: default
   api:
-    description: The version of the API of the operator.
+    description: The API version of the operator.
     type: str
     choices: [v2beta1, v1alpha2]
     default: v2beta1
   desired:
-    description: The MPIJob as it should be. RV(job.differs) names the fields in which the MPIJob is another one.
+    description: The desired MPIJob. RV(job.differs) lists the fields in which the existing MPIJob differs.
     type: dict
   kubectl:
-    description: The C(kubectl) in RV(job.workers).
+    description: The C(kubectl) command in RV(job.workers).
     type: str
     default: kubectl
   names:
-    description: By name of a node in Kubernetes its name in RV(job.workers), such as that in the inventory.
+    description: The names for RV(job.workers), such as inventory names, by the name of the node in Kubernetes.
     type: dict
     default: {}
   log:
-    description: Whether RV(log) is read of a job whose launcher runs too.
+    description: Whether to return RV(log) also while the launcher runs.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -59,12 +59,12 @@ EXAMPLES = r"""
     name: resnet50
     namespace: training
   delegate_to: localhost
-  register: looked
+  register: mpijob
 
 - name: Fail because the training job died
   ansible.builtin.fail:
-    msg: "{{ looked.job.why }}"
-  when: looked.job.state == 'died'
+    msg: "{{ mpijob.job.why }}"
+  when: mpijob.job.state == 'died'
 """
 
 RETURN = r"""
@@ -77,31 +77,32 @@ job:
       description: V(absent), V(waiting), V(running), V(finished), V(died) or V(stopped).
       type: str
       sample: waiting
-    why: {description: "What it waits for, why it was stopped, or of what it died, in one sentence.", type: str}
+    why: {description: "The reason why it waits, was stopped or died, in one sentence.", type: str}
     launcher:
-      description: The pod that launches, by its name, its UID, its start, and the boot id of its node.
+      description: The name, the UID and the start of the launcher's pod, and the boot id of its node.
       type: dict
     job: {description: The UID of the MPIJob., type: str}
     mpirun_command: {description: The command of the launcher., type: list, elements: str}
     nodes_of_ranks: {description: The pod of each rank., type: list, elements: str}
     pods:
-      description: By name each pod with C(uid), C(node), C(role), C(index), C(restarts), C(started) and C(is_deleted).
+      description:
+        - The pods by name, each with C(uid), C(node), C(role), C(index), C(restarts), C(started) and C(is_deleted).
       type: dict
     silences:
-      description: A sentence for each node of its pods that Kubernetes called not ready, with the last time of it.
+      description: A sentence for each node of its pods that Kubernetes reported as not ready, with the latest time.
       type: list
       elements: str
     workers:
       description:
-        - The pods of the workers in the order of their ranks, as M(dml.vsphere.training_watch) takes nodes. C(name) is
-          that of the node, and C(reach) are the words of a command that runs in the pod what is appended to it.
+        - The pods of the workers in the order of ranks, in the form of O(dml.vsphere.training_watch#module:nodes).
+          C(name) is the name of the node, and C(reach) is a command prefix, which runs the appended words in the pod.
       type: list
       elements: dict
     started: {description: "The time of the start, in seconds since 1970.", type: float}
     ended: {description: "The time of the end, in seconds since 1970.", type: float}
     exit_code: {description: Exit code of the launcher., type: int}
     last_lines: {description: The last lines of the launcher's output., type: list, elements: str}
-    differs: {description: The fields in which it is not O(desired)., type: list, elements: str}
+    differs: {description: The fields in which it differs from O(desired)., type: list, elements: str}
 log:
   description: The end of the launcher's output.
   returned: when its launcher has ended, or O(log)
@@ -130,21 +131,22 @@ ARGUMENTS = {
 
 
 def kubectl(params: dict[str, Any]) -> list[str]:
-    """The words of kubectl for the namespace of the job."""
-    told = [(f"--{key}", params[key]) for key in ("kubeconfig", "context", "namespace")]
-    return [params["kubectl"], *(word for option, value in told if value for word in (option, value))]
+    """Return the kubectl command for the namespace of the job."""
+    options = [(f"--{key}", params[key]) for key in ("kubeconfig", "context", "namespace")]
+    return [params["kubectl"], *(word for option, value in options if value for word in (option, value))]
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     server = connection.Api(params["kubeconfig"], params["context"])
-    seen = jobs.read(server, params["namespace"], params["name"], params["api"])
-    job = state.state_of(seen)
-    job.update(workers=state.workers_of(seen, kubectl(params), params["names"]) if seen.job else [])
-    if params["desired"] and seen.job:
-        job["differs"] = list(manifests.differences(params["desired"].get("spec"), seen.job.get("spec")))
-    launcher = (job.get("launcher") or {}).get("host")
-    log = seen.log or (jobs.launcher_log(server, params["namespace"], launcher) if params["log"] and launcher else "")
+    snapshot = jobs.read(server, params["namespace"], params["name"], params["api"])
+    job = state.state_of(snapshot)
+    job.update(workers=state.workers_of(snapshot, kubectl(params), params["names"]) if snapshot.job else [])
+    if params["desired"] and snapshot.job:
+        job["differs"] = list(manifests.differences(params["desired"].get("spec"), snapshot.job.get("spec")))
+    launcher, log = (job.get("launcher") or {}).get("host"), snapshot.log
+    if not log and params["log"] and launcher:
+        log = jobs.launcher_log(server, params["namespace"], launcher)
     return {"changed": False, "job": job, **({"log": log} if log else {})}
 
 

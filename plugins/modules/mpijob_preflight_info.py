@@ -2,45 +2,45 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module: what in a Kubernetes would end a job while its nodes are moved."""
+"""Module: the conditions in a Kubernetes cluster that would end a job while vMotion moves its nodes."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: mpijob_preflight_info
-short_description: Find what in a Kubernetes would end a job while its nodes are moved
+short_description: Check whether a Kubernetes cluster would end a job while vMotion moves its nodes
 version_added: 1.0.0
 description:
-  - Reads the nodes, pods and PodDisruptionBudgets of a Kubernetes, with O(pvrdma) its ConfigMaps too, and compares them
-    with a job whose nodes vMotion will move. It writes nothing.
-  - The rules are V(toleration) (pods that do not tolerate a stun), V(node_grace) (a stun that Kubernetes will notice),
-    V(node) (a node that is not there, not ready or cordoned), V(control_plane) (an API server or etcd on a node that is
-    moved), V(operator), V(resource) (fewer devices than workers), V(disruption_budget), and V(rdma_vendor) (a device
-    plugin that leaves PVRDMA out).
+  - Reads the nodes, pods and PodDisruptionBudgets of a Kubernetes cluster, with O(pvrdma) also its ConfigMaps, and
+    compares them with a job whose nodes vMotion will move. It writes nothing.
+  - The rules are V(toleration) (pods that do not tolerate a stun), V(node_grace) (a stun that Kubernetes will detect),
+    V(node) (a node that is missing, not ready or cordoned), V(control_plane) (an API server or etcd on a node that
+    vMotion moves), V(operator), V(resource) (fewer devices than workers), V(disruption_budget), and V(rdma_vendor) (a
+    device plugin that excludes PVRDMA).
 options:
   moved:
-    description: The names of the nodes that are moved, as Kubernetes knows them.
+    description: The Kubernetes names of the nodes that vMotion moves.
     type: list
     elements: str
     required: true
   stun_seconds:
-    description: Seconds for which a node may not answer while vMotion moves it.
+    description: Seconds for which a node may be stunned while vMotion moves it.
     type: float
     default: 100
   toleration_seconds:
     description:
-      - The C(tolerationSeconds) of the job's pods. By default the least that a pod of the job O(name) has, and where
-        there is no such job what the role P(dml.vsphere.mpijob#role) gives.
+      - The C(tolerationSeconds) of the job's pods. The default is the least toleration of a pod of the job O(name). If
+        there is no such job, the default is that of the role P(dml.vsphere.mpijob#role).
     type: float
   name:
-    description: The name of the MPIJob, if it is there already.
+    description: The name of the MPIJob, if it exists already.
     type: str
   namespace:
-    description: Its namespace.
+    description: The namespace of the MPIJob.
     type: str
     default: default
   needs:
-    description: By name of an extended resource how many of it a worker takes.
+    description: The number of units of each extended resource that a worker requests, by the name of the resource.
     type: dict
     default: {}
   pvrdma:
@@ -48,7 +48,7 @@ options:
     type: bool
     default: false
   accept:
-    description: Findings that do not stop, by their rule, or as RULE:OBJECT.
+    description: Findings to accept although they are stops, as RULE or RULE:OBJECT.
     type: list
     elements: str
     default: []
@@ -62,17 +62,17 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Find what would end a job while its nodes are moved
+- name: Check whether the moves of its nodes would end a job
   dml.vsphere.mpijob_preflight_info:
     moved: [worker01, worker02]
     needs: {nvidia.com/gpu: 1}
   delegate_to: localhost
-  register: found
+  register: preflight
 
 - name: Require that no finding stops the moves
   ansible.builtin.assert:
-    that: found.stops | length == 0
-    fail_msg: "{{ found.lines | join('\n') }}"
+    that: preflight.stops | length == 0
+    fail_msg: "{{ preflight.lines | join('\n') }}"
 """
 
 RETURN = r"""
@@ -82,17 +82,17 @@ findings:
   type: list
   elements: dict
 stops:
-  description: Those that stop and were not accepted.
+  description: The findings that stop and are not accepted.
   returned: success
   type: list
   elements: dict
 lines:
-  description: The findings to read.
+  description: The findings as text, one line each.
   returned: success
   type: list
   elements: str
 grace_seconds:
-  description: Seconds of silence after which this Kubernetes calls a node not ready.
+  description: Seconds of silence after which this Kubernetes reports a node as not ready.
   returned: success
   type: float
 """
@@ -105,9 +105,9 @@ from ..module_utils import runner
 from ..module_utils.core import findings
 from ..module_utils.errors import Refused
 from ..module_utils.kubernetes import preflight
-from ..module_utils.kubernetes.api import cluster_objects, connection
+from ..module_utils.kubernetes.api import connection
 
-# A day: a stun that lasts longer is a mistake in the unit.
+# A day: a longer stun is a mistake in the unit.
 LONGEST = 86400
 ARGUMENTS = {
     **connection.arguments(),
@@ -122,38 +122,48 @@ ARGUMENTS = {
 }
 
 
-def desired_of(params: dict[str, Any], found: preflight.Site) -> preflight.Desired:
-    """The job that the options describe, and that is there."""
+def cluster_objects(api: connection.Api, with_config_maps: bool) -> preflight.ClusterObjects:
+    """Read the objects of the cluster, with one call for each kind."""
+    return preflight.ClusterObjects(
+        version=str((api.get("/version") or {}).get("gitVersion") or ""),
+        nodes=api.items("/api/v1/nodes"),
+        pods=api.items("/api/v1/pods"),
+        budgets=api.items("/apis/policy/v1/poddisruptionbudgets"),
+        config_maps=api.items("/api/v1/configmaps") if with_config_maps else (),
+    )
+
+
+def moved_job(params: dict[str, Any], cluster: preflight.ClusterObjects) -> preflight.MovedJob:
+    """Return the job from the options, with the toleration of its pods if it exists."""
     given, stun = params["toleration_seconds"], params["stun_seconds"]
     needs = {str(name): int(count) for name, count in params["needs"].items()}
-    pods = preflight.pods_of(found, params["namespace"], params["name"]) if params["name"] else []
+    pods = preflight.pods_of(cluster, params["namespace"], params["name"]) if params["name"] else []
     tolerates = given
     if given is None:
         tolerates = preflight.least_tolerated(pods) if pods else preflight.toleration(stun)
-    return preflight.Desired(params["moved"], stun, tolerates, needs, len(params["moved"]), params["pvrdma"])
+    return preflight.MovedJob(params["moved"], stun, tolerates, needs, len(params["moved"]), params["pvrdma"])
 
 
 def check(params: dict[str, Any]) -> None:
-    """Raise Refused for a time that is none."""
+    """Raise Refused for an invalid duration."""
     for option in ("stun_seconds", "toleration_seconds"):
         if params[option] is not None and not 0 <= params[option] <= LONGEST:
-            said = f"expected seconds from 0 to {LONGEST}"
-            raise Refused(f"{option} {params[option]}", "judge a stun", said)
+            cause = f"expected seconds from 0 to {LONGEST}"
+            raise Refused(f"{option} {params[option]}", "check a stun", cause)
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     check(params)
-    found = cluster_objects.read(
-        connection.Api(params["kubeconfig"], params["context"]), configurations=params["pvrdma"]
-    )
-    told = findings.as_dicts(preflight.findings(found, desired_of(params, found)))
+    api = connection.Api(params["kubeconfig"], params["context"])
+    cluster = cluster_objects(api, with_config_maps=params["pvrdma"])
+    all_findings = findings.as_dicts(preflight.findings(cluster, moved_job(params, cluster)))
     return {
         "changed": False,
-        "findings": told,
-        "stops": findings.stops(told, params["accept"]),
-        "lines": findings.lines(told, params["accept"]),
-        "grace_seconds": preflight.grace(found),
+        "findings": all_findings,
+        "stops": findings.stops(all_findings, params["accept"]),
+        "lines": findings.lines(all_findings, params["accept"]),
+        "grace_seconds": preflight.grace(cluster),
     }
 
 

@@ -135,12 +135,14 @@ def test_a_job_that_dies_fails_the_role_with_its_cause(cluster: Cluster, role: R
 def test_a_kubernetes_without_the_operator_is_refused_before_anything_is_written(cluster: Cluster, role: Role) -> None:
     del cluster.answers["/apis/kubeflow.org/v2beta1"]
     said = role.run(mpijob_secrets={"TOKEN": SECRET})
-    assert "cannot be started: this Kubernetes does not know MPIJobs of that version: install the MPI Operator" in said
+    assert (
+        "cannot be started: this Kubernetes does not support MPIJobs of that version: install the MPI Operator" in said
+    )
     assert "failed=1" in said and cluster.written == []
 
 
 @pytest.mark.slow
 def test_a_namespace_that_is_not_there_is_refused_before_anything_is_written(cluster: Cluster, role: Role) -> None:
     said = role.run(mpijob_namespace="nowhere")
-    assert "cannot be started: there is no namespace nowhere: make it, or name another one." in said
+    assert "cannot be started: there is no namespace nowhere: create it, or specify another one." in said
     assert "failed=1" in said and cluster.written == []

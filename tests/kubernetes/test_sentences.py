@@ -89,14 +89,14 @@ def test_a_namespace_that_is_not_there(members: Place) -> None:
     done = members.ansible.playbook(book, "-i", "localhost,", "-c", "local")
     assert done.rc != 0
     said = " ".join(done.out.split())
-    assert "lost cannot be started: there is no namespace nowhere: make it, or name another one." in said
+    assert "lost cannot be started: there is no namespace nowhere: create it, or specify another one." in said
 
 
 def test_a_quota_that_is_too_small(members: Place, cluster: Cluster, jobs: Jobs, tight: str) -> None:
     job = mpijob("many", 3, ["hostname"])
     job["metadata"]["namespace"] = tight
     jobs.begin(job)
-    found = told(members, jobs, "many", "a pod cannot be made: exceeded quota: few", tight)
+    found = told(members, jobs, "many", "a pod cannot be created: exceeded quota: few", tight)
     assert found["state"] == "waiting" and "limited: pods=1" in found["why"]
     cluster.kubectl("delete", "mpijob", "many", "--namespace", tight, "--wait")
 
@@ -107,7 +107,7 @@ def test_no_operator_takes_the_job_up_until_there_is_one(members: Place, cluster
     try:
         name = jobs.begin(mpijob("patient", 2, ["hostname"]))
         found = told(members, jobs, name, "no operator has taken it up for")
-        assert found["state"] == "waiting" and "look whether the MPI Operator runs" in found["why"]
+        assert found["state"] == "waiting" and "check that the MPI Operator runs" in found["why"]
     finally:
         cluster.kubectl(*OPERATOR, "scale", "deployment/mpi-operator", "--replicas=1")
     assert sorted(jobs.ended(name).split()) == ["patient-worker-0", "patient-worker-1"]
@@ -163,7 +163,7 @@ def test_a_node_that_is_switched_off_is_called_not_ready(members: Place, cluster
     node = running(members, jobs, name)["pods"][f"{name}-worker-1"]["node"]
     members.lab.hypervisor.ask("POST", f"/nodes/{node}/harm", {"kind": "kill"})
     try:
-        said = f"Kubernetes called node {node} not ready"
+        said = f"Kubernetes reported node {node} as not ready"
         jobs.until(lambda: any(one.startswith(said) for one in look(members, name)["silences"]), said)
     finally:
         with members.machine(WORKERS.index(node) + 1) as machine:

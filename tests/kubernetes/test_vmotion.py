@@ -140,7 +140,7 @@ def test_a_node_that_is_called_not_ready_for_a_while_costs_no_pod(
     assert (verdict["verdict"], verdict["moved"]) == ("continuous", "all"), verdict
     assert verdict["moves"][0]["gap_s"] >= SILENT - 0.5
     (note,) = [said for said in verdict["notes"] if "not ready" in said]
-    assert note.startswith(f"Kubernetes called node {worker} not ready"), note
+    assert note.startswith(f"Kubernetes reported node {worker} as not ready"), note
 
 
 def test_pods_that_tolerate_too_little_are_deleted_and_the_sentence_says_so(place: Place, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ move that never started has ``started: null``, one under way ``completed: null``
      "ranks": {"w1": [0], "w2": [1]},
      "checksums": {"w1:summary0.json": "6b86..."},
      "pods": ["pod w1 was recreated: afc6e497 became 5264c7a5"],
-     "silences": ["Kubernetes called node w1 not ready, last at 2026-07-03 14:59:17 UTC"],
+     "silences": ["Kubernetes reported node w1 as not ready, last at 2026-07-03 14:59:17 UTC"],
      "died": "pod w1 was evicted from k1 (Evicted)",
      "observed_until": 1234.5}
 

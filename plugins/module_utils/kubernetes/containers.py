@@ -2,8 +2,8 @@
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The containers of a pod: which one runs the program, which one keeps the pod from starting, which one was killed.
 
-The kubelet lists containers by name, so a sidecar such as istio-proxy may come first. Its restart is not one of the
-program, and its own troubles are reported with its name.
+The kubelet lists containers by name, so a sidecar such as istio-proxy may come first. Its restart is not a restart of
+the program, and its own failures are reported with its name.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .parts import part, seconds, several, whole
+from .object_fields import part, seconds, several, whole
 
 Object = Mapping[str, Any]
-# A pod is still on its way in these states; another state has a cause of its own.
+# A pod is still starting in these states; another state has a separate cause.
 STARTING = ("ContainerCreating", "PodInitializing", "")
 OUT_OF_MEMORY = "OOMKilled"
 
@@ -67,9 +67,9 @@ def containers_of(pod: Object, main: str) -> Containers:
 def _program(statuses: Sequence[Object], main: str, names: Sequence[str]) -> Object:
     """Return the status of the container that runs the program: by its name, else the first one in the pod's spec."""
     for name in (main, *names[:1]):
-        found = next((each for each in statuses if name and each.get("name") == name), None)
-        if found is not None:
-            return found
+        named = next((status for status in statuses if name and status.get("name") == name), None)
+        if named is not None:
+            return named
     return statuses[0] if statuses else {}
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What a job on Kubernetes should be, in the words of the roles, and why it cannot be so."""
+"""The options of a job on Kubernetes, and the reasons why they are invalid."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 
 V2BETA1, V1ALPHA2 = "v2beta1", "v1alpha2"
 APIS = (V2BETA1, V1ALPHA2)
-# The ends of the names of a job's own objects.
+# The ends of the names of the objects of a job.
 SECRET, CONFIG_MAP = "environment", "library"
-# How the RDMA devices of a node come into a pod: not at all, with all devices of the node, or by a device plugin.
+# How a pod gets the RDMA devices of its node: not at all, with all devices of the node, or through a device plugin.
 WITHOUT, PRIVILEGED, PLUGIN = "none", "privileged", "plugin"
 DEVICES = (WITHOUT, PRIVILEGED, PLUGIN)
 POLICIES = ("None", "Running", "All")
-# What gang scheduling may be told, and the operator's own name of each, v2beta1.
+# The options of gang scheduling, and their fields in v2beta1.
 GANG = {
     "least": "minAvailable",
     "queue": "queue",
@@ -27,26 +27,26 @@ GANG = {
 }
 PULLS = ("IfNotPresent", "Always", "Never")
 LONGEST_LABEL = 63
-# RFC 1035, of which Kubernetes makes the name of a pod and its host name.
+# A label of RFC 1035: Kubernetes uses it as the name of a pod and as its host name.
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESOURCE = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 
 class JobError(ValueError):
-    """A job that Kubernetes cannot have as it is described."""
+    """The options of a job are invalid."""
 
 
 @dataclass(frozen=True)
 class Job:
     """One training job.
 
-    ``command`` is the program of each rank. ``environment`` goes to every rank, and so do the values of ``forward``
-    from the image of the launcher, and ``secrets``, which lie in a Secret. ``slots`` are the ranks of a worker, and
-    ``gpus`` the units of ``gpu_resource`` that it asks for. With ``nodes`` workers run on those alone. ``records`` is
-    the folder of the step records in a worker; with ``records_on_node`` it is a folder of the node too. ``files`` are
-    texts for ``library``, by file name. ``volumes`` have ``name``, ``path``, ``source`` as Kubernetes knows it, and
-    perhaps ``read_only``.
+    ``command`` is the program of each rank. Every rank gets ``environment``, the values of ``forward`` from the image
+    of the launcher, and ``secrets``, which are stored in a Secret. ``slots`` is the number of ranks of a worker, and
+    ``gpus`` the number of units of ``gpu_resource`` that it requests. With ``nodes``, workers run only on these nodes.
+    ``records`` is the folder of the step records in a worker; with ``records_on_node`` it is also a folder of the node.
+    ``files`` are texts for the folder ``library``, by file name. ``volumes`` have ``name``, ``path``, ``source`` in the
+    form of Kubernetes, and optionally ``read_only``.
     """
 
     name: str
@@ -89,51 +89,51 @@ class Job:
 
     @property
     def ranks(self) -> int:
-        """The number of ranks."""
+        """Return the number of ranks."""
         return self.workers * self.slots
 
     @property
     def secret(self) -> str:
-        """The name of its Secret."""
+        """Return the name of the job's Secret."""
         return f"{self.name}-{SECRET}"
 
     @property
     def config_map(self) -> str:
-        """The name of its ConfigMap; the operator makes one of its own, NAME-config."""
+        """Return the name of the job's ConfigMap; the operator creates another one, NAME-config."""
         return f"{self.name}-{CONFIG_MAP}"
 
     @property
     def worker_labels(self) -> dict[str, str]:
-        """The labels by which its operator marks its workers."""
+        """Return the labels that the operator gives to the job's workers."""
         if self.api == V1ALPHA2:
             return {"mpi_job_name": self.name, "mpi_role_type": "worker"}
         return {"training.kubeflow.org/job-name": self.name, "training.kubeflow.org/job-role": "worker"}
 
 
-_KEYS = tuple(one.name for one in fields(Job))
+_KEYS = tuple(option.name for option in fields(Job))
 # Annotations are texts here.
-_NUMBERS = tuple(one.name for one in fields(Job) if one.type == "int")
-_SWITCHES = tuple(one.name for one in fields(Job) if one.type == "bool")
+_NUMBERS = tuple(option.name for option in fields(Job) if option.type == "int")
+_SWITCHES = tuple(option.name for option in fields(Job) if option.type == "bool")
 _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 
-def job_of(wanted: Mapping[str, Any]) -> Job:
-    """The job for some options; all that is wrong with them is said at once."""
-    unknown = sorted(set(wanted) - set(_KEYS))
+def job_of(options: Mapping[str, Any]) -> Job:
+    """Return the job for the options; the error lists all options that are invalid."""
+    unknown = sorted(set(options) - set(_KEYS))
     if unknown:
         raise JobError(f"the job has unknown options: {', '.join(unknown)}.")
-    lacking = [key for key in ("name", "image", "command", "workers") if not wanted.get(key)]
+    lacking = [key for key in ("name", "image", "command", "workers") if not options.get(key)]
     if lacking:
         raise JobError(f"the job lacks {', '.join(lacking)}.")
-    job = Job(**{key: _valued(key, value) for key, value in wanted.items()})
-    wrong = list(_wrong(job))
-    if wrong:
-        raise JobError(f"job {job.name!r}: {'; '.join(wrong)}.")
+    job = Job(**{key: _converted(key, value) for key, value in options.items()})
+    errors = list(_errors(job))
+    if errors:
+        raise JobError(f"job {job.name!r}: {'; '.join(errors)}.")
     return job
 
 
-def _valued(key: str, value: Any) -> Any:
-    """A value by its kind: numbers and switches that went through a template of ansible-core before 2.19 are texts."""
+def _converted(key: str, value: Any) -> Any:
+    """Return a value in its type: a template of ansible-core before 2.19 turns numbers and switches into texts."""
     try:
         if key in _NUMBERS:
             return int(str(value))
@@ -143,28 +143,28 @@ def _valued(key: str, value: Any) -> Any:
         raise JobError(f"{key} of the job is {value!r}: expected {kind}.") from None
 
 
-def _wrong(job: Job) -> Iterator[str]:
-    yield from _wrong_words(job)
-    yield from _wrong_scheduling(job)
-    yield from _wrong_numbers(job)
-    yield from _wrong_devices(job)
+def _errors(job: Job) -> Iterator[str]:
+    yield from _invalid_words(job)
+    yield from _invalid_scheduling(job)
+    yield from _invalid_numbers(job)
+    yield from _invalid_devices(job)
     if job.api == V1ALPHA2:
-        yield from _beyond_v1alpha2(job)
+        yield from _missing_in_v1alpha2(job)
     names = [*job.environment, *job.secrets, *job.forward]
     odd = [name for name in names if not _VARIABLE.fullmatch(str(name))]
     if odd:
-        yield f"{', '.join(map(repr, odd))} is no name of an environment variable"
+        yield f"{', '.join(map(repr, odd))} is not a name of an environment variable"
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         yield f"{', '.join(twice)} is given twice among environment, secrets and forward"
 
 
-def _wrong_words(job: Job) -> Iterator[str]:
+def _invalid_words(job: Job) -> Iterator[str]:
     longest = f"{job.name}-worker-{max(1, job.workers) - 1}"
     if not _NAME.fullmatch(job.name) or len(longest) > LONGEST_LABEL:
         yield (
-            "the name must be of lower-case letters, digits and dashes, begin with a letter, and leave room: the last "
-            f"pod is called {longest!r}, and {LONGEST_LABEL} characters are allowed"
+            "the name must consist of lower-case letters, digits and dashes, start with a letter, and be short: the "
+            f"last pod is called {longest!r}, and {LONGEST_LABEL} characters are allowed"
         )
     choices = (("api", APIS), ("clean_pods", POLICIES), ("devices", DEVICES), ("pull", PULLS))
     for key, allowed in choices:
@@ -174,10 +174,10 @@ def _wrong_words(job: Job) -> Iterator[str]:
         if not _RESOURCE.fullmatch(getattr(job, key)):
             yield f"{key} is {getattr(job, key)!r}: expected a name such as nvidia.com/gpu"
     if job.files and not job.library:
-        yield "there are files, and no folder for them"
+        yield "files are given, but no folder for them: set library"
 
 
-def _wrong_scheduling(job: Job) -> Iterator[str]:
+def _invalid_scheduling(job: Job) -> Iterator[str]:
     if job.queue and not (_NAME.fullmatch(job.queue) and len(job.queue) <= LONGEST_LABEL):
         yield f"queue is {job.queue!r}: expected the name of a LocalQueue"
     strange = sorted(set(job.gang) - set(GANG))
@@ -185,22 +185,22 @@ def _wrong_scheduling(job: Job) -> Iterator[str]:
         yield f"gang has {', '.join(strange)}: expected some of {', '.join(GANG)}"
 
 
-def _wrong_numbers(job: Job) -> Iterator[str]:
+def _invalid_numbers(job: Job) -> Iterator[str]:
     least = {"workers": 1, "slots": 1, "gpus": 0, "toleration_seconds": 0, "backoff_limit": 0}
     for key, number in least.items():
         if getattr(job, key) < number:
             yield f"{key} is {getattr(job, key)}: expected {number} or more"
 
 
-def _wrong_devices(job: Job) -> Iterator[str]:
+def _invalid_devices(job: Job) -> Iterator[str]:
     if job.transport == "rdma" and job.devices == WITHOUT:
-        yield "transport is 'rdma', and no RDMA device comes into the pods: give devices 'plugin' or 'privileged'"
+        yield "transport is 'rdma', but the pods get no RDMA device: set devices to 'plugin' or 'privileged'"
     if 0 < job.gpus < job.slots:
         yield f"{job.slots} ranks of a worker share {job.gpus} of {job.gpu_resource}: give one for each, or none"
 
 
-def _beyond_v1alpha2(job: Job) -> Iterator[str]:
-    """What the operator of 2019 does not know."""
+def _missing_in_v1alpha2(job: Job) -> Iterator[str]:
+    """Yield the options that the operator of 2019 does not support."""
     given = [key for key in ("queue", "suspend", "gang") if getattr(job, key)]
     if given:
-        yield f"v1alpha2 does not know {', '.join(given)}: use v2beta1"
+        yield f"v1alpha2 does not support {', '.join(given)}: use v2beta1"

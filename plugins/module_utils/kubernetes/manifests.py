@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""A training job as the objects that Kubernetes is given: an MPIJob, and the Secret and ConfigMap that it uses."""
+"""The Kubernetes objects of a training job: an MPIJob, and the Secret and ConfigMap that it uses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import base64
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from . import pods
+from . import pod_templates
 from .job_spec import CONFIG_MAP, GANG, SECRET, V1ALPHA2, Job
 
 GROUP, KIND = "kubeflow.org", "MPIJob"
@@ -17,12 +17,12 @@ OURS = {"app.kubernetes.io/managed-by": "dml.vsphere"}
 
 
 def manifests(job: Job) -> list[dict[str, Any]]:
-    """The objects that are not secret, in the order in which they are applied; the job comes last."""
+    """Return the objects that are not secret, in the order in which they are applied; the job comes last."""
     return [*([_config_map(job)] if job.files else []), mpijob(job)]
 
 
 def secret(job: Job) -> dict[str, Any] | None:
-    """The Secret with the part of the environment that nobody may see; None where there is none."""
+    """Return the Secret with the secret part of the environment; None if there are no secrets."""
     if not job.secrets:
         return None
     data = {name: base64.b64encode(str(value).encode()).decode() for name, value in job.secrets.items()}
@@ -36,7 +36,7 @@ def secret(job: Job) -> dict[str, Any] | None:
 
 
 def mpijob(job: Job) -> dict[str, Any]:
-    """The MPIJob."""
+    """Return the MPIJob."""
     metadata = _metadata(job, job.name)
     if job.queue:
         metadata["labels"][QUEUE] = job.queue
@@ -45,7 +45,7 @@ def mpijob(job: Job) -> dict[str, Any]:
 
 
 def owned(name: str, api: str) -> list[dict[str, Any]]:
-    """All objects that a job of this name may have, by their names alone, in the order in which they are deleted."""
+    """Return all objects that a job of this name may have, only with their names, in the order of their deletion."""
     rest = (("v1", "ConfigMap", f"{name}-{CONFIG_MAP}"), ("v1", "Secret", f"{name}-{SECRET}"))
     return [
         {"apiVersion": version, "kind": kind, "metadata": {"name": own}}
@@ -54,7 +54,7 @@ def owned(name: str, api: str) -> list[dict[str, Any]]:
 
 
 def differences(desired: Any, found: Any, path: str = "") -> Iterator[str]:
-    """The paths of what is desired and found otherwise; what is found beside it the server or others added."""
+    """Yield the path of each desired field that has another value; fields that the server or other clients add pass."""
     if isinstance(desired, Mapping) and isinstance(found, Mapping):
         for key, value in desired.items():
             yield from differences(value, found.get(key), f"{path}.{key}" if path else str(key))
@@ -70,7 +70,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _is_same_number(desired: Any, found: Any) -> bool:
-    """A quantity may be a number or a text, and an empty object is as good as none."""
+    """Return whether two values are equal: a quantity may be a number or a text, and an empty object may be missing."""
     if desired in ({}, []) and found is None:
         return True
     scalars = (str, int, float)
@@ -94,7 +94,7 @@ def _v2beta1(job: Job) -> dict[str, Any]:
         policy["schedulingPolicy"] = {GANG[key]: value for key, value in job.gang.items()}
     return {
         "slotsPerWorker": job.slots,
-        # A launcher that starts with its workers fails at first: DNS does not know them yet.
+        # A launcher that starts with its workers fails at first, because DNS does not resolve them yet.
         "launcherCreationPolicy": "WaitForWorkersReady",
         "runPolicy": policy,
         "mpiReplicaSpecs": _replicas(job),
@@ -102,7 +102,7 @@ def _v2beta1(job: Job) -> dict[str, Any]:
 
 
 def _v1alpha2(job: Job) -> dict[str, Any]:
-    """The form of 2019, in which the launcher reaches workers by ``kubectl exec``."""
+    """Return the spec for the API of 2019, whose launcher reaches the workers with ``kubectl exec``."""
     return {
         "slotsPerWorker": job.slots,
         "cleanPodPolicy": job.clean_pods,
@@ -112,8 +112,8 @@ def _v1alpha2(job: Job) -> dict[str, Any]:
 
 
 def _replicas(job: Job) -> dict[str, Any]:
-    """A pod that failed is not started again in place: what it left is evidence, and another one is not the same."""
+    """Return the replicas; a failed pod is not restarted in place, so that its output remains as evidence."""
     return {
-        "Launcher": {"replicas": 1, "restartPolicy": "Never", "template": pods.launcher(job)},
-        "Worker": {"replicas": job.workers, "restartPolicy": "Never", "template": pods.worker(job)},
+        "Launcher": {"replicas": 1, "restartPolicy": "Never", "template": pod_templates.launcher(job)},
+        "Worker": {"replicas": job.workers, "restartPolicy": "Never", "template": pod_templates.worker(job)},
     }

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What in a Kubernetes would end a job while the virtual machine of one of its nodes is moved; pure.
+"""Check for conditions in a Kubernetes cluster that would end a job while vMotion moves one of its nodes; pure.
 
-Seen on Kubernetes 1.35 with nodes that were frozen: a node is called not ready 40 to 50 s after its last word, its pods
-are marked for deletion when they have tolerated that for long enough, and a mark is not taken back. A node that goes on
-is ready again within 20 s, and then the deletion of its pods is cancelled.
+Kubernetes 1.35 reacts to a frozen node as follows: it reports the node as not ready 40 to 50 s after the last
+heartbeat, and marks the pods for deletion when their toleration has expired; a mark is final. A node that resumes
+before is ready again within 20 s, and Kubernetes cancels the deletion of its pods.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import Any
 
 from ..core.findings import NOTE, STOP, WARN, Finding
 from . import seen
-from .parts import conditions, is_true, labels, part, several, whole
+from .object_fields import conditions, is_true, labels, part, several, whole
 from .seen import Pod
 
 Object = Mapping[str, Any]
 # https://github.com/kubernetes/kubernetes/pull/126287: 50 s since 1.32, 40 s before.
 GRACE_SECONDS, GRACE_SINCE, GRACE_BEFORE = 50.0, (1, 32), 40.0
 GRACE_OPTION = "--node-monitor-grace-period"
-# A node renews its lease every 10 s, so that its last word may be that old when it falls silent.
+# A node renews its lease every 10 s, so its last heartbeat may be that old when it becomes silent.
 HEARTBEAT_SECONDS = 10.0
-# From the end of a stun until the node is ready and its taints are gone: 15 to 24 s were seen, on a slow machine.
+# From the end of a stun until the node is ready without taints: 15 to 24 s in tests on a slow machine.
 RECOVERY_SECONDS = 30.0
 DEFAULT_TOLERATION = 300
-# The PCI vendors of NVIDIA's (Mellanox') cards and of VMware's devices, PVRDMA among them.
+# The PCI vendor ids of NVIDIA (Mellanox) network adapters and of VMware devices, such as PVRDMA.
 MELLANOX, VMWARE = "15b3", "15ad"
 SYSTEM = "kube-system"
 CONTROL_PLANE = {"kube-apiserver": "API server", "etcd": "etcd"}
@@ -39,8 +39,8 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 
 
 @dataclass(frozen=True)
-class Site:
-    """What was read of a Kubernetes: its version, its nodes, all its pods, and what may hold devices or pods back."""
+class ClusterObjects:
+    """Objects of a Kubernetes cluster: its nodes and pods, and the budgets and configurations of pods and devices."""
 
     version: str
     nodes: Sequence[Object]
@@ -49,51 +49,51 @@ class Site:
     config_maps: Sequence[Object] = ()
 
 
-def grace(site: Site) -> float:
-    """Return the seconds of silence after which a node is not ready: the control plane's option, or its default."""
-    for pod in site.pods:
+def grace(cluster: ClusterObjects) -> float:
+    """Return the seconds of silence after which a node is not ready: an option of the control plane, or the default."""
+    for pod in cluster.pods:
         if _is_of_system(pod):
             for container in several(part(pod, "spec"), "containers"):
                 words = [*_words(container, "command"), *_words(container, "args")]
                 given = _duration(_option(words, GRACE_OPTION))
                 if given:
                     return given
-    return GRACE_SECONDS if version_of(site.version) >= GRACE_SINCE else GRACE_BEFORE
+    return GRACE_SECONDS if version_of(cluster.version) >= GRACE_SINCE else GRACE_BEFORE
 
 
 def version_of(text: str) -> tuple[int, int]:
-    """``v1.35.4+vmware.1`` -> (1, 35)."""
-    found = re.match(r"v?(\d+)\.(\d+)", text)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    """Return the major and minor number: (1, 35) for ``v1.35.4+vmware.1``; (0, 0) for another text."""
+    numbers = re.match(r"v?(\d+)\.(\d+)", text)
+    return (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
 
 
 def least_toleration(stun_seconds: float, grace_seconds: float) -> int:
-    """The seconds that pods must tolerate a silent node for, so that a stun of this length costs none of them."""
+    """Return the seconds for which pods must tolerate a silent node to survive a stun of this length."""
     silent = stun_seconds + RECOVERY_SECONDS - (grace_seconds - HEARTBEAT_SECONDS)
     return max(0, math.ceil(silent))
 
 
 def toleration(stun_seconds: float) -> int:
-    """The seconds that a job's pods are given: Kubernetes' own, or more where the stun needs it."""
+    """Return the toleration for the pods of a job: the default of Kubernetes, or more if the stun requires it."""
     return max(DEFAULT_TOLERATION, least_toleration(stun_seconds, GRACE_BEFORE))
 
 
-def pods_of(site: Site, namespace: str, job: str) -> list[Pod]:
-    """The pods of a job."""
-    return seen.pods_of(job, [pod for pod in site.pods if part(pod, "metadata").get("namespace") == namespace])
+def pods_of(cluster: ClusterObjects, namespace: str, job: str) -> list[Pod]:
+    """Return the pods of a job."""
+    return seen.pods_of(job, [pod for pod in cluster.pods if part(pod, "metadata").get("namespace") == namespace])
 
 
 def least_tolerated(pods: Sequence[Pod]) -> float | None:
-    """The seconds for which every one of the pods stays on a node that is silent; None where all stay for ever."""
+    """Return the seconds for which all of the pods stay on a silent node; None if they stay without limit."""
     return min((pod.tolerates for pod in pods if pod.tolerates is not None), default=None)
 
 
 @dataclass(frozen=True)
-class Desired:
-    """A job whose workers' nodes are ``moved``, and how it stands a stun.
+class MovedJob:
+    """A job, the nodes of its workers that vMotion moves (``moved``), and its toleration of a stun.
 
-    ``tolerates``: its tolerationSeconds, None for pods that stay for ever. ``needs``: what one of its ``workers`` takes
-    of each extended resource. ``has_pvrdma``: whether its workers have PVRDMA.
+    ``tolerates``: its tolerationSeconds, None for pods that stay without limit. ``needs``: the quantity of each
+    extended resource that one of its ``workers`` requests. ``has_pvrdma``: whether its workers have PVRDMA.
     """
 
     moved: Sequence[str]
@@ -104,111 +104,111 @@ class Desired:
     has_pvrdma: bool = False
 
 
-def findings(site: Site, desired: Desired) -> list[Finding]:
-    """All findings for a job."""
-    nodes = set(desired.moved)
+def findings(cluster: ClusterObjects, job: MovedJob) -> list[Finding]:
+    """Return all findings for a job."""
+    nodes = set(job.moved)
     found = [
-        *_stuns(site, desired),
-        *_nodes(site, nodes),
-        *_control_plane(site, nodes),
-        *_operators(site, nodes),
-        *_resources(site, desired.needs, desired.workers),
-        *_budgets(site),
+        *_stuns(cluster, job),
+        *_nodes(cluster, nodes),
+        *_control_plane(cluster, nodes),
+        *_operators(cluster, nodes),
+        *_resources(cluster, job.needs, job.workers),
+        *_budgets(cluster),
     ]
-    return [*found, *(_vendors(site) if desired.has_pvrdma else [])]
+    return [*found, *(_vendors(cluster) if job.has_pvrdma else [])]
 
 
-def _stuns(site: Site, desired: Desired) -> Iterator[Finding]:
-    seconds, stun = grace(site), desired.stun_seconds
-    names = ", ".join(sorted(desired.moved)) or "the job"
+def _stuns(cluster: ClusterObjects, job: MovedJob) -> Iterator[Finding]:
+    seconds, stun = grace(cluster), job.stun_seconds
+    names = ", ".join(sorted(job.moved)) or "the job"
     if stun > seconds - HEARTBEAT_SECONDS:
         text = (
-            f"a stun may take {stun:g} s, and Kubernetes calls a node not ready after {seconds:g} s of silence: its "
-            "events will say so, which is no fault"
+            f"a stun may take {stun:g} s, and Kubernetes reports a node as not ready after {seconds:g} s of silence: "
+            "expect such events, they do not indicate a fault"
         )
         yield Finding(NOTE, "node_grace", names, text)
     least = least_toleration(stun, seconds)
-    if desired.tolerates is not None and desired.tolerates < least:
+    if job.tolerates is not None and job.tolerates < least:
         text = (
-            f"the job's pods tolerate a silent node for {desired.tolerates:g} s (tolerationSeconds), and a stun may "
-            f"take {stun:g} s: give {least} s or more, else Kubernetes deletes them, which it does not take back"
+            f"the job's pods tolerate a silent node for {job.tolerates:g} s (tolerationSeconds), and a stun may "
+            f"take {stun:g} s: set {least} s or more, otherwise Kubernetes deletes the pods, and a deletion is final"
         )
         yield Finding(STOP, "toleration", names, text)
 
 
-def _nodes(site: Site, moved: set[str]) -> Iterator[Finding]:
-    known = {_name(node): node for node in site.nodes}
+def _nodes(cluster: ClusterObjects, moved: set[str]) -> Iterator[Finding]:
+    known = {_name(node): node for node in cluster.nodes}
     for name in sorted(moved):
         node = known.get(name)
         if node is None:
             yield Finding(STOP, "node", name, "Kubernetes has no node of this name")
         elif not is_true(conditions(node), "Ready"):
-            said = conditions(node).get("Ready", {}).get("message") or "it has not told of itself"
-            yield Finding(STOP, "node", name, f"the node is not ready: {said}")
+            message = conditions(node).get("Ready", {}).get("message") or "it has not reported its state"
+            yield Finding(STOP, "node", name, f"the node is not ready: {message}")
         elif part(node, "spec").get("unschedulable"):
             yield Finding(WARN, "node", name, "the node is cordoned: no pod of a job will start there")
 
 
-def _control_plane(site: Site, moved: set[str]) -> Iterator[Finding]:
+def _control_plane(cluster: ClusterObjects, moved: set[str]) -> Iterator[Finding]:
     for component, words in CONTROL_PLANE.items():
-        members = [pod for pod in site.pods if _label(pod, "component") == component and _is_of_system(pod)]
+        members = [pod for pod in cluster.pods if _label(pod, "component") == component and _is_of_system(pod)]
         ready = [pod for pod in members if _is_ready(pod)]
-        # Without a majority of its members etcd takes no writes; the other servers stand in for each other.
+        # Without a majority of its members, etcd accepts no writes; API servers replace each other.
         needed = len(members) // 2 + 1 if component == "etcd" else 1
         for pod in ready:
             if _node(pod) in moved:
                 stops = len(ready) - 1 < needed
-                others = f"{len(ready) - 1} of {len(members)} go on" if len(members) > 1 else "there is no other one"
-                why = f"while it is stunned the API does not answer, because {others}" if stops else others
-                text = f"the {words} of this Kubernetes runs there, and the node is to be moved: {why}"
+                others = f"{len(ready) - 1} of {len(members)} remain" if len(members) > 1 else "there is no other one"
+                why = f"during the stun the API does not answer, because {others}" if stops else others
+                text = f"the {words} of this Kubernetes runs there, and the plan moves the node: {why}"
                 yield Finding(STOP if stops else WARN, "control_plane", _node(pod), text)
 
 
 def _is_of_system(pod: Object) -> bool:
-    """Return whether a pod is of the control plane's namespace: any other tenant can give its pods the same labels."""
+    """Return whether a pod is in the control plane's namespace: other tenants can give their pods the same labels."""
     return str(part(pod, "metadata").get("namespace", SYSTEM)) == SYSTEM
 
 
 def _is_ready(pod: Object) -> bool:
-    """Return whether a pod serves; a pod that reports no condition counts."""
+    """Return whether a pod is ready; a pod that reports no condition counts as ready."""
     ready = conditions(pod).get("Ready", {}).get("status", "True")
     return str(ready) == "True" and str(part(pod, "status").get("phase", "Running")) == "Running"
 
 
-def _operators(site: Site, moved: set[str]) -> Iterator[Finding]:
-    for pod in site.pods:
+def _operators(cluster: ClusterObjects, moved: set[str]) -> Iterator[Finding]:
+    for pod in cluster.pods:
         is_operator = "mpi-operator" in (_label(pod, "app"), _label(pod, "app.kubernetes.io/name"))
         if is_operator and _node(pod) in moved:
-            text = f"the MPI Operator ({_name(pod)}) runs there: a long stun makes it start anew, which a job outlives"
+            text = f"the MPI Operator ({_name(pod)}) runs there: a long stun restarts it, and a running job continues"
             yield Finding(NOTE, "operator", _node(pod), text)
 
 
-def _resources(site: Site, needs: Mapping[str, int], workers: int) -> Iterator[Finding]:
+def _resources(cluster: ClusterObjects, needs: Mapping[str, int], workers: int) -> Iterator[Finding]:
     for resource, count in sorted(needs.items()):
-        offers = {_name(node): _quantity(node, resource) for node in site.nodes}
+        offers = {_name(node): _quantity(node, resource) for node in cluster.nodes}
         fitting = [name for name, offered in offers.items() if offered >= count]
         if len(fitting) < workers:
             there = ", ".join(f"{name} {offered}" for name, offered in sorted(offers.items()) if offered) or "none"
             text = (
-                f"{workers} workers need {count} of it each, and {len(fitting)} nodes have so many ({there}): look "
-                "whether its device plugin runs there"
+                f"{workers} workers need {count} of it each, and {len(fitting)} nodes have that number ({there}): "
+                "check that its device plugin runs there"
             )
             yield Finding(STOP, "resource", resource, text)
 
 
-def _budgets(site: Site) -> Iterator[Finding]:
-    for budget in site.budgets:
+def _budgets(cluster: ClusterObjects) -> Iterator[Finding]:
+    for budget in cluster.budgets:
         selected = part(part(part(budget, "spec"), "selector"), "matchLabels")
         if any(str(key).startswith("training.kubeflow.org/") or key == "mpi_job_name" for key in selected):
-            text = "this PodDisruptionBudget holds drains back, and not the deletion of pods of a node that is silent"
+            text = "this PodDisruptionBudget blocks drains, but not the deletion of pods on a node that is silent"
             yield Finding(NOTE, "disruption_budget", _name(budget), text)
 
 
-def _vendors(site: Site) -> Iterator[Finding]:
-    """Yield the RDMA device plugins that take only cards of another vendor, if no resource takes PVRDMA's devices."""
+def _vendors(cluster: ClusterObjects) -> Iterator[Finding]:
+    """Yield the RDMA device plugins that select only adapters of another vendor, if no resource selects PVRDMA."""
     selected = [
         (config, [vendor.lower() for vendor in _words(selector, "vendors")])
-        for config in site.config_maps
+        for config in cluster.config_maps
         for text in part(config, "data").values()
         for selector in _selected(text)
     ]
@@ -218,24 +218,24 @@ def _vendors(site: Site) -> Iterator[Finding]:
         if MELLANOX in vendors:
             text = (
                 f"it selects RDMA devices of vendor {', '.join(vendors)}, and PVRDMA's is {VMWARE}: add it to "
-                "the selector's vendors, else no node offers its PVRDMA device"
+                "the selector's vendors, otherwise no node offers its PVRDMA device"
             )
             yield Finding(STOP, "rdma_vendor", _name(config), text)
 
 
 def _selected(text: object) -> Iterator[Object]:
-    """The selectors in the configuration of an RDMA or SR-IOV device plugin."""
+    """Yield the selectors in the configuration of an RDMA or SR-IOV device plugin."""
     try:
-        told = json.loads(str(text))
+        configuration = json.loads(str(text))
     except (ValueError, RecursionError):
         return
-    for entry in (*several(told, "configList"), *several(told, "resourceList")):
-        one = part(entry, "selectors")
-        yield from [one] if one else several(entry, "selectors")
+    for entry in (*several(configuration, "configList"), *several(configuration, "resourceList")):
+        selector = part(entry, "selectors")
+        yield from [selector] if selector else several(entry, "selectors")
 
 
 def _option(words: Sequence[str], option: str) -> str:
-    """Return the value of an option of a command line, given as one word or as two; empty if it is not there."""
+    """Return the value of a command-line option, given as one word or as two; empty if the option is missing."""
     for word, following in zip(words, [*words[1:], ""]):
         if word == option:
             return following
@@ -245,7 +245,7 @@ def _option(words: Sequence[str], option: str) -> str:
 
 
 def _duration(text: str) -> float:
-    """A duration as Go writes it: ``1m30s`` is 90; 0 for what is none."""
+    """Return the seconds of a duration in Go's format: 90 for ``1m30s``; 0 if the text is not a duration."""
     if not re.fullmatch(f"(?:{_DURATION.pattern})+", text):
         return 0.0
     return sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(text))
@@ -268,5 +268,5 @@ def _label(pod: Object, key: str) -> str:
 
 
 def _words(thing: Object, key: str) -> list[str]:
-    found = thing.get(key)
-    return [str(one) for one in found] if isinstance(found, list) else []
+    words = thing.get(key)
+    return [str(word) for word in words] if isinstance(words, list) else []

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What the API of Kubernetes answered, read into plain facts in our own names."""
+"""A job, its pods and its events, read from the answers of the Kubernetes API."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .containers import containers_of
-from .parts import Object, conditions, labels, part, seconds, several, whole
-from .tolerations import tolerated_seconds
+from .object_fields import Object, conditions, labels, part, seconds, several, whole
+from .pod_templates import TAINTS
 
 LAUNCHER, WORKER = "launcher", "worker"
-# The labels by which the operators of v2beta1 and of v1alpha2 mark their pods.
+# The labels with which the operators of v2beta1 and of v1alpha2 mark their pods.
 _JOB = ("training.kubeflow.org/job-name", "mpi_job_name")
 _ROLE = ("training.kubeflow.org/job-role", "mpi_role_type")
 _INDEX = "training.kubeflow.org/replica-index"
@@ -22,7 +22,7 @@ MOST_RANKS = 100_000
 
 @dataclass(frozen=True)
 class Event:
-    """One event: whom it is about, its word, what it says, and when it was last so."""
+    """One event: the kind and the name of its object, its reason and message, and the time of its last report."""
 
     kind: str
     name: str
@@ -37,6 +37,7 @@ class Pod:
     """One pod of a job; ``waiting`` is why its container does not run yet, ``exit_code`` how it ended.
 
     ``waits`` and ``killed`` name the container that waits or was killed, if it is not the one with the program.
+    ``tolerates`` is the number of seconds that the pod stays on a silent node; None without limit.
     """
 
     name: str
@@ -64,10 +65,10 @@ class Pod:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """All that was read of one job; ``job`` is None where there is none.
+class JobSnapshot:
+    """A job as the API reports it at one time, with its pods and events; ``job`` is None if it does not exist.
 
-    ``is_known`` tells whether MPIJobs are, and ``has_namespace`` whether there is the namespace.
+    ``is_known`` is whether the API serves MPIJobs, and ``has_namespace`` whether the namespace exists.
     """
 
     name: str
@@ -83,22 +84,22 @@ class Seen:
 
     @property
     def made(self) -> float | None:
-        """The time at which the job was made."""
+        """Return the time at which the job was created."""
         return seconds(part(self.job, "metadata").get("creationTimestamp"))
 
     @property
     def age(self) -> float | None:
-        """The seconds since the job was made."""
+        """Return the seconds since the job was created."""
         return None if self.made is None else self.now - self.made
 
     @property
     def queue(self) -> str:
-        """The queue of Kueue that the job was given to; empty for none."""
+        """Return the Kueue queue of the job; empty if it has no queue."""
         return str(labels(self.job).get("kueue.x-k8s.io/queue-name") or "")
 
     @property
     def ranks(self) -> list[str]:
-        """The pod of each rank, as the operator's list of hosts gives them out; none for more than can be."""
+        """Return the pod of each rank in the order of the operator's host file; empty if there are too many ranks."""
         spec = part(self.job, "spec")
         workers = whole(part(part(spec, "mpiReplicaSpecs"), "Worker").get("replicas")) or 0
         slots = whole(spec.get("slotsPerWorker")) or 1
@@ -108,19 +109,19 @@ class Seen:
 
     @property
     def command(self) -> list[str]:
-        """The command of the launcher."""
+        """Return the command of the launcher."""
         template = part(part(part(part(self.job, "spec"), "mpiReplicaSpecs"), "Launcher"), "template")
         containers = several(part(template, "spec"), "containers")
         words = containers[0].get("command") if containers else None
         return [str(word) for word in words] if isinstance(words, list) else []
 
-    def of(self, role: str) -> list[Pod]:
-        """The pods of launcher or workers, in their order."""
+    def pods_with_role(self, role: str) -> list[Pod]:
+        """Return the pods of the launcher or of the workers, in the order of their index."""
         return sorted((pod for pod in self.pods if pod.role == role), key=lambda pod: (pod.index or 0, pod.name))
 
 
 def owners_of(job: Object | None, launchers: Iterable[Object]) -> frozenset[str]:
-    """Return the UIDs that own the pods of a job: its own one, and that of the Job which the operator made of it."""
+    """Return the UIDs that own the pods of a job: its UID, and that of the Job that the operator created for it."""
     own = str(part(job, "metadata").get("uid") or "")
     made = {str(part(each, "metadata").get("uid") or "") for each in launchers if own and own in _owners(each)}
     return frozenset({own, *made} - {""})
@@ -131,7 +132,8 @@ def pods_of(
 ) -> list[Pod]:
     """Return the pods of a job among those of its namespace.
 
-    Anybody who may create pods can give them the labels of a job, so ``owners`` must own them if it is given.
+    Any user who can create pods can give them the labels of a job. If ``owners`` is given, only pods with one of these
+    owners count.
     """
     pods = []
     for each in found:
@@ -147,8 +149,8 @@ def events_of(
 ) -> list[Event]:
     """Return the events about a job, its launcher's Job and its pods, the oldest first.
 
-    With ``uids``, those of the objects that are there, events about another object are left out; a pod may be gone, so
-    its events count if they are not older than the job, which was made at ``since``.
+    ``uids`` are those of the existing objects: with them, events about another object are left out. A pod may have been
+    deleted, so its events count if they are not older than the job, which was created at ``since``.
     """
     own = re.compile(rf"{re.escape(name)}(-launcher(-[a-z0-9]+)?|-worker-[0-9]+)?")
     mine = []
@@ -167,24 +169,24 @@ def _owners(thing: Object) -> set[str]:
 
 
 def boot_ids(nodes: Iterable[Object]) -> dict[str, str]:
-    """By node the id of its running system."""
-    found = {}
+    """Return the boot id of each node by its name."""
+    ids = {}
     for node in nodes:
-        told = part(part(node, "status"), "nodeInfo").get("bootID")
-        if told:
-            found[str(part(node, "metadata").get("name"))] = str(told)
-    return found
+        boot_id = part(part(node, "status"), "nodeInfo").get("bootID")
+        if boot_id:
+            ids[str(part(node, "metadata").get("name"))] = str(boot_id)
+    return ids
 
 
-def _event(one: Object) -> Event:
-    about = part(one, "involvedObject")
-    times = (one.get("lastTimestamp"), part(one, "series").get("lastObservedTime"), one.get("eventTime"))
+def _event(event: Object) -> Event:
+    about = part(event, "involvedObject")
+    times = (event.get("lastTimestamp"), part(event, "series").get("lastObservedTime"), event.get("eventTime"))
     return Event(
         str(about.get("kind") or ""),
         str(about.get("name") or ""),
-        str(one.get("reason") or ""),
-        str(one.get("message") or "").strip(),
-        one.get("type") == "Warning",
+        str(event.get("reason") or ""),
+        str(event.get("message") or "").strip(),
+        event.get("type") == "Warning",
         next((at for at in map(seconds, times) if at is not None), None),
     )
 
@@ -212,7 +214,7 @@ def _pod(thing: Object, marked: Object, job: Object | None) -> Pod:
 
 
 def _program_of(job: Object | None, role: str) -> str:
-    """Return the name of the container that the job's template gives to a role; empty if there is none."""
+    """Return the name of the first container in the job's template for a role; the role if there is none."""
     replicas = part(part(part(job, "spec"), "mpiReplicaSpecs"), role.capitalize())
     containers = several(part(part(replicas, "template"), "spec"), "containers")
     return str(containers[0].get("name") or "") if containers else role
@@ -225,3 +227,32 @@ def _index(marked: Object, name: str) -> int | None:
 def _word(thing: Object, key: str) -> str | None:
     found = thing.get(key)
     return found if isinstance(found, str) else None
+
+
+def tolerated_seconds(tolerations: Iterable[Object]) -> float | None:
+    """Return the seconds that a pod stays on a node that is silent; None if it stays without limit.
+
+    Kubernetes marks such a node with one of two taints, not-ready and unreachable, without a value. A pod stays as long
+    as the shortest of the tolerations that match a taint, and is deleted at once if none does.
+    """
+    given = list(tolerations)
+    limits = [_limit(taint, given) for taint in TAINTS]
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _limit(taint: str, tolerations: Iterable[Object]) -> float | None:
+    matching = [each for each in tolerations if _matches(taint, each)]
+    if not matching:
+        return 0.0
+    limits = [float(bound) for each in matching if (bound := whole(each.get("tolerationSeconds"))) is not None]
+    return max(0.0, min(limits)) if limits else None
+
+
+def _matches(taint: str, toleration: Object) -> bool:
+    """Return whether a toleration covers a taint, which has the effect NoExecute and no value."""
+    if toleration.get("effect") not in ("NoExecute", None, ""):
+        return False
+    exists = toleration.get("operator") == "Exists"
+    if not toleration.get("key"):
+        return exists
+    return toleration.get("key") == taint and (exists or not toleration.get("value"))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The state of a job on Kubernetes in the words of the other backend, and what makes its pods one and the same."""
+"""The state of a job on Kubernetes in the form that the mpirun backend returns, and the identity of its pods."""
 
 from __future__ import annotations
 
@@ -9,53 +9,56 @@ from typing import Any
 
 from ..training.mpi_output import lines_of
 from .causes import ended_launchers, silences, why_deleted, why_died, why_impossible, why_waiting
-from .parts import conditions, is_true, part, seconds
-from .seen import LAUNCHER, WORKER, Pod, Seen
+from .object_fields import conditions, is_true, part, seconds
+from .seen import LAUNCHER, WORKER, JobSnapshot, Pod
 
 ABSENT, WAITING, RUNNING, FINISHED, DIED, STOPPED = "absent", "waiting", "running", "finished", "died", "stopped"
 SHOWN_LINES = 10
-# What makes a pod one and the same; each but the first in the words of a sentence.
+# The fields that identify a pod; each except the first with its words in a sentence.
 IDENTITY = {"uid": "", "node": "its node", "restarts": "its restarts", "started": "the start of its container"}
 
 
-def state_of(seen: Seen) -> dict[str, Any]:
-    """The job, as the module for jobs of mpirun tells it: its state, its launcher, why it waits or died."""
-    if seen.job is None:
-        why = why_impossible(seen)
+def state_of(snapshot: JobSnapshot) -> dict[str, Any]:
+    """Return the job in the form of training_job_info: its state, its launcher, the reason why it waits or died."""
+    if snapshot.job is None:
+        why = why_impossible(snapshot)
         return {"state": ABSENT, **({"why": why} if why else {})}
-    word = _word(seen)
-    told: dict[str, Any] = {
+    word = _word(snapshot)
+    job: dict[str, Any] = {
         "state": word,
-        "launcher": launcher_of(seen),
-        "job": str(part(seen.job, "metadata").get("uid") or "") or None,
-        "mpirun_command": seen.command,
-        "nodes_of_ranks": seen.ranks,
-        "started": _when(seen, "startTime") or seen.made,
-        "pods": {pod.name: _told(seen, pod) for pod in (*seen.of(LAUNCHER), *seen.of(WORKER))},
-        "silences": silences(seen),
+        "launcher": launcher_of(snapshot),
+        "job": str(part(snapshot.job, "metadata").get("uid") or "") or None,
+        "mpirun_command": snapshot.command,
+        "nodes_of_ranks": snapshot.ranks,
+        "started": _when(snapshot, "startTime") or snapshot.made,
+        "pods": {
+            pod.name: _described(snapshot, pod)
+            for pod in (*snapshot.pods_with_role(LAUNCHER), *snapshot.pods_with_role(WORKER))
+        },
+        "silences": silences(snapshot),
     }
     if word in (WAITING, STOPPED):
-        told["why"] = why_waiting(seen)
+        job["why"] = why_waiting(snapshot)
     if word in (FINISHED, DIED, STOPPED):
-        told.update(ended=_when(seen, "completionTime"), exit_code=_exit_code(seen))
+        job.update(ended=_when(snapshot, "completionTime"), exit_code=_exit_code(snapshot))
     if word == DIED:
-        last = [str(line) for line in lines_of(seen.log)[-SHOWN_LINES:]] if seen.log else []
-        told.update(why=why_died(seen), last_lines=last)
-    return told
+        last = [str(line) for line in lines_of(snapshot.log)[-SHOWN_LINES:]] if snapshot.log else []
+        job.update(why=why_died(snapshot), last_lines=last)
+    return job
 
 
-def launcher_of(seen: Seen) -> dict[str, Any] | None:
-    """The process that launches, by what stays the same while it lives: its pod, that pod's start, its system."""
-    running = [pod for pod in seen.of(LAUNCHER) if pod.started is not None]
+def launcher_of(snapshot: JobSnapshot) -> dict[str, Any] | None:
+    """Return the pod of the launcher, its start and its boot id: these are constant while the launcher runs."""
+    running = [pod for pod in snapshot.pods_with_role(LAUNCHER) if pod.started is not None]
     if not running:
         return None
-    pod = max(running, key=lambda one: one.started or 0.0)
+    pod = max(running, key=lambda launcher: launcher.started or 0.0)
     start = f"{pod.started:.0f}, {pod.restarts} restarts"
-    return {"host": pod.name, "pid": pod.uid, "start": start, "boot_id": seen.boot_ids.get(pod.node or "")}
+    return {"host": pod.name, "pid": pod.uid, "start": start, "boot_id": snapshot.boot_ids.get(pod.node or "")}
 
 
 def identity(pod: Pod) -> dict[str, Any]:
-    """What makes a pod one and the same, and the place of its ranks."""
+    """Return the fields that identify a pod, and its role and index."""
     return {
         "uid": pod.uid,
         "node": pod.node,
@@ -67,17 +70,17 @@ def identity(pod: Pod) -> dict[str, Any]:
     }
 
 
-def _told(seen: Seen, pod: Pod) -> dict[str, Any]:
-    why = why_deleted(seen, pod.name)
+def _described(snapshot: JobSnapshot, pod: Pod) -> dict[str, Any]:
+    why = why_deleted(snapshot, pod.name)
     return {**identity(pod), **({"why": why} if why else {})}
 
 
-def workers_of(seen: Seen, kubectl: Sequence[str], names: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The pods of the workers, each by its node's name or the one in ``names``, and how to run something in it."""
+def workers_of(snapshot: JobSnapshot, kubectl: Sequence[str], names: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the pods of the workers: the node (or its name in ``names``), and the words to run a command."""
     inside = ["-c", WORKER, "--", "sh", "-c"]
     return [
         {"name": names.get(pod.node, pod.node), "reach": [*kubectl, "exec", pod.name, *inside]}
-        for pod in seen.of(WORKER)
+        for pod in snapshot.pods_with_role(WORKER)
         if pod.node
     ]
 
@@ -85,26 +88,26 @@ def workers_of(seen: Seen, kubectl: Sequence[str], names: Mapping[str, str]) -> 
 def ranks_of_pods(
     hosts: Mapping[str, Sequence[int]], pods: Mapping[str, Mapping[str, Any]], names: Mapping[str, str]
 ) -> dict[str, dict[str, Any]]:
-    """By pod its ``worker`` and its ``ranks``; a rank tells the host name that it sees, by ``hosts``.
+    """Return the ``worker`` and the ``ranks`` of each pod; ``hosts`` are the ranks by the host name that they report.
 
-    That is the name of its pod, or of its node where the pod has the network of the node. A rank that names neither is
-    in no pod that Kubernetes tells of. ``names`` are those of the workers by node.
+    That is the name of its pod, or of its node if the pod uses the network of the node. A rank with another host name
+    is not in a pod that Kubernetes reports. ``names`` are those of the workers by node.
     """
-    found: dict[str, dict[str, Any]] = {}
+    by_pod: dict[str, dict[str, Any]] = {}
     for name, pod in pods.items():
         node = str(pod.get("node") or "")
         ranks = hosts.get(name) or hosts.get(node.partition(".")[0]) if pod.get("role") == WORKER else None
         if ranks:
-            found[name] = {"worker": str(names.get(node, node)), "ranks": list(ranks)}
-    return found
+            by_pod[name] = {"worker": str(names.get(node, node)), "ranks": list(ranks)}
+    return by_pod
 
 
 def changes(
     before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[str, Any]], has_finished: bool = False
 ) -> Iterator[str]:
-    """Each pod that is not the same one after as it was before; any such change breaks a job.
+    """Yield a sentence for each pod that is no longer the same; any such change breaks a job.
 
-    Of a job that has finished the operator deletes the pods.
+    The operator deletes the pods of a job that has finished.
     """
     for name, old in before.items():
         new = after.get(name)
@@ -115,13 +118,13 @@ def changes(
         elif old["uid"] != new["uid"]:
             yield f"pod {name} was recreated: {_short(old['uid'])} became {_short(new['uid'])}{why}"
         else:
-            told = [
+            different = [
                 f"{words} {old.get(key)} became {new.get(key)}"
                 for key, words in IDENTITY.items()
                 if words and None not in (old.get(key), new.get(key)) and old[key] != new[key]
             ]
-            if told:
-                yield f"pod {name}: {', '.join(told)}"
+            if different:
+                yield f"pod {name}: {', '.join(different)}"
             elif new.get("is_deleted") and not old.get("is_deleted") and (why or not has_finished):
                 yield f"pod {name} is marked for deletion, which is not taken back{why}"
     yield from (f"pod {name} is new" for name in after if name not in before)
@@ -131,26 +134,26 @@ def _short(uid: object) -> str:
     return str(uid)[:8]
 
 
-def _word(seen: Seen) -> str:
-    found = conditions(seen.job)
-    if is_true(found, "Succeeded"):
+def _word(snapshot: JobSnapshot) -> str:
+    by_type = conditions(snapshot.job)
+    if is_true(by_type, "Succeeded"):
         return FINISHED
-    if is_true(found, "Failed"):
+    if is_true(by_type, "Failed"):
         return DIED
-    if is_true(found, "Suspended"):
-        # A job in a queue has not begun; one that somebody suspended lost its pods.
-        return WAITING if seen.queue else STOPPED
-    # The operator says Running late, and keeps saying so when the launcher is tried again.
-    is_launched = any(pod.phase == "Running" and pod.started is not None for pod in seen.of(LAUNCHER))
-    return RUNNING if is_launched or is_true(found, "Running") else WAITING
+    if is_true(by_type, "Suspended"):
+        # A job in a queue has not started; a job that a user suspended has lost its pods.
+        return WAITING if snapshot.queue else STOPPED
+    # The operator sets Running late, and does not remove it when it retries the launcher.
+    is_launched = any(pod.phase == "Running" and pod.started is not None for pod in snapshot.pods_with_role(LAUNCHER))
+    return RUNNING if is_launched or is_true(by_type, "Running") else WAITING
 
 
-def _when(seen: Seen, key: str) -> float | None:
-    return seconds(part(seen.job, "status").get(key))
+def _when(snapshot: JobSnapshot, key: str) -> float | None:
+    return seconds(part(snapshot.job, "status").get(key))
 
 
-def _exit_code(seen: Seen) -> int | None:
-    launchers = ended_launchers(seen)
+def _exit_code(snapshot: JobSnapshot) -> int | None:
+    launchers = ended_launchers(snapshot)
     if launchers:
         return launchers[-1].exit_code
-    return 0 if is_true(conditions(seen.job), "Succeeded") else None
+    return 0 if is_true(conditions(snapshot.job), "Succeeded") else None

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plugins.module_utils.kubernetes.preflight import Desired, Site, findings
+from plugins.module_utils.kubernetes.preflight import ClusterObjects, MovedJob, findings
 from tests import kubernetes_schema as schema
 from tests import rendering
 
@@ -63,7 +63,7 @@ def test_the_configuration_of_the_rdma_plugin_passes_the_preflight() -> None:
     vendors = DEFAULTS["mpi_operator_rdma_vendors"]
     told = json.dumps({"configList": [{"resourceName": "hca", "selectors": {"vendors": vendors}}]})
     config = {"metadata": {"name": "rdma-devices"}, "data": {"config.json": told}}
-    assert findings(Site("v1.35.4", [], config_maps=[config]), Desired([], 10, 300.0, has_pvrdma=True)) == []
+    assert findings(ClusterObjects("v1.35.4", [], config_maps=[config]), MovedJob([], 10, 300.0, has_pvrdma=True)) == []
 
 
 OURS = {"manager": "dml.vsphere", "operation": "Apply", "apiVersion": "apps/v1"}

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Reads from the API of Kubernetes: the guarded import of its client, and answers as plain data."""
+"""Read-only connection to the Kubernetes API: the guarded import of its client, and answers as plain data."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ except ImportError:
     IMPORT_ERROR = traceback.format_exc()
     client = config = exceptions = YAMLError = None  # type: ignore[assignment,misc]
 
-# A whole number: the client takes another one for none, and waits for ever.
+# A whole number: the client ignores a fraction and waits indefinitely.
 TIMEOUT_SECONDS = 30
-# For a whole answer, with its repeats, however it trickles in.
+# For a complete answer, with its repeats, also if it arrives slowly.
 WHOLE_SECONDS = 10 * TIMEOUT_SECONDS
 REPEATS = 1
 NOT_FOUND = 404
-# What the client raises at a file or an address of odd form.
+# The exceptions of the client for a malformed file or address.
 _ODD = (AttributeError, TypeError, ValueError)
-_NO_API = "name the API server of a Kubernetes in the kubeconfig"
+_NO_API = "specify the API server of a Kubernetes cluster in the kubeconfig"
 
 
 def arguments() -> dict[str, Any]:
-    """The options of the connection, with the words and the variables of the environment of kubernetes.core."""
+    """Return the options of the connection, with the names and environment variables of kubernetes.core."""
     from ansible.module_utils.basic import env_fallback
 
     return {
@@ -45,7 +45,7 @@ def arguments() -> dict[str, Any]:
 
 
 class Api:
-    """One connection; ``get`` answers with plain data, and None for what is not there."""
+    """One connection; ``get`` returns plain data, and None for a missing object."""
 
     def __init__(self, kubeconfig: str | None = None, context: str | None = None) -> None:
         _require()
@@ -56,45 +56,46 @@ class Api:
             self._client = client.ApiClient(settings)
         except (config.ConfigException, YAMLError, OSError, LookupError, *_ODD) as error:
             where = kubeconfig or "the kubeconfig of this user"
-            remedy = "name a kubeconfig, and a context that it has"
+            remedy = "specify a kubeconfig, and a context that it contains"
             raise Refused(where, "read how to reach Kubernetes", _line(error), remedy) from error
         self.server = str(settings.host)
         self._watch = _Watch(self._client.rest_client.pool_manager)
 
     def get(self, path: str, **query: Any) -> dict[str, Any] | None:
-        """An object or a list of objects."""
+        """Return an object or a list of objects; None if there is none."""
         text = self.text(path, **query)
         if text is None:
             return None
         try:
-            told = json.loads(text)
+            answer = json.loads(text)
         except (ValueError, RecursionError):
-            told = None
-        if not isinstance(told, dict):
-            raise Failed(self.server, f"read {path}", "what it sent is no object of Kubernetes", _NO_API)
-        return told
+            answer = None
+        if not isinstance(answer, dict):
+            raise Failed(self.server, f"read {path}", "the answer is not a Kubernetes object", _NO_API)
+        return answer
 
     def items(self, path: str, **query: Any) -> list[dict[str, Any]]:
-        """The objects of a list; none where Kubernetes does not know their kind."""
-        found = (self.get(path, **query) or {}).get("items") or []
-        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-            raise Failed(self.server, f"read {path}", "what it sent is no list of objects", _NO_API)
-        return found
+        """Return the objects of a list; empty if Kubernetes does not support their kind."""
+        items = (self.get(path, **query) or {}).get("items") or []
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            raise Failed(self.server, f"read {path}", "the answer is not a list of objects", _NO_API)
+        return items
 
     def text(self, path: str, **query: Any) -> str | None:
-        """What the server answers to one question."""
+        """Return the text of the server's answer; None if the path is not found."""
         try:
             with self._watch.over(WHOLE_SECONDS):
-                return bytes(self._asked(path, query).data).decode("utf-8", "replace")
+                return bytes(self._response(path, query).data).decode("utf-8", "replace")
         except client.ApiException as error:
             if error.status == NOT_FOUND:
                 return None
-            raise Failed(self.server, f"read {path}", _said(error), "look at the rights of this account") from error
+            remedy = "check the permissions of this account"
+            raise Failed(self.server, f"read {path}", _message(error), remedy) from error
         except (exceptions.HTTPError, OSError, *_ODD) as error:
             remedy = "check the address of the API server and run again"
             raise Unreachable(self.server, f"read {path}", _line(error), remedy) from error
 
-    def _asked(self, path: str, query: Mapping[str, Any]) -> Any:
+    def _response(self, path: str, query: Mapping[str, Any]) -> Any:
         return self._client.call_api(
             path,
             "GET",
@@ -108,7 +109,7 @@ class Api:
 
 
 class _Watch:
-    """Cuts off an answer that is not complete in time: a trickle is no silence for a socket."""
+    """Cut off an answer that is not complete in time: a socket's timeout does not end an answer that trickles in."""
 
     def __init__(self, pools: Any) -> None:
         self._fired = False
@@ -119,7 +120,7 @@ class _Watch:
 
     @contextmanager
     def over(self, seconds: float) -> Iterator[None]:
-        """So long may take what is done meanwhile."""
+        """Limit the duration of the block."""
         self._fired = False
         timer = threading.Timer(seconds, self._cut)
         timer.daemon = True
@@ -128,19 +129,19 @@ class _Watch:
             yield
         finally:
             timer.cancel()
-            if self._fired:  # what was cut off looks like a broken answer, or like a whole one
+            if self._fired:  # a truncated answer looks like a broken one, or like a complete one
                 raise TimeoutError(f"it did not answer within {seconds:g} s")
 
     def _noting(self, kind: Any) -> type:
-        """The same kind of pool, whose connections are known here."""
+        """Return a subclass of the pool that records its connections."""
         usual = kind.ConnectionCls.connect
 
         def connect(connection: Any) -> None:
             if self._fired:
-                raise TimeoutError  # no repeat begins after the end
+                raise TimeoutError  # no repeat starts after the deadline
             self._connections.append(connection)
             usual(connection)
-            # A connection forgets its socket where the answer ends with it.
+            # A connection drops its socket if the answer ends with the connection.
             self._sockets.append(connection.sock)
 
         return type("Noted", (kind,), {"ConnectionCls": type("Noted", (kind.ConnectionCls,), {"connect": connect})})
@@ -153,7 +154,7 @@ class _Watch:
 
 
 def segment(name: str) -> str:
-    """A name as one part of a path."""
+    """Return a name, escaped as one segment of a path."""
     return quote(name, safe="")
 
 
@@ -163,19 +164,19 @@ def _require() -> None:
             "the Python that runs this module",
             "import kubernetes",
             str(IMPORT_ERROR).strip().rsplit("\n", maxsplit=1)[-1],
-            "install it there: pip install kubernetes",
+            "install it: pip install kubernetes",
         )
 
 
 def _line(error: Exception) -> str:
-    """An error of the client or of the network as one line."""
+    """Return an error of the client or of the network as one line."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _said(error: Any) -> str:
-    """The server's own words in an error."""
+def _message(error: Any) -> str:
+    """Return the message of the server in an error."""
     try:
-        told = json.loads(error.body)
+        status = json.loads(error.body)
     except (TypeError, ValueError, RecursionError):
         return str(error.reason)
-    return str(told.get("message") if isinstance(told, Mapping) else told)
+    return str(status.get("message") if isinstance(status, Mapping) else status)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""One job on Kubernetes as its API tells it: the MPIJob, its pods, their events, and the launcher's log."""
+"""Read one job from the Kubernetes API: the MPIJob, its pods, their events, and the launcher's log."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import time
 
 from ...errors import Failed
 from ..manifests import GROUP
-from ..parts import Object, part, seconds, several
-from ..seen import LAUNCHER, Seen, boot_ids, events_of, owners_of, pods_of
+from ..object_fields import Object, part, seconds, several
+from ..seen import LAUNCHER, JobSnapshot, boot_ids, events_of, owners_of, pods_of
 from .connection import Api, segment
 
 LOG_BYTES = 1 << 16
 ENDED = ("Succeeded", "Failed")
 
 
-def read(api: Api, namespace: str, name: str, version: str) -> Seen:
-    """All that is known of a job; the log is read where its launcher has ended."""
+def read(api: Api, namespace: str, name: str, version: str) -> JobSnapshot:
+    """Return a job with its pods and events; the log is read if its launcher has ended."""
     kind = f"/apis/{GROUP}/{version}"
     inside = f"/api/v1/namespaces/{segment(namespace)}"
     job = api.get(f"{kind}/namespaces/{segment(namespace)}/mpijobs/{segment(name)}")
@@ -28,7 +28,7 @@ def read(api: Api, namespace: str, name: str, version: str) -> Seen:
     newest = max(ended, key=lambda pod: pod.ended or pod.started or 0.0) if ended else None
     made = seconds(part(job, "metadata").get("creationTimestamp"))
     uids = {*owners, *(pod.uid for pod in pods)}
-    return Seen(
+    return JobSnapshot(
         name,
         namespace,
         job,
@@ -43,19 +43,19 @@ def read(api: Api, namespace: str, name: str, version: str) -> Seen:
 
 
 def launcher_log(api: Api, namespace: str, pod: str, last: int = LOG_BYTES) -> str:
-    """The end of what a pod printed; empty where its node has it no more."""
+    """Return the end of a pod's log; empty if its node has deleted the log."""
     path = f"/api/v1/namespaces/{segment(namespace)}/pods/{segment(pod)}/log"
     return (api.text(path, tailLines=5000) or "")[-last:]
 
 
 def _launcher_jobs(api: Api, namespace: str, name: str) -> list[Object]:
-    """Return the Job that the operator made for the launcher, whose pods belong to it and not to the MPIJob."""
-    found = api.get(f"/apis/batch/v1/namespaces/{segment(namespace)}/jobs/{segment(name)}-launcher")
-    return [found] if found else []
+    """Return the Job that the operator created for the launcher: it owns the launcher's pods instead of the MPIJob."""
+    job = api.get(f"/apis/batch/v1/namespaces/{segment(namespace)}/jobs/{segment(name)}-launcher")
+    return [job] if job else []
 
 
 def _has(api: Api, path: str) -> bool:
-    """Whether something is there; who may not ask is told when something is made in it."""
+    """Return whether a path exists; true without the permission to read it, because its use then reports the error."""
     try:
         return api.get(path) is not None
     except Failed:
@@ -63,4 +63,4 @@ def _has(api: Api, path: str) -> bool:
 
 
 def _knows_jobs(api: Api, kind: str) -> bool:
-    return any(one.get("name") == "mpijobs" for one in several(api.get(kind), "resources"))
+    return any(resource.get("name") == "mpijobs" for resource in several(api.get(kind), "resources"))

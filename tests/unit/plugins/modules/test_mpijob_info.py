@@ -109,12 +109,12 @@ def test_a_kubernetes_without_the_operators_kind(tmp_path: Path) -> None:
     server = cluster(None)
     del server.answers["/apis/kubeflow.org/v2beta1"]
     why = looked(server, tmp_path)["job"]["why"]
-    assert why.startswith("this Kubernetes does not know MPIJobs of that version: install the MPI Operator")
+    assert why.startswith("this Kubernetes does not support MPIJobs of that version: install the MPI Operator")
 
 
 def test_a_namespace_that_is_not_there(tmp_path: Path) -> None:
     told = looked(cluster(None), tmp_path, namespace="nowhere")["job"]
-    assert told["why"] == "there is no namespace nowhere: make it, or name another one"
+    assert told["why"] == "there is no namespace nowhere: create it, or specify another one"
 
 
 def test_who_may_not_ask_for_a_namespace_is_told_nothing_of_it(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_who_may_not_ask_for_a_namespace_is_told_nothing_of_it(tmp_path: Path) -
 def test_an_account_without_rights_is_told_what_it_may_not_read(tmp_path: Path) -> None:
     told = looked(cluster(job(CREATED), WORKERS, forbidden=("/api/v1/nodes",)), tmp_path)
     assert told["failed"] and 'User "dml" cannot read /api/v1/nodes' in told["msg"]
-    assert "look at the rights of this account" in told["msg"]
+    assert "check the permissions of this account" in told["msg"]
 
 
 def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
@@ -142,14 +142,16 @@ def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
 def test_a_context_that_is_not_there(tmp_path: Path) -> None:
     told = looked(cluster(None), tmp_path, context="elsewhere")
     assert (
-        told["failed"] and "elsewhere" in told["msg"] and "name a kubeconfig, and a context that it has" in told["msg"]
+        told["failed"]
+        and "elsewhere" in told["msg"]
+        and "specify a kubeconfig, and a context that it contains" in told["msg"]
     )
 
 
 def test_without_the_client_one_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "IMPORT_ERROR", "Traceback\nModuleNotFoundError: No module named 'kubernetes'")
     told = looked(cluster(None), tmp_path)
-    assert told["failed"] and "No module named 'kubernetes'; install it there: pip install kubernetes" in told["msg"]
+    assert told["failed"] and "No module named 'kubernetes'; install it: pip install kubernetes" in told["msg"]
 
 
 def test_the_rights_that_are_needed_are_those_of_the_documentation(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_a_move_of_somebody_else_is_a_note_and_no_move_of_this_test() -> None:
     assert judge(records(), moves[:1])["notes"] == []
 
 
-@pytest.mark.parametrize("told", [["Kubernetes called node w1 not ready"], None, "a word"])
+@pytest.mark.parametrize("told", [["Kubernetes reported node w1 as not ready"], None, "a word"])
 def test_a_node_that_was_called_not_ready_is_a_note(told: Any) -> None:
     result = judge(records(), [], {"silences": told})
     assert (result["verdict"], result["notes"]) == ("continuous", told if isinstance(told, list) else [])

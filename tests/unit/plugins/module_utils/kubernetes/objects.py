@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Objects as the API of Kubernetes 1.35 gives them, cut to what is read.
+"""Objects of the API of Kubernetes 1.35, reduced to the fields that the collection reads.
 
-Names, words, times and order are those of a recorded run: an MPIJob of three workers by operator 0.8.2 on four nodes,
-of which one was frozen. The recording has one line for each change, no whole objects: how its words stand in an object
-is from the API's reference, https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.35/.
+Names, messages, times and order are those of a recorded run: an MPIJob with three workers, operator 0.8.2, on four
+nodes, of which one was frozen. The recording has one line for each change instead of objects; the form of the objects
+is that of the API reference, https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.35/.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from typing import Any
 
 from plugins.module_utils.kubernetes import manifests
 from plugins.module_utils.kubernetes.job_spec import job_of
-from plugins.module_utils.kubernetes.seen import Seen, boot_ids, events_of, pods_of
+from plugins.module_utils.kubernetes.seen import JobSnapshot, boot_ids, events_of, pods_of
 
 NAME, UID = "t2", "7a0d"
 # The operator makes a Job for the launcher, and that one owns the launcher's pod.
 LAUNCHER_JOB = {
     "metadata": {"name": "t2-launcher", "uid": "c5b1", "ownerReferences": [{"kind": "MPIJob", "uid": UID}]},
 }
-BEGAN = 1795331523.0  # 07:12:03, when the recorded job was made
+BEGAN = 1795331523.0  # 07:12:03, when the recorded job was created
 
 
 def stamp(after: float) -> str:
-    """A time so many seconds after the beginning, as the API writes it."""
+    """Return the time a number of seconds after BEGAN, in the format of the API."""
     return datetime.fromtimestamp(BEGAN + after, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def job(*conditions: tuple[str, str, str], message: str = "", **changes: Any) -> dict[str, Any]:
-    """The MPIJob with conditions as (type, status, reason)."""
+    """Return the MPIJob with conditions, given as (type, status, reason)."""
     made = manifests.mpijob(job_of({"name": NAME, "image": "i", "command": ["c"], "workers": 3, **changes}))
     made["metadata"].update(uid=UID, creationTimestamp=stamp(0))
-    told = [
+    listed = [
         {"type": kind, "status": status, "reason": reason, "message": message} for kind, status, reason in conditions
     ]
-    made["status"] = {"conditions": told, "startTime": stamp(0)} if told else {}
+    made["status"] = {"conditions": listed, "startTime": stamp(0)} if listed else {}
     return made
 
 
@@ -45,7 +45,7 @@ RUNNING = ("Running", "True", "MPIJobRunning")
 
 
 def pod(role: str, index: int = 0, node: str | None = "k3", phase: str = "Running", **more: Any) -> dict[str, Any]:
-    """A pod; more is ``state`` (of its container), ``uid``, ``restarts``, ``deleted``, ``status`` and ``tolerates``."""
+    """Return a pod; more: ``state`` (container), ``uid``, ``restarts``, ``deleted``, ``status``, ``tolerates``."""
     name = f"{NAME}-worker-{index}" if role == "worker" else f"{NAME}-launcher-j5h2j"
     labels = {"training.kubeflow.org/job-name": NAME, "training.kubeflow.org/job-role": role}
     if role == "worker":
@@ -74,15 +74,15 @@ def pod(role: str, index: int = 0, node: str | None = "k3", phase: str = "Runnin
 
 
 def unscheduled(index: int, message: str) -> dict[str, Any]:
-    """A worker for which the scheduler found no node."""
-    told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
-    return pod("worker", index, node=None, phase="Pending", status={"conditions": [told]})
+    """Return a worker for which the scheduler finds no node."""
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    return pod("worker", index, node=None, phase="Pending", status={"conditions": [condition]})
 
 
 def event(
     kind: str, name: str, reason: str, message: str, after: float = 0, kind_of: str = "Warning"
 ) -> dict[str, Any]:
-    """An event."""
+    """Return an event."""
     about = {"kind": kind, "name": name, "namespace": "default"}
     return {
         "involvedObject": about,
@@ -98,9 +98,11 @@ NODES = [
 ]
 
 
-def seen(found: dict[str, Any] | None, pods: Any = (), events: Any = (), log: str = "", after: float = 60) -> Seen:
-    """What was read of the job."""
-    return Seen(
+def snapshot(
+    found: dict[str, Any] | None, pods: Any = (), events: Any = (), log: str = "", after: float = 60
+) -> JobSnapshot:
+    """Return the snapshot of the job with these objects."""
+    return JobSnapshot(
         NAME,
         "default",
         found,

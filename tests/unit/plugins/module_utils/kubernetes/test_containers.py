@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Pods with more containers than the one that runs the program: init containers, and sidecars that sort before it."""
+"""Pods with more containers than the program's: init containers, and sidecars that sort before it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from plugins.module_utils.kubernetes.seen import pods_of
 from plugins.module_utils.kubernetes.state import changes, identity, state_of
 
-from .objects import CREATED, LAUNCHER, NAME, WORKERS, job, pod, seen, stamp
+from .objects import CREATED, LAUNCHER, NAME, WORKERS, job, pod, snapshot, stamp
 
 PROXY = {"name": "istio-proxy", "restartCount": 0, "state": {"running": {"startedAt": stamp(1)}}}
 KILLED = {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": stamp(50)}}
@@ -27,27 +27,27 @@ def with_proxy(thing: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 def test_a_sidecar_does_not_hide_why_the_program_was_killed() -> None:
     killed = with_proxy(pod("worker", 1, "k2", phase="Failed", state=KILLED))
-    told = state_of(seen(job(CREATED, FAILED), [LAUNCHER, killed]))
-    assert told["why"] == "pod t2-worker-1 on k2 used more memory than its limit allows (OOMKilled)"
+    job_state = state_of(snapshot(job(CREATED, FAILED), [LAUNCHER, killed]))
+    assert job_state["why"] == "pod t2-worker-1 on k2 used more memory than its limit allows (OOMKilled)"
 
 
 def test_a_sidecar_that_was_killed_is_named() -> None:
     killed = with_proxy(pod("worker", 1, "k2"), state=KILLED)
-    told = state_of(seen(job(CREATED, FAILED), [LAUNCHER, killed]))
-    assert told["why"].startswith("container istio-proxy of pod t2-worker-1 on k2 used more memory")
+    job_state = state_of(snapshot(job(CREATED, FAILED), [LAUNCHER, killed]))
+    assert job_state["why"].startswith("container istio-proxy of pod t2-worker-1 on k2 used more memory")
 
 
 def test_a_program_that_was_killed_and_restarted_was_killed() -> None:
     again = pod("worker", 1, "k2", restarts=1)
     again["status"]["containerStatuses"][0]["lastState"] = KILLED
-    told = state_of(seen(job(CREATED, FAILED), [LAUNCHER, again]))
-    assert told["why"].startswith("pod t2-worker-1 on k2 used more memory")
+    job_state = state_of(snapshot(job(CREATED, FAILED), [LAUNCHER, again]))
+    assert job_state["why"].startswith("pod t2-worker-1 on k2 used more memory")
 
 
 def test_a_launcher_that_was_killed_is_named() -> None:
     launcher = pod("launcher", node="k1", phase="Failed", state=KILLED)
-    told = state_of(seen(job(CREATED, FAILED), [launcher, *WORKERS], log="step 1\n"))
-    assert told["why"] == "pod t2-launcher-j5h2j on k1 used more memory than its limit allows (OOMKilled)"
+    job_state = state_of(snapshot(job(CREATED, FAILED), [launcher, *WORKERS], log="step 1\n"))
+    assert job_state["why"] == "pod t2-launcher-j5h2j on k1 used more memory than its limit allows (OOMKilled)"
 
 
 def test_the_restart_of_a_sidecar_leaves_the_pod_the_same() -> None:
@@ -63,9 +63,9 @@ def test_the_restart_of_a_sidecar_leaves_the_pod_the_same() -> None:
 def test_an_image_of_an_init_container_that_cannot_be_pulled_is_the_cause() -> None:
     waits = pod("worker", 0, phase="Pending", state={"waiting": {"reason": "PodInitializing"}})
     waits["status"]["initContainerStatuses"] = [{"name": "setup", "state": PULLING}]
-    told = state_of(seen(job(CREATED), [waits]))
-    assert told["why"].startswith("the image of container setup of pod t2-worker-0 cannot be pulled on k3")
-    assert "Back-off pulling image" in told["why"]
+    job_state = state_of(snapshot(job(CREATED), [waits]))
+    assert job_state["why"].startswith("the image of container setup of pod t2-worker-0 cannot be pulled on k3")
+    assert "Back-off pulling image" in job_state["why"]
 
 
 def test_the_program_is_the_first_container_of_the_jobs_template() -> None:
@@ -84,6 +84,6 @@ def test_the_exit_code_is_that_of_the_launcher_that_ended_last(ended: tuple[int,
         launcher = pod("launcher", node="k1", phase="Failed", state=state)
         launcher["metadata"].update(name=name, uid=name)
         launchers.append(launcher)
-    told = state_of(seen(job(CREATED, FAILED), launchers))
-    assert told["exit_code"] == (2 if ended[1] > ended[0] else 1)
-    assert f"ended with exit code {told['exit_code']}" in told["why"]
+    job_state = state_of(snapshot(job(CREATED, FAILED), launchers))
+    assert job_state["exit_code"] == (2 if ended[1] > ended[0] else 1)
+    assert f"ended with exit code {job_state['exit_code']}" in job_state["why"]

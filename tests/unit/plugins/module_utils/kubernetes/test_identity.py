@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What makes the pods of a job one and the same, and how the API's objects are read."""
+"""The identity of the pods of a job, and the values of API objects."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from plugins.module_utils.kubernetes.seen import events_of, pods_of, seconds
 from plugins.module_utils.kubernetes.state import changes, state_of
 
-from .objects import BEGAN, CREATED, LAUNCHER, NAME, RUNNING, WORKERS, event, job, pod, seen, stamp
+from .objects import BEGAN, CREATED, LAUNCHER, NAME, RUNNING, WORKERS, event, job, pod, snapshot, stamp
 
 
 def identities(*pods: dict[str, Any]) -> dict[str, Any]:
-    told: dict[str, Any] = state_of(seen(job(CREATED, RUNNING), [LAUNCHER, *pods]))["pods"]
-    return told
+    by_name: dict[str, Any] = state_of(snapshot(job(CREATED, RUNNING), [LAUNCHER, *pods]))["pods"]
+    return by_name
 
 
 BEFORE = identities(*WORKERS)
@@ -45,7 +45,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("after", "said"), BROKEN.values(), ids=BROKEN)
-def test_a_pod_that_is_another_one_is_told(after: dict[str, Any], said: list[str]) -> None:
+def test_a_pod_that_is_another_one_is_reported(after: dict[str, Any], said: list[str]) -> None:
     assert list(changes(BEFORE, after)) == said
 
 
@@ -57,15 +57,16 @@ def test_a_pod_that_is_another_one_is_told(after: dict[str, Any], said: list[str
     ],
     ids=["marked for deletion", "recreated"],
 )
-def test_a_pod_that_tolerated_too_little_is_told_with_its_toleration(how: dict[str, Any], said: str) -> None:
+def test_a_pod_that_tolerated_too_little_is_reported_with_its_toleration(how: dict[str, Any], said: str) -> None:
     after = [pod("worker", 0, "k3", tolerates=10, **how), *WORKERS[1:]]
     events = [
         event("Pod", "t2-worker-0", "NodeNotReady", "Node is not ready", 155),
         event("Pod", "t2-worker-0", "TaintManagerEviction", "Marking for deletion Pod default/t2-worker-0", 165),
     ]
-    told = state_of(seen(job(CREATED, RUNNING), [LAUNCHER, *after], events))["pods"]
-    why = "its node k3 was silent for longer than the pod tolerates (10 s), 10 s after it was called not ready"
-    assert list(changes(BEFORE, told)) == [f"pod t2-worker-0 {said}; {why}: raise tolerationSeconds"]
+    pods = state_of(snapshot(job(CREATED, RUNNING), [LAUNCHER, *after], events))["pods"]
+    after_silence = "10 s after Kubernetes reported it as not ready"
+    why = f"its node k3 was silent for longer than the pod tolerates (10 s), {after_silence}"
+    assert list(changes(BEFORE, pods)) == [f"pod t2-worker-0 {said}; {why}: raise tolerationSeconds"]
 
 
 def test_pods_and_events_of_another_job_are_not_of_this_one() -> None:

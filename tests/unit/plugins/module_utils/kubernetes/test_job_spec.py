@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The job as its user describes it, through the templates of every supported ansible-core."""
+"""The options of a job, after the templates of every supported ansible-core."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_numbers_and_switches_of_a_template_may_be_texts() -> None:
         ({"suspend": "perhaps"}, "suspend of the job is 'perhaps': expected true or false."),
     ],
 )
-def test_another_kind_of_value_is_told(given: dict[str, Any], words: str) -> None:
-    with pytest.raises(JobError) as told:
+def test_a_value_of_another_type_is_refused(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(JobError) as raised:
         job_of({**JOB, **given})
-    assert str(told.value) == words
+    assert str(raised.value) == words

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The manifests of a job: what the operator's and Kubernetes' own schemas take, and what they mean."""
+"""The manifests of a job: they are valid in the schemas of the operator and of Kubernetes, and complete."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.kubernetes import manifests, pods
+from plugins.module_utils.kubernetes import manifests, pod_templates
 from plugins.module_utils.kubernetes.job_spec import APIS, V1ALPHA2, V2BETA1, JobError, job_of
 from tests import kubernetes_schema as schema
 
@@ -132,7 +132,7 @@ def test_the_launcher_runs_mpirun_over_all_ranks_and_each_gets_the_environment()
     assert forwarded == ["PATH", "LD_LIBRARY_PATH", "NCCL_DEBUG", "NCCL_IB_DISABLE", "WANDB_API_KEY"]
     assert words[-5:] == ["--mca", "pml", "ob1", "python", "train.py"]
     assert launcher["env"] == [{"name": "NCCL_DEBUG", "value": "INFO"}, {"name": "NCCL_IB_DISABLE", "value": "0"}]
-    # A remote shell or a host of ours would overrule what the operator tells mpirun.
+    # A remote shell or a host in the command would override the values that the operator gives to mpirun.
     assert not {"--host", "-host", "--hostfile", "plm_rsh_agent"} & set(words)
 
 
@@ -186,7 +186,7 @@ def test_workers_run_on_the_nodes_that_are_named_and_the_launcher_anywhere() -> 
 def test_every_pod_tolerates_a_silent_node_for_the_same_seconds() -> None:
     for replica in ("Launcher", "Worker"):
         tolerations = spec_of(made(), replica)["tolerations"]
-        assert {one["key"] for one in tolerations} == set(pods.TAINTS)
+        assert {one["key"] for one in tolerations} == set(pod_templates.TAINTS)
         assert {(one["effect"], one["tolerationSeconds"]) for one in tolerations} == {("NoExecute", 120)}
 
 
@@ -228,7 +228,7 @@ def test_records_library_and_data_are_mounted_in_the_workers() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"name": "Train"}, "the name must be of lower-case letters"),
+        ({"name": "Train"}, "the name must consist of lower-case letters"),
         ({"name": "t" * 60}, "63 characters"),
         ({"image": ""}, "lacks image"),
         ({"command": []}, "lacks command"),
@@ -237,16 +237,16 @@ def test_records_library_and_data_are_mounted_in_the_workers() -> None:
         ({"slots": 0}, "slots is 0"),
         ({"api": "v1"}, "api is 'v1': expected one of v2beta1, v1alpha2"),
         ({"devices": "all"}, "devices is 'all'"),
-        ({"devices": "none"}, "no RDMA device comes into the pods"),
+        ({"devices": "none"}, "the pods get no RDMA device"),
         ({"gpus": 1}, "2 ranks of a worker share 1 of nvidia.com/GRID_T4-16C"),
         ({"gpu_resource": "nvidia.com/"}, "gpu_resource is 'nvidia.com/'"),
         ({"queue": "Team A"}, "expected the name of a LocalQueue"),
-        ({"environment": {"A B": "1"}}, "'A B' is no name of an environment variable"),
+        ({"environment": {"A B": "1"}}, "'A B' is not a name of an environment variable"),
         ({"environment": {"WANDB_API_KEY": "x"}}, "WANDB_API_KEY is given twice"),
         ({"gang": {"minimum": 4}}, "gang has minimum: expected some of least"),
         ({"library": ""}, "no folder for them"),
         ({"backof_limit": 3}, "unknown options: backof_limit"),
-        ({"api": V1ALPHA2, **BEYOND}, "v1alpha2 does not know queue, suspend, gang"),
+        ({"api": V1ALPHA2, **BEYOND}, "v1alpha2 does not support queue, suspend, gang"),
     ],
 )
 def test_a_job_that_cannot_be_is_refused_in_a_sentence(changes: dict[str, Any], said: str) -> None:
@@ -278,7 +278,7 @@ def test_a_job_that_the_server_completed_is_the_same_job() -> None:
 
 def test_another_job_of_the_name_differs_where_it_differs() -> None:
     job, found = made(), made(workers=2, environment={"NCCL_DEBUG": "WARN", "NCCL_IB_DISABLE": "0"}, pull_secrets=[])
-    told = list(manifests.differences(job["spec"], found["spec"]))
-    assert "mpiReplicaSpecs.Worker.replicas" in told
-    assert "mpiReplicaSpecs.Launcher.template.spec.containers[0].env[0].value" in told
-    assert "mpiReplicaSpecs.Worker.template.spec.imagePullSecrets" in told
+    paths = list(manifests.differences(job["spec"], found["spec"]))
+    assert "mpiReplicaSpecs.Worker.replicas" in paths
+    assert "mpiReplicaSpecs.Launcher.template.spec.containers[0].env[0].value" in paths
+    assert "mpiReplicaSpecs.Worker.template.spec.imagePullSecrets" in paths

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Objects with the labels and the name of a job that are not of it: of an earlier job, or of another tenant."""
+"""Objects with the labels and the name of a job that belong to an earlier job or to another tenant."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from plugins.module_utils.kubernetes.causes import why_waiting
 from plugins.module_utils.kubernetes.seen import events_of, owners_of, pods_of
 
-from .objects import BEGAN, CREATED, LAUNCHER, LAUNCHER_JOB, NAME, UID, WORKERS, event, job, pod, seen
+from .objects import BEGAN, CREATED, LAUNCHER, LAUNCHER_JOB, NAME, UID, WORKERS, event, job, pod, snapshot
 
 QUOTA = 'pods "t2-worker-2" is forbidden: exceeded quota: team'
 UIDS = {UID, "c5b1", *(worker["metadata"]["uid"] for worker in WORKERS)}
@@ -57,8 +57,8 @@ def test_a_quota_is_history_once_the_pods_are_there() -> None:
     refused = [event("MPIJob", NAME, "MPIJobFailed", f"worker pod created failed: {QUOTA}", after=1)]
     creating = {"waiting": {"reason": "ContainerCreating"}}
     starting = [pod("worker", index, phase="Pending", state=creating) for index in (0, 1)]
-    assert "exceeded quota: team" in why_waiting(seen(job(CREATED), starting, refused))
+    assert "exceeded quota: team" in why_waiting(snapshot(job(CREATED), starting, refused))
     third, waits = pod("worker", 2, phase="Pending", state=creating), pod("launcher", phase="Pending", state=creating)
-    assert "quota" not in why_waiting(seen(job(CREATED), [*starting, third, waits], refused))
+    assert "quota" not in why_waiting(snapshot(job(CREATED), [*starting, third, waits], refused))
     made = event("Job", "t2-launcher", "SuccessfulCreate", "Created pod: t2-launcher-j5h2j", after=9, kind_of="Normal")
-    assert "quota" not in why_waiting(seen(job(CREATED), starting, [*refused, made]))
+    assert "quota" not in why_waiting(snapshot(job(CREATED), starting, [*refused, made]))

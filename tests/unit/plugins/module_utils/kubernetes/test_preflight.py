@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What in a Kubernetes would end a job during a move. Objects are made up in the API's form, cut to what is read."""
+"""Conditions in a Kubernetes cluster that would end a job during a move; the objects are synthetic."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.kubernetes.preflight import Desired, Site, findings, grace, least_toleration, toleration
+from plugins.module_utils.kubernetes.preflight import (
+    ClusterObjects,
+    MovedJob,
+    findings,
+    grace,
+    least_toleration,
+    toleration,
+)
 
 
 def node(name: str, gpus: int = 1, ready: str = "True", **spec: Any) -> dict[str, Any]:
@@ -35,14 +42,14 @@ def rdma(vendors: list[str], key: str = "configList") -> dict[str, Any]:
     return {"metadata": {"name": "rdma-devices"}, "data": {"config.json": json.dumps({key: [entry]}), "note": "{"}}
 
 
-def found(site: Site | None = None, **changes: Any) -> list[tuple[str, str, str, str]]:
-    wish = Desired(**{"moved": MOVED, "stun_seconds": 30, "tolerates": 300.0, **changes})
-    told = findings(site or Site("v1.35.4", NODES), wish)
-    return [(one.severity, one.rule, one.object, one.text) for one in told]
+def results(cluster: ClusterObjects | None = None, **changes: Any) -> list[tuple[str, str, str, str]]:
+    job = MovedJob(**{"moved": MOVED, "stun_seconds": 30, "tolerates": 300.0, **changes})
+    listed = findings(cluster or ClusterObjects("v1.35.4", NODES), job)
+    return [(each.severity, each.rule, each.object, each.text) for each in listed]
 
 
-def rules(site: Site | None = None, **changes: Any) -> list[tuple[str, str]]:
-    return [(severity, rule) for severity, rule, _object, _text in found(site, **changes)]
+def rules(cluster: ClusterObjects | None = None, **changes: Any) -> list[tuple[str, str]]:
+    return [(severity, rule) for severity, rule, _object, _text in results(cluster, **changes)]
 
 
 @pytest.mark.parametrize(
@@ -60,36 +67,36 @@ def rules(site: Site | None = None, **changes: Any) -> list[tuple[str, str]]:
 )
 def test_the_grace_of_a_silent_node(version: str, command: list[str], seconds: float) -> None:
     controllers = pod("controllers", "cp", {"component": "kube-controller-manager"}, command)
-    assert grace(Site(version, [], [controllers])) == seconds
+    assert grace(ClusterObjects(version, [], [controllers])) == seconds
 
 
-def test_nothing_is_found_where_nothing_is_in_the_way() -> None:
-    assert found() == []
+def test_a_sound_cluster_has_no_findings() -> None:
+    assert results() == []
 
 
-def test_a_stun_beyond_the_grace_is_told_and_is_no_fault() -> None:
-    ((severity, rule, _object, text),) = found(stun_seconds=100)
+def test_a_stun_beyond_the_grace_is_a_note() -> None:
+    ((severity, rule, _object, text),) = results(stun_seconds=100)
     assert (severity, rule) == ("note", "node_grace") and "after 50 s of silence" in text
-    assert found(stun_seconds=40) == [] and rules(stun_seconds=41) == [("note", "node_grace")]
+    assert results(stun_seconds=40) == [] and rules(stun_seconds=41) == [("note", "node_grace")]
 
 
 def test_a_toleration_that_a_stun_outlasts_stops() -> None:
-    told = found(stun_seconds=90, tolerates=10.0)
-    text = next(text for severity, rule, _object, text in told if (severity, rule) == ("stop", "toleration"))
-    assert "for 10 s (tolerationSeconds)" in text and "may take 90 s: give 80 s or more" in text
+    listed = results(stun_seconds=90, tolerates=10.0)
+    text = next(text for severity, rule, _object, text in listed if (severity, rule) == ("stop", "toleration"))
+    assert "for 10 s (tolerationSeconds)" in text and "may take 90 s: set 80 s or more" in text
     assert ("stop", "toleration") not in rules(stun_seconds=90, tolerates=80.0)
     assert ("stop", "toleration") in rules(stun_seconds=90, tolerates=79.0)
     assert ("stop", "toleration") not in rules(stun_seconds=1000, tolerates=None)
 
 
 def test_an_older_kubernetes_needs_a_longer_toleration() -> None:
-    old = Site("v1.31.0", NODES)
+    old = ClusterObjects("v1.31.0", NODES)
     assert ("stop", "toleration") in rules(old, stun_seconds=90, tolerates=89.0)
     assert ("stop", "toleration") not in rules(old, stun_seconds=90, tolerates=90.0)
 
 
 def test_the_recorded_stuns_are_on_the_right_side() -> None:
-    """60 s with Kubernetes' own 300 s was outlived, 90 s with 10 s was not."""
+    """Pods survived 60 s with the default of 300 s, and not 90 s with 10 s."""
     assert least_toleration(60, 50.0) <= 300 and least_toleration(90, 50.0) > 10
 
 
@@ -100,22 +107,25 @@ def test_a_job_is_given_what_its_stun_needs_and_never_less_than_kubernetes_gives
 
 def test_nodes_that_are_unknown_not_ready_or_cordoned() -> None:
     nodes = [node("w1", ready="Unknown"), node("w2", unschedulable=True), node("w3"), {"metadata": {"name": "w4"}}]
-    told = found(Site("v1.35.4", nodes), moved=[*MOVED, "w9"])
-    assert [(severity, name) for severity, _rule, name, _text in told] == [
+    listed = results(ClusterObjects("v1.35.4", nodes), moved=[*MOVED, "w9"])
+    assert [(severity, name) for severity, _rule, name, _text in listed] == [
         ("stop", "w1"),
         ("warn", "w2"),
         ("stop", "w4"),
         ("stop", "w9"),
     ]
-    assert told[2][3] == "the node is not ready: it has not told of itself" and "no node of this name" in told[3][3]
+    assert (
+        listed[2][3] == "the node is not ready: it has not reported its state"
+        and "no node of this name" in listed[3][3]
+    )
 
 
 def test_a_control_plane_on_a_moved_worker_stops_unless_there_is_another() -> None:
     one = [pod("kube-apiserver-w1", "w1", {"component": "kube-apiserver"})]
     others = [pod(f"kube-apiserver-{name}", name, {"component": "kube-apiserver"}) for name in ("cp", "cp2")]
-    assert rules(Site("v1.35.4", NODES, one)) == [("stop", "control_plane")]
-    assert rules(Site("v1.35.4", NODES, [*one, *others])) == [("warn", "control_plane")]
-    assert rules(Site("v1.35.4", NODES, others)) == []
+    assert rules(ClusterObjects("v1.35.4", NODES, one)) == [("stop", "control_plane")]
+    assert rules(ClusterObjects("v1.35.4", NODES, [*one, *others])) == [("warn", "control_plane")]
+    assert rules(ClusterObjects("v1.35.4", NODES, others)) == []
 
 
 def member(component: str, on: str, namespace: str = "kube-system", ready: str = "True") -> dict[str, Any]:
@@ -135,62 +145,64 @@ def member(component: str, on: str, namespace: str = "kube-system", ready: str =
     ],
 )
 def test_only_another_api_server_that_serves_stands_in(other: dict[str, Any], severity: str) -> None:
-    site = Site("v1.35.4", NODES, [member("kube-apiserver", "w1"), other])
-    assert rules(site) == [(severity, "control_plane")]
+    cluster = ClusterObjects("v1.35.4", NODES, [member("kube-apiserver", "w1"), other])
+    assert rules(cluster) == [(severity, "control_plane")]
 
 
 @pytest.mark.parametrize(("others", "severity"), [(0, "stop"), (1, "stop"), (2, "warn"), (3, "warn")])
 def test_etcd_needs_a_majority_of_its_members(others: int, severity: str) -> None:
     members = [member("etcd", "w1"), *(member("etcd", f"cp{number}") for number in range(others))]
-    assert rules(Site("v1.35.4", NODES, members)) == [(severity, "control_plane")]
+    assert rules(ClusterObjects("v1.35.4", NODES, members)) == [(severity, "control_plane")]
 
 
 def test_a_member_of_etcd_that_is_down_counts_for_the_majority_and_not_as_a_voter() -> None:
     members = [member("etcd", "w1"), member("etcd", "cp"), member("etcd", "cp2", ready="False")]
-    assert rules(Site("v1.35.4", NODES, members)) == [("stop", "control_plane")]
+    assert rules(ClusterObjects("v1.35.4", NODES, members)) == [("stop", "control_plane")]
 
 
-def test_a_grace_that_another_tenant_writes_on_a_pod_of_his_does_not_count() -> None:
+def test_a_grace_in_a_pod_of_another_tenant_does_not_count() -> None:
     stranger = pod("mine", "w1", {}, ["sleep", "--node-monitor-grace-period=1h"])
     stranger["metadata"]["namespace"] = "team-a"
-    assert grace(Site("v1.35.4", [], [stranger])) == 50.0
+    assert grace(ClusterObjects("v1.35.4", [], [stranger])) == 50.0
 
 
-def test_an_operator_on_a_moved_worker_is_told() -> None:
+def test_an_operator_on_a_moved_worker_is_a_note() -> None:
     for labels in ({"app": "mpi-operator"}, {"app.kubernetes.io/name": "mpi-operator"}):
-        assert rules(Site("v1.35.4", NODES, [pod("mpi-operator-1", "w2", labels)])) == [("note", "operator")]
-        assert rules(Site("v1.35.4", NODES, [pod("mpi-operator-1", "cp", labels)])) == []
+        assert rules(ClusterObjects("v1.35.4", NODES, [pod("mpi-operator-1", "w2", labels)])) == [("note", "operator")]
+        assert rules(ClusterObjects("v1.35.4", NODES, [pod("mpi-operator-1", "cp", labels)])) == []
 
 
 def test_fewer_nodes_with_a_device_than_workers_stop() -> None:
-    ((severity, rule, resource, text),) = found(needs={"nvidia.com/gpu": 2}, workers=4)
+    ((severity, rule, resource, text),) = results(needs={"nvidia.com/gpu": 2}, workers=4)
     assert (severity, rule, resource) == ("stop", "resource", "nvidia.com/gpu")
-    assert "4 workers need 2 of it each, and 0 nodes have so many (w1 1, w2 1, w3 1, w4 1)" in text
-    assert found(needs={"nvidia.com/gpu": 1}, workers=4) == []
-    assert "(none)" in found(needs={"rdma/hca": 1}, workers=1)[0][3]
+    assert "4 workers need 2 of it each, and 0 nodes have that number (w1 1, w2 1, w3 1, w4 1)" in text
+    assert results(needs={"nvidia.com/gpu": 1}, workers=4) == []
+    assert "(none)" in results(needs={"rdma/hca": 1}, workers=1)[0][3]
 
 
-def test_a_budget_for_the_jobs_pods_is_said_not_to_help() -> None:
+def test_a_budget_for_the_jobs_pods_is_a_note() -> None:
     def budget(name: str, labels: dict[str, str]) -> dict[str, Any]:
         return {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": labels}}}
 
     budgets = [budget("train", {"training.kubeflow.org/job-name": "t"}), budget("web", {"app": "web"})]
-    told = found(Site("v1.35.4", NODES, budgets=budgets))
-    assert [(severity, rule, name) for severity, rule, name, _text in told] == [("note", "disruption_budget", "train")]
+    listed = results(ClusterObjects("v1.35.4", NODES, budgets=budgets))
+    assert [(severity, rule, name) for severity, rule, name, _text in listed] == [
+        ("note", "disruption_budget", "train")
+    ]
 
 
 @pytest.mark.parametrize("key", ["configList", "resourceList"])
 def test_a_plugin_that_selects_cards_and_not_pvrdma_stops(key: str) -> None:
-    only = Site("v1.35.4", NODES, config_maps=[rdma(["15b3"], key)])
-    both = Site("v1.35.4", NODES, config_maps=[rdma(["15b3", "15ad"], key)])
-    ((severity, rule, name, text),) = found(only, has_pvrdma=True)
+    only = ClusterObjects("v1.35.4", NODES, config_maps=[rdma(["15b3"], key)])
+    both = ClusterObjects("v1.35.4", NODES, config_maps=[rdma(["15b3", "15ad"], key)])
+    ((severity, rule, name, text),) = results(only, has_pvrdma=True)
     assert (severity, rule, name) == ("stop", "rdma_vendor", "rdma-devices") and "PVRDMA's is 15ad" in text
-    assert found(both, has_pvrdma=True) == [] and found(only) == []
-    of_its_own = Site("v1.35.4", NODES, config_maps=[rdma(["15b3"], key), rdma(["15ad"], key)])
-    assert found(of_its_own, has_pvrdma=True) == []
+    assert results(both, has_pvrdma=True) == [] and results(only) == []
+    of_its_own = ClusterObjects("v1.35.4", NODES, config_maps=[rdma(["15b3"], key), rdma(["15ad"], key)])
+    assert results(of_its_own, has_pvrdma=True) == []
 
 
 def test_configurations_of_other_forms_are_left_alone() -> None:
     odd = [{"configList": [None, {"selectors": None}, {"selectors": [{"vendors": None}]}]}, [1], "x"]
     maps = [{"metadata": {"name": "m"}, "data": {str(index): json.dumps(one) for index, one in enumerate(odd)}}, {}]
-    assert found(Site("v1.35.4", NODES, config_maps=maps), has_pvrdma=True) == []
+    assert results(ClusterObjects("v1.35.4", NODES, config_maps=maps), has_pvrdma=True) == []

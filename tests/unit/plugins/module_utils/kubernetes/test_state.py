@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The state of a job, its causes and its identity, from what the API answered."""
+"""The state of a job, its causes and its identity, from answers of the API."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 
 from plugins.module_utils.kubernetes.state import state_of
 
-from .objects import BEGAN, CREATED, LAUNCHER, NAME, RUNNING, WORKERS, event, job, pod, seen, stamp, unscheduled
+from .objects import BEGAN, CREATED, LAUNCHER, NAME, RUNNING, WORKERS, event, job, pod, snapshot, stamp, unscheduled
 
 QUEUE = {"queue": "team-a"}
-# The scheduler's own words, with what it says of preemption.
+# The message of the scheduler, with its sentence about preemption.
 NO_GPU = (
     "0/4 nodes are available: 4 Insufficient nvidia.com/gpu. preemption: 0/4 nodes are available: "
     "4 Preemption is not helpful for scheduling."
@@ -45,39 +45,39 @@ def state(
 ) -> dict[str, Any]:
     after = changes.pop("after", 60)
     message = changes.pop("message", "")
-    return state_of(seen(job(*conditions, message=message, **changes), pods, events, log, after))
+    return state_of(snapshot(job(*conditions, message=message, **changes), pods, events, log, after))
 
 
 def test_a_job_that_is_not_there_is_absent_and_so_is_one_of_an_unknown_kind() -> None:
-    assert state_of(seen(None)) == {"state": "absent"}
-    unknown = replace(seen(None), is_known=False)
-    assert "does not know MPIJobs of that version: install the MPI Operator" in state_of(unknown)["why"]
-    nowhere = replace(seen(None), has_namespace=False)
+    assert state_of(snapshot(None)) == {"state": "absent"}
+    unknown = replace(snapshot(None), is_known=False)
+    assert "does not support MPIJobs of that version: install the MPI Operator" in state_of(unknown)["why"]
+    nowhere = replace(snapshot(None), has_namespace=False)
     assert state_of(nowhere) == {
         "state": "absent",
-        "why": "there is no namespace default: make it, or name another one",
+        "why": "there is no namespace default: create it, or specify another one",
     }
 
 
-def test_a_running_job_tells_its_launcher_its_ranks_and_its_pods() -> None:
-    told = state(CREATED, RUNNING, pods=[LAUNCHER, *WORKERS])
-    assert told["state"] == "running" and "why" not in told
-    assert told["launcher"] == {
+def test_a_running_job_has_its_launcher_its_ranks_and_its_pods() -> None:
+    job_state = state(CREATED, RUNNING, pods=[LAUNCHER, *WORKERS])
+    assert job_state["state"] == "running" and "why" not in job_state
+    assert job_state["launcher"] == {
         "host": "t2-launcher-j5h2j",
         "pid": "d1dd3d2a",
         "start": f"{BEGAN + 4:.0f}, 0 restarts",
         "boot_id": "boot-1",
     }
-    assert told["nodes_of_ranks"] == ["t2-worker-0", "t2-worker-1", "t2-worker-2"]
-    assert list(told["pods"]) == ["t2-launcher-j5h2j", "t2-worker-0", "t2-worker-1", "t2-worker-2"]
-    assert told["pods"]["t2-worker-0"]["node"] == "k3" and told["started"] == BEGAN
+    assert job_state["nodes_of_ranks"] == ["t2-worker-0", "t2-worker-1", "t2-worker-2"]
+    assert list(job_state["pods"]) == ["t2-launcher-j5h2j", "t2-worker-0", "t2-worker-1", "t2-worker-2"]
+    assert job_state["pods"]["t2-worker-0"]["node"] == "k3" and job_state["started"] == BEGAN
 
 
 def test_a_job_that_has_no_start_yet_began_when_it_was_made() -> None:
     found = job(CREATED)
     del found["status"]["startTime"]
     found["metadata"]["creationTimestamp"] = stamp(7)
-    assert state_of(seen(found))["started"] == BEGAN + 7
+    assert state_of(snapshot(found))["started"] == BEGAN + 7
 
 
 def test_two_ranks_of_a_worker_are_two_of_the_list() -> None:
@@ -90,16 +90,16 @@ def test_a_launcher_that_runs_makes_the_job_run_although_the_operator_has_not_sa
 
 
 def test_a_job_that_succeeded_has_finished() -> None:
-    told = state(CREATED, ("Running", "False", "MPIJobRunning"), ("Succeeded", "True", "MPIJobSucceeded"))
-    assert told["state"] == "finished" and told["exit_code"] == 0 and "why" not in told
+    job_state = state(CREATED, ("Running", "False", "MPIJobRunning"), ("Succeeded", "True", "MPIJobSucceeded"))
+    assert job_state["state"] == "finished" and job_state["exit_code"] == 0 and "why" not in job_state
 
 
 WAITS = {
     "operator missing": (
         {"after": 45},
-        "no operator has taken it up for 45 s: look whether the MPI Operator runs, and whether it watches the",
+        "no operator has taken it up for 45 s: check that the MPI Operator runs, and that it watches the",
     ),
-    "just made": ({"after": 5}, "its pods are started"),
+    "just made": ({"after": 5}, "its pods are being started"),
     "refused": (
         {"events": [event("MPIJob", NAME, "ValidationError", "Found validation errors: spec.x: Invalid")]},
         "the operator refused it: Found validation errors: spec.x: Invalid",
@@ -137,11 +137,11 @@ WAITS = {
             "conditions": [CREATED],
             "events": [event("MPIJob", NAME, "MPIJobFailed", f"worker pod created failed: {QUOTA}")],
         },
-        "a pod cannot be made: exceeded quota: team, requested: requests.nvidia.com/gpu=1, used: 4, limited: 4",
+        "a pod cannot be created: exceeded quota: team, requested: requests.nvidia.com/gpu=1, used: 4, limited: 4",
     ),
     "an operator that cannot make a pod at all": (
         {"after": 45, "events": [event("MPIJob", NAME, "MPIJobFailed", f"worker pod created failed: {QUOTA}")]},
-        "a pod cannot be made: exceeded quota: team",
+        "a pod cannot be created: exceeded quota: team",
     ),
     "starting": ({"conditions": [CREATED], "pods": [waiting("ContainerCreating")]}, "t2-worker-0 is being started"),
     "two starting": (
@@ -155,11 +155,11 @@ WAITS = {
 }
 
 
-@pytest.mark.parametrize(("told", "said"), WAITS.values(), ids=WAITS)
-def test_a_job_that_waits_says_for_what(told: dict[str, Any], said: str) -> None:
-    given = {**told}
+@pytest.mark.parametrize(("inputs", "cause"), WAITS.values(), ids=WAITS)
+def test_a_job_that_waits_says_for_what(inputs: dict[str, Any], cause: str) -> None:
+    given = {**inputs}
     found = state(*given.pop("conditions", ()), **given)
-    assert found["state"] == "waiting" and found["why"].startswith(said)
+    assert found["state"] == "waiting" and found["why"].startswith(cause)
 
 
 def test_a_suspended_job_was_stopped() -> None:
@@ -171,7 +171,7 @@ def test_a_job_that_was_resumed_is_judged_by_its_pods() -> None:
     assert state(CREATED, ("Suspended", "False", "MPIJobResumed"), pods=[LAUNCHER, *WORKERS])["state"] == "running"
 
 
-def test_a_stun_that_outlasts_a_toleration_is_told_with_the_toleration() -> None:
+def test_a_stun_that_outlasts_a_toleration_is_the_cause_with_the_toleration() -> None:
     """The recorded run: 90 s, tolerationSeconds 10; not ready at 07:14:38, marked at 07:14:48, failed at 07:15:47."""
     events = [
         event("Node", "k3", "NodeNotReady", "Node k3 status is now: NodeNotReady", 155, "Normal"),
@@ -195,21 +195,21 @@ def test_a_stun_that_outlasts_a_toleration_is_told_with_the_toleration() -> None
     assert found["state"] == "died" and found["exit_code"] == 1
     assert found["why"] == (
         "pod t2-worker-0 was deleted because its node k3 was silent for longer than the pod tolerates (10 s), 10 s "
-        "after it was called not ready: raise tolerationSeconds"
+        "after Kubernetes reported it as not ready: raise tolerationSeconds"
     )
     assert found["last_lines"][-1].startswith("to the node")
 
 
-def test_the_command_of_its_launcher_proves_what_mpi_could_use() -> None:
+def test_the_command_of_its_launcher_is_returned() -> None:
     wanted = {"mpirun_arguments": ["--mca", "pml", "ob1"]}
     command = state(CREATED, **wanted)["mpirun_command"]
     assert command[0] == "mpirun" and " ".join(command).endswith("--mca pml ob1 c")
     odd = job(CREATED)
     odd["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"] = [{"command": 7}]
-    assert state_of(seen(odd))["mpirun_command"] == []
+    assert state_of(snapshot(odd))["mpirun_command"] == []
 
 
-def test_nodes_of_its_pods_that_were_called_not_ready_are_told() -> None:
+def test_nodes_of_its_pods_that_were_not_ready_are_reported() -> None:
     events = [
         event("Pod", "t2-worker-0", "NodeNotReady", "Node is not ready", 155),
         event("Pod", "t2-worker-0", "NodeNotReady", "Node is not ready", 355),
@@ -217,7 +217,7 @@ def test_nodes_of_its_pods_that_were_called_not_ready_are_told() -> None:
     ]
     found = state(CREATED, RUNNING, pods=[LAUNCHER, *WORKERS], events=events)
     at = datetime.fromtimestamp(BEGAN + 355, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    assert found["silences"] == [f"Kubernetes called node k3 not ready, last at {at} UTC"]
+    assert found["silences"] == [f"Kubernetes reported node k3 as not ready, last at {at} UTC"]
     assert state(CREATED, RUNNING, pods=[LAUNCHER, *WORKERS])["silences"] == []
 
 
@@ -261,23 +261,23 @@ DEATHS = {
 }
 
 
-@pytest.mark.parametrize(("told", "said"), DEATHS.values(), ids=DEATHS)
-def test_a_job_that_died_says_of_what(told: dict[str, Any], said: str) -> None:
-    found = state(CREATED, FAILED, **told)
-    assert found["state"] == "died" and found["why"].startswith(said)
+@pytest.mark.parametrize(("inputs", "cause"), DEATHS.values(), ids=DEATHS)
+def test_a_job_that_died_says_of_what(inputs: dict[str, Any], cause: str) -> None:
+    found = state(CREATED, FAILED, **inputs)
+    assert found["state"] == "died" and found["why"].startswith(cause)
 
 
-def test_the_operators_own_word_for_an_eviction_stands_where_nothing_else_is_known() -> None:
+def test_the_message_of_the_operator_is_the_cause_of_an_eviction_without_other_cause() -> None:
     found = state(CREATED, ("Failed", "True", "MPIJobEvicted"), message="1/3 workers are evicted")
     assert found["why"] == "1/3 workers are evicted"
 
 
-def test_a_deadline_of_the_job_is_told() -> None:
+def test_a_deadline_of_the_job_is_the_cause() -> None:
     assert state(CREATED, ("Failed", "True", "DeadlineExceeded"))["why"] == "it ran longer than activeDeadlineSeconds"
 
 
 def test_answers_that_lack_what_they_should_have_break_nothing() -> None:
     bare = {"metadata": {"name": "t2-worker-0", "labels": {"mpi_job_name": NAME, "mpi_role_type": "worker"}}}
     odd = {"spec": {}, "status": {"conditions": [None], "containerStatuses": [None]}, **bare}
-    found = state_of(seen(job(CREATED), [bare, odd], [{}]))
+    found = state_of(snapshot(job(CREATED), [bare, odd], [{}]))
     assert found["state"] == "waiting" and found["pods"]["t2-worker-0"]["uid"] == ""

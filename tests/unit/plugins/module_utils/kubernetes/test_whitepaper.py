@@ -3,8 +3,8 @@
 """The job of appendix A of VMware's paper "Distributed Machine Learning on vSphere leveraging NVIDIA vGPU and Mellanox
 PVRDMA", field by field, as v1alpha2 of the operator of 2019.
 
-What the page has wrong is mended, and each mending is a test of its own: ``obl`` for ``ob1``, a variable that NCCL 2.4
-does not read, ``Worker`` beside ``mpiReplicaSpecs``, the name of the script in the line after its dash.
+The job corrects the errors of the page, with a test for each: ``obl`` instead of ``ob1``, a variable that NCCL 2.4 does
+not read, ``Worker`` next to ``mpiReplicaSpecs``, and the name of the script in the line after its dash.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.kubernetes import manifests, pods
+from plugins.module_utils.kubernetes import manifests, pod_templates
 from plugins.module_utils.kubernetes.job_spec import V1ALPHA2, V2BETA1, job_of
 from plugins.module_utils.training.transport.job_settings import settings
 from tests import kubernetes_schema as schema
@@ -49,9 +49,9 @@ FIELDS: dict[str, Any] = {
 
 
 def papers(transport: str = "rdma", **changes: Any) -> dict[str, Any]:
-    """The whitepaper's job from the variables that the MPI backend takes too."""
+    """Return the whitepaper's job, made with the same variables as for the MPI backend."""
     node = {"name": "any", "interface": "eth0", "network": "", "hcas": [{"name": "vmw_pvrdma0", "gid_index": 1}]}
-    told = settings(transport, [node], "2.4.7")
+    job_settings = settings(transport, [node], "2.4.7")
     return manifests.mpijob(
         job_of(
             {
@@ -63,8 +63,8 @@ def papers(transport: str = "rdma", **changes: Any) -> dict[str, Any]:
                 "gpus": 1,
                 "transport": transport,
                 "devices": "privileged",
-                "environment": told["environment"],
-                "mpirun_arguments": told["mpirun_arguments"],
+                "environment": job_settings["environment"],
+                "mpirun_arguments": job_settings["mpirun_arguments"],
                 **changes,
             }
         )
@@ -81,11 +81,11 @@ def launcher(manifest: dict[str, Any]) -> dict[str, Any]:
     return dict(at(manifest, "spec.mpiReplicaSpecs.Launcher.template.spec.containers.0"))
 
 
-def told_to_ranks(manifest: dict[str, Any]) -> dict[str, Any]:
-    """By name what mpirun passes on to every rank: its value, or None for that in the image."""
+def rank_environment(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return the variables that mpirun passes to every rank, by name; None is the value in the image."""
     made = launcher(manifest)
     words = made["command"]
-    values = {one["name"]: one["value"] for one in made["env"]}
+    values = {variable["name"]: variable["value"] for variable in made["env"]}
     return {words[index + 1]: values.get(words[index + 1]) for index, word in enumerate(words) if word == "-x"}
 
 
@@ -108,20 +108,20 @@ def test_mpi_itself_stays_on_tcp_by_the_name_that_open_mpi_has_for_it() -> None:
 
 
 def test_the_ranks_get_the_environment_of_the_paper() -> None:
-    told = told_to_ranks(papers())
-    assert told["NCCL_DEBUG"] == "INFO"
-    assert (told["NCCL_IB_DISABLE"], told["HOROVOD_MPI_THREADS_DISABLE"]) == ("0", "1")
-    assert (told["PATH"], told["LD_LIBRARY_PATH"]) == (None, None)
+    variables = rank_environment(papers())
+    assert variables["NCCL_DEBUG"] == "INFO"
+    assert (variables["NCCL_IB_DISABLE"], variables["HOROVOD_MPI_THREADS_DISABLE"]) == ("0", "1")
+    assert (variables["PATH"], variables["LD_LIBRARY_PATH"]) == (None, None)
 
 
 def test_the_papers_switch_to_tcp_turns_the_same_two_variables() -> None:
-    told = told_to_ranks(papers("tcp", devices="none"))
-    assert (told["NCCL_IB_DISABLE"], told["HOROVOD_MPI_THREADS_DISABLE"]) == ("1", "0")
+    variables = rank_environment(papers("tcp", devices="none"))
+    assert (variables["NCCL_IB_DISABLE"], variables["HOROVOD_MPI_THREADS_DISABLE"]) == ("1", "0")
 
 
 def test_gpudirect_is_kept_off_by_the_name_that_this_nccl_reads() -> None:
-    told = told_to_ranks(papers())
-    assert told["NCCL_NET_GDR_LEVEL"] == "0" and "NCCL_IB_GDR_LEVEL" not in told
+    variables = rank_environment(papers())
+    assert variables["NCCL_NET_GDR_LEVEL"] == "0" and "NCCL_IB_GDR_LEVEL" not in variables
 
 
 def test_the_script_is_one_word_behind_its_python_and_its_options_follow() -> None:
@@ -144,9 +144,11 @@ def test_beyond_the_paper_are_only_what_keeps_workers_apart_and_alive() -> None:
 
 
 def test_the_pods_of_the_old_form_are_those_of_the_new_one() -> None:
-    """The schema of 2019 has three rules: its pods are held against that of today."""
+    """The schema of 2019 has only three rules, so its pods are checked with the current schema."""
     old, new = papers(), papers(api=V2BETA1)
-    labels = pods.worker(job_of({"name": "a", "image": "i", "command": ["c"], "workers": 1}))["spec"]["affinity"]
+    labels = pod_templates.worker(job_of({"name": "a", "image": "i", "command": ["c"], "workers": 1}))["spec"][
+        "affinity"
+    ]
     assert "training.kubeflow.org/job-name" in str(labels)
     for replica in ("Launcher", "Worker"):
         new["spec"]["mpiReplicaSpecs"][replica] = old["spec"]["mpiReplicaSpecs"][replica]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Reads from an API server that is silent, breaks off or is none: one sentence each, and within a time."""
+"""Reads from an API server that is silent, disconnects or is another server: one sentence each, within a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CONFIG: dict[str, Any] = {
 
 @contextmanager
 def answering(answer: bytes, drips: bool = False) -> Iterator[str]:
-    """The address of a server that sends the same to each question, and then drips or ends; empty: it stays silent."""
+    """Yield the address of a server that sends one answer to all requests, then drips or ends; empty: silent."""
     held: list[socket.socket] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -59,7 +59,7 @@ def answering(answer: bytes, drips: bool = False) -> Iterator[str]:
 
 
 def drip(peer: socket.socket) -> None:
-    """Send byte by byte until nobody listens any more."""
+    """Send byte by byte until the client disconnects."""
     pause = threading.Event()
     with suppress(OSError):
         while not pause.wait(0.02):
@@ -84,7 +84,7 @@ def test_a_server_that_accepts_and_says_nothing_is_given_up(tmp_path: Path, monk
         began = time.monotonic()
         with pytest.raises(Unreachable, match=r"could not read /api/v1/nodes: .*timed out"):
             connected(tmp_path, address).get("/api/v1/nodes")
-    # Each question is repeated once; the rest is room for a loaded machine.
+    # Each request is repeated once; the rest is a margin for a loaded machine.
     assert time.monotonic() - began < 20 * (1 + connection.REPEATS)
 
 
@@ -124,22 +124,26 @@ def test_the_next_question_after_one_that_was_cut_off_has_its_own_time(
 @pytest.mark.parametrize(
     ("answer", "kind", "words"),
     [
-        (http("null"), Failed, "no object of Kubernetes"),
-        (http("[1]"), Failed, "no object of Kubernetes"),
-        (http("<html>"), Failed, "no object of Kubernetes"),
-        (http("[" * 99999), Failed, "no object of Kubernetes"),
-        (http('{"items": {"a": 1}}'), Failed, "no list of objects"),
-        (http('{"items": ["a"]}'), Failed, "no list of objects"),
+        (http("null"), Failed, "not a Kubernetes object"),
+        (http("[1]"), Failed, "not a Kubernetes object"),
+        (http("<html>"), Failed, "not a Kubernetes object"),
+        (http("[" * 99999), Failed, "not a Kubernetes object"),
+        (http('{"items": {"a": 1}}'), Failed, "not a list of objects"),
+        (http('{"items": ["a"]}'), Failed, "not a list of objects"),
         (http("<html>", "503 Service Unavailable"), Failed, "Service Unavailable"),
-        (http('{"message": "nodes is forbidden"}', "403 Forbidden"), Failed, "nodes is forbidden; look at the rights"),
+        (
+            http('{"message": "nodes is forbidden"}', "403 Forbidden"),
+            Failed,
+            "nodes is forbidden; check the permissions",
+        ),
         (http("{}", longer=9), Unreachable, "could not read /api/v1/nodes: "),
         (b"SSH-2.0-OpenSSH_9.2\r\n", Unreachable, "could not read /api/v1/nodes: "),
     ],
 )
 def test_an_odd_answer_is_one_sentence(answer: bytes, kind: type[CollectionError], words: str, tmp_path: Path) -> None:
-    with answering(answer) as address, pytest.raises(kind) as told:
+    with answering(answer) as address, pytest.raises(kind) as raised:
         connected(tmp_path, address).items("/api/v1/nodes")
-    assert words in str(told.value) and "\n" not in str(told.value)
+    assert words in str(raised.value) and "\n" not in str(raised.value)
 
 
 def test_what_is_not_there_is_none(tmp_path: Path) -> None:
@@ -166,9 +170,9 @@ def test_what_is_not_there_is_none(tmp_path: Path) -> None:
 def test_an_odd_kubeconfig_is_refused_in_one_sentence(text: str, tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
     file.write_text(text)
-    with pytest.raises(CollectionError) as told:
+    with pytest.raises(CollectionError) as raised:
         connection.Api(str(file), None).get("/api/v1/nodes")
-    assert "could not read" in str(told.value) and "\n" not in str(told.value)
+    assert "could not read" in str(raised.value) and "\n" not in str(raised.value)
 
 
 def test_a_kubeconfig_that_is_a_folder_is_refused(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_pods_that_the_operator_deletes_after_the_end_break_nothing(later: dict[
 
 def test_a_node_that_was_called_not_ready_is_a_fact_of_the_verdict() -> None:
     world = Kubernetes(workers=["w1"])
-    world.told = {"silences": ["Kubernetes called node node-1 not ready"]}
+    world.told = {"silences": ["Kubernetes reported node node-1 as not ready"]}
     assert judging.verdict_input(world.carry_out())["facts"]["silences"] == world.told["silences"]
 
 

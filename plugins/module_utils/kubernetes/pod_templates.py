@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The pods of a training job: what runs in the launcher and in each worker, and with which devices and volumes."""
+"""The pod templates of a training job: the programs of the launcher and of a worker, with their devices and volumes."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from typing import Any
 from .job_spec import PLUGIN, PRIVILEGED, Job
 
 INFINIBAND = "/dev/infiniband"
-# sshd of a worker changes its root and writes to the audit log. CRI-O gives neither right by itself:
+# sshd of a worker changes its root and writes to the audit log. CRI-O grants neither capability by default:
 # https://github.com/cri-o/cri-o/blob/main/internal/config/capabilities/capabilities.go
 SSHD_RIGHTS = ("AUDIT_WRITE", "SYS_CHROOT")
-# Memory that a network card reads by itself must be locked: https://github.com/Mellanox/k8s-rdma-shared-dev-plugin.
+# Memory that an RDMA adapter reads must be locked: https://github.com/Mellanox/k8s-rdma-shared-dev-plugin.
 RDMA_RIGHT = "IPC_LOCK"
 TOPOLOGY = "kubernetes.io/hostname"
 TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def launcher(job: Job) -> dict[str, Any]:
-    """The pod template of the launcher, which runs mpirun and no rank."""
+    """Return the pod template of the launcher, which runs mpirun and no rank."""
     container = {**_container(job, "launcher"), "command": mpirun_command(job)}
     if job.environment:
         container["env"] = [{"name": name, "value": str(value)} for name, value in job.environment.items()]
     if job.secrets:
         container["envFrom"] = [{"secretRef": {"name": job.secret}}]
-    return {"spec": {**_anywhere(job), "containers": [container]}}
+    return {"spec": {**_common_spec(job), "containers": [container]}}
 
 
 def mpirun_command(job: Job) -> list[str]:
-    """The words of the launcher; which hosts, with how many slots, and how to reach them, the operator tells mpirun.
+    """Return the command of the launcher; the operator passes the hosts, their slots and the access to them to mpirun.
 
-    Values of the environment travel in mpirun's own environment, so that neither the manifest nor a list of processes
-    shows those that are secret.
+    mpirun reads the values of the environment from its environment, so that neither the manifest nor a list of
+    processes shows secrets.
     """
     words = [job.mpirun, "--allow-run-as-root", "-np", str(job.ranks), "--map-by", "slot", "--tag-output"]
     for name in (*job.forward, *job.environment, *job.secrets):
@@ -41,7 +41,7 @@ def mpirun_command(job: Job) -> list[str]:
 
 
 def worker(job: Job) -> dict[str, Any]:
-    """The pod template of a worker, in which the operator starts sshd (v2beta1) or a process that waits (v1alpha2)."""
+    """Return the pod template of a worker, in which the operator starts sshd (v2beta1) or idles (v1alpha2)."""
     container = {**_container(job, "worker"), "securityContext": _security(job)}
     resources = _resources(job)
     if resources:
@@ -49,10 +49,10 @@ def worker(job: Job) -> dict[str, Any]:
     volumes, mounts = _volumes(job)
     if mounts:
         container["volumeMounts"] = mounts
-    spec = {**_anywhere(job), "containers": [container]}
+    spec = {**_common_spec(job), "containers": [container]}
     if volumes:
         spec["volumes"] = volumes
-    affinity = {**({"podAntiAffinity": _apart(job)} if job.is_spread else {}), **_on(job)}
+    affinity = {**({"podAntiAffinity": _one_per_node(job)} if job.is_spread else {}), **_node_affinity(job)}
     if affinity:
         spec["affinity"] = affinity
     if job.node_selector:
@@ -66,8 +66,8 @@ def _container(job: Job, name: str) -> dict[str, Any]:
     return {"name": name, "image": job.image, "imagePullPolicy": job.pull}
 
 
-def _anywhere(job: Job) -> dict[str, Any]:
-    """What the pods of launcher and workers have in common."""
+def _common_spec(job: Job) -> dict[str, Any]:
+    """Return the part of the pod spec that launcher and workers have in common."""
     seconds = job.toleration_seconds
     spec: dict[str, Any] = {
         "tolerations": [
@@ -81,14 +81,14 @@ def _anywhere(job: Job) -> dict[str, Any]:
     return spec
 
 
-def _apart(job: Job) -> dict[str, Any]:
-    """No two workers of the job on one node: a node is one virtual machine, and each worker moves by itself."""
+def _one_per_node(job: Job) -> dict[str, Any]:
+    """Return the affinity for one worker per node: a node is a virtual machine, and vMotion moves each one alone."""
     term = {"topologyKey": TOPOLOGY, "labelSelector": {"matchLabels": job.worker_labels}}
     return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
 
 
-def _on(job: Job) -> dict[str, Any]:
-    """The nodes that workers may run on: a term takes the name of one node, and one of the terms must hold."""
+def _node_affinity(job: Job) -> dict[str, Any]:
+    """Return the nodes that workers may run on: a term takes the name of one node, and one of the terms must match."""
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in job.nodes]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     return {"nodeAffinity": required} if terms else {}
@@ -102,32 +102,33 @@ def _security(job: Job) -> dict[str, Any]:
 
 
 def _resources(job: Job) -> dict[str, Any]:
-    """Extended resources are given as limits; Kubernetes takes the requests to be the same."""
+    """Return the resources of a worker; for an extended resource, Kubernetes sets the request to the limit."""
     limits: dict[str, Any] = {job.gpu_resource: job.gpus} if job.gpus else {}
     if job.devices == PLUGIN:
         limits[job.rdma_resource] = 1
-    found: dict[str, Any] = {"limits": limits} if limits else {}
+    resources: dict[str, Any] = {"limits": limits} if limits else {}
     if job.requests:
-        found["requests"] = dict(job.requests)
-    return found
+        resources["requests"] = dict(job.requests)
+    return resources
 
 
 def _volumes(job: Job) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The volumes of a worker and where they are mounted."""
+    """Return the volumes of a worker, and their mounts."""
     each: list[tuple[str, str, dict[str, Any], bool]] = []
     if job.devices == PRIVILEGED:
         each.append(("infiniband", INFINIBAND, {"hostPath": {"path": INFINIBAND}}, False))
     if job.shared_memory:
-        # NCCL's ranks of one node talk by shared memory, of which a container has 64 MB otherwise.
+        # NCCL's ranks on one node communicate through shared memory; by default a container has 64 MB of it.
         memory = {"emptyDir": {"medium": "Memory", "sizeLimit": job.shared_memory}}
-        each.append(("shared-memory", "/dev/shm", memory, False))  # noqa: S108 - the path is the kernel's own # nosec B108
+        each.append(("shared-memory", "/dev/shm", memory, False))  # noqa: S108 - a path of the kernel # nosec B108
     if job.records:
         on_node = {"hostPath": {"path": job.records, "type": "DirectoryOrCreate"}}
         each.append(("records", job.records, on_node if job.records_on_node else {"emptyDir": {}}, False))
     if job.files:
         each.append(("library", job.library, {"configMap": {"name": job.config_map}}, True))
     each += [
-        (str(one["name"]), str(one["path"]), dict(one["source"]), bool(one.get("read_only"))) for one in job.volumes
+        (str(volume["name"]), str(volume["path"]), dict(volume["source"]), bool(volume.get("read_only")))
+        for volume in job.volumes
     ]
     volumes = [{"name": name, **source} for name, _path, source, _read_only in each]
     mounts = [

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Parts of an object of the API, each of its type even if the object holds something else there."""
+"""Typed access to the fields of an API object, also if a field is missing or has another type."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 def part(thing: object, key: str) -> Object:
     """Return the object at a key of an object; empty if there is none."""
-    found = thing.get(key) if isinstance(thing, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    value = thing.get(key) if isinstance(thing, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
 
 
 def several(thing: object, key: str) -> list[Object]:
     """Return the list of objects at a key of an object; empty if there is none."""
-    found = thing.get(key) if isinstance(thing, Mapping) else None
-    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+    values = thing.get(key) if isinstance(thing, Mapping) else None
+    return [value for value in values if isinstance(value, Mapping)] if isinstance(values, list) else []
 
 
 def labels(thing: Object | None) -> Object:
@@ -31,7 +31,7 @@ def labels(thing: Object | None) -> Object:
 
 
 def whole(value: object) -> int | None:
-    """Return a whole number, which a label has as text; None for anything else."""
+    """Return a whole number, which a label contains as text; None for anything else."""
     text = str(value)
     return int(text) if isinstance(value, (int, str)) and _WHOLE.fullmatch(text) else None
 
@@ -48,9 +48,9 @@ def seconds(text: object) -> float | None:
 
 def conditions(thing: Object | None) -> dict[str, Object]:
     """Return the conditions of an object by type."""
-    return {str(each.get("type")): each for each in several(part(thing, "status"), "conditions")}
+    return {str(condition.get("type")): condition for condition in several(part(thing, "status"), "conditions")}
 
 
-def is_true(found: Mapping[str, Object], kind: str) -> bool:
+def is_true(conditions_by_type: Mapping[str, Object], kind: str) -> bool:
     """Return whether a condition is true."""
-    return str(found.get(kind, {}).get("status")) == "True"
+    return str(conditions_by_type.get(kind, {}).get("status")) == "True"
