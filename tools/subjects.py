@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 SUBJECTS = ROOT / "plugins" / "module_utils" / "hosts"
-REGISTRY = SUBJECTS / "registry.py"
+PROFILE_PARTS = SUBJECTS / "profile_parts.py"
 FRAGMENT = ROOT / "plugins" / "doc_fragments" / "subjects.py"
 ROLLBACK = ROOT / "roles" / "rollback" / "README.md"
 PRIVILEGES = ROOT / "docs" / "privileges.md"
@@ -55,10 +55,10 @@ hosts:
 """
 
 
-def registry() -> str:
+def profile_parts() -> str:
     """Return the registry with all sibling files that have a PART, in alphabetical order."""
     names = with_part()
-    text = REGISTRY.read_text()
+    text = PROFILE_PARTS.read_text()
     imported = re.sub(r"^from \. import .*$", f"from . import {', '.join(names)}", text, flags=re.MULTILINE)
     listed = "".join(f"        {name}.PART,\n" for name in names)
     return re.sub(r"(?<=    \(\n)(        \w+\.PART,\n)*(?=    \)\n)", listed, imported)
@@ -88,7 +88,7 @@ def _options(options: Mapping[str, Any]) -> str:
 
 
 def _profile() -> dict[str, Any]:
-    parts = importlib.import_module("plugins.module_utils.hosts.registry").PARTS
+    parts = importlib.import_module("plugins.module_utils.hosts.profile_parts").PARTS
     return {
         "profile": {
             "description": "The settings of every host, by subject. Subjects that are not named are left alone.",
@@ -142,7 +142,7 @@ def _gather() -> dict[str, Any]:
 
 def rollback() -> str:
     """Return the README of the rollback role with its table."""
-    parts = importlib.import_module("plugins.module_utils.hosts.registry").PARTS
+    parts = importlib.import_module("plugins.module_utils.hosts.profile_parts").PARTS
     rows = [
         "| Name of the change | Restored |",
         "|---|---|",
@@ -191,7 +191,7 @@ def _modules() -> list[Path]:
 
 # The registry is first, because the others are derived from it.
 WRITTEN: dict[Path, Callable[[], str]] = {
-    REGISTRY: registry,
+    PROFILE_PARTS: profile_parts,
     FRAGMENT: fragment,
     ROLLBACK: rollback,
     PRIVILEGES: privileges,

@@ -168,13 +168,13 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.hosts import host_info, parts
+from ..module_utils.hosts import host_info, profile
 from ..module_utils.vsphere import arguments, inventory, session
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params, shared = module.params, module.params["profile"]
-    own = arguments.by_name("host_profiles", parts.OPTIONS, params["host_profiles"])
+    own = arguments.by_name("host_profiles", profile.OPTIONS, params["host_profiles"])
     with session.session(params) as opened:
         hosts = inventory.find_hosts(opened, params, host_info.paths(params["gather"], [shared, *own.values()]))
         asked = {host.name: own.get(host.name, shared) for host in hosts.hosts}
@@ -184,7 +184,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={**session.arguments(), **inventory.ARGUMENTS, **parts.ARGUMENTS, **host_info.OPTIONS},
+        argument_spec={**session.arguments(), **inventory.ARGUMENTS, **profile.ARGUMENTS, **host_info.OPTIONS},
         supports_check_mode=True,
         required_one_of=inventory.EXACTLY_ONE,
         mutually_exclusive=inventory.EXACTLY_ONE,

@@ -83,25 +83,24 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.hosts import cluster_image, parts
+from ..module_utils.hosts import cluster_image, profile
 from ..module_utils.hosts.part import ProfileContext
-from ..module_utils.hosts.profile import Profile
 from ..module_utils.maintenance.lock import holder, keeper
 from ..module_utils.vsphere import arguments, inventory, session
 
-ARGUMENTS = {**parts.ARGUMENTS, "adapters_to_come": {"type": "list", "elements": "str", "default": []}}
+ARGUMENTS = {**profile.ARGUMENTS, "adapters_to_come": {"type": "list", "elements": "str", "default": []}}
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params, shared = module.params, module.params["profile"]
-    own = arguments.by_name("host_profiles", parts.OPTIONS, params["host_profiles"])
+    own = arguments.by_name("host_profiles", profile.OPTIONS, params["host_profiles"])
     with holder.at_work(), session.session(params) as opened, keeper.kept(opened):
-        hosts = inventory.find_hosts(opened, params, parts.paths([shared, *own.values()]))
-        images, watched = cache(partial(cluster_image.managed_clusters, opened)), holder.run_watch()
+        hosts = inventory.find_hosts(opened, params, profile.paths([shared, *own.values()]))
+        images, run_lives = cache(partial(cluster_image.managed_clusters, opened)), holder.run_watch()
         profiles = []
         for host in hosts.hosts:
             context = ProfileContext(own.get(host.name, shared), params["adapters_to_come"], images)
-            profiles.append(Profile(host, parts.members_of(host, context), watched))
+            profiles.append(profile.Profile(host, profile.members_of(host, context), run_lives))
         return runner.converge(module, runner.Work(subjects=profiles, refresh=hosts.refresh_for))
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: advanced options of a host, by their keys, each with the type that the host gives it."""
+"""Subject: advanced options of a host by key, each with the type that the host defines."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .privileges.privilege_table import NOTE
 from .reading import by_name
 from .rollback import restoring
 
-OF_THE_BOOT = "VMkernel.Boot."  # the kernel reads these options when it boots
+BOOT_OPTIONS = "VMkernel.Boot."  # the kernel reads these options when it boots
 
 
-def paths_of(wanted: Mapping[str, Any]) -> tuple[str, ...]:
-    """The properties that these options need, read of all hosts together."""
-    return ("configManager.advancedOption", *boot.PATHS, *paths(wanted))
+def paths_of(desired: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the properties for these options, which are read from all hosts together."""
+    return ("configManager.advancedOption", *boot.PATHS, *paths(desired))
 
 
 class AdvancedOptions:
@@ -33,14 +33,14 @@ class AdvancedOptions:
 
     name = "advanced options"
 
-    def __init__(self, host: Host, wanted: Mapping[str, Any]) -> None:
-        self.host, self.target, self.wanted = host, host.name, dict(wanted)
+    def __init__(self, host: Host, desired: Mapping[str, Any]) -> None:
+        self.host, self.target, self.desired = host, host.name, dict(desired)
         self.types: dict[str, Any] = {}
 
     def read(self) -> dict[str, Any]:
-        """By key: values (None where the host has no such option), values in use, and what the host allows."""
+        """Return by key: values (None if the host does not have the option), active values, and allowed values."""
         self.host.must_answer(f"read its {self.name}")
-        self.types, similar = types_of(self.host, self.wanted)
+        self.types, similar = types_of(self.host, self.desired)
         allowed = {key: definition_of(kind) if kind else None for key, kind in self.types.items()}
         values = {key: self._value(key, definition) for key, definition in allowed.items()}
         return {
@@ -51,34 +51,37 @@ class AdvancedOptions:
         }
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """The plan that gives the options their desired values."""
-        return plan_options(current, self.wanted)
+        """Return the plan that sets the options to their desired values."""
+        return plan_options(current, self.desired)
 
     def apply(self, plan: Plan) -> None:
-        """Write the options that differ in one call; the value in use of an option of the boot is noted before."""
+        """Write the options that differ with one call; the active value of a boot option is recorded before."""
         for change in plan.due:
-            if change.key.startswith(OF_THE_BOOT):
+            if change.key.startswith(BOOT_OPTIONS):
                 boot.remember(self.host, change.key, change.before)
         changed = [option_value(change.key, change.after, self.types[change.key]) for change in plan.due]
         with translating_faults(self.target, f"set its {self.name} {', '.join(option.key for option in changed)}"):
             self.host["configManager.advancedOption"].UpdateOptions(changed)
         watched = tuple(dict.fromkeys(value_path(option.key) for option in changed))
-        self.host.settle(watched, lambda seen: all(value_in(seen, option.key) == option.value for option in changed))
+        self.host.settle(watched, lambda read: all(value_in(read, option.key) == option.value for option in changed))
 
     def _value(self, key: str, definition: Mapping[str, Any] | None) -> Any:
-        """The value of an option; a host need not list one that has its default."""
+        """Return the value of an option; a host may omit an option that has its default value."""
         value = value_in(self.host.properties, key)
         return definition["default"] if value is None and definition else value
 
 
-def plan_options(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> Plan:
-    """Set what differs; a reboot is owed while the running boot has another value. All refusals come at once."""
+def plan_options(current: Mapping[str, Any], desired: Mapping[str, Any]) -> Plan:
+    """Return the plan for the options that differ; a refusal contains all reasons.
+
+    The host needs a reboot while the active value of a boot option is not the desired one.
+    """
     reasons: list[str] = []
-    after = {key: _checked(key, value, current, reasons) for key, value in wanted.items()}
+    after = {key: _checked(key, value, current, reasons) for key, value in desired.items()}
     if reasons:
         raise Refused("advanced options", "set them", "; ".join(reasons), "correct that")
-    waiting = [key for key in after if key.startswith(OF_THE_BOOT) and current["active"][key] != after[key]]
-    why = tuple(f"{key} is taken only when the host boots" for key in waiting)
+    waiting = [key for key in after if key.startswith(BOOT_OPTIONS) and current["active"][key] != after[key]]
+    why = tuple(f"{key} takes effect only when the host boots" for key in waiting)
     return Plan(current["values"], after, frozenset({REBOOT} if waiting else ()), why)
 
 
@@ -98,9 +101,9 @@ def _checked(key: str, value: Any, current: Mapping[str, Any], reasons: list[str
     return after
 
 
-def facts(host: Host, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of these options; None for an option that the host does not have."""
-    values: dict[str, Any] = AdvancedOptions(host, wanted).read()["values"]
+def facts(host: Host, desired: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of these options; None for an option that the host does not have."""
+    values: dict[str, Any] = AdvancedOptions(host, desired).read()["values"]
     return values
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: a component in the image of a cluster that vSphere Lifecycle Manager (vLCM) keeps its hosts to."""
+"""Subject: a component in the image of a cluster, with which vSphere Lifecycle Manager (vLCM) manages its hosts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ClusterImage:
         self._path = f"{_CLUSTERS}/{moid}"
 
     def read(self) -> dict[str, Any]:
-        """Whether the cluster is managed by an image, and the components that its image has beside the base image."""
+        """Return whether an image manages the cluster, and the components that the image adds to its base image."""
         tried = f"read the image of cluster {self.target}"
         managed = self.rest.get(f"{self._path}/enablement/software", tried=tried, form={"enabled": bool})["enabled"]
         image = self.rest.get(f"{self._path}/software", tried=tried, form=_IMAGE) if managed else {}
@@ -60,11 +60,11 @@ class ClusterImage:
             "managed": managed,
             "base_image": (image.get("base_image") or {}).get("version"),
             "compliance": checked["status"].lower() if checked else None,
-            "components": {name: one["version"] for name, one in (image.get("components") or {}).items()},
+            "components": {name: component["version"] for name, component in (image.get("components") or {}).items()},
         }
 
     def apply(self, plan: Plan) -> None:
-        """Change a draft of the image, have it validated and commit it; a draft that fails is thrown away."""
+        """Change, validate and commit a draft of the image; a draft that fails is discarded."""
         tried = f"open a draft of the image of cluster {self.target}"
         drafts = f"{self._path}/software/drafts"
         draft = f"{drafts}/{self.rest.send('POST', drafts, tried=tried, remedy=_DISCARD, form=str)}"
@@ -73,7 +73,7 @@ class ClusterImage:
             self._validate(draft)
             self._task(draft, "commit", {"message": f"{self.desired.component}: {self.desired.version or 'removed'}"})
         except CollectionError:
-            with suppress(CollectionError):  # the first error is the one to tell
+            with suppress(CollectionError):  # the first error is the one to report
                 self.rest.send("DELETE", draft, tried="discard the draft")
             raise
 
@@ -87,7 +87,7 @@ class ClusterImage:
 
     def _validate(self, draft: str) -> None:
         result = self._task(draft, "validate", form=_VALIDATED) or {}
-        errors = [_text(one) for one in (result.get("notifications") or {}).get("errors") or []]
+        errors = [_text(error) for error in (result.get("notifications") or {}).get("errors") or []]
         if errors:
             tried = f"validate the new image of cluster {self.target}"
             raise Failed(self.rest.server, tried, "the server said " + "; ".join(errors), _IMPORT)
@@ -103,7 +103,7 @@ _IMPORT = "import the bundle in Lifecycle Manager (Actions > Import Updates) if 
 
 
 def steps(cluster: str) -> list[str]:
-    """The steps that are left to people and vLCM once an image was changed."""
+    """Return the steps that remain for the administrator and vLCM after a change of the image."""
     return [
         f"In vCenter open cluster {cluster} > Updates > Image and check the compliance of its hosts.",
         "Run the pre-check: vLCM must be able to empty each host; virtual machines with passthrough cannot move.",
@@ -113,7 +113,7 @@ def steps(cluster: str) -> list[str]:
 
 
 def plan_image(current: Mapping[str, Any], desired: ComponentSpec) -> Plan:
-    """Bring the component into the image in that version, or out of it; other components stay."""
+    """Return the plan that sets the version of the component in the image, or removes it; other components stay."""
     if not current["managed"]:
         raise Refused(
             f"component {desired.component}",
@@ -125,15 +125,15 @@ def plan_image(current: Mapping[str, Any], desired: ComponentSpec) -> Plan:
     if desired.state == "present":
         components[desired.component] = desired.version
     changed = components != current["components"]
-    left = changed or current["compliance"] != "compliant"
-    why = (f"hosts take {desired.component} when vLCM remediates the cluster",) if left else ()
+    pending = changed or current["compliance"] != "compliant"
+    why = (f"hosts take {desired.component} when vLCM remediates the cluster",) if pending else ()
     return Plan(before=current, after={**current, "components": components}, why=why)
 
 
 def managed_clusters(session: Session) -> dict[str, str]:
-    """The names of the clusters that are managed by an image, by their ids; without REST, in one read."""
-    found = properties.find_all(session, vim.ClusterComputeResource, ("name", "lifecycleManaged"))
-    return {ref._moId: values["name"] for ref, values in found if values.get("lifecycleManaged")}
+    """Return the names of the clusters that an image manages by ID; one read of the SOAP API, without REST."""
+    clusters = properties.find_all(session, vim.ClusterComputeResource, ("name", "lifecycleManaged"))
+    return {ref._moId: values["name"] for ref, values in clusters if values.get("lifecycleManaged")}
 
 
 def _text(notification: Mapping[str, Any]) -> str:

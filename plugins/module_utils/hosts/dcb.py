@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""A network card's own word on flow control (DCB): the priorities, whether DCBX set them, and what is unknown."""
+"""The flow control (DCB) that a network card reports: its priorities, and whether DCBX may have set them."""
 
 from __future__ import annotations
 
@@ -15,58 +15,64 @@ CALL = "esxcli network nic dcb status get"
 
 
 def flow_control(host: Host, card: str) -> dict[str, Any]:
-    """The priorities with flow control on a card now, and its DCBX; unknown where its driver does not tell.
+    """Return the priorities with flow control on a card now, and its DCBX; None if its driver does not report them.
 
-    A driver without DCB answers with an error, which says nothing of the other cards of the host.
+    A driver without DCB answers with an error; the other cards of the host are read all the same.
     """
     try:
         rows = host.esxcli.rows(CALL.removeprefix("esxcli "), nicname=card)
     except CommandFailed as error:
         return _unknown(error.said)
     if not rows:
-        return _unknown("esxcli said nothing")
+        return _unknown("esxcli returned no row")
     return {"pfc": roce_settings.pfc_of(rows[0]), "dcbx": roce_settings.dcbx_of(rows[0]), "pfc_unknown": ""}
 
 
-def missing_priority(seen: Mapping[str, Mapping[str, Any]], priority: int) -> str:
-    """Which cards do no flow control on a priority although it is set, and who may have decided that; else empty."""
-    lacking = {card: one for card, one in seen.items() if one["pfc"] is not None and priority not in one["pfc"]}
+def missing_priority(flow_control_by_card: Mapping[str, Mapping[str, Any]], priority: int) -> str:
+    """Return the cards that have no flow control on a priority although it is set, and the cause; empty if none."""
+    lacking = {
+        card: flow
+        for card, flow in flow_control_by_card.items()
+        if flow["pfc"] is not None and priority not in flow["pfc"]
+    }
     if not lacking:
         return ""
-    why = "; ".join(f"{card}: {_decided_by(one['dcbx'])}" for card, one in lacking.items())
+    why = "; ".join(f"{card}: {_decided_by(flow['dcbx'])}" for card, flow in lacking.items())
     return (
         f"{', '.join(lacking)} shows no flow control on priority {priority} although the options are set: "
-        f"reboot the host if it has not booted since, else look at DCBX ({why})"
+        f"reboot the host if it has not booted since, otherwise check DCBX ({why})"
     )
 
 
-def further_priorities(seen: Mapping[str, Mapping[str, Any]], priority: int) -> str:
-    """Which cards do flow control on further priorities, which the options did not ask for; else empty."""
-    more = {card: extra for card, one in seen.items() if (extra := set(one["pfc"] or []) - {priority})}
+def further_priorities(flow_control_by_card: Mapping[str, Mapping[str, Any]], priority: int) -> str:
+    """Return the cards that have flow control on priorities that the options do not set; empty if none."""
+    more = {
+        card: extra for card, flow in flow_control_by_card.items() if (extra := set(flow["pfc"] or []) - {priority})
+    }
     return "; ".join(
         f"{card} does flow control on priority {', '.join(map(str, sorted(extra)))} too, which its options do not set: "
-        f"{_decided_by(seen[card]['dcbx'])}"
+        f"{_decided_by(flow_control_by_card[card]['dcbx'])}"
         for card, extra in more.items()
     )
 
 
-def unknown_cards(seen: Mapping[str, Mapping[str, Any]]) -> str:
-    """Which cards do not tell what flow control they do; else empty."""
-    lost = {card: one["pfc_unknown"] for card, one in seen.items() if one["pfc"] is None}
-    return "; ".join(f"whether {card} does flow control is unknown: {said}" for card, said in lost.items())
+def unknown_cards(flow_control_by_card: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the cards that do not report their flow control; empty if none."""
+    unknown = {card: flow["pfc_unknown"] for card, flow in flow_control_by_card.items() if flow["pfc"] is None}
+    return "; ".join(f"whether {card} does flow control is unknown: {reason}" for card, reason in unknown.items())
 
 
-def _unknown(said: str) -> dict[str, Any]:
-    return {"pfc": None, "dcbx": roce_settings.dcbx_of({}), "pfc_unknown": said}
+def _unknown(reason: str) -> dict[str, Any]:
+    return {"pfc": None, "dcbx": roce_settings.dcbx_of({}), "pfc_unknown": reason}
 
 
 def _decided_by(dcbx: Mapping[str, Any]) -> str:
-    """From ESXi 7 on what the switch announces by DCBX may take the place of the options."""
+    """Return who may have decided: from ESXi 7 on, the settings that DCBX announces can replace the options."""
     mode, willing = dcbx["mode"], dcbx["willing"]
     if mode is None and willing is None:
-        return "the card does not tell its DCBX; if it takes part, the switch decides"
-    spoken = f"DCBX in mode {mode.upper()}" if mode else "DCBX"
+        return "the card does not report its DCBX; if it takes part, the switch decides"
+    in_mode = f"DCBX in mode {mode.upper()}" if mode else "DCBX"
     if willing is None:
-        return f"{spoken}, the card does not tell whether it takes over what the switch announces"
-    taken = "takes over" if willing else "does not take over"
-    return f"{spoken}, the card {taken} what the switch announces"
+        return f"{in_mode}, the card does not report whether it adopts the settings that the switch announces"
+    adopts = "adopts" if willing else "does not adopt"
+    return f"{in_mode}, the card {adopts} the settings that the switch announces"

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Driver option strings such as ``pfctx=0x08 pfcrx=0x08``: read, compare, merge and write them."""
+"""Parse, compare, merge and render driver option strings such as ``pfctx=0x08 pfcrx=0x08``."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import re
 from collections.abc import Iterable, Mapping
 
 _KEY = re.compile(r"[A-Za-z0-9_.-]+")
-# NVreg_RegistryDwords=RmPVMRL=0x01 is NVIDIA's own; a number before a second sign of equality is a blank forgotten.
+# NVIDIA uses NVreg_RegistryDwords=RmPVMRL=0x01; a number before a second equals sign means that a blank is missing.
 _VALUE = re.compile(r"[^\s=]+|[A-Za-z]\S*")
-# A leading zero is octal to C and decimal to people: 010 is no number here, it only equals itself.
+# A leading zero means octal in C and decimal to users, so 010 is not treated as a number and only equals itself.
 _DECIMAL = re.compile(r"[+-]?(0|[1-9][0-9]*)")
 _HEXADECIMAL = re.compile(r"[+-]?0[xX][0-9a-fA-F]+")
 
 
 class OptionError(ValueError):
-    """An option string, a wanted option or a priority that cannot be meant as it is written."""
+    """An option string, an option or a priority is invalid."""
 
 
 def parse(text: str) -> dict[str, str]:
-    """The keys and values of an option string, in their order."""
+    """Return the keys and values of an option string, in their order."""
     options: dict[str, str] = {}
     for word in text.split():
         key, equals, value = word.partition("=")
@@ -33,12 +33,12 @@ def parse(text: str) -> dict[str, str]:
 
 
 def render(options: Mapping[str, object]) -> str:
-    """The options as one string that ``parse`` reads back; True and False become 1 and 0, a list becomes 8,8."""
+    """Return the options as one string that ``parse`` accepts; True and False become 1 and 0, a list becomes 8,8."""
     return " ".join(f"{key}={value}" for key, value in _spelled(options).items())
 
 
 def merge(current: str, wanted: Mapping[str, object], exact: bool = False) -> str:
-    """The current string with the wanted options, equal spellings kept; ``exact`` drops all others."""
+    """Return the current string with the wanted options; equal values keep their spelling, ``exact`` drops others."""
     kept = parse(current)
     spelled = _spelled(wanted)
     if exact:
@@ -52,19 +52,19 @@ def merge(current: str, wanted: Mapping[str, object], exact: bool = False) -> st
 def differing(
     current: str, wanted: Mapping[str, object], exact: bool = False
 ) -> dict[str, tuple[str | None, str | None]]:
-    """The options that ``merge`` would change: key -> (before, after), None where absent."""
+    """Return the options that ``merge`` would change: key -> (before, after), None if absent."""
     before = parse(current)
     after = parse(merge(current, wanted, exact))
     return {key: (before.get(key), after.get(key)) for key in (*before, *after) if before.get(key) != after.get(key)}
 
 
 def same_value(one: str, other: str) -> bool:
-    """Whether two option values are equal: numbers as numbers, comma lists item by item."""
+    """Return whether two option values are equal: numbers as numbers, comma lists item by item."""
     return [_comparable(item) for item in one.split(",")] == [_comparable(item) for item in other.split(",")]
 
 
 def pfc_mask(priorities: Iterable[int]) -> str:
-    """The bit mask of 802.1p priorities that pfctx and pfcrx take: [3] is 0x08."""
+    """Return the bit mask of 802.1p priorities for pfctx and pfcrx: [3] is 0x08."""
     mask = 0
     for priority in priorities:
         if isinstance(priority, bool) or not isinstance(priority, int) or not 0 <= priority <= 7:
@@ -77,7 +77,7 @@ def _spelled(options: Mapping[str, object]) -> dict[str, str]:
     spelled: dict[str, str] = {}
     for key, value in options.items():
         if not isinstance(key, str) or not _KEY.fullmatch(key):
-            raise OptionError(f"The option name {key!r} is not one that an option string can hold.")
+            raise OptionError(f"The option name {key!r} is not valid in an option string.")
         text = _text(value)
         if text is None or not _VALUE.fullmatch(text):
             raise OptionError(

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The GPUs of a host as plain data: how they are shared, as configured and as active, by GPU where they can differ."""
+"""The GPUs of a host as plain data: configured and active sharing, by GPU for the settings that can differ."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ TYPES = {"shared": "shared", "shared_direct": "sharedDirect"}
 MODES = {"same_size": "sameSize", "mixed_size": "mixedSize"}
 MIG = "mig"
 POLICY_NOTE = "graphics policy"  # the API does not report the policy in use
-_OURS = {api: ours for names in (TYPES, MODES) for ours, api in names.items()} | {"multiInstanceGpu": MIG}
+_NAMES = {api: name for names in (TYPES, MODES) for name, api in names.items()} | {"multiInstanceGpu": MIG}
 _PER_GPU = {"type": "types", "active_type": "active_types", "mode": "modes", "active_mode": "active_modes"}
 
 
 def facts(host: Host) -> dict[str, Any]:
-    """All that the API reports about the GPUs of a host and how they are shared."""
+    """Return the GPUs of a host and their sharing, as the API reports them."""
     gpus, users = pci_devices.gpus(host), pci_devices.vms_on_gpus(host)
-    config, info = host["config.graphicsConfig"], {one.pciId: one for one in host["config.graphicsInfo"] or []}
-    configured = {one.deviceId: one for one in (config.deviceType if config else None) or []}
+    config, info = host["config.graphicsConfig"], {gpu.pciId: gpu for gpu in host["config.graphicsInfo"] or []}
+    configured = {device.deviceId: device for device in (config.deviceType if config else None) or []}
     listed = [gpu for gpu in gpus if gpu in info or gpu in configured]
-    active_modes = {gpu: ours(getattr(info.get(gpu), "vgpuMode", None)) for gpu in listed}
+    active_modes = {gpu: name_of(getattr(info.get(gpu), "vgpuMode", None)) for gpu in listed}
     policy = config.sharedPassthruAssignmentPolicy if config else None
     return {
-        "default_type": ours(config.hostDefaultGraphicsType if config else None),
+        "default_type": name_of(config.hostDefaultGraphicsType if config else None),
         "policy": policy,
         "active_policy": boot.pending(host).get(POLICY_NOTE, policy),
-        "types": {gpu: ours(getattr(configured.get(gpu), "graphicsType", None)) for gpu in listed},
+        "types": {gpu: name_of(getattr(configured.get(gpu), "graphicsType", None)) for gpu in listed},
         "active_types": active_types(info.values(), listed),
-        "modes": {gpu: ours(getattr(configured.get(gpu), "vgpuMode", None)) or active_modes[gpu] for gpu in listed},
+        "modes": {gpu: name_of(getattr(configured.get(gpu), "vgpuMode", None)) or active_modes[gpu] for gpu in listed},
         "active_modes": active_modes,
         "gpus": {gpu: _gpu(device, info.get(gpu), users.get(gpu, [])) for gpu, device in gpus.items()},
         "profiles": sorted(host["config.sharedPassthruGpuTypes"] or []),
@@ -52,18 +52,18 @@ def facts(host: Host) -> dict[str, Any]:
 
 
 def active_types(info: Iterable[Any] | None, gpus: Iterable[str]) -> dict[str, str | None]:
-    """The active graphics type of each of these GPUs; None for a GPU without one."""
-    shown = {one.pciId: ours(one.graphicsType) for one in info or []}
-    return {gpu: shown.get(gpu) for gpu in gpus}
+    """Return the active graphics type of each of these GPUs; None for a GPU without one."""
+    types = {gpu.pciId: name_of(gpu.graphicsType) for gpu in info or []}
+    return {gpu: types.get(gpu) for gpu in gpus}
 
 
-def ours(api: str | None) -> str | None:
-    """The collection's word for a type or mode of the API."""
-    return _OURS.get(api, api) if api else None
+def name_of(api: str | None) -> str | None:
+    """Return the collection's name for a type or a mode of the API."""
+    return _NAMES.get(api, api) if api else None
 
 
 def _gpu(device: Mapping[str, Any], info: Any, vms: list[str]) -> dict[str, Any]:
-    mode = ours(getattr(info, "vgpuMode", None))
+    mode = name_of(getattr(info, "vgpuMode", None))
     return {
         **{key: device[key] for key in ("name", "vendor", "vendor_id", "device_id")},
         "memory_mb": info.memorySizeInKB // 1024 if info and info.memorySizeInKB else None,
@@ -74,13 +74,12 @@ def _gpu(device: Mapping[str, Any], info: Any, vms: list[str]) -> dict[str, Any]
 
 
 def _read(reading: Reading) -> Entry:
-    found = facts(reading.host)
-    graphics = {key: value for key, value in found.items() if key not in ("version", "in_maintenance")}
+    graphics = {key: value for key, value in facts(reading.host).items() if key not in ("version", "in_maintenance")}
     gpus = [
         {
             "address": address,
             **gpu,
-            **{one: graphics[by_gpu].get(address) for one, by_gpu in _PER_GPU.items()},
+            **{key: graphics[by_gpu].get(address) for key, by_gpu in _PER_GPU.items()},
             "numa_node": reading.numa.get(with_domain(address)),
         }
         for address, gpu in graphics["gpus"].items()

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: how the GPUs of a host are shared: the host's default, every NVIDIA device, and the assignment policy."""
+"""Subject: the sharing of a host's GPUs: the host's default, every NVIDIA device, and the assignment policy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim
 from . import gpus
-from .gpus import MIG, MODES, POLICY_NOTE, TYPES, active_types, ours
+from .gpus import MIG, MODES, POLICY_NOTE, TYPES, active_types, name_of
 from .part import Part, PlannedSubject, ProfileContext
 from .privileges.privilege_table import NOTE
 from .rollback import restoring
@@ -40,14 +40,14 @@ MIG_PROCEDURE = (
 )
 XORG_SECONDS = 60
 HOSTENGINE = (
-    "NVIDIA's guide restarts nv-hostengine beside Xorg, which the API cannot: where it runs, leave restart_xorg out "
-    "and reboot the host"
+    "NVIDIA's guide restarts nv-hostengine with Xorg, which the API cannot do: if it runs on the host, leave "
+    "restart_xorg out and reboot the host"
 )
 
 
 @dataclass(frozen=True)
 class GraphicsSpec:
-    """The options of the user; None leaves a setting as it is."""
+    """The options of the user; None leaves a setting unchanged."""
 
     type: str | None = None
     policy: str | None = None
@@ -64,23 +64,23 @@ class Graphics:
         self.host, self.target, self.desired = host, host.name, desired
 
     def read(self) -> dict[str, Any]:
-        """The settings as configured and as active, and the GPUs they are about."""
+        """Return the configured and the active settings, and their GPUs."""
         self.host.must_answer(f"read its {self.name}")
         return gpus.facts(self.host)
 
     def apply(self, plan: Plan) -> None:
-        """Write the whole configuration, as the API wants it, and restart Xorg where that was asked for."""
+        """Write the complete configuration, which the API requires, and restart Xorg if the user asked for that."""
         changed = {change.key for change in plan.due}
         restarts = self.desired.restart_xorg and REBOOT not in plan.needs
         if "policy" in changed and not restarts:
             boot.remember(self.host, POLICY_NOTE, plan.before["policy"])
         if changed & {"default_type", "types", "policy", "modes"}:
-            wanted = self._config({**plan.before, **{change.key: change.after for change in plan.due}}, plan.before)
+            config = self._config(plan.before, {**plan.before, **{change.key: change.after for change in plan.due}})
             with translating_faults(self.target, f"change its {self.name}"):
-                self._graphics.UpdateGraphicsConfig(wanted)
+                self._graphics.UpdateGraphicsConfig(config)
             self.host.settle(
                 ("config.graphicsConfig",),
-                lambda values: _types_in(values.get("config.graphicsConfig")) == _types_in(wanted),
+                lambda values: _types_in(values.get("config.graphicsConfig")) == _types_in(config),
             )
         if restarts:
             self._restart_xorg(plan.after["active_types"])
@@ -89,28 +89,28 @@ class Graphics:
     def _graphics(self) -> Any:
         return self.host["configManager.graphicsManager"]
 
-    def _config(self, wanted: Mapping[str, Any], before: Mapping[str, Any]) -> Any:
-        """The wanted configuration; entries that do not change, and those of other devices, are kept as they are."""
-        kept = {one.deviceId: one for one in self.host["config.graphicsConfig"].deviceType or []}
-        for gpu in _differing(before, wanted):
-            kind = wanted["types"][gpu] or wanted["default_type"]
-            # A mode that is active by default is not written: it would outlive what made it the default.
-            asked = before["modes"][gpu] != wanted["modes"][gpu]
-            mode = wanted["modes"][gpu] if asked else ours(getattr(kept.get(gpu), "vgpuMode", None))
-            kept[gpu] = _device_type(gpu, kind, mode)
+    def _config(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> Any:
+        """Return the configuration to write; entries of GPUs that do not change, and of other devices, are kept."""
+        devices = {device.deviceId: device for device in self.host["config.graphicsConfig"].deviceType or []}
+        for gpu in _differing(before, after):
+            kind = after["types"][gpu] or after["default_type"]
+            # A mode that is active by default is not written, because it would remain when the default changes.
+            mode_changes = before["modes"][gpu] != after["modes"][gpu]
+            mode = after["modes"][gpu] if mode_changes else name_of(getattr(devices.get(gpu), "vgpuMode", None))
+            devices[gpu] = _device_type(gpu, kind, mode)
         return vim.host.GraphicsConfig(
-            hostDefaultGraphicsType=TYPES[wanted["default_type"]],
-            sharedPassthruAssignmentPolicy=wanted["policy"],
-            deviceType=list(kept.values()),
+            hostDefaultGraphicsType=TYPES[after["default_type"]],
+            sharedPassthruAssignmentPolicy=after["policy"],
+            deviceType=list(devices.values()),
         )
 
-    def _restart_xorg(self, wanted: Mapping[str, str]) -> None:
+    def _restart_xorg(self, types: Mapping[str, str]) -> None:
         with translating_faults(self.target, "restart Xorg", "reboot the host instead"):
             self.host["configManager.serviceSystem"].Restart("xorg")
             self._graphics.Refresh()
         self.host.settle(
             ("config.graphicsInfo",),
-            lambda values: active_types(values.get("config.graphicsInfo"), wanted) == wanted,
+            lambda values: active_types(values.get("config.graphicsInfo"), types) == types,
             XORG_SECONDS,
         )
 
@@ -118,12 +118,12 @@ class Graphics:
 def plan_graphics(
     current: Mapping[str, Any], desired: GraphicsSpec, *, passthrough_ends: bool = False, boots: bool = False
 ) -> Plan:
-    """The plan that shares the GPUs as desired; those in passthrough stay, or wait for a later boot.
+    """Return the plan that shares the GPUs as desired; those in passthrough stay unchanged, or wait for a later boot.
 
-    ``boots``: the host is emptied and rebooted anyway, which does more than a restart of Xorg.
+    ``boots``: the host is emptied and rebooted anyway, which makes a restart of Xorg unnecessary.
     """
     _refuse_impossible(current, desired)
-    held = [gpu for gpu, facts_ in current["gpus"].items() if facts_["passthrough"] != "off"]
+    held = [address for address, gpu in current["gpus"].items() if gpu["passthrough"] != "off"]
     managed = [gpu for gpu in current["types"] if passthrough_ends or gpu not in held]
     after = _configured(current, desired, managed)
     waiting = [gpu for gpu in current["gpus"] if gpu not in held and _waits(current, desired, gpu)]
@@ -157,7 +157,7 @@ def _refuse_impossible(current: Mapping[str, Any], desired: GraphicsSpec) -> Non
         raise Refused(
             target,
             "set the vGPU mode",
-            f"ESXi {current['version']} has none",
+            f"ESXi {current['version']} has no vGPU mode",
             "update it to 8.0.3 or leave vgpu_mode out",
         )
     in_mig = [gpu for gpu, mode in current["active_modes"].items() if mode == MIG]
@@ -165,13 +165,13 @@ def _refuse_impossible(current: Mapping[str, Any], desired: GraphicsSpec) -> Non
         raise Refused(
             target,
             "set the vGPU mode",
-            f"{', '.join(_called(current, gpu) for gpu in in_mig)} is in MIG mode, which has slices instead",
+            f"{', '.join(_label(current, gpu) for gpu in in_mig)} is in MIG mode, which has slices instead",
             "leave vgpu_mode out, or switch MIG off by hand: " + "; ".join(MIG_PROCEDURE),
         )
 
 
 def _configured(current: Mapping[str, Any], desired: GraphicsSpec, managed: Sequence[str]) -> dict[str, Any]:
-    """The state with the desired configuration; settings that were not given stay."""
+    """Return the state with the desired configuration; settings that the user did not give stay."""
     after = dict(current)
     if desired.type:
         after["default_type"] = desired.type
@@ -184,9 +184,9 @@ def _configured(current: Mapping[str, Any], desired: GraphicsSpec, managed: Sequ
 
 
 def _waits(current: Mapping[str, Any], desired: GraphicsSpec, gpu: str) -> bool:
-    """Whether a GPU does not run as desired yet."""
+    """Return whether a GPU does not run as desired yet."""
     active = current["active_types"].get(gpu)
-    # Without a driver there is nothing between basic and shared: a host that gave its vGPU manager back is there.
+    # Without a driver, basic is equivalent to shared: a host whose vGPU manager was removed has reached it.
     type_differs = (
         desired.type and active != desired.type and not (desired.type == "shared" and active in (None, "basic"))
     )
@@ -195,7 +195,7 @@ def _waits(current: Mapping[str, Any], desired: GraphicsSpec, gpu: str) -> bool:
 
 
 def _takes_restart(current: Mapping[str, Any], desired: GraphicsSpec, gpu: str) -> bool:
-    """Whether a restart of Xorg is enough: it changes the type of a GPU that a driver runs, nothing else."""
+    """Return whether a restart of Xorg is enough: it changes only the type of a GPU that has a driver."""
     mode_differs = desired.vgpu_mode and current["active_modes"].get(gpu) != desired.vgpu_mode
     return current["active_types"].get(gpu) in TYPES and not mode_differs
 
@@ -213,7 +213,7 @@ def _why(
     current: Mapping[str, Any], desired: GraphicsSpec, waiting: Sequence[str], restarted: Sequence[str]
 ) -> tuple[str, ...]:
     how = {gpu: "Xorg restarts" if gpu in restarted else "the host boots" for gpu in waiting}
-    texts = [f"{_called(current, gpu)} runs as {_running(current, gpu)} until {how[gpu]}" for gpu in waiting]
+    texts = [f"{_label(current, gpu)} runs as {_running(current, gpu)} until {how[gpu]}" for gpu in waiting]
     if _policy_waits(current, desired):
         when = "Xorg restarts" if desired.restart_xorg else "the host boots"
         texts.append(f"GPUs are assigned by {current['active_policy']} until {when}")
@@ -223,19 +223,19 @@ def _why(
 def _warnings(current: Mapping[str, Any], waiting: Sequence[str], untouched: Sequence[str]) -> tuple[str, ...]:
     bare = [gpu for gpu in waiting if current["active_types"].get(gpu) in (None, "basic")]
     texts = [
-        f"{_called(current, gpu)} is in passthrough and was left alone: esxi_passthrough ends it" for gpu in untouched
+        f"{_label(current, gpu)} is in passthrough and was left alone: esxi_passthrough ends it" for gpu in untouched
     ]
-    cure = "this takes force with the vGPU manager, which esxi_vib installs"
-    texts += [f"no NVIDIA driver runs {_called(current, gpu)} yet: {cure}" for gpu in bare]
+    remedy = "the setting takes effect after esxi_vib has installed the vGPU manager"
+    texts += [f"the NVIDIA driver is not loaded for {_label(current, gpu)}: {remedy}" for gpu in bare]
     return tuple(texts)
 
 
 def _unmet(
     current: Mapping[str, Any], after: Mapping[str, Any], desired: GraphicsSpec, changed: bool
 ) -> tuple[str, ...]:
-    """Why it cannot be done now: the GPUs that change are in use, or Xorg may not be restarted."""
+    """Return the reasons why the change must wait: GPUs that change are in use, or Xorg may not be restarted."""
     used = {gpu: vms for gpu in _differing(current, after) if (vms := current["gpus"][gpu]["vms"])}
-    texts = [f"{', '.join(vms)} on {_called(current, gpu)}: move or power off first" for gpu, vms in used.items()]
+    texts = [f"{', '.join(vms)} on {_label(current, gpu)}: move or power off first" for gpu, vms in used.items()]
     if desired.restart_xorg and changed and not current["in_maintenance"]:
         texts.append("Xorg is restarted only in maintenance mode: enter it first, or leave restart_xorg out and reboot")
     return tuple(texts)
@@ -246,18 +246,18 @@ def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]
 
 
 def _types_in(config: Any) -> tuple[Any, ...]:
-    devices = {one.deviceId: one.graphicsType for one in (config.deviceType if config else None) or []}
+    devices = {device.deviceId: device.graphicsType for device in (config.deviceType if config else None) or []}
     return (config and config.hostDefaultGraphicsType, config and config.sharedPassthruAssignmentPolicy, devices)
 
 
 def _device_type(gpu: str, kind: str, mode: str | None) -> Any:
-    made = vim.host.GraphicsConfig.DeviceType(deviceId=gpu, graphicsType=TYPES[kind])
+    device_type = vim.host.GraphicsConfig.DeviceType(deviceId=gpu, graphicsType=TYPES[kind])
     if mode in MODES:
-        made.vgpuMode = MODES[mode]
-    return made
+        device_type.vgpuMode = MODES[mode]
+    return device_type
 
 
-def _called(current: Mapping[str, Any], gpu: str) -> str:
+def _label(current: Mapping[str, Any], gpu: str) -> str:
     return f"{current['gpus'][gpu]['name']} at {gpu}"
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""All that the collection reads of hosts, as plain data, put together from the groups of the parts."""
+"""The data that the collection reads from hosts, assembled from the groups of the parts."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ from ..maintenance import boot
 from ..vsphere.inventory import Host, HostSet
 from . import management, network
 from .pci_address import with_domain
+from .profile_parts import PARTS
 from .reading import NUMA, UUID, Entry, Group, Reading
-from .registry import PARTS
 
-# So many hosts are read in one go and then forgotten, which bounds the memory that a large cluster takes.
+# The hosts of a batch are read together and then released, which limits the memory for a large cluster.
 BATCH = 64
 PARALLEL = 16
-Profiles = Mapping[str, Mapping[str, Any]]  # the profile of each host, for subjects that are read by name alone
+Profiles = Mapping[str, Mapping[str, Any]]  # the profile of each host, for settings that are read only by name
 
 
-def gather(fleet: HostSet, names: Sequence[str], asked: Profiles | None = None) -> list[Entry]:
-    """An entry for each host; one that cannot be read has ``failed`` and ``msg`` instead of its groups."""
+def gather(hosts: HostSet, names: Sequence[str], asked: Profiles | None = None) -> list[Entry]:
+    """Return an entry for each host; a host that cannot be read has ``failed`` and ``msg`` instead of its groups."""
     entries: list[Entry] = []
-    places: dict[str, management.HostRefs] = {}
-    for start in range(0, len(fleet.hosts), BATCH):
-        batch = fleet.hosts[start : start + BATCH]
-        fleet.refresh(batch)
+    refs: dict[str, management.HostRefs] = {}
+    for start in range(0, len(hosts.hosts), BATCH):
+        batch = hosts.hosts[start : start + BATCH]
+        hosts.refresh(batch)
         with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
             entries += pool.map(partial(_entry, names=names, asked=asked or {}), batch)
         for host in batch:
-            places[host.name] = management.HostRefs(host.ref, host["parent"])
+            refs[host.name] = management.HostRefs(host.ref, host["parent"])
             host.properties = {}
-    managed = management.managers_of(fleet.session, places) if _wants(names, "management") else {}
+    managed = management.managers_of(hosts.session, refs) if _wants(names, "management") else {}
     return [{**entry, **managed.get(entry["host"], {})} for entry in entries]
 
 
 def paths(names: Sequence[str], profiles: Sequence[Mapping[str, Any]] = ()) -> tuple[str, ...]:
-    """The properties that the groups read, also for these profiles, each once."""
+    """Return the properties that the groups read, with those for these profiles, each once."""
     chosen = [path for group in _chosen(names) for path in group.paths]
     chosen += [path for group in _chosen(names) for profile in profiles for path in group.paths_of(profile)]
     return tuple(dict.fromkeys((*_SYSTEM, *boot.PATHS, *management.PATHS, *chosen)))
 
 
 def result(entries: Sequence[Entry], *, fail_unreachable: bool) -> dict[str, Any]:
-    """The result of the module: every host, and a failure where one could not be read."""
-    lost = [one["host"] for one in entries if not one["reachable"]]
-    bad = [one["msg"] for one in entries if one.get("failed") and (one["reachable"] or fail_unreachable)]
-    answer = {"changed": False, "hosts": list(entries), "unreachable_hosts": lost}
-    return {**answer, "failed": True, "msg": " | ".join(bad)} if bad else answer
+    """Return the result of the module: every host, and a failure if a host could not be read."""
+    unreachable = [entry["host"] for entry in entries if not entry["reachable"]]
+    errors = [entry["msg"] for entry in entries if entry.get("failed") and (entry["reachable"] or fail_unreachable)]
+    answer = {"changed": False, "hosts": list(entries), "unreachable_hosts": unreachable}
+    return {**answer, "failed": True, "msg": " | ".join(errors)} if errors else answer
 
 
 def _wants(names: Sequence[str], group: str) -> bool:
@@ -71,8 +71,8 @@ def _entry(host: Host, names: Sequence[str], asked: Profiles) -> Entry:
             entry.update(group.read(reading))
     except CollectionError as error:
         return {**entry, "failed": True, "msg": str(error)}
-    owed = list(_reboot_owed(host, entry, names))
-    return {**entry, "reboot_owed": bool(owed), "reboot_why": owed}
+    reasons = list(_reboot_reasons(host, entry, names))
+    return {**entry, "reboot_owed": bool(reasons), "reboot_why": reasons}
 
 
 _SYSTEM = (
@@ -110,19 +110,19 @@ def _network(reading: Reading) -> Entry:
 
 
 def _groups() -> dict[str, Group]:
-    """Every group by name: those of the parts, in the order of the parts, and the network, which no part owns."""
-    found = [group for part in PARTS for group in part.groups]
+    """Return every group by name: those of the parts, in the order of the parts, and the network, which has no part."""
+    groups = [group for part in PARTS for group in part.groups]
     calls = (network.RDMA_DEVICES,)
     shows = "uplinks, switches and vmkernel adapters"
-    return {group.name: group for group in (*found, Group("network", shows, (*network.PATHS, NUMA), _network, calls))}
+    return {group.name: group for group in (*groups, Group("network", shows, (*network.PATHS, NUMA), _network, calls))}
 
 
-def _reboot_owed(host: Host, entry: Entry, names: Sequence[str]) -> Iterator[str]:
-    """Why a host must boot until all that is configured is in use, as far as its groups were read."""
+def _reboot_reasons(host: Host, entry: Entry, names: Sequence[str]) -> Iterator[str]:
+    """Yield the reasons why the host must boot for its configuration to take effect, from the groups that were read."""
     if boot.reboot_owed(host):
         yield "the host asks for it"
     for group in _chosen(names):
-        yield from (f"{what} waits for it" for what in group.waiting(entry))
+        yield from (f"{setting} waits for it" for setting in group.waiting(entry))
 
 
 def _listed(key: str, by_name: Mapping[str, Mapping[str, Any]]) -> list[Entry]:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The VIBs of a host as plain data: those that run, and those of the image that the next boot takes."""
+"""The VIBs of a host as plain data: those of the running image, and those of the image for the next boot."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ _RDMA = re.compile(r"nmlx|mlnx", re.IGNORECASE)
 _KEYS = {"name": "Name", "version": "Version", "vendor": "Vendor", "acceptance_level": "AcceptanceLevel"}
 
 
-class Images:
-    """The VIBs of one host; read once between two refreshes, however many subjects use them."""
+class InstalledVibs:
+    """The VIBs of one host; several subjects share them, and they are read once between two refreshes."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
-        self._seen: Any = None
+        self._properties: Any = None
         self._images: tuple[list[Row], list[Row]] = ([], [])
 
     def read(self) -> tuple[list[Row], list[Row]]:
-        """The VIBs that run, and those of the image that the next boot takes; without one waiting, none."""
-        if self._seen is not self.host.properties:
+        """Return the VIBs of the running image, and those of the next boot; empty if no image waits for the boot."""
+        if self._properties is not self.host.properties:
             run = self.host.esxcli.rows
             self._images = run("software vib list"), run("software vib list", rebootingimage=True)
-            self._seen = self.host.properties
+            self._properties = self.host.properties
         return self._images
 
 
-def _that_matter(rows: Sequence[Row]) -> list[dict[str, str]]:
+def _relevant(rows: Sequence[Row]) -> list[dict[str, str]]:
     chosen = [row for row in rows if NVIDIA.match(row["Name"]) or _RDMA.search(row["Name"])]
-    return [{ours: str(row.get(theirs, "")) for ours, theirs in _KEYS.items()} for row in chosen]
+    return [{key: str(row.get(field, "")) for key, field in _KEYS.items()} for row in chosen]
 
 
-def facts(images: Images) -> dict[str, list[dict[str, str]]]:
-    """The VIBs of NVIDIA and of RDMA cards, running and pending."""
-    running, pending = images.read()
-    return {"running": _that_matter(running), "pending": _that_matter(pending)}
+def facts(vibs: InstalledVibs) -> dict[str, list[dict[str, str]]]:
+    """Return the VIBs of NVIDIA and of RDMA cards, running and pending."""
+    running, pending = vibs.read()
+    return {"running": _relevant(running), "pending": _relevant(pending)}
 
 
 def _read(reading: Reading) -> Entry:
-    return {"vibs": facts(Images(reading.host))}
+    return {"vibs": facts(InstalledVibs(reading.host))}
 
 
 def _waiting(entry: Entry) -> list[str]:
-    running = {one["name"]: one["version"] for one in entry["vibs"]["running"]}
-    pending = [one for one in entry["vibs"]["pending"] if running.get(one["name"]) != one["version"]]
-    return [f"VIB {one['name']} {one['version']}" for one in pending]
+    running = {vib["name"]: vib["version"] for vib in entry["vibs"]["running"]}
+    pending = [vib for vib in entry["vibs"]["pending"] if running.get(vib["name"]) != vib["version"]]
+    return [f"VIB {vib['name']} {vib['version']}" for vib in pending]
 
 
 GROUP = Group("vib", "packages", (), _read, (LIST,), waiting=_waiting)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: the options of one kernel module, as configured and as in use since the last boot."""
+"""Subject: the options of one kernel module, as configured and as active since the last boot."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class KernelModule:
         self.target, self.name = host.name, f"options of kernel module {module}"
 
     def read(self) -> dict[str, Any]:
-        """The options as configured, and as in use since the last boot."""
+        """Return the options as configured, and as active since the last boot."""
         self.host.must_answer(f"read the {self.name}")
         with translating_faults(self.target, f"read the {self.name}"):
             try:
@@ -47,13 +47,13 @@ class KernelModule:
         return {"options": self._parsed(configured), "active": self._active(configured)}
 
     def apply(self, plan: Plan) -> None:
-        """Write the whole option string: the API replaces, it does not merge."""
+        """Write the complete option string, because the API replaces it instead of merging."""
         boot.remember(self.host, self.module, driver_options.render(plan.before["active"]))
         with translating_faults(self.target, f"set the {self.name}"):
             # Another part of the same profile may have set options of this module since the plan was made.
             now = self._parsed(self._system.QueryConfiguredModuleOptionString(self.module) or "")
-            wanted = _carried_over(now, plan.before["options"], plan.after["options"])
-            self._system.UpdateModuleOptionString(self.module, driver_options.render(wanted))
+            options = _carried_over(now, plan.before["options"], plan.after["options"])
+            self._system.UpdateModuleOptionString(self.module, driver_options.render(options))
 
     @property
     def _system(self) -> Any:
@@ -78,43 +78,45 @@ class KernelModule:
 
 
 def _carried_over(now: Mapping[str, str], before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
-    """The options as configured now, with the changes of a plan."""
+    """Return the currently configured options with the changes of a plan."""
     kept = {key: value for key, value in now.items() if key in after or key not in before}
     return {**kept, **{key: value for key, value in after.items() if before.get(key) != value}}
 
 
-def plan_options(current: Mapping[str, Any], wanted: Mapping[str, Any], *, exact: bool = False) -> Plan:
-    """Merge the wanted options into the configured ones; a reboot is owed while the active ones differ."""
+def plan_options(current: Mapping[str, Any], desired: Mapping[str, Any], *, exact: bool = False) -> Plan:
+    """Merge the desired options with the configured ones; the host needs a reboot while its active ones differ."""
     try:
-        merged = driver_options.parse(driver_options.merge(driver_options.render(current["options"]), wanted, exact))
-        waiting = driver_options.differing(driver_options.render(current["active"]), wanted, exact)
+        merged = driver_options.parse(driver_options.merge(driver_options.render(current["options"]), desired, exact))
+        waiting = driver_options.differing(driver_options.render(current["active"]), desired, exact)
     except ValueError as error:
         raise Refused("options", "merge them", str(error), "correct them") from error
     return Plan(
         before=current,
         after={**current, "options": merged},
         needs=frozenset({REBOOT}) if waiting else frozenset(),
-        why=tuple(f"{key} is taken only when the host boots" for key in waiting),
+        why=tuple(f"{key} takes effect only when the host boots" for key in waiting),
     )
 
 
 def _members(host: Host, asked: Sequence[Mapping[str, Any]], _context: ProfileContext) -> Iterator[PlannedSubject]:
-    for one in asked:
-        plan = partial(plan_options, wanted=one["options"], exact=one["exact"])
-        yield PlannedSubject(f"kernel module {one['name']}", KernelModule(host, one["name"]), plan)
+    for module in asked:
+        plan = partial(plan_options, desired=module["options"], exact=module["exact"])
+        yield PlannedSubject(f"kernel module {module['name']}", KernelModule(host, module["name"]), plan)
 
 
 def _read(reading: Reading) -> Entry:
-    """The modules of network cards and GPUs, and all others that have options, in one call."""
+    """Return the modules of network cards and GPUs, and all others with options; they are read with one call."""
     host, drivers = reading.host, {card["driver"] for card in reading.net["uplinks"].values()}
-    named = {*drivers, *(module for driver in drivers for module in roce_settings.OURS.get(driver, ())), "nvidia"}
+    rdma_modules = {module for driver in drivers for module in roce_settings.DRIVER_OPTIONS.get(driver, ())}
+    names = {*drivers, *rdma_modules, "nvidia"}
     with translating_faults(host.name, "read the options of its kernel modules"):
         modules = host["configManager.kernelModuleSystem"].QueryModules()
-    return {"kernel_modules": {one.name: _facts(host, one) for one in modules if one.name in named or one.optionString}}
+    shown = [module for module in modules if module.name in names or module.optionString]
+    return {"kernel_modules": {module.name: _facts(host, module) for module in shown}}
 
 
 def _facts(host: Host, module: Any) -> dict[str, Any]:
-    """One module; an option string that cannot be read is only shown."""
+    """Return one module; an option string that cannot be parsed is only shown as text."""
     text = module.optionString or ""
     try:
         shown: dict[str, Any] = {
@@ -127,7 +129,8 @@ def _facts(host: Host, module: Any) -> dict[str, Any]:
 
 
 def _waiting(entry: Entry) -> list[str]:
-    return [f"kernel module {name}" for name, one in entry["kernel_modules"].items() if one["options"] != one["active"]]
+    modules = entry["kernel_modules"].items()
+    return [f"kernel module {name}" for name, module in modules if module["options"] != module["active"]]
 
 
 GROUP = Group(

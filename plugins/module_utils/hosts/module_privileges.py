@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The privileges of every module: those of the table, and those that follow from the parts of a host's profile."""
+"""The privileges of every module, from the table of privileges and from the parts of a host's profile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from .host_info import GROUPS
 from .privileges.needs import Table
 from .privileges.privilege_table import CALLS, HOST_PROFILES, LOCK, MODULES
-from .registry import PARTS
+from .profile_parts import PARTS
 
 
 def _each_once(calls: Iterable[str]) -> tuple[str, ...]:

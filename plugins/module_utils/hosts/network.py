@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The network of a host as plain data: uplinks, RDMA devices, switches, vmkernel adapters and what they carry."""
+"""The network of a host as plain data: uplinks, RDMA devices, switches, vmkernel adapters and their services."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..core.versions import numbers
 from ..vsphere.escaped_names import plain
 from ..vsphere.inventory import Host
 
-# One whole property: its parts differ from version to version, and a path that a server does not know fails the read.
+# The complete property: its parts depend on the version, and a read with a path that the server does not have fails.
 PATHS = ("config.network", "config.virtualNicManagerInfo.netConfig", "config.product.version")
 
 RDMA_DEVICES = "esxcli rdma device list"  # before vSphere 7
@@ -33,7 +33,7 @@ DISTRIBUTED, STANDARD = "distributed", "standard"
 
 
 def read(host: Host) -> dict[str, Any]:
-    """The network of one host: uplinks, RDMA devices, switches and vmkernel adapters."""
+    """Return the network of one host: uplinks, RDMA devices, switches and vmkernel adapters."""
     devices = rdma_devices(host)
     return {
         "uplinks": uplinks(host, devices),
@@ -44,42 +44,42 @@ def read(host: Host) -> dict[str, Any]:
 
 
 def uplinks(host: Host, devices: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The physical network cards by name, such as vmnic2, each with its RDMA device."""
+    """Return the physical network cards by name, such as vmnic2, each with its RDMA device."""
     by_uplink = {device["uplink"]: name for name, device in devices.items()}
     return {nic.device: _uplink(nic, by_uplink.get(nic.device)) for nic in _network(host, "pnic")}
 
 
 def rdma_devices(host: Host) -> dict[str, dict[str, Any]]:
-    """The RDMA devices by name, such as vmrdma0, each with the uplink it belongs to."""
-    if _version(host) < (7,):  # the API shows them since 7.0
+    """Return the RDMA devices by name, such as vmrdma0, each with its uplink."""
+    if _version(host) < (7,):  # the API reports them from 7.0 on
         return {row["Name"]: _rdma_row(row) for row in host.esxcli.rows("rdma device list")}
     cards = {nic.key: nic.device for nic in _network(host, "pnic")}
-    return {one.device: _rdma_device(one, cards) for one in _network(host, "rdmaDevice")}
+    return {device.device: _rdma_device(device, cards) for device in _network(host, "rdmaDevice")}
 
 
 def switches(host: Host) -> dict[str, dict[str, Any]]:
-    """The virtual switches by name, with the uplinks this host gives to them."""
+    """Return the virtual switches by name, with their uplinks on this host."""
     cards = {nic.key: nic.device for nic in _network(host, "pnic")}
     standard = {
-        one.name: {"kind": STANDARD, "mtu": one.mtu or 1500, "uplinks": _named(one.pnic, cards), "lag": False}
-        for one in _network(host, "vswitch")
+        switch.name: {"kind": STANDARD, "mtu": switch.mtu or 1500, "uplinks": _named(switch.pnic, cards), "lag": False}
+        for switch in _network(host, "vswitch")
     }
     distributed = {
-        plain(one.dvsName): {
+        plain(switch.dvsName): {
             "kind": DISTRIBUTED,
-            "mtu": one.mtu or 1500,
-            "uplinks": _named(one.pnic, cards),
-            "lag": any(lag.uplinkPort for lag in one.hostLag or []),
+            "mtu": switch.mtu or 1500,
+            "uplinks": _named(switch.pnic, cards),
+            "lag": any(lag.uplinkPort for lag in switch.hostLag or []),
         }
-        for one in _network(host, "proxySwitch")
+        for switch in _network(host, "proxySwitch")
     }
     return {**standard, **distributed}
 
 
 def vmkernel(host: Host) -> dict[str, dict[str, Any]]:
-    """The vmkernel adapters by device, such as vmk1, with the switch they are on and the services they carry."""
-    distributed = {one.dvsUuid: plain(one.dvsName) for one in _network(host, "proxySwitch")}
-    standard = {one.spec.name: one.spec.vswitchName for one in _network(host, "portgroup")}
+    """Return the vmkernel adapters by device, such as vmk1, each with its switch and its services."""
+    distributed = {switch.dvsUuid: plain(switch.dvsName) for switch in _network(host, "proxySwitch")}
+    standard = {group.spec.name: group.spec.vswitchName for group in _network(host, "portgroup")}
     services = services_of(host)
     return {
         nic.device: {
@@ -95,7 +95,7 @@ def vmkernel(host: Host) -> dict[str, dict[str, Any]]:
 
 
 def services_of(host: Host) -> dict[str, list[str]]:
-    """By vmkernel adapter: the services it carries, such as vmotion."""
+    """Return the services of each vmkernel adapter, such as vmotion."""
     carried: dict[str, list[str]] = {}
     for service in host["config.virtualNicManagerInfo.netConfig"] or []:
         devices = {nic.key: nic.device for nic in service.candidateVnic or []}
@@ -105,8 +105,8 @@ def services_of(host: Host) -> dict[str, list[str]]:
 
 
 def switch_with(facts: Mapping[str, Any], uplink: str) -> str | None:
-    """The name of the switch that an uplink belongs to."""
-    return next((name for name, one in facts["switches"].items() if uplink in one["uplinks"]), None)
+    """Return the name of the switch with this uplink."""
+    return next((name for name, switch in facts["switches"].items() if uplink in switch["uplinks"]), None)
 
 
 def _network(host: Host, part: str) -> list[Any]:
@@ -131,14 +131,14 @@ def _uplink(nic: Any, rdma: str | None) -> dict[str, Any]:
 
 def _rdma_device(device: Any, cards: Mapping[str, str]) -> dict[str, Any]:
     paired = getattr(device.backing, "pairedUplink", None)
-    state, can = device.connectionInfo, device.capability
+    connection, capability = device.connectionInfo, device.capability
     return {
         "uplink": cards.get(paired or "", paired),
         "driver": device.driver,
-        "state": state.state,
-        "mtu": state.mtu,
-        "speed_mbps": state.speedInMbps,
-        "roce": bool(can.roceV1Capable or can.roceV2Capable),
+        "state": connection.state,
+        "mtu": connection.mtu,
+        "speed_mbps": connection.speedInMbps,
+        "roce": bool(capability.roceV1Capable or capability.roceV2Capable),
     }
 
 
@@ -152,7 +152,7 @@ def _rdma_row(row: Mapping[str, Any]) -> dict[str, Any]:
         "state": str(row.get("State", "unknown")).lower(),
         "mtu": int(mtu) if mtu.isdigit() else 0,
         "speed_mbps": megabits,
-        "roce": None,  # the row does not say
+        "roce": None,  # the row does not contain it
     }
 
 
@@ -171,23 +171,23 @@ def _port_group_of(nic: Any) -> str | None:
 
 
 def rdma_counters(host: Host, device: str) -> dict[str, int]:
-    """The counters of an RDMA device such as vmrdma0: what really went over it.
+    """Return the counters of an RDMA device such as vmrdma0, which show the traffic through it.
 
-    PVRDMA falls back to TCP in silence, below the guest: only these counters show it.
+    PVRDMA falls back to TCP silently, and the guest cannot detect it: only these counters show it.
     """
     return _counters(host.esxcli.rows("rdma device stats get", device=device))
 
 
 def uplink_counters(host: Host, uplink: str) -> dict[str, int]:
-    """The counters of a network card such as vmnic2; traffic of its RDMA device is not among them."""
+    """Return the counters of a network card such as vmnic2, which do not include the traffic of its RDMA device."""
     return _counters(host.esxcli.rows("network nic stats get", nicname=uplink))
 
 
 def _counters(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """The numbers in an answer, under names of our own where they are known, else in lower case.
+    """Return the numbers of an answer with the collection's names for known fields, and lower-case names for others.
 
-    Over the API the fields bear the words that the command prints, without blanks: Bytessent, ReceiveCRCerrors. How
-    they are capitalised differs, so only their letters are compared.
+    Over the API, the name of a field consists of the words that the command prints, without blanks: Bytessent,
+    ReceiveCRCerrors. Versions differ in capital letters, so the names are compared in lower case.
     """
     row = rows[0] if rows else {}
     numbered = {key.lower(): int(value) for key, value in sorted(row.items()) if str(value).isdigit()}

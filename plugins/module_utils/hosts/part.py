@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The contract of a host's subject: profile, evidence, rollback, esxi_info and privileges follow from PART."""
+"""The contract of a subject of a host: profile, evidence, rollback, esxi_info and privileges are derived from PART."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .rollback.rollback import Before
 
 @dataclass(frozen=True)
 class ProfileContext:
-    """The context that the parts of a host's profile use beside their own options.
+    """The context that the parts of a host's profile use in addition to their own options.
 
-    ``to_come`` are vmkernel adapters that are built before the profile is applied; ``images`` returns the clusters that
-    vLCM manages by an image, and is called by the parts that need them alone.
+    ``to_come`` are vmkernel adapters that are created before the profile is applied; ``images`` returns the clusters
+    that vLCM manages with an image, and only the parts that need these clusters call it.
     """
 
     profile: Mapping[str, Any]
@@ -29,7 +29,7 @@ class ProfileContext:
 
     @property
     def passthrough_ends(self) -> bool:
-        """Whether the profile takes GPUs out of passthrough: what needs them waits for the boot after that."""
+        """Return whether the profile ends the passthrough of GPUs; parts that need the GPUs wait for the next boot."""
         desired = self.profile.get("passthrough")
         return bool(desired and not desired["enabled"])
 
@@ -38,7 +38,7 @@ class ProfileContext:
 class PlannedSubject:
     """One subject on one host: its name in plans and diffs, and the function that plans it.
 
-    ``plan_for_boot`` plans it where the host is rebooted anyway, if that makes a difference.
+    ``plan_for_boot`` plans it for a host that is rebooted anyway, if that makes a difference.
     """
 
     key: str
@@ -48,18 +48,18 @@ class PlannedSubject:
 
     @property
     def host(self) -> Host:
-        """The host of the subject."""
+        """Return the host of the subject."""
         host: Host = self.subject.host
         return host
 
     @property
     def name(self) -> str:
-        """The name of the subject."""
+        """Return the name of the subject."""
         return str(self.subject.name)
 
     @property
     def target(self) -> str:
-        """The name of the host."""
+        """Return the name of the host."""
         return str(self.subject.target)
 
     def read(self) -> dict[str, Any]:
@@ -89,11 +89,11 @@ class Part:
     """One subject of a host's profile, described once.
 
     The profile: ``key`` and ``spec`` are its option. The module has the options of ``spec``, or, if there are none, one
-    named "options". ``members`` returns the subjects that the option's value means on
-    a host; ``paths`` are the properties that they read of every host, ``paths_of`` those that follow from the value;
-    ``after`` names the parts that are applied earlier.
-    Evidence and esxi_info: ``groups`` show it; ``kept`` are the keys of a host's entry that a rollback needs.
-    Rollback: ``restore`` returns what restores the host, as parts of a profile; ``restores`` says that in words.
+    named "options". ``members`` returns the subjects of a host for a value of the option; ``paths`` are the properties
+    that they read from every host, ``paths_of`` those that depend on the value; ``after`` names the parts that are
+    applied earlier.
+    Evidence and esxi_info: ``groups`` are its settings; ``kept`` are the keys of a host's entry that a rollback needs.
+    Rollback: ``restore`` returns the parts of a profile that restore the host; ``restores`` describes them in words.
     Its ``module``: ``result`` checks the value before a session is opened, and returns further keys of the result.
     Privileges: ``calls`` are the API calls of its ``module``; ``needs`` has those that the table of privileges lacks.
     """
@@ -117,7 +117,7 @@ class Part:
 def one_subject(
     make: Callable[[Host, Any, ProfileContext], Any],
 ) -> Callable[[Host, Any, ProfileContext], Iterable[PlannedSubject]]:
-    """The members of a part that is one subject on each host, which has a method ``plan``."""
+    """Return the function for ``members`` of a part that is one subject with a method ``plan`` on each host."""
 
     def members(host: Host, asked: Any, context: ProfileContext) -> Iterable[PlannedSubject]:
         subject = make(host, asked, context)
@@ -127,12 +127,12 @@ def one_subject(
 
 
 def list_of(options: Mapping[str, Any], **rules: Any) -> dict[str, Any]:
-    """The argument specification of a list of dictionaries with these options."""
+    """Return the argument specification of a list of dictionaries with these options."""
     return {"type": "list", "elements": "dict", "default": [], "options": options, **rules}
 
 
 def in_order(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """The parts in the order in which they are applied: each after those that it names, else by key."""
+    """Return the parts in the order of application: each part after those that it names, otherwise by key."""
     waiting = sorted(parts, key=lambda part: part.key)
     ordered: list[Part] = []
     while waiting:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: which PCI devices of a host are given to virtual machines as a whole (DirectPath I/O)."""
+"""Subject: the PCI devices of a host that are passed through to virtual machines (DirectPath I/O)."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ OPTIONS: dict[str, Any] = {
 
 
 class Passthrough:
-    """Passthrough of the chosen devices of one host: of its GPUs, or of PCI addresses."""
+    """Passthrough of the chosen devices of one host: its GPUs, or devices by PCI address."""
 
     name = "passthrough"
 
     def __init__(self, host: Host, devices: Sequence[str] = (GPUS,)) -> None:
         self.host, self.target = host, host.name
         self.all_gpus = GPUS in devices
-        self.addresses = tuple(pci_address(one) for one in devices if one != GPUS)
+        self.addresses = tuple(pci_address(device) for device in devices if device != GPUS)
 
     def read(self) -> dict[str, Any]:
-        """The chosen devices: passthrough as configured, and as active since the last boot."""
+        """Return the passthrough of the chosen devices, as configured and as active since the last boot."""
         self.host.must_answer("read its PCI devices")
         chosen = self._chosen(pci_devices.devices(self.host))
         users = pci_devices.vms_on_gpus(self.host)
@@ -48,18 +48,18 @@ class Passthrough:
         }
 
     def apply(self, plan: Plan) -> None:
-        """Write the devices that change; whether the host can rebind them without a boot is left to it."""
+        """Write the devices that change; the host decides whether it can rebind them without a boot."""
         before, after = plan.before["enabled"], plan.after["enabled"]
         changing = [address for address in after if after[address] != before[address]]
-        wanted = [vim.host.PciPassthruConfig(id=one, passthruEnabled=after[one]) for one in changing]
+        configs = [vim.host.PciPassthruConfig(id=address, passthruEnabled=after[address]) for address in changing]
         with translating_faults(self.target, f"change the passthrough of {', '.join(changing)}"):
-            self.host["configManager.pciPassthruSystem"].UpdatePassthruConfig(wanted)
+            self.host["configManager.pciPassthruSystem"].UpdatePassthruConfig(configs)
         self.host.settle(
             ("config.pciPassthruInfo",),
             lambda values: all(
-                one.passthruEnabled == after[one.id]
-                for one in values.get("config.pciPassthruInfo") or []
-                if one.id in changing
+                device.passthruEnabled == after[device.id]
+                for device in values.get("config.pciPassthruInfo") or []
+                if device.id in changing
             ),
         )
 
@@ -80,7 +80,7 @@ class Passthrough:
 
 
 def plan_passthrough(current: Mapping[str, Any], *, enabled: bool) -> Plan:
-    """Give the chosen devices to virtual machines as a whole, or back to the host."""
+    """Return the plan that passes the chosen devices through to virtual machines, or returns them to the host."""
     if enabled:
         _refuse_impossible(current)
     changing = [address for address, now in current["enabled"].items() if now != enabled]
@@ -94,7 +94,7 @@ def plan_passthrough(current: Mapping[str, Any], *, enabled: bool) -> Plan:
         before=current,
         after={**current, "enabled": dict.fromkeys(current["enabled"], enabled)},
         needs=frozenset({REBOOT}) if waiting else frozenset(),
-        why=tuple(f"{_called(current, one)} {verb} passthrough only when the host boots" for one in waiting),
+        why=tuple(f"{_label(current, address)} {verb} passthrough only when the host boots" for address in waiting),
         unmet=_still_used(current, changing) if enabled else (),
     )
 
@@ -104,20 +104,21 @@ def _refuse_impossible(current: Mapping[str, Any]) -> None:
         raise Refused("passthrough", "switch it on", "the host has no NVIDIA GPU", "name devices by their PCI address")
     stuck = [address for address, device in current["devices"].items() if not device["capable"]]
     if stuck:
+        labels = ", ".join(_label(current, address) for address in stuck)
         raise Refused(
             "passthrough",
             "switch it on",
-            f"the host says that {', '.join(_called(current, one) for one in stuck)} cannot be passed through",
+            f"the host reports that {labels} cannot be passed through",
             "enable VT-d or the AMD IOMMU in its firmware, or choose another device",
         )
 
 
 def _still_used(current: Mapping[str, Any], changing: Sequence[str]) -> tuple[str, ...]:
-    """A GPU that is shared by running virtual machines cannot be taken from them."""
+    """Return the reasons why the change must wait: running virtual machines share a GPU that changes."""
+    users = {address: vms for address in changing if (vms := current["devices"][address]["vms"])}
     return tuple(
-        f"{', '.join(current['devices'][one]['vms'])} still used {_called(current, one)}: move or power off first"
-        for one in changing
-        if current["devices"][one]["vms"]
+        f"{', '.join(vms)} still used {_label(current, address)}: move or power off first"
+        for address, vms in users.items()
     )
 
 
@@ -126,14 +127,13 @@ def _described(device: Mapping[str, Any], vms: list[str]) -> dict[str, Any]:
     return {**kept, "capable": device["passthrough"]["capable"], "vms": vms}
 
 
-def _called(current: Mapping[str, Any], address: str) -> str:
+def _label(current: Mapping[str, Any], address: str) -> str:
     return f"{current['devices'][address]['name']} at {address}"
 
 
 def _capable(devices: Mapping[str, dict[str, Any]]) -> str:
-    return (
-        ", ".join(one for one, device in devices.items() if device["passthrough"]["capable"]) or "none: none is capable"
-    )
+    addresses = [address for address, device in devices.items() if device["passthrough"]["capable"]]
+    return ", ".join(addresses) or "none: none is capable"
 
 
 def _members(host: Host, asked: Mapping[str, Any], _context: ProfileContext) -> Iterator[PlannedSubject]:
@@ -144,7 +144,7 @@ def _members(host: Host, asked: Mapping[str, Any], _context: ProfileContext) -> 
 PART = Part(
     key="passthrough",
     module="esxi_passthrough",
-    # no_log: the name only sounds like a secret.
+    # no_log is set, because Ansible takes the name of the option for that of a secret.
     spec={"type": "dict", "no_log": False, "options": OPTIONS},
     members=_members,
     groups=(gpus.GROUP,),

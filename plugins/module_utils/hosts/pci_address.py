@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""PCI addresses as hosts write them, such as 0000:3b:00.0, from the forms that users and the API take."""
+"""PCI addresses as hosts write them, such as 0000:3b:00.0, from the forms that users and the API use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 
 from ..errors import Refused
 
-GPUS = "gpus"  # stands for all NVIDIA GPUs of a host where addresses are expected
+GPUS = "gpus"  # in a list of addresses: all NVIDIA GPUs of a host
 _ADDRESS = re.compile(r"(?:([0-9a-f]{4}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])")
 
 
@@ -16,7 +16,7 @@ def pci_address(text: str) -> str:
     """Return the PCI address that a user wrote; the domain may be left out."""
     match = _ADDRESS.fullmatch(text.strip().lower())
     if not match:
-        raise Refused(text, "take it as a PCI address", "it is not one", "write it as 0000:3b:00.0")
+        raise Refused(text, "read it as a PCI address", "it is not a PCI address", "write it as 0000:3b:00.0")
     return f"{match[1] or '0000'}:{match[2]}"
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The PCI devices of a host as plain data: which are GPUs, and which are given to virtual machines as a whole."""
+"""The PCI devices of a host as plain data, with their passthrough and whether they are GPUs."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ PATHS = ("hardware.pciDevice", "config.pciPassthruInfo", "config.graphicsInfo")
 
 
 def devices(host: Host) -> dict[str, dict[str, Any]]:
-    """Every PCI device by its address, with its state of passthrough."""
-    passthrough = {one.id: one for one in host["config.pciPassthruInfo"] or []}
-    known = {one.pciId for one in host["config.graphicsInfo"] or []}
-    return {one.id: _device(one, passthrough.get(one.id), known) for one in host["hardware.pciDevice"] or []}
+    """Return every PCI device by address, with its passthrough state."""
+    passthrough = {device.id: device for device in host["config.pciPassthruInfo"] or []}
+    with_graphics = {gpu.pciId for gpu in host["config.graphicsInfo"] or []}
+    devices_of_host = host["hardware.pciDevice"] or []
+    return {device.id: _device(device, passthrough.get(device.id), with_graphics) for device in devices_of_host}
 
 
 def gpus(host: Host) -> dict[str, dict[str, Any]]:
-    """The NVIDIA GPUs among the devices."""
+    """Return the NVIDIA GPUs among the devices."""
     return {address: device for address, device in devices(host).items() if device["gpu"]}
 
 
 def passthrough_of(device: Mapping[str, Any]) -> str:
-    """Whether a device is given to virtual machines as a whole: off, pending (it is or was, until a boot), or on."""
+    """Return the passthrough of a device: off, on, or pending, if the configured value waits for a boot."""
     state = device["passthrough"]
     if state["enabled"] and state["active"]:
         return "on"
@@ -35,11 +36,11 @@ def passthrough_of(device: Mapping[str, Any]) -> str:
 
 
 def vms_on_gpus(host: Host) -> dict[str, list[str]]:
-    """By PCI address, the names of the virtual machines that use a GPU; they are asked for only where there are any."""
-    used = {one.pciId: list(one.vm or []) for one in host["config.graphicsInfo"] or []}
-    refs = {ref._moId: ref for users in used.values() for ref in users}
-    named = properties.read_many(host.session, list(refs.values()), ("name",))
-    return {gpu: sorted(named[ref._moId]["name"] for ref in users if ref._moId in named) for gpu, users in used.items()}
+    """Return the names of the virtual machines on each GPU by PCI address; without such machines, nothing is read."""
+    users = {gpu.pciId: list(gpu.vm or []) for gpu in host["config.graphicsInfo"] or []}
+    refs = {ref._moId: ref for vms in users.values() for ref in vms}
+    names = properties.read_many(host.session, list(refs.values()), ("name",))
+    return {gpu: sorted(names[ref._moId]["name"] for ref in vms if ref._moId in names) for gpu, vms in users.items()}
 
 
 def _device(device: Any, passthrough: Any, with_graphics: set[str]) -> dict[str, Any]:

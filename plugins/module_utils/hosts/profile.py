@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: the whole profile of a host, as one plan that is made of the plans of its members."""
+"""Subject: the profile of a host, with one plan that consists of the plans of its members, and its options."""
 
 from __future__ import annotations
 
@@ -11,33 +11,55 @@ from typing import Any
 from ..errors import Abandoned
 from ..plan import REBOOT, Plan
 from ..vsphere.inventory import Host
-from .part import PlannedSubject
+from .part import PlannedSubject, ProfileContext
+from .profile_parts import PARTS
+
+OPTIONS: dict[str, Any] = {part.key: part.spec for part in PARTS}
+ARGUMENTS: dict[str, Any] = {
+    "profile": {"type": "dict", "default": {}, "options": OPTIONS, "apply_defaults": True},
+    "host_profiles": {"type": "dict", "default": {}},
+}
+
+
+def paths(profiles: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the properties that these profiles read from every host, each once."""
+    fixed = [path for part in PARTS for path in part.paths]
+    values = [(part, profile[part.key]) for profile in profiles for part in PARTS if profile.get(part.key)]
+    return tuple(dict.fromkeys((*fixed, *(path for part, value in values for path in part.paths_of(value)))))
+
+
+def members_of(host: Host, context: ProfileContext) -> list[PlannedSubject]:
+    """Return the members of one host's profile, in the order of their application."""
+    profile = context.profile
+    return [
+        member for part in PARTS if profile.get(part.key) for member in part.members(host, profile[part.key], context)
+    ]
 
 
 @dataclass(frozen=True)
 class ProfilePlan(Plan):
-    """A plan with the plans that it is made of."""
+    """A plan with the plans of its members."""
 
     parts: tuple[tuple[PlannedSubject, Plan], ...] = ()
 
 
 class Profile:
-    """The members of one host's profile, in the order in which they are applied."""
+    """The members of one host's profile, in the order of their application; ``run_lives`` is asked before each."""
 
     name = "host profile"
 
     def __init__(
-        self, host: Host, members: Sequence[PlannedSubject], wanted: Callable[[], bool] = lambda: True
+        self, host: Host, members: Sequence[PlannedSubject], run_lives: Callable[[], bool] = lambda: True
     ) -> None:
         self.host, self.members, self.target = host, tuple(members), host.name
-        self.wanted = wanted
+        self.run_lives = run_lives
 
     def read(self) -> dict[str, Any]:
-        """The state of every member, by its key."""
+        """Return the state of every member by key."""
         return {member.key: member.subject.read() for member in self.members}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """The plans of all members as one."""
+        """Return one plan with the plans of all members."""
         plans = [(member, member.make_plan(current[member.key])) for member in self.members]
         if any(REBOOT in plan.needs for _member, plan in plans):
             plans = [
@@ -47,21 +69,21 @@ class Profile:
         return combine(plans)
 
     def apply(self, plan: Plan) -> None:
-        """Apply what can be applied before the next boot, member by member."""
+        """Apply the changes that are due before the next boot, member by member."""
         parts: Sequence[tuple[PlannedSubject, Plan]] = getattr(plan, "parts", ())
-        for member, its_plan in parts:
-            if its_plan.due:
-                self._go_on(member)
-                member.subject.apply(its_plan)
+        for member, member_plan in parts:
+            if member_plan.due:
+                self._require_run(member)
+                member.subject.apply(member_plan)
 
-    def _go_on(self, member: PlannedSubject) -> None:
-        if not self.wanted():
-            said = "the ansible run that asked for it is gone"
-            raise Abandoned(self.target, f"change {member.key}", said, "run again")
+    def _require_run(self, member: PlannedSubject) -> None:
+        if not self.run_lives():
+            reason = "the ansible run that asked for it is gone"
+            raise Abandoned(self.target, f"change {member.key}", reason, "run again")
 
 
 def combine(parts: Sequence[tuple[PlannedSubject, Plan]]) -> ProfilePlan:
-    """Several plans as one; each key names the member that it belongs to."""
+    """Return one plan for several; each of its keys names the member to which it belongs."""
     return ProfilePlan(
         before=_prefixed((part.key, plan.before) for part, plan in parts),
         after=_prefixed((part.key, plan.after) for part, plan in parts),
@@ -78,5 +100,5 @@ def _prefixed(states: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]
     return {f"{part}: {key}": value for part, state in states for key, value in state.items()}
 
 
-def _sentences(spoken: Iterable[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
-    return tuple(f"{part}: {text}" for part, texts in spoken for text in texts)
+def _sentences(texts_by_part: Iterable[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
+    return tuple(f"{part}: {text}" for part, texts in texts_by_part for text in texts)

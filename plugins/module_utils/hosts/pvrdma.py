@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: PVRDMA on a host: vmkernel adapter, tag, firewall and the RDMA uplink behind them, as one checked unit."""
+"""Subject: PVRDMA on a host: vmkernel adapter, tag, firewall and RDMA uplink, checked together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import Host
 from ..vsphere.option_definitions import value_path
 from ..vsphere.sdk import vim
-from . import firewall, network
+from . import network
 from .part import Part, ProfileContext, one_subject
 from .preflight.host_findings import COMES_WITH_FABRIC
 from .reading import Entry, Group, Reading
@@ -24,8 +24,10 @@ from .rollback import restoring
 OPTION = "Net.PVRDMAVmknic"
 RULESET = "pvrdma"
 TAG = value_path(OPTION)
-SETTLED = (TAG, firewall.path(RULESET))
-PATHS = ("configManager.advancedOption", firewall.MANAGER, "vm", *SETTLED, *network.PATHS)
+FIREWALL_RULES = f'config.firewall.ruleset["{RULESET}"]'
+SETTLED = (TAG, FIREWALL_RULES)
+PATHS = ("configManager.advancedOption", "configManager.firewallSystem", "vm", *SETTLED, *network.PATHS)
+DEVICES = "config.hardware.device"
 FULL_MTU = 9000
 
 OPTIONS: dict[str, Any] = {
@@ -38,9 +40,9 @@ REQUIRED_IF = [("state", "present", ["vmk"])]
 
 @dataclass(frozen=True)
 class PvrdmaSpec:
-    """The adapter to tag; None takes the tag away. Then the firewall is closed too, unless it shall stay as it is.
+    """The adapter to tag; None removes the tag, and closes the firewall too if ``close_firewall`` is set.
 
-    Adapters ``to_come`` are built before this is applied: a plan can be made without them, not carried out.
+    Adapters ``to_come`` are created before the plan is applied: a plan can be made without them, but not applied.
     """
 
     vmk: str | None
@@ -49,7 +51,7 @@ class PvrdmaSpec:
 
 
 def spec_of(params: Mapping[str, Any]) -> PvrdmaSpec:
-    """The desired state that the options of the module mean."""
+    """Return the desired state for the options of the module."""
     return PvrdmaSpec(params["vmk"] if params["state"] == "present" else None, params["close_firewall"])
 
 
@@ -58,90 +60,105 @@ class Pvrdma:
 
     name = "PVRDMA"
 
-    def __init__(self, host: Host, wanted: PvrdmaSpec) -> None:
-        self.host, self.target, self.wanted = host, host.name, wanted
+    def __init__(self, host: Host, desired: PvrdmaSpec) -> None:
+        self.host, self.target, self.desired = host, host.name, desired
 
     def read(self) -> dict[str, Any]:
-        """Tag and ruleset (None where the host knows neither), the network around them, who would suffer a change."""
+        """Return the tag, the ruleset, the network of the host, and the virtual machines that a change would affect."""
         self.host.must_answer("read its PVRDMA settings")
         current = {
             **facts(self.host),
             "network": network.read(self.host),
             "version": self.host["config.product.version"],
         }
-        changing = current["vmk"] and current["vmk"] != (self.wanted.vmk or "")
+        changing = current["vmk"] and current["vmk"] != (self.desired.vmk or "")
         return {**current, "machines": running_machines(self.host) if changing else []}
 
     def apply(self, plan: Plan) -> None:
-        """Open before tagging, untag before closing: the control channel finds its door open as long as it lives."""
+        """Open the firewall before tagging, untag before closing: it is open as long as the control channel exists."""
         changes = {change.key: change.after for change in plan.due}
         opens = changes.get("firewall_open")
         if opens is True:
-            firewall.switch(self.host, RULESET, to_open=True)
+            self._switch_firewall(to_open=True)
         if "vmk" in changes:
             self._tag(changes["vmk"])
         if opens is False:
-            firewall.switch(self.host, RULESET, to_open=False)
-        wanted = {**plan.before, **changes}
-        self.host.settle(SETTLED, lambda values: _shown(values) == (wanted["vmk"], wanted["firewall_open"]))
+            self._switch_firewall(to_open=False)
+        after = {**plan.before, **changes}
+        self.host.settle(SETTLED, lambda values: _shown(values) == (after["vmk"], after["firewall_open"]))
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """The plan that brings the host to the desired state."""
-        return plan_pvrdma(current, self.wanted)
+        """Return the plan that brings the host to the desired state."""
+        return plan_pvrdma(current, self.desired)
 
     def _tag(self, vmk: str) -> None:
         with translating_faults(self.target, f"set its option {OPTION} to {vmk!r}"):
             self.host["configManager.advancedOption"].UpdateOptions([vim.option.OptionValue(key=OPTION, value=vmk)])
 
+    def _switch_firewall(self, *, to_open: bool) -> None:
+        """Open or close the ruleset; its allowed addresses are never changed."""
+        firewall = self.host["configManager.firewallSystem"]
+        change = firewall.EnableRuleset if to_open else firewall.DisableRuleset
+        with translating_faults(self.target, f"{'open' if to_open else 'close'} the firewall ruleset {RULESET}"):
+            change(RULESET)
+
 
 def facts(host: Host) -> dict[str, Any]:
-    """The tag and the firewall's ruleset; None where the host knows no such option or ruleset."""
-    rules = firewall.state(host, RULESET)
+    """Return the tag and the firewall ruleset; None if the host does not have the option or the ruleset."""
+    rules = host[FIREWALL_RULES]
     return {
         "vmk": host[TAG],
-        "firewall_open": rules["open"] if rules else None,
-        "firewall_allowed": rules["allowed"] if rules else [],
+        "firewall_open": bool(rules.enabled) if rules is not None else None,
+        "firewall_allowed": _allowed(rules.allowedHosts) if rules is not None else [],
     }
 
 
+def _allowed(hosts: Any) -> list[str]:
+    """Return the addresses and networks that the ruleset lets in; empty if it lets in all."""
+    if hosts is None or hosts.allIp:
+        return []
+    networks = [f"{net.network}/{net.prefixLength}" for net in hosts.ipNetwork or []]
+    return sorted([*(hosts.ipAddress or []), *networks])
+
+
 def running_machines(host: Host) -> list[str]:
-    """The names of the powered-on virtual machines of a host that have a PVRDMA adapter."""
-    paths = ("name", "runtime.powerState", "config.hardware.device")
+    """Return the names of the powered-on virtual machines of a host that have a PVRDMA adapter."""
+    paths = ("name", "runtime.powerState", DEVICES)
     machines = properties.read_many(host.session, host["vm"] or [], paths).values()
     return sorted(
         machine["name"]
         for machine in machines
         if machine.get("runtime.powerState") == "poweredOn"
-        and any(isinstance(one, vim.vm.device.VirtualVmxnet3Vrdma) for one in machine.get("config.hardware.device", []))
+        and any(isinstance(each, vim.vm.device.VirtualVmxnet3Vrdma) for each in machine.get(DEVICES, []))
     )
 
 
-def plan_pvrdma(current: Mapping[str, Any], wanted: PvrdmaSpec) -> Plan:
-    """Tag the adapter and open the firewall, or undo both; what is impossible is refused with all reasons."""
+def plan_pvrdma(current: Mapping[str, Any], desired: PvrdmaSpec) -> Plan:
+    """Plan to tag the adapter and open the firewall, or to undo both; a refusal contains all reasons."""
     before: dict[str, Any] = {"vmk": current["vmk"], "firewall_open": current["firewall_open"]}
-    if wanted.vmk is None:
+    if desired.vmk is None:
         untagged = "" if before["vmk"] else before["vmk"]
-        closed = False if wanted.close_firewall and before["firewall_open"] else before["firewall_open"]
+        closed = False if desired.close_firewall and before["firewall_open"] else before["firewall_open"]
         after = {"vmk": untagged, "firewall_open": closed}
         return Plan(before=before, after=after, unmet=_disturbed(current, untagged))
-    coming = wanted.vmk in wanted.to_come and wanted.vmk not in current["network"]["vmkernel"]
-    reasons = [*_missing(current), *(() if coming else _misplaced(current["network"], wanted.vmk))]
+    coming = desired.vmk in desired.to_come and desired.vmk not in current["network"]["vmkernel"]
+    reasons = [*_missing(current), *(() if coming else _misplaced(current["network"], desired.vmk))]
     if reasons:
-        raise Refused("PVRDMA", f"prepare {wanted.vmk} for it", "; ".join(reasons), "correct that first")
+        raise Refused("PVRDMA", f"prepare {desired.vmk} for it", "; ".join(reasons), "correct that first")
     if coming:
-        said = f"there is no vmkernel adapter {wanted.vmk} yet; {COMES_WITH_FABRIC}"
-        return Plan(before=before, after={"vmk": wanted.vmk, "firewall_open": True}, warnings=(said,), unmet=(said,))
-    path = _path(current["network"], wanted.vmk)
+        text = f"there is no vmkernel adapter {desired.vmk} yet; {COMES_WITH_FABRIC}"
+        return Plan(before=before, after={"vmk": desired.vmk, "firewall_open": True}, warnings=(text,), unmet=(text,))
+    path = _path(current["network"], desired.vmk)
     return Plan(
         before={**before, **path},
-        after={"vmk": wanted.vmk, "firewall_open": True, **path},
-        warnings=(*_unwise(current["network"], wanted.vmk), *_narrow(current)),
-        unmet=_disturbed(current, wanted.vmk),
+        after={"vmk": desired.vmk, "firewall_open": True, **path},
+        warnings=(*_unwise(current["network"], desired.vmk), *_narrow(current)),
+        unmet=_disturbed(current, desired.vmk),
     )
 
 
 def _path(net: Mapping[str, Any], vmk: str) -> dict[str, Any]:
-    """The way from the adapter to the wire, in the plan so that a reader sees what was checked."""
+    """Return the path from the adapter to the uplink, which the plan contains to show the checked objects."""
     adapter = net["vmkernel"][vmk]
     switch = net["switches"][adapter["switch"]]
     (uplink,) = switch["uplinks"]
@@ -155,7 +172,7 @@ def _path(net: Mapping[str, Any], vmk: str) -> dict[str, Any]:
 
 
 def _missing(current: Mapping[str, Any]) -> Iterator[str]:
-    """The reasons why no adapter of this host can carry PVRDMA."""
+    """Yield the reasons why no adapter of this host can carry PVRDMA."""
     version = f"ESXi {current['version']}"
     if current["vmk"] is None:
         yield f"{version} of this host has no option {OPTION}"
@@ -166,14 +183,14 @@ def _missing(current: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _misplaced(net: Mapping[str, Any], vmk: str) -> Iterator[str]:
-    """The reasons why this adapter cannot carry PVRDMA."""
+    """Yield the reasons why this adapter cannot carry PVRDMA."""
     adapter = net["vmkernel"].get(vmk)
     if adapter is None:
         yield f"there is no vmkernel adapter {vmk}; there is {', '.join(sorted(net['vmkernel'])) or 'none'}"
         return
     switch = net["switches"].get(adapter["switch"])
     if switch is None:
-        yield f"{vmk} is on no virtual switch of the host's own; PVRDMA works over a distributed switch only"
+        yield f"{vmk} is not on a virtual switch of the host; PVRDMA works over a distributed switch only"
     elif switch["kind"] != network.DISTRIBUTED:
         yield f"{vmk} is on the standard switch {adapter['switch']}; PVRDMA works over a distributed switch only"
     else:
@@ -183,12 +200,12 @@ def _misplaced(net: Mapping[str, Any], vmk: str) -> Iterator[str]:
 
 
 def _bad_uplinks(net: Mapping[str, Any], name: str, switch: Mapping[str, Any]) -> Iterator[str]:
-    """PVRDMA falls back to TCP in silence unless one RDMA card is the switch's only uplink."""
+    """Yield the reasons against the uplinks: PVRDMA falls back to TCP silently unless one RDMA card is the only one."""
     uplinks = switch["uplinks"]
-    capable = ", ".join(nic for nic, facts_ in net["uplinks"].items() if facts_["rdma"]) or "none"
+    capable = ", ".join(name for name, nic in net["uplinks"].items() if nic["rdma"]) or "none"
     if len(uplinks) != 1:
         have = f"the uplinks {', '.join(uplinks)}" if uplinks else "no uplink"
-        yield f"switch {name} has {have} of this host; an RDMA card (here {capable}) must be alone, without teaming"
+        yield f"switch {name} has {have} of this host; an RDMA card (here {capable}) must be its only uplink"
         return
     if switch["lag"]:
         yield f"the uplink {uplinks[0]} of switch {name} is in a link aggregation group, which is teaming"
@@ -196,11 +213,11 @@ def _bad_uplinks(net: Mapping[str, Any], name: str, switch: Mapping[str, Any]) -
     if not device:
         yield f"the only uplink {uplinks[0]} of switch {name} has no RDMA device (the host's RDMA cards: {capable})"
     elif net["rdma"][device]["roce"] is False:
-        yield f"{device} of the uplink {uplinks[0]} does not speak RoCE, which is all that PVRDMA speaks"
+        yield f"{device} of the uplink {uplinks[0]} does not support RoCE, which PVRDMA requires"
 
 
 def _unwise(net: Mapping[str, Any], vmk: str) -> Iterator[str]:
-    """Warnings of settings that work, but worse than they could."""
+    """Yield warnings of settings that work, but reduce the performance or the reach of PVRDMA."""
     path, adapter = _path(net, vmk), net["vmkernel"][vmk]
     device = net["rdma"][path["rdma_device"]]
     if path["switch_mtu"] < FULL_MTU:
@@ -208,11 +225,11 @@ def _unwise(net: Mapping[str, Any], vmk: str) -> Iterator[str]:
     if adapter["mtu"] < path["switch_mtu"]:
         yield f"{vmk} has MTU {adapter['mtu']}, less than the {path['switch_mtu']} of its switch {path['switch']}"
     if adapter["services"]:
-        yield f"{vmk} also carries {', '.join(adapter['services'])}; give PVRDMA an adapter of its own"
+        yield f"{vmk} also carries {', '.join(adapter['services'])}; give PVRDMA a separate adapter"
     if not adapter["address"]:
         yield f"{vmk} has no IPv4 address; the other hosts' adapters must reach it over TCP"
     if device["state"] != "active":
-        yield f"{path['rdma_device']} is {device['state']}, not active: look at the link of {path['uplink']}"
+        yield f"{path['rdma_device']} is {device['state']}, not active: check the link of {path['uplink']}"
 
 
 def _narrow(current: Mapping[str, Any]) -> Iterator[str]:
@@ -229,7 +246,7 @@ def _disturbed(current: Mapping[str, Any], vmk: str | None) -> tuple[str, ...]:
 
 
 def _shown(values: Mapping[str, Any]) -> tuple[str | None, bool | None]:
-    rules = values.get(SETTLED[1])
+    rules = values.get(FIREWALL_RULES)
     return values.get(TAG), bool(rules.enabled) if rules is not None else None
 
 

@@ -16,18 +16,18 @@ SERVICES = {"vsan": "vSAN", "vsanExternal": "vSAN", "nvmeRdma": "NVMe over RDMA"
 
 
 def users(host: Host, net: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Each user by kind and name, with the card it uses; None where the API does not report it."""
+    """Return each user with its kind, its name and its card; the card is None if the API does not report it."""
     return [*_adapters(host, net), *_services(net)]
 
 
-def sentences(found: Collection[Mapping[str, Any]]) -> list[str]:
-    """The users in words."""
-    return [f"{one['kind']} ({one['name']} over {one['uplink'] or 'an unknown card'})" for one in found]
+def descriptions(rdma_users: Collection[Mapping[str, Any]]) -> list[str]:
+    """Return a description of each user for a message."""
+    return [f"{user['kind']} ({user['name']} over {user['uplink'] or 'an unknown card'})" for user in rdma_users]
 
 
-def on_uplinks(found: Collection[Mapping[str, Any]], uplinks: Collection[str]) -> list[Mapping[str, Any]]:
-    """The users of these cards, and those of which the card is unknown."""
-    return [one for one in found if one["uplink"] is None or one["uplink"] in uplinks]
+def on_uplinks(rdma_users: Collection[Mapping[str, Any]], uplinks: Collection[str]) -> list[Mapping[str, Any]]:
+    """Return the users of these cards, and those whose card is unknown."""
+    return [user for user in rdma_users if user["uplink"] is None or user["uplink"] in uplinks]
 
 
 def _adapters(host: Host, net: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

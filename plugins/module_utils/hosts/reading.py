@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""One host as esxi_info reads it, and the groups of settings in which esxi_info shows a host."""
+"""One host as esxi_info reads it, and the groups of settings that esxi_info returns."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ UUID = "summary.hardware.uuid"
 
 
 class Reading:
-    """One host as it is read, with what several groups use. ``asked`` is the profile that the user gave for it."""
+    """One host that is being read, with data that several groups use. ``asked`` is the profile that the user gave."""
 
     def __init__(self, host: Host, asked: Mapping[str, Any]) -> None:
         self.host, self.asked = host, asked
 
     @cached_property
     def net(self) -> dict[str, Any]:
-        """The network of the host."""
+        """Return the network of the host."""
         return network.read(self.host)
 
     @cached_property
     def numa(self) -> dict[str, int]:
-        """The NUMA node by PCI address, where the host reports it."""
+        """Return the NUMA nodes by PCI address, for the devices whose node the host reports."""
         nodes = self.host[NUMA] or []
         return {with_domain(text): int(node.typeId) for node in nodes for text in node.pciId or []}
 
@@ -49,8 +49,8 @@ class Group:
     """Settings that esxi_info reads together.
 
     ``name`` is the choice of esxi_info's option ``gather``, ``shows`` its documentation. ``paths`` are properties that
-    are always read, ``paths_of`` those that follow from the profile that the user gave. ``read`` returns keys of the
-    host's entry; ``waiting`` finds in an entry what takes force only when the host boots.
+    are always read, ``paths_of`` those that depend on the profile that the user gave. ``read`` returns keys of the
+    host's entry; ``waiting`` returns the settings of an entry that take effect only when the host boots.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Group:
 def by_name(
     key: str, shows: str, read: Callable[[Host, Any], Any], paths_of: Callable[[Any], tuple[str, ...]]
 ) -> Group:
-    """The group of a part that a host has too much of: only what the profile names under its key is read."""
+    """Return a group for a part with too many settings to read all: it reads those that the profile names."""
     return Group(
         key,
         f"{shows} that O(profile.{key}) names",

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The module of one subject: its arguments and its run follow from the subject's Part."""
+"""The module of one subject: its arguments and its run are derived from the subject's Part."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _options(part: Part) -> Mapping[str, Any]:
 
 
 def _value(part: Part, params: Mapping[str, Any]) -> Any:
-    """Return the value that the profile has under the key of the part if it means the same as these options."""
+    """Return the value under the key of the part in a profile that is equivalent to the options of the module."""
     if "options" not in part.spec:
         return params["options"]
     value = {name: params[name] for name in part.spec["options"]}

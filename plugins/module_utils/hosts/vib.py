@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: one VIB (software package) of a host: the version that runs, and the version that the next boot brings."""
+"""Subject: one VIB (software package) of a host: the running version, and the version after the next boot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..vsphere.faults import is_of
 from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim, vmodl
 from . import installed_vibs, pci_devices
-from .installed_vibs import NVIDIA, Images
+from .installed_vibs import NVIDIA, InstalledVibs
 from .part import Part, PlannedSubject, ProfileContext, list_of
 from .privileges.privilege_table import NOTE
 from .rollback import restoring
@@ -47,8 +47,8 @@ class VibSpec:
     install_timeout: int = 1800
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> VibSpec:
-        """The desired VIB that validated options mean; a relative path or an unknown kind of file is refused here."""
+    def from_options(cls, options: Mapping[str, Any]) -> VibSpec:
+        """Return the desired VIB for validated options; refuse a relative path or an unknown kind of file."""
         if options["state"] == "present":
             option_of(options["source"])
         return cls(
@@ -64,16 +64,16 @@ class Vib:
     """One VIB of one host."""
 
     def __init__(
-        self, host: Host, desired: VibSpec, cluster_images: Mapping[str, str], images: Images | None = None
+        self, host: Host, desired: VibSpec, cluster_images: Mapping[str, str], installed: InstalledVibs | None = None
     ) -> None:
-        self.host, self.desired, self.images = host, desired, images or Images(host)
+        self.host, self.desired, self.installed = host, desired, installed or InstalledVibs(host)
         self.cluster_images = cluster_images
         self.target, self.name = host.name, f"VIB {desired.name}"
 
     def read(self) -> dict[str, Any]:
-        """The version that runs and that of the next boot, and what a change would do, tried by a dry run."""
+        """Return the running version and that of the next boot, and the effect of a change from a dry run."""
         self.host.must_answer(f"read its {self.name}")
-        running, pending = self.images.read()
+        running, pending = self.installed.read()
         gpus = pci_devices.gpus(self.host)
         state = {
             "running": boot.pending(self.host).get(self.name, _version(running, self.desired.name)) or None,
@@ -84,23 +84,23 @@ class Vib:
             "image_of": self.cluster_images.get(getattr(self.host["parent"], "_moId", ""), ""),
             "in_maintenance": self.host.in_maintenance,
         }
-        return {**state, "rehearsal": self._rehearsed() if _may_change(state, self.desired) else None}
+        return {**state, "rehearsal": self._rehearse() if _may_change(state, self.desired) else None}
 
     def apply(self, plan: Plan) -> None:
-        """Install or remove it; signatures are always checked, and the host's acceptance level is never touched."""
+        """Install or remove the VIB; the host checks signatures, and its acceptance level is never changed."""
         if is_manager(self.desired.name) and not (plan.before["rehearsal"] or {}).get("reboot"):
-            # The host lists the new version at once, while its driver stays the old one until it boots.
+            # The host lists the new version immediately, but runs the old driver until it boots.
             boot.remember(self.host, self.name, plan.before["running"] or "")
         verb = "remove" if plan.after["next_boot"] is None else "install"
         self._esxcli(verb, f"{verb} its {self.name}")
 
     def _esxcli(self, verb: str, tried: str, **options: Any) -> list[Row]:
-        what = option_of(self.desired.source) if verb == "install" else {"vibname": self.desired.name}
+        vib = option_of(self.desired.source) if verb == "install" else {"vibname": self.desired.name}
         command, patience = f"software vib {verb}", self.desired.install_timeout
-        return self.host.esxcli.rows(command, tried=tried, patience=patience, **what, **options)
+        return self.host.esxcli.rows(command, tried=tried, patience=patience, **vib, **options)
 
-    def _rehearsed(self) -> dict[str, Any]:
-        """The effect of the change, as a dry run of the host shows it; that needs no maintenance mode."""
+    def _rehearse(self) -> dict[str, Any]:
+        """Return the effect of the change from a dry run of the host, which does not need maintenance mode."""
         verb = "install" if self.desired.state == "present" else "remove"
         tried = f"rehearse to {verb} its {self.name}"
         try:
@@ -118,21 +118,21 @@ class Vib:
         if self.desired.state != "present":
             return "remove it by hand"
         checks = "check source, version and the host's version"
-        with suppress(vmodl.MethodFault):  # what the host said of the VIB is worth more than what it says of this
+        with suppress(vmodl.MethodFault):  # the error about the VIB is more useful than an error of this call
             level = self.host["configManager.imageConfigManager"].QueryHostAcceptanceLevel()
             checks += f"; the host accepts level {level} and above"
         return checks
 
 
 def plan_vib(current: Mapping[str, Any], desired: VibSpec, *, passthrough_ends: bool = False) -> Plan:
-    """The plan that brings the desired version into the next boot, or the VIB out of it.
+    """Return the plan that adds the desired version to the image for the next boot, or removes the VIB from it.
 
-    While a GPU is in passthrough NVIDIA's VIBs are refused; where its passthrough ends in the same profile, they are
-    for a later boot.
+    While a GPU is in passthrough, NVIDIA's VIBs are refused; if the same profile ends its passthrough, they are
+    planned for a later boot.
     """
     after = dict(current)
     blocked = _blocked(current, desired)
-    if not _granted(current["next_boot"], desired):
+    if not _is_desired(current["next_boot"], desired):
         after["next_boot"] = desired.version if desired.state == "present" else None
         _refuse_impossible(current, desired, blocked and not passthrough_ends)
     changed = after["next_boot"] != current["next_boot"]
@@ -150,13 +150,13 @@ def plan_vib(current: Mapping[str, Any], desired: VibSpec, *, passthrough_ends: 
 
 
 def _blocked(current: Mapping[str, Any], desired: VibSpec) -> bool:
-    """NVIDIA's VIBs are not installed while a GPU is in passthrough."""
+    """Return whether a GPU in passthrough prevents the installation, which applies to NVIDIA's VIBs."""
     return bool(desired.state == "present" and NVIDIA.match(desired.name) and current["gpus_in_passthrough"])
 
 
 def _may_change(current: Mapping[str, Any], desired: VibSpec) -> bool:
-    """Whether there is something to rehearse; what is refused anyway, or is for a later boot, is not."""
-    return not (_granted(current["next_boot"], desired) or current["image_of"] or _blocked(current, desired))
+    """Return whether to rehearse a change: not if it is refused anyway or planned for a later boot."""
+    return not (_is_desired(current["next_boot"], desired) or current["image_of"] or _blocked(current, desired))
 
 
 def _refuse_impossible(current: Mapping[str, Any], desired: VibSpec, blocked: bool) -> None:
@@ -197,16 +197,16 @@ def _late(current: Mapping[str, Any], desired: VibSpec) -> str:
 
 
 def _boots(current: Mapping[str, Any], desired: VibSpec, changed: bool) -> tuple[str, ...]:
-    """The reasons why the host must boot until the desired state is in force."""
+    """Return the reasons why the host must boot for the desired state to take effect."""
     name = f"{desired.name} {desired.version}" if desired.state == "present" else f"{desired.name}'s removal"
     if changed:
-        # NVIDIA's guide has the host rebooted after every change of its manager, whatever the host says of it.
+        # NVIDIA's guide reboots the host after every change of its manager, even if the host does not ask for that.
         boots = is_manager(desired.name) or (current["rehearsal"] or {}).get("reboot", True)
-        return (f"{name} is taken only when the host boots",) if boots else ()
-    if not _granted(current["running"], desired):
+        return (f"{name} takes effect only when the host boots",) if boots else ()
+    if not _is_desired(current["running"], desired):
         return (f"{name} waits for the host to boot",)
     if desired.state == "present" and is_manager(desired.name) and current["gpus_without_driver"]:
-        return (f"{name} is installed but drives no GPU until the host boots",)
+        return (f"{name} is installed, but its driver runs no GPU until the host boots",)
     return ()
 
 
@@ -217,28 +217,28 @@ def _unmet(current: Mapping[str, Any], desired: VibSpec) -> tuple[str, ...]:
 
 
 def _warnings(current: Mapping[str, Any], desired: VibSpec) -> tuple[str, ...]:
-    removed = [vib for vib in (current["rehearsal"] or {}).get("removes", []) if not _bears(vib, desired.name)]
+    removed = [vib for vib in (current["rehearsal"] or {}).get("removes", []) if not _has_name(vib, desired.name)]
     texts = [f"this also removes {', '.join(removed)}"] if removed else []
     if desired.state == "present" and is_manager(desired.name) and current["others"]:
         texts.append(f"another vGPU manager is installed: {', '.join(current['others'])}")
     return tuple(texts)
 
 
-def _granted(version: str | None, desired: VibSpec) -> bool:
-    """Whether a version is the desired one; 550.90.05 means 550.90.05-1OEM.800.1.0.20613240 too."""
+def _is_desired(version: str | None, desired: VibSpec) -> bool:
+    """Return whether a version is the desired one; 550.90.05 also matches 550.90.05-1OEM.800.1.0.20613240."""
     if desired.state == "absent":
         return version is None
     return version is not None and (version == desired.version or version.startswith(f"{desired.version}-"))
 
 
 def _is_vib(identity: str, desired: VibSpec) -> bool:
-    """Whether VENDOR_bootbank_NAME_VERSION is the desired VIB; some servers name it without the vendor."""
+    """Return whether VENDOR_bootbank_NAME_VERSION is the desired VIB; some servers omit the vendor."""
     version = identity.rpartition("_bootbank_")[2].removeprefix(f"{desired.name}_")
-    return _bears(identity, desired.name) and _granted(version, desired)
+    return _has_name(identity, desired.name) and _is_desired(version, desired)
 
 
-def _bears(identity: str, name: str) -> bool:
-    """Whether an identity is of a VIB with that name."""
+def _has_name(identity: str, name: str) -> bool:
+    """Return whether a VIB with this identity has this name."""
     return identity.rpartition("_bootbank_")[2].startswith(f"{name}_")
 
 
@@ -251,10 +251,10 @@ def _other_managers(rows: Sequence[Row], name: str) -> list[str]:
 
 
 def _without_driver(host: Host, gpus: Mapping[str, Any]) -> list[str]:
-    """The GPUs outside passthrough, where no driver runs any of them."""
-    types = {one.pciId: one.graphicsType for one in host["config.graphicsInfo"] or []}
-    ours = {gpu: types.get(gpu, "basic") for gpu, device in gpus.items() if pci_devices.passthrough_of(device) == "off"}
-    return sorted(ours) if set(ours.values()) == {"basic"} else []
+    """Return the GPUs that are not in passthrough, if none of them has a driver."""
+    types = {gpu.pciId: gpu.graphicsType for gpu in host["config.graphicsInfo"] or []}
+    on_host = [gpu for gpu, device in gpus.items() if pci_devices.passthrough_of(device) == "off"]
+    return sorted(on_host) if {types.get(gpu, "basic") for gpu in on_host} == {"basic"} else []
 
 
 def _listed(answer: Row, key: str) -> list[str]:
@@ -263,17 +263,17 @@ def _listed(answer: Row, key: str) -> list[str]:
 
 
 def _members(host: Host, asked: Sequence[Mapping[str, Any]], context: ProfileContext) -> Iterator[PlannedSubject]:
-    images, clusters = Images(host), context.images()
-    for one in asked:
-        desired = VibSpec.of(one)
+    installed, cluster_images = InstalledVibs(host), context.images()
+    for options in asked:
+        desired = VibSpec.from_options(options)
         plan = partial(plan_vib, desired=desired, passthrough_ends=context.passthrough_ends)
-        yield PlannedSubject(f"VIB {desired.name}", Vib(host, desired, clusters, images), plan)
+        yield PlannedSubject(f"VIB {desired.name}", Vib(host, desired, cluster_images, installed), plan)
 
 
 def _check(asked: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Refuse a source that esxcli cannot take, before the hosts are read."""
-    for one in asked:
-        VibSpec.of(one)
+    """Refuse a source that esxcli does not accept, before the hosts are read."""
+    for options in asked:
+        VibSpec.from_options(options)
     return {}
 
 

@@ -114,7 +114,7 @@ def kernel_modules(before: Before) -> Data:
 
 def roce(before: Before) -> Data:
     """All options of the RDMA drivers' modules that the host has."""
-    modules = [module for driver in roce_settings.OURS.values() for module in driver]
+    modules = [module for driver in roce_settings.DRIVER_OPTIONS.values() for module in driver]
     return _all_options(before, [module for module in modules if module in before.entry["kernel_modules"]])
 
 

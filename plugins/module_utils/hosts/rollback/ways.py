@@ -12,8 +12,8 @@ from typing import Any
 from ...errors import Refused
 from ...vsphere import inventory
 from ...vsphere.session import Session
+from ..profile_parts import PARTS
 from ..reading import UUID
-from ..registry import PARTS
 from . import evidence, rollback
 
 WAYS = {part.key: rollback.Way(part.kept, part.restore) for part in PARTS}

@@ -21,7 +21,7 @@ def test_check_present_present_absent_absent() -> None:
     one = host()
     planned = call("esxi_roce", [one], check=True)
     assert planned["changed"] and one.writes == []
-    assert "priority 3 enable" in planned["switch"]["onyx"] and "host's own DCB status" in planned["note"]
+    assert "priority 3 enable" in planned["switch"]["onyx"] and "DCB status that the host reports" in planned["note"]
     results = [call("esxi_roce", [one], state=state) for state in ("present", "present", "absent", "absent")]
     assert [result["changed"] for result in results] == [True, False, True, False]
     assert "switch" not in results[2]

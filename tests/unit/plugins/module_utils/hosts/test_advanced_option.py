@@ -128,7 +128,7 @@ def test_an_option_of_the_boot_owes_a_reboot_until_the_host_has_booted() -> None
     one, desired = host(), {THREADS: 0}
     assert converge(one, desired=desired)["needs"] == ["reboot"]
     again = converge(one, desired=desired)
-    assert not again["changed"] and again["hosts"][0]["why"] == [f"{THREADS} is taken only when the host boots"]
+    assert not again["changed"] and again["hosts"][0]["why"] == [f"{THREADS} takes effect only when the host boots"]
     assert converge(one, desired={THREADS: 1}, check=True)["needs"] == []
     one.has(runtime__bootTime=BOOTED + timedelta(minutes=10))
     assert converge(one, desired=desired)["needs"] == []

@@ -80,7 +80,7 @@ def test_the_impossible_is_refused() -> None:
         plan_graphics({**state(), "gpus": {}}, DIRECT)
     with pytest.raises(Refused, match="does not report its graphics configuration"):
         plan_graphics(state(default_type=None), DIRECT)
-    with pytest.raises(Refused, match=r"ESXi 8\.0\.2 has none"):
+    with pytest.raises(Refused, match=r"ESXi 8\.0\.2 has no vGPU mode"):
         plan_graphics(state(version="8.0.2"), GraphicsSpec(vgpu_mode="mixed_size"))
     with pytest.raises(Refused, match=r"is in MIG mode.*nvidia-smi -i INDEX -mig 1"):
         plan_graphics(state(Gpu(active_mode="multiInstanceGpu")), GraphicsSpec(vgpu_mode="mixed_size"))
@@ -107,7 +107,7 @@ def test_where_the_passthrough_ends_the_gpus_are_for_a_later_boot() -> None:
 
 def test_a_gpu_without_driver_is_named() -> None:
     plan = plan_graphics(state(Gpu(active="basic")), DIRECT)
-    assert "the vGPU manager, which esxi_vib installs" in plan.warnings[0]
+    assert "takes effect after esxi_vib has installed the vGPU manager" in plan.warnings[0]
     assert plan.needs == {"reboot"}
 
 

@@ -131,7 +131,7 @@ def _foreign_switch(net: FakeNetwork) -> None:
         ("vmk1", _no_uplink, "switch rdma has no uplink of this host"),
         ("vmk1", _lag, "the uplink vmnic2 of switch rdma is in a link aggregation group"),
         ("vmk1", _no_rdma, "the host has no RDMA device"),
-        ("vmk1", _iwarp, "vmrdma0 of the uplink vmnic2 does not speak RoCE"),
+        ("vmk1", _iwarp, "vmrdma0 of the uplink vmnic2 does not support RoCE"),
         ("vmk1", _small_switch, "vmk1 has MTU 9000, more than the 1500 of its switch rdma"),
         ("vmk2", _foreign_switch, "switch nsx has no uplink of this host"),
     ],
@@ -195,7 +195,7 @@ def _homeless(net: FakeNetwork) -> None:
         (_small, "switch rdma has MTU 1500"),
         (_small_vmk, "vmk1 has MTU 4000, less than the 9000 of its switch rdma"),
         (_busy, "vmk1 also carries vmotion, vsan"),
-        (_down, "vmrdma0 is down, not active: look at the link of vmnic2"),
+        (_down, "vmrdma0 is down, not active: check the link of vmnic2"),
         (_homeless, "vmk1 has no IPv4 address"),
     ],
 )

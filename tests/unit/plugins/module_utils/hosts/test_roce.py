@@ -14,13 +14,13 @@ from plugins.module_utils import runner
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.hosts import roce
 from plugins.module_utils.hosts.roce import Roce, RoceSpec
-from plugins.module_utils.hosts.roce_settings import lossless
+from plugins.module_utils.hosts.roce_settings import lossless_roce
 from tests.fakes.esxi import BOOTED, FakeEsxcli, FakeHost, FakeKernelModules, no_dcb, refresh
 from tests.fakes.module import FakeModule
 from tests.fakes.network import Card, FakeNetwork, Vmk
 
-DSCP = RoceSpec(lossless(3, "dscp"))
-PCP = RoceSpec(lossless(3, "pcp"))
+DSCP = RoceSpec(lossless_roce(3, "dscp"))
+PCP = RoceSpec(lossless_roce(3, "pcp"))
 ABSENT = RoceSpec(None)
 CORE = "pfctx=0x08 pfcrx=0x08 trust_state=2"
 
@@ -63,7 +63,7 @@ def test_check_apply_check_apply() -> None:
     state = again["hosts"][0]["state"]
     assert state["active"] == {"nmlx5_core": {"max_vfs": "8"}, "nmlx5_rdma": {}}
     assert state["pfc"] == {"vmnic2": []} and state["cards"] == {"vmnic2": "nmlx5_core"}
-    assert again["hosts"][0]["why"][0] == "pfctx of nmlx5_core is taken only when the host boots"
+    assert again["hosts"][0]["why"][0] == "pfctx of nmlx5_core takes effect only when the host boots"
 
 
 def test_only_the_module_that_differs_is_written() -> None:
@@ -88,7 +88,7 @@ def test_a_card_that_shows_no_flow_control_although_all_is_set_is_named() -> Non
     assert not result["changed"] and result["needs"] == []
     silent, beyond = result["warnings"]
     assert "vmnic2 shows no flow control on priority 3 although the options are set" in silent
-    assert "vmnic2 does flow control on priority 5 too" in beyond and "the card does not tell its DCBX" in beyond
+    assert "vmnic2 does flow control on priority 5 too" in beyond and "the card does not report its DCBX" in beyond
 
 
 def _dcbx(one: FakeHost, willing: int, priorities: str = "0 0 0 0 0 0 0 0") -> None:
@@ -108,8 +108,12 @@ def _dcbx(one: FakeHost, willing: int, priorities: str = "0 0 0 0 0 0 0 0") -> N
 @pytest.mark.parametrize(
     ("willing", "priorities", "said"),
     [
-        (1, "0 0 0 0 0 0 0 0", "vmnic2: DCBX in mode IEEE, the card takes over what the switch announces"),
-        (0, "0 0 0 0 0 0 0 0", "vmnic2: DCBX in mode IEEE, the card does not take over what the switch announces"),
+        (1, "0 0 0 0 0 0 0 0", "vmnic2: DCBX in mode IEEE, the card adopts the settings that the switch announces"),
+        (
+            0,
+            "0 0 0 0 0 0 0 0",
+            "vmnic2: DCBX in mode IEEE, the card does not adopt the settings that the switch announces",
+        ),
         (
             1,
             "0 0 0 1 0 1 0 0",

@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 
 from plugins.module_utils.hosts.driver_options import OptionError
 from plugins.module_utils.hosts.roce_settings import (
-    OURS,
-    Lossless,
+    DRIVER_OPTIONS,
+    LosslessRoce,
+    desired_options,
     differing,
     dropped_priorities,
-    lossless,
+    lossless_roce,
     merged,
     pfc_of,
     priorities_of,
     switch_settings,
-    wanted,
 )
 
-DSCP = lossless(3, "dscp", 26)
-PCP = lossless(3, "pcp")
+DSCP = lossless_roce(3, "dscp", 26)
+PCP = lossless_roce(3, "pcp")
 DSCP_CORE = {"pfctx": "0x08", "pfcrx": "0x08", "trust_state": "2"}
 PCP_CORE = {**DSCP_CORE, "trust_state": "1"}
 
@@ -33,15 +33,15 @@ PCP_CORE = {**DSCP_CORE, "trust_state": "1"}
 @pytest.mark.parametrize(
     ("priority", "trust", "dscp", "expected"),
     [
-        (3, "dscp", None, Lossless(3, "dscp", 26)),
-        (3, "dscp", 24, Lossless(3, "dscp", 24)),
-        (0, "dscp", None, Lossless(0, "dscp", 2)),
-        (7, "dscp", None, Lossless(7, "dscp", 58)),
-        (4, "pcp", None, Lossless(4, "pcp", None)),
+        (3, "dscp", None, LosslessRoce(3, "dscp", 26)),
+        (3, "dscp", 24, LosslessRoce(3, "dscp", 24)),
+        (0, "dscp", None, LosslessRoce(0, "dscp", 2)),
+        (7, "dscp", None, LosslessRoce(7, "dscp", 58)),
+        (4, "pcp", None, LosslessRoce(4, "pcp", None)),
     ],
 )
-def test_the_words_of_the_user(priority: int, trust: str, dscp: int | None, expected: Lossless) -> None:
-    assert lossless(priority, trust, dscp) == expected
+def test_the_words_of_the_user(priority: int, trust: str, dscp: int | None, expected: LosslessRoce) -> None:
+    assert lossless_roce(priority, trust, dscp) == expected
 
 
 @pytest.mark.parametrize(
@@ -51,13 +51,13 @@ def test_the_words_of_the_user(priority: int, trust: str, dscp: int | None, expe
         (8, "dscp", None, "The PFC priority 8"),
         (-1, "pcp", None, "The PFC priority -1"),
         (3, "dscp", 64, "The DSCP 64"),
-        (3, "pcp", 26, "dscp 26 means nothing with trust pcp"),
+        (3, "pcp", 26, "dscp 26 has no effect with trust pcp"),
         (3, "cos", None, "The trust 'cos'"),
     ],
 )
 def test_what_contradicts_itself_is_refused(priority: int, trust: str, dscp: int | None, said: str) -> None:
     with pytest.raises(OptionError, match=said):
-        lossless(priority, trust, dscp)
+        lossless_roce(priority, trust, dscp)
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,13 @@ def test_what_contradicts_itself_is_refused(priority: int, trust: str, dscp: int
         ("nmlx4_en", None, {"nmlx4_en": {}}),
     ],
 )
-def test_options_by_driver(driver: str, desired: Lossless | None, expected: dict[str, Any]) -> None:
-    assert wanted(driver, desired) == expected
+def test_options_by_driver(driver: str, desired: LosslessRoce | None, expected: dict[str, Any]) -> None:
+    assert desired_options(driver, desired) == expected
 
 
 def test_an_old_card_cannot_trust_dscp() -> None:
     with pytest.raises(OptionError, match="nmlx4_en of ConnectX-3 cannot trust DSCP"):
-        wanted("nmlx4_en", DSCP)
+        desired_options("nmlx4_en", DSCP)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_an_old_card_cannot_trust_dscp() -> None:
     ],
 )  # fmt: skip
 def test_foreign_options_stay_and_stale_ones_of_ours_go(
-    core: Any, rdma: Any, desired: Lossless | None, after_core: Any, after_rdma: Any
+    core: Any, rdma: Any, desired: LosslessRoce | None, after_core: Any, after_rdma: Any
 ) -> None:
     after = merged("nmlx5_core", {"nmlx5_core": core, "nmlx5_rdma": rdma}, desired)
     assert after == {"nmlx5_core": after_core, "nmlx5_rdma": after_rdma}
@@ -108,15 +108,15 @@ KEYS = ("pfctx", "pfcrx", "trust_state", "dscp_force", "pcp_force", "max_vfs", "
 @given(
     st.dictionaries(st.sampled_from(KEYS), VALUES),
     st.dictionaries(st.sampled_from(KEYS), VALUES),
-    st.sampled_from([DSCP, PCP, lossless(5, "dscp"), None]),
+    st.sampled_from([DSCP, PCP, lossless_roce(5, "dscp"), None]),
 )
 def test_merging_twice_changes_nothing_and_loses_nothing_foreign(
-    core: Any, rdma: Any, desired: Lossless | None
+    core: Any, rdma: Any, desired: LosslessRoce | None
 ) -> None:
     current = {"nmlx5_core": core, "nmlx5_rdma": rdma}
     after = merged("nmlx5_core", current, desired)
     assert merged("nmlx5_core", after, desired) == after
-    for module, ours in OURS["nmlx5_core"].items():
+    for module, ours in DRIVER_OPTIONS["nmlx5_core"].items():
         foreign = {key: value for key, value in current[module].items() if key not in ours}
         assert {key: value for key, value in after[module].items() if key not in ours} == foreign
 
@@ -130,9 +130,10 @@ def test_what_is_not_in_use_is_named_by_module() -> None:
 
 
 @pytest.mark.parametrize(
-    ("desired", "expected"), [(DSCP, [4]), (None, [3, 4]), (lossless(4, "pcp"), [3]), (lossless(5, "pcp"), [3, 4])]
+    ("desired", "expected"),
+    [(DSCP, [4]), (None, [3, 4]), (lossless_roce(4, "pcp"), [3]), (lossless_roce(5, "pcp"), [3, 4])],
 )
-def test_priorities_that_lose_flow_control(desired: Lossless | None, expected: list[int]) -> None:
+def test_priorities_that_lose_flow_control(desired: LosslessRoce | None, expected: list[int]) -> None:
     assert dropped_priorities("nmlx5_core", {"nmlx5_core": {"pfctx": "0x18"}, "nmlx5_rdma": {}}, desired) == expected
 
 
@@ -156,7 +157,7 @@ def test_flow_control_as_the_host_shows_it(status: dict[str, Any], expected: lis
 
 
 def test_the_switch_learns_priority_and_trust() -> None:
-    by_dscp, by_pcp = switch_settings(DSCP), switch_settings(lossless(5, "pcp"))
+    by_dscp, by_pcp = switch_settings(DSCP), switch_settings(lossless_roce(5, "pcp"))
     assert "dcb priority-flow-control priority 3 enable" in by_dscp["onyx"].splitlines()
     assert "interface ethernet PORTS qos trust L3" in by_dscp["onyx"].splitlines()
     assert "switchport" not in by_dscp["onyx"] and "DSCP 26 to traffic class 3" in by_dscp["generic"]

@@ -13,7 +13,7 @@ import pytest
 from plugins.module_utils import runner
 from plugins.module_utils.errors import Refused, Unreachable
 from plugins.module_utils.hosts import installed_vibs
-from plugins.module_utils.hosts.installed_vibs import Images
+from plugins.module_utils.hosts.installed_vibs import InstalledVibs
 from plugins.module_utils.hosts.vib import Vib, VibSpec, plan_vib
 from plugins.module_utils.hosts.vib_source import option_of
 from tests.fakes import esxi
@@ -73,13 +73,15 @@ def test_the_option_follows_the_kind_of_file(source: str, option: dict[str, str]
 )
 def test_other_sources_are_refused_before_any_login(source: str) -> None:
     with pytest.raises(Refused):
-        VibSpec.of({"name": DRIVER, "version": NEW, "source": source, "state": "present", "install_timeout": 60})
+        VibSpec.from_options(
+            {"name": DRIVER, "version": NEW, "source": source, "state": "present", "install_timeout": 60}
+        )
 
 
 def test_a_source_with_an_account_is_refused_and_not_shown() -> None:
     with pytest.raises(Refused) as refusal:
         option_of("https://me:a-secret@depot.example.com/driver.zip")
-    assert "its URL carries an account" in str(refusal.value)
+    assert "its URL contains an account" in str(refusal.value)
     assert "a-secret" not in str(refusal.value)
 
 
@@ -253,7 +255,7 @@ def test_nothing_is_rehearsed_while_a_gpu_is_in_passthrough() -> None:
 
 def test_many_subjects_of_a_host_read_its_vibs_once_between_refreshes() -> None:
     host, vibs = host_with({DRIVER: NEW, "tool": "1.0"})
-    images, asked = Images(host), []
+    images, asked = InstalledVibs(host), []
     listed = vibs.rows
     vibs.rows = lambda command, **options: asked.append(command) or listed(command, **options)  # type: ignore[method-assign]
     for _round in range(2):

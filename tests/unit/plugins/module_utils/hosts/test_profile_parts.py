@@ -14,10 +14,10 @@ import pytest
 import yaml
 
 from plugins.doc_fragments.subjects import ModuleDocFragment
-from plugins.module_utils.hosts import host_info, parts
+from plugins.module_utils.hosts import host_info, profile
 from plugins.module_utils.hosts.module_privileges import TABLE
 from plugins.module_utils.hosts.part import Part, in_order
-from plugins.module_utils.hosts.registry import PARTS
+from plugins.module_utils.hosts.profile_parts import PARTS
 from plugins.module_utils.hosts.rollback.ways import WAYS
 from tests.unit.plugins.module_utils.hosts.test_host_info import NO_MANAGERS, gather, host
 from tools import subjects
@@ -50,7 +50,7 @@ def _has_subject(path: Path) -> bool:
 
 def test_profile_rollback_and_documentation_have_the_same_parts() -> None:
     assert len(set(KEYS)) == len(KEYS) == len({part.module for part in PARTS})
-    assert KEYS == list(parts.OPTIONS) == list(WAYS) == list(DOCUMENTED)
+    assert KEYS == list(profile.OPTIONS) == list(WAYS) == list(DOCUMENTED)
     assert list(importlib.import_module("plugins.modules.esxi_profile").ARGUMENTS["profile"]["options"]) == KEYS
 
 
@@ -62,7 +62,7 @@ def test_the_module_of_a_part_takes_the_options_of_the_profile(part: Part) -> No
         part.spec.get("options", ())
     )
     assert set(part.spec.get("options", documented)) == set(documented)
-    assert set(parts.paths([{part.key: {"any": "thing"}}])) >= set(part.paths)
+    assert set(profile.paths([{part.key: {"any": "thing"}}])) >= set(part.paths)
 
 
 @each_part
