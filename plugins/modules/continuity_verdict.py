@@ -153,7 +153,7 @@ from ..module_utils.vmotion.folder.journal import NAME, read
 from ..module_utils.vmotion.folder.verdicts import NewVerdict
 from ..module_utils.vmotion.test import judging
 from ..module_utils.vmotion.test.next_step import state_of
-from ..module_utils.vmotion.watch.growing import Growing
+from ..module_utils.vmotion.watch.growing_file import GrowingFile
 
 FACTS = ("launcher", "transport", "vsphere")
 ARGUMENTS = {
@@ -211,17 +211,17 @@ def parts_of(params: dict[str, Any], counted: int, result: dict[str, Any]) -> li
 
     def timeline() -> dict[str, str]:
         # The file is read again, up to the same record: it may hold more records than memory.
-        with Growing(Path(params["records"])) as again:
-            return verdict_files.timeline_texts(name, islice(again.more(), counted), moves, result, at)
+        with GrowingFile(Path(params["records"])) as again:
+            return verdict_files.timeline_texts(name, islice(again.new_records(), counted), moves, result, at)
 
     return [lambda: verdict_files.verdict_texts(name, moves, result), *([] if at is None else [timeline])]
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = of_test(module.params) if module.params["test"] else module.params
-    with Growing(Path(params["records"])) as growing:
+    with GrowingFile(Path(params["records"])) as growing:
         counter = count()
-        result = judge(params, (record for record, _number in zip(growing.more(), counter)))
+        result = judge(params, (record for record, _number in zip(growing.new_records(), counter)))
     if growing.noise:
         result["unproven"].append(f"records: {growing.noise} lines are no JSON object and were left out")
     written = write(module, params, parts_of(params, next(counter), result))

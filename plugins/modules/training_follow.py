@@ -93,7 +93,7 @@ from ..module_utils import progress, runner
 from ..module_utils.training.curve import Curve
 from ..module_utils.training.live_pace import LivePace
 from ..module_utils.vmotion.watch import watcher
-from ..module_utils.vmotion.watch.growing import Growing
+from ..module_utils.vmotion.watch.growing_file import GrowingFile
 
 ARGUMENTS = {
     "records": {"type": "path", "required": True},
@@ -105,12 +105,14 @@ ARGUMENTS = {
 }
 
 
-def follow(growing: Growing, pace: LivePace, quiet: float, every: float, told: progress.Progress, records: Path) -> str:
+def follow(
+    growing: GrowingFile, pace: LivePace, quiet: float, every: float, told: progress.Progress, records: Path
+) -> str:
     """Follow the records until all steps are made or none came for a while, and report the pace; how it ended."""
     heard = said = time.monotonic()
     while True:
         now = time.monotonic()
-        if pace.feed(growing.more()):
+        if pace.feed(growing.new_records()):
             heard = now
         if pace.is_done or now - said >= every:
             said = now
@@ -128,7 +130,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     curve, told = Curve(params["warmup"]), progress.Progress(params["progress_file"])
     pace = LivePace(params["steps"], curve)
-    with Growing(Path(params["records"])) as growing:
+    with GrowingFile(Path(params["records"])) as growing:
         ended = follow(growing, pace, params["quiet"], params["every"], told, Path(params["records"]))
     went = {"images_per_sec": curve.rate(), "points": curve.points()}
     return {"changed": False, "ended": ended, "last_seen": pace.last_seen, "pace": pace.summary(), "curve": went}

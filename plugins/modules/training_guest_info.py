@@ -60,10 +60,10 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.vmotion.watch import guest_side, looking
+from ..module_utils.vmotion.watch import guest_side, node_programs
 
 ARGUMENTS = {
-    **looking.NODES,
+    **node_programs.NODES,
     "checkpoints": {"type": "str", "default": ""},
     "timeout": {"type": "float", "default": 60.0},
 }
@@ -72,7 +72,10 @@ ARGUMENTS = {
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     words = [params["folder"], params["checkpoints"]]
-    return {"changed": False, "nodes": looking.look(params["nodes"], guest_side, words, params["timeout"])}
+    return {
+        "changed": False,
+        "nodes": node_programs.run_on_nodes(params["nodes"], guest_side, words, params["timeout"]),
+    }
 
 
 def main() -> None:

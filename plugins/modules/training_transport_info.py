@@ -61,10 +61,10 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.vmotion.watch import looking, transport_side
+from ..module_utils.vmotion.watch import node_programs, transport_side
 
 ARGUMENTS = {
-    **looking.NODES,
+    **node_programs.NODES,
     "timeout": {"type": "float", "default": 30.0},
 }
 
@@ -73,7 +73,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     return {
         "changed": False,
-        "nodes": looking.look(params["nodes"], transport_side, [params["folder"]], params["timeout"]),
+        "nodes": node_programs.run_on_nodes(params["nodes"], transport_side, [params["folder"]], params["timeout"]),
     }
 
 

@@ -77,7 +77,7 @@ from ..module_utils.core.names import short_name
 from ..module_utils.errors import Failed, TimedOut
 from ..module_utils.training.pace_since import Advance
 from ..module_utils.vmotion.watch import watcher
-from ..module_utils.vmotion.watch.growing import Growing
+from ..module_utils.vmotion.watch.growing_file import GrowingFile
 
 TELL_SECONDS = 5.0
 UNWATCHED_SECONDS = 15.0
@@ -92,12 +92,12 @@ ARGUMENTS = {
 
 
 def wait(
-    growing: Growing, advance: Advance, steps: int, timeout: float, told: progress.Progress, records: Path
+    growing: GrowingFile, advance: Advance, steps: int, timeout: float, told: progress.Progress, records: Path
 ) -> None:
     """Wait until every rank has advanced, and report the progress."""
     begun = said = watched = time.monotonic()
     while True:
-        advance.feed(growing.more())
+        advance.feed(growing.new_records())
         if advance.size and advance.fewest() >= steps:
             return
         now = time.monotonic()
@@ -126,7 +126,7 @@ def _late(advance: Advance, steps: int, timeout: float, records: Path) -> TimedO
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     advance, told = Advance(params["since"]), progress.Progress(params["progress_file"])
-    with Growing(Path(params["records"])) as growing:
+    with GrowingFile(Path(params["records"])) as growing:
         wait(growing, advance, params["steps"], params["timeout"], told, Path(params["records"]))
     nodes = {short_name(host) for host in advance.hosts.values()}
     return {

@@ -77,7 +77,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ended:
-  description: Why it ended, V(stopped), V(silent), V(out of time), V(nobody asks any more) or V(watched already).
+  description: Why it ended, V(stopped), V(silent), V(out of time), V(abandoned) or V(watched already).
   returned: success
   type: str
 nodes:
@@ -101,11 +101,10 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils import runner
 from ..module_utils.errors import Failed
 from ..module_utils.training.guest import supervisor
-from ..module_utils.vmotion.watch import link, looking, watcher
-from ..module_utils.vmotion.watch.attended import Attended
+from ..module_utils.vmotion.watch import link, node_programs, watcher
 
 ARGUMENTS = {
-    **looking.NODES,
+    **node_programs.NODES,
     "records": {"type": "path", "required": True},
     "stop": {"type": "path", "required": True},
     "silence": {"type": "float", "default": 600.0},
@@ -117,29 +116,30 @@ ARGUMENTS = {
 
 
 def wanted_by(params: dict[str, Any]) -> Callable[[], bool]:
-    """Whether the process that started the watch still runs, and somebody attends to the records."""
+    """Return whether the process that started the watch still runs, and another one holds the attended file locked."""
     asking = supervisor.identity(params["asked_by"]) if params["asked_by"] else None
-    attended = Attended(Path(params["attended"]), params["alone"]) if params["attended"] else None
+    attended = watcher.Attended(Path(params["attended"]), params["alone"]) if params["attended"] else None
     return lambda: (asking is None or supervisor.is_alive(asking)) and (attended is None or attended())
 
 
-def told(one: link.Link, seen: watcher.Seen) -> dict[str, Any]:
-    """What is told of one node at the end."""
-    return {"lines": seen.lines.get(one.name, 0), "breaks": one.breaks, "said": one.said, "noise": one.noise}
+def node_result(node: link.Link, state: watcher.WatchState) -> dict[str, Any]:
+    """Return the result of one node."""
+    lines = state.lines.get(node.name, 0)
+    return {"lines": lines, "breaks": node.breaks, "said": node.last_error, "noise": node.noise}
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    links = [link.Link(one["name"], one["reach"], params["folder"]) for one in params["nodes"]]
+    links = [link.Link(node["name"], node["reach"], params["folder"]) for node in params["nodes"]]
     files = (Path(params["records"]), Path(params["stop"]))
-    desired = watcher.Desired(*files, params["silence"], params["timeout"], wanted_by(params))
+    options = watcher.WatchOptions(*files, params["silence"], params["timeout"], wanted_by(params))
     try:
-        seen = watcher.watch(links, desired)
+        state = watcher.watch(links, options)
     except OSError as error:
         raise Failed(params["records"], "collect the records of the job", str(error.strerror or error)) from error
-    nodes = {one.name: told(one, seen) for one in links}
-    unreadable = seen.unreadable + sum(one.noise for one in links)
-    return {"changed": False, "ended": seen.ended, "nodes": nodes, "unreadable": unreadable}
+    nodes = {node.name: node_result(node, state) for node in links}
+    unreadable = state.unreadable + sum(node.noise for node in links)
+    return {"changed": False, "ended": state.ended, "nodes": nodes, "unreadable": unreadable}
 
 
 def main() -> None:

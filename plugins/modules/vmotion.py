@@ -149,7 +149,7 @@ from ..module_utils.core import findings
 from ..module_utils.maintenance.lock import holder, keeper
 from ..module_utils.training.live_pace import LivePace
 from ..module_utils.vmotion.move import move, move_facts
-from ..module_utils.vmotion.watch.growing import Growing
+from ..module_utils.vmotion.watch.growing_file import GrowingFile
 from ..module_utils.vsphere import session
 from ..module_utils.workers.worker_cluster import WorkerCluster
 
@@ -168,12 +168,12 @@ ARGUMENTS = {
 }
 
 
-def beside(told: progress.Progress, growing: Growing) -> Callable[[str, str], None]:
+def beside(told: progress.Progress, growing: GrowingFile) -> Callable[[str, str], None]:
     """Tells each event with what the job does just then."""
     pace = LivePace()
 
     def tell(about: str, what: str) -> None:
-        pace.feed(growing.more())
+        pace.feed(growing.new_records())
         silent = time.time() - pace.last_seen if pace.last_seen is not None else 0.0
         told.tell(about, f"{what}; job: {pace.line()}" + (f", silent for {silent:.0f} s" if silent > SILENT else ""))
 
@@ -184,7 +184,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     params, told = module.params, progress.Progress(module.params["progress_file"])
     budget = move_facts.Budget(params["stun_budget"], params["bandwidth"])
     chosen = (params["worker"], params["target"], params["move_timeout"], tuple(params["accept"]), budget)
-    growing_records = Growing(Path(params["records"] or ""), LAST)
+    growing_records = GrowingFile(Path(params["records"] or ""), LAST)
     with holder.at_work(), session.session(params) as opened, keeper.kept(opened), growing_records as growing:
         tell = beside(told, growing) if params["records"] else told.tell
         subject = move.Move(WorkerCluster(opened, params["cluster"]), move.Desired(*chosen, tell))

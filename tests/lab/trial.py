@@ -17,8 +17,8 @@ from plugins.module_utils.continuity import verdict
 from plugins.module_utils.training.pace_since import Advance
 from plugins.module_utils.training.transport import connections as transport_seen
 from plugins.module_utils.vmotion.checks import move_events, move_lines
-from plugins.module_utils.vmotion.watch import link, looking, transport_side, watcher
-from plugins.module_utils.vmotion.watch.growing import Growing
+from plugins.module_utils.vmotion.watch import link, node_programs, transport_side, watcher
+from plugins.module_utils.vmotion.watch.growing_file import GrowingFile
 from tests import harms
 from tests.lab.places import USER, Place, until
 
@@ -84,7 +84,7 @@ class Trial:
         )
         self.place.inside(1, launch)
         links = [link.Link(str(node["name"]), node["reach"], self.run) for node in self.nodes]
-        desired = watcher.Desired(self.records, self.stop_file, 3600, 3600)
+        desired = watcher.WatchOptions(self.records, self.stop_file, 3600, 3600)
         self._watch = threading.Thread(target=watcher.watch, args=(links, desired), daemon=True)
         self._watch.start()
         self.trained(STEPS)
@@ -108,9 +108,9 @@ class Trial:
     def trained(self, steps: int, since: float = 0.0, seconds: float = 60.0) -> bool:
         """Wait until every rank has made that many steps since a moment; return false if they never do."""
         advance, deadline = Advance(since), time.monotonic() + seconds * self.patience
-        with Growing(self.records) as growing:
+        with GrowingFile(self.records) as growing:
             while True:
-                advance.feed(growing.more())
+                advance.feed(growing.new_records())
                 if advance.size and advance.fewest() >= steps:
                     return True
                 if time.monotonic() > deadline:
@@ -158,9 +158,9 @@ class Trial:
             "power": history["power"],
             "observed_until": time.time(),
         }
-        with Growing(self.records) as growing:
+        with GrowingFile(self.records) as growing:
             told = verdict.verdict(
-                list(growing.more()),
+                list(growing.new_records()),
                 moves,
                 {"max_gap_s": 20, "resume_deadline_s": 20, "warmup_steps": 2, **limits},
                 ended="died" if died else "running",
@@ -201,7 +201,7 @@ class Trial:
         return dict(json.loads(said.stdout)) if said.returncode == 0 else {}
 
     def _look(self) -> dict[str, Any]:
-        nodes, hosts = looking.look(self.nodes, transport_side, [self.run], 30.0 * self.patience), []
+        nodes, hosts = node_programs.run_on_nodes(self.nodes, transport_side, [self.run], 30.0 * self.patience), []
         if transport_seen.uses_rdma(nodes):
             gather = ["rdma", "network", "pvrdma"]
             hosts = self.place.ansible.module("esxi_info", cluster="gpu", gather=gather).result["hosts"]
@@ -238,9 +238,9 @@ class Traffic:
 
     def _flow(self) -> None:
         advance, counted = Advance(0.0), 0
-        with Growing(self.trial.records) as growing:
+        with GrowingFile(self.trial.records) as growing:
             while not self._ended.wait(0.2):
-                advance.feed(growing.more())
+                advance.feed(growing.new_records())
                 grown, counted = advance.fewest() - counted, advance.fewest()
                 for name, host in self.trial.at().items():
                     if grown and self.bound.get(name, host) == host:

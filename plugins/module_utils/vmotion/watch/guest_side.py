@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Runs on a node: what would end a job there while a peer is silent, the GPU's licence, and the newest checkpoint."""
+"""Runs on a node: reports timers that end a job while a peer is silent, the GPU's licence and the newest checkpoint."""
 
-# This file is sent to the node as text: it imports nothing of ours, and any Python from 3.8 on runs it.
+# This file is sent to the node as text: it imports only the standard library, and any Python from 3.8 on runs it.
 from __future__ import annotations
 
 import contextlib
@@ -16,7 +16,7 @@ import time
 
 SYSCTLS = ("tcp_retries2", "tcp_keepalive_time", "tcp_keepalive_intvl", "tcp_keepalive_probes")
 TIMERS = ("NCCL_", "UCX_", "HOROVOD_", "TORCH_NCCL_", "GLOO_", "OMPI_MCA_", "TORCHELASTIC_", "MASTER_ADDR")
-# The launcher of Horovod signs its messages by a key in the environment.
+# The launcher of Horovod signs its messages with a key from the environment.
 SECRETS = ("KEY", "SECRET", "TOKEN", "PASS")
 KEEPALIVE = "oob_tcp_keepalive_"
 SECONDS = 15
@@ -24,8 +24,8 @@ BLOCK = 1 << 20
 LONGEST_LINE = 1 << 20
 
 
-def said(*command: str) -> str | None:
-    """What a program prints; none where it is not there, or may not tell."""
+def output_of(*command: str) -> str | None:
+    """Return the output of a program; None if it is missing or fails."""
     try:
         done = subprocess.run(  # noqa: S603 - fixed programs
             command,
@@ -41,22 +41,22 @@ def said(*command: str) -> str | None:
 
 
 def sysctls() -> dict[str, int]:
-    """The kernel's own timers of TCP."""
-    found = {}
+    """Return the TCP timers of the kernel."""
+    timers = {}
     for name in SYSCTLS:
         with contextlib.suppress(OSError, ValueError), open(f"/proc/sys/net/ipv4/{name}") as value:
-            found[f"net.ipv4.{name}"] = int(value.read())
-    return found
+            timers[f"net.ipv4.{name}"] = int(value.read())
+    return timers
 
 
 def rank_environment(folder: str) -> dict[str, str] | None:
-    """The environment of a rank on this node, as far as it is about time-outs."""
+    """Return the variables of a rank on this node that set time-outs; None if no rank's environment can be read."""
     for path in sorted(glob.glob(os.path.join(folder, "rank*.jsonl"))):
         try:
             with open(path, "rb") as records:
                 pid = int(json.loads(records.readline(LONGEST_LINE))["pid"])
             with open(f"/proc/{pid}/environ", "rb") as environ:
-                pairs = [one.decode("utf-8", "replace").partition("=") for one in environ.read().split(b"\0")]
+                pairs = [item.decode("utf-8", "replace").partition("=") for item in environ.read().split(b"\0")]
         except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             continue
         timers = {name: value for name, _sign, value in pairs if name.startswith(TIMERS)}
@@ -65,28 +65,28 @@ def rank_environment(folder: str) -> dict[str, str] | None:
 
 
 def keepalive() -> dict[str, int]:
-    """Open MPI's own timer, as it is configured here and as a running mpirun was told."""
-    found = {}
-    for line in (said("ompi_info", "--param", "oob", "tcp", "--level", "9", "--parsable") or "").splitlines():
+    """Return the keepalive timers of Open MPI from its configuration and from the options of a running mpirun."""
+    timers = {}
+    for line in (output_of("ompi_info", "--param", "oob", "tcp", "--level", "9", "--parsable") or "").splitlines():
         words = line.split(":")
         if KEEPALIVE in line and words[-2:-1] == ["value"]:
             with contextlib.suppress(ValueError, StopIteration):
-                found[next(word for word in words if word.startswith(KEEPALIVE))] = int(words[-1])
+                timers[next(word for word in words if word.startswith(KEEPALIVE))] = int(words[-1])
     words = launcher()
     for index, word in enumerate(words[:-2]):
         if word in ("--mca", "-mca") and words[index + 1].startswith(KEEPALIVE):
             with contextlib.suppress(ValueError):
-                found[words[index + 1]] = int(words[index + 2])
-    return found
+                timers[words[index + 1]] = int(words[index + 2])
+    return timers
 
 
 def launcher() -> list[str]:
-    """The words of the mpirun that runs here."""
+    """Return the command line of the mpirun that runs on this node."""
     for path in glob.glob("/proc/[0-9]*/cmdline"):
-        with contextlib.suppress(OSError), open(path, "rb") as words:
-            found = words.read().decode("utf-8", "replace").split("\0")
-            if os.path.basename(found[0]) in ("mpirun", "orterun", "prterun"):
-                return found
+        with contextlib.suppress(OSError), open(path, "rb") as file:
+            words = file.read().decode("utf-8", "replace").split("\0")
+            if os.path.basename(words[0]) in ("mpirun", "orterun", "prterun"):
+                return words
     return []
 
 
@@ -99,22 +99,22 @@ def rdma_devices(folder: str = "/sys/class/infiniband") -> list[str]:
 
 
 def checkpoint(folder: str) -> dict[str, object] | None:
-    """The newest file there, how old it is, and whether it is what its checksum beside it says."""
+    """Return the newest file in the folder, its age, and whether it matches the checksum file next to it."""
     files = [path for path in glob.glob(os.path.join(folder, "**"), recursive=True) if os.path.isfile(path)]
     files = [path for path in files if not path.endswith(".sha256")]
     if not files:
         return None
     newest = max(files, key=os.path.getmtime)
     verified = None
-    with contextlib.suppress(OSError), open(f"{newest}.sha256") as beside:
-        verified = beside.read().split()[:1] == [checksum(newest)]
+    with contextlib.suppress(OSError), open(f"{newest}.sha256") as file:
+        verified = file.read().split()[:1] == [checksum(newest)]
     age = time.time() - os.path.getmtime(newest)
     return {"path": newest, "age_s": age, "bytes": os.path.getsize(newest), "verified": verified}
 
 
-# The benchmark that writes checkpoints has such a function too: neither program has a module of ours beside it.
+# The benchmark that writes checkpoints has the same function: neither program can import from the collection.
 def checksum(path: str) -> str:
-    """The SHA-256 of a file."""
+    """Return the SHA-256 checksum of a file."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         for block in iter(lambda: file.read(BLOCK), b""):
@@ -123,20 +123,21 @@ def checksum(path: str) -> str:
 
 
 def main() -> None:
-    """Tell it once."""
+    """Print the report."""
     folder, checkpoints = sys.argv[1:3]
-    told = {
+    sshd = output_of("sshd", "-T") or output_of("sudo", "-n", "sshd", "-T") or output_of("/usr/sbin/sshd", "-T")
+    report = {
         "sysctls": sysctls(),
-        "ssh": said("ssh", "-G", "peer"),
-        "sshd": said("sshd", "-T") or said("sudo", "-n", "sshd", "-T") or said("/usr/sbin/sshd", "-T"),
+        "ssh": output_of("ssh", "-G", "peer"),
+        "sshd": sshd,
         "mca": keepalive(),
         "mpirun": launcher(),
         "environment": rank_environment(folder),
-        "nvidia": said("nvidia-smi", "-q"),
+        "nvidia": output_of("nvidia-smi", "-q"),
         "rdma": rdma_devices(),
         "checkpoint": checkpoint(checkpoints) if checkpoints else None,
     }
-    sys.stdout.write(json.dumps(told) + "\n")
+    sys.stdout.write(json.dumps(report) + "\n")
 
 
 if __name__ == "__main__":

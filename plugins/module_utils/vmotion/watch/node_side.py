@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Runs on a node: tells every whole line that is appended to the record files of a folder, and that it is alive."""
+"""Runs on a node: sends each complete line that is appended to the record files of a folder, and signs of life."""
 
-# This file is sent to the node as text: it imports nothing of ours, and any Python from 3.8 on runs it.
+# This file is sent to the node as text: it imports only the standard library, and any Python from 3.8 on runs it.
 from __future__ import annotations
 
 import json
@@ -11,14 +11,14 @@ import stat
 import sys
 import time
 
-# Each look that finds something wakes four processes on its way over ssh: bench/monitor/run says what that may cost.
+# Each read that finds new lines wakes four processes on their way over ssh: bench/monitor/run measures the cost.
 LOOK_SECONDS = 0.5
 ALIVE_SECONDS = 1.0
 MOST_BYTES = 1 << 20
 
 
 class Folder:
-    """The record files of a folder, kept open: a look that finds nothing new must cost next to nothing."""
+    """The record files of a folder, kept open: a read that finds nothing new must cost next to nothing."""
 
     def __init__(self, path: str, offsets: dict[str, int]) -> None:
         self._path, self._offsets = path, offsets
@@ -28,39 +28,39 @@ class Folder:
         self._closed: dict[str, str] = {}
         self._faults: dict[str, str] = {}
 
-    def look(self) -> list[dict[str, object]]:
-        """What was appended to each file since the last look: whole lines, those that are being written wait.
+    def read(self) -> list[dict[str, object]]:
+        """Return the complete lines that were appended to each file since the last call.
 
-        ``old`` are lines that were there when this program looked first.
+        ``old`` marks lines that existed at the first call.
         """
         self._open_new()
         if self._at_first is None:
             self._at_first = {name: os.fstat(file).st_size for name, file in self._files.items()}
-        found: list[dict[str, object]] = []
+        messages: list[dict[str, object]] = []
         for name, file in self._files.items():
             offset, size = self._offsets.get(name, 0), os.fstat(file).st_size
             if size < offset:
-                offset = self._offsets[name] = 0  # it was begun anew: what comes twice counts once
+                offset = self._offsets[name] = 0  # the job rewrote the file; a record that comes twice counts once
             if size == offset:
                 continue
             data = os.pread(file, MOST_BYTES, offset)
             end = data.rfind(b"\n") + 1
             if end or len(data) == MOST_BYTES:
-                # A line that is longer than all that is read at once is no record: it must not hide those behind it.
+                # A line that is longer than one read is not a record: skip it, so that it does not hide later lines.
                 end = end or len(data)
                 self._offsets[name] = offset + end
-                # JSON may hold what Python takes for ends of lines, and files of records do not.
+                # JSON may contain characters that str.splitlines takes for line ends.
                 lines = data[:end].decode("utf-8", "replace").split("\n")
                 is_old = offset < self._at_first.get(name, 0)
                 lines = lines if lines[-1] else lines[:-1]
-                found.append({"file": name, "offset": offset + end, "lines": lines, "old": is_old})
-        return found + self._take_faults()
+                messages.append({"file": name, "offset": offset + end, "lines": lines, "old": is_old})
+        return messages + self._take_faults()
 
     def _take_faults(self) -> list[dict[str, object]]:
-        """The files that could not be opened since the last look, and why."""
-        found: list[dict[str, object]] = [{"file": name, "error": said} for name, said in self._faults.items()]
+        """Return the files that could not be opened since the last call, and why."""
+        messages: list[dict[str, object]] = [{"file": name, "error": why} for name, why in self._faults.items()]
         self._faults = {}
-        return found
+        return messages
 
     def _open_new(self) -> None:
         try:
@@ -70,16 +70,16 @@ class Folder:
             names = [name for name in sorted(os.listdir(self._path)) if name.endswith(".jsonl")]
         except OSError:  # the job has not made it yet
             return
-        # A file may come in the same moment as the one before: only an old time is worth to be kept.
+        # Another file may appear within the same clock tick: keep only a time that has passed.
         self._changed = changed if time.time_ns() - changed > 10**9 else -1
         for name in names:
             if name not in self._files and name not in self._closed:
                 self._open(name)
 
     def _open(self, name: str) -> None:
-        """Open a file of records; one that is none must not hide the others."""
+        """Open a file of records; an entry that cannot be read must not hide the others."""
         try:
-            # Of a pipe without a writer nobody would come back.
+            # Without O_NONBLOCK, opening a pipe without a writer would block.
             file = os.open(os.path.join(self._path, name), os.O_RDONLY | os.O_NONBLOCK)
         except OSError as error:
             self._closed[name] = self._faults[name] = str(error.strerror)
@@ -88,19 +88,19 @@ class Folder:
             self._files[name] = file
         else:
             os.close(file)
-            self._closed[name] = self._faults[name] = "it is no file"
+            self._closed[name] = self._faults[name] = "it is not a regular file"
 
 
 def main() -> None:
-    """Follow the folder until nobody reads any more; ``mark`` tells its lines from what else the connection says."""
+    """Follow the folder until the reader ends; ``mark`` distinguishes the messages from other output on the way."""
     folder, mark = Folder(sys.argv[1], json.loads(sys.argv[2])), sys.argv[3]
-    said = 0.0
+    last_sent = 0.0
     while True:
-        found = folder.look()
+        messages = folder.read()
         now = time.monotonic()
-        if found or now - said >= ALIVE_SECONDS:
-            said = now
-            sys.stdout.write("".join(f"{mark}{json.dumps(one)}\n" for one in found or [{}]))
+        if messages or now - last_sent >= ALIVE_SECONDS:
+            last_sent = now
+            sys.stdout.write("".join(f"{mark}{json.dumps(message)}\n" for message in messages or [{}]))
             sys.stdout.flush()
         time.sleep(LOOK_SECONDS)
 

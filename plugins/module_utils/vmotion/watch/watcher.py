@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Watches a training job on all its nodes at once, and stamps every record with this machine's clock as it arrives."""
+"""Watches a training job on all its nodes at once, and stamps every record with the local clock as it arrives."""
 
 from __future__ import annotations
 
@@ -20,14 +20,43 @@ from .link import Link
 WAIT_SECONDS = 0.5
 LONGEST_LINE = 1 << 16
 TROUBLE_SECONDS = 1.0
-OWN_SECONDS = 1.0
-STOPPED, SILENT, OUT_OF_TIME, ALONE = "stopped", "silent", "out of time", "nobody asks any more"
+LOCK_SECONDS = 1.0
+STOPPED, SILENT, OUT_OF_TIME, ABANDONED = "stopped", "silent", "out of time", "abandoned"
 WATCHED = "watched already"
 
 
+class Attended:
+    """True while a process has the file locked, and for some seconds after, in which another process may lock it.
+
+    The kernel releases the lock of a process when that ends, however it ends.
+    """
+
+    def __init__(self, file: Path, alone: float) -> None:
+        self._file, self._alone = file, alone
+        self._checked_at = self._locked_at = time.monotonic()
+
+    def __call__(self) -> bool:
+        now = time.monotonic()
+        if now - self._checked_at >= LOCK_SECONDS:
+            self._checked_at = now
+            self._locked_at = now if _is_locked(self._file) else self._locked_at
+        return now - self._locked_at <= self._alone
+
+
+def _is_locked(file: Path) -> bool:
+    try:
+        handle = os.open(file, os.O_RDONLY)
+    except OSError:  # no process can hold a file that does not exist
+        return False
+    try:
+        return not _lock(handle, fcntl.LOCK_SH)
+    finally:
+        os.close(handle)  # releases the lock too
+
+
 @dataclass(frozen=True)
-class Desired:
-    """Where records go, and when to end: a file that appears, a job that is silent, a time, nobody who wants it."""
+class WatchOptions:
+    """The file of the records, and the ends of the watch: a stop file, a silent job, a time-out, no client left."""
 
     records: Path
     stop: Path
@@ -37,135 +66,135 @@ class Desired:
 
 
 @dataclass
-class Seen:
-    """What was seen in all."""
+class WatchState:
+    """The result of a watch so far."""
 
     ended: str = ""
     lines: dict[str, int] = field(default_factory=dict)
     unreadable: int = 0
     last: float = field(default_factory=time.monotonic)
     troubles: dict[str, str] = field(default_factory=dict)
-    told: float = 0.0
+    troubles_at: float = 0.0
     # Stamped records for which the disk has no room yet.
     pending: bytes = b""
 
 
-def watch(links: Sequence[Link], desired: Desired) -> Seen:
-    """Write what arrives until there is a reason to end; only one process at a time writes a file of records."""
-    handle = os.open(desired.records, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+def watch(links: Sequence[Link], options: WatchOptions) -> WatchState:
+    """Write the records that arrive until there is a reason to end; one process at a time writes a file of records."""
+    handle = os.open(options.records, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     try:
-        if not _owned(handle, patience=OWN_SECONDS):
-            return Seen(ended=WATCHED)
-        if _cut(handle):
-            # An earlier watch ended: what was written since then nobody saw, and only the ranks' own clocks tell when.
+        if not _acquire(handle, patience=LOCK_SECONDS):
+            return WatchState(ended=WATCHED)
+        if _cut_incomplete_line(handle):
+            # An earlier watch ended: records since then have no time of arrival, only the time on the rank's clock.
             for link in links:
                 link.is_resumed = True
-        seen = Seen()
-        _follow(links, desired, handle, seen)
-        return seen
+        state = WatchState()
+        _follow(links, options, handle, state)
+        return state
     finally:
         os.close(handle)
 
 
 def is_watched(records: Path) -> bool:
-    """Whether a process of this machine writes the file of records just now."""
+    """Return whether a process on this machine writes the file of records at present."""
     try:
         handle = os.open(records, os.O_RDWR)
     except FileNotFoundError:
         return False
     try:
-        return not _owned(handle)
+        return not _acquire(handle)
     finally:
         os.close(handle)
 
 
 def is_left(records: Path) -> bool:
-    """Whether a watch wrote the file of records, and none does any more."""
+    """Return whether a watch wrote the file of records and has ended."""
     return records.exists() and not is_watched(records)
 
 
 def troubles(records: Path) -> dict[str, str]:
-    """By node why the watch knows nothing of it just now."""
+    """Return, for each node that the watch cannot read at present, the reason."""
     try:
-        found = json.loads(_beside(records).read_text())
+        content = json.loads(_troubles_file(records).read_text())
     except (OSError, ValueError):
         return {}
-    return {str(name): str(why) for name, why in found.items()} if isinstance(found, dict) else {}
+    return {str(name): str(why) for name, why in content.items()} if isinstance(content, dict) else {}
 
 
-def _beside(records: Path) -> Path:
+def _troubles_file(records: Path) -> Path:
     return records.with_name(f"{records.name}.troubles")
 
 
-def _tell_troubles(links: Sequence[Link], records: Path, seen: Seen) -> None:
-    """Write the troubles beside the records, for whoever waits for records."""
+def _update_troubles(links: Sequence[Link], records: Path, state: WatchState) -> None:
+    """Write the nodes that cannot be read to a file next to the records, for modules that wait for records."""
     now = time.monotonic()
-    if now - seen.told < TROUBLE_SECONDS:
+    if now - state.troubles_at < TROUBLE_SECONDS:
         return
-    found = {link.name: why for link in links if (why := link.trouble(now))}
-    seen.told = now
-    if found != seen.troubles:
-        with contextlib.suppress(OSError):  # a full disk must not end the watch; the next look tries again
-            _write_troubles(records, found)
-            seen.troubles = found
+    current = {link.name: why for link in links if (why := link.trouble(now))}
+    state.troubles_at = now
+    if current != state.troubles:
+        with contextlib.suppress(OSError):  # a full disk must not end the watch; the next call tries again
+            _write_troubles(records, current)
+            state.troubles = current
 
 
-def _write_troubles(records: Path, found: dict[str, str]) -> None:
+def _write_troubles(records: Path, content: dict[str, str]) -> None:
     new = records.with_name(f"{records.name}.troubles.new")
     with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        json.dump(found, file)
-    new.replace(_beside(records))
+        json.dump(content, file)
+    new.replace(_troubles_file(records))
 
 
-def _follow(links: Sequence[Link], desired: Desired, handle: int, seen: Seen) -> None:
-    """Until there is a reason to end; ``seen`` goes on evenly, also when this clock is set."""
+def _follow(links: Sequence[Link], options: WatchOptions, handle: int, state: WatchState) -> None:
+    """Write records until there is a reason to end. Their times increase evenly, even if the local clock is set."""
     anchor, began = time.time() - time.monotonic(), time.monotonic()
     arrivals = _Arrivals(links)
     try:
-        while not seen.ended:
+        while not state.ended:
             for link in arrivals.wait():
                 lines = link.read()
                 now = time.monotonic()
                 late, link.late = link.late, []
-                _take(link, late, seen, None)
-                _take(link, lines, seen, anchor + now)
-                seen.last = now if lines or late else seen.last
-                if not _put(handle, seen):
-                    seen.ended = _wait_for_room(links, desired, handle, seen, began)
+                _stamp(link, late, state, None)
+                _stamp(link, lines, state, anchor + now)
+                state.last = now if lines or late else state.last
+                if not _write_pending(handle, state):
+                    state.ended = _wait_for_room(links, options, handle, state, began)
                     break
-            _tell_troubles(links, desired.records, seen)
-            seen.ended = seen.ended or _reason(desired, seen, began)
+            _update_troubles(links, options.records, state)
+            state.ended = state.ended or _reason(options, state, began)
     finally:
         arrivals.close()
         for link in links:
             link.close()
         with contextlib.suppress(FileNotFoundError):
-            _beside(desired.records).unlink()
+            _troubles_file(options.records).unlink()
 
 
-def _owned(handle: int, patience: float = 0.0) -> bool:
-    """Take the file for this process alone; the kernel gives it back when the process ends, however that happens.
+def _acquire(handle: int, patience: float = 0.0) -> bool:
+    """Lock the file and return whether that succeeded; the kernel releases the lock when the process ends.
 
-    Whoever asks whether it is watched holds it for a moment too: that moment is waited for.
+    ``is_watched`` holds the lock for a moment, so ``patience`` repeats the attempt.
     """
     deadline = time.monotonic() + patience
-    while not _taken(handle):
+    while not _lock(handle, fcntl.LOCK_EX):
         if time.monotonic() >= deadline:
             return False
-        time.sleep(OWN_SECONDS / 20)
+        time.sleep(LOCK_SECONDS / 20)
     return True
 
 
-def _taken(handle: int) -> bool:
+def _lock(handle: int, kind: int) -> bool:
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
 
 
-def _cut(handle: int) -> int:
-    """The bytes of whole lines in the file; a last line that a killed process left half written is dropped."""
+def _cut_incomplete_line(handle: int) -> int:
+    """Remove an incomplete last line, which a killed process left; return the size of the file."""
     size = os.fstat(handle).st_size
     start = max(0, size - LONGEST_LINE)
     end = start + os.pread(handle, LONGEST_LINE, start).rfind(b"\n") + 1 if size else 0
@@ -173,30 +202,30 @@ def _cut(handle: int) -> int:
     return end
 
 
-def _reason(desired: Desired, seen: Seen, began: float) -> str:
-    """Why to end, empty while there is no reason."""
+def _reason(options: WatchOptions, state: WatchState, began: float) -> str:
+    """Return why the watch ends; empty if it goes on."""
     now = time.monotonic()
-    if desired.stop.exists():
+    if options.stop.exists():
         return STOPPED
-    if now - seen.last > desired.silence:
+    if now - state.last > options.silence:
         return SILENT
-    if now - began > desired.timeout:
+    if now - began > options.timeout:
         return OUT_OF_TIME
-    return "" if desired.is_wanted() else ALONE
+    return "" if options.is_wanted() else ABANDONED
 
 
 class _Arrivals:
-    """Waits for the links on which something arrives, and opens those that broke."""
+    """Waits for data on the links, and reopens the broken ones."""
 
     def __init__(self, links: Sequence[Link]) -> None:
         self._links, self._known = links, dict.fromkeys(links, (-1, -1))
         self._selector = selectors.DefaultSelector()
 
     def wait(self) -> list[Link]:
-        """The links on which something arrived."""
+        """Return the links on which data arrived."""
         for link in self._links:
             descriptor, (known, breaks) = link.open(), self._known[link]
-            # A link that was opened again has the same number often, and is another file for all that.
+            # A reopened link often has the same descriptor for another file.
             if (descriptor, link.breaks) == (known, breaks):
                 continue
             if known >= 0:
@@ -205,26 +234,26 @@ class _Arrivals:
                 self._selector.register(descriptor, selectors.EVENT_READ, link)
             self._known[link] = (-1 if descriptor is None else descriptor, link.breaks)
         if not self._selector.get_map():
-            time.sleep(WAIT_SECONDS)  # every link is broken and waits for its next try
+            time.sleep(WAIT_SECONDS)  # every link is broken and waits for its next attempt
             return []
         return [key.data for key, _events in self._selector.select(WAIT_SECONDS)]
 
     def close(self) -> None:
-        """Wait no more."""
+        """Release the selector."""
         self._selector.close()
 
 
-def _take(link: Link, lines: Sequence[str], seen: Seen, now: float | None) -> None:
-    """Add the stamped records of some lines to those that are to be written."""
-    seen.lines[link.name] = seen.lines.get(link.name, 0) + len(lines)
+def _stamp(link: Link, lines: Sequence[str], state: WatchState, now: float | None) -> None:
+    """Add the stamped records of some lines to the pending ones."""
+    state.lines[link.name] = state.lines.get(link.name, 0) + len(lines)
     stamped = [_stamped(line, now) for line in lines]
-    seen.unreadable += stamped.count("")
-    seen.pending += "".join(stamped).encode("utf-8", "replace")
+    state.unreadable += stamped.count("")
+    state.pending += "".join(stamped).encode("utf-8", "replace")
 
 
-def _put(handle: int, seen: Seen) -> bool:
+def _write_pending(handle: int, state: WatchState) -> bool:
     """Append the pending records, all or none of them; return whether the disk has room for them."""
-    size, left = os.fstat(handle).st_size, seen.pending
+    size, left = os.fstat(handle).st_size, state.pending
     try:
         while left:
             left = left[os.write(handle, left) :]
@@ -233,20 +262,20 @@ def _put(handle: int, seen: Seen) -> bool:
             raise
         os.ftruncate(handle, size)
         return False
-    seen.pending = b""
+    state.pending = b""
     return True
 
 
-def _wait_for_room(links: Sequence[Link], desired: Desired, handle: int, seen: Seen, began: float) -> str:
+def _wait_for_room(links: Sequence[Link], options: WatchOptions, handle: int, state: WatchState, began: float) -> str:
     """Wait until the disk has room for the pending records; return why the watch ends, empty if it goes on.
 
-    Records that ranks wrote in the meantime come without the time at which they were seen, as after a watch that was
-    killed: the verdict reports that it had to rely on the clocks of the ranks.
+    Records that ranks wrote in the meantime come without a time of arrival, as after a watch that was killed: the
+    verdict reports that it had to rely on the clocks of the ranks.
     """
-    while not _put(handle, seen):
+    while not _write_pending(handle, state):
         time.sleep(WAIT_SECONDS)
-        seen.last = time.monotonic()  # a job that is not read is not silent
-        reason = _reason(desired, seen, began)
+        state.last = time.monotonic()  # a job that is not read is not silent
+        reason = _reason(options, state, began)
         if reason:
             return reason
     for link in links:
@@ -255,7 +284,7 @@ def _wait_for_room(links: Sequence[Link], desired: Desired, handle: int, seen: S
 
 
 def _stamped(line: str, now: float | None) -> str:
-    """The record with the time at which it was seen, where there is one, before its last brace: cheaper than anew."""
+    """Return the record with its time of arrival, if there is one, before the last brace (cheaper than a rewrite)."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):

@@ -12,7 +12,7 @@ import pytest
 from plugins.module_utils.kubernetes import manifests
 from plugins.module_utils.kubernetes.api import connection
 from plugins.module_utils.kubernetes.job_spec import job_of
-from plugins.module_utils.vmotion.watch.looking import NODE
+from plugins.module_utils.vmotion.watch.node_programs import NODE
 from plugins.modules import mpijob_info
 from tests.fakes.kubernetes import Cluster, served
 from tests.unit.plugins.module_utils.kubernetes.objects import (

@@ -12,7 +12,7 @@ import pytest
 
 from plugins.module_utils.progress import Progress
 from plugins.module_utils.training.live_pace import LivePace
-from plugins.module_utils.vmotion.watch.growing import Growing
+from plugins.module_utils.vmotion.watch.growing_file import GrowingFile
 from plugins.modules.training_follow import follow
 
 
@@ -27,7 +27,7 @@ def test_it_ends(tmp_path: Path, last: int, is_watched: bool, ended: str) -> Non
     # As a watch writes it that cannot read a node.
     (tmp_path / "records.jsonl.troubles").write_text('{"n2": "no route (for 9 s)"}')
     pace = LivePace(3)
-    with records.open("a") as watch, Growing(records) as growing:
+    with records.open("a") as watch, GrowingFile(records) as growing:
         if is_watched:
             fcntl.flock(watch, fcntl.LOCK_EX)
         assert follow(growing, pace, 0.1, 0.0, Progress(str(events)), records) == ended

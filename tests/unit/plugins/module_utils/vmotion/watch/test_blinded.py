@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A watch that somebody tries to blind: by what a shell says at login, by odd files, by a connection that hangs."""
+"""The watch reads all records despite shell greetings, malformed files and connections that hang."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from plugins.module_utils.vmotion.watch import link, looking, transport_side, watcher
+from plugins.module_utils.vmotion.watch import link, node_programs, transport_side, watcher
 from tests.unit.plugins.module_utils.vmotion.watch.test_watcher import Bench, record, wait_for
 
-# What a shell may say at login, before it runs what it was told.
+# Output that a shell may print at login, before it runs the command.
 NOISE = {
     "a line": "echo Welcome to worker-1",
     "a list": "echo '[1, 2]'",
@@ -52,7 +52,7 @@ def test_what_comes_between_the_messages_is_skipped_and_told(tmp_path: Path) -> 
         wait_for(lambda wanted=step: len(bench.came()) == wanted)
     bench.end()
     assert bench.links[0].noise > 0
-    assert bench.links[0].said == "wall"
+    assert bench.links[0].last_error == "wall"
 
 
 def test_a_stream_without_any_end_of_line_takes_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +64,7 @@ def test_a_stream_without_any_end_of_line_takes_no_memory(tmp_path: Path, monkey
 
 
 def test_what_is_no_record_is_counted_and_hides_no_record(tmp_path: Path) -> None:
-    # The files of records are written by the training itself, and by whoever else may write there.
+    # The training writes the files of records, and so can any other process with access to the folder.
     odd = ["[1, 2]", "7", "[" * 100_000, '{"step": ' + "9" * 5000 + "}", "", '"\\ud800"', '{"step": 1', "\udcff"]
     bench = Bench(tmp_path, len(odd))
     for node, text in enumerate(odd):
@@ -76,14 +76,14 @@ def test_what_is_no_record_is_counted_and_hides_no_record(tmp_path: Path) -> Non
 
 
 def test_a_connection_that_leaves_a_program_behind_is_closed_all_the_same(tmp_path: Path) -> None:
-    # As ssh does that keeps a connection open for the next one: it holds its output open, in a session of its own.
+    # Like ssh that keeps a connection open for the next one: in a separate session, it holds its output open.
     reach = ["sh", "-c", "setsid sleep 20 & echo no route >&2; exit 255"]
     bench = Bench(tmp_path, 1, reach)
     began = time.monotonic()
     time.sleep(0.5)
     bench.end()
     assert time.monotonic() - began < 20
-    assert bench.links[0].said == "no route"
+    assert bench.links[0].last_error == "no route"
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ LOOKS = {
 @pytest.mark.parametrize("noise", LOOKS)
 def test_what_a_shell_says_at_login_blinds_no_look(tmp_path: Path, noise: str) -> None:
     node = {"name": "n1", "reach": ["sh", "-c", f'{LOOKS[noise]}; exec sh -c "$0"']}
-    told = looking.look([node], transport_side, [str(tmp_path)], 30)
-    assert told["n1"]["ranks"] == []
-    assert "error" not in told["n1"]
+    report = node_programs.run_on_nodes([node], transport_side, [str(tmp_path)], 30)
+    assert report["n1"]["ranks"] == []
+    assert "error" not in report["n1"]
 
 
 @pytest.mark.parametrize(
@@ -137,14 +137,14 @@ def test_what_a_shell_says_at_login_blinds_no_look(tmp_path: Path, noise: str) -
     [
         (
             ["sh", "-c", "echo Change your password:"],
-            "it answered no JSON object: Change your password:",
+            "the answer is not a JSON object: Change your password:",
         ),
-        (["sh", "-c", "true"], "it answered no JSON object: nothing"),
+        (["sh", "-c", "true"], "the answer is not a JSON object: nothing"),
         (["sh", "-c", "setsid sleep 20 & exec sleep 60"], "it did not answer in time"),
     ],
 )
 def test_a_node_that_gives_no_answer_is_an_error_of_that_node(tmp_path: Path, reach: list[str], error: str) -> None:
     began = time.monotonic()
-    told = looking.look([{"name": "n1", "reach": reach}], transport_side, [str(tmp_path)], 2)
-    assert told == {"n1": {"error": error}}
+    report = node_programs.run_on_nodes([{"name": "n1", "reach": reach}], transport_side, [str(tmp_path)], 2)
+    assert report == {"n1": {"error": error}}
     assert time.monotonic() - began < 20

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A look into a node tells the timers of its ranks, and none of their keys."""
+"""The program for a node reports the timers of its ranks, and none of their keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from plugins.module_utils.vmotion.watch import guest_side
 
 
-def test_the_environment_of_a_rank_is_told_without_its_keys(tmp_path: Path) -> None:
+def test_the_environment_of_a_rank_is_reported_without_its_keys(tmp_path: Path) -> None:
     environment = {"HOROVOD_SECRET_KEY": "hush", "NCCL_API_TOKEN": "hush", "HOME": "hush", "NCCL_IB_TIMEOUT": "20"}
     with subprocess.Popen(["sleep", "60"], env={**environment, "PATH": "/usr/bin:/bin"}) as rank:
         (tmp_path / "rank0.jsonl").write_text(json.dumps({"pid": rank.pid}) + "\n")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Whatever a file of records holds and a node says: it is read, left out and counted, or refused in a sentence."""
+"""Any content of a record file and any output of a node is read, counted as noise, or refused with an error."""
 
 from __future__ import annotations
 
@@ -21,8 +21,15 @@ from plugins.module_utils.pages import verdict_files
 from plugins.module_utils.training.curve import Curve
 from plugins.module_utils.training.live_pace import LivePace
 from plugins.module_utils.training.pace_since import Advance
-from plugins.module_utils.vmotion.watch import growing as growing_side
-from plugins.module_utils.vmotion.watch import guest_side, link, looking, node_side, transport_side, watcher
+from plugins.module_utils.vmotion.watch import (
+    growing_file,
+    guest_side,
+    link,
+    node_programs,
+    node_side,
+    transport_side,
+    watcher,
+)
 
 KEYS = [
     "t", "seen", "step", "stride", "rank", "size", "host", "pid", "start", "boot_id", "job", "generation", "phase",
@@ -60,8 +67,8 @@ def test_a_file_of_records_is_read_or_refused(content: bytes, ended: bool) -> No
     with tempfile.NamedTemporaryFile() as file:
         file.write(content + (b"\n" if ended else b""))
         file.flush()
-        with growing_side.Growing(Path(file.name)) as growing:
-            records = list(growing.more())
+        with growing_file.GrowingFile(Path(file.name)) as growing:
+            records = list(growing.new_records())
     assert all(isinstance(one, dict) for one in records)
     whole = (content + (b"\n" if ended else b"")).split(b"\n")[:-1]
     assert len(records) + growing.noise == sum(1 for line in whole if line.strip())
@@ -81,25 +88,25 @@ def test_a_file_of_records_is_read_or_refused(content: bytes, ended: bool) -> No
 @pytest.mark.parametrize("make", [lambda path: path.mkdir(), lambda path: path.write_bytes(b"\xff" * 5000)])
 def test_what_is_no_file_of_records_costs_a_sentence_at_most(make: Any, tmp_path: Path) -> None:
     make(tmp_path / "records.jsonl")
-    with growing_side.Growing(tmp_path / "records.jsonl") as growing:
+    with growing_file.GrowingFile(tmp_path / "records.jsonl") as growing:
         if (tmp_path / "records.jsonl").is_dir():
             with pytest.raises(CollectionError, match=r"records.jsonl: could not read its records: Is a directory"):
-                list(growing.more())
+                list(growing.new_records())
         else:
-            assert list(growing.more()) == []
+            assert list(growing.new_records()) == []
 
 
 def test_a_line_without_end_hides_no_line_behind_it_and_fills_no_memory(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
-    path.write_bytes(b"x" * (5 * growing_side.LONGEST_LINE + 3))
-    with growing_side.Growing(path) as growing:
+    path.write_bytes(b"x" * (5 * growing_file.LONGEST_LINE + 3))
+    with growing_file.GrowingFile(path) as growing:
         tracemalloc.start()
         try:
-            assert list(growing.more()) == []
+            assert list(growing.new_records()) == []
             with path.open("ab") as file:
                 file.write(b'}\n{"step": 1}\n')
-            assert list(growing.more()) == [{"step": 1}]
-            assert tracemalloc.get_traced_memory()[1] < 4 * growing_side.LONGEST_LINE
+            assert list(growing.new_records()) == [{"step": 1}]
+            assert tracemalloc.get_traced_memory()[1] < 4 * growing_file.LONGEST_LINE
         finally:
             tracemalloc.stop()
     assert growing.noise == 1
@@ -152,12 +159,12 @@ def a_link() -> link.Link:
 @given(st.lists(MESSAGES, max_size=8))
 def test_no_word_of_a_node_ends_the_reader(messages: list[bytes]) -> None:
     reader = a_link()
-    seen = watcher.Seen()
+    seen = watcher.WatchState()
     with tempfile.TemporaryFile() as out:
         for one in messages:
-            lines = reader._taken(one)
-            watcher._take(reader, lines, seen, 1.0)
-            assert watcher._put(out.fileno(), seen)
+            lines = reader._lines_in(one)
+            watcher._stamp(reader, lines, seen, 1.0)
+            assert watcher._write_pending(out.fileno(), seen)
         out.seek(0)
         for line in out.read().splitlines():
             assert json.loads(line)["seen"] == 1.0
@@ -171,15 +178,15 @@ def message(line: str, offset: int = 9) -> bytes:
 @pytest.mark.parametrize(
     "noise", [b"Last login: Sun", b"[1]", b'{"file": "rank0.jsonl"}', b"7", b'{"offset": 3, "lines": []}']
 )
-def test_noise_is_told_and_skipped_and_what_follows_is_read(noise: bytes) -> None:
+def test_noise_is_counted_and_skipped_and_the_next_message_is_read(noise: bytes) -> None:
     reader = a_link()
-    assert [*reader._taken(noise), *reader._taken(message('{"step": 1}'))] == ['{"step": 1}']
-    assert (reader.noise, reader.said, reader.offsets) == (1, noise.decode(), {"rank0.jsonl": 9})
+    assert [*reader._lines_in(noise), *reader._lines_in(message('{"step": 1}'))] == ['{"step": 1}']
+    assert (reader.noise, reader.last_error, reader.offsets) == (1, noise.decode(), {"rank0.jsonl": 9})
 
 
 def test_a_message_behind_a_word_without_a_line_end_is_read() -> None:
     reader = a_link()
-    assert reader._taken(b"Welcome! " + message('{"step": 1}')) == ['{"step": 1}']
+    assert reader._lines_in(b"Welcome! " + message('{"step": 1}')) == ['{"step": 1}']
     assert reader.noise == 0
 
 
@@ -187,43 +194,43 @@ def folder(path: Path) -> node_side.Folder:
     return node_side.Folder(str(path), {})
 
 
-def test_what_is_no_file_is_told_once_and_hides_no_file(tmp_path: Path) -> None:
+def test_an_entry_that_is_not_a_file_is_reported_once_and_hides_no_file(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").mkdir()
     os.mkfifo(tmp_path / "b.jsonl")
     (tmp_path / "c.jsonl").symlink_to(tmp_path / "nowhere")
     (tmp_path / "d.jsonl").write_text('{"step": 1}\n')
     seen = folder(tmp_path)
-    first = {one["file"]: one.get("error", one.get("lines")) for one in seen.look()}
+    first = {one["file"]: one.get("error", one.get("lines")) for one in seen.read()}
     assert first == {
-        "a.jsonl": "it is no file",
-        "b.jsonl": "it is no file",
+        "a.jsonl": "it is not a regular file",
+        "b.jsonl": "it is not a regular file",
         "c.jsonl": "No such file or directory",
         "d.jsonl": ['{"step": 1}'],
     }
-    assert seen.look() == []
+    assert seen.read() == []
     reader = a_link()
-    assert reader._taken(json.dumps({"file": "a.jsonl", "error": "it is no file"}).encode()) == []
-    assert reader.said == "a.jsonl: it is no file"
+    assert reader._lines_in(json.dumps({"file": "a.jsonl", "error": "it is not a regular file"}).encode()) == []
+    assert reader.last_error == "a.jsonl: it is not a regular file"
 
 
 def test_a_line_is_a_line_of_the_file_whatever_stands_in_it(tmp_path: Path) -> None:
     text = '{"host": "a\u2028b\x85c\x0bd"}'
     (tmp_path / "rank0.jsonl").write_text(f"{text}\n", encoding="utf-8")
-    assert [one["lines"] for one in folder(tmp_path).look()] == [[text]]
+    assert [one["lines"] for one in folder(tmp_path).read()] == [[text]]
 
 
-def test_a_file_that_was_begun_anew_is_read_from_its_beginning(tmp_path: Path) -> None:
+def test_a_file_that_was_rewritten_is_read_from_its_beginning(tmp_path: Path) -> None:
     path, seen = tmp_path / "rank0.jsonl", folder(tmp_path)
     path.write_text('{"step": 1}\n{"step": 2}\n')
-    seen.look()
+    seen.read()
     path.write_text('{"step": 3}\n')
-    assert [one["lines"] for one in seen.look()] == [['{"step": 3}']]
+    assert [one["lines"] for one in seen.read()] == [['{"step": 3}']]
 
 
 def test_a_line_longer_than_one_look_hides_no_line_behind_it(tmp_path: Path) -> None:
     path, seen = tmp_path / "rank0.jsonl", folder(tmp_path)
     path.write_bytes(b"x" * (node_side.MOST_BYTES + 10) + b'\n{"step": 1}\n')
-    lines = [line for _look in range(3) for one in seen.look() for line in one["lines"]]  # type: ignore[attr-defined]
+    lines = [line for _look in range(3) for one in seen.read() for line in one["lines"]]  # type: ignore[attr-defined]
     assert lines[-1] == '{"step": 1}'
     assert [watcher._stamped(line, 1.0) for line in lines[:-1]] == [""] * (len(lines) - 1)
 
@@ -245,11 +252,11 @@ def test_a_look_into_a_node_tells_its_ranks_whatever_their_files_hold(content: b
     ("said", "answer"),
     [
         ("echo Welcome; echo '{\"ranks\": []}'", {"ranks": []}),
-        ("echo '[1]'", {"error": "it answered no JSON object: [1]"}),
-        ("true", {"error": "it answered no JSON object: nothing"}),
-        ("printf '\\377\\n{}'", {"error": "it answered no JSON object: \ufffd\n{}"}),
+        ("echo '[1]'", {"error": "the answer is not a JSON object: [1]"}),
+        ("true", {"error": "the answer is not a JSON object: nothing"}),
+        ("printf '\\377\\n{}'", {"error": "the answer is not a JSON object: \ufffd\n{}"}),
     ],
 )
 def test_an_answer_is_found_behind_what_a_shell_says(said: str, answer: dict[str, Any]) -> None:
-    process = looking._begin(["sh", "-c", said])
-    assert looking._answer(process, 20.0) == answer
+    process = node_programs._start(["sh", "-c", said])
+    assert node_programs._answer(process, 20.0) == answer

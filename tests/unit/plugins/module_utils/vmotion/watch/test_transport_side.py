@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a node tells of its ranks: real connections of real processes of this machine, and a card in a folder."""
+"""The report about the ranks of a node: real connections of processes on this machine, and a card in a folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.vmotion.watch import looking, transport_side
+from plugins.module_utils.vmotion.watch import node_programs, transport_side
 
 PROGRAM = """
 import socket, sys
@@ -32,15 +32,17 @@ def server() -> Iterator[socket.socket]:
 
 
 def own_address() -> str:
-    """An address of this machine that is not its loopback."""
+    """Return an address of this machine that is not a loopback address."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         sender.connect(("192.0.2.1", 9))
         return str(sender.getsockname()[0])
 
 
 def look(folder: Path, *before: str) -> dict[str, Any]:
-    told = looking.look([{"name": "n1", "reach": [*before, "sh", "-c"]}], transport_side, [str(folder)], 20)
-    return dict(told["n1"])
+    report = node_programs.run_on_nodes(
+        [{"name": "n1", "reach": [*before, "sh", "-c"]}], transport_side, [str(folder)], 20
+    )
+    return dict(report["n1"])
 
 
 def rank(folder: Path, pid: int) -> None:
@@ -56,18 +58,18 @@ def test_connections_of_a_rank(tmp_path: Path, server: socket.socket, where: str
         assert process.stdout is not None
         assert process.stdout.readline() == "joined\n"
         rank(tmp_path, process.pid)
-        (told,) = look(tmp_path)["ranks"]
+        (report,) = look(tmp_path)["ranks"]
         process.communicate()
     wanted = [[address, address]] if where == "beside" else []
-    assert told == {"rank": 3, "pid": process.pid, "step": 7, "connections": wanted, "rdma_open": False}
+    assert report == {"rank": 3, "pid": process.pid, "step": 7, "connections": wanted, "rdma_open": False}
 
 
 def test_a_rank_that_is_gone_says_so(tmp_path: Path) -> None:
     with subprocess.Popen(["true"]) as process:
         process.wait()
     rank(tmp_path, process.pid)
-    (told,) = look(tmp_path)["ranks"]
-    assert told["error"] == f"/proc/{process.pid}/fd: No such file or directory"
+    (report,) = look(tmp_path)["ranks"]
+    assert report["error"] == f"/proc/{process.pid}/fd: No such file or directory"
 
 
 def test_addresses_are_read_as_the_kernel_writes_them() -> None:
@@ -84,9 +86,9 @@ def test_devices_with_what_they_sent(tmp_path: Path) -> None:
         (card / "device" / "driver").symlink_to(tmp_path / driver)
         if sent:
             (card / "ports" / "1" / "counters" / "port_xmit_data").write_text(f"{sent}\n")
-    told = look(tmp_path, "env", f"DML_SYS={tmp_path / 'sys'}")
-    assert told["checksums"] == {}
-    assert told["devices"] == [
+    report = look(tmp_path, "env", f"DML_SYS={tmp_path / 'sys'}")
+    assert report["checksums"] == {}
+    assert report["devices"] == [
         {"device": "rocep1", "driver": "mlx5_core", "sent_bytes": 100},
         {"device": "rocep2", "driver": "vmw_pvrdma", "sent_bytes": None},
     ]
@@ -102,8 +104,8 @@ def test_soft_roce_counts_packets_alone(tmp_path: Path, packets: str, mtu: str, 
     (device / "parent").write_text("eth1\n")
     (tmp_path / "sys" / "class" / "net" / "eth1").mkdir(parents=True)
     (tmp_path / "sys" / "class" / "net" / "eth1" / "mtu").write_text(f"{mtu}\n")
-    (told,) = look(tmp_path, "env", f"DML_SYS={tmp_path / 'sys'}")["devices"]
-    assert (told["device"], told["sent_bytes"]) == ("rxe0", sent)
+    (report,) = look(tmp_path, "env", f"DML_SYS={tmp_path / 'sys'}")["devices"]
+    assert (report["device"], report["sent_bytes"]) == ("rxe0", sent)
 
 
 def test_a_node_that_does_not_answer_hides_no_other(tmp_path: Path) -> None:
@@ -112,7 +114,7 @@ def test_a_node_that_does_not_answer_hides_no_other(tmp_path: Path) -> None:
         {"name": "refuses", "reach": ["sh", "-c", "echo no way >&2; exit 255 #"]},
         {"name": "answers", "reach": ["sh", "-c"]},
     ]
-    told = looking.look(nodes, transport_side, [str(tmp_path)], 5)
-    assert told["silent"] == {"error": "it did not answer in time"}
-    assert told["refuses"] == {"error": "no way"}
-    assert told["answers"]["ranks"] == []
+    report = node_programs.run_on_nodes(nodes, transport_side, [str(tmp_path)], 5)
+    assert report["silent"] == {"error": "it did not answer in time"}
+    assert report["refuses"] == {"error": "no way"}
+    assert report["answers"]["ranks"] == []

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The watch over real processes that write records: nothing is lost, nothing comes twice, each end has its reason."""
+"""The watch of real processes that write records: no record is lost or comes twice, and each end has its reason."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Bench:
         self.folders = [folder / f"node{number}" for number in range(nodes)]
         each = zip(self.folders, reaches or [HERE] * nodes)
         self.links = [link.Link(one.name, reach, str(one)) for one, reach in each]
-        desired = watcher.Desired(self.out, self.stop, **{"silence": 60, "timeout": 60, **limits})
-        self.seen: list[watcher.Seen] = []
+        desired = watcher.WatchOptions(self.out, self.stop, **{"silence": 60, "timeout": 60, **limits})
+        self.seen: list[watcher.WatchState] = []
         self.thread = threading.Thread(target=lambda: self.seen.append(watcher.watch(self.links, desired)))
         self.thread.start()
 
@@ -51,7 +51,7 @@ class Bench:
     def came(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.out.read_text().split("\n")[:-1]] if self.out.exists() else []
 
-    def end(self) -> watcher.Seen:
+    def end(self) -> watcher.WatchState:
         self.stop.touch()
         self.thread.join(30)
         (seen,) = self.seen
@@ -127,13 +127,13 @@ def test_a_node_that_cannot_be_reached_is_tried_again_and_told(tmp_path: Path) -
     bench = Bench(tmp_path, 1, ["sh", "-c", "echo no route >&2; exit 255"])
     wait_for(lambda: bench.links[0].breaks >= 2)
     seen = bench.end()
-    assert (seen.ended, bench.links[0].said) == ("stopped", "no route")
+    assert (seen.ended, bench.links[0].last_error) == ("stopped", "no route")
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "rank0.json"])
 def test_other_files_are_left_alone(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("x\n")
-    assert node_side.Folder(str(tmp_path), {}).look() == []
+    assert node_side.Folder(str(tmp_path), {}).read() == []
 
 
 def test_it_ends_when_nobody_wants_it_any_more(tmp_path: Path) -> None:
@@ -144,13 +144,13 @@ def test_it_ends_when_nobody_wants_it_any_more(tmp_path: Path) -> None:
     assert bench.thread.is_alive()
     gone.set()
     bench.thread.join(30)
-    assert [one.ended for one in bench.seen] == [watcher.ALONE]
+    assert [one.ended for one in bench.seen] == [watcher.ABANDONED]
 
 
 def test_a_second_watch_of_the_same_file_leaves_it_to_the_first(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     wait_for(lambda: watcher.is_watched(bench.out))
-    desired = watcher.Desired(bench.out, tmp_path / "another", 60, 60)
+    desired = watcher.WatchOptions(bench.out, tmp_path / "another", 60, 60)
     assert watcher.watch([link.Link("node0", HERE, str(bench.folders[0]))], desired).ended == "watched already"
     bench.write(0, record(1))
     wait_for(lambda: len(bench.came()) == 1)
@@ -166,7 +166,7 @@ def test_what_was_written_while_nobody_watched_has_no_time_at_which_it_was_seen(
     bench.end()
     bench.stop.unlink()
     with bench.out.open("a") as half:
-        half.write(record(1)[:5])  # as a watch leaves it that was killed
+        half.write(record(1)[:5])  # as a killed watch leaves it
     bench.write(0, record(2))
     bench.write(1, record(3))
     again = Bench(tmp_path)

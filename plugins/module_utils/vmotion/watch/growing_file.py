@@ -17,11 +17,11 @@ LOOK_SECONDS = 0.2
 LONGEST_LINE = 1 << 20
 
 
-class Growing:
-    """Whole lines that are new since the last look; a file that is not there yet is empty.
+class GrowingFile:
+    """The complete lines that are new since the last call; a file that does not exist yet is empty.
 
-    With ``last`` the first look begins so many bytes before the end of the file. Lines that are no JSON object, such as
-    torn ones, are counted in ``noise`` and left out.
+    With ``last``, the first call begins that number of bytes before the end of the file. Lines that are not a JSON
+    object, such as torn ones, are counted in ``noise`` and left out.
     """
 
     noise = 0
@@ -30,15 +30,15 @@ class Growing:
         self._path, self._last, self._rest = path, last, b""
         self._file: BinaryIO | None = None
 
-    def __enter__(self) -> Growing:
+    def __enter__(self) -> GrowingFile:
         return self
 
     def __exit__(self, *_exception: object) -> None:
         if self._file:
             self._file.close()
 
-    def more(self) -> Iterator[dict[str, Any]]:
-        """The records that came since."""
+    def new_records(self) -> Iterator[dict[str, Any]]:
+        """Yield the records that were appended since the last call."""
         if self._file is None:
             if not self._path.exists():
                 return
@@ -49,37 +49,37 @@ class Growing:
             self._rest += line
             if not line.endswith(b"\n"):
                 if len(line) == LONGEST_LINE:
-                    self._rest = b"-"  # it is no record, whatever follows
+                    self._rest = b"-"  # not a valid record, whatever follows
                     continue
                 return
-            whole, self._rest = self._rest, b""
-            record = _record(whole)
+            complete, self._rest = self._rest, b""
+            record = _record(complete)
             if record is not None:
                 yield record
-            elif whole.strip():
+            elif complete.strip():
                 self.noise += 1
 
     def _opened(self) -> BinaryIO:
         try:
             return self._path.open("rb")
         except OSError as error:
-            said, remedy = str(error.strerror), "name the file of records of a job"
-            raise Failed(str(self._path), "read its records", said, remedy) from error
+            reason, remedy = str(error.strerror), "name the file of records of a job"
+            raise Failed(str(self._path), "read its records", reason, remedy) from error
 
     def _begin(self, file: BinaryIO) -> None:
         size = file.seek(0, os.SEEK_END)
         skipped = 0 if self._last is None else max(0, size - self._last)
         file.seek(skipped)
         if skipped:
-            file.readline()  # it began before
+            file.readline()  # the end of a line that began earlier
 
     def wait(self) -> None:
-        """Until it is worth to look again."""
+        """Wait until another call is worthwhile."""
         time.sleep(LOOK_SECONDS)
 
 
 def _record(line: bytes) -> dict[str, Any] | None:
-    """The JSON object in a line; None where there is none."""
+    """Return the JSON object in a line; None if there is none."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
