@@ -139,7 +139,7 @@ def test_a_rule_of_others_that_contradicts_is_refused(place: Simulator, ansible:
     place.clear()
     refused = ansible.module("worker_rules", **DESIRED)
     assert refused.msg == (
-        "gpu: could not keep worker01, worker03 apart: the rule 'pair' of somebody else keeps them on one host; "
+        "gpu: could not keep worker01, worker03 apart: another user's rule 'pair' keeps them on one host; "
         "change or remove that rule, or change the options of this call"
     )
     assert place.writes() == []

@@ -223,7 +223,7 @@ def test_deaf_is_found_out(place: Simulator, ansible: Ansible) -> None:
     place.fault("ReconfigVM_Task", "deaf", name="worker02", count=-1)
     outcome = ansible.module("worker_vm", **desired(2, wait_for_address=False))
     assert [entry["name"] for entry in outcome.result["workers"] if entry.get("failed")] == ["worker02"]
-    assert "the server accepted the change, yet nothing of it changed: cpus, " in outcome.msg
+    assert "the server accepted the change, yet did not apply it: cpus, " in outcome.msg
 
 
 def test_a_server_that_is_deaf_to_starting_is_told_at_once(place: Simulator, ansible: Ansible) -> None:

@@ -168,7 +168,7 @@ def test_passthrough_by_device_takes_the_gpu_beside_the_rdma_nic(
 def test_passthrough_by_address_needs_the_host_and_takes_its_words(
     big: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
-    assert "a PCI address means another device on each host" in run(ansible_for, big, [{"address": GPU}]).msg
+    assert "a PCI address identifies a different device on each host" in run(ansible_for, big, [{"address": GPU}]).msg
     done = run(ansible_for, big, [{"address": GPU}], host="esx01.lab")
     assert done.rc == 0, done.out
     (backing,) = backings(big, "w1")
@@ -224,7 +224,7 @@ def test_a_linked_clone_needs_a_snapshot_and_efi_a_template_that_has_it(
     refused = run(ansible_for, big, [], names=["w2"], clone="linked", template="ubuntu-bios")
     assert "ubuntu-bios has no snapshot" in refused.msg
     other = run(ansible_for, big, [], names=["w2"], firmware="efi", template="ubuntu-bios")
-    assert "an installed system does not boot by another firmware" in other.msg
+    assert "an installed system does not boot with another firmware" in other.msg
     warned = run(ansible_for, big, [{"device": "10de:20f1"}], names=["w2"], template="ubuntu-bios", one_per_host=False)
     assert "need EFI" in str(warned.result["workers"][0]["warnings"]), warned.out
 
@@ -232,8 +232,8 @@ def test_a_linked_clone_needs_a_snapshot_and_efi_a_template_that_has_it(
 @pytest.mark.parametrize(
     ("gpus", "more", "words"),
     [
-        ([{"device": "20f1"}], {}, "'20f1' is no NVIDIA vendor:device"),
-        ([{"group": "two"}], {}, "is no name of a device group"),
+        ([{"device": "20f1"}], {}, "'20f1' is not an NVIDIA vendor:device ID"),
+        ([{"group": "two"}], {}, "is not the name of a device group"),
         ([], {"template": "nowhere"}, "could not find the template 'nowhere'"),
         ([], {"template": None}, "it does not exist, and no template is given"),
         ([], {"host": "esx09.lab"}, "could not find esx09.lab: it has esx01.lab"),
@@ -243,9 +243,9 @@ def test_a_linked_clone_needs_a_snapshot_and_efi_a_template_that_has_it(
         ([], {"rdma_nic": {"portgroup": "VM Network"}}, "where PVRDMA does not work"),
         ([], {"rdma_nic": {"portgroup": "nowhere"}}, "could not find one port group named 'nowhere'"),
         ([], {"rdma_nic": {"protocol": "rocev2"}}, "no port group is named"),
-        ([], {"management_nic": {"portgroup": "VM Network", "mac": "x"}}, "'x' is no MAC address"),
+        ([], {"management_nic": {"portgroup": "VM Network", "mac": "x"}}, "'x' is not a MAC address"),
         ([], {"disks_gb": [5]}, "a disk cannot shrink"),
-        ([], {"cpus": 6, "cores_per_socket": 4}, "6 CPUs are no multiple of 4 cores"),
+        ([], {"cpus": 6, "cores_per_socket": 4}, "6 CPUs are not a multiple of 4 cores"),
         ([], {"memory_mb": 1001}, "no multiple of 4"),
         ([], {"guest": {"address": "10.0.0.1"}, "management_nic": {"portgroup": "VM Network"}}, "has no prefix length"),
         ([], {"guest": {"address": "10.0.0/24"}, "management_nic": {"portgroup": "VM Network"}}, "or dhcp"),
@@ -254,9 +254,9 @@ def test_a_linked_clone_needs_a_snapshot_and_efi_a_template_that_has_it(
         (
             [],
             {"guest": {"rdma_address": "10.0.0.1/24"}, "management_nic": {"portgroup": "VM Network"}},
-            "rdma_nic is not given",
+            "rdma_nic is not set",
         ),
-        ([], {"memory_mb": 2_000_000}, "of memory left, where 2000000 MB are to be reserved"),
+        ([], {"memory_mb": 2_000_000}, "of memory left, but 2000000 MB are to be reserved"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_written(

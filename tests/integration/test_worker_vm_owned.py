@@ -96,7 +96,7 @@ def test_a_worker_of_another_cluster_is_left_alone(place: Simulator, ansible: An
         key = next(one.key for one in field.field if one.name == "dml.vsphere.worker")
         field.SetField(entity=vm.ref, key=key, value='{"name": "worker01", "cluster": "other", "built": true}')
     left = ansible.module("worker_vm", **ABSENT, power_cycle=True, workers=[{"name": "worker01"}])
-    assert left.result["workers"][0]["warnings"] == ["it was left alone: its mark says cluster other"]
+    assert left.result["workers"][0]["warnings"] == ["it was left alone: its mark names cluster other"]
 
 
 def test_some_changes_are_made_while_a_worker_runs(place: Simulator, ansible: Ansible) -> None:

@@ -61,7 +61,7 @@ def test_a_renamed_worker_is_the_worker_still(place: Simulator, ansible: Ansible
     assert (shown.rc, shown.changed) == (0, False), shown.out
     again = ansible.module("worker_vm", **desired(1))
     assert (again.rc, again.changed, place.writes()) == (0, False, []), again.out
-    assert "somebody renamed it: vCenter shows it as gpu-7; put_back: true" in warnings(again)
+    assert "it was renamed: vCenter shows it as gpu-7; put_back: true" in warnings(again)
     assert states(again)["worker01"] == {**built, "name": "gpu-7"}
     info = ansible.module("worker_vm_info", cluster="gpu")
     assert [(one["name"], one["vm_name"]) for one in info.result["workers"]] == [("worker01", "gpu-7")]
@@ -77,7 +77,7 @@ def test_a_renamed_worker_is_deleted_as_what_it_is(place: Simulator, ansible: An
     assert ansible.module("worker_vm", **desired(1)).rc == 0
     rename(place, "worker01", "gpu-7")
     as_new = ansible.module("worker_vm", **ABSENT, workers=[{"name": "gpu-7"}])
-    assert "left alone: it is the worker worker01, which somebody renamed" in warnings(as_new)
+    assert "left alone: it is the worker worker01, renamed in vCenter" in warnings(as_new)
     planned = ansible.module("worker_vm", check=True, **ABSENT, workers=WORKER)
     assert "vCenter shows it as gpu-7" in planned.result["workers"][0]["why"], planned.out
     gone = ansible.module("worker_vm", **ABSENT, workers=WORKER)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: a worker VM to be deleted; a VM that this collection did not build only loses its mark."""
+"""Subject: a worker VM to be deleted; for a VM that this collection did not build, only the mark is removed."""
 
 from __future__ import annotations
 
@@ -23,23 +23,25 @@ class AbsentWorker:
         self.context, self.cluster, self.options, self.target = context, context.cluster, context.options, desired.name
 
     def read(self) -> dict[str, Any]:
-        """Whether it exists, runs, and whose it is."""
+        """Return whether the VM exists and runs, and its mark."""
         there = facts(self.cluster, self.cluster.machines.get(self.target))
         return {key: there[key] for key in ("exists", "name", "host", "power", "mark")}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """The deletion of a VM that this collection built; an adopted VM only loses its mark."""
+        """Plan to delete a VM that this collection built, or to remove the mark of an adopted VM."""
         before = current["mark"] or {}
         if not current["exists"]:
             return Plan(current, current)
         if not before or before.get("cluster", self.cluster.name) != self.cluster.name:
-            whose = f"its mark says cluster {before['cluster']}" if before else "it carries no mark of this collection"
+            whose = f"its mark names cluster {before['cluster']}" if before else "it carries no mark of this collection"
             return Plan(current, current, warnings=(f"it was left alone: {whose}",))
         if before.get("name", self.target) != self.target:
-            said = f"it was left alone: it is the worker {before['name']}, which somebody renamed"
+            said = f"it was left alone: it is the worker {before['name']}, renamed in vCenter"
             return Plan(current, current, warnings=(said,))
         if not before.get("built"):
-            return Plan(current, {**current, "mark": None}, why=("it was taken over, not built: it stays",))
+            return Plan(
+                current, {**current, "mark": None}, why=("this collection adopted it and did not build it: it stays",)
+            )
         running = current["power"] == "on"
         allowed = self.options.power_cycle
         return Plan(

@@ -18,7 +18,7 @@ from .placement.place import Demand, Device, DeviceRequest, Host
 
 PATHS = (*capacity.PATHS, *capacity.DEVICE_PATHS, "summary.hardware.numCpuThreads", "summary.hardware.cpuMhz")
 RDMA_SINCE = (7, 0)
-# The key of the profiles that a host will offer once its GPUs are prepared, beside its properties.
+# The key, next to the properties of a host, of the profiles that the host offers after its GPUs are prepared.
 TO_COME = "to come"
 
 
@@ -31,7 +31,7 @@ class OtherMachines:
 
 
 def host_for_planner(host: Values, others: OtherMachines, groups: Iterable[str] = ()) -> Host:
-    """A host for the placement planner, less what other virtual machines hold."""
+    """Return a host for the placement planner, without the resources that other virtual machines use."""
     nodes, coming = capacity.numa_nodes(host), host.get(TO_COME, ())
     shared = [gpu.pciId for gpu in capacity.shared(host, coming)]
     vgpus = {one.ref._moId: machines.vgpus(one.values) for one in others.running}
@@ -51,21 +51,21 @@ def host_for_planner(host: Values, others: OtherMachines, groups: Iterable[str] 
 
 
 def prepared_host(host: Values, profiles: Iterable[str]) -> Values:
-    """The properties of a host as if its GPUs were prepared: it offers those of the profiles that fit its GPUs."""
+    """Return the properties of a host as if its GPUs were prepared: the profiles that fit its GPUs are added."""
     names = [str(one.deviceName).lower().replace(" ", "") for one in host.get("config.graphicsInfo") or []]
-    parsed = {name: found for name in profiles if (found := parse(name))}
+    parsed = {name: profile for name in profiles if (profile := parse(name))}
     fitting = [name for name, one in parsed.items() if any(one.model in name_ for name_ in names)]
     return {**host, TO_COME: fitting}
 
 
 def lacks_gpus(host: Values, demand: Demand) -> bool:
-    """Whether a host lacks GPUs of a demand until its GPUs are prepared."""
+    """Return whether the GPUs of a host must be prepared before it can offer the GPUs of a demand."""
     offered = capacity.offered(host) if capacity.shared(host) else set[str]()
     return not set(demand.vgpus) <= offered or bool(demand.devices and not capacity.whole_gpus(host, {}))
 
 
 def gpu_memory_gb(hosts: Iterable[Values], wanted: DeviceRequest) -> int | None:
-    """The memory of a wanted GPU in gigabytes; None where it is unknown."""
+    """Return the memory of a requested GPU in gigabytes; None if it is unknown."""
     for host in hosts:
         for device in capacity.whole_gpus(host, {}, active=False):
             if wanted.matches(device):
@@ -75,18 +75,18 @@ def gpu_memory_gb(hosts: Iterable[Values], wanted: DeviceRequest) -> int | None:
 
 
 def kinds_of(hosts: Iterable[Values], label: str) -> list[str]:
-    """The GPUs, as vendor:device, that carry a label."""
-    found = [device.kind for host in hosts for device in _devices(host, {}) if device.label == label]
-    return list(dict.fromkeys(found))
+    """Return the GPUs with a label, as vendor:device IDs."""
+    kinds = [device.kind for host in hosts for device in _devices(host, {}) if device.label == label]
+    return list(dict.fromkeys(kinds))
 
 
 def _devices(host: Values, holders: Mapping[str, str]) -> tuple[Device, ...]:
-    """The GPUs that the host gives away as a whole, or will once it is prepared."""
+    """Return the GPUs in passthrough, and after prepared_host also those that will be."""
     return capacity.whole_gpus(host, holders, active=TO_COME not in host)
 
 
 def _holders(running: Iterable[Machine]) -> dict[str, str]:
-    """The names of the virtual machines that have a PCI device, by its address."""
+    """Return the names of the virtual machines that have a PCI device, by its address."""
     return {
         device.address: one.name
         for one in running

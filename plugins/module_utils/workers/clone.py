@@ -33,38 +33,40 @@ class CloneLocation:
 
 
 def base_of(cluster: WorkerCluster, desired: WorkerSpec) -> Machine:
-    """The worker's virtual machine where it exists, else the template that it is cloned from."""
+    """Return the worker's virtual machine, or, if it does not exist, the template to clone."""
     there = cluster.machines.get(desired.name)
     if there:
         return there
     if not desired["template"]:
         said = "it does not exist, and no template is given"
-        raise Refused(desired.name, "make it", said, "name a template, or correct its name")
+        raise Refused(desired.name, "create it", said, "name a template, or correct its name")
     return cluster.find(desired["template"], "template")
 
 
 class CloneLocations:
-    """Finds folders, pools and datastores by name, each kind in one read."""
+    """The folders, pools and datastores by name; each type is read once."""
 
     def __init__(self, cluster: WorkerCluster) -> None:
         self.cluster = cluster
         self._known: dict[Any, Sequence[properties.Found]] = {}
 
     def find(self, desired: WorkerSpec, template: Machine) -> CloneLocation:
-        """The folder, pool, datastore and snapshot of a new worker; a missing one is refused before the first write."""
+        """Return the location of a new worker; a missing object is refused before the first write."""
         folder = self.folder(desired) or template["parent"]
         pool = self._pool(desired["resource_pool"]) if desired["resource_pool"] else self.cluster.values["resourcePool"]
         snapshot = _snapshot(desired, template) if desired["clone"] == LINKED else None
         return CloneLocation(folder, pool, self._datastore(desired, template), snapshot)
 
     def folder(self, desired: WorkerSpec) -> Any:
-        """The folder that a worker names; None where it names none."""
+        """Return the folder in the options of a worker; None if the option is not set."""
         return self._named(vim.Folder, desired["folder"], "folder") if desired["folder"] else None
 
     def folder_name(self, ref: Any) -> str | None:
-        """The name of a folder; None where this account does not see the folder."""
-        found = (values["name"] for one, values in self._all(vim.Folder, FOLDER) if ref and one._moId == ref._moId)
-        return next(found, None)
+        """Return the name of a folder; None if this account cannot read the folder."""
+        names = (
+            values["name"] for folder, values in self._all(vim.Folder, FOLDER) if ref and folder._moId == ref._moId
+        )
+        return next(names, None)
 
     def _datastore(self, desired: WorkerSpec, template: Machine) -> Any:
         here = {ref._moId: ref for ref in self.cluster.values.get("datastore") or []}
@@ -83,14 +85,14 @@ class CloneLocations:
 
     def _named(self, kind: Any, name: str, word: str, among: set[str] | None = None) -> Any:
         paths = FOLDER if kind is vim.Folder else ("name", "owner") if kind is vim.ResourcePool else ("name",)
-        found = [
+        matches = [
             ref
             for ref, values in self._all(kind, paths)
             if values["name"] == plain(name) and (among is None or ref._moId in among) and _holds_machines(values)
         ]
-        if len(found) == 1:
-            return found[0]
-        said = f"{len(found)} have that name" if found else "there is none"
+        if len(matches) == 1:
+            return matches[0]
+        said = f"{len(matches)} objects have that name" if matches else "there is none"
         raise NotFound(self.cluster.session.server, f"find one {word} named {name!r}", said, f"correct the {word}")
 
     def _all(self, kind: Any, paths: Sequence[str]) -> Sequence[properties.Found]:
@@ -102,8 +104,8 @@ class CloneLocations:
 def begin(
     cluster: WorkerCluster, desired: WorkerSpec, template: Machine, location: CloneLocation, host: str
 ) -> tasks.Started:
-    """Begin to clone the template; the task's result is the new machine."""
-    # The clone carries its purpose from the start, so that the next run can continue when this run is killed here.
+    """Start to clone the template; the result of the task is the new machine."""
+    # The clone has the marker from the start, so that the next run can continue if this run is killed here.
     building = vim.option.OptionValue(key=worker_mark.BUILDING, value=desired.name)
     spec = vim.vm.CloneSpec(
         location=vim.vm.RelocateSpec(
@@ -124,22 +126,22 @@ def begin(
 
 
 def _snapshot(desired: WorkerSpec, template: Machine) -> Any:
-    """The snapshot of a linked clone: the named one, or the current one."""
+    """Return the snapshot of a linked clone: the snapshot with the given name, or the current snapshot."""
     info = template["snapshot"]
-    found = info.currentSnapshot if info else None
+    snapshot = info.currentSnapshot if info else None
     if desired["snapshot"]:
-        found = _in_tree(info.rootSnapshotList if info else [], desired["snapshot"])
-    if found is None:
+        snapshot = _in_tree(info.rootSnapshotList if info else [], desired["snapshot"])
+    if snapshot is None:
         said = f"{template.name} has no snapshot" + (f" named {desired['snapshot']!r}" if desired["snapshot"] else "")
         raise Refused(desired.name, "make a linked clone", said, "take a snapshot of it, or choose clone: full")
-    return found
+    return snapshot
 
 
 def _in_tree(trees: Any, name: str) -> Any:
     for tree in trees or []:
-        found = tree.snapshot if tree.name == name else _in_tree(tree.childSnapshotList, name)
-        if found:
-            return found
+        snapshot = tree.snapshot if tree.name == name else _in_tree(tree.childSnapshotList, name)
+        if snapshot:
+            return snapshot
     return None
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The inputs of a worker: the context that all workers of a call share, and its own assignment."""
+"""The inputs of a worker: the context that all workers of a call share, and the assignment of the worker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .worker_spec import WorkerSetOptions
 Tell = Callable[[str, str], None]
 
 
-def _tell_nobody(_about: str, _what: str) -> None:
+def _discard_progress(_about: str, _what: str) -> None:
     """Discard progress."""
 
 
@@ -26,17 +26,17 @@ class Context:
     cluster: WorkerCluster
     options: WorkerSetOptions
     locations: clone.CloneLocations
-    tell: Tell = _tell_nobody
+    tell: Tell = _discard_progress
 
     @property
     def networks(self) -> networks.Networks:
-        """The networks of the cluster, with the port groups that will be built before the workers."""
+        """The networks of the cluster, with the port groups that will be created before the workers."""
         return networks.to_come(self.cluster.networks, self.options.to_come.port_groups)
 
 
 @dataclass
 class Assignment:
-    """The host of one worker or the reason for none, MAC addresses for new cards, and what this run did to the VM."""
+    """The host of one worker or the reason why it has none, MAC addresses for new cards, and the state of this run."""
 
     host: str = ""
     refusal: str = ""

@@ -24,47 +24,47 @@ ADDRESSING = ("address", "gateway", "dns", "rdma_address")
 
 
 def facts(extra: Mapping[str, str]) -> dict[str, Any] | None:
-    """The cloud-init data that is set; None where there is none."""
+    """Return the current cloud-init data; None if there is no data."""
     if not extra.get(METADATA) and not extra.get(USERDATA):
         return None
     return {"metadata": _decode(extra, METADATA), "userdata": _decode(extra, USERDATA)}
 
 
 def desired_data(desired: WorkerSpec, after: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The cloud-init data as it should be; ``after`` holds the planned network cards."""
+    """Return the desired cloud-init data; ``after`` contains the planned network cards."""
     guest = desired["guest"]
     if guest is None:
         return None
     host_name = guest.get("hostname") or desired.name
     metadata: dict[str, Any] = {"local-hostname": host_name, **_network(desired, guest, after)}
     users = [{"name": guest["user"], "sudo": "ALL=(ALL) NOPASSWD:ALL", "shell": "/bin/bash"}] if "user" in guest else []
-    # Only the guest's own name: the whole file would be made anew at each boot, without the peers.
+    # localhost adds only the name of the guest; true would write the whole file at each boot, without the peers.
     userdata: dict[str, Any] = {"hostname": host_name, "manage_etc_hosts": "localhost"}
     if guest.get("ssh_keys"):
         keys = {"ssh_authorized_keys": list(guest["ssh_keys"])}
         userdata.update({"users": ["default", {**users[0], **keys}]} if users else keys)
     elif users:
         userdata["users"] = ["default", *users]
-    told = {"metadata": metadata, "userdata": userdata}
-    # cloud-init acts once for each instance id, so new data needs a new id.
-    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
-    return {**told, "metadata": {"instance-id": f"{desired.name}-{digest}", **metadata}}
+    data = {"metadata": metadata, "userdata": userdata}
+    # cloud-init runs once for each instance id, so new data needs a new id.
+    digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:12]
+    return {**data, "metadata": {"instance-id": f"{desired.name}-{digest}", **metadata}}
 
 
-def options(told: Mapping[str, Any]) -> dict[str, str]:
-    """The advanced settings that carry the data as JSON, which cloud-init reads as YAML."""
-    texts = {METADATA: json.dumps(told["metadata"], sort_keys=True)}
-    texts[USERDATA] = HEADER + json.dumps(told["userdata"], sort_keys=True)
+def options(data: Mapping[str, Any]) -> dict[str, str]:
+    """Return the advanced settings with the data as JSON, which cloud-init reads as YAML."""
+    texts = {METADATA: json.dumps(data["metadata"], sort_keys=True)}
+    texts[USERDATA] = HEADER + json.dumps(data["userdata"], sort_keys=True)
     encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
     return {**encoded, **{f"{key}{ENCODING}": "base64" for key in texts}}
 
 
 def _network(desired: WorkerSpec, guest: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The network configuration for the cards asked for; without them the guest keeps that of its template."""
+    """Return the network configuration for the requested cards; without cards the guest keeps that of its template."""
     if desired[MANAGEMENT] is None:
         if asked := [key for key in ADDRESSING if guest.get(key)]:
-            said = "management_nic is not given, so the card's MAC address is not known"
-            raise Refused(desired.name, f"set {', '.join(asked)} in its guest", said, "give management_nic as well")
+            said = "management_nic is not set, so the MAC address of the card is unknown"
+            raise Refused(desired.name, f"set {', '.join(asked)} in its guest", said, "set management_nic as well")
         return {}
     cards = {"management": _card(desired, after[MANAGEMENT]["mac"], guest.get("address") or DHCP)}
     if guest.get("gateway"):
@@ -73,7 +73,7 @@ def _network(desired: WorkerSpec, guest: Mapping[str, Any], after: Mapping[str, 
         cards["management"]["nameservers"] = {"addresses": list(guest["dns"])}
     if guest.get("rdma_address"):
         if desired[RDMA] is None:
-            raise Refused(desired.name, "set its RDMA address", "rdma_nic is not given", "give rdma_nic as well")
+            raise Refused(desired.name, "set its RDMA address", "rdma_nic is not set", "set rdma_nic as well")
         cards["rdma"] = _card(desired, after[RDMA]["mac"], guest["rdma_address"])
         cards["rdma"]["mtu"] = guest.get("rdma_mtu") or JUMBO
     return {"network": {"version": 2, "ethernets": cards}}
@@ -93,7 +93,7 @@ def _card(desired: WorkerSpec, mac: str, address: str) -> dict[str, Any]:
 
 
 def _decode(extra: Mapping[str, str], key: str) -> Any:
-    """The decoded data of this collection; for data of others, only its length."""
+    """Return the decoded data that this collection wrote; for any other data, only the length."""
     text = extra.get(key, "")
     try:
         plain = base64.b64decode(text).decode() if extra.get(f"{key}{ENCODING}") == "base64" else text

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The existing workers, found by their mark and read together, with the variables that an inventory gives them."""
+"""The existing workers, identified by their mark and read together, with the variables for an inventory."""
 
 from __future__ import annotations
 
@@ -28,28 +28,30 @@ PATHS = (
 
 
 def read_workers(session: Session, clusters: Collection[str] = ()) -> list[dict[str, Any]]:
-    """All marked workers, or those of some clusters, read in a constant number of calls."""
-    carriers = _carriers(session, clusters)
-    chosen, marks = [one.ref for one in carriers], {one.ref._moId: one.mark for one in carriers}
+    """Return all marked workers, or those of some clusters, with a constant number of calls to vCenter."""
+    marked_machines = _marked_machines(session, clusters)
+    chosen, marks = [one.ref for one in marked_machines], {one.ref._moId: one.mark for one in marked_machines}
     paths = (*PATHS, GROUPS) if session.api_version >= GROUPS_SINCE else PATHS
-    found = properties.read_many(session, chosen, paths)
-    homes = {one["runtime.host"]._moId: one["runtime.host"] for one in found.values() if "runtime.host" in one}
+    values_by_id = properties.read_many(session, chosen, paths)
+    homes = {one["runtime.host"]._moId: one["runtime.host"] for one in values_by_id.values() if "runtime.host" in one}
     hosts = properties.read_many(session, list(homes.values()), ("name",))
     names = {key: str(values["name"]) for key, values in hosts.items()}
     machines = [
-        Machine(session, ref, found[ref._moId], str(marks[ref._moId]["name"])) for ref in chosen if ref._moId in found
+        Machine(session, ref, values_by_id[ref._moId], str(marks[ref._moId]["name"]))
+        for ref in chosen
+        if ref._moId in values_by_id
     ]
     read = [_worker(machine, marks[machine.ref._moId], names) for machine in machines]
     return sorted(read, key=lambda one: str(one["name"]))
 
 
 def worker_refs(session: Session, cluster: str) -> dict[str, Any]:
-    """The virtual machines of the workers of a cluster, by the names of the workers."""
-    return {str(one.mark["name"]): one.ref for one in _carriers(session, [cluster])}
+    """Return the virtual machines of the workers of a cluster, by worker name."""
+    return {str(one.mark["name"]): one.ref for one in _marked_machines(session, [cluster])}
 
 
 def unfinished_clones(session: Session, cluster: str) -> list[str]:
-    """The clones of a cluster that a killed run left without a mark."""
+    """Return the names of the unmarked clones of a cluster that a killed run left behind."""
     definitions = custom_fields.definitions(session)
     hosts = {ref._moId for ref in inventory.find_cluster(session, cluster, ("host",))[1].get("host") or []}
     every = properties.find_all(session, vim.VirtualMachine, (*worker_identity.PATHS, "runtime.host"))
@@ -65,7 +67,7 @@ def unfinished_clones(session: Session, cluster: str) -> list[str]:
 
 
 def inventory_groups(worker: Mapping[str, Any]) -> Iterator[str]:
-    """The names of the groups of one worker, which may need a change of characters for Ansible."""
+    """Yield the names of the groups of one worker; some characters may not be valid in Ansible's group names."""
     yield "workers"
     for kind in ("cluster", "role", "tenant", "host"):
         if worker[f"vm_{kind}"]:
@@ -73,8 +75,8 @@ def inventory_groups(worker: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"profile_{profile}" for profile in worker["vm_profiles"])
 
 
-def _carriers(session: Session, clusters: Collection[str]) -> list[worker_identity.MarkedMachine]:
-    """The machines of the workers of some clusters; two that claim to be one worker are refused."""
+def _marked_machines(session: Session, clusters: Collection[str]) -> list[worker_identity.MarkedMachine]:
+    """Return the machines of the workers of some clusters; two machines with the mark of one worker are refused."""
     definitions = custom_fields.definitions(session)
     known = worker_identity.WorkerIdentities(
         definitions, properties.find_all(session, vim.VirtualMachine, worker_identity.PATHS)
@@ -82,7 +84,7 @@ def _carriers(session: Session, clusters: Collection[str]) -> list[worker_identi
     wanted = {plain(cluster) for cluster in clusters}
     chosen = [one for one in known.all() if not wanted or one.mark.get("cluster") in wanted]
     for one in chosen:
-        known.one(str(one.mark.get("cluster", "")), str(one.mark["name"]))
+        known.worker(str(one.mark.get("cluster", "")), str(one.mark["name"]))
     return chosen
 
 
@@ -110,16 +112,16 @@ def _worker(machine: Machine, marked: Mapping[str, Any], hosts: Mapping[str, str
 
 
 def _address(machine: Machine, card: Any) -> str | None:
-    """The IPv4 address of a card: the one that the guest reports, else the one in its cloud-init data."""
+    """Return the IPv4 address of a card: the address that the guest reports, else that in its cloud-init data."""
     if card is None:
         return None
-    told = [one for one in machine["guest.net"] or [] if one.deviceConfigId == card.key]
-    seen = [text for one in told for text in one.ipAddress or [] if ":" not in text]
-    return next(filter(None, map(forms.address, [*seen, *_given(machine, card)])), None)
+    reported = [one for one in machine["guest.net"] or [] if one.deviceConfigId == card.key]
+    addresses = [text for one in reported for text in one.ipAddress or [] if ":" not in text]
+    return next(filter(None, map(forms.address, [*addresses, *_given(machine, card)])), None)
 
 
 def _given(machine: Machine, card: Any) -> Iterator[str]:
-    """The fixed addresses of a card in the guest's cloud-init data."""
+    """Yield the fixed addresses of a card in the guest's cloud-init data."""
     metadata = (customise.facts(machine.extra) or {}).get("metadata")
     network = metadata.get("network") or {} if isinstance(metadata, dict) else {}
     for one in (network.get("ethernets") or {}).values():

@@ -41,7 +41,7 @@ PATHS = (
 )
 GROUPS = "config.deviceGroups"
 GROUPS_SINCE = (8, 0, 0, 1)
-# The properties of virtual machines that are not workers of the call: what they hold of their hosts.
+# The properties of virtual machines that are not workers of the call: the resources that they use on their hosts.
 HOLDING = (
     "name",
     "runtime.host",
@@ -53,7 +53,7 @@ HOLDING = (
 
 @dataclass
 class Machine:
-    """One virtual machine: its reference, the properties that were read last, and the worker that it is, if any."""
+    """One virtual machine: its reference, the properties from the latest read, and the name of its worker."""
 
     session: Session
     ref: Any
@@ -61,12 +61,12 @@ class Machine:
     worker: str = ""
 
     def __getitem__(self, path: str) -> Any:
-        """A property that was read; an unset one is None."""
+        """Return a property from the latest read; None if it is not set."""
         return self.values.get(path)
 
     @property
     def name(self) -> str:
-        """The name of the worker, which stays when somebody renames the machine; for others the name of the machine."""
+        """The name of the worker, even if the machine was renamed; for other machines the name of the machine."""
         return self.worker or self.shown
 
     @property
@@ -89,12 +89,12 @@ class Machine:
         return extra_config(self["config.extraConfig"])
 
     def devices(self, kind: Any) -> list[Any]:
-        """Its devices of a kind, by key."""
+        """Return its devices of a type, sorted by key."""
         return sorted(machines.devices(self.values, kind), key=lambda device: int(device.key))
 
     @property
     def cards(self) -> list[Any]:
-        """Its network cards, without those of the host itself."""
+        """Its network cards, without SR-IOV functions of the host."""
         fixed = vim.vm.device.VirtualSriovEthernetCard
         return [card for card in self.devices(vim.vm.device.VirtualEthernetCard) if not isinstance(card, fixed)]
 
@@ -104,7 +104,7 @@ class Machine:
 
 
 def read(session: Session, refs: Sequence[Any]) -> dict[str, Machine]:
-    """Many virtual machines in one read, by object id."""
+    """Return virtual machines by object id, with one read."""
     paths = (*PATHS, GROUPS) if session.api_version >= GROUPS_SINCE else PATHS
-    found = properties.read_many(session, refs, paths)
-    return {ref._moId: Machine(session, ref, found[ref._moId]) for ref in refs if ref._moId in found}
+    values_by_id = properties.read_many(session, refs, paths)
+    return {ref._moId: Machine(session, ref, values_by_id[ref._moId]) for ref in refs if ref._moId in values_by_id}

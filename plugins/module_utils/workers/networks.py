@@ -26,11 +26,11 @@ class Network:
 
     @property
     def to_come(self) -> bool:
-        """Whether the network will be built later."""
+        """Whether the network will be created later."""
         return self.ref is None
 
     def backing(self) -> Any:
-        """The backing of a card that is connected to the network."""
+        """Return the backing of a card that is connected to the network."""
         card = vim.vm.device.VirtualEthernetCard
         if not self.key:
             return card.NetworkBackingInfo(deviceName=self.name, network=self.ref)
@@ -46,16 +46,16 @@ class Networks:
     all: Sequence[Network]
 
     def named(self, name: str) -> Network:
-        """The one network of that name."""
-        found = [network for network in self.all if network.name == plain(name)]
-        if len(found) == 1:
-            return found[0]
+        """Return the network with that name; refused if there is none, or more than one."""
+        matches = [network for network in self.all if network.name == plain(name)]
+        if len(matches) == 1:
+            return matches[0]
         known = ", ".join(sorted({network.name for network in self.all})) or "none"
-        said = f"{len(found)} networks have that name" if found else f"there is none; it has {known}"
+        said = f"{len(matches)} networks have that name" if matches else f"there is none; it has {known}"
         raise NotFound(self.cluster, f"find one port group named {name!r}", said, "correct the name of the port group")
 
     def name_of(self, backing: Any) -> str | None:
-        """The name of the network that a card is connected to."""
+        """Return the name of the network that a card is connected to."""
         port = getattr(backing, "port", None)
         if port is not None:
             return next((one.name for one in self.all if one.key and one.key == port.portgroupKey), None)
@@ -64,7 +64,7 @@ class Networks:
 
 
 def to_come(networks: Networks, names: Sequence[str]) -> Networks:
-    """The networks, with port groups of the RDMA switch that will be built later."""
+    """Return the networks and the port groups of the RDMA switch that will be created later."""
     there = {network.name for network in networks.all}
     wanted = [plain(name) for name in names]
     made = [Network(name, None, key=f"{name} to come") for name in wanted if name not in there]
@@ -72,13 +72,14 @@ def to_come(networks: Networks, names: Sequence[str]) -> Networks:
 
 
 def read(session: Session, cluster: str, refs: Sequence[Any]) -> Networks:
-    """The networks in two or three reads."""
+    """Return the networks of a cluster, with two or three reads."""
     groups = [ref for ref in refs if isinstance(ref, vim.dvs.DistributedVirtualPortgroup)]
     # pylint: disable-next=unidiomatic-typecheck # port groups are networks too
     standard = [ref for ref in refs if type(ref) is vim.Network]
-    found = properties.read_many(session, groups, ("name", "key", "config.distributedVirtualSwitch"))
+    group_values = properties.read_many(session, groups, ("name", "key", "config.distributedVirtualSwitch"))
     switches = {
-        one["config.distributedVirtualSwitch"]._moId: one["config.distributedVirtualSwitch"] for one in found.values()
+        one["config.distributedVirtualSwitch"]._moId: one["config.distributedVirtualSwitch"]
+        for one in group_values.values()
     }
     uuids = {
         key: values["uuid"]
@@ -89,7 +90,7 @@ def read(session: Session, cluster: str, refs: Sequence[Any]) -> Networks:
     return Networks(
         cluster,
         [
-            *(_group(ref, found[ref._moId], uuids) for ref in groups),
+            *(_group(ref, group_values[ref._moId], uuids) for ref in groups),
             *(Network(named[ref._moId]["name"], ref) for ref in standard),
         ],
     )

@@ -18,23 +18,23 @@ RDMA, MANAGEMENT = "rdma_nic", "management_nic"
 # vSphere Networking, PVRDMA Support: virtual hardware 13. RoCE v2 came with vSphere 6.7 and its virtual hardware 14, as
 # did the choice of the protocol (vSphere API, VirtualVmxnet3Vrdma.deviceProtocol).
 _SINCE = {"rocev1": 13, "rocev2": 14}
-# VMware's own range for addresses that are chosen by hand: the fourth byte ends at 3f.
+# VMware's range for manually assigned addresses: the fourth byte is at most 3f.
 _PREFIX, _ROOM = "00:50:56", 0x400000
 
 
 def rdma_cards(machine: Machine) -> list[Any]:
-    """The PVRDMA cards; a worker should have one."""
+    """Return the PVRDMA cards; a worker should have one."""
     return machine.devices(vim.vm.device.VirtualVmxnet3Vrdma)
 
 
 def management_card(machine: Machine) -> Any:
-    """The first card without PVRDMA; None where there is none."""
+    """Return the first card without PVRDMA; None if there is no such card."""
     others = [card for card in machine.cards if not isinstance(card, vim.vm.device.VirtualVmxnet3Vrdma)]
     return others[0] if others else None
 
 
 def facts(machine: Machine, networks: Networks) -> dict[str, Any]:
-    """The management card, the PVRDMA card, and the number of PVRDMA cards."""
+    """Return the management card, the PVRDMA card, and the number of PVRDMA cards."""
     rdma = rdma_cards(machine)
     return {
         MANAGEMENT: _facts(management_card(machine), networks),
@@ -46,7 +46,7 @@ def facts(machine: Machine, networks: Networks) -> dict[str, Any]:
 def desired_cards(
     desired: WorkerSpec, current: Mapping[str, Any], networks: Networks, macs: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The cards as they should be."""
+    """Return the desired cards."""
     after: dict[str, Any] = {}
     for key in (MANAGEMENT, RDMA):
         given = desired[key]
@@ -66,9 +66,9 @@ def desired_cards(
 
 
 def refuse_old(desired: WorkerSpec, after: Mapping[str, Any], machine: Machine) -> None:
-    """Refuse a PVRDMA card in a machine, or from a template, whose virtual hardware is too old for it."""
-    card, told = after.get(RDMA), str(machine["config.version"] or "")
-    number = told.removeprefix("vmx-")
+    """Refuse a PVRDMA card if the virtual hardware of the machine or its template is too old for it."""
+    card, version = after.get(RDMA), str(machine["config.version"] or "")
+    number = version.removeprefix("vmx-")
     if desired[RDMA] is None or not card or not number.isdigit():
         return
     least = _SINCE[card["protocol"]]
@@ -98,7 +98,7 @@ def change(spec: Any, after: Mapping[str, Any], machine: Machine, networks: Netw
 
 
 def choose_macs(name: str, keys: Collection[str], taken: Collection[str]) -> dict[str, str]:
-    """MAC addresses for new cards, unique, and derived from the worker's name so that check mode shows them."""
+    """Return unique MAC addresses for new cards, derived from the worker's name so that check mode shows them."""
     chosen: dict[str, str] = {}
     for key in sorted(keys):
         number = int.from_bytes(hashlib.sha256(f"{name} {key}".encode()).digest()[:4], "big")
@@ -125,7 +125,7 @@ def _facts(card: Any, networks: Networks) -> Any:
 
 
 def _card(card: Any, desired: Mapping[str, Any], now: Mapping[str, Any], networks: Networks) -> Any:
-    """The changed card; a MAC address is written only where it differs."""
+    """Return the changed card; a MAC address is written only if it differs."""
     if desired["portgroup"] != now.get("portgroup"):
         card.backing = networks.named(desired["portgroup"]).backing()
     if desired["mac"] and desired["mac"] != now.get("mac"):

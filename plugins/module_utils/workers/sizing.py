@@ -19,7 +19,7 @@ KILOBYTES = 1024 * 1024
 
 
 def facts(machine: Machine) -> dict[str, Any]:
-    """The size of a machine."""
+    """Return the size of a machine."""
     memory, extra = machine["config.hardware.memoryMB"], machine.extra
     latency = machine["config.latencySensitivity"]
     reserved = machine["config.memoryAllocation.reservation"] == memory
@@ -38,14 +38,14 @@ def facts(machine: Machine) -> dict[str, Any]:
 
 
 def desired_size(desired: WorkerSpec, current: Mapping[str, Any], host_mhz: int) -> dict[str, Any]:
-    """The size as it should be; ``host_mhz`` is the clock of the host that it is to run on."""
+    """Return the desired size; ``host_mhz`` is the clock rate of its host."""
     after = {key: desired[key] for key in PLAIN if desired[key] is not None}
     if desired["reserve_memory"]:
         after["memory_reserved"] = True
     if desired["numa"] is not None:
         after["numa"] = {**(current.get("numa") or {}), **{key: str(value) for key, value in desired["numa"].items()}}
     if desired["latency_sensitivity"] == "high":
-        # Without a CPU reservation such a machine is not started, or not pinned.
+        # Without a CPU reservation, vSphere does not start such a machine, or does not pin its CPUs.
         need = int(after.get("cpus") or current.get("cpus") or 1) * host_mhz
         after["cpu_reserved_mhz"] = max(need, int(current.get("cpu_reserved_mhz") or 0))
     if desired["disks_gb"] is not None:
@@ -54,9 +54,9 @@ def desired_size(desired: WorkerSpec, current: Mapping[str, Any], host_mhz: int)
 
 
 def refuse_firmware(desired: WorkerSpec, there: str | None) -> None:
-    """Refuse a change of the firmware: an installed system boots only by the firmware that it was installed with."""
+    """Refuse a change of the firmware: an installed system boots only with the firmware that it was installed on."""
     if desired["firmware"] and there and desired["firmware"] != there:
-        said = f"it has {there}, and an installed system does not boot by another firmware"
+        said = f"it has {there}, and an installed system does not boot with another firmware"
         raise Refused(desired.name, f"give it {desired['firmware']} firmware", said, "take a template that has it")
 
 
@@ -88,7 +88,7 @@ def _give_memory(spec: Any, after: Mapping[str, Any]) -> None:
 
 
 def _disks(desired: WorkerSpec, there: list[int]) -> list[int]:
-    """The sizes of all disks: given disks may grow or be added, the others stay."""
+    """Return the sizes of all disks: disks in the options may grow or be added, the others stay."""
     for now, size in zip(there, desired["disks_gb"]):
         if size < now:
             said = f"it has {now} GB, and a disk cannot shrink"

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The name and the folder of a worker, which people change in the vSphere Client, and copies that they made of it."""
+"""The name and the folder of a worker, which users change in the vSphere Client, and the copies that they made."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .worker_spec import WorkerSpec
 MOVE_SECONDS = 300
 
 
-def settled(context: Context, desired: WorkerSpec, current: Mapping[str, Any]) -> dict[str, Any]:
-    """The name and the folder after the run: those of an existing worker stay unless they are to be put back."""
+def name_and_folder(context: Context, desired: WorkerSpec, current: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the name and the folder after the run; an existing worker keeps both unless put_back is set."""
     given = desired["folder"]
     if current["exists"] and not context.options.put_back:
         return {"name": current["name"], "folder": current["folder"]}
@@ -31,7 +31,7 @@ def settled(context: Context, desired: WorkerSpec, current: Mapping[str, Any]) -
 
 
 def put_back(context: Context, desired: WorkerSpec, machine: Machine) -> None:
-    """Move the worker into the folder that it names."""
+    """Move the worker into the folder in its options."""
     folder, tried = context.locations.folder(desired), f"move it into the folder {desired['folder']}"
     context.tell(desired.name, f"is moved into the folder {desired['folder']}")
     with translating_faults(desired.name, tried):
@@ -40,13 +40,13 @@ def put_back(context: Context, desired: WorkerSpec, machine: Machine) -> None:
 
 
 def warnings(context: Context, desired: WorkerSpec, after: Mapping[str, Any]) -> Iterator[str]:
-    """The traces of people: another name, another folder, copies."""
+    """Yield a warning for another name, another folder and each copy."""
     cluster = context.cluster
     if after["name"] != desired.name:
-        yield f"somebody renamed it: vCenter shows it as {after['name']}; put_back: true renames it back"
+        yield f"it was renamed: vCenter shows it as {after['name']}; put_back: true renames it back"
     if desired["folder"] and after["folder"] != desired["folder"]:
         where = after["folder"] or "a folder that this account does not see"
-        yield f"somebody moved it: it is in {where}, not in {desired['folder']}; put_back: true moves it back"
+        yield f"it was moved: it is in {where}, not in {desired['folder']}; put_back: true moves it back"
     for copy in cluster.identities.copies(cluster.name, desired.name):
         if not copy.values.get("config.template"):
-            yield f"{copy.shown} is a copy of it: a started copy answers under the same addresses"
+            yield f"{copy.shown} is a copy of it: a running copy uses the same addresses"

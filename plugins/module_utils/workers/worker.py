@@ -45,9 +45,9 @@ COLD = (
     "rdma_nics",
     "guest",
 )
-# These are not changed by a reconfiguration.
+# A reconfiguration does not change these.
 ELSEWHERE = ("exists", "folder", "host", "power", "mark", "address")
-CHANGED_MEANWHILE = "another client changed the VM meanwhile, or the host cannot give what is asked for; run again"
+CHANGED_MEANWHILE = "another client changed the VM meanwhile, or the host lacks the requested resources; run again"
 RECONFIGURE_SECONDS = 600
 LARGE_BAR_GB = 64
 
@@ -63,25 +63,25 @@ class Worker:
 
     @property
     def machine(self) -> Machine | None:
-        """The virtual machine of the worker, where there is one."""
+        """The virtual machine of the worker; None if it does not exist."""
         return self.cluster.machines.get(self.target)
 
     @property
     def _building(self) -> bool:
-        """Whether the VM is a clone that its run never gave its hardware: its addresses are the server's choice."""
+        """Whether the VM is a clone that a killed run left without its hardware; its MAC addresses are the server's."""
         return self.machine is not None and worker_mark.BUILDING in self.machine.extra
 
     def read(self) -> dict[str, Any]:
-        """The state of the worker; it has the same keys where the VM does not exist."""
+        """Return the state of the worker, with the same keys if the VM does not exist."""
         there = facts(self.cluster, self.machine)
         if self.machine and self.desired["folder"]:
             there["folder"] = self.context.locations.folder_name(self.machine["parent"])
         return there
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """The changes and what they need; an object that cannot be found is refused before the first write."""
+        """Return the plan of the changes; a missing object is refused before the first write."""
         if self.assigned.silent:
-            raise worker_power.no_address(self.target, self.options.address_timeout)
+            raise worker_power.address_timeout(self.target, self.options.address_timeout)
         try:
             return self._planned(current)
         except NotFound as error:
@@ -96,25 +96,25 @@ class Worker:
             self._clone_location()
         sizing.refuse_firmware(self.desired, current["firmware"])
         after = {**current, **self._hardware(current, base, host), "exists": True, "host": host, "mark": owned}
-        after.update(vm_folder.settled(self.context, self.desired, current))
+        after.update(vm_folder.name_and_folder(self.context, self.desired, current))
         after["power"] = self.desired["power"]
-        told = customise.desired_data(self.desired, after)
-        after["guest"] = told or current["guest"]
+        guest_data = customise.desired_data(self.desired, after)
+        after["guest"] = guest_data or current["guest"]
         return self._plan(current, after)
 
     def _host(self) -> str:
-        """The host that the worker is assigned to; refused where none has room for it."""
+        """Return the host that the worker is assigned to; refused if no host has room for it."""
         if self.assigned.refusal:
-            remedy = "free a place, add hosts, or ask for less; nothing was changed"
+            remedy = "free a slot, add hosts, or request less; nothing was changed"
             raise Refused(self.target, "find a host for it", self.assigned.refusal, remedy)
         return self.assigned.host
 
     def _clone_location(self) -> clone.CloneLocation:
-        """The folder, the pool and the datastore of a new worker; refused where one of them cannot be found."""
+        """Return the folder, pool and datastore of a new worker; refused if one of them is missing."""
         return self.context.locations.find(self.desired, clone.base_of(self.cluster, self.desired))
 
     def apply(self, plan: Plan) -> None:
-        """Clone, mark, stop, move, reconfigure once and start the VM, as far as the plan needs it."""
+        """Clone, mark, stop, move, reconfigure once and start the VM, as the plan requires."""
         machine = self.machine or self._clone(plan.after["host"])
         owned = {**plan.after["mark"], **_uuid(machine)}
         if self.cluster.mark_of(machine) != owned:
@@ -135,7 +135,7 @@ class Worker:
             self.assigned.started = machine
 
     def _hardware(self, current: Mapping[str, Any], base: Mapping[str, Any], host: str) -> dict[str, Any]:
-        """The size, the network cards and the GPUs as they should be."""
+        """Return the desired size, network cards and GPUs."""
         mhz = int(self.cluster.properties_of(host)["summary.hardware.cpuMhz"])
         after = sizing.desired_size(self.desired, current if current["exists"] else base, mhz)
         # The guest's cloud-init data names the MAC addresses of cards before the cards exist.
@@ -151,11 +151,11 @@ class Worker:
         return after
 
     def _gpu_memory(self, wanted: DeviceRequest) -> int | None:
-        """The memory of a GPU of this cluster, in gigabytes."""
+        """Return the memory of a GPU of this cluster, in gigabytes."""
         return candidate_hosts.gpu_memory_gb(self.cluster.hosts.values(), wanted)
 
     def _mark(self, current: Mapping[str, Any]) -> dict[str, Any]:
-        """The mark that the VM should carry; a VM of others is refused unless adopt is set."""
+        """Return the desired mark of the VM; an unmarked VM is refused unless adopt is set."""
         before = current["mark"] or ({"built": True} if self.assigned.cloned else None)
         if current["exists"] and not before and not self.options.adopt:
             raise Refused(
@@ -165,7 +165,7 @@ class Worker:
                 "choose another name, or set adopt: true to take it over",
             )
         if before and before.get("name", self.target) != self.target:
-            said = f"the virtual machine of that name is the worker {before['name']}, which somebody renamed"
+            said = f"the virtual machine of that name is the worker {before['name']}, renamed in vCenter"
             raise Refused(self.target, "make it a worker", said, f"name it {before['name']} again")
         of = {"cluster": self.cluster.name, "role": self.desired["role"], "tenant": self.desired["tenant"]}
         of.update(_uuid(self.machine))
@@ -189,7 +189,7 @@ class Worker:
         )
 
     def _awaits(self, after: Mapping[str, Any]) -> Iterator[str]:
-        """The parts that must be prepared before the worker can be built."""
+        """Yield the port groups and GPUs that must be prepared before the worker can be built."""
         if awaited := worker_demand.missing_preparations(self.context, self.desired, after["host"]):
             yield f"{', '.join(awaited)} must be prepared first"
 
@@ -210,7 +210,7 @@ class Worker:
         if worker_gpus.passthrough(self.desired) and (after["mmio_gb"] or 0) >= LARGE_BAR_GB and firmware == "bios":
             yield "its firmware is BIOS: GPUs with a BAR of more than 256 MB need EFI"
         if current["guest"] and "guest" in changed:
-            yield "cloud-init takes it for a new machine at the next boot, and makes new SSH host keys"
+            yield "cloud-init treats it as a new machine at the next boot and creates new SSH host keys"
         yield from vm_folder.warnings(self.context, self.desired, after)
         silent = current["power"] == "on" and not current["address"]
         if silent and self.options.wait_for_address:
@@ -237,7 +237,7 @@ class Worker:
         machine.refresh()
 
     def _reconfigure(self, machine: Machine, after: Mapping[str, Any]) -> None:
-        """Change all hardware in one call, which the server refuses if the VM was changed since it was read."""
+        """Change all hardware in one call; the server refuses it if the VM was changed since the latest read."""
         spec = self._spec(machine, after)
         if spec is None:
             return
@@ -249,16 +249,16 @@ class Worker:
         tasks.wait(self.cluster.session, started, RECONFIGURE_SECONDS)
         machine.refresh()
         if before and machine["config.changeVersion"] == before:
-            # Started as it is, it would have to be shut down for what it lacks.
+            # If it started now, it would have to be shut down again for the missing changes.
             left = ", ".join(_managed(after, facts(self.cluster, machine)))
-            said = f"the server accepted the change, yet nothing of it changed: {left or 'its configuration'}"
-            raise StillDiffers(self.target, "reconfigure it", said, "look at vCenter's log (vpxd.log) and run again")
+            said = f"the server accepted the change, yet did not apply it: {left or 'its configuration'}"
+            raise StillDiffers(self.target, "reconfigure it", said, "see vCenter's log (vpxd.log) and run again")
 
     def _tell(self, what: str) -> None:
         self.context.tell(self.target, what)
 
     def _spec(self, machine: Machine, after: Mapping[str, Any]) -> Any:
-        """The ConfigSpec of all changes; None without a change."""
+        """Return the ConfigSpec of all changes; None without a change."""
         now = facts(self.cluster, machine)
         building = worker_mark.BUILDING in machine.extra
         if not building and all(now[key] == after[key] for key in after if key not in ELSEWHERE):
@@ -282,11 +282,11 @@ class Worker:
 
 
 def _uuid(machine: Machine | None) -> dict[str, str]:
-    """The instance UUID for the mark; nothing where the VM does not exist or does not tell it."""
+    """Return the instance UUID for the mark; empty if the VM does not exist or does not report it."""
     return {"uuid": str(machine[UUID])} if machine and machine[UUID] else {}
 
 
 def _managed(after: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """The values to change; None stands for an option that is not managed."""
+    """Return the values to change; an option that is None is not managed."""
     mine = {key: value for key, value in after.items() if key not in ELSEWHERE}
     return {key: value for key, value in mine.items() if value is not None and now[key] != value}

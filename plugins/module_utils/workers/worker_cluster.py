@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The cluster of a call with its hosts, networks and virtual machines, read in a few batches."""
+"""A cluster with its hosts, networks and virtual machines, read in a few batches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CLUSTER = ("host", "network", "datastore", "resourcePool", "environmentBrowser")
 
 
 class WorkerCluster:
-    """One cluster; ``refresh`` reads hosts and virtual machines anew, networks and options are read once."""
+    """One cluster; ``refresh`` reads hosts and virtual machines again, networks and vCenter options are read once."""
 
     def __init__(self, session: Session, cluster: str) -> None:
         self.session, self.name = session, plain(cluster)
@@ -38,7 +38,7 @@ class WorkerCluster:
         self._running: dict[str, list[Machine]] = {}
 
     def refresh(self, names: Iterable[str]) -> None:
-        """Read the hosts, the virtual machines of these names, and the others that run on the hosts."""
+        """Read the hosts, the virtual machines with these names, and the others that run on the hosts."""
         wanted = set(names)
         paths = (
             (*candidate_hosts.PATHS, capacity.RDMA)
@@ -56,18 +56,18 @@ class WorkerCluster:
         self._read_running()
 
     def find(self, name: str, role: str) -> Machine:
-        """The virtual machine of that name; refused where it does not exist."""
+        """Return the virtual machine with that name; refused if it does not exist."""
         if name not in self.machines:
             tried = f"find the {role} {name!r}"
             raise NotFound(self.session.server, tried, "no virtual machine has that name", f"correct the {role}")
         return self.machines[name]
 
     def mark_of(self, one: Machine) -> dict[str, Any] | None:
-        """The mark of a machine."""
+        """Return the mark of a machine."""
         return self.identities.mark_of(one.ref)
 
     def others(self, host: str, wanted: Iterable[str]) -> OtherMachines:
-        """The running virtual machines and the workers on a host, less those of the given names."""
+        """Return the running virtual machines and the workers on a host, without those with the given names."""
         names = set(wanted)
         here = {ref._moId for ref, values in self._light if properties.id_of(values.get("runtime.host")) == host}
         workers = [
@@ -78,19 +78,19 @@ class WorkerCluster:
         return OtherMachines(self._running.get(host, []), tuple(sorted(workers)))
 
     def is_taken(self, name: str) -> bool:
-        """Whether a virtual machine has a name, whichever worker it is."""
+        """Return whether any virtual machine has the name."""
         return any(values["name"] == name for _ref, values in self._light)
 
     def host_named(self, name: str) -> Any:
-        """The reference of a host."""
+        """Return the reference of a host."""
         return next(ref for ref in self.values["host"] if self.hosts[ref._moId]["name"] == name)
 
     def host_name(self, key: str) -> str | None:
-        """The name of a host by its object id; None for a host of another cluster."""
+        """Return the name of a host by its object id; None for a host of another cluster."""
         return self.hosts[key]["name"] if key in self.hosts else None
 
     def properties_of(self, host: str) -> properties.Values:
-        """The properties of a host by its name."""
+        """Return the properties of a host by its name."""
         return next(values for values in self.hosts.values() if values["name"] == host)
 
     @property
@@ -107,7 +107,7 @@ class WorkerCluster:
         return machines.hot_migrate(self.session)
 
     def ties(self, one: Machine | None) -> str:
-        """The reason why a running virtual machine cannot move; empty where it can."""
+        """Return the reason why a running virtual machine cannot move; empty if it can."""
         if one is None:
             return ""
         if tied := [*machines.fixed(one.values), *machines.plugin_flags(one.extra)]:
@@ -117,25 +117,25 @@ class WorkerCluster:
         return ""
 
     def target(self, host: str) -> Any:
-        """The devices that a host offers to virtual machines, as the environment browser reports them."""
+        """Return the devices that a host offers to virtual machines, as the environment browser reports them."""
         with translating_faults(host, "ask what it offers to virtual machines"):
             return self.values["environmentBrowser"].QueryConfigTarget(self.host_named(host))
 
     def groups(self, host: str) -> list[str]:
-        """The device groups that a host offers."""
+        """Return the device groups that a host offers."""
         offered = getattr(self.target(host), "vendorDeviceGroupInfo", None) or []
         return sorted(str(one.deviceGroupName) for one in offered)
 
     def taken_macs(self) -> set[str]:
-        """The addresses of the network cards that were read."""
+        """Return the MAC addresses of all network cards from the latest read."""
         read: list[Machine] = [*self.machines.values(), *(one for some in self._running.values() for one in some)]
         return {str(card.macAddress or "").lower() for one in read for card in one.cards}
 
     def _refs(self, wanted: Iterable[str]) -> dict[str, Any]:
-        """The virtual machines of the given names: the workers by their marks, all others by the names they have."""
+        """Return the virtual machines with the given names: workers by their mark, others by the name in vCenter."""
         named, refs = worker_identity.names_of(self._light), dict[str, Any]()
         for name in sorted(wanted):
-            worker = self.identities.one(self.name, name)
+            worker = self.identities.worker(self.name, name)
             same = [worker.ref] if worker else named.get(name, [])
             if len(same) > 1:
                 tried, said = f"find one virtual machine named {name!r}", "several virtual machines have that name"
@@ -145,8 +145,8 @@ class WorkerCluster:
         return refs
 
     def _read_running(self) -> None:
-        """Read the running virtual machines on the hosts, less those that were read already."""
-        known = {one.ref._moId for one in self.machines.values()}
+        """Read the running virtual machines on the hosts that are not read yet."""
+        known = {running.ref._moId for running in self.machines.values()}
         refs = [
             ref
             for ref, values in self._light
@@ -155,9 +155,9 @@ class WorkerCluster:
             and properties.id_of(values.get("runtime.host")) in self.hosts
         ]
         self._running = {}
-        found: Mapping[str, properties.Values] = properties.read_many(self.session, refs, machine.HOLDING)
+        values_by_id: Mapping[str, properties.Values] = properties.read_many(self.session, refs, machine.HOLDING)
         for ref in refs:
-            if ref._moId not in found:
+            if ref._moId not in values_by_id:
                 continue
-            one = Machine(self.session, ref, found[ref._moId])
-            self._running.setdefault(one.host, []).append(one)
+            running = Machine(self.session, ref, values_by_id[ref._moId])
+            self._running.setdefault(running.host, []).append(running)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The resources that a worker takes of its host, and those that must be prepared before the worker can be built."""
+"""The resources that a worker needs on its host, and those that must be prepared before the worker can be built."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .worker_spec import Gpu, PendingPreparation, WorkerSpec
 
 
 def gpus_of(cluster: WorkerCluster, desired: WorkerSpec) -> tuple[Gpu, ...]:
-    """The GPUs that a worker will have: the GPUs asked for, else those of the VM or its template."""
+    """Return the GPUs that a worker will have: those in its options, else those of the VM or its template."""
     if desired.gpus is not None:
         return desired.gpus
     base = _base(cluster, desired)
@@ -21,7 +21,7 @@ def gpus_of(cluster: WorkerCluster, desired: WorkerSpec) -> tuple[Gpu, ...]:
 
 
 def placement_worker(cluster: WorkerCluster, desired: WorkerSpec, allowed: frozenset[str] | None) -> place.Worker:
-    """A worker as input of the placement planner; a missing template is refused later, by the plan of the worker."""
+    """Return a worker for the placement planner; a missing template is refused later, when the worker is planned."""
     there, base = cluster.machines.get(desired.name), _base(cluster, desired)
     gpus, hosts_ = gpus_of(cluster, desired), frozenset({desired["host"]}) if desired["host"] else allowed
     size = sizing.facts(base) if base else {"memory_mb": 0, "cpus": 0, "memory_reserved": False}
@@ -36,7 +36,7 @@ def placement_worker(cluster: WorkerCluster, desired: WorkerSpec, allowed: froze
 
 
 def missing_preparations(context: Context, desired: WorkerSpec, host: str) -> list[str]:
-    """The port groups and GPUs that a worker needs and that are not prepared yet."""
+    """Return the port groups and GPUs of a worker that are not prepared yet."""
     if context.options.to_come == PendingPreparation():
         return []
     cards = [desired[key] for key in (nics.MANAGEMENT, nics.RDMA) if desired[key]]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The GPUs of a worker: virtual ones, groups of linked ones, and PCI devices in passthrough."""
+"""The GPUs of a worker: vGPUs, device groups, and PCI devices in passthrough."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ USE_MMIO, MMIO_SIZE = "pciPassthru.use64bitMMIO", "pciPassthru.64bitMMIOSizeGB"
 
 @dataclass(frozen=True)
 class AssignedGpu:
-    """A GPU of a virtual machine with its devices: several for a group."""
+    """A GPU of a virtual machine with its devices; a device group has several."""
 
     gpu: Gpu
     devices: tuple[Any, ...]
@@ -34,7 +34,7 @@ class AssignedGpu:
 
 
 def assigned_gpus(machine: Machine) -> list[AssignedGpu]:
-    """The GPUs that a virtual machine has."""
+    """Return the GPUs that a virtual machine has."""
     groups = getattr(machine["config.deviceGroups"], "deviceGroup", None) or []
     named = {one.groupInstanceKey: one for one in groups}
     single, grouped = list[AssignedGpu](), dict[int, list[Any]]()
@@ -52,31 +52,31 @@ def assigned_gpus(machine: Machine) -> list[AssignedGpu]:
 
 
 def texts(gpus: Sequence[Gpu]) -> list[str]:
-    """The names of the GPUs, sorted."""
+    """Return the names of the GPUs, sorted."""
     return sorted(str(gpu) for gpu in gpus)
 
 
 def pair(wanted: Sequence[Gpu], there: Sequence[AssignedGpu]) -> tuple[list[AssignedGpu], list[Gpu], list[AssignedGpu]]:
-    """The GPUs that stay, the GPUs to add, and the GPUs to remove."""
+    """Return the GPUs that stay, the GPUs to add, and the GPUs to remove."""
     left, kept, missing = list(there), list[AssignedGpu](), list[Gpu]()
     for gpu in sorted(wanted, key=lambda one: str(one.device), reverse=True):
-        found = next((one for one in left if _same(gpu, one.gpu)), None)
-        if found:
-            left.remove(found)
-            kept.append(found)
+        match = next((one for one in left if _same(gpu, one.gpu)), None)
+        if match:
+            left.remove(match)
+            kept.append(match)
         else:
             missing.append(gpu)
     return kept, missing, left
 
 
 def names_after(desired: WorkerSpec, there: Sequence[AssignedGpu]) -> list[str]:
-    """The names of the GPUs after the change."""
+    """Return the names of the GPUs after the change."""
     kept, missing, _left = pair(desired.gpus or (), there)
     return texts([*(one.gpu for one in kept), *missing])
 
 
 def demand_of(gpus: Sequence[Gpu], memory_mb: int, cpus: int) -> Demand:
-    """The GPUs, memory and CPUs that a worker takes of its host."""
+    """Return the GPUs, memory and CPUs that a worker needs on its host."""
     return Demand(
         profiles=tuple(gpu.profile for gpu in gpus if gpu.profile),
         groups=tuple(gpu.group for gpu in gpus if gpu.group),
@@ -87,7 +87,7 @@ def demand_of(gpus: Sequence[Gpu], memory_mb: int, cpus: int) -> Demand:
 
 
 def window_of(desired: WorkerSpec, memory_of: Callable[[DeviceRequest], int | None]) -> int:
-    """The size of the 64-bit MMIO window for the GPUs of a worker, in gigabytes."""
+    """Return the size of the 64-bit MMIO window for the GPUs of a worker, in gigabytes."""
     if desired["mmio_gb"] is not None:
         return int(desired["mmio_gb"])
     return mmio.window_gb(size for gpu in desired.gpus or () for size in _sizes(desired.name, gpu, memory_of))
@@ -103,30 +103,33 @@ def _sizes(name: str, gpu: Gpu, memory_of: Callable[[DeviceRequest], int | None]
         sizes = [size]
     if not sizes:
         remedy = "give memory_gb with that GPU, or mmio_gb"
-        raise Refused(name, "size its 64-bit memory window", f"the memory of {gpu} is not known", remedy)
+        raise Refused(name, "size its 64-bit memory window", f"the memory of {gpu} is unknown", remedy)
     yield from sizes
 
 
 def window_in(extra: Mapping[str, str]) -> int | None:
-    """The size of the 64-bit MMIO window that is set; None where there is none."""
+    """Return the size of the 64-bit MMIO window; None if it is not set."""
     size = extra.get(MMIO_SIZE, "")
     return int(size) if is_on(extra.get(USE_MMIO)) and size.isdigit() else None
 
 
 def window_options(size: int) -> dict[str, str]:
-    """The advanced settings of a 64-bit MMIO window; an empty text removes a setting."""
+    """Return the advanced settings of a 64-bit MMIO window; an empty text removes a setting."""
     return {USE_MMIO: "TRUE" if size else "", MMIO_SIZE: str(size) if size else ""}
 
 
 def passthrough(desired: WorkerSpec) -> bool:
-    """Whether it has a device of its host."""
+    """Return whether a worker has a PCI device in passthrough."""
     return any(not gpu.profile and not gpu.group for gpu in desired.gpus or ())
 
 
 @dataclass(frozen=True)
 class DeviceBackings:
-    """The devices that a host offers: ``fixed`` gives a backing by address, ``kinds`` the ids that carry a label,
-    ``group`` the devices that a device group is made of."""
+    """The devices that a host offers.
+
+    ``fixed`` returns the backing of a device by address, ``kinds`` the vendor:device IDs with a label, ``group`` the
+    devices of a device group.
+    """
 
     fixed: Callable[[str], Any]
     kinds: Callable[[str], Sequence[str]]
@@ -137,7 +140,7 @@ def change(spec: Any, desired: WorkerSpec, machine: Machine, backings: DeviceBac
     """Add the changes of the GPUs to a ConfigSpec."""
     kept, missing, too_many = pair(desired.gpus or (), assigned_gpus(machine))
     if any(gpu.group for gpu in (*missing, *(one.gpu for one in too_many))):
-        # The server removes every group that the list does not name.
+        # The server removes every group that the list does not contain.
         stay = [one.group for one in kept if one.gpu.group]
         spec.deviceGroups = vim.vm.VirtualDeviceGroups(deviceGroup=stay)
     for one in too_many:
@@ -151,7 +154,7 @@ def change(spec: Any, desired: WorkerSpec, machine: Machine, backings: DeviceBac
 
 
 def _add_group(spec: Any, gpu: Gpu, backings: DeviceBackings, new_key: Iterator[int]) -> None:
-    """Add a device group with all of its devices, which vSphere takes only in one change; the server numbers them."""
+    """Add a device group with all of its devices, which vSphere accepts only in one change; the server numbers them."""
     number = next(new_key)
     made = vim.vm.VirtualDeviceGroups.VendorDeviceGroup(groupInstanceKey=number, deviceGroupName=gpu.group)
     spec.deviceGroups.deviceGroup.append(made)
@@ -177,7 +180,7 @@ def _backing(gpu: Gpu, backings: DeviceBackings) -> Any:
 
 
 def device_backings_of(cluster: WorkerCluster, host: str) -> DeviceBackings:
-    """The devices of a host by address, the kinds that carry a label, and the devices of a device group."""
+    """Return the functions that read the devices of a host from vCenter."""
     return DeviceBackings(
         fixed=lambda address: _device(cluster, host, address),
         kinds=lambda label: candidate_hosts.kinds_of(cluster.hosts.values(), label),
@@ -186,12 +189,12 @@ def device_backings_of(cluster: WorkerCluster, host: str) -> DeviceBackings:
 
 
 def _device(cluster: WorkerCluster, host: str, address: str) -> Any:
-    """Return the backing of a device by its address; only the host reports the system id that the backing needs."""
+    """Return the backing of a device by its address; the backing needs a system ID that only the host reports."""
     offered = cluster.target(host).pciPassthrough or []
-    found = next((one for one in offered if one.pciDevice.id == address), None)
-    if found is None:
+    device = next((one for one in offered if one.pciDevice.id == address), None)
+    if device is None:
         raise Refused(host, f"give away its device {address}", "it does not offer it", "set it to passthrough first")
-    return _fixed_backing(found)
+    return _fixed_backing(device)
 
 
 def _group_devices(cluster: WorkerCluster, host: str, name: str) -> list[Any]:
@@ -202,7 +205,7 @@ def _group_devices(cluster: WorkerCluster, host: str, name: str) -> list[Any]:
 
 
 def _fixed_backing(offered: Any) -> Any:
-    """The backing for a device that a host offers."""
+    """Return the backing for a device that a host offers."""
     device = offered.pciDevice
     return vim.vm.device.VirtualPCIPassthrough.DeviceBackingInfo(
         id=device.id,
@@ -218,7 +221,7 @@ def _operation(operation: str, device: Any) -> Any:
 
 
 def _gpu(backing: Any) -> Gpu | None:
-    """The GPU that a backing stands for; None for a device that is none."""
+    """Return the GPU of a backing; None for any other device."""
     passed = machines.passthrough_device_of(backing)
     if passed is None:
         return Gpu(profile=str(backing.vgpu)) if hasattr(backing, "vgpu") else None

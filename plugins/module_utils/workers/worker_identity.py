@@ -1,12 +1,12 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Tells which virtual machine is which worker.
+"""The virtual machines of the workers, identified by their marks.
 
-The mark is the identity: it names the worker and the instance UUID of its virtual machine. vCenter copies the mark when
-somebody clones the machine, and gives the copy another instance UUID; it keeps both when somebody renames or moves the
-machine. So the machine that has the UUID of its mark is the worker, whatever its name is. Where no machine has it, as
-after the restore of a backup or with the marks of older versions, which name no UUID, it is the machine whose own name
-the mark names. One machine by UUID and another by name contradict each other, and nobody but a person can decide.
+The mark is the identity: it contains the worker's name and the instance UUID of its virtual machine. A clone of the
+machine has a copy of the mark and another instance UUID; a renamed or moved machine keeps both. So the machine with the
+UUID in its mark is the worker, whatever its name is. If no machine has that UUID, as after a restore from a backup or
+with marks of older versions, which contain no UUID, the worker is the machine with the name in its mark. If the UUID
+and the name match different machines, the user must decide.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PATHS = ("name", "customValue", UUID, "config.template", "runtime.powerState")
 
 @dataclass(frozen=True)
 class MarkedMachine:
-    """A virtual machine that carries a mark: its own, or the copy of another's."""
+    """A virtual machine with a mark, which may be a copy of another machine's mark."""
 
     ref: Any
     values: Values
@@ -38,7 +38,7 @@ class MarkedMachine:
 
     @property
     def of_uuid(self) -> bool:
-        """Whether the mark was written for this very machine."""
+        """Whether the mark contains the instance UUID of this machine."""
         return bool(self.values.get(UUID) and self.mark.get("uuid") == self.values[UUID])
 
     @property
@@ -47,7 +47,7 @@ class MarkedMachine:
 
     @property
     def doubtful(self) -> bool:
-        """Whether the machine could be the worker after all, or answers under the worker's addresses."""
+        """Whether the machine may be the worker, or uses the worker's addresses."""
         template = bool(self.values.get("config.template"))
         return not template and ("uuid" not in self.mark or self.values.get("runtime.powerState") == "poweredOn")
 
@@ -56,25 +56,25 @@ class WorkerIdentities:
     """The workers among the virtual machines of a vCenter, by the clusters and the names in their marks."""
 
     def __init__(self, definitions: Sequence[Any], machines: Sequence[Found]) -> None:
-        self._carriers: dict[tuple[str, str], list[MarkedMachine]] = {}
+        self._marked_machines: dict[tuple[str, str], list[MarkedMachine]] = {}
         for ref, values in machines:
-            if (found := worker_mark.read(definitions, values.get("customValue"))) is not None:
-                key = str(found.get("cluster", "")), str(found["name"])
-                self._carriers.setdefault(key, []).append(MarkedMachine(ref, values, found))
-        self._claims = {key: _claims(carriers) for key, carriers in self._carriers.items()}
+            if (mark := worker_mark.read(definitions, values.get("customValue"))) is not None:
+                key = str(mark.get("cluster", "")), str(mark["name"])
+                self._marked_machines.setdefault(key, []).append(MarkedMachine(ref, values, mark))
+        self._claims = {key: _claims(marked_machines) for key, marked_machines in self._marked_machines.items()}
         self._marks = {one.ref._moId: one.mark for claims in self._claims.values() for one in claims}
 
     def mark_of(self, ref: Any) -> dict[str, Any] | None:
-        """The mark of a worker; None for a machine without a mark, and for a copy of a worker."""
-        found = self._marks.get(ref._moId)
-        return dict(found) if found is not None else None
+        """Return the mark of a worker; None for a machine without a mark, and for a copy of a worker."""
+        mark = self._marks.get(ref._moId)
+        return dict(mark) if mark is not None else None
 
     def all(self) -> list[MarkedMachine]:
-        """The machines of all workers; two that claim one name are refused by ``one``."""
+        """Return the machines of all workers; ``worker`` refuses two machines of one worker."""
         return [one for claims in self._claims.values() for one in claims]
 
-    def one(self, cluster: str, name: str) -> MarkedMachine | None:
-        """The machine of a worker, whatever its name is; refused where two claim to be it."""
+    def worker(self, cluster: str, name: str) -> MarkedMachine | None:
+        """Return the machine of a worker, whatever its name is; refused if two machines match."""
         claims = self._claims.get((cluster, name), [])
         if len(claims) > 1:
             named = " and ".join(sorted(f"{one.shown} ({one.ref._moId})" for one in claims))
@@ -84,11 +84,11 @@ class WorkerIdentities:
         return claims[0] if claims else None
 
     def copies(self, cluster: str, name: str) -> list[MarkedMachine]:
-        """The machines that carry the mark of a worker and are not the worker."""
-        return [one for one in self._carriers.get((cluster, name), []) if one.ref._moId not in self._marks]
+        """Return the machines with a copy of a worker's mark."""
+        return [one for one in self._marked_machines.get((cluster, name), []) if one.ref._moId not in self._marks]
 
     def refuse_doubtful(self, cluster: str, name: str) -> None:
-        """Refuse to build a worker beside a machine that may be it, or that answers under its addresses."""
+        """Refuse to build a worker if another machine may be the worker, or uses its addresses."""
         if doubtful := [one.shown for one in self.copies(cluster, name) if one.doubtful]:
             said = f"{', '.join(sorted(doubtful))} carries its mark, and no virtual machine is named {name}"
             remedy = (
@@ -99,13 +99,13 @@ class WorkerIdentities:
 
 
 def names_of(machines: Sequence[Found]) -> dict[str, list[Any]]:
-    """The references of all machines by the name that vCenter shows."""
-    found: dict[str, list[Any]] = {}
+    """Return the references of all machines by the name that vCenter shows."""
+    references: dict[str, list[Any]] = {}
     for ref, values in machines:
-        found.setdefault(str(values["name"]), []).append(ref)
-    return found
+        references.setdefault(str(values["name"]), []).append(ref)
+    return references
 
 
-def _claims(carriers: Sequence[MarkedMachine]) -> list[MarkedMachine]:
-    """The machines that may be one worker: one, unless uuid and name contradict each other."""
-    return [one for one in carriers if one.of_uuid or one.of_name]
+def _claims(marked_machines: Sequence[MarkedMachine]) -> list[MarkedMachine]:
+    """Return the machines that match a worker: one, unless the UUID and the name match different machines."""
+    return [one for one in marked_machines if one.of_uuid or one.of_name]

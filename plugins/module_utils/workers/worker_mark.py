@@ -14,25 +14,25 @@ from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 
 ATTRIBUTE = "dml.vsphere.worker"
-# The clone operation sets it, so that a VM is recognised whose run was killed before it set the mark.
+# The clone operation sets it, to identify a VM whose run was killed before it set the mark.
 BUILDING = "dml.vsphere.building"
 
 
 def read(definitions: Sequence[Any], values: Sequence[Any] | None) -> dict[str, Any] | None:
-    """The mark that a virtual machine carries, which may be a copy of another's; None without a mark."""
+    """Return the mark of a virtual machine, which may be a copy of another machine's mark; None without a mark."""
     text = custom_fields.value_of(ATTRIBUTE, definitions, values)
     try:
-        found = json.loads(text) if text else None
+        mark = json.loads(text) if text else None
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+    if not isinstance(mark, dict) or not isinstance(mark.get("name"), str):
         return None
-    # An older run may have noted the cluster in the escaped spelling of its user.
-    return {**found, "cluster": plain(str(found["cluster"]))} if "cluster" in found else found
+    # Older versions wrote the cluster's name as the user escaped it.
+    return {**mark, "cluster": plain(str(mark["cluster"]))} if "cluster" in mark else mark
 
 
 def desired_mark(name: str, before: Mapping[str, Any] | None, **of: Any) -> dict[str, Any]:
-    """The mark that a worker should carry; keys that others added stay."""
+    """Return the desired mark of a worker; keys from other sources stay."""
     return {"built": False, **(before or {}), "name": name, **of}
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Starting and stopping workers, moving them, and waiting for the address of their guests."""
+"""Start, stop, move and delete workers, and wait for the addresses of their guests."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .machine import Machine
 
 RUNNING = "guestToolsRunning"
 OFF, ON, ADDRESS = "poweredOff", "poweredOn", "guest.ipAddress"
-# The task is over; vCenter shows what it did a moment later.
+# vCenter may update the power state shortly after the task ends.
 ON_SECONDS = 10
 
 
 def stop(machine: Machine, seconds: int) -> None:
-    """Shut the guest down; switch it off where it has no tools, or does not end in time."""
+    """Shut the guest down; power the machine off if it has no tools or does not shut down in time."""
     if machine["guest.toolsRunningStatus"] == RUNNING and _shut_down(machine, seconds):
         return
     _run(machine, "switch it off", machine.ref.PowerOffVM_Task, seconds)
 
 
 def start(machine: Machine, seconds: int) -> None:
-    """Power the machine on, and see that it is: nobody waits for the guest of a machine that is off."""
+    """Power the machine on, and verify that it is on, before a wait for its guest."""
     _run(machine, "power it on", machine.ref.PowerOnVM_Task, seconds, "see which resources its host has left")
     machine.refresh()
     if machine.on:
@@ -51,8 +51,8 @@ def destroy(machine: Machine, seconds: int) -> None:
     _run(machine, "delete it", machine.ref.Destroy_Task, seconds)
 
 
-def silent(machines: Sequence[Machine], seconds: int, tell: Callable[[str, str], None]) -> set[str]:
-    """Wait for the addresses of all guests; the names of the machines whose guest reported none in time."""
+def without_address(machines: Sequence[Machine], seconds: int, tell: Callable[[str, str], None]) -> set[str]:
+    """Wait for the addresses of all guests; return the names of the machines whose guest reported none in time."""
     waiting = {machine.ref._moId: machine for machine in machines}
     if not machines:
         return set()
@@ -65,9 +65,9 @@ def silent(machines: Sequence[Machine], seconds: int, tell: Callable[[str, str],
     return {machine.name for machine in waiting.values()}
 
 
-def no_address(name: str, seconds: int) -> TimedOut:
-    """The error for a guest that reported no address in time."""
-    remedy = "look at its console: does the system boot, and has it open-vm-tools?"
+def address_timeout(name: str, seconds: int) -> TimedOut:
+    """Return the error for a guest that reported no address in time."""
+    remedy = "check its console: does the system boot, and is open-vm-tools installed?"
     return TimedOut(name, "wait for the address of its guest", f"the guest reported none within {seconds} s", remedy)
 
 
@@ -77,15 +77,15 @@ def _shut_down(machine: Machine, seconds: int) -> bool:
     deadline = time.monotonic() + seconds
     for values in properties.watch(machine.session, [machine.ref], ("runtime.powerState",), deadline):
         if values[machine.ref._moId].get("runtime.powerState") == OFF:
-            _let_end(machine, seconds)
+            _wait_for_tasks(machine, seconds)
             return True
     return False
 
 
-def _let_end(machine: Machine, seconds: int) -> None:
-    """Wait for the running tasks of the machine, because the server refuses another task meanwhile."""
-    found = properties.read_many(machine.session, [machine.ref], ("recentTask",))
-    refs = found[machine.ref._moId].get("recentTask") or []
+def _wait_for_tasks(machine: Machine, seconds: int) -> None:
+    """Wait for the running tasks of the machine, because the server refuses another task until they end."""
+    values = properties.read_many(machine.session, [machine.ref], ("recentTask",))
+    refs = values[machine.ref._moId].get("recentTask") or []
     tasks.wait_all(machine.session, [tasks.Started(ref, machine.name, "shut its guest down") for ref in refs], seconds)
 
 

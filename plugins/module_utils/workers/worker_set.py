@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The workers of one call together: which host each of them gets, and addresses that none of them shares."""
+"""The workers of one call: the assignment of their hosts, and of unique MAC addresses."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from .worker_spec import WorkerSetOptions, WorkerSpec
 
 
 def context_of(session: Session, options: WorkerSetOptions, tell: Tell) -> Context:
-    """The context that the workers of a call share."""
+    """Return the context that the workers of a call share."""
     cluster = WorkerCluster(session, options.cluster)
     return Context(cluster, options, clone.CloneLocations(cluster), tell)
 
 
 class WorkerSet:
-    """The workers of one call in their cluster; ``refresh`` reads them all and assigns their hosts."""
+    """The workers of one call in their cluster; ``refresh`` reads all of them and assigns their hosts."""
 
     def __init__(self, context: Context, worker_specs: Sequence[WorkerSpec]) -> None:
         self.context, self.worker_specs = context, list(worker_specs)
         self.assignments = {desired.name: Assignment() for desired in self.worker_specs}
 
     def refresh(self, subjects: Sequence[Any]) -> None:
-        """Read the cluster with these workers in it; without workers there is nothing to read."""
+        """Read the cluster and these workers; without workers nothing is read."""
         if not subjects:
             return
         options, cluster = self.context.options, self.context.cluster
@@ -45,8 +45,8 @@ class WorkerSet:
             self._assign_macs()
 
     def _await_addresses(self) -> None:
-        started = [one.started for one in self.assignments.values() if one.started]
-        silent = worker_power.silent(started, self.context.options.address_timeout, self.context.tell)
+        started = [assignment.started for assignment in self.assignments.values() if assignment.started]
+        silent = worker_power.without_address(started, self.context.options.address_timeout, self.context.tell)
         for name, assignment in self.assignments.items():
             assignment.silent = name in silent
 
@@ -68,7 +68,7 @@ class WorkerSet:
             taken |= set(assignment.macs.values())
 
     def _hosts(self, names: Sequence[str]) -> list[place.Host]:
-        """The hosts as the planner of placements sees them."""
+        """Return the hosts for the placement planner."""
         cluster = self.context.cluster
         gpus = [one for desired in self.worker_specs for one in worker_demand.gpus_of(cluster, desired)]
         grouped, profiles = any(one.group for one in gpus), sorted(set(worker_gpus.demand_of(gpus, 0, 0).vgpus))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The options of worker VMs: their specification, the defaults that the workers of a call share, and their checks."""
+"""The options of worker VMs: their specification, the defaults for all workers of a call, and their checks."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU that a worker has: a virtual one, one of a device group, or a PCI device."""
+    """One GPU of a worker: a vGPU, a device group, or a PCI device."""
 
     profile: str = ""
     group: str = ""
@@ -132,7 +132,10 @@ class WorkerSpec:
 
 @dataclass(frozen=True)
 class PendingPreparation:
-    """What will be prepared before the workers are built: check mode plans with it, a real run needs it."""
+    """The port groups and GPUs that will be prepared before the workers are built.
+
+    Check mode includes them in its plan; a real run requires them.
+    """
 
     port_groups: tuple[str, ...] = ()
     gpus: bool = False
@@ -140,7 +143,7 @@ class PendingPreparation:
 
 @dataclass(frozen=True)
 class WorkerSetOptions:
-    """The options that hold for all workers of a call."""
+    """The options for all workers of a call."""
 
     cluster: str
     state: str = "present"
@@ -159,7 +162,7 @@ class WorkerSetOptions:
 
 
 def set_options_of(params: Mapping[str, Any]) -> WorkerSetOptions:
-    """The call without its workers."""
+    """Return the options for all workers."""
     keys = WorkerSetOptions.__dataclass_fields__
     hosts, coming = params.get("hosts"), params.get("to_come") or {}
     made = {
@@ -170,9 +173,9 @@ def set_options_of(params: Mapping[str, Any]) -> WorkerSetOptions:
 
 
 def worker_specs_of(params: Mapping[str, Any]) -> list[WorkerSpec]:
-    """The workers, each with the defaults filled in, checked."""
+    """Return the checked specifications of the workers, each merged with the defaults."""
     defaults = _given(params.get("defaults") or {})
-    worker_specs = [_desired(_over(_over(BUILT_IN, defaults), _given(one))) for one in params["workers"]]
+    worker_specs = [_desired(_merged(_merged(BUILT_IN, defaults), _given(one))) for one in params["workers"]]
     names = [desired.name for desired in worker_specs]
     for name in names:
         if names.count(name) > 1:
@@ -184,12 +187,12 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in options.items() if value is not None}
 
 
-def _over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """A worker's own options over the shared ones; within a NIC or the guest, key by key."""
-    merged = {**under, **over}
+def _merged(defaults: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a worker merged with the defaults; for a NIC, the guest and NUMA, key by key."""
+    merged = {**defaults, **options}
     for key in ("rdma_nic", "management_nic", "guest", "numa"):
         if key in merged:
-            merged[key] = {**_given(under.get(key) or {}), **_given(over.get(key) or {})}
+            merged[key] = {**_given(defaults.get(key) or {}), **_given(options.get(key) or {})}
     return merged
 
 
@@ -206,27 +209,29 @@ def _gpus(name: str, entry: Mapping[str, Any]) -> Sequence[Gpu]:
         raise Refused(name, "give it GPUs", f"count is {entry['count']}", "leave the entry out to give none")
     kind = str(entry.get("device", "")).lower()
     if kind and not _KIND.fullmatch(kind):
-        raise Refused(name, "take the GPU's device", f"{kind!r} is no NVIDIA vendor:device", "write it as 10de:20f1")
+        raise Refused(
+            name, "take the GPU's device", f"{kind!r} is not an NVIDIA vendor:device ID", "write it as 10de:20f1"
+        )
     if entry.get("group") and not group_profiles(entry["group"]):
-        said = f"{entry['group']!r} is no name of a device group"
+        said = f"{entry['group']!r} is not the name of a device group"
         raise Refused(name, "take the GPUs' group", said, "write it as Nvidia:2@grid_a100-40c%NVLink")
     wanted = DeviceRequest(kind, entry.get("label", ""), str(entry.get("address", "")).lower())
     return [Gpu(entry.get("profile", ""), entry.get("group", ""), wanted, entry.get("memory_gb"))] * entry["count"]
 
 
 def _check(name: str, options: Mapping[str, Any]) -> None:
-    """Refuse options that contradict each other; nothing is asked of the server."""
+    """Refuse options that contradict each other, without a call to the server."""
     cpus, cores = options.get("cpus"), options.get("cores_per_socket")
     checks = (
         (names.is_machine(name), "name it", "a name has letters, digits, dots, dashes", "choose another name"),
-        (not cpus or cpus > 0, "give it CPUs", f"cpus is {cpus}", "give it one at least"),
+        (not cpus or cpus > 0, "give it CPUs", f"cpus is {cpus}", "give it at least one"),
         (
             not cpus or not cores or cpus % cores == 0,
             "give it sockets",
-            f"{cpus} CPUs are no multiple of {cores} cores",
+            f"{cpus} CPUs are not a multiple of {cores} cores",
             "choose cores_per_socket so that it divides cpus",
         ),
-        (options.get("memory_mb", 4) % 4 == 0, "give it memory", "memory_mb is no multiple of 4", "round it"),
+        (options.get("memory_mb", 4) % 4 == 0, "give it memory", "memory_mb is not a multiple of 4", "round it"),
         (
             options.get("clone") != "linked" or options.get("template"),
             "clone it",
@@ -242,11 +247,11 @@ def _check(name: str, options: Mapping[str, Any]) -> None:
 
 def _check_devices(name: str, options: Mapping[str, Any]) -> None:
     if any(gpu.get("address") for gpu in options.get("gpus") or []) and not options.get("host"):
-        said = "a PCI address means another device on each host"
+        said = "a PCI address identifies a different device on each host"
         raise Refused(name, "give it a GPU by address", said, "name its host too, or choose the GPU by device or label")
     for nic in ("rdma_nic", "management_nic"):
         given = options.get(nic) or {}
         if nic in options and not given.get("portgroup"):
             raise Refused(name, f"give it its {nic}", "no port group is named", f"set {nic}.portgroup")
         if given.get("mac") and not _MAC.fullmatch(given["mac"].lower()):
-            raise Refused(name, f"give it its {nic}", f"{given['mac']!r} is no MAC address", "correct it")
+            raise Refused(name, f"give it its {nic}", f"{given['mac']!r} is not a MAC address", "correct it")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The state of a worker VM, under the keys by which it is planned and returned."""
+"""The state of a worker VM, with the keys of plans and results."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ KEYS = (
 
 
 def facts(cluster: WorkerCluster, machine: Machine | None) -> dict[str, Any]:
-    """The state of a virtual machine; without one, None under every key but ``exists``."""
+    """Return the state of a virtual machine; if it is None, every key but ``exists`` has the value None."""
     if machine is None:
         return {**dict.fromkeys(KEYS), "exists": False}
     marked = cluster.mark_of(machine)
-    # A clone that was never marked was left by a run that was killed while it cloned.
+    # A killed run left this clone without a mark.
     unfinished = not marked and machine.extra.get(worker_mark.BUILDING) == machine.shown
     return {
         "exists": True,

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""What virtual machines hold of their hosts, what ties them to those, and whose they are, as plain data."""
+"""The resources that virtual machines use on their hosts, why they cannot move, and their owners, as plain data."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ PATHS = (
 )
 OWNER_LINE = re.compile(r"^\s*owner\s*[:=]\s*(?P<owner>.+?)\s*$", re.IGNORECASE | re.MULTILINE)
 LONGEST_OWNER = 80
-# Settings of the GPU's plugin with which NVIDIA's driver does not move a virtual GPU.
+# Settings of the vGPU plugin with which NVIDIA's driver does not move a vGPU.
 _PLUGIN_FLAG = re.compile(r"^pciPassthru\d+\.cfg\.enable_(uvm|debugging|profiling)$")
 
 
 @dataclass(frozen=True)
 class PassthroughDevice:
-    """A PCI device of its host that a virtual machine has as a whole.
+    """A PCI device of the host in passthrough to a virtual machine.
 
-    ``address`` is empty where any device of the ``kinds`` will do and the host has not given one yet.
+    ``address`` is empty if any device of the ``kinds`` matches and the host has not assigned one yet.
     """
 
     address: str
@@ -54,11 +54,11 @@ class PassthroughDevice:
 
 
 def read(session: Session, refs: Sequence[Any], host_names: Mapping[str, str]) -> list[Vm]:
-    """The powered-on ones among the virtual machines; ``host_names`` by object id."""
-    found = read_many(session, refs, PATHS)
-    running = {key: one for key, one in found.items() if one.get("runtime.powerState") == "poweredOn"}
+    """Return the powered-on virtual machines; ``host_names`` are by object ID."""
+    values_by_id = read_many(session, refs, PATHS)
+    running = {key: one for key, one in values_by_id.items() if one.get("runtime.powerState") == "poweredOn"}
     named = names(session, [one.get(path) for one in running.values() for path in ("parent", "resourcePool")])
-    # Only virtual GPUs have these settings: those of the others, which can be many, are not read.
+    # Only virtual machines with a vGPU have these settings; those of the other machines are not read.
     settings = read_many(session, [ref for ref in refs if vgpus(running.get(ref._moId, {}))], ("config.extraConfig",))
     return [
         Vm(
@@ -77,12 +77,12 @@ def read(session: Session, refs: Sequence[Any], host_names: Mapping[str, str]) -
 
 
 def hot_migrate(session: Session) -> bool:
-    """Whether this vCenter moves virtual machines with a vGPU while they run; one without the option does not."""
+    """Return whether vCenter moves virtual machines with a vGPU while they run; false if it has no such option."""
     return is_on(vcenter_option(session, HOT_MIGRATE))
 
 
 def owner_of(one: Mapping[str, Any]) -> str:
-    """The custom attribute that is called owner, else what the annotation says."""
+    """Return the custom attribute ``owner``, else the owner in the annotation."""
     for field in one.get("availableField") or []:
         if field.name.lower() == "owner":
             written = custom_fields.value_of(field.name, one["availableField"], one.get("customValue"))
@@ -95,7 +95,7 @@ def owner_of(one: Mapping[str, Any]) -> str:
 
 
 def names(session: Session, refs: Iterable[Any]) -> dict[str, str]:
-    """The names of folders and pools, by object id."""
+    """Return the names of folders and pools, by object id."""
     by_kind: dict[Any, dict[str, Any]] = {}
     for ref in refs:
         if ref is not None:
@@ -108,25 +108,25 @@ def names(session: Session, refs: Iterable[Any]) -> dict[str, str]:
 
 
 def reserved_mb(one: Mapping[str, Any]) -> int:
-    """The memory that a virtual machine has reserved."""
+    """Return the memory reservation of a virtual machine."""
     return int(one.get(RESERVED_MB) or 0)
 
 
 def vgpus(one: Mapping[str, Any]) -> tuple[str, ...]:
-    """The profiles of the virtual GPUs of a virtual machine, those within device groups too."""
+    """Return the profiles of the vGPUs of a virtual machine, including those in device groups."""
     backings = [device.backing for device in devices(one, vim.vm.device.VirtualPCIPassthrough)]
     vmiop = vim.vm.device.VirtualPCIPassthrough.VmiopBackingInfo
     return tuple(str(backing.vgpu) for backing in backings if isinstance(backing, vmiop))
 
 
 def passthrough_devices(one: Mapping[str, Any]) -> list[PassthroughDevice]:
-    """The PCI devices that a virtual machine has as a whole."""
-    found = (passthrough_device_of(device.backing) for device in devices(one, vim.vm.device.VirtualPCIPassthrough))
-    return [device for device in found if device]
+    """Return the PCI devices in passthrough to a virtual machine."""
+    candidates = (passthrough_device_of(device.backing) for device in devices(one, vim.vm.device.VirtualPCIPassthrough))
+    return [device for device in candidates if device]
 
 
 def passthrough_device_of(backing: Any) -> PassthroughDevice | None:
-    """The device that a backing stands for; None for a virtual GPU."""
+    """Return the PCI device of a backing; None for a vGPU."""
     kinds = vim.vm.device.VirtualPCIPassthrough
     if isinstance(backing, kinds.DeviceBackingInfo):
         return PassthroughDevice(str(backing.id or "").lower(), nvidia=pci_ids.is_nvidia(backing))
@@ -143,13 +143,13 @@ def passthrough_device_of(backing: Any) -> PassthroughDevice | None:
 
 
 def fixed(one: Mapping[str, Any]) -> tuple[str, ...]:
-    """The devices, in words, with which a running virtual machine cannot move: those of the host itself."""
+    """Return, as text, the devices of the host that keep a running virtual machine from moving."""
     cards = devices(one, vim.vm.device.VirtualSriovEthernetCard)
     return (*map(str, passthrough_devices(one)), *("an SR-IOV network card" for _card in cards))
 
 
 def plugin_flags(extra: Mapping[str, str]) -> list[str]:
-    """The settings of the GPU's plugin that are on and keep a virtual GPU where it is."""
+    """Return the active settings of the vGPU plugin that keep a vGPU from moving."""
     return sorted(key for key, value in extra.items() if _PLUGIN_FLAG.match(key) and is_on(value))
 
 
@@ -159,5 +159,5 @@ def _flags(one: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def devices(one: Mapping[str, Any], kind: Any) -> list[Any]:
-    """The devices of a kind that a virtual machine has."""
+    """Return the devices of a type in a virtual machine."""
     return [device for device in one.get(DEVICES) or [] if isinstance(device, kind)]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""PCI ids as the API shows them, and which devices are GPUs."""
+"""PCI IDs as the API returns them, and the detection of GPUs."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ DISPLAY = 0x03  # the upper byte of the PCI class: VGA and 3D controllers
 
 
 def unsigned(number: int) -> int:
-    """A 16-bit id; the API shows ids from 0x8000 on as negative numbers."""
+    """Return a 16-bit ID; the API returns IDs from 0x8000 on as negative numbers."""
     return number & 0xFFFF
 
 
 def kind_of(device: Any) -> str:
-    """The vendor and the device of a PCI device, such as 10de:1eb8."""
+    """Return the vendor:device ID of a PCI device, such as 10de:1eb8."""
     return f"{unsigned(device.vendorId):04x}:{unsigned(device.deviceId):04x}"
 
 
 def is_nvidia(device: Any) -> bool:
-    """Whether NVIDIA made the device."""
+    """Return whether the vendor of the device is NVIDIA."""
     return unsigned(device.vendorId) == NVIDIA
 
 
 def is_gpu(device: Any, with_graphics: Collection[str]) -> bool:
-    """Whether a PCI device of a host is an NVIDIA GPU; ``with_graphics`` are the addresses that the host lists as such.
+    """Return whether a PCI device is an NVIDIA GPU; ``with_graphics`` are the addresses of the host's graphics devices.
 
-    NVSwitches and the audio functions of GPUs are NVIDIA's too, and no display devices. The virtual functions of an
+    NVSwitches and the audio functions of GPUs are NVIDIA devices but not display devices. The virtual functions of an
     SR-IOV GPU are display devices; the GPU itself is device 0, function 0.
     """
     if not is_nvidia(device) or unsigned(device.classId) >> 8 != DISPLAY:

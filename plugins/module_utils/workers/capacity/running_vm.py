@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# The option of vCenter that lets a virtual machine with vGPUs move while it runs.
+# The vCenter option that allows a virtual machine with vGPUs to move while it runs.
 HOT_MIGRATE = "vgpu.hotmigrate.enabled"
 
 
 @dataclass(frozen=True)
 class Vm:
-    """A powered-on virtual machine, and what ties it to its host; names may repeat, keys do not."""
+    """A powered-on virtual machine, and what keeps it on its host; keys are unique, names may repeat."""
 
     key: str
     name: str
@@ -27,6 +27,6 @@ class Vm:
 
     @property
     def whose(self) -> str:
-        """Where it lies and who owns it, for people to read."""
+        """Its folder, resource pool and owner, as text."""
         parts = [("folder", self.folder), ("pool", self.pool), ("owner", self.owner)]
         return ", ".join(f"{label} {value}" for label, value in parts if value) or "owner unknown"

@@ -13,16 +13,16 @@ from typing import Dict, Optional
 from .host_room import Host
 from .matching import Candidate, DemandGroups
 
-# A move of a running worker weighs more than any number of workers that are off or change anyway.
+# A move of a running worker costs more than moves of any number of workers that are off or change anyway.
 RUNNING, OFF = 1_000, 1
-# The search for fewer moves ends after so many tries, which cost more if there are many workers.
+# The maximum number of tries of the search for fewer moves; with many workers a try takes longer.
 TRIES, LEAST_TRIES = 16_000, 50
 Fill = Callable[[Mapping[str, str]], Optional[Dict[str, str]]]
 
 
 @dataclass
 class HostAssignment:
-    """One worker on each host: the hosts of each worker with the weight of going there, and who sits where.
+    """One worker on each host: the hosts of each worker with the cost of the move, and the current assignment.
 
     Each further worker takes the lightest chain of changes, which keeps the sum of all weights the least.
     """
@@ -31,12 +31,12 @@ class HostAssignment:
     where: dict[str, str] = field(default_factory=dict)
 
     def add(self, worker: str) -> bool:
-        """Seat one more worker; others change their host if there is no other way."""
+        """Assign a host to one more worker; other workers move only if necessary."""
         there = {host: name for name, host in self.where.items()}
-        found = self._lightest(worker, there)
-        if not found:
+        chain = self._lightest(worker, there)
+        if not chain:
             return False
-        came_from, free = found
+        came_from, free = chain
         host: str | None = free
         while host is not None:
             name, before = came_from[host]
@@ -44,7 +44,7 @@ class HostAssignment:
         return True
 
     def _lightest(self, worker: str, there: Mapping[str, str]) -> tuple[dict[str, tuple[str, str | None]], str] | None:
-        """Return by host who reaches for it from which host, and the free host at the end of the lightest chain."""
+        """Return the worker that moves to each host, its old host, and the free host that ends the cheapest chain."""
         costs: dict[str, int] = {}
         came_from: dict[str, tuple[str, str | None]] = {}
         waiting: deque[tuple[str, str | None, int]] = deque([(worker, None, 0)])
@@ -62,7 +62,7 @@ class HostAssignment:
         return (came_from, min(free, key=lambda host: costs[host])) if free else None
 
 
-def seats(
+def one_per_host(
     hosts: Sequence[Host], workers: Sequence[Candidate], homes: Mapping[str, str], running: Collection[str], node: str
 ) -> dict[str, str]:
     """Return the host of each worker, one on each: the fewest of ``running`` leave ``homes``, then of the others."""
@@ -73,47 +73,47 @@ def seats(
         weights[worker.name] = {hosts[index].name: 0 if home is None else away for index in kinds.hosts_of(number)}
         if home is not None:
             weights[worker.name][home] = 0
-    found = HostAssignment(weights, dict(homes))
+    assignment = HostAssignment(weights, dict(homes))
     for worker in workers:
         if worker.name not in homes:
-            found.add(worker.name)
-    return found.where
+            assignment.add(worker.name)
+    return assignment.where
 
 
-def shared(
+def several_per_host(
     homes: Mapping[str, str], running: Collection[str], first: Collection[str], fill: Fill
 ) -> dict[str, str] | None:
     """Return the host of each worker, several on each, with few moves of ``running``; None if they do not all fit.
 
-    ``fill`` gives the hosts of all workers if some are kept at home, and None if not all of them fit then. Workers on
-    the hosts ``first`` are tried before the others.
+    ``fill`` returns the hosts of all workers if the given ones stay on their host; None if not all of them fit. The
+    search tries workers on the hosts ``first`` before the others.
     """
     tries = max(LEAST_TRIES, TRIES // (len(homes) + 1))
     for movers in islice(_movers(homes, running, first), tries):
         kept = {name: home for name, home in homes.items() if name not in movers}
-        found = fill(kept)
-        if found is not None:
-            return found
-    found = fill({})
-    return None if found is None else _brought_home(found, homes, running, fill, tries)
+        placed = fill(kept)
+        if placed is not None:
+            return placed
+    placed = fill({})
+    return None if placed is None else _restored(placed, homes, running, fill, tries)
 
 
 def _movers(homes: Mapping[str, str], running: Collection[str], first: Collection[str]) -> Iterator[Collection[str]]:
-    """Yield the workers that may leave their homes: those that do not run, and with them none, one or two that run."""
+    """Yield the workers that may leave their host: those that do not run, plus none, one or two running workers."""
     idle = [name for name in homes if name not in running]
     stay = sorted((name for name in homes if name in running), key=lambda name: (homes[name] not in first, name))
     for count in range(3):
         yield from (set(idle).union(chosen) for chosen in combinations(stay, count))
 
 
-def _brought_home(
-    found: dict[str, str], homes: Mapping[str, str], running: Collection[str], fill: Fill, tries: int
+def _restored(
+    placed: dict[str, str], homes: Mapping[str, str], running: Collection[str], fill: Fill, tries: int
 ) -> dict[str, str]:
-    """Return the placement after each worker that need not move is home again, running ones first."""
+    """Return the placement with each worker back on its host that need not move, running workers first."""
     kept: dict[str, str] = {}
     for name in sorted(homes, key=lambda name: (name not in running, name))[:tries]:
         again = {**kept, name: homes[name]}
-        better = found if all(found[each] == home for each, home in again.items()) else fill(again)
+        better = placed if all(placed[each] == home for each, home in again.items()) else fill(again)
         if better is not None:
-            found, kept = better, again
-    return found
+            placed, kept = better, again
+    return placed

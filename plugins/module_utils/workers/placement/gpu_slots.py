@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from .gpu_models import fits_profile
 
-# The name of a profile says all: grid_t4-16c, nvidia_a16-4c, nvidia_rtx6000-ada-48q, and with slices of a divided GPU
+# The name of a profile contains all its data: grid_t4-16c, nvidia_a16-4c, nvidia_rtx6000-ada-48q, and with MIG slices
 # grid_a100-2-10c.
 _PROFILE = re.compile(
     r"^(?:grid|nvidia)_(?P<model>\w+(?:-[a-z]\w*)*)-(?:(?P<slices>\d+)-)?(?P<gigabytes>\d+)[a-z]+$", re.IGNORECASE
@@ -32,7 +32,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Gpu:
-    """One physical GPU: its memory, and the profiles of the virtual GPUs on it."""
+    """One physical GPU: its memory, and the profiles of the vGPUs on it."""
 
     address: str
     name: str
@@ -49,33 +49,33 @@ class Slots:
     offered: tuple[str, ...] = ()
 
     def free(self, profile: str) -> int:
-        """The number of further virtual GPUs of the profile that fit."""
+        """Return the number of free slots for vGPUs of the profile."""
         return sum(self._free_on(gpu, profile) for gpu in self.candidates(profile))
 
     def total(self, profile: str) -> int:
-        """The number of virtual GPUs of the profile that fit on an empty host."""
+        """Return the number of vGPUs of the profile that fit on the empty host."""
         return sum(self._capacity(gpu, profile) for gpu in self.candidates(profile))
 
     def take(self, profile: str) -> Slots | None:
-        """The host with one more of the profile on it; a GPU with the same profile is filled first."""
+        """Return the slots after one more vGPU of the profile; a GPU with the same profile is filled first."""
         fitting = [gpu for gpu in self.candidates(profile) if self._free_on(gpu, profile)]
         if not fitting:
             return None
         return self._with(min(fitting, key=_order(profile)), profile)
 
     def take_all(self, profiles: Iterable[str]) -> Slots | None:
-        """Return the host with one more of each profile on it; None if they do not all fit."""
+        """Return the slots after one more vGPU of each profile; None if they do not all fit."""
         return self._take_all(tuple(sorted(profiles, key=lambda name: (-_size(name), name))), set())
 
     def occupy(self, profiles: Iterable[str]) -> Slots:
-        """Return the host with the profiles of a running worker: they are there, even if they seem not to fit."""
+        """Return the slots after the vGPUs of a running worker, which are counted even if they seem not to fit."""
         after = self
         for profile in sorted(profiles, key=_size, reverse=True):
             after = after.take(profile) or after._squeeze(profile)
         return after
 
     def _take_all(self, profiles: tuple[str, ...], failed: set[Hashable]) -> Slots | None:
-        """Try the GPUs that differ, the one that ``take`` would choose first, and no state twice."""
+        """Try GPUs that differ, first the GPU that ``take`` would choose, and no state twice."""
         if not profiles:
             return self
         profile, rest = profiles[0], profiles[1:]
@@ -100,12 +100,12 @@ class Slots:
         return replace(self, gpus=tuple(taken if gpu is chosen else gpu for gpu in self.gpus))
 
     def share(self, gpu: Gpu, profile: str) -> float | None:
-        """The share of a GPU's memory for one virtual GPU of a profile; None where the name tells no size."""
+        """Return the share of a GPU's memory for one vGPU of a profile; None if the name contains no size."""
         wanted = parse(profile)
         return min(wanted.gigabytes / self._gigabytes(gpu, wanted), 1.0) if wanted else None
 
     def candidates(self, profile: str) -> Sequence[Gpu]:
-        """The GPUs of the profile's model; a host whose GPUs tell no model that we know has one kind only."""
+        """Return the GPUs of the profile's model; if the model of none is known, all GPUs of the host."""
         wanted = parse(profile)
         if wanted is None or profile not in self.offered:
             return ()
@@ -119,7 +119,7 @@ class Slots:
         return min(count, MIG_SLICES // wanted.slices) if wanted.slices else count
 
     def _gigabytes(self, gpu: Gpu, wanted: Profile) -> int:
-        """The nominal memory: a GPU reports less than that, so the largest profile offered for it counts."""
+        """Return the nominal memory, which is at least the largest offered profile: a GPU reports less."""
         largest = [one.gigabytes for one in map(parse, self.offered) if one and one.model == wanted.model]
         return max(math.ceil(gpu.gigabytes), *largest, 0)
 
@@ -150,8 +150,8 @@ def _size(profile: str) -> int:
 
 
 def parse(name: str) -> Profile | None:
-    """The parts of the name of a profile; None for another text."""
-    found = _PROFILE.match(name)
-    if not found or not int(found["gigabytes"]):
+    """Return the profile with this name; None if the text is not the name of a profile."""
+    match = _PROFILE.match(name)
+    if not match or not int(match["gigabytes"]):
         return None
-    return Profile(name, found["model"].lower(), int(found["gigabytes"]), int(found["slices"] or 0))
+    return Profile(name, match["model"].lower(), int(match["gigabytes"]), int(match["slices"] or 0))

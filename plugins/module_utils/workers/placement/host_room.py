@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from .gpu_slots import Slots
 
 REQUIRE, PREFER, IGNORE = "require", "prefer", "ignore"
-# A device group as vSphere 8 names it: that many virtual GPUs of a profile, linked with each other.
+# The name of a device group in vSphere 8 contains the number and the profile of its linked vGPUs.
 _GROUP = re.compile(r"^[^:]+:(?P<count>\d+)@(?P<profile>[\w-]+)(?:%.*)?$")
 
 
 @dataclass(frozen=True)
 class Device:
-    """A PCI device that a host gives to one virtual machine as a whole; ``node`` is its NUMA node."""
+    """A PCI device in passthrough, for one virtual machine; ``node`` is its NUMA node."""
 
     address: str
     kind: str
@@ -28,14 +28,14 @@ class Device:
 
 @dataclass(frozen=True)
 class DeviceRequest:
-    """The PCI device that is wanted; an empty field matches any device."""
+    """A request for a PCI device; an empty field matches any device."""
 
     kind: str = ""
     label: str = ""
     address: str = ""
 
     def matches(self, device: Device) -> bool:
-        """Whether a device matches."""
+        """Return whether a device matches."""
         asked = ((self.kind, device.kind), (self.label, device.label), (self.address, device.address))
         return all(want in ("", have) for want, have in asked)
 
@@ -45,19 +45,19 @@ class DeviceRequest:
 
 @dataclass(frozen=True)
 class Promise:
-    """A device that was promised to a worker: which one it is may change until all workers have theirs."""
+    """A promise of a device to a worker: the device may change until all workers have one."""
 
     wanted: DeviceRequest
     node: int | None = None  # the NUMA node that the device must be on, if any
 
     def matches(self, device: Device) -> bool:
-        """Whether a device keeps the promise."""
+        """Return whether a device keeps the promise."""
         return self.wanted.matches(device) and (self.node is None or device.node in (None, self.node))
 
 
 @dataclass(frozen=True)
 class Demand:
-    """What a worker takes of its host; each of the ``groups`` stands for virtual GPUs that NVLink connects."""
+    """The resources that a worker needs on its host; each of the ``groups`` contains vGPUs linked with NVLink."""
 
     profiles: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class Demand:
 
     @property
     def vgpus(self) -> tuple[str, ...]:
-        """The profiles of all its virtual GPUs."""
+        """The profiles of all its vGPUs."""
         return (*self.profiles, *(profile for group in self.groups for profile in group_profiles(group) or ()))
 
     @property
@@ -78,7 +78,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class Host:
-    """The free resources of a host; ``workers`` are its workers besides those to be placed.
+    """The free resources of a host; ``workers`` are its workers without those to be placed.
 
     ``nodes`` are the NUMA nodes of its GPUs by address, ``groups`` the device groups that it offers,
     ``holders`` the virtual machines with a vGPU and its profile. ``promises`` are kept with the devices ``given``.
@@ -99,7 +99,7 @@ class Host:
     given: tuple[Device, ...] = ()
 
     def take(self, demand: Demand, same_node: str = PREFER) -> Host | None:
-        """The host with the demand on it; None where it does not fit."""
+        """Return the host after the demand is placed on it; None if it does not fit."""
         if not self.in_service or demand.memory_mb > self.free_mb or demand.cpus > self.threads:
             return None
         if not set(demand.groups) <= set(self.groups):
@@ -116,7 +116,7 @@ class Host:
         return None
 
     def occupy(self, demand: Demand, same_node: str = PREFER) -> Host:
-        """Return the host with a running worker on it, which is there even if it seems not to fit."""
+        """Return the host with a running worker on it, which is counted even if it seems not to fit."""
         if (fitting := self.take(demand, same_node)) is not None:
             return fitting
         after = self
@@ -126,17 +126,17 @@ class Host:
         return replace(after, slots=slots, free_mb=free_mb)
 
     def _give(self, promises: Sequence[Promise]) -> tuple[Device, ...] | None:
-        """A device for each promise; a worker that can do with another device leaves its own to one that cannot."""
+        """Return a device for each promise; a worker that can use another device gives way to one that cannot."""
         return choose(promises, [device for device in (*self.devices, *self.given) if not device.holder])
 
     def near(self, demand: Demand) -> bool:
-        """Whether the GPUs of the demand can be on the NUMA node of the RDMA NIC."""
+        """Return whether the GPUs of the demand can be on the NUMA node of the RDMA NIC."""
         return self.take(demand, REQUIRE) is not None
 
     def _parts(self, same_node: str) -> Iterator[tuple[Slots, int | None]]:
-        """The shared GPUs and the node of PCI devices: those beside the RDMA NIC, and all, as the user wants it.
+        """Yield the shared GPUs and the node of PCI devices: those near the RDMA NIC, and all, as ``same_node`` allows.
 
-        A host chooses the GPU of a vGPU itself: all that are shared must be beside the NIC.
+        The host chooses the GPU of a vGPU, so all shared GPUs must be on the NUMA node of the NIC.
         """
         if same_node != IGNORE and self.nic_node is not None:
             nodes = dict(self.nodes)
@@ -146,14 +146,14 @@ class Host:
             yield self.slots, None
 
     def _with(self, part: Slots) -> Slots:
-        """All GPUs of the host, with the changes of a part of them."""
+        """Return all GPUs of the host, some of them changed."""
         changed = {gpu.address: gpu for gpu in part.gpus}
         return replace(self.slots, gpus=tuple(changed.get(gpu.address, gpu) for gpu in self.slots.gpus))
 
 
 def choose(wanted: Sequence[DeviceRequest | Promise], free: Sequence[Device]) -> tuple[Device, ...] | None:
-    """A different device for each wanted one; None where there are not enough."""
-    holder: dict[int, int] = {}  # by device: the index of the wanted device that has it
+    """Return a different device for each request; None if there are not enough."""
+    holder: dict[int, int] = {}  # by device: the index of the request that has it
     for number in range(len(wanted)):
         if not _give(number, wanted, free, holder, set()):
             return None
@@ -167,7 +167,7 @@ def _give(
     holder: dict[int, int],
     asked: set[int],
 ) -> bool:
-    """Assign a device, if necessary one whose holder can take another (an augmenting path)."""
+    """Assign a device, if necessary one whose holder can use another device (an augmenting path)."""
     for device in range(len(free)):
         if device in asked or not wanted[number].matches(free[device]):
             continue
@@ -179,18 +179,18 @@ def _give(
 
 
 def alike(host: Host) -> Host:
-    """The properties in which two interchangeable hosts agree."""
+    """Return the properties in which two interchangeable hosts agree."""
     return replace(host, name="", workers=(), holders=())
 
 
 def group_profiles(group: str) -> tuple[str, ...] | None:
-    """The profiles of the virtual GPUs of a device group; None where its name does not tell them."""
-    found = _GROUP.match(group)
-    return (found["profile"],) * int(found["count"]) if found else None
+    """Return the profiles of the virtual GPUs of a device group; None if its name does not contain them."""
+    match = _GROUP.match(group)
+    return (match["profile"],) * int(match["count"]) if match else None
 
 
 def offered(hosts: Iterable[Host]) -> dict[tuple[str, ...], list[str]]:
-    """The hosts by the profiles that they offer."""
+    """Return the hosts by their offered profiles."""
     by_offer: dict[tuple[str, ...], list[str]] = {}
     for host in hosts:
         by_offer.setdefault(host.slots.offered, []).append(host.name)

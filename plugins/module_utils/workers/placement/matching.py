@@ -15,7 +15,7 @@ Guest = TypeVar("Guest")
 
 
 class Candidate(Protocol):
-    """The fields of a worker that a matching needs."""
+    """The fields of a worker that the search for a host needs."""
 
     @property
     def name(self) -> str: ...
@@ -28,7 +28,7 @@ class Candidate(Protocol):
 
 
 def match(hosts: Sequence[Host], workers: Sequence[Candidate], same_node: str) -> dict[str, str]:
-    """The host of each worker that gets one: as many as possible."""
+    """Return the host of each worker that gets one; as many workers as possible get one."""
     kinds = DemandGroups(hosts, workers, same_node)
     there: dict[int, int] = {}  # the worker on each host, by their numbers
     hopeless: set[int] = set()
@@ -40,7 +40,7 @@ def match(hosts: Sequence[Host], workers: Sequence[Candidate], same_node: str) -
 
 
 def _augment(start: int, kinds: DemandGroups, there: dict[int, int]) -> bool:
-    """Assign a host to one worker; others change their host where necessary."""
+    """Assign a host to one worker; other workers move if necessary."""
     came_from: dict[int, int] = {}  # by host: the worker that reaches for it
     waiting, asked = deque([start]), {kinds.of[start]}
     while waiting:
@@ -59,7 +59,7 @@ def _augment(start: int, kinds: DemandGroups, there: dict[int, int]) -> bool:
 
 
 def shift(host: Key, start: Guest, came_from: dict[Key, Guest], there: dict[Key, Guest]) -> None:
-    """Give a free host to whoever reaches for it, the host of that one to the next, up to the one who began."""
+    """Assign the free host along the path: each worker moves to the next host, up to the worker ``start``."""
     before = {worker: place for place, worker in there.items()}
     while True:
         worker = came_from[host]

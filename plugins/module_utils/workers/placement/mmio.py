@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterable
 
-# GPUs by vendor:device, in gigabytes; for those whose name does not say.
+# Gigabytes by vendor:device, for GPUs whose name does not contain the size.
 KNOWN = {
     "10de:1db1": 16,
     "10de:1db4": 16,
@@ -31,12 +31,12 @@ _IN_NAME = re.compile(r"(\d+)\s*GB", re.IGNORECASE)
 
 
 def window_gb(gpus_gb: Iterable[float]) -> int:
-    """The memory of all GPUs, rounded up to a power of two and doubled; 0 without GPUs."""
+    """Return the memory of all GPUs, rounded up to a power of two and doubled; 0 without GPUs."""
     total = sum(math.ceil(one) for one in gpus_gb)
     return 2 ** math.ceil(math.log2(total)) * 2 if total else 0
 
 
 def memory_gb(kind: str, name: str = "") -> int | None:
-    """The memory of a GPU by its name, else by its vendor:device; None where both are unknown."""
-    told = _IN_NAME.search(name)
-    return int(told[1]) if told else KNOWN.get(kind)
+    """Return the memory of a GPU by its name, else by its vendor:device; None if both are unknown."""
+    match = _IN_NAME.search(name)
+    return int(match[1]) if match else KNOWN.get(kind)

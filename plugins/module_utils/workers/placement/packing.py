@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from .host_room import IGNORE, Demand, Host, alike
 from .matching import Candidate
 
-# The search returns its best result after so many tries, so that its time is bounded.
+# The maximum number of tries, so that the time of the search is bounded.
 PATIENCE = 5_000
 
 
 def pack(hosts: Sequence[Host], workers: Sequence[Candidate], same_node: str) -> dict[str, str]:
-    """The host of each worker; where not all fit, the hosts of those that fit one after another."""
+    """Return the host of each worker; if not all fit, the hosts of those that fit one after another."""
     table = _Table(hosts, sorted(workers, key=lambda one: ([-n for n in one.demand.size], one.name)), same_node)
     return _search(table) or _greedy(table)
 
 
 def _search(table: _Table) -> dict[str, str] | None:
-    """Depth first, without recursion: thousands of workers are deeper than Python's stack."""
+    """Search depth first, iteratively: thousands of workers exceed Python's recursion limit."""
     tries: list[Iterator[int]] = [table.options(0)]
     steps = 0
     while tries:
@@ -42,18 +42,18 @@ def _search(table: _Table) -> dict[str, str] | None:
 
 
 def _greedy(table: _Table) -> dict[str, str]:
-    found: dict[str, str] = {}
+    placed: dict[str, str] = {}
     for number, worker in enumerate(table.workers):
         host = next(table.options(number, remember=False), None)
         if host is not None:
             table.put(host, number)
-            found[worker.name] = table.hosts[host].name
-    return found
+            placed[worker.name] = table.hosts[host].name
+    return placed
 
 
 @dataclass
 class _Table:
-    """The hosts as they fill up."""
+    """The state of the search: the hosts with the workers placed so far."""
 
     hosts: Sequence[Host]
     workers: Sequence[Candidate]
@@ -68,7 +68,7 @@ class _Table:
 
     def __post_init__(self) -> None:
         sets = list(dict.fromkeys(one.hosts for one in self.workers if one.hosts is not None))
-        # Hosts are as good as each other only where the same workers may run.
+        # Hosts are interchangeable only if the same workers may run on them.
         self.members = [tuple(host.name in names for names in sets) for host in self.hosts]
         self._member_ids: dict[tuple[bool, ...], int] = {}
         for member in self.members:
@@ -76,12 +76,12 @@ class _Table:
         self.clear()
 
     def clear(self) -> None:
-        """The hosts before the search."""
+        """Restore the hosts to the state before the search."""
         self.now, self.count, self.history = list(self.hosts), [0] * len(self.hosts), []
         self.kinds = [self._kind(host) for host in self.now]
 
     def options(self, number: int, *, remember: bool = True) -> Iterator[int]:
-        """The possible hosts of a worker, emptier ones first, one of each set of interchangeable hosts."""
+        """Yield the possible hosts of a worker, the emptiest first, one of each set of interchangeable hosts."""
         if number >= len(self.workers):
             return
         state = (number, tuple(sorted(self._places())))
@@ -106,13 +106,13 @@ class _Table:
         self._set(host, self._after(host, worker.demand) or before, 1)
 
     def undo(self) -> None:
-        """Take the last placement back."""
+        """Undo the latest placement."""
         if self.history:
             host, before = self.history.pop()
             self._set(host, before, -1)
 
     def names(self) -> dict[str, str]:
-        """The host of each placed worker."""
+        """Return the host of each placed worker."""
         return {worker.name: self.hosts[host].name for worker, (host, _before) in zip(self.workers, self.history)}
 
     def _set(self, host: int, state: Host, more: int) -> None:
@@ -140,7 +140,7 @@ class _Table:
 
 
 def _named(state: Host, host: Host) -> Host:
-    """The state of another host that was alike."""
+    """Return the state of an interchangeable host, with the name of this host."""
     if state.name == host.name:
         return state
     return Host(**{**vars(state), "name": host.name, "workers": host.workers, "holders": host.holders})

@@ -1,13 +1,13 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The placement of workers on hosts: one on each host, or several; workers stay on their host where they can."""
+"""The placement of workers on hosts: one on each host, or several; workers stay on their host if they can."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .fewest_moves import seats, shared
+from .fewest_moves import one_per_host, several_per_host
 from .host_room import IGNORE, PREFER, REQUIRE, Demand, Device, DeviceRequest, Host
 from .matching import match
 from .packing import pack
@@ -30,9 +30,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Worker:
-    """A worker to be placed: ``hosts`` are those that it may run on (None: any), ``at`` the one that it is on.
+    """A worker to be placed; ``hosts`` are the allowed hosts (None: any), ``at`` is its current host.
 
-    A worker is settled where it runs with the GPUs that it wants: it may stay even where no other would fit.
+    A settled worker runs with the requested GPUs and may stay even if no other worker would fit on its host.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Worker:
     settled: bool = False
 
     def may(self, host: str) -> bool:
-        """Whether the worker may run on the host."""
+        """Return whether the worker may run on the host."""
         return self.hosts is None or host in self.hosts
 
 
@@ -58,7 +58,7 @@ class Rules:
 class Placement:
     """The host of each worker, and the reason if a worker has none.
 
-    ``moves`` are the hosts that running workers leave, so that those in ``makes_room_for`` find one or rules hold.
+    ``moves`` are the hosts that running workers leave to make room for ``makes_room_for``, or to follow the rules.
     """
 
     where: Mapping[str, str] = field(default_factory=dict)
@@ -72,28 +72,28 @@ def place(hosts: Iterable[Host], workers: Iterable[Worker], rules: Rules | None 
     rules, all_hosts = rules or Rules(), sorted(hosts, key=lambda host: host.name)
     ordered = sorted(workers, key=lambda one: (not one.settled, not one.at, [-n for n in one.demand.size], one.name))
     homes = _homes(all_hosts, ordered, rules)
-    found = _fill(all_hosts, ordered, homes, rules)
-    if not found.refusals:
-        return replace(found, moves=_moves(ordered, found.where))
-    where = _with_moves(all_hosts, ordered, homes, rules, found.refusals) if homes else {}
+    placement = _fill(all_hosts, ordered, homes, rules)
+    if not placement.refusals:
+        return replace(placement, moves=_moves(ordered, placement.where))
+    where = _with_moves(all_hosts, ordered, homes, rules, placement.refusals) if homes else {}
     if len(where) < len(ordered):
-        return found
-    return Placement(where, moves=_moves(ordered, where), makes_room_for=tuple(sorted(found.refusals)))
+        return placement
+    return Placement(where, moves=_moves(ordered, where), makes_room_for=tuple(sorted(placement.refusals)))
 
 
 def without_moves(hosts: Iterable[Host], workers: Iterable[Worker], rules: Rules | None = None) -> Placement:
-    """Return the placement with every running worker on its host; a refusal names the moves that would make room."""
+    """Return the placement without moves of running workers; a refusal names the moves that would make room."""
     everyone, all_hosts = list(workers), list(hosts)
     best = place(all_hosts, everyone, rules)
     if not best.moves:
         return best
-    told = ", ".join(f"{name} from {was} to {best.where[name]}" for name, was in sorted(best.moves.items()))
+    moves = ", ".join(f"{name} from {was} to {best.where[name]}" for name, was in sorted(best.moves.items()))
     pinned = [
         replace(worker, hosts=frozenset({worker.at})) if worker.settled and worker.may(worker.at) else worker
         for worker in everyone
     ]
     placed = place(all_hosts, pinned, rules)
-    words = f"all workers find a host if running ones move ({told}), which allow_moves: true permits"
+    words = f"all workers find a host if running ones move ({moves}), which allow_moves: true permits"
     refusals = {name: f"{why}; {words}" for name, why in placed.refusals.items()}
     return replace(placed, refusals=refusals)
 
@@ -101,27 +101,27 @@ def without_moves(hosts: Iterable[Host], workers: Iterable[Worker], rules: Rules
 def _with_moves(
     hosts: Sequence[Host], ordered: Sequence[Worker], homes: Mapping[str, str], rules: Rules, refused: Container[str]
 ) -> dict[str, str]:
-    """Return the hosts of the workers if those at home may leave it; not of all if they do not fit even so."""
+    """Return the hosts of the workers if running workers may move; not all workers are included if they do not fit."""
 
     def fill(kept: Mapping[str, str]) -> dict[str, str] | None:
-        found = _fill(hosts, ordered, kept, rules)
-        return None if found.refusals else dict(found.where)
+        placement = _fill(hosts, ordered, kept, rules)
+        return None if placement.refusals else dict(placement.where)
 
     running = {worker.name for worker in ordered if worker.settled}
     if rules.apart:
-        return seats([host for host in hosts if not host.workers], ordered, homes, running, rules.same_node)
+        return one_per_host([host for host in hosts if not host.workers], ordered, homes, running, rules.same_node)
     first = [host.name for host in hosts if any(one.may(host.name) for one in ordered if one.name in refused)]
-    return shared(homes, running, first, fill) or {}
+    return several_per_host(homes, running, first, fill) or {}
 
 
 def _moves(ordered: Sequence[Worker], where: Mapping[str, str]) -> dict[str, str]:
-    """Return the running workers that change their host although they may be where they are, with that host."""
+    """Return the running workers that move although their current host is allowed, with that host."""
     stayers = [worker for worker in ordered if worker.settled and worker.at and worker.may(worker.at)]
     return {worker.name: worker.at for worker in stayers if where[worker.name] != worker.at}
 
 
 def _homes(hosts: Sequence[Host], ordered: Sequence[Worker], rules: Rules) -> dict[str, str]:
-    """The workers that stay, with their hosts."""
+    """Return the workers that stay, with their hosts."""
     left = {host.name: host for host in hosts}
     homes: dict[str, str] = {}
     for one in ordered:
@@ -135,7 +135,7 @@ def _homes(hosts: Sequence[Host], ordered: Sequence[Worker], rules: Rules) -> di
 
 
 def _fill(hosts: Sequence[Host], ordered: Sequence[Worker], homes: Mapping[str, str], rules: Rules) -> Placement:
-    """The placement with hosts for the workers that do not stay."""
+    """Return the placement after the workers that do not stay get a host."""
     demands = {one.name: one.demand for one in ordered}
     left = {host.name: host for host in hosts}
     for name, home in homes.items():
@@ -143,17 +143,17 @@ def _fill(hosts: Sequence[Host], ordered: Sequence[Worker], homes: Mapping[str, 
     others = [one for one in ordered if one.name not in homes]
     if rules.apart:
         open_ = [host for host in left.values() if not host.workers and host.name not in homes.values()]
-        found = match(open_, others, rules.same_node)
+        assigned = match(open_, others, rules.same_node)
     else:
-        found = pack(list(left.values()), others, rules.same_node)
-    where = {**homes, **found}
+        assigned = pack(list(left.values()), others, rules.same_node)
+    where = {**homes, **assigned}
     missing = [one for one in others if one.name not in where]
-    full, here = _taken(left, found, demands, rules) if missing else [], _workers_on(where)
+    full, here = _taken(left, assigned, demands, rules) if missing else [], _workers_on(where)
     return Placement(where, {one.name: why_not(one, full, here, rules) for one in missing})
 
 
 def _workers_on(where: Mapping[str, str]) -> dict[str, list[str]]:
-    """The workers on each host."""
+    """Return the workers on each host."""
     here: dict[str, list[str]] = {}
     for name, host in where.items():
         here.setdefault(host, []).append(name)
@@ -161,10 +161,10 @@ def _workers_on(where: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _taken(
-    left: Mapping[str, Host], found: Mapping[str, str], demands: Mapping[str, Demand], rules: Rules
+    left: Mapping[str, Host], assigned: Mapping[str, str], demands: Mapping[str, Demand], rules: Rules
 ) -> list[Host]:
-    """The hosts with all placed workers on them."""
+    """Return the hosts with all placed workers on them."""
     after = dict(left)
-    for name, host in found.items():
+    for name, host in assigned.items():
         after[host] = after[host].occupy(demands[name], rules.same_node)
     return list(after.values())

@@ -19,22 +19,22 @@ FEWEST = 2
 
 @dataclass(frozen=True)
 class ClusterRules:
-    """Further facts about the cluster."""
+    """The hosts, settings and foreign rules of a cluster that concern a set of workers."""
 
     cluster: str
     hosts: tuple[str, ...]
     homes: Mapping[str, str] = field(default_factory=dict)  # the hosts of the workers that run
-    missing: Mapping[str, str] = field(default_factory=dict)  # why a worker can have no rules now
+    missing: Mapping[str, str] = field(default_factory=dict)  # why a worker cannot have rules
     members: frozenset[str] = frozenset()  # the marked workers that have rules or overrides of this set
     foreign: tuple[rule_conflicts.ForeignRule, ...] = ()
-    users: tuple[str, ...] = ()  # rules of others that use our groups
+    users: tuple[str, ...] = ()  # foreign rules that use the groups of the set
     drs: bool = True
     drs_overrides: bool = True
     ha: bool = True
 
 
 def conflict_of(desired: RuleSetSpec, facts: ClusterRules) -> rule_conflicts.Conflict | None:
-    """The conflict that makes the desired rules impossible; None without one."""
+    """Return the conflict that makes the desired rules impossible; None without one."""
     return rule_conflicts.first(facts.cluster, facts.hosts, facts.foreign, desired)
 
 
@@ -44,7 +44,7 @@ def dropped(desired: RuleSetSpec, facts: ClusterRules) -> list[str]:
 
 
 def after(current: Mapping[str, Any], desired: RuleSetSpec) -> dict[str, Any]:
-    """The desired state, in the form of the current one."""
+    """Return the desired state, with the keys of the current state."""
     apart = desired.one_per_host and len(desired.workers) >= FEWEST and not desired.gone
     pinned = bool(desired.hosts and desired.workers) and not desired.gone
     rule = "required" if desired.required else "preferred"
@@ -57,7 +57,7 @@ def after(current: Mapping[str, Any], desired: RuleSetSpec) -> dict[str, Any]:
 
 
 def _overrides(current: Mapping[str, Any], wanted: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """The desired overrides, with the overrides that they replace, to be restored on removal."""
+    """Return the desired overrides, and the overrides that they replace, to restore them on removal."""
     made: dict[str, Any] = {aspect: dict(current[aspect]) for aspect in ASPECTS}
     previous = {worker: dict(notes) for worker, notes in current["previous"].items()}
     for worker, aspect in _pairs([*current["previous"], *wanted]):
@@ -77,32 +77,32 @@ def _pairs(workers: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def unmet(current: Mapping[str, Any], after: Mapping[str, Any], facts: ClusterRules) -> tuple[str, ...]:
-    """The reasons why the change cannot be made now."""
+    """Return the reasons why the change cannot be made now."""
     reasons = [f"{worker} {why}" for worker, why in facts.missing.items()]
     if after["affinity"] is None and current["affinity"] is not None and facts.users:
-        reasons.append(f"{_quoted(facts.users)} of somebody else uses the groups of this set: change it first")
+        reasons.append(f"the groups of this set are in use by another user's {_quoted(facts.users)}: change it first")
     return tuple(reasons)
 
 
 def warnings(after: Mapping[str, Any], desired: RuleSetSpec, facts: ClusterRules) -> Iterator[str]:
-    """Rules that are set but not in force, and preferences of others that they contradict."""
+    """Yield a warning for each rule without effect, and for each foreign preference that contradicts the rules."""
     rules = [key for key in ("one_per_host", "affinity") if after[key] is not None]
     wanted = {aspect for given in desired.overrides.values() for aspect in given}
     if not facts.drs and (rules or DRS in wanted):
-        yield "DRS is off: its rules and overrides are stored, and not in force until it is on"
+        yield "DRS is off: its rules and overrides are stored but have no effect until it is on"
     elif not facts.drs_overrides and DRS in wanted:
-        yield "the cluster allows no DRS overrides of single virtual machines: they are stored, and not in force"
+        yield "the cluster does not allow DRS overrides of single virtual machines: they are stored but have no effect"
     if not facts.ha and RESTART in wanted:
-        yield "HA is off: restart priorities are stored, and not in force until it is on"
+        yield "HA is off: restart priorities are stored but have no effect until it is on"
     if desired.one_per_host and facts.drs:
         for host, crowd in _crowds(desired.workers, facts.homes).items():
-            moves = "where it is automated DRS moves all but one, and a guest with a vGPU is stunned meanwhile"
+            moves = "if DRS is fully automated, it moves all but one and stuns a guest with a vGPU"
             yield f"{', '.join(crowd)} run on {host}: {moves}"
     yield from rule_conflicts.preferences(facts.hosts, facts.foreign, desired)
 
 
 def _crowds(workers: Sequence[str], homes: Mapping[str, str]) -> dict[str, list[str]]:
-    """The hosts on which several of the workers run."""
+    """Return the workers by host, for each host with several of them."""
     crowds: dict[str, list[str]] = {}
     for worker in workers:
         if worker in homes:

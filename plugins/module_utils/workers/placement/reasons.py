@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The reasons why a worker has no host, host by host, as text."""
+"""The reasons why a worker has no host, by host, as text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .host_room import REQUIRE, Demand, Host, offered
 from .matching import Candidate
 
 LONGEST = 8
-# A reason, with a gap for the workers that it is about.
+# A reason, with a placeholder for the workers that it concerns.
 GAP = "{}"
 Reason = Tuple[str, Tuple[str, ...]]
 
@@ -28,7 +28,7 @@ class Rules(Protocol):
 
 
 def why_not(worker: Candidate, hosts: Sequence[Host], here: Mapping[str, Sequence[str]], rules: Rules) -> str:
-    """One sentence with a reason for each host; ``here`` are the workers of this call on each host."""
+    """Return one sentence with a reason for each host; ``here`` are the workers of this call on each host."""
     unknown = [one for one in dict.fromkeys(worker.demand.vgpus) if not any(one in h.slots.offered for h in hosts)]
     if unknown:
         every = dict.fromkeys(name for host in hosts for name in host.slots.offered)
@@ -50,7 +50,7 @@ def why_not(worker: Candidate, hosts: Sequence[Host], here: Mapping[str, Sequenc
 
 
 def offers(hosts: Sequence[Host]) -> str:
-    """The profiles that each host offers, as text."""
+    """Return the profiles that each host offers, as text."""
     texts = [f"{_list(names)} offer{_s(names)} {_list(what) or 'none'}" for what, names in offered(hosts).items()]
     return "; ".join(texts)
 
@@ -73,9 +73,9 @@ def _reason(demand: Demand, host: Host, here: Sequence[str], rules: Rules) -> Re
 
 def _other_reason(demand: Demand, host: Host, here: Sequence[str], rules: Rules) -> Reason:
     if host.free_mb < demand.memory_mb:
-        return f"{host.free_mb} MB of memory left, where {demand.memory_mb} MB are to be reserved", ()
+        return f"{host.free_mb} MB of memory left, but {demand.memory_mb} MB are to be reserved", ()
     if host.threads < demand.cpus:
-        return f"{host.threads} logical CPUs, where {demand.cpus} are wanted", ()
+        return f"{host.threads} logical CPUs, but {demand.cpus} are requested", ()
     for wanted in dict.fromkeys(demand.devices):
         answering = [device for device in host.devices if wanted.matches(device)]
         holders = [f"{device.holder} has {device.address}" for device in answering if device.holder]
@@ -84,17 +84,17 @@ def _other_reason(demand: Demand, host: Host, here: Sequence[str], rules: Rules)
             return f"not enough free PCI devices {wanted}" + (" ({})" if held else ""), held
     if rules.same_node == REQUIRE and not host.near(demand):
         return "GPU and RDMA NIC are not on one NUMA node", ()
-    return "no room for it beside the others ({})", _held(host, here)
+    return "no room for it next to the others ({})", _held(host, here)
 
 
 def _held(host: Host, here: Sequence[str]) -> tuple[str, ...]:
-    """The holders of the GPUs of a host."""
+    """Return the virtual machines that use the GPUs of a host, as text."""
     texts = [f"{name} has {profile}" for name, profile in host.holders] + [f"{name} is placed here" for name in here]
     return tuple(texts) or ("its GPUs are too small or have vGPUs of another size",)
 
 
 def _list(names: Iterable[str]) -> str:
-    """The first names, and the number of the others."""
+    """Return the first names and the number of further names, as text."""
     every = list(names)
     more = len(every) - LONGEST
     return ", ".join(every[:LONGEST]) + (f" and {more} more" if more > 0 else "")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Conflicts between the desired hosts of workers and the rules of others."""
+"""Conflicts between the desired hosts of workers and foreign rules."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ ANOTHER_WAY = "change or remove that rule, or change the options of this call"
 
 @dataclass(frozen=True)
 class ForeignRule:
-    """An active rule of others, as far as it concerns the workers of the set.
+    """The part of an active foreign rule that concerns the workers of the set.
 
-    ``hosts`` are those on which it lets them run; None for a rule that keeps them together on any host.
+    ``hosts`` are the hosts that it allows; None for a rule that keeps the workers together on any host.
     """
 
     name: str
@@ -30,7 +30,7 @@ class ForeignRule:
 
 
 class Conflict(NamedTuple):
-    """A conflict: the object, what was tried, what prevents it, and what to do."""
+    """A conflict: the object, the attempt, its obstacle and the remedy."""
 
     target: str
     tried: str
@@ -39,15 +39,15 @@ class Conflict(NamedTuple):
 
 
 def first(cluster: str, hosts: Sequence[str], foreign: Sequence[ForeignRule], desired: RuleSetSpec) -> Conflict | None:
-    """The conflict with unknown hosts or with the rules of others; None without one."""
+    """Return the first conflict with unknown hosts or with foreign rules; None without a conflict."""
     left = {worker: _left(worker, hosts, foreign, desired) for worker in desired.workers}
-    found = itertools.chain(
+    conflicts = itertools.chain(
         _unknown(cluster, hosts, desired),
         _together(cluster, foreign, desired),
         _nowhere(cluster, hosts, foreign, desired, left),
         _too_few(cluster, left, foreign) if desired.one_per_host and len(desired.workers) > 1 else (),
     )
-    return next(found, None)
+    return next(conflicts, None)
 
 
 def _unknown(cluster: str, hosts: Sequence[str], desired: RuleSetSpec) -> Iterator[Conflict]:
@@ -61,12 +61,12 @@ def _together(cluster: str, foreign: Sequence[ForeignRule], desired: RuleSetSpec
     for rule in foreign:
         crowd = sorted(rule.workers & set(desired.workers))
         if rule.hosts is None and desired.one_per_host and len(crowd) > 1:
-            said = f"the rule {rule.name!r} of somebody else keeps them on one host"
+            said = f"another user's rule {rule.name!r} keeps them on one host"
             yield Conflict(cluster, f"keep {', '.join(crowd)} apart", said)
 
 
 def preferences(hosts: Sequence[str], foreign: Sequence[ForeignRule], desired: RuleSetSpec) -> Iterator[str]:
-    """Rules of others against which the preference for hosts comes to nothing, or that prefer other hosts."""
+    """Yield a warning for foreign rules that forbid the preferred hosts, or that prefer other hosts."""
     forbidden: dict[str, list[str]] = {}
     for worker in desired.workers if not desired.required else ():
         if desired.hosts and not _free(worker, hosts, foreign) & set(desired.hosts):
@@ -74,11 +74,11 @@ def preferences(hosts: Sequence[str], foreign: Sequence[ForeignRule], desired: R
             forbidden.setdefault(names, []).append(worker)
     for names, workers in forbidden.items():
         where = ", ".join(sorted(desired.hosts))
-        yield f"somebody else's rule {names} forbids {', '.join(workers)} on {where}: the preference has no effect"
+        yield f"another user's rule {names} forbids {', '.join(workers)} on {where}: the preference has no effect"
     for rule in foreign:
         concerned = sorted(rule.workers & set(desired.workers))
         if desired.hosts and concerned and rule.hosts is not None and not rule.mandatory and _apart(rule, desired):
-            yield f"the rule {rule.name!r} of somebody else prefers other hosts for {', '.join(concerned)}"
+            yield f"another user's rule {rule.name!r} prefers other hosts for {', '.join(concerned)}"
 
 
 def _apart(rule: ForeignRule, desired: RuleSetSpec) -> bool:
@@ -90,12 +90,12 @@ def _binding(worker: str, foreign: Sequence[ForeignRule]) -> list[ForeignRule]:
 
 
 def _free(worker: str, hosts: Sequence[str], foreign: Sequence[ForeignRule]) -> frozenset[str]:
-    """The hosts that the rules of others leave to a worker."""
+    """Return the hosts that foreign rules allow for a worker."""
     return frozenset(hosts).intersection(*(rule.hosts or () for rule in _binding(worker, foreign)))
 
 
 def _left(worker: str, hosts: Sequence[str], foreign: Sequence[ForeignRule], desired: RuleSetSpec) -> frozenset[str]:
-    """The hosts on which a worker can run."""
+    """Return the hosts on which a worker can run."""
     free = _free(worker, hosts, foreign)
     return free & set(desired.hosts) if desired.hosts and desired.required else free
 
@@ -107,40 +107,40 @@ def _nowhere(
     desired: RuleSetSpec,
     left: Mapping[str, frozenset[str]],
 ) -> Iterator[Conflict]:
-    """Workers that the rules of others keep off all the hosts on which they must be."""
+    """Yield a conflict for each worker whose required hosts are all forbidden by foreign rules."""
     for worker in desired.workers:
         binding = _binding(worker, foreign)
         if binding and not left[worker]:
             rules = ", ".join(repr(rule.name) for rule in binding)
             where = ", ".join(sorted((desired.required and desired.hosts) or hosts))
-            yield Conflict(cluster, f"keep {worker} on {where}", f"somebody else's rule {rules} forbids it")
+            yield Conflict(cluster, f"keep {worker} on {where}", f"another user's rule {rules} forbids it")
 
 
 def _too_few(cluster: str, left: Mapping[str, frozenset[str]], foreign: Sequence[ForeignRule]) -> Iterator[Conflict]:
-    """The conflict of workers with too few hosts."""
-    homeless = _homeless(left)
-    if homeless is None:
+    """Yield a conflict if there are too few hosts to keep the workers apart."""
+    competitors = _without_host(left)
+    if competitors is None:
         return
-    hosts = sorted({host for worker in homeless for host in left[worker]})
-    binding = sorted({repr(rule.name) for worker in homeless for rule in _binding(worker, foreign)})
-    because = f" by the rules of others ({', '.join(binding)})" if binding else ""
+    hosts = sorted({host for worker in competitors for host in left[worker]})
+    binding = sorted({repr(rule.name) for worker in competitors for rule in _binding(worker, foreign)})
+    because = f" by foreign rules ({', '.join(binding)})" if binding else ""
     said = f"only {', '.join(hosts) or 'none'} {'are' if len(hosts) > 1 else 'is'} left to them{because}"
     remedy = ANOTHER_WAY if binding else "take fewer workers or more hosts, or one_per_host: false"
-    yield Conflict(cluster, f"give {', '.join(sorted(homeless))} a host each", said, remedy)
+    yield Conflict(cluster, f"give {', '.join(sorted(competitors))} a host each", said, remedy)
 
 
-def _homeless(left: Mapping[str, frozenset[str]]) -> set[str] | None:
-    """The workers that compete for too few hosts; None where each can have its own."""
+def _without_host(left: Mapping[str, frozenset[str]]) -> set[str] | None:
+    """Return the workers that compete for too few hosts; None if each can have a separate host."""
     there: dict[str, str] = {}
     for worker in sorted(left):
-        asked = _asked(worker, left, there)
-        if asked is not None:
-            return {worker, *(there[host] for host in asked)}
+        tried = _assign(worker, left, there)
+        if tried is not None:
+            return {worker, *(there[host] for host in tried)}
     return None
 
 
-def _asked(start: str, left: Mapping[str, frozenset[str]], there: dict[str, str]) -> Collection[str] | None:
-    """Give a host to a worker, others change theirs where necessary; None, or the hosts that were asked in vain."""
+def _assign(start: str, left: Mapping[str, frozenset[str]], there: dict[str, str]) -> Collection[str] | None:
+    """Assign a host to a worker and move others if necessary; return None, or the hosts that were tried in vain."""
     came_from: dict[str, str] = {}  # by host: the worker that reaches for it
     waiting = deque([start])
     while waiting:

@@ -12,7 +12,7 @@ PREFIX = "dml.vsphere "
 
 @dataclass(frozen=True)
 class RuleNames:
-    """The names of the rules and groups of one set of workers, by which this collection recognises them."""
+    """The names of the rules and groups of one set of workers, which identify them in vCenter."""
 
     rule: str
     host_rule: str
@@ -21,7 +21,7 @@ class RuleNames:
 
 
 def names_of(name: str) -> RuleNames:
-    """The names of a set's rules and groups."""
+    """Return the names of the rules and groups of a set."""
     start = f"{PREFIX}{name}"
     return RuleNames(f"{start}: one per host", f"{start}: on hosts", f"{start}: workers", f"{start}: hosts")
 

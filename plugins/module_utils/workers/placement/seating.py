@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Rooms for guests of any kind: a search that places those first that have the fewest rooms left."""
+"""Placement of guests in rooms, such as virtual machines on hosts: guests with the fewest possible rooms come first."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Generic, TypeVar
 
 State = TypeVar("State", bound=Hashable)
 Kind = TypeVar("Kind", bound=Hashable)
-# After that many tries the search is given up.
+# The maximum number of tries of the search.
 PATIENCE = 5_000
 
 
 @dataclass(frozen=True)
 class Guest(Generic[Kind]):
-    """A guest to be placed in one of its rooms; guests of one kind take the same of a room."""
+    """A guest to be placed in one of its rooms; guests of one kind need the same resources."""
 
     key: str
     kind: Kind
@@ -26,15 +26,15 @@ class Guest(Generic[Kind]):
 def seat(
     rooms: Mapping[str, State], guests: Sequence[Guest[Kind]], take: Callable[[State, Kind], State | None]
 ) -> dict[str, str] | None:
-    """The room of each guest; None where they do not all fit or the search was given up.
+    """Return the room of each guest; None if they do not all fit or the search reached its limit.
 
-    ``take`` gives the state of a room with one more guest in it, None where the guest does not fit.
+    ``take`` returns the state of a room with one more guest in it; None if the guest does not fit.
     """
     return _Search(rooms, guests, take).run()
 
 
 class _Search(Generic[State, Kind]):
-    """Depth first, without recursion: many guests are deeper than Python's stack. No state is tried twice."""
+    """A depth-first search, iterative because of Python's recursion limit; no state is tried twice."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class _Search(Generic[State, Kind]):
         self._waiting: dict[tuple[Kind, frozenset[str]], list[str]] = {}
         for guest in guests:
             self._waiting.setdefault((guest.kind, guest.rooms), []).append(guest.key)
-        # Rooms are as good as each other only where the same guests may be.
+        # Rooms are interchangeable only if the same guests are allowed in them.
         sets = {allowed for _kind, allowed in self._waiting}
         self._open_to = {room: frozenset(one for one in sets if room in one) for room in rooms}
         self._after: dict[tuple[State, Kind], State | None] = {}
@@ -54,7 +54,7 @@ class _Search(Generic[State, Kind]):
         self._made: list[tuple[tuple[Kind, frozenset[str]], str, str, State]] = []
 
     def run(self) -> dict[str, str] | None:
-        """The room of each guest by key."""
+        """Return the room of each guest by key."""
         tries = [self._choices()]
         for _step in range(PATIENCE + sum(map(len, self._waiting.values()))):
             if not any(self._waiting.values()):
@@ -71,7 +71,7 @@ class _Search(Generic[State, Kind]):
         return None if any(self._waiting.values()) else {key: room for _group, key, room, _before in self._made}
 
     def _choices(self) -> Iterator[tuple[tuple[Kind, frozenset[str]], str]]:
-        """The rooms of the guest that has the fewest, one of those that are as good as each other."""
+        """Yield the rooms of the guest with the fewest, one of each set of interchangeable rooms."""
         state = self._state()
         if state in self._failed:
             return

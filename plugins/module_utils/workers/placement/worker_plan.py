@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The workers of a call as lines to show: the changes of each, and where each runs."""
+"""The workers of a call as lines of text: the changes and the host of each."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 
 def as_lines(workers: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """The lines that the result of a call has for a person: those of its plan, and those of the workers' state."""
+    """Return the lines of text in the result of a call: those of the plan, and those of the workers' state."""
     return {"plan_lines": plan_lines(workers), "state_lines": state_lines(workers)}
 
 
 def plan_lines(workers: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The changes of each worker with their reasons; workers with nothing to do share a line."""
+    """Return the changes of each worker with their reasons; workers without changes share a line."""
     listed = list(workers)
     idle = [one["name"] for one in listed if not one.get("failed") and not one.get("changed")]
     lines = [f"{', '.join(idle)}: as described, nothing to do"] if idle else []
@@ -25,7 +25,7 @@ def plan_lines(workers: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def state_lines(workers: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The host, the GPUs and the address of each worker."""
+    """Return the host, the GPUs and the address of each worker."""
     return [_where(one["name"], one["state"]) for one in workers if not one.get("failed")]
 
 

@@ -40,8 +40,8 @@ def rule_set_spec(params: Mapping[str, Any]) -> RuleSetSpec:
 
 
 def _overrides(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, str]:
-    found = {aspect: own.get(option) or common[option] for aspect, option in _OPTIONS.items()}
-    return {aspect: text for aspect, text in found.items() if text}
+    overrides = {aspect: own.get(option) or common[option] for aspect, option in _OPTIONS.items()}
+    return {aspect: text for aspect, text in overrides.items() if text}
 
 
 def _once(kind: str, names: Sequence[str]) -> None:

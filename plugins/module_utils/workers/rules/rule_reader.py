@@ -24,7 +24,7 @@ CLUSTER_PRIORITY = "clusterRestartPriority"
 
 
 class Config:
-    """The configuration of a cluster, read for one set of workers; ``vms`` and ``hosts`` are names by id."""
+    """The configuration of a cluster for one set of workers; ``vms`` and ``hosts`` are names by object ID."""
 
     def __init__(self, config: Any, names: RuleNames, vms: Mapping[str, str], hosts: Mapping[str, str]) -> None:
         self.config, self.names, self.vms, self.hosts = config, names, vms, hosts
@@ -41,8 +41,8 @@ class Config:
         return self._rule(self.names.host_rule, vim.cluster.VmHostRuleInfo)
 
     def group(self, name: str, kind: Any) -> Any:
-        """A group of this set by its name; None where it does not exist."""
-        return self._of_kind(self.groups.get(name), kind, f"group {name!r}")
+        """Return a group of this set by its name; None if it does not exist."""
+        return self._of_type(self.groups.get(name), kind, f"group {name!r}")
 
     def members(self) -> list[Any]:
         """Return the virtual machines in the rule and in the group of this set."""
@@ -50,7 +50,7 @@ class Config:
         return [*(rule.vm if rule else []), *(group.vm if group else [])]
 
     def state(self, workers: Mapping[str, str]) -> dict[str, Any]:
-        """The rules and overrides of the set; ``workers`` maps names to ids of the VMs whose overrides are managed."""
+        """Return the rules and overrides of the set; ``workers`` maps the managed workers to object IDs."""
         rule = self.rule
         apart = {"workers": self._names(rule.vm), "enabled": rule.enabled is not False} if rule else None
         return {
@@ -61,13 +61,13 @@ class Config:
         }
 
     def facts(self, cluster: str, workers: Collection[str]) -> ClusterRules:
-        """The rules of others, and whether DRS and HA are on."""
+        """Return the foreign rules, and whether DRS and HA are on."""
         drs, ours = self.config.drsConfig, (self.names.rule, self.names.host_rule)
         others = [rule for rule in self.config.rule or [] if rule.name not in ours]
         return ClusterRules(
             cluster,
             tuple(sorted(self.hosts.values())),
-            foreign=tuple(found for rule in others for found in self._foreign(rule, frozenset(workers))),
+            foreign=tuple(foreign_rule for rule in others for foreign_rule in self._foreign(rule, frozenset(workers))),
             users=tuple(
                 rule.name for rule in others if {self.names.vm_group, self.names.host_group} & _groups_of(rule)
             ),
@@ -96,7 +96,7 @@ class Config:
         return "required" if rule.mandatory else "preferred"
 
     def _foreign(self, rule: Any, wanted: frozenset[str]) -> Iterator[ForeignRule]:
-        """The part of a rule of others that concerns the workers."""
+        """Yield the part of a foreign rule that concerns the workers."""
         if rule.enabled is False:
             return
         if isinstance(rule, vim.cluster.AffinityRuleSpec):
@@ -115,17 +115,17 @@ class Config:
         return {self.hosts.get(ref._moId, ref._moId) for ref in (group.host if group else None) or []}
 
     def _rule(self, name: str, kind: Any) -> Any:
-        found = next((one for one in self.config.rule or [] if one.name == name), None)
-        return self._of_kind(found, kind, f"rule {name!r}")
+        rule = next((candidate for candidate in self.config.rule or [] if candidate.name == name), None)
+        return self._of_type(rule, kind, f"rule {name!r}")
 
-    def _of_kind(self, found: Any, kind: Any, what: str) -> Any:
-        if found is not None and not isinstance(found, kind):
-            raise Refused(what, "manage it", "it is of another kind, so somebody else made it", "rename it")
-        return found
+    def _of_type(self, item: Any, kind: Any, label: str) -> Any:
+        if item is not None and not isinstance(item, kind):
+            raise Refused(label, "manage it", "it has another type, so another user created it", "rename it")
+        return item
 
 
 def drs_text(override: Any) -> str | None:
-    """The DRS override: an automation level, ``disabled`` or ``cluster``; None without an override."""
+    """Return the DRS override: an automation level, ``disabled`` or ``cluster``; None without an override."""
     if override is None:
         return None
     if override.enabled is False:
@@ -134,7 +134,7 @@ def drs_text(override: Any) -> str | None:
 
 
 def restart_text(override: Any) -> str | None:
-    """The restart priority of an HA override."""
+    """Return the restart priority of an HA override."""
     if override is None:
         return None
     settings = override.dasSettings

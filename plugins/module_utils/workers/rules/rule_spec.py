@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The one specification that brings a cluster's rules, groups and overrides to a plan."""
+"""The ConfigSpecEx that changes a cluster's rules, groups and overrides as a plan requires."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _OF_CLUSTER = ("clusterIsolationResponse", None)
 
 @dataclass(frozen=True)
 class ObjectRefs:
-    """The workers and hosts by name."""
+    """The references of workers and hosts, by name."""
 
     vms: Mapping[str, Any]
     hosts: Mapping[str, Any]
 
 
 def build(config: Config, plan: Plan, refs: ObjectRefs) -> Any:
-    """The specification; None where a plan asks nothing of the cluster itself."""
+    """Return the ConfigSpecEx; None if the plan does not change the cluster."""
     before, after = plan.before, plan.after
     parts = {
         "rulesSpec": [*_apart(config, before, after, refs), *_host_rule(config, before, after)],
@@ -96,7 +96,7 @@ def _group_change(there: Any, info: Any, *, wanted: bool) -> Any:
 
 def _drs(config: Config, vm: Any, text: str | None) -> Any:
     kind = vim.cluster.DrsVmConfigSpec
-    # An override that says nothing is the same as none.
+    # An override without a setting is the same as no override.
     if text in (None, CLUSTER):
         return kind(operation="remove", removeKey=vm)
     info = vim.cluster.DrsVmConfigInfo(key=vm, enabled=text != DISABLED, behavior=BEHAVIOURS.get(text or ""))
@@ -105,17 +105,17 @@ def _drs(config: Config, vm: Any, text: str | None) -> Any:
 
 def _das(config: Config, vm: Any, text: str | None) -> Any:
     kind, there = vim.cluster.DasVmConfigSpec, config.das.get(vm._moId)
-    if text is None and _says_nothing_else(there):
+    if text is None and _has_only_priority(there):
         return kind(operation="remove", removeKey=vm)
-    # The whole of what is there goes along: others may have set more than the priority.
+    # All existing settings are sent back, because other users may have set more than the priority.
     settings = there.dasSettings if there and there.dasSettings else vim.cluster.DasVmSettings()
     settings.restartPriority = CLUSTER_PRIORITY if text in (None, CLUSTER) else text
     info = vim.cluster.DasVmConfigInfo(key=vm, dasSettings=settings)
     return kind(operation="edit" if there else "add", info=info)
 
 
-def _says_nothing_else(override: Any) -> bool:
-    """Whether an HA override is about nothing but the restart priority."""
+def _has_only_priority(override: Any) -> bool:
+    """Return whether an HA override contains only the restart priority."""
     settings = override.dasSettings
     if settings is None:
         return True

@@ -27,7 +27,7 @@ NOTES = "rules"  # within the mark: the set, and the overrides that it replaced
 
 
 def plan(current: Mapping[str, Any], desired: RuleSetSpec, facts: placement_rules.ClusterRules) -> Plan:
-    """The plan for the desired rules; rules that others contradict are refused."""
+    """Return the plan for the desired rules; rules that contradict foreign rules are refused."""
     if (conflict := placement_rules.conflict_of(desired, facts)) is not None:
         raise Refused(*conflict)
     if lost := placement_rules.dropped(desired, facts):
@@ -57,7 +57,7 @@ class WorkerRules:
         self.noted: Mapping[str, Any] | None = None
 
     def read(self) -> dict[str, Any]:
-        """The rules, the overrides of the workers, and the overrides that they replaced."""
+        """Return the rules, the overrides of the workers, and the overrides that they replaced."""
         self.ref, values = find_cluster(self.session, self.target, ("configurationEx", "host"))
         hosts = properties.read_many(self.session, values.get("host") or [], ("name",))
         machines = properties.find_all(self.session, vim.VirtualMachine, VM_PATHS)
@@ -73,14 +73,14 @@ class WorkerRules:
         return {**self.config.state(ours), "previous": previous}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """The changes; rules that others contradict are refused."""
+        """Return the changes; rules that contradict foreign rules are refused."""
         for worker in self.desired.overrides:
             owner = (self.marks.get(worker, {}).get(NOTES) or {}).get("set", self.desired.name)
             if owner != self.desired.name:
                 said = f"the set {owner!r} of this cluster gave it overrides already"
                 raise Refused(worker, "give it overrides", said, "leave them to one set")
         planned = plan(current, self.desired, self.facts)
-        # After the write, a missing record of a replaced override could not be noticed any more.
+        # After the write, a missing record of a replaced override cannot be detected.
         return planned if self.noted is None else replace(planned, after={**planned.after, "previous": self.noted})
 
     def apply(self, plan: Plan) -> None:
@@ -95,28 +95,28 @@ class WorkerRules:
             with translating_faults(self.target, tried):
                 task = self.ref.ReconfigureComputeResource_Task(spec=spec, modify=True)
             tasks.wait(self.session, tasks.Started(task, self.target, tried), RECONFIGURE_SECONDS)
-            if left != kept and not self._in_force(plan):
-                return  # accepted and not kept, as the caller will see: the next run needs the record
+            if left != kept and not self._applied(plan):
+                return  # vCenter accepted the change, yet did not apply it: the next run needs the record
         self._note(left)
         self.noted = after
 
-    def _in_force(self, plan: Plan) -> bool:
-        found = self.read()
-        return all(found[aspect] == plan.after[aspect] for aspect in placement_rules.ASPECTS)
+    def _applied(self, plan: Plan) -> bool:
+        current = self.read()
+        return all(current[aspect] == plan.after[aspect] for aspect in placement_rules.ASPECTS)
 
     def _note(self, notes: Mapping[str, Mapping[str, Any]]) -> None:
-        """Record replaced overrides in the marks of the workers, where the record differs."""
-        for name, told in sorted(notes.items()):
-            if told == self._notes(name):
+        """Record replaced overrides in the marks of the workers whose record differs."""
+        for name, note in sorted(notes.items()):
+            if note == self._notes(name):
                 continue
             left = {key: value for key, value in self.marks[name].items() if key != NOTES}
-            self.marks[name] = {**left, NOTES: {"set": self.desired.name, **told}} if told else left
+            self.marks[name] = {**left, NOTES: {"set": self.desired.name, **note}} if note else left
             worker_mark.write(self.session, self.workers[name], name, self.marks[name])
 
     def _notes(self, name: str) -> dict[str, Any]:
-        found = self.marks[name].get(NOTES) or {}
-        mine = found.get("set") == self.desired.name
-        return {aspect: found[aspect] for aspect in placement_rules.ASPECTS if mine and aspect in found}
+        notes = self.marks[name].get(NOTES) or {}
+        mine = notes.get("set") == self.desired.name
+        return {aspect: notes[aspect] for aspect in placement_rules.ASPECTS if mine and aspect in notes}
 
     def _find(self, machines: Sequence[properties.Found]) -> None:
         """Find the workers of this cluster by their mark and their host."""
@@ -129,11 +129,11 @@ class WorkerRules:
             elif getattr(one.values.get("runtime.host"), "_moId", None) not in self.homes:
                 self.elsewhere[name] = "is on a host of another cluster"
             else:
-                known.one(str(one.mark.get("cluster", "")), name)
+                known.worker(str(one.mark.get("cluster", "")), name)
                 self.workers[name], self.marks[name] = one.ref, dict(one.mark)
 
     def _labels(self, machines: Sequence[properties.Found]) -> dict[str, str]:
-        """The names of all virtual machines by id; one that shares a worker's name shows its id as well."""
+        """Return the names of all virtual machines by object ID, with the ID added to a name that a worker also has."""
         ids = {ref._moId for ref in self.workers.values()}
         return {
             ref._moId: f"{values['name']} ({ref._moId})"

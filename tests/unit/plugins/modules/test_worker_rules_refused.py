@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What worker_rules refuses before it writes, and what it reports by a warning."""
+"""Requests that worker_rules refuses before it writes, and its warnings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GONE = {"state": "absent"}
 @pytest.mark.parametrize(
     ("make", "desired", "words"),
     [
-        (lambda c: add_rule(c, together(c, "w1", "w3")), {}, "keep w1, w3 apart: the rule 'pair' of somebody else"),
+        (lambda c: add_rule(c, together(c, "w1", "w3")), {}, "keep w1, w3 apart: another user's rule 'pair'"),
         (
             lambda c: pinned(c, ["w1", "w2"], ["esx1"], mandatory=True),
             {},
@@ -35,7 +35,7 @@ GONE = {"state": "absent"}
         (
             lambda c: pinned(c, ["w2"], ["esx1"], mandatory=True),
             {"hosts": ["esx2", "esx3"], "workers": ["w2"], "host_affinity": "required"},
-            "could not keep w2 on esx2, esx3: somebody else's rule 'pin' forbids it",
+            "could not keep w2 on esx2, esx3: another user's rule 'pin' forbids it",
         ),
         (
             lambda c: pinned(c, ["w1"], ["esx1", "esx2", "esx3"], mandatory=True, away=True),
@@ -65,7 +65,7 @@ GONE = {"state": "absent"}
         (
             lambda c: add_rule(c, vim.cluster.AffinityRuleSpec(name=RULE, enabled=True, vm=list(c.vms.values()))),
             {},
-            f"rule '{RULE}': could not manage it: it is of another kind",
+            f"rule '{RULE}': could not manage it: it has another type",
         ),
     ],
 )
@@ -85,7 +85,7 @@ def test_a_rule_of_others_that_uses_our_groups_keeps_them() -> None:
         cluster, vim.cluster.VmHostRuleInfo(name="theirs", enabled=False, vmGroupName="dml.vsphere workers: workers")
     )
     cluster.writes.clear()
-    assert "rule 'theirs' of somebody else uses the groups of this set" in call(cluster, **GONE)["msg"]
+    assert "the groups of this set are in use by another user's rule 'theirs'" in call(cluster, **GONE)["msg"]
     assert cluster.writes == []
 
 
@@ -106,7 +106,7 @@ def test_overrides_belong_to_one_set() -> None:
         ({"drsConfig": vim.cluster.DrsConfigInfo(enabled=False)}, "DRS is off: its rules and overrides are stored"),
         (
             {"drsConfig": vim.cluster.DrsConfigInfo(enabled=True, enableVmBehaviorOverrides=False)},
-            "the cluster allows no DRS overrides of single virtual machines",
+            "the cluster does not allow DRS overrides of single virtual machines",
         ),
         ({"dasConfig": vim.cluster.DasConfigInfo(enabled=False)}, "HA is off: restart priorities are stored"),
     ],
@@ -127,14 +127,14 @@ def test_a_move_that_a_rule_brings_and_what_others_prefer_are_told() -> None:
     pinned(cluster, ["w3"], ["esx3"], mandatory=False)
     told = str(call(cluster, check=True, workers=WORKERS, hosts=["esx1", "esx2"])["told"])
     assert "w1, w2 run on esx1" in told
-    assert "the rule 'pin' of somebody else prefers other hosts for w3" in told
+    assert "another user's rule 'pin' prefers other hosts for w3" in told
 
 
 def test_preferred_hosts_that_a_rule_forbids_are_a_warning() -> None:
     cluster = FakeCluster()
     pinned(cluster, ["w2", "w3"], ["esx1"], mandatory=True)
     told = call(cluster, workers=WORKERS, hosts=["esx2", "esx3"], one_per_host=False)["told"]
-    assert told == ["gpu: somebody else's rule 'pin' forbids w2, w3 on esx2, esx3: the preference has no effect"]
+    assert told == ["gpu: another user's rule 'pin' forbids w2, w3 on esx2, esx3: the preference has no effect"]
     assert cluster.writes
 
 

@@ -114,7 +114,7 @@ def test_the_hardware_is_as_asked_for() -> None:
 @pytest.mark.parametrize(
     ("deaf", "words"),
     [
-        ("ReconfigVM_Task", "nothing of it changed: cpus, "),
+        ("ReconfigVM_Task", "did not apply it: cpus, "),
         ("PowerOnVM_Task", "power is 'off', not 'on'"),
         ("SetField", "could not write its custom attribute dml.vsphere.worker"),
     ],

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The hosts of a cluster as the planner of placements sees them."""
+"""The hosts of a cluster as input of the placement planner."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BARE = {"config__graphicsInfo": [graphics(graphicsType="basic")], "config__share
 
 
 def gpus_passed(*kinds: int, **more: Any) -> dict[str, Any]:
-    """A host that gives away GPUs of these kinds."""
+    """Return a host with GPUs of these kinds in passthrough."""
     devices = [hardware.pci_device(f"0000:{number:02x}:00.0", kind) for number, kind in enumerate(kinds)]
     passed = [hardware.passthrough_of(one.id, **more) for one in devices]
     return hardware.host(config__graphicsInfo=[], hardware__pciDevice=devices, config__pciPassthruInfo=passed)

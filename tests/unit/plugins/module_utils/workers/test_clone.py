@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Where a new worker is cloned to, and with what it begins."""
+"""The location and the first settings of a new worker."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ INVENTORY: dict[Any, list[tuple[Any, dict[str, Any]]]] = {
 
 @pytest.fixture(autouse=True)
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The kinds that were listed."""
+    """The types of objects that were listed."""
     listed = list[Any]()
 
     def find_all(_session: Any, kind: Any, paths: Any) -> list[tuple[Any, dict[str, Any]]]:
@@ -84,7 +84,7 @@ def test_names_are_found_where_machines_may_lie_and_in_this_cluster() -> None:
     ("given", "said"),
     [
         ({"folder": "nowhere"}, "find one folder named 'nowhere': there is none; correct the folder"),
-        ({"folder": "double"}, "find one folder named 'double': 2 have that name"),
+        ({"folder": "double"}, "find one folder named 'double': 2 objects have that name"),
         ({"resource_pool": "far"}, "find one resource pool named 'far': there is none"),
         ({"datastore": "nfs"}, "find one datastore named 'nfs': there is none"),
     ],

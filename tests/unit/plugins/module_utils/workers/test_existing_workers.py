@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The workers of a vCenter as an inventory shows them, and clones that a killed run left."""
+"""The workers of a vCenter with the variables of an inventory, and clones that a killed run left."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ MARK = 101
 
 
 def marked(one: Machine, **of: Any) -> dict[str, Any]:
-    """The properties of a machine with a mark."""
+    """Return the properties of a machine with a mark."""
     text = json.dumps({"name": one.name, "cluster": "gpu", "role": "worker", "tenant": "blue", "built": True, **of})
     return {**one.values, "customValue": [vim.CustomFieldsManager.StringValue(key=MARK, value=text)]}
 
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
-    """The objects of a server, by id."""
+    """The objects of a server, by ID."""
     objects: dict[str, dict[str, Any]] = {"host-1": {"name": "esx1"}, "host-2": {"name": "esx2"}}
 
     def picked(key: str, paths: Sequence[str]) -> dict[str, Any]:

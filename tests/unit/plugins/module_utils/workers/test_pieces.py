@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The pure pieces of a worker: merged wishes, paired GPUs, addresses that follow from names, what a guest is told."""
+"""The pure parts of a worker: merged options, paired GPUs, MAC addresses from names, cloud-init data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def told(**guest: Any) -> dict[str, Any]:
     return found
 
 
-def test_a_worker_says_more_than_the_defaults_and_within_a_nic_key_by_key() -> None:
+def test_options_of_a_worker_override_the_defaults_and_in_a_nic_key_by_key() -> None:
     (desired,) = worker_specs_of(
         {
             "defaults": {"cpus": 4, "memory_mb": 8, "rdma_nic": {"portgroup": "a", "protocol": "rocev1", "mac": None}},
@@ -52,7 +52,7 @@ def test_equal_vgpus_are_counted_not_only_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wished", "there", "same"),
+    ("wanted", "there", "same"),
     [
         (DeviceRequest("10de:20f1"), DeviceRequest("10de:20f1"), True),
         (DeviceRequest("10de:20f1"), DeviceRequest("10de:20f1", "gold"), False),
@@ -62,8 +62,8 @@ def test_equal_vgpus_are_counted_not_only_found() -> None:
         (DeviceRequest(address="0000:3b:00.0"), DeviceRequest("10de:20f1"), False),
     ],
 )
-def test_a_device_is_kept_where_it_answers_to_the_wish(wished: DeviceRequest, there: DeviceRequest, same: bool) -> None:
-    _kept, missing, _many = worker_gpus.pair([Gpu(device=wished)], assigned(Gpu(device=there)))
+def test_a_device_is_kept_if_it_matches_the_request(wanted: DeviceRequest, there: DeviceRequest, same: bool) -> None:
+    _kept, missing, _many = worker_gpus.pair([Gpu(device=wanted)], assigned(Gpu(device=there)))
     assert bool(missing) != same
 
 
@@ -88,7 +88,7 @@ def test_addresses_of_new_cards_are_stable_unique_and_in_vmwares_range(names: li
         taken |= set(chosen.values())
 
 
-def test_what_a_guest_is_told_comes_back_as_it_was() -> None:
+def test_cloud_init_data_is_read_as_it_was_written() -> None:
     data = told(address="10.0.0.1/24", gateway="10.0.0.254", dns=["1.1.1.1"], rdma_address="10.1.0.1/16", user="me")
     options = customise.options(data)
     assert customise.facts(options) == data
@@ -104,22 +104,22 @@ def test_cards_are_found_by_their_addresses() -> None:
 
 
 def test_the_peers_in_the_file_of_hosts_outlive_a_boot() -> None:
-    # With true cloud-init makes that file anew at each boot; so it adds the guest's own name and leaves the rest:
+    # With true, cloud-init writes /etc/hosts again at each boot; localhost only adds the name of the guest:
     # https://cloudinit.readthedocs.io/en/latest/reference/modules.html#update-etc-hosts
     assert told()["userdata"]["manage_etc_hosts"] == "localhost"
 
 
-def test_the_instance_changes_with_what_is_told_and_only_then() -> None:
+def test_the_instance_id_changes_only_with_the_data() -> None:
     first, same, other = told(user="a"), told(user="a"), told(user="b")
     assert first == same
     assert first["metadata"]["instance-id"] != other["metadata"]["instance-id"]
 
 
-def test_without_a_managed_card_the_guest_is_told_no_addresses() -> None:
+def test_addresses_need_a_managed_card() -> None:
     found = customise.desired_data(WorkerSpec("w1", {"guest": {"user": "me"}}), {})
     assert found
     assert "network" not in found["metadata"]
-    with pytest.raises(Refused, match="give management_nic as well"):
+    with pytest.raises(Refused, match="set management_nic as well"):
         customise.desired_data(WorkerSpec("w1", {"guest": {"address": "10.0.0.1/24"}}), {})
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The plan of one worker from its cluster, its call and its own assignment."""
+"""The plan of one worker from its cluster, its options and its assignment."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def ours(*devices: Any, **more: Any) -> FakeSite:
 
 
 def renamed(*, shown: str = "gpu-7", **call: Any) -> Worker:
-    """The worker w1 that vCenter shows under another name, in another folder than the folder that it names."""
+    """Return the worker w1 with another name in vCenter, and in another folder than in its options."""
     cluster = ours(config__instanceUuid="50-1")
     cluster.machines["w1"] = replace(with_values(cluster.machines["w1"], {"name": shown}), worker="w1")
     cluster.marks["w1"] = {**OURS, "uuid": "50-1"}
@@ -72,8 +72,8 @@ def test_a_renamed_or_moved_worker_is_told_and_stays_as_it_is() -> None:
     plan = subject.plan(current)
     assert keys(plan) == set()
     assert plan.warnings[:2] == (
-        "somebody renamed it: vCenter shows it as gpu-7; put_back: true renames it back",
-        "somebody moved it: it is in archive, not in gpu workers; put_back: true moves it back",
+        "it was renamed: vCenter shows it as gpu-7; put_back: true renames it back",
+        "it was moved: it is in archive, not in gpu workers; put_back: true moves it back",
     )
 
 
@@ -93,7 +93,7 @@ def test_a_renamed_worker_is_put_back_where_that_is_asked_for() -> None:
 def test_the_machine_of_another_worker_is_not_taken_for_a_new_one() -> None:
     cluster = ours()
     cluster.marks["w1"] = {**OURS, "name": "w2"}
-    with pytest.raises(Refused, match="is the worker w2, which somebody renamed; name it w2 again"):
+    with pytest.raises(Refused, match="is the worker w2, renamed in vCenter; name it w2 again"):
         planned(cluster)
 
 
@@ -126,7 +126,7 @@ def test_a_worker_that_is_as_it_should_be_changes_nothing_however_its_window_was
 
 
 def test_without_a_place_it_is_refused_with_the_reason() -> None:
-    with pytest.raises(Refused, match="find a host for it: all are full; free a place"):
+    with pytest.raises(Refused, match="find a host for it: all are full; free a slot"):
         planned(FakeSite(machine("golden")), Assignment(refusal="all are full"))
 
 
@@ -194,7 +194,7 @@ def test_bios_with_a_large_bar_is_warned_of() -> None:
 
 
 def test_another_firmware_is_refused() -> None:
-    with pytest.raises(Refused, match="an installed system does not boot by another firmware"):
+    with pytest.raises(Refused, match="an installed system does not boot with another firmware"):
         planned(FakeSite(machine("golden", on=False)), firmware="bios")
 
 
@@ -278,8 +278,8 @@ def test_one_that_was_taken_over_only_loses_its_mark() -> None:
     ("marked", "words"),
     [
         (None, "carries no mark of this collection"),
-        ({**OURS, "cluster": "other"}, "says cluster other"),
-        ({**OURS, "name": "w2"}, "it is the worker w2, which somebody renamed"),
+        ({**OURS, "cluster": "other"}, "names cluster other"),
+        ({**OURS, "name": "w2"}, "it is the worker w2, renamed in vCenter"),
     ],
 )
 def test_machines_of_others_are_left_alone(marked: Any, words: str) -> None:

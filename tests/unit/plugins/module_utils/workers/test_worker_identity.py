@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which virtual machine is which worker, after people renamed, cloned and restored them."""
+"""The virtual machines of workers are identified after renames, clones and restores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEY = 101
 
 
 def vm(shown: str, worker: str = "w1", uuid: str = "50-1", *, own: str | None = None, **more: Any) -> Any:
-    """A machine with a mark; ``uuid`` is what the mark says, ``own`` what the machine has."""
+    """Return a machine with a mark; ``uuid`` is the UUID in the mark, ``own`` that of the machine."""
     text = {"name": worker, "cluster": "gpu", "uuid": uuid}
     if more.pop("old", False):
         del text["uuid"]
@@ -38,7 +38,7 @@ def known(*machines: Any) -> WorkerIdentities:
 
 
 def shown(identities: WorkerIdentities) -> str | None:
-    found = identities.one("gpu", "w1")
+    found = identities.worker("gpu", "w1")
     return found.shown if found else None
 
 
@@ -68,14 +68,14 @@ def test_the_machine_that_is_the_worker(machines: list[Any], worker: str | None,
 @pytest.mark.parametrize("machines", [[vm("other"), vm("w1", own="50-2")], [vm("w1", old=True), vm("other")]])
 def test_one_by_uuid_and_one_by_name_are_refused_by_name(machines: list[Any]) -> None:
     with pytest.raises(NotFound) as refused:
-        known(*machines).one("gpu", "w1")
+        known(*machines).worker("gpu", "w1")
     assert all(f"{ref._moId[3:]} ({ref._moId})" in str(refused.value) for ref, _values in machines)
     assert "clear the custom attribute dml.vsphere.worker" in str(refused.value)
 
 
 def test_names_that_were_exchanged_change_nothing() -> None:
     found = known(vm("w2", "w1", "50-1"), vm("w1", "w2", "50-2"))
-    one, two = found.one("gpu", "w1"), found.one("gpu", "w2")
+    one, two = found.worker("gpu", "w1"), found.worker("gpu", "w2")
     assert one and two and (one.shown, two.shown) == ("w2", "w1")
 
 
@@ -83,7 +83,7 @@ def test_names_that_were_exchanged_change_nothing() -> None:
 def test_a_cluster_may_be_noted_in_either_spelling(noted: str) -> None:
     ref, values = vm("w1")
     values["customValue"][0].value = json.dumps({"name": "w1", "cluster": noted, "uuid": "50-1"})
-    found = known((ref, values)).one("rack/1", "w1")
+    found = known((ref, values)).worker("rack/1", "w1")
     assert found and found.mark["cluster"] == "rack/1"
 
 
@@ -92,16 +92,16 @@ def test_workers_of_two_clusters_may_share_a_name() -> None:
     told = {"name": "w1", "cluster": "other", "uuid": "50-9"}
     values["customValue"][0].value = json.dumps(told)
     found = known(vm("w1"), (vim.VirtualMachine("vm-9"), values))
-    there, here = found.one("other", "w1"), found.one("gpu", "w1")
+    there, here = found.worker("other", "w1"), found.worker("gpu", "w1")
     assert there and here and (there.ref._moId, here.ref._moId) == ("vm-9", ref._moId)
 
 
 @pytest.mark.parametrize(
     ("machine", "refused"),
     [
-        (vm("restored", own="50-3", on=True), True),  # it answers under the worker's addresses
+        (vm("restored", own="50-3", on=True), True),  # it uses the worker's addresses
         (vm("restored", own="50-3"), False),
-        (vm("renamed", old=True), True),  # nobody can tell whether it is the worker
+        (vm("renamed", old=True), True),  # it may be the worker
         (vm("golden", own="50-3", on=True, template=True), False),
         (vm("golden", old=True, template=True), False),
     ],

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Workers are shut down gently, switched off where that does not help, and awaited by their addresses."""
+"""Workers are shut down, powered off if the guest does not end, and awaited until they report an address."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_address_that_comes_is_told_and_the_silent_are_named(monkeypatch: py
     told = list[tuple[str, str]]()
     answers = [{"vm-1": {}, "w2": {}}, {"vm-1": {worker_power.ADDRESS: "10.0.0.7"}, "w2": {}}]
     monkeypatch.setattr(properties, "watch", lambda *_: iter(answers))
-    silent = worker_power.silent([first, second], 60, lambda *one: told.append(one))  # type: ignore[list-item]
+    silent = worker_power.without_address([first, second], 60, lambda *one: told.append(one))  # type: ignore[list-item]
     assert (silent, told) == ({"w2"}, [("w1", "its guest has the address 10.0.0.7")])
-    assert worker_power.silent([], 60, lambda *_: None) == set()
-    assert str(worker_power.no_address("w2", 60)).startswith("w2: could not wait for the address of its guest: ")
+    assert worker_power.without_address([], 60, lambda *_: None) == set()
+    assert str(worker_power.address_timeout("w2", 60)).startswith("w2: could not wait for the address of its guest: ")

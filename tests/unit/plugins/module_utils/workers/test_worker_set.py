@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The workers of a call together: their hosts, their addresses, and what each of them demands."""
+"""The workers of a call: their hosts, their MAC addresses, and their demands."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_guest_that_stays_silent_is_remembered(monkeypatch: pytest.MonkeyPatch
     there.assignments["w1"].started = machine("w1")
     waited = list[list[str]]()
     monkeypatch.setattr(
-        worker_power, "silent", lambda some, _s, _t: waited.append([one.name for one in some]) or {"w1"}
+        worker_power, "without_address", lambda some, _s, _t: waited.append([one.name for one in some]) or {"w1"}
     )
     there.refresh(["something"])
     assert waited == [["w1"]]

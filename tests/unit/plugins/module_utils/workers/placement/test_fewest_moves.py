@@ -19,7 +19,7 @@ from .test_place import rules as any_rules
 
 
 def fewest(hosts: Sequence[Host], workers: Sequence[Worker], rule: Rules) -> int | None:
-    """Return the fewest moves of running workers over all ways to place everyone; None if there is no way."""
+    """Return the fewest moves of running workers over all placements; None if there is no placement."""
     counts = []
     for choice in itertools.product(hosts, repeat=len(workers)):
         by_host = {one.name: [w for w, at in zip(workers, choice) if at.name == one.name] for one in hosts}

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Models of GPUs are compared whole, whatever vCenter, the PCI database or a profile calls them."""
+"""Models of GPUs match in the spellings of vCenter, the PCI database and vGPU profiles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from plugins.module_utils.workers.placement.gpu_models import fits_profile, is_of_model
 from plugins.module_utils.workers.placement.gpu_slots import parse
 
-# Names as nvidia-smi, vCenter and the PCI database give them.
+# Names from nvidia-smi, vCenter and the PCI database.
 NAMES = {
     "a10": ["NVIDIA A10", "GA102GL [A10]"],
     "a100": ["NVIDIA A100-PCIE-40GB", "NVIDIA A100 80GB PCIe", "GA100 [A100 SXM4 40GB]"],

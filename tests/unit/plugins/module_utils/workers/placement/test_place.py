@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Places for workers: against brute force, at size, and in words."""
+"""Placement of workers: against brute force, at scale, and the reasons as text."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ NVLINK = "Nvidia:2@grid_t4-16c%NVLink"
 
 
 def host(name: str, gpus: int = 1, **more: object) -> Host:
-    """A host with T4s, much memory and many CPUs."""
+    """Return a host with T4s, much memory and many CPUs."""
     cards = tuple(Gpu(f"0000:{number:02x}:00.0", "NVIDIA Tesla T4", 15.0) for number in range(gpus))
     plenty = Host(name, slots=Slots(cards, OFFERED), free_mb=100_000, threads=64)
     return replace(plenty, **more)  # type: ignore[arg-type]
 
 
 def worker(name: str, *profiles: str, **more: object) -> Worker:
-    """A worker with vGPUs."""
+    """Return a worker with vGPUs."""
     return replace(Worker(name, Demand(profiles)), **more)  # type: ignore[arg-type]
 
 
 def cards(*kinds: str) -> tuple[Device, ...]:
-    """Devices of these kinds, each at an address of its own."""
+    """Return devices of these kinds, each with its own address."""
     return tuple(Device(f"0000:{number:02x}:00.0", kind, "gold" if number else "") for number, kind in enumerate(kinds))
 
 
-# Most hosts are in service and most wishes small: where nothing fits, there is nothing to get wrong.
+# Most hosts are in service and most demands are small, so that most demands fit.
 WISHES = [DeviceRequest(A100), DeviceRequest(label="gold"), DeviceRequest("10de:2331")]
 demands = st.one_of(
     st.just(Demand()),
@@ -87,7 +87,7 @@ rules = st.builds(Rules, apart=st.booleans(), same_node=st.sampled_from([IGNORE,
 
 
 def fits(there: Host, workers: Sequence[Worker], rule: Rules) -> bool:
-    """Whether all of them fit on a host together: GPUs the largest first, PCI devices in any way there is."""
+    """Return whether all workers fit on a host together: the largest GPUs first, PCI devices in any order."""
     if rule.apart and workers and (len(workers) > 1 or there.workers):
         return False
     left: Host | None = there
@@ -100,7 +100,7 @@ def fits(there: Host, workers: Sequence[Worker], rule: Rules) -> bool:
 
 
 def brute_force(hosts: Sequence[Host], workers: Sequence[Worker], rule: Rules) -> bool:
-    """Whether any way of placing them all fits."""
+    """Return whether any placement of all workers fits."""
     for choice in itertools.product(hosts, repeat=len(workers)):
         by_host = {one.name: [w for w, at in zip(workers, choice) if at.name == one.name] for one in hosts}
         if all(fits(one, by_host[one.name], rule) for one in hosts):
@@ -262,8 +262,8 @@ def refusal(hosts: Iterable[Host], one: Worker, **rule: object) -> str:
             worker("w", OFFERED[0]),
             "no free place for grid_t4-16c (db has grid_t4-16c)",
         ),
-        (host("esx1", free_mb=10), Worker("w", Demand(memory_mb=20)), "10 MB of memory left, where 20 MB"),
-        (host("esx1", threads=4), Worker("w", Demand(cpus=8)), "4 logical CPUs, where 8 are wanted"),
+        (host("esx1", free_mb=10), Worker("w", Demand(memory_mb=20)), "10 MB of memory left, but 20 MB"),
+        (host("esx1", threads=4), Worker("w", Demand(cpus=8)), "4 logical CPUs, but 8 are requested"),
         (
             host("esx1", devices=(Device("0000:01:00.0", A100, holder="db"),)),
             Worker("w", Demand(devices=(DeviceRequest(A100),))),

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Rules of workers: the plan as a table, refusals against brute force, and the way back."""
+"""Rules of workers: plans as a table, refusals against brute force, and the removal."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_whatever_was_asked_for_the_way_back_ends_where_it_began(
 
 ANY_HOSTS = st.frozensets(st.sampled_from(HOSTS), min_size=1)
 SOME = st.frozensets(st.sampled_from(WORKERS), min_size=1)
-# A rule of each worker's own is what makes them compete.
+# Workers compete for hosts if each has a separate rule.
 EACH = st.tuples(
     *(
         st.builds(ForeignRule, st.just(f"of {one}"), st.just(frozenset([one])), ANY_HOSTS, st.just(True))
@@ -104,7 +104,7 @@ ODD = st.builds(ForeignRule, st.just("odd"), SOME, st.none() | ANY_HOSTS, st.boo
 
 
 def possible(desired: RuleSetSpec, foreign: Sequence[ForeignRule], hosts: tuple[str, ...]) -> bool:
-    """Whether some placement keeps all that binds, by trying every one."""
+    """Return whether any placement follows all mandatory rules, with brute force."""
 
     def keeps(place: dict[str, str]) -> bool:
         homes = list(place.values())
@@ -176,14 +176,14 @@ def test_a_worker_makes_room_for_another() -> None:
         (
             ClusterRules("gpu", HOSTS, foreign=(ForeignRule("theirs", frozenset({"w1", "w9"}), frozenset("a")),)),
             RuleSetSpec("s", WORKERS, hosts=("b",)),
-            ["the rule 'theirs' of somebody else prefers other hosts for w1"],
+            ["another user's rule 'theirs' prefers other hosts for w1"],
         ),
         (
             ClusterRules(
                 "gpu", HOSTS, foreign=(ForeignRule("theirs", frozenset({"w1", "w9"}), frozenset("a"), mandatory=True),)
             ),
             RuleSetSpec("s", WORKERS, hosts=("b", "c")),
-            ["somebody else's rule 'theirs' forbids w1 on b, c: the preference has no effect"],
+            ["another user's rule 'theirs' forbids w1 on b, c: the preference has no effect"],
         ),
     ],
 )

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Rooms for guests: against brute force, at size, and given up."""
+"""Rooms for guests: against brute force, at scale, and at the limit of the search."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def take(left: int, size: int) -> int | None:
 
 
 def brute_force(rooms: dict[str, int], guests: Sequence[Guest[int]]) -> bool:
-    """Whether any choice of rooms fits."""
+    """Return whether any choice of rooms fits."""
     return any(
         all(sum(g.kind for g, at in zip(guests, choice) if at == room) <= size for room, size in rooms.items())
         for choice in itertools.product(*(sorted(guest.rooms & set(rooms)) for guest in guests))
