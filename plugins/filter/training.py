@@ -17,7 +17,7 @@ from ansible_collections.dml.vsphere.plugins.module_utils.training.transport imp
 def transport_settings(
     nodes: list[dict[str, Any]], name: str, nccl: str | None = None, framework: str = "", **more: Any
 ) -> dict[str, Any]:
-    """The environment and the arguments of mpirun for a transport; what went through a template may be text."""
+    """Return the environment and the arguments of mpirun for a transport; a template may turn numbers into text."""
     seconds = {"stun_seconds": float(more["stun_seconds"])} if "stun_seconds" in more else {}
     try:
         job_settings.check_framework(framework, name, nccl or None)
@@ -29,7 +29,7 @@ def transport_settings(
 def training_words(command: list[str], python: str, torchrun: str) -> list[str]:
     """Return the command of one rank; the options of a launcher that place ranks are dropped with a warning."""
     try:
-        words = launcher_words.of_one_rank(command, python, torchrun)
+        words = launcher_words.rank_command(command, python, torchrun)
     except launcher_words.LauncherError as error:
         raise AnsibleFilterError(f"{error}.") from error
     if words.dropped:
@@ -38,12 +38,12 @@ def training_words(command: list[str], python: str, torchrun: str) -> list[str]:
 
 
 def network_card(facts: dict[str, Any], interface: str = "", address: str = "") -> dict[str, Any]:
-    """A card by its name or its address, or that of the default route."""
+    """Return a network adapter by its name or its address, or that of the default route."""
     return dict(node_transport.card(facts, interface or node_transport.interface(facts, address)))
 
 
 def scaling_table(runs: list[dict[str, Any]], images_per_epoch: int | None = None) -> list[dict[str, Any]]:
-    """The scaling table of some runs."""
+    """Return the scaling table of runs."""
     try:
         return list(scaling.table(runs, images_per_epoch))
     except scaling.ScalingError as error:

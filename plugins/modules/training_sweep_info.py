@@ -122,7 +122,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     earlier = saved_results.runs(Path(params["results"]), f"{name}-*")
     try:
         runs = sweep.runs(params["sizes"] or range(1, len(nodes) + 1), params["transports"], params["repeats"], name)
-        left = sweep.left(sweep.placed(runs, nodes), earlier, params["asked"], prove=params["prove"])
+        left = sweep.remaining(sweep.with_nodes(runs, nodes), earlier, params["asked"], prove=params["prove"])
     except sweep.SweepError as error:
         raise Refused(f"the measurement {name}", "plan its runs", str(error)) from error
     return {"changed": False, "runs": runs, "left": left, "summary": sweep.summary(runs, left)}

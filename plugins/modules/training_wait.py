@@ -75,7 +75,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils import progress, runner
 from ..module_utils.core.names import short_name
 from ..module_utils.errors import Failed, TimedOut
-from ..module_utils.training.pace_since import Advance
+from ..module_utils.training.pace_since import StepsSince
 from ..module_utils.vmotion.watch import watcher
 from ..module_utils.vmotion.watch.growing_file import GrowingFile
 
@@ -92,7 +92,7 @@ ARGUMENTS = {
 
 
 def wait(
-    growing: GrowingFile, advance: Advance, steps: int, timeout: float, told: progress.Progress, records: Path
+    growing: GrowingFile, advance: StepsSince, steps: int, timeout: float, told: progress.Progress, records: Path
 ) -> None:
     """Wait until every rank has advanced, and report the progress."""
     begun = said = watched = time.monotonic()
@@ -116,7 +116,7 @@ def wait(
         growing.wait()
 
 
-def _late(advance: Advance, steps: int, timeout: float, records: Path) -> TimedOut:
+def _late(advance: StepsSince, steps: int, timeout: float, records: Path) -> TimedOut:
     late = ", ".join(map(str, advance.behind(steps))) or "no step of any rank arrived"
     unread = [f"{node} cannot be read: {why}" for node, why in watcher.troubles(records).items()]
     said = "; ".join([f"within {timeout:.0f} s these ranks did not: {late}", *unread])
@@ -125,7 +125,7 @@ def _late(advance: Advance, steps: int, timeout: float, records: Path) -> TimedO
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    advance, told = Advance(params["since"]), progress.Progress(params["progress_file"])
+    advance, told = StepsSince(params["since"]), progress.Progress(params["progress_file"])
     with GrowingFile(Path(params["records"])) as growing:
         wait(growing, advance, params["steps"], params["timeout"], told, Path(params["records"]))
     nodes = {short_name(host) for host in advance.hosts.values()}

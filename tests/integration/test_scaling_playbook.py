@@ -46,7 +46,7 @@ def test_a_measurement_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
 
     other = playbook.run(61, 0.05, **options)
     assert other.returncode != 0
-    assert "was made with another command than is asked for now" in other.stdout
+    assert "used another command than requested now" in other.stdout
 
 
 def report_of(folder: Path) -> dict[str, Any]:

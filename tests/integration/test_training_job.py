@@ -58,7 +58,7 @@ def test_a_job_runs_to_its_end_and_is_not_started_twice(nodes: Nodes) -> None:
     assert not nodes.start(5, 0.01).changed
     refused = nodes.start(6, 0.01)
     assert refused.rc != 0
-    assert "it holds a job with another command; give each job a run directory of its own" in refused.msg
+    assert "it contains a job with another command; give each job a separate run directory" in refused.msg
 
 
 def test_ranks_do_not_have_the_account_of_vcenter(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from lab.simulator import ROOT
 from plugins.module_utils.continuity import verdict
-from plugins.module_utils.training.pace_since import Advance
+from plugins.module_utils.training.pace_since import StepsSince
 from plugins.module_utils.training.transport import connections as transport_seen
 from plugins.module_utils.vmotion.checks import move_events, move_lines
 from plugins.module_utils.vmotion.watch import link, node_programs, transport_side, watcher
@@ -107,7 +107,7 @@ class Trial:
 
     def trained(self, steps: int, since: float = 0.0, seconds: float = 60.0) -> bool:
         """Wait until every rank has made that many steps since a moment; return false if they never do."""
-        advance, deadline = Advance(since), time.monotonic() + seconds * self.patience
+        advance, deadline = StepsSince(since), time.monotonic() + seconds * self.patience
         with GrowingFile(self.records) as growing:
             while True:
                 advance.feed(growing.new_records())
@@ -237,7 +237,7 @@ class Traffic:
         self._thread.join()
 
     def _flow(self) -> None:
-        advance, counted = Advance(0.0), 0
+        advance, counted = StepsSince(0.0), 0
         with GrowingFile(self.trial.records) as growing:
             while not self._ended.wait(0.2):
                 advance.feed(growing.new_records())

@@ -8,14 +8,14 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from .received_record import Heard
+from .received_record import ReceivedRecord
 
 MOST_POINTS = 128
 
 
 @dataclass
 class _Sum:
-    """Records of some steps; ``slowness`` is the sum of 1/rate, whose mean belongs to the rate over all their time."""
+    """Sums over the records of some steps; ``slowness`` is the sum of 1/rate, whose mean gives the mean rate."""
 
     rates: int = 0
     slowness: float = 0.0
@@ -23,8 +23,8 @@ class _Sum:
     loss: float = 0.0
     seen: float = 0.0
 
-    def take(self, record: Heard) -> None:
-        """One record more."""
+    def take(self, record: ReceivedRecord) -> None:
+        """Add a record."""
         if record.images_per_sec is not None:
             self.rates += 1
             self.slowness += 1 / record.images_per_sec
@@ -34,19 +34,19 @@ class _Sum:
         self.seen = max(self.seen, record.seen)
 
     def add(self, other: _Sum) -> None:
-        """All records of another."""
+        """Add all records of another sum."""
         self.rates, self.slowness = self.rates + other.rates, self.slowness + other.slowness
         self.losses, self.loss = self.losses + other.losses, self.loss + other.loss
         self.seen = max(self.seen, other.seen)
 
     @property
     def rate(self) -> float | None:
-        """Images per second of one rank."""
+        """Return the images per second of one rank."""
         return self.rates / self.slowness if self.rates else None
 
 
 class Curve:
-    """Fed with the records of all ranks; where points get too many, two become one."""
+    """The curve of a job; ``feed`` accepts the records of all ranks, and merges points if there are too many."""
 
     def __init__(self, warmup: int = 0) -> None:
         self._warmup, self._width = warmup, 1
@@ -54,8 +54,8 @@ class Curve:
         self._ranks: dict[int, tuple[_Sum, _Sum]] = {}
         self._first: float | None = None
 
-    def feed(self, record: Heard) -> None:
-        """Take one record; marks of phases are no steps."""
+    def feed(self, record: ReceivedRecord) -> None:
+        """Add one record; the marks of phases do not count as steps."""
         if self._first is None:
             self._first = record.seen
         if record.mark is not None:
@@ -69,20 +69,20 @@ class Curve:
             self._halve()
 
     def rate(self) -> float | None:
-        """Images per second of all ranks without their first steps; with them, where there are no others."""
+        """Return the images per second of all ranks without the warm-up steps; with them if there are no others."""
         rates = [warm.rate or whole.rate for warm, whole in self._ranks.values()]
         known = [rate for rate in rates if rate is not None]
         return sum(known) if known else None
 
     def points(self) -> list[dict[str, Any]]:
-        """The points to draw, each with its last step, the time of that step, the rate of all ranks and the mean loss.
+        """Return the points, each with its last step, the time of that step, the rate of all ranks and the mean loss.
 
-        First steps have no rate, unless there are no others: they compile, and the next may come at once after them.
+        Warm-up steps have no rate, unless there are no others: they include the compilation.
         """
-        found, has_warm = [], any(self._is_warm(place) for place in self._points)
+        curve, has_warm = [], any(self._is_warm(place) for place in self._points)
         for place, point in sorted(self._points.items()):
             rate = point.rate if self._is_warm(place) or not has_warm else None
-            found.append(
+            curve.append(
                 {
                     "step": (place + 1) * self._width - 1,
                     "seconds": round(point.seen - (self._first or 0.0), 3),
@@ -90,10 +90,10 @@ class Curve:
                     "loss": point.loss / point.losses if point.losses else None,
                 }
             )
-        return found
+        return curve
 
     def _is_warm(self, place: int) -> bool:
-        """Whether no first step is in a point."""
+        """Return whether a point contains no warm-up step."""
         return max(1, place * self._width) > self._warmup
 
     def _halve(self) -> None:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The shapes of training output that one line of text can have, recognised without any memory of other lines."""
+"""The formats of training output in one line of text, recognised without state from other lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Dict
 from .mpi_output import plain
 
 _ANY = r"-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|nan|inf)"
-# The benchmarks print fixed numbers of decimals: where no line end proves a number complete, its decimals do.
+# The benchmarks print a fixed number of decimals: without a line end, the decimals show that a number is complete.
 _ONE, _TWO, _THREE = (rf"-?(?:\d+\.\d{{{count}}}|nan|inf)" for count in (1, 2, 3))
 _END = r"(?=\s|$)"
 
@@ -39,13 +39,13 @@ _CUT = (_TF_CNN_STEP_CUT, _TF_CNN_TOTAL_CUT, _HOROVOD_STEP, _HOROVOD_TOTAL_CUT, 
 _RATE_WORD = re.compile(r"\b(?:images|img)/sec", re.IGNORECASE)
 _BEGINNING = re.compile(r"\s*(?:\d+\t(?:i.*)?|\{\s*(?:\".*)?|Iter #.*|[Tt]otal i.*|Img/s.*)", re.DOTALL)
 
-# Ranks and steps beyond are no count of anything, and a float would not hold them.
+# Greater ranks and steps are invalid, and a float could not represent them.
 HIGHEST = 1 << 53
 decode_json = json.JSONDecoder().raw_decode
 
 
 def _number(digits: str) -> int | float:
-    """A whole number, infinite where it is longer than Python will read."""
+    """Return a whole number; infinite if it has more digits than Python converts."""
     return int(digits) if len(digits) < 400 else float(digits)
 
 
@@ -53,34 +53,34 @@ _decode_any_json = json.JSONDecoder(parse_int=_number).raw_decode
 
 
 class Record(Dict[str, Any]):
-    """One training step as a plain dict (the keys of a step record), with its four main facts as attributes too."""
+    """One training step as a dict with the keys of a step record, and with its four main values as attributes."""
 
     @property
     def rank(self) -> int:
-        """The MPI rank that made the step."""
+        """Return the MPI rank that made the step."""
         return int(self["rank"])
 
     @property
     def step(self) -> int:
-        """The number of the step."""
+        """Return the number of the step."""
         return int(self["step"])
 
     @property
     def images_per_sec(self) -> float | None:
-        """The rate that the rank gave, None where it gave none."""
+        """Return the rate in the record; None if it has none."""
         rate: float | None = self["images_per_sec"]
         return rate
 
     @property
     def loss(self) -> float | None:
-        """The loss as a number, NaN and infinite ones included, None where none was given."""
+        """Return the loss, which may be NaN or infinite; None if the record has none."""
         loss: float | None = self["loss"]
         return loss
 
 
 @dataclass
-class Found:
-    """The content of one text: step records, phase marks, a total rate, and the faults of unreadable ones."""
+class LineContent:
+    """The content of one text: step records, phase marks, a total rate, and the faults of malformed parts."""
 
     records: list[Record] = field(default_factory=list)
     marks: list[Record] = field(default_factory=list)
@@ -89,31 +89,31 @@ class Found:
 
     @property
     def has_output(self) -> bool:
-        """The text holds training output."""
+        """Return whether the text contains training output."""
         return bool(self.records or self.marks or self.total is not None)
 
     @property
     def is_clean(self) -> bool:
-        """The text holds training output and nothing unreadable."""
+        """Return whether the text contains training output and no malformed part."""
         return self.has_output and not self.faults
 
 
-def recognise(text: str, rank: int | None, ended: bool = True) -> Found:
-    """Find training output in one line; ``ended`` tells that its end is a line end, not the end of what came so far."""
-    found = Found()
+def recognise(text: str, rank: int | None, ended: bool = True) -> LineContent:
+    """Return the training output in one line; ``ended`` is false if the text ends before the end of the line."""
+    content = LineContent()
     text = plain(text)
     if '"' in text and "{" in text:
-        _find_json(text, rank, found)
+        _find_json(text, rank, content)
     if "/sec" in text:
-        _find_benchmark(text, 0 if rank is None else rank, ended, found)
-    if not ended and not found.has_output and not found.faults and _BEGINNING.fullmatch(text):
-        found.faults.append("is cut off")
-    return found
+        _find_benchmark(text, 0 if rank is None else rank, ended, content)
+    if not ended and not content.has_output and not content.faults and _BEGINNING.fullmatch(text):
+        content.faults.append("is cut off")
+    return content
 
 
 def step_fault(record: dict[str, Any]) -> str | None:
-    """The fault of a JSON step record, after adding the keys and number types that readers rely on."""
-    # pylint: disable=unidiomatic-typecheck # True and False must not pass for whole numbers
+    """Add the keys and number types that readers require to a step record; return its fault, or None."""
+    # pylint: disable=unidiomatic-typecheck # True and False are not whole numbers here
     for key in ("rank", "step"):
         value = record.get(key)
         if type(value) is not int or not 0 <= value <= HIGHEST:
@@ -129,13 +129,13 @@ def step_fault(record: dict[str, Any]) -> str | None:
 
 
 def _as_number(value: Any) -> Any:
-    """The value, as a float where it is spelled out, or a whole number so great that sums of it would fail."""
+    """Return the value; a spelled-out one and a whole number that is too great for sums become a float."""
     is_spelled = isinstance(value, str) and value.lower() in ("nan", "inf", "-inf")
     is_great = isinstance(value, int) and abs(value) > HIGHEST
     return float(str(value)) if is_spelled or is_great else value
 
 
-def _find_json(text: str, rank: int | None, found: Found) -> None:
+def _find_json(text: str, rank: int | None, content: LineContent) -> None:
     torn = False
     for value in _json_objects(text):
         if value is None:
@@ -146,11 +146,11 @@ def _find_json(text: str, rank: int | None, found: Found) -> None:
             record = Record(value)
             fault = step_fault(record)
             if fault:
-                found.faults.append(fault)
+                content.faults.append(fault)
             else:
-                (found.marks if "mark" in record else found.records).append(record)
+                (content.marks if "mark" in record else content.records).append(record)
     if torn and ('"step"' in text or text.lstrip().startswith('{"')):
-        found.faults.append("holds a torn JSON record")
+        content.faults.append("holds a torn JSON record")
 
 
 def _json_objects(text: str) -> Iterator[dict[str, Any] | None]:
@@ -169,20 +169,20 @@ def _json_objects(text: str) -> Iterator[dict[str, Any] | None]:
         position = text.find("{", end)
 
 
-def _find_benchmark(text: str, rank: int, ended: bool, found: Found) -> None:
+def _find_benchmark(text: str, rank: int, ended: bool, content: LineContent) -> None:
     is_single = ended and len(_RATE_WORD.findall(text)) == 1
     rest = text
     for pattern in _ENDED if is_single else _CUT:
         for match in pattern.finditer(text):
             rest = rest.replace(match[0], " ", 1)
-            _keep_benchmark(match.groupdict(), rank, found)
+            _keep_benchmark(match.groupdict(), rank, content)
     if _RATE_WORD.search(rest):
-        found.faults.append("looks like a training step but cannot be read" if ended else "is cut off")
+        content.faults.append("looks like a training step but cannot be read" if ended else "is cut off")
 
 
-def _keep_benchmark(facts: dict[str, str], rank: int, found: Found) -> None:
-    if "total" in facts:
-        found.total = float(facts["total"])
-    elif "step" in facts:
-        loss = float(facts["loss"]) if "loss" in facts else None
-        found.records.append(Record(rank=rank, step=int(facts["step"]), images_per_sec=float(facts["rate"]), loss=loss))
+def _keep_benchmark(fields: dict[str, str], rank: int, content: LineContent) -> None:
+    if "total" in fields:
+        content.total = float(fields["total"])
+    elif "step" in fields:
+        loss, rate = float(fields["loss"]) if "loss" in fields else None, float(fields["rate"])
+        content.records.append(Record(rank=rank, step=int(fields["step"]), images_per_sec=rate, loss=loss))

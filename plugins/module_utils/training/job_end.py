@@ -13,26 +13,26 @@ from .mpi_output import Line, lines_of
 
 SHOWN_LINES = 10
 ABORTED = 6
-# Sentence, rank and node.
-Found = Optional[Tuple[str, Optional[int], Optional[str]]]
+# The sentence, the rank and the node of a cause.
+Explanation = Optional[Tuple[str, Optional[int], Optional[str]]]
 _ERROR = re.compile(r"^\s*(?P<kind>(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit))(?:: (?P<text>.*))?$")
 # PyTorch puts this before every line of a traceback once torch.distributed runs:
 # https://github.com/pytorch/pytorch/blob/main/torch/distributed/distributed_c10d.py (_distributed_excepthook).
 _TORCH = re.compile(r"^\[rank\d+\]:\s?")
-# A rank that says so tells of the end of another: https://github.com/horovod/horovod/issues/410, NCCL's words are from
+# The words of a rank that reports the end of another: https://github.com/horovod/horovod/issues/410, NCCL's are from
 # https://github.com/NVIDIA/nccl/blob/master/src/misc/socket.cc and Gloo's from its transport/tcp/pair.cc.
 _REPORTED = re.compile(
     r"HorovodInternalError|Horovod has been shut\s?down|ncclRemoteError|remote process exited|by (?:remote )?peer|"
     r"[Cc]onnection (?:reset|closed|refused)|Broken pipe|[Ss]ocket (?:closed|Timeout)|HostsUpdatedInterrupt"
 )
-# A rank that waited for another until its time was over, in the words of Gloo and PyTorch.
+# With these words of Gloo and PyTorch a rank reports that it waited for another rank until a timeout.
 _WAITED = re.compile(
     r"Timed out waiting \d+ ?ms|DistStoreError|monitoredBarrier|[Ww]atchdog|[Ww]ait timeout after|"
     r"collective operation timeout|socket has timed out"
 )
-# The rank that others waited for, as PyTorch names it: monitored barriers do.
+# The rank that others waited for: PyTorch names it if it uses a monitored barrier.
 _MISSED = re.compile(r"Ranks (\d+)(?:, \d+)* failed to pass monitoredBarrier")
-# PyTorch's log lines, and the words of C++ for an exception that was not caught; both end in SIGABRT.
+# PyTorch's log lines, and the message of C++ for an uncaught exception; both precede SIGABRT.
 _NATIVE = re.compile(r"^(?:\[E\d{4} .*?\]\s*|\s*what\(\):\s*)(?P<text>.+)$")
 _ALONE = re.compile(
     r"unable to complete a TCP connection\s+to another process:\s+Local host:\s+(\S+)\s+Remote host:\s+(\S+)"
@@ -42,7 +42,7 @@ _NO_SPACE = re.compile(r"No space left on device|ENOSPC")
 
 @dataclass(frozen=True)
 class Cause:
-    """The cause of the end of a job; rank and node are None where the output does not name them."""
+    """The cause of the end of a job; rank and node are None if the output does not name them."""
 
     sentence: str
     rank: int | None
@@ -51,107 +51,105 @@ class Cause:
 
 
 def cause_of(output: str, exit_code: int | None, ranks: Sequence[str]) -> Cause:
-    """The cause, from the end of the output; ``ranks`` is the node of each rank."""
+    """Return the cause, from the end of the output; ``ranks`` is the node of each rank."""
     lines = lines_of(output)
-    # What a rank prints may look like mpirun's own words: those have no tag.
+    # The output of a rank may look like a message of mpirun, but only mpirun's lines have no tag.
     text = "\n".join(line.text for line in lines if line.rank is None)
-    sentence, rank, node = _found(lines, text, ranks) or (_by_code(exit_code), None, None)
+    sentence, rank, node = _explanation(lines, text, ranks) or (_by_code(exit_code), None, None)
     return Cause(sentence, rank, node, tuple(map(str, lines[-SHOWN_LINES:])))
 
 
-def _found(lines: Sequence[Line], text: str, ranks: Sequence[str]) -> Found:
-    for look in LOOKS:
-        found = look(text, lines, ranks)
-        if found is not None:
-            return found
-    return None
+def _explanation(lines: Sequence[Line], text: str, ranks: Sequence[str]) -> Explanation:
+    explanations = (finder(text, lines, ranks) for finder in CAUSE_FINDERS)
+    return next((explanation for explanation in explanations if explanation is not None), None)
 
 
-def _by_abort(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
+def _by_abort(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
     words = r"MPI_ABORT was invoked on rank (\d+) in communicator\s+MPI_COMM_WORLD\b.*?errorcode:?\s+(-?\d+)"
     found = re.search(words, text, re.DOTALL | re.IGNORECASE)
     if found is None:
         return None
     rank = int(found[1])
-    own = f"{_who(rank, ranks)} called MPI_Abort with code {found[2]}"
-    return _own_error(rank, lines, ranks) or (own, rank, _node_of(rank, ranks))
+    sentence = f"{_who(rank, ranks)} called MPI_Abort with code {found[2]}"
+    return _own_error(rank, lines, ranks) or (sentence, rank, _node_of(rank, ranks))
 
 
-def _by_signal(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
+def _by_signal(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
     words = r"process rank (\d+) with PID (\d+)\s+on\s+node\s+(\S+)\s+exited\s+on\s+signal\s+(\d+)(?: \(([^)]*)\))?"
     found = re.search(words, text)
     if found is None:
         return None
     name = f" ({found[5]})" if found[5] else ""
-    # Of processes on other nodes some versions tell 0.
+    # Some versions report the PID 0 for processes on other nodes.
     process = f" (process {found[2]})" if int(found[2]) else ""
     sentence = f"rank {found[1]} on {found[3]}{process} was ended by signal {found[4]}{name}"
-    # A rank that aborts has said why; other signals come from outside, whatever was said before.
+    # A rank that aborts has printed the reason; other signals come from outside, whatever the rank printed before.
     if int(found[4]) != ABORTED:
         return sentence, int(found[1]), found[3]
     rank = int(found[1])
-    waited = any(of == rank for of, _said in _errors(lines, reported=True))
+    waited = any(writer == rank for writer, _message in _errors(lines, reported=True))
     other = (_by_error(text, lines, ranks) or _by_report(text, lines, ranks)) if waited else None
     return _own_error(rank, lines, ranks) or other or (sentence, rank, found[3])
 
 
-def _by_exit(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
-    """The first process that ended with a code, by mpirun's word; if it only reported another's end, then that one."""
+def _by_exit(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
+    """Return the first process that ended with an exit code, or the one whose end that process only reported."""
     found = re.search(r"Process name:\s+\[(?:\[\d+,\d+\]|[^\[\],\s]+),(\d+)\]\s+Exit code:\s+(\d+)", text)
     if found is None:
         return None
     rank = int(found[1])
     sentence = f"{_who(rank, ranks)} ended with exit code {found[2]}"
-    reported = [said for of, said in _errors(lines, reported=True) if of == rank]
+    reported = [message for writer, message in _errors(lines, reported=True) if writer == rank]
     other = _by_error(text, lines, ranks) if reported else None
-    if any(_WAITED.search(said) for said in reported):
+    if any(_WAITED.search(message) for message in reported):
         other = other or _by_report(text, lines, ranks)
     return _own_error(rank, lines, ranks) or other or (sentence, rank, _node_of(rank, ranks))
 
 
-def _by_error(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
-    """A Python error of a rank, which is what made mpirun end the others."""
+def _by_error(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
+    """Return the first Python error of a rank: it made mpirun end the other ranks."""
     del text
     first = next(_errors(lines, reported=False), None)
     return _own_error(first[0], lines, ranks) if first else None
 
 
-def _by_report(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
-    """A rank that saw another go, of which nothing else is known."""
+def _by_report(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
+    """Return a rank that reported the end of another rank, if the output contains no other cause."""
     del text
     first = next(_errors(lines, reported=True), None)
     if first is None:
         return None
-    missed = next((found for _of, said in _errors(lines, reported=True) if (found := _MISSED.search(said))), None)
+    reports = (_MISSED.search(message) for _writer, message in _errors(lines, reported=True))
+    missed = next((found for found in reports if found), None)
     if missed:
         rank = int(missed[1])
         return f"{_who(rank, ranks)} was missing when the others waited: {missed[0]}", rank, _node_of(rank, ranks)
     return f"some rank is gone, as {_who(first[0], ranks)} reported: {first[1]}", None, None
 
 
-def _own_error(rank: int, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
-    """The Python error with which a rank ended."""
-    said = next((said for of, said in _errors(lines, reported=False) if of == rank), None)
-    if said is None:
+def _own_error(rank: int, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
+    """Return the Python error with which a rank ended."""
+    message = next((message for writer, message in _errors(lines, reported=False) if writer == rank), None)
+    if message is None:
         return None
-    what = "found the disk full" if _NO_SPACE.search(said) else "ended"
-    return f"{_who(rank, ranks)} {what}: {said}", rank, _node_of(rank, ranks)
+    event = "found the disk full" if _NO_SPACE.search(message) else "ended"
+    return f"{_who(rank, ranks)} {event}: {message}", rank, _node_of(rank, ranks)
 
 
 def _errors(lines: Sequence[Line], reported: bool) -> Iterator[tuple[int, str]]:
-    """Yield the errors that ranks wrote: their own, or those that only report the end or the silence of another."""
+    """Yield the errors in the output of ranks: their own, or reports about the end or the silence of another rank."""
     for line in lines:
         if line.stream != "err" or line.rank is None:
             continue
         text = _TORCH.sub("", line.text)
         error, native = _ERROR.match(text), _NATIVE.match(text)
-        said = error[0].strip() if error else native["text"].strip() if native else ""
-        is_report = bool(_REPORTED.search(said) or _WAITED.search(said))
-        if said and is_report == reported and (error or reported):
-            yield line.rank, said
+        message = error[0].strip() if error else native["text"].strip() if native else ""
+        is_report = bool(_REPORTED.search(message) or _WAITED.search(message))
+        if message and is_report == reported and (error or reported):
+            yield line.rank, message
 
 
-def _by_lost_node(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
+def _by_lost_node(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
     del lines
     found = re.search(r"lost communication with a remote daemon.*?Remote daemon:\s+\S+ on node (\S+)", text, re.DOTALL)
     if found:
@@ -159,7 +157,7 @@ def _by_lost_node(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Fou
     return None
 
 
-def _by_ssh(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
+def _by_ssh(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
     del lines
     found = re.search(
         r"(?:ssh: (?:connect to host|Could not resolve hostname) (?P<node>[^\s:]+)[^\n]*)"
@@ -173,7 +171,7 @@ def _by_ssh(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
     return f"the launcher could not reach {where}: {found[0].strip()}", _first_rank(node, ranks), node
 
 
-def _by_executable(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
+def _by_executable(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
     del lines
     words = r"could not (?:find an|access\s+or execute an) executable:.*?Executable:\s+(\S+)\s+Node:\s+(\S+)"
     found = re.search(words, text, re.DOTALL)
@@ -182,14 +180,14 @@ def _by_executable(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Fo
     return f"the program {found[1]} cannot be run on {found[2]}", _first_rank(found[2], ranks), found[2]
 
 
-def _by_slots(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
+def _by_slots(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
     del lines, ranks
     if re.search(r"not enough slots available", text):
         return "the nodes have fewer slots than ranks were asked for", None, None
     return None
 
 
-def _by_daemon(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
+def _by_daemon(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
     del lines
     if not re.search(r"unable to reliably start one or more daemons", text):
         return None
@@ -200,14 +198,14 @@ def _by_daemon(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
     return sentence, _first_rank(alone[1], ranks), alone[1]
 
 
-def _by_full_disk(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Found:
+def _by_full_disk(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
     del text, ranks
     is_full = any(_NO_SPACE.search(line.text) for line in lines)
     return ("a disk is full: No space left on device", None, None) if is_full else None
 
 
-# mpirun saw who ended first; ranks see that others are gone, and end for that.
-LOOKS: tuple[Callable[[str, Sequence[Line], Sequence[str]], Found], ...] = (
+# mpirun reports the rank that ended first; the other ranks detect its end, and end for that reason.
+CAUSE_FINDERS: tuple[Callable[[str, Sequence[Line], Sequence[str]], Explanation], ...] = (
     _by_abort,
     _by_signal,
     _by_lost_node,
@@ -224,7 +222,7 @@ LOOKS: tuple[Callable[[str, Sequence[Line], Sequence[str]], Found], ...] = (
 
 def _by_code(code: int | None) -> str:
     if code is None:
-        return "mpirun is gone and left no exit code: the launcher was rebooted, or somebody killed it"
+        return "mpirun is gone and left no exit code: the launcher was rebooted, or a user killed mpirun"
     if code < 0:
         return f"mpirun was ended by signal {-code}"
     return f"mpirun ended with exit code {code}"

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Commands of launchers, such as torchrun, as commands of one rank: mpirun starts the ranks, with the same script.
+"""Translate commands of launchers, such as torchrun, to commands of one rank: mpirun starts the ranks.
 
-Under mpirun each rank of torchrun would start a training of its own. The options that place ranks are dropped; those
-that change the training in another way are refused by name.
+Under mpirun each rank of torchrun would start a separate training. The options that place ranks are dropped; those that
+change the training in another way are refused with their name.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ ACCELERATE_PLACES = {
 ACCELERATE_SWITCHES = {"multi-gpu", "cpu", "same-network", "quiet", "q"}
 RESTARTS = "max-restarts"
 WRAPPERS = {"env", "nohup", "nice", "time", "timeout", "stdbuf", "uv", "run", "bash", "sh", "exec", "sudo"}
-# Programs that start ranks by themselves and have no translation.
+# Programs that start ranks and have no translation.
 LAUNCHERS = ("mpirun", "mpiexec", "horovodrun", "deepspeed", "srun", "colossalai")
 
 
 class LauncherError(ValueError):
-    """A launcher, or an option of one, that cannot be translated."""
+    """A launcher, or an option of a launcher, cannot be translated."""
 
 
-class Words(NamedTuple):
+class RankCommand(NamedTuple):
     """The command of one rank, and the options that were dropped."""
 
     command: list[str]
     dropped: list[str]
 
 
-def of_one_rank(command: Sequence[str], python: str, torchrun: str) -> Words:
-    """Return the command of one rank; ``torchrun`` is our program that gives a script the variables of torchrun."""
+def rank_command(command: Sequence[str], python: str, torchrun: str) -> RankCommand:
+    """Return the command of one rank; ``torchrun`` is the program that sets torchrun's variables for a script."""
     words = _plain([str(word) for word in command])
     name = words[0].rpartition("/")[2] if words else ""
     if name == "torchrun":
@@ -51,16 +51,16 @@ def of_one_rank(command: Sequence[str], python: str, torchrun: str) -> Words:
     if name.startswith("python") and _runs_torch(words):
         return _translated(words[3:], words[2], TORCH_PLACES, TORCH_SWITCHES, words[0], torchrun)
     if name == "accelerate" and words[1:2] == ["launch"]:
-        found = (ACCELERATE_PLACES, ACCELERATE_SWITCHES)
-        return _translated(words[2:], "accelerate launch", *found, _beside(words[0], python), torchrun)
+        options = (ACCELERATE_PLACES, ACCELERATE_SWITCHES)
+        return _translated(words[2:], "accelerate launch", *options, _beside(words[0], python), torchrun)
     if name in LAUNCHERS or _is_wrapped(words):
-        said = "which starts ranks by itself: give the command of one rank"
-        raise LauncherError(f"training_command begins with {name}, {said}")
-    return Words(words, [])
+        remedy = "which starts ranks by itself: give the command of one rank"
+        raise LauncherError(f"training_command begins with {name}, {remedy}")
+    return RankCommand(words, [])
 
 
 def _plain(words: list[str]) -> list[str]:
-    """Return a command of Python with its option -m as a word of its own, right after the program."""
+    """Return a command of Python with its option -m as a separate word, directly after the program."""
     name = words[0].rpartition("/")[2] if words else ""
     if name == "accelerate-launch":
         return [words[0].replace("accelerate-launch", "accelerate"), "launch", *words[1:]]
@@ -95,20 +95,20 @@ def _is_wrapped(words: Sequence[str]) -> bool:
 def is_launcher(command: Sequence[str]) -> bool:
     """Return whether a command would start ranks by itself."""
     try:
-        return of_one_rank(command, "", "").command != list(command)
+        return rank_command(command, "", "").command != list(command)
     except LauncherError:
         return True
 
 
 def _beside(program: str, python: str) -> str:
-    """Return the Python in the folder of a launcher, or the usual one if the launcher has no folder."""
+    """Return the Python in the folder of a launcher, or the default one if the launcher has no folder."""
     folder, slash, _name = program.rpartition("/")
     return f"{folder}/python" if slash else python
 
 
 def _translated(
     words: Sequence[str], launcher: str, places: set[str], switches: set[str], python: str, torchrun: str
-) -> Words:
+) -> RankCommand:
     dropped: list[str] = []
     rest = list(words)
     while rest and rest[0].startswith("-") and rest[0] not in ("-m", "--module"):
@@ -130,4 +130,4 @@ def _translated(
         dropped.append(word)
     if not rest:
         raise LauncherError(f"training_command gives {launcher} no script")
-    return Words([python, "-u", torchrun, *rest], dropped)
+    return RankCommand([python, "-u", torchrun, *rest], dropped)

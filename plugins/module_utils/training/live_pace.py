@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The pace of a job, from its step records as they arrive: step, rate, loss, time to go and the slowest rank."""
+"""The pace of a running job, from its step records: step, rate, loss, remaining time and the slowest rank."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from .curve import Curve
-from .received_record import Heard, heard
+from .received_record import ReceivedRecord, received_record
 
 RECENT = 20
 NAMED = 20
@@ -19,7 +19,7 @@ NAMED = 20
 
 @dataclass
 class _Rank:
-    """The last records of one rank."""
+    """The latest records of one rank."""
 
     step: int = -1
     host: str = ""
@@ -28,13 +28,13 @@ class _Rank:
     rates: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
 
     def step_seconds(self) -> float | None:
-        """Seconds for each of its last steps."""
+        """Return the mean seconds of its latest steps."""
         (first, from_step), (last, to_step) = self.seen[0], self.seen[-1]
         return (last - first) / (to_step - from_step) if to_step > from_step else None
 
 
 class LivePace:
-    """Fed with the records of all ranks in the order of their arrival."""
+    """The pace of a job; ``feed`` accepts the records of all ranks in the order of their arrival."""
 
     def __init__(self, total_steps: int = 0, curve: Curve | None = None) -> None:
         self._total, self._curve = total_steps, curve or Curve()
@@ -44,9 +44,9 @@ class LivePace:
         self.last_seen: float | None = None
 
     def feed(self, records: Iterable[Mapping[str, Any]]) -> int:
-        """Take more records; how many of a rank there were, what is none is left out."""
+        """Add records and return the number of valid ones; invalid records are left out."""
         count = 0
-        for record in map(heard, records):
+        for record in map(received_record, records):
             if record is None:
                 continue
             count += 1
@@ -58,7 +58,7 @@ class LivePace:
                 self._phase = record.phase if record.mark == "begin" else ""
         return count
 
-    def _take_step(self, record: Heard) -> None:
+    def _take_step(self, record: ReceivedRecord) -> None:
         rank = self._ranks.setdefault(record.rank, _Rank())
         rank.step, rank.host, rank.loss = record.step, record.host, record.loss
         rank.seen.append((record.seen, rank.step))
@@ -67,17 +67,17 @@ class LivePace:
 
     @property
     def is_done(self) -> bool:
-        """Every rank has made all its steps."""
+        """Return whether every rank has made all its steps."""
         ranks = self._ranks.values()
         return bool(self._total and self._size) and len(ranks) >= self._size and self.step >= self._total
 
     @property
     def step(self) -> int:
-        """The step that every rank has made."""
+        """Return the step that every rank has made."""
         return min((rank.step for rank in self._ranks.values()), default=0)
 
     def summary(self) -> dict[str, Any]:
-        """The pace by the records so far."""
+        """Return the pace from the records so far."""
         slowest = self._slowest()
         pace = [seconds for rank in self._ranks.values() if (seconds := rank.step_seconds())]
         return {
@@ -92,29 +92,29 @@ class LivePace:
         }
 
     def line(self) -> str:
-        """The pace as one line of text."""
+        """Return the pace as one line of text."""
         if not self._ranks:
             return "no step yet"
-        known = self.summary()
-        parts = [f"step {known['step']}" + (f" of {self._total}" if self._total else "")]
-        if known["phase"] != "train":
-            parts.append(known["phase"])
-        if known["images_per_sec"]:
-            parts.append(f"{known['images_per_sec']:.1f} images/s")
-        if known["loss"] is not None:
-            parts.append(f"loss {known['loss']:.4g}")
-        if known["seconds_to_go"] is not None:
-            parts.append(f"{known['seconds_to_go']:.0f} s to go")
+        pace = self.summary()
+        parts = [f"step {pace['step']}" + (f" of {self._total}" if self._total else "")]
+        if pace["phase"] != "train":
+            parts.append(pace["phase"])
+        if pace["images_per_sec"]:
+            parts.append(f"{pace['images_per_sec']:.1f} images/s")
+        if pace["loss"] is not None:
+            parts.append(f"loss {pace['loss']:.4g}")
+        if pace["seconds_to_go"] is not None:
+            parts.append(f"{pace['seconds_to_go']:.0f} s to go")
         if len(self._ranks) < self._size:
             missing = sorted(set(range(self._size)) - set(self._ranks))
             more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
-            parts.append(f"nothing yet of rank {', '.join(map(str, missing[:NAMED]))}{more}")
+            parts.append(f"nothing yet from rank {', '.join(map(str, missing[:NAMED]))}{more}")
         elif self._size > 1:
-            parts.append(f"slowest rank {known['slowest']} on {known['host']}")
+            parts.append(f"slowest rank {pace['slowest']} on {pace['host']}")
         return ", ".join(parts)
 
     def _slowest(self) -> int | None:
-        """The rank that is behind, or else the one that arrived last at the step of all."""
+        """Return the rank with the lowest step; if several have it, the one that arrived last."""
         if not self._ranks:
             return None
         return min(self._ranks, key=lambda rank: (self._ranks[rank].step, -self._ranks[rank].seen[-1][0]))

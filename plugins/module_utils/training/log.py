@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Training logs, whole or growing: step records, totals, and what could not be understood.
+"""Parser for complete or growing training logs: step records, totals, and the lines that it cannot parse.
 
-Understood are JSON step records, the output of tf_cnn_benchmarks and of Horovod's synthetic benchmarks, each bare or
-tagged by mpirun with rank and stream. A line without a tag or a rank of its own is taken for rank 0's.
+It parses JSON step records and the output of tf_cnn_benchmarks and of Horovod's synthetic benchmarks, each plain or
+tagged by mpirun with rank and stream. A line without a tag and a rank counts as a line of rank 0.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from .formats import HIGHEST, Found, Record, decode_json, recognise
+from .formats import HIGHEST, LineContent, Record, decode_json, recognise
 from .mpi_output import Form, tags_of
 
 __all__ = ["Log", "LogReader", "Problem", "Record", "parse"]
@@ -24,7 +24,7 @@ MOST_PROBLEMS = 1000
 
 @dataclass(frozen=True)
 class Problem:
-    """Something in a log that could not be understood, and the line where it ends, counted from 1."""
+    """A part of a log that cannot be parsed, and the number of the line where it ends, from 1."""
 
     line: int
     detail: str
@@ -35,7 +35,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Log:
-    """A whole log; of more problems than ``MOST_PROBLEMS`` only the first are listed and the others counted."""
+    """A complete log; only the first ``MOST_PROBLEMS`` problems are listed, and the others are counted."""
 
     steps: list[Record]
     totals: dict[int, float]
@@ -55,7 +55,7 @@ _UNTAGGED = _Stream(None, None, None)
 
 
 def parse(text: str) -> Log:
-    """Understand a whole log."""
+    """Parse a complete log."""
     reader = LogReader()
     records = reader.feed(text) + reader.close()
     steps = [record for record in records if "mark" not in record]
@@ -64,10 +64,10 @@ def parse(text: str) -> Log:
 
 
 class LogReader:
-    """Understands a growing log piece by piece, in memory that does not grow with it.
+    """Parser of a growing log, piece by piece, in constant memory.
 
-    ``totals`` and ``problems`` fill up as pieces are fed; begin and end of a phase come among the records, with a
-    key ``mark``. A problem that repeats itself, such as a loss that stays NaN, is told once for each process.
+    ``feed`` adds to ``totals`` and ``problems``, and returns the begin and the end of a phase among the records, with a
+    key ``mark``. A problem that repeats, such as a loss that stays NaN, is reported once for each process.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class LogReader:
         self._has_output = False
 
     def feed(self, text: str) -> list[Record]:
-        """Take the next piece, cut anywhere, and give the records that it completes."""
+        """Parse the next piece, which may end anywhere, and return the records that it completes."""
         lines = (self._unfinished + text).split("\n")
         self._unfinished = lines.pop()
         records: list[Record] = []
@@ -101,7 +101,7 @@ class LogReader:
         return records
 
     def close(self) -> list[Record]:
-        """Tell that nothing more comes: give what the unfinished last line holds, and judge what is left over."""
+        """Parse the unfinished last line and all held pieces at the end of the log, and return their records."""
         records: list[Record] = []
         if self._is_skipping or self._unfinished:
             self._line += 1
@@ -122,8 +122,8 @@ class LogReader:
         self._problem(f"longer than {LONGEST_LINE} characters, left out")
 
     def _take_usual_line(self, line: str, records: list[Record]) -> bool:
-        """The quick way for the next step of a known process in a record file: True if the line was one."""
-        # pylint: disable=unidiomatic-typecheck # True and False must not pass for whole numbers
+        """Parse the next step of a known process in a record file quickly; return whether the line contains one."""
+        # pylint: disable=unidiomatic-typecheck # True and False are not whole numbers here
         try:
             value, end = decode_json(line)
             get = value.get
@@ -142,7 +142,7 @@ class LogReader:
             return False
         if is_usual:
             self._last_steps[process] = step
-            # A key that is not there is told as null.
+            # A missing key becomes null.
             value["images_per_sec"], value["loss"] = rate, loss
             records.append(Record(value))
         return is_usual
@@ -154,7 +154,7 @@ class LogReader:
             self._take(_UNTAGGED, line, recognise(line, None), records)
 
     def _take_fragments(self, line: str, records: list[Record], ended: bool) -> None:
-        """Give each piece between tags to its stream: a write without a line end is followed by another's tag."""
+        """Assign each piece between tags to its stream: another tag follows a piece that has no line end."""
         stream, begin = _UNTAGGED, 0
         tags, self._form = tags_of(line, self._form)
         for tag in tags:
@@ -169,9 +169,9 @@ class LogReader:
 
     def _take_fragment(self, stream: _Stream, fragment: str, records: list[Record]) -> None:
         text = self._held.pop(stream, "") + fragment
-        found = recognise(text, stream.rank, ended=False)
-        if found.is_clean:
-            self._take(stream, text, found, records)
+        content = recognise(text, stream.rank, ended=False)
+        if content.is_clean:
+            self._take(stream, text, content, records)
         elif len(text) <= LONGEST_RECORD:
             self._held[stream] = text
         else:
@@ -179,25 +179,25 @@ class LogReader:
 
     def _end_line(self, stream: _Stream, fragment: str, records: list[Record]) -> None:
         held = self._held.pop(stream, "")
-        found = recognise(held + fragment, stream.rank)
-        if held and not found.is_clean:
+        content = recognise(held + fragment, stream.rank)
+        if held and not content.is_clean:
             alone = recognise(fragment, stream.rank)
             if alone.is_clean:
                 self._take(stream, held, recognise(held, stream.rank, ended=False), records)
                 self._take(stream, fragment, alone, records)
                 return
-        self._take(stream, held + fragment, found, records)
+        self._take(stream, held + fragment, content, records)
 
-    def _take(self, stream: _Stream, text: str, found: Found, records: list[Record]) -> None:
+    def _take(self, stream: _Stream, text: str, content: LineContent, records: list[Record]) -> None:
         self._has_text = self._has_text or bool(text.strip())
-        for fault in found.faults:
+        for fault in content.faults:
             self._problem(f"{_excerpt(text)} {fault}")
-        for record in found.records:
+        for record in content.records:
             self._check(record, stream.job)
-        if found.total is not None:
-            self._take_total(0 if stream.rank is None else stream.rank, found.total)
-        self._has_output = self._has_output or found.has_output
-        records += found.records + found.marks
+        if content.total is not None:
+            self._take_total(0 if stream.rank is None else stream.rank, content.total)
+        self._has_output = self._has_output or content.has_output
+        records += content.records + content.marks
 
     def _take_total(self, rank: int, total: float) -> None:
         if rank in self.totals:

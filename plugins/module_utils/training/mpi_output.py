@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The output of mpirun, in lines as the ranks wrote them.
+"""The output of mpirun, split into the lines of each rank.
 
-mpirun tags each piece that it reads from a rank, and a rank may be read in the middle of a line: the tags of the
-pieces then stand inside of the line, and lines of two ranks are mixed.
+mpirun tags each piece that it reads from a rank, and a piece may end in the middle of a line: a line then contains
+tags, and the lines of two ranks are mixed.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple, Optional, Tuple
 
-# Open MPI 4: [1,0]<stdout>:TEXT, and with --timestamp-output a time before it. Open MPI 5: a named job, a space behind
+# Open MPI 4: [1,0]<stdout>:TEXT, and with --timestamp-output a time before it. Open MPI 5: a named job, a space after
 # the colon, and with tag-detailed [HOST:PID] before the stream: https://github.com/openpmix/openpmix/pull/2669.
-# horovodrun without MPI: [0]<stdout>:TEXT, in older versions behind a time: https://github.com/horovod/horovod/pull/2388.
+# horovodrun without MPI: [0]<stdout>:TEXT, in older versions after a time: https://github.com/horovod/horovod/pull/2388.
 _TIME = r"(?:[MTWFS][a-z]{2} [JFMASOND][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})?"
 _PROCESS = r"(?:(?:(?P<job>\d+)|(?P<named>[^\[\],\s]+)),)?(?P<rank>\d{1,9})"
 _PLACE = r"(?P<place>\[[^\[\]\s,:]+:(?:\d+|unknown)\])?"
 _TAG = re.compile(rf"{_TIME}\[{_PROCESS}\]{_PLACE}<std(?P<stream>out|err|diag)>:(?(named) ?)", re.ASCII)
-# Colours, moves of the cursor, and titles of a terminal's window.
+# Colours, cursor movements, and window titles of a terminal.
 _TERMINAL = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\))")
 
-# The job that tags name, and whether they tell the place of the process: all tags of one launcher have the same.
+# The job in the tags, and whether they contain the place of the process: all tags of one launcher have the same form.
 Form = Tuple[Optional[str], bool]
 
 
 class Tag(NamedTuple):
-    """The tag of a piece of output: where it stands in its line, and whose piece follows."""
+    """The tag of a piece of output: its position in the line, and the process that wrote the piece."""
 
     begin: int
     end: int
@@ -38,7 +38,7 @@ class Tag(NamedTuple):
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a rank, or of mpirun itself, which has neither rank nor stream."""
+    """A line of a rank, or of mpirun itself without rank and stream."""
 
     text: str
     rank: int | None = None
@@ -49,24 +49,24 @@ class Line:
 
 
 def tags_of(line: str, form: Form | None) -> tuple[list[Tag], Form | None]:
-    """The tags in a line, and the form of this launcher's tags from here on.
+    """Return the tags in a line, and the form of this launcher's tags for the lines that follow.
 
-    A tag may follow any text, which may itself look like one: inside of a line only those count that have the form of
-    the last tag that began a line.
+    A tag may follow any text, and the text may look like a tag: within a line only tags count that have the form of the
+    most recent tag at the start of a line.
     """
-    found = list(_TAG.finditer(line))
-    if found and (form is None or found[0].start() == 0):
-        form = _form_of(found[0])
-    return [_tag_of(one) for one in found if _form_of(one) == form], form
+    matches = list(_TAG.finditer(line))
+    if matches and (form is None or matches[0].start() == 0):
+        form = _form_of(matches[0])
+    return [_tag_of(match) for match in matches if _form_of(match) == form], form
 
 
 def plain(text: str) -> str:
-    """The text without what only a terminal understands."""
+    """Return the text without control sequences of a terminal."""
     return _TERMINAL.sub("", text) if "\x1b" in text else text
 
 
 def lines_of(output: str) -> list[Line]:
-    """Put the pieces of each rank's lines together; empty lines are left out."""
+    """Return the lines of each rank, joined from their pieces; empty lines are left out."""
     lines: list[Line] = []
     held: dict[tuple[int, str], str] = {}
     form: Form | None = None

@@ -11,12 +11,12 @@ from . import launcher_words
 
 
 class LaunchError(ValueError):
-    """A job that cannot be launched as it is described."""
+    """The options of a job are invalid."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A command and the nodes that it runs on; ``slots`` are the ranks of each node, in the order of the nodes."""
+    """A command and the nodes that it runs on; ``slots`` is the number of ranks of each node, in the nodes' order."""
 
     command: tuple[str, ...]
     slots: Mapping[str, int]
@@ -28,13 +28,13 @@ class Job:
 
     @property
     def nodes_of_ranks(self) -> list[str]:
-        """The node of each rank, as ``--map-by slot`` gives them out."""
-        places = [node for node, slots in self.slots.items() for _slot in range(slots)]
-        return places[: self.ranks]
+        """Return the node of each rank, in the order of ``--map-by slot``."""
+        nodes = [node for node, slots in self.slots.items() for _slot in range(slots)]
+        return nodes[: self.ranks]
 
 
 def job_of(command: Sequence[str], hosts: Iterable[Mapping[str, object]], ranks: int | None, **rest: object) -> Job:
-    """The job for some options: each node once, with one slot or more, and no more ranks than slots."""
+    """Return the job for the options: each node once, with one slot or more, and at most one rank for each slot."""
     slots: dict[str, int] = {}
     for host in hosts:
         name, count = str(host["name"]), int(str(host.get("slots") or 1))
@@ -48,12 +48,12 @@ def job_of(command: Sequence[str], hosts: Iterable[Mapping[str, object]], ranks:
         raise LaunchError(f"command begins with the launcher {command[0]}: give the command of one rank")
     if not 1 <= (total if ranks is None else ranks) <= total:
         raise LaunchError(f"ranks is {ranks}, and the hosts have {total} slots: give from 1 to {total}")
-    # mypy cannot see which of Job's fields the rest are.
+    # mypy cannot check which fields of Job the rest are.
     return Job(tuple(command), slots, total if ranks is None else ranks, **rest)  # type: ignore[arg-type]
 
 
 def command_of(job: Job, run_id_name: str, is_root: bool) -> list[str]:
-    """The whole command; the environment's values travel in mpirun's own environment, not in the process list."""
+    """Return the command; it contains no values of the environment, because a process list shows it."""
     used = dict.fromkeys(job.nodes_of_ranks)
     command = [job.mpirun, *(["--allow-run-as-root"] if is_root else [])]
     command += ["--host", ",".join(f"{node}:{job.slots[node]}" for node in used), "-np", str(job.ranks)]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The steps of each rank of a job since a moment, from its growing step records."""
+"""The number of steps of each rank since a given time, from its growing step records."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..core.names import short_name
-from .received_record import heard
+from .received_record import received_record
 
 
 @dataclass
-class Advance:
-    """Steps made since the moment by each rank; fed with records in any order of ranks."""
+class StepsSince:
+    """The number of steps of each rank since a time; ``feed`` accepts the records of the ranks in any order."""
 
     since: float
     steps: dict[int, int] = field(default_factory=dict)
@@ -23,8 +23,8 @@ class Advance:
     hosts: dict[int, str] = field(default_factory=dict)
 
     def feed(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Take more records; begin and end of a phase are no steps."""
-        for record in map(heard, records):
+        """Add records; the begin and the end of a phase do not count as steps."""
+        for record in map(received_record, records):
             if record is None or record.mark is not None:
                 continue
             self.size, self.step = max(self.size, record.size), max(self.step, record.step)
@@ -33,15 +33,15 @@ class Advance:
                 self.steps[record.rank] = self.steps.get(record.rank, 0) + record.stride
 
     def fewest(self) -> int:
-        """The steps of the rank that made the fewest; none while a rank of the job was not heard."""
+        """Return the steps of the rank with the fewest; 0 if a rank of the job has not sent a record."""
         if not self.size:
             return 0
         return min(self.steps.get(rank, 0) for rank in range(self.size))
 
-    def behind(self, wanted: int) -> list[int]:
-        """The ranks that have made fewer steps."""
-        return [rank for rank in range(self.size) if self.steps.get(rank, 0) < wanted]
+    def behind(self, steps: int) -> list[int]:
+        """Return the ranks that have made fewer steps."""
+        return [rank for rank in range(self.size) if self.steps.get(rank, 0) < steps]
 
     def ranks_on(self, host: str) -> list[int]:
-        """Return the ranks that run on a node, whose name may have other case or a domain."""
+        """Return the ranks that run on a node; upper case and the domain of its name are ignored."""
         return sorted(rank for rank, name in self.hosts.items() if short_name(name) == short_name(host))

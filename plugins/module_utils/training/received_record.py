@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""A step record as it was heard, in types that sums can rely on; a fact of another type is not told."""
+"""A received step record in checked types; a value of another type is left out."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-# No job has more ranks: a size beyond would only cost memory.
+# No job has more ranks: a greater size would only use memory.
 MOST_RANKS = 1 << 16
 HIGHEST = 1 << 53
 
 
-class Heard(NamedTuple):
-    """A record of a rank, or with ``mark`` the begin or end of a phase, which is no step; its loss may be NaN."""
+class ReceivedRecord(NamedTuple):
+    """A step of a rank, or with ``mark`` the begin or the end of a phase; its loss may be NaN."""
 
     rank: int
     step: int
@@ -28,14 +28,14 @@ class Heard(NamedTuple):
     mark: str | None
 
 
-def heard(record: Mapping[str, Any]) -> Heard | None:
-    """The record; None for one without a rank, a step and the observer's stamp."""
+def received_record(record: Mapping[str, Any]) -> ReceivedRecord | None:
+    """Return the record; None if it lacks a rank, a step or the time at which the observer received it."""
     rank, step, seen = whole(record.get("rank")), whole(record.get("step")), finite(record.get("seen"))
     if rank is None or rank >= MOST_RANKS or step is None or seen is None:
         return None
     size, mark = whole(record.get("size")), record.get("mark")
     rate = finite(record.get("images_per_sec"))
-    return Heard(
+    return ReceivedRecord(
         rank=rank,
         step=step,
         seen=seen,
@@ -50,14 +50,14 @@ def heard(record: Mapping[str, Any]) -> Heard | None:
 
 
 def whole(value: object) -> int | None:
-    """A whole number from 0 up; None for anything else."""
+    """Return a whole number from 0 up; None for anything else."""
     number = finite(value)
     return int(number) if number is not None and number >= 0 and number == int(number) else None
 
 
 def finite(value: object) -> float | None:
-    """A finite number, none that is too great for a float to count with; None for anything else."""
-    # pylint: disable-next=unidiomatic-typecheck # True and False must not pass for numbers
+    """Return a finite number up to the limit of exact floats; None for anything else."""
+    # pylint: disable-next=unidiomatic-typecheck # True and False are not numbers here
     if type(value) not in (int, float) or not -HIGHEST <= value <= HIGHEST:  # type: ignore[operator]
         return None
     return None if math.isnan(value) else value  # type: ignore[arg-type,return-value]

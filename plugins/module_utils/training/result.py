@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The result of one training run: its rate, its curve, the proof of its transport, and its faults."""
+"""The result of one training run: its rate, its curve, the check of its transport, and its faults."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .transport import proof
 from .transport.node_transport import slowest
 from .transport.rdma_counters import counters, least_sent
 
-Facts = Mapping[str, Any]
+Fields = Mapping[str, Any]
 MOST_OF_A_NAME = 120
 
 
-def result(run: Facts, job: Facts, output: str) -> dict[str, Any]:
-    """The result of a run, as role training keeps it.
+def result(run: Fields, job: Fields, output: str) -> dict[str, Any]:
+    """Return the result of a run in the form that role training stores.
 
-    ``run`` has the options of training_result_info, ``job`` is that of training_job_info, ``output`` is what the job
-    wrote.
+    ``run`` contains the options of training_result_info, ``job`` is that of training_job_info, ``output`` is the output
+    of the job.
     """
     summaries, pace, curve = unique(run["summaries"]), run["pace"], run["curve"]
     nodes = len(run["nodes"])
@@ -45,37 +45,37 @@ def result(run: Facts, job: Facts, output: str) -> dict[str, Any]:
     }
 
 
-def faults(found: Facts, summaries: Iterable[Facts], run_dir: str, prove: bool) -> list[str]:
-    """The reasons why a run does not count, in sentences; one node has no transport to prove."""
-    checksums = sorted({str(one["parameters_sha256"]) for one in summaries if one.get("parameters_sha256")})
-    transport, why = found["proof"]["transport"], found["proof"]["why"]
-    said = []
+def faults(run_result: Fields, summaries: Iterable[Fields], run_dir: str, prove: bool) -> list[str]:
+    """Return the reasons why a run does not count, in sentences; a run on one node has no transport to check."""
+    checksums = sorted({str(each["parameters_sha256"]) for each in summaries if each.get("parameters_sha256")})
+    transport, why = run_result["proof"]["transport"], run_result["proof"]["why"]
+    reasons = []
     if len(checksums) > 1:
-        said.append(f"The ranks of {run_dir} ended with different parameters: {', '.join(checksums)}.")
-    if prove and not found["proof"]["ok"] and found["nodes"] > 1:
-        said.append(f"The training job {run_dir} was set to {found['transport']} and used {transport}: {why}.")
-    return said
+        reasons.append(f"The ranks of {run_dir} ended with different parameters: {', '.join(checksums)}.")
+    if prove and not run_result["proof"]["ok"] and run_result["nodes"] > 1:
+        reasons.append(f"The training job {run_dir} was set to {run_result['transport']} and used {transport}: {why}.")
+    return reasons
 
 
-def summary(found: Facts) -> str:
-    """The result in one sentence."""
-    rate = found["images_per_sec"]
+def summary(run_result: Fields) -> str:
+    """Return the result in one sentence."""
+    rate, checked = run_result["images_per_sec"], run_result["proof"]
     pace = "an unknown rate" if rate is None else f"{float(rate):.1f} images/s"
-    proven = found["proof"]
-    return f"{pace} on {found['gpus']} ranks of {found['nodes']} nodes by {proven['transport']}: {proven['why']}"
+    ranks = f"{run_result['gpus']} ranks of {run_result['nodes']} nodes"
+    return f"{pace} on {ranks} by {checked['transport']}: {checked['why']}"
 
 
-def unique(summaries: Iterable[Facts]) -> list[Facts]:
-    """Each summary once: nodes that share a folder all find the same files in it."""
-    found: list[Facts] = []
-    for one in summaries:
-        if one not in found:
-            found.append(one)
-    return found
+def unique(summaries: Iterable[Fields]) -> list[Fields]:
+    """Return each summary once: nodes that share a folder contain the same files."""
+    different: list[Fields] = []
+    for each in summaries:
+        if each not in different:
+            different.append(each)
+    return different
 
 
-def _rate(summaries: Sequence[Facts], output: str, curve: Facts) -> float | None:
-    """Images per second of all ranks: by their summaries, else as a benchmark printed it, else by the records."""
+def _rate(summaries: Sequence[Fields], output: str, curve: Fields) -> float | None:
+    """Return the images/s of all ranks: from their summaries, else from a benchmark's output, else from the records."""
     rates = _known(summaries, "images_per_sec")
     if rates:
         return sum(rates)
@@ -84,17 +84,17 @@ def _rate(summaries: Sequence[Facts], output: str, curve: Facts) -> float | None
     return total or curve.get("images_per_sec")
 
 
-def _network(summaries: Iterable[Facts]) -> str | None:
-    """What a program of its own says that it trains: a guest's words, of which a terminal gets what can be printed."""
-    said = ("".join(filter(str.isprintable, str(one["network"]))) for one in summaries if one.get("network"))
-    return next((text[:MOST_OF_A_NAME] for text in said if text.strip()), None)
+def _network(summaries: Iterable[Fields]) -> str | None:
+    """Return the name of the network that the training program reports, with printable characters only."""
+    names = ("".join(filter(str.isprintable, str(each["network"]))) for each in summaries if each.get("network"))
+    return next((name[:MOST_OF_A_NAME] for name in names if name.strip()), None)
 
 
-def _known(summaries: Iterable[Facts], key: str) -> list[float]:
-    return [float(one[key]) for one in summaries if one.get(key)]
+def _known(summaries: Iterable[Fields], key: str) -> list[float]:
+    return [float(each[key]) for each in summaries if each.get(key)]
 
 
-def _proof(run: Facts, job: Facts, output: str, summaries: Sequence[Facts]) -> dict[str, Any]:
+def _proof(run: Fields, job: Fields, output: str, summaries: Sequence[Fields]) -> dict[str, Any]:
     gradients = max([float(run["gradient_bytes"]), *_known(summaries, "gradient_bytes")])
     return proof.judge(
         str(run["transport"]),

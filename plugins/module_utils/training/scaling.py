@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Scaling tables: speed-up and efficiency by GPUs and transport, from measured training runs."""
+"""Scaling tables: speed-up and efficiency by number of GPUs and transport, from measured training runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BASELINE_TRANSPORT = "tcp"
 
 
 class ScalingError(ValueError):
-    """Runs that no scaling table can be made of."""
+    """The runs are not sufficient for a scaling table."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class _Point:
 
 
 def table(runs: Iterable[dict[str, Any]], images_per_epoch: int | None = None) -> list[dict[str, Any]]:
-    """One unrounded row per nodes, GPUs and transport: the median rate, its spread (highest less lowest), the gains.
+    """Return one unrounded row per nodes, GPUs and transport: the median rate, its spread (range) and the gains.
 
-    What was measured once has no spread. The seconds of an epoch are the median of what the runs measured; where none
-    did, they follow from ``images_per_epoch``.
+    A rate that was measured once has no spread. The seconds of an epoch are the median of the measured ones; if no run
+    measured them, they are calculated from ``images_per_epoch``.
     """
     runs = list(runs)
     if images_per_epoch is not None and not _is_positive(images_per_epoch):
@@ -47,7 +47,7 @@ def _spread(rates: Sequence[float]) -> float | None:
 
 
 def _epoch(measured: Sequence[float] | None) -> dict[str, Any]:
-    """What the runs of a point measured of an epoch: it counts before what would follow from the rate."""
+    """Return the measured seconds of an epoch: they take precedence over the calculated ones."""
     return {"seconds_per_epoch": float(median(measured)), "epoch_measured": True} if measured else {}
 
 

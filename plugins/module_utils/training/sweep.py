@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The runs of a scaling measurement: their order, and those that are left."""
+"""The runs of a scaling measurement: their order, and the remaining ones."""
 
 from __future__ import annotations
 
@@ -13,62 +13,62 @@ FINISHED = "finished"
 
 
 class SweepError(ValueError):
-    """A measurement that cannot be made as it is described."""
+    """The options of a measurement are invalid."""
 
 
 def runs(nodes: Sequence[int], transports: Sequence[str], repeats: int, measurement: str = "") -> list[dict[str, Any]]:
-    """Every number of nodes by every transport, ``repeats`` times each, named by the measurement and the three.
+    """Return ``repeats`` runs for each number of nodes and transport, named after the measurement and these three.
 
-    Each round makes every point once, the transports of one size after one another, and every second round goes
-    backwards: what drifts evenly while it lasts changes all points of two rounds alike.
+    Each round measures every point once, with the transports of one size in sequence, and every second round runs in
+    reverse order: a linear drift then has the same effect on all points of two rounds.
     """
     _check(nodes, transports, repeats)
     points = [(size, transport) for size in nodes for transport in transports]
-    start, found = f"{measurement}-" if measurement else "", []
+    start, planned = f"{measurement}-" if measurement else "", []
     for repeat in range(1, repeats + 1):
         for size, transport in points if repeat % 2 else points[::-1]:
             name = f"{start}{size}-nodes-{transport}-{repeat}"
-            found.append({"name": name, "nodes": size, "transport": transport, "repeat": repeat})
-    return found
+            planned.append({"name": name, "nodes": size, "transport": transport, "repeat": repeat})
+    return planned
 
 
-def placed(wanted: Sequence[Mapping[str, Any]], nodes: Sequence[str]) -> list[dict[str, Any]]:
-    """The runs, each with the names of its nodes as ``on``."""
-    most = max(int(run["nodes"]) for run in wanted)
+def with_nodes(planned: Sequence[Mapping[str, Any]], nodes: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the runs, each with the names of its nodes as ``on``."""
+    most = max(int(run["nodes"]) for run in planned)
     if most > len(nodes):
-        raise SweepError(f"{most} nodes are to be measured, and there are {len(nodes)}: {', '.join(nodes)}.")
-    return [{**run, "on": list(nodes[: int(run["nodes"])])} for run in wanted]
+        raise SweepError(f"{most} nodes are requested, but there are {len(nodes)}: {', '.join(nodes)}.")
+    return [{**run, "on": list(nodes[: int(run["nodes"])])} for run in planned]
 
 
-def summary(wanted: Sequence[Mapping[str, Any]], rest: Sequence[Mapping[str, Any]]) -> str:
-    """The number and the names of the runs that are left."""
+def summary(planned: Sequence[Mapping[str, Any]], rest: Sequence[Mapping[str, Any]]) -> str:
+    """Return a sentence with the number and the names of the remaining runs."""
     names = ", ".join(str(run["name"]) for run in rest) or "none"
-    return f"{len(rest)} of {len(wanted)} runs are to be made: {names}"
+    return f"{len(rest)} of {len(planned)} runs are to be made: {names}"
 
 
-def left(
-    wanted: Sequence[Mapping[str, Any]],
+def remaining(
+    planned: Sequence[Mapping[str, Any]],
     results: Sequence[Mapping[str, Any]],
     asked: Mapping[str, Any],
     *,
     prove: bool = True,
 ) -> list[dict[str, Any]]:
-    """The runs that have no good result yet; ``again`` says that one is there which is none to keep."""
+    """Return the runs that have no good result yet; ``again`` is true if a result exists that does not count."""
     by_name = {str(result["name"]): result for result in results}
-    found = []
-    for run in wanted:
+    missing = []
+    for run in planned:
         result = by_name.get(str(run["name"]))
         if result is not None:
             _must_be_same(result, asked)
         if result is None or not is_good(result, prove):
-            found.append({**run, "again": result is not None})
-    return found
+            missing.append({**run, "again": result is not None})
+    return missing
 
 
 def is_good(result: Mapping[str, Any], prove: bool) -> bool:
-    """Whether a run ended well, by the transport that it was set to; one node has none to prove."""
-    is_proven = bool(result["proof"]["ok"]) or int(result["nodes"]) == 1
-    return str(result["job"]["state"]) == FINISHED and (is_proven or not prove)
+    """Return whether a run succeeded with the requested transport; a run on one node has no transport to check."""
+    is_checked = bool(result["proof"]["ok"]) or int(result["nodes"]) == 1
+    return str(result["job"]["state"]) == FINISHED and (is_checked or not prove)
 
 
 def _check(nodes: Sequence[int], transports: Sequence[str], repeats: int) -> None:
@@ -79,17 +79,17 @@ def _check(nodes: Sequence[int], transports: Sequence[str], repeats: int) -> Non
         raise SweepError(f"the numbers of nodes are {list(nodes)!r}: give numbers from 1 up.")
     strange = [name for name in transports if name not in TRANSPORTS]
     if strange:
-        raise SweepError(f"the transport {strange[0]!r} is none of {', '.join(TRANSPORTS)}.")
+        raise SweepError(f"the transport {strange[0]!r} is not one of {', '.join(TRANSPORTS)}.")
     if repeats < 1:
         raise SweepError(f"the number of repeats is {repeats}: give a number from 1 up.")
 
 
 def _must_be_same(result: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    """Refuse a result of other work, because rates of different work cannot be compared."""
+    """Refuse a result of a run with other options, because such rates cannot be compared."""
     before = result.get("asked") or {}
     other = sorted(key for key in asked if before.get(key) != asked[key])
     if other:
         raise SweepError(
-            f"the run {result['name']} was made with another {' and '.join(other)} than is asked for now: "
+            f"the run {result['name']} used another {' and '.join(other)} than requested now: "
             "give the measurement another name, or remove its results."
         )

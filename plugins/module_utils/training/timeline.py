@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""A vMotion test over time: throughput, the moves as bands, the silences, and on which host each worker was."""
+"""A vMotion test over time: throughput, the moves as bands, the silences, and the host of each worker."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ..continuity.step_records import Track, read_lines
 
 MOST_BINS = 240
 IMAGES, STEPS = "images/s", "steps/s"
-# A silence shorter than this many usual steps, or than a second, is only the pace of the job.
+# A silence shorter than this number of usual steps, or than a second, is part of the normal pace of the job.
 USUAL_STEPS, SHORTEST_S = 3, 1.0
-# What is shown of a move as vCenter tells of it.
+# The fields of a move that come from vCenter.
 VSPHERE = ("hot_migration", "encrypted", "gpus", "stun_expected_s")
 
 
@@ -30,12 +30,12 @@ def timeline(
     judged: Mapping[str, Any],
     at: Mapping[str, str],
 ) -> dict[str, Any]:
-    """All that a plot needs, times in seconds since the first record.
+    """Return the data of a plot, with times in seconds since the first record.
 
-    ``judged`` is the verdict on the same records and moves; ``at`` tells on which host each worker was at first.
+    ``judged`` is the verdict on the same records and moves; ``at`` is the initial host of each worker.
     """
     tracks, _clock_steps = tracks_of(read_lines(records).ranks, Timeline(moves, 0.0))
-    times = [one for track in tracks for one in track.times]
+    times = [time for track in tracks for time in track.times]
     began, ended = (min(times), max(times)) if times else (0.0, 0.0)
     interval = median([track.interval for track in tracks]) if tracks else 0.0
     width = _bin_width(ended - began, interval)
@@ -50,20 +50,20 @@ def timeline(
         "rates": [round(rate, 3) for rate in rates],
         "moves": bands,
         "gaps": list(_gaps(judged, began, max(SHORTEST_S, USUAL_STEPS * interval))),
-        "phases": sorted(_phases(tracks, began), key=lambda one: (one["from"], one["phase"])),
+        "phases": sorted(_phases(tracks, began), key=lambda phase: (phase["from"], phase["phase"])),
         "hosts": _hosts(at, bands, ended - began),
     }
 
 
 def _bin_width(seconds: float, interval: float) -> float:
-    """A round width that gives few enough bins, each of them of some steps."""
+    """Return a round width that gives at most MOST_BINS bins, each with several steps."""
     least = max(seconds / MOST_BINS, 2 * interval, 0.1)
     size = 10.0 ** math.floor(math.log10(least))
     return next(size * factor for factor in (1, 2, 5, 10) if size * factor >= least * 0.9999)
 
 
 def _rates(tracks: Sequence[Track], began: float, width: float, bins: int) -> tuple[str, list[float]]:
-    """Throughput of the whole job in each bin; a step is spread evenly over the time since the one before it."""
+    """Return the throughput of the job in each bin; a step is spread evenly over the time since the previous step."""
     images = [images_of_step(track.steps) for track in tracks]
     unit = IMAGES if tracks and all(images) else STEPS
     rates = [0.0] * bins
@@ -75,12 +75,12 @@ def _rates(tracks: Sequence[Track], began: float, width: float, bins: int) -> tu
             for index, share in _shares(before.at - began, after.at - began, width, bins):
                 rates[index] += made * share
     ended = max((track.times[-1] for track in tracks), default=began) - began
-    # The last bin may be cut short by the last record.
+    # The last record may end within the last bin.
     return unit, [made / min(width, max(ended - index * width, 1e-3)) for index, made in enumerate(rates)]
 
 
 def _shares(begin: float, end: float, width: float, bins: int) -> Iterator[tuple[int, float]]:
-    """Which part of a time falls into which bin."""
+    """Yield the bins of a period, each with its share of the period."""
     first, last = (max(0, min(int(moment / width), bins - 1)) for moment in (begin, end))
     if first == last or end <= begin:
         yield last, 1.0
@@ -93,39 +93,39 @@ def _shares(begin: float, end: float, width: float, bins: int) -> Iterator[tuple
 def _bands(
     moves: Sequence[Mapping[str, Any]], judged: Mapping[str, Any], began: float, ended: float
 ) -> Iterator[dict[str, Any]]:
-    for move, one in zip(moves, judged.get("moves") or []):
+    for move, judged_move in zip(moves, judged.get("moves") or []):
         started, completed = number(move.get("started")), number(move.get("completed"))
         yield {
             **{key: move.get(key) for key in ("worker", "source", "target", "ok", "said", "by")},
             **{key: (move.get("vsphere") or {}).get(key) for key in VSPHERE},
             "external": bool(move.get("external")),
-            "moved": bool(one.get("moved")),
+            "moved": bool(judged_move.get("moved")),
             "from": None if started is None else started - began,
             "until": None if started is None else (ended if completed is None else completed) - began,
-            **{key: one.get(key) for key in ("gap_s", "throughput", "resumed_s")},
-            "measured_on": one.get("source"),
+            **{key: judged_move.get(key) for key in ("gap_s", "throughput", "resumed_s")},
+            "measured_on": judged_move.get("source"),
         }
 
 
 def _gaps(judged: Mapping[str, Any], began: float, shortest: float) -> Iterator[dict[str, Any]]:
-    """The longest silence of each group of moves, and those outside of all moves."""
-    broke = {(one["rank"], one["at"]) for one in judged.get("breaches") or [] if one["kind"] == "gap"}
-    told = set()
-    by_move = [one.get("gap") for one in judged.get("moves") or []]
+    """Yield the longest silence of each group of moves, and those outside all moves."""
+    broke = {(breach["rank"], breach["at"]) for breach in judged.get("breaches") or [] if breach["kind"] == "gap"}
+    yielded = set()
+    by_move = [move.get("gap") for move in judged.get("moves") or []]
     for gap, is_explained in [
         *((gap, True) for gap in by_move),
         *((gap, False) for gap in judged.get("unattributed") or []),
     ]:
-        if gap is None or gap["seconds"] < shortest or (gap["rank"], gap["at"]) in told:
+        if gap is None or gap["seconds"] < shortest or (gap["rank"], gap["at"]) in yielded:
             continue
-        told.add((gap["rank"], gap["at"]))
+        yielded.add((gap["rank"], gap["at"]))
         is_broken = (gap["rank"], gap["at"]) in broke
         kind = "too long" if is_broken else "in a move" if is_explained else "unattributed"
         yield {**{key: gap[key] for key in ("seconds", "rank", "step")}, "from": gap["at"] - began, "kind": kind}
 
 
 def _phases(tracks: Sequence[Track], began: float) -> Iterator[dict[str, Any]]:
-    """Evaluation, checkpoints and the like, as the first rank marked them."""
+    """Yield the phases, such as evaluation and checkpoints, from the marks of the first rank."""
     opened: Line | None = None
     for line in tracks[0].lines if tracks else []:
         if line.mark == "begin":
@@ -136,7 +136,7 @@ def _phases(tracks: Sequence[Track], began: float) -> Iterator[dict[str, Any]]:
 
 
 def _hosts(at: Mapping[str, str], bands: Sequence[Mapping[str, Any]], seconds: float) -> list[dict[str, Any]]:
-    """For each worker its stays; it changes its host when a move has come to its end."""
+    """Return the stays of each worker; a worker changes its host when a move ends."""
     workers = sorted({*at, *(str(band["worker"]) for band in bands)})
     return [{"worker": worker, "stays": list(_stays(worker, at, bands, seconds))} for worker in workers]
 

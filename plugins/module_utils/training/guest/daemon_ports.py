@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Ports for the daemons of one job: mpirun listens on every port of the range that it gets, so each job has a few."""
+"""Ports for the daemons of a job: mpirun listens on every port of its range, so each job gets a small range."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PORTS_OF_A_JOB = 16
 
 
 def arguments(ports: str) -> list[str]:
-    """Return the arguments of mpirun with ports that no other job uses on this node; nothing without a range."""
+    """Return the arguments of mpirun with ports that no other job uses on this node; empty without a range."""
     if not ports:
         return []
     for block in blocks(ports):

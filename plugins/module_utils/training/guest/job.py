@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""One training job on its launcher: its state from its run directory, its start and its stop."""
+"""A training job on its launcher: its state from its run directory, its start and its stop."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ FULL_BYTES = 65536
 PROGRAM = "supervisor.py"
 WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 SHELLS = ("remote_shell", "daemon_shell")
-ASKED = ("command", "hosts", "ranks", *ENVIRONMENTS, "mpirun", "mpirun_arguments", *SHELLS, "remote_python")
-TOLD = ("transport", "stack", "script")
-MADE = ("mpirun_command", "nodes_of_ranks", "script_sha256", "script_git")
+REQUESTED = ("command", "hosts", "ranks", *ENVIRONMENTS, "mpirun", "mpirun_arguments", *SHELLS, "remote_python")
+NOTED = ("transport", "stack", "script")
+DERIVED = ("mpirun_command", "nodes_of_ranks", "script_sha256", "script_git")
 STARTED = ("running", "finished")
 
 
 def job_state(run_dir: str) -> dict[str, Any]:
-    """The job of a run directory, from its files and its processes."""
+    """Return the job of a run directory, from its files and its processes."""
     try:
         return _job_state(run_dir)
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        said = f"its files are not as this collection writes them ({type(error).__name__}: {error})"
-        raise Failed(run_dir, "read its job", said, "name another run directory, or remove this one") from error
+        cause = f"its files are not as this collection writes them ({type(error).__name__}: {error})"
+        raise Failed(run_dir, "read its job", cause, "specify another run directory, or remove this one") from error
 
 
 def _job_state(run_dir: str) -> dict[str, Any]:
@@ -54,11 +54,11 @@ def _job_state(run_dir: str) -> dict[str, Any]:
     run = supervisor.read(run_dir, supervisor.RUN) or {}
     end = supervisor.read(run_dir, supervisor.END)
     state = _state_word(run, end)
-    told = {key: desired.get(key) for key in ("command", "hosts", *TOLD, *MADE)}
-    told.update({key: run.get(key) for key in ("launcher", "job", "started")})
+    job = {key: desired.get(key) for key in ("command", "hosts", *NOTED, *DERIVED)}
+    job.update({key: run.get(key) for key in ("launcher", "job", "started")})
     if state in ("died", "stopped", "finished"):
-        told.update(_end_facts(run_dir, desired, end or {}, state))
-    return {"state": state, "run_id": desired["id"], **told}
+        job.update(_end_facts(run_dir, desired, end or {}, state))
+    return {"state": state, "run_id": desired["id"], **job}
 
 
 def _state_word(run: Mapping[str, Any], end: Mapping[str, Any] | None) -> str:
@@ -108,11 +108,11 @@ class TrainingJob:
         self.target = f"{socket.gethostname()}:{self._run_dir}"
 
     def read(self) -> dict[str, Any]:
-        """The state from the run directory."""
+        """Return the state from the run directory."""
         return job_state(self._run_dir)
 
     def plan(self, state: Mapping[str, Any]) -> Plan:
-        """Start or stop; a run directory never holds a second job."""
+        """Return the plan to start or to stop; a run directory never contains a second job."""
         before = str(state["state"])
         if self._params["state"] == "stopped":
             if before == "running":
@@ -137,19 +137,19 @@ class TrainingJob:
 
     def _must_be_same(self) -> None:
         desired = supervisor.read(self._run_dir, supervisor.DESIRED) or {}
-        differs = [key for key in ASKED if desired.get(key) != self._params[key]]
+        differs = [key for key in REQUESTED if desired.get(key) != self._params[key]]
         if differs:
-            raise self._refused(f"it holds a job with another {', '.join(differs)}")
+            raise self._refused(f"it contains a job with another {', '.join(differs)}")
 
     def _must_be_own(self, tried: str = "start a job") -> None:
-        """Refuse a run directory in which another user could put another program."""
-        said = exposed(self._run_dir)
-        if said:
-            remedy = "run this as the user of the job, or name a run directory that only its user can change"
-            raise Refused(self.target, tried, said, remedy)
+        """Refuse a run directory in which another user could replace the program."""
+        cause = exposed(self._run_dir)
+        if cause:
+            remedy = "run this as the user of the job, or specify a run directory that only its user can change"
+            raise Refused(self.target, tried, cause, remedy)
 
-    def _refused(self, said: str) -> Refused:
-        return Refused(self.target, "start a job", said, "give each job a run directory of its own")
+    def _refused(self, cause: str) -> Refused:
+        return Refused(self.target, "start a job", cause, "give each job a separate run directory")
 
     def _job(self, is_to_start: bool = False) -> mpirun.Job:
         params = self._params
@@ -183,7 +183,7 @@ class TrainingJob:
         self._must_be_own()
         job, run_id = self._job(is_to_start=True), uuid.uuid4().hex
         desired = {
-            **{key: self._params[key] for key in (*ASKED, *TOLD)},
+            **{key: self._params[key] for key in (*REQUESTED, *NOTED)},
             **_script_facts(self._params["script"]),
             "id": run_id,
             "nodes": list(dict.fromkeys(job.nodes_of_ranks)),
@@ -195,7 +195,7 @@ class TrainingJob:
         handle = os.open(os.path.join(self._run_dir, supervisor.DESIRED), WRITE_NEW, 0o600)
         with open(handle, "w", encoding="utf-8") as file:
             json.dump(desired, file, indent=1, sort_keys=True)
-        # What lies there of an earlier try, or what a link names, is not written to.
+        # The file of an earlier try, or the target of a link, is not written to.
         program = os.path.join(self._run_dir, PROGRAM)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(program)
@@ -205,23 +205,23 @@ class TrainingJob:
 
     def _launch(self) -> None:
         program = [sys.executable, os.path.join(self._run_dir, PROGRAM), "run", self._run_dir]
-        # A launcher may be the controller itself; ranks have no use for its account of vCenter.
+        # A launcher may be the controller itself; the ranks do not need its vCenter account.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("VMWARE_")}
-        with subprocess.Popen(  # noqa: S603 # our own program
+        with subprocess.Popen(  # noqa: S603 # a program of the collection
             program,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment,
             start_new_session=True,
-        ) as begun:
-            answering: Any = begun.stdout
+        ) as process:
+            answering: Any = process.stdout
             ready, _writable, _odd = select.select([answering], [], [], self._params["start_timeout"])
-            answer = _answer(begun) if ready else {"error": "the supervisor did not answer"}
-            # It lives on by itself: nobody waits for it here.
-            begun.returncode = 0
+            answer = _answer(process) if ready else {"error": "the supervisor did not answer"}
+            # The supervisor continues to run: the module does not wait for its end.
+            process.returncode = 0
         if "error" in answer:
-            # Nothing ran: the directory is free for another try.
+            # No job ran: the directory is free for another try.
             os.unlink(os.path.join(self._run_dir, supervisor.DESIRED))
             raise Failed(self.target, f"start {self._params['mpirun']}", answer["error"])
 
@@ -234,35 +234,35 @@ class TrainingJob:
         while job_state(self._run_dir)["state"] == "running":
             if time.monotonic() > deadline:
                 raise TimedOut(self.target, "stop the job", f"it still runs after {self._params['stop_timeout']} s")
-            # Somebody may have killed the supervisor, and it may have died while it was asked.
+            # The supervisor may have been killed, before or after the signal.
             if not _is_supervised(run):
                 program = [sys.executable, os.path.join(self._run_dir, PROGRAM), "end", self._run_dir]
-                subprocess.run(program, check=False, timeout=self._params["stop_timeout"])  # noqa: S603 # our own program
+                subprocess.run(program, check=False, timeout=self._params["stop_timeout"])  # noqa: S603 # as above
             time.sleep(supervisor.LOOK_SECONDS)
         left = job_state(self._run_dir)["left"]
         if left:
-            said = "; ".join(f"{node}: {fault}" for node, fault in left.items())
-            raise Failed(self.target, "make sure that no process is left", said, "look at these nodes by hand")
+            faults = "; ".join(f"{node}: {fault}" for node, fault in left.items())
+            raise Failed(self.target, "make sure that no process is left", faults, "check these nodes manually")
 
 
-def _answer(begun: subprocess.Popen[bytes]) -> dict[str, Any]:
-    """The one line of the supervisor once the job is started or has failed to start."""
-    line = begun.stdout.readline() if begun.stdout else b""
+def _answer(process: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """Return the answer of the supervisor, which it prints when the job has started or has failed to start."""
+    line = process.stdout.readline() if process.stdout else b""
     if line:
         return dict(json.loads(line))
-    said = begun.stderr.read().decode("utf-8", "replace").strip().splitlines() if begun.stderr else []
-    return {"error": said[-1] if said else "the supervisor ended without an answer"}
+    errors = process.stderr.read().decode("utf-8", "replace").strip().splitlines() if process.stderr else []
+    return {"error": errors[-1] if errors else "the supervisor ended without an answer"}
 
 
 def _script_facts(script: str | None) -> dict[str, Any]:
-    """The checksum of the training script, and the commit of its folder, where that is one of git."""
+    """Return the checksum of the training script, and the commit of its folder if that is a git repository."""
     if not script:
         return {"script_sha256": None, "script_git": None}
     with open(script, "rb") as file:
         checksum = hashlib.sha256(file.read()).hexdigest()
-    question = ["git", "-C", os.path.dirname(os.path.abspath(script)), "describe", "--always", "--dirty", "--abbrev=40"]
+    command = ["git", "-C", os.path.dirname(os.path.abspath(script)), "describe", "--always", "--dirty", "--abbrev=40"]
     try:
-        answer = subprocess.run(question, capture_output=True, text=True, timeout=10, check=False)  # noqa: S603
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired):
         return {"script_sha256": checksum, "script_git": None}
     return {"script_sha256": checksum, "script_git": answer.stdout.strip() or None}
@@ -274,9 +274,9 @@ def _own_names() -> list[str]:
 
 
 def _program_text() -> str:
-    """The supervisor's source, from wherever Ansible has packed it."""
+    """Return the source of the supervisor, from the archive in which Ansible packed it."""
     loader: Any = supervisor.__loader__
     text = loader.get_source(supervisor.__name__)
     if not text:
-        raise CollectionError(PROGRAM, "read the supervisor's source", "the loader of this module does not give it")
+        raise CollectionError(PROGRAM, "read the supervisor's source", "the loader of this module does not provide it")
     return str(text)

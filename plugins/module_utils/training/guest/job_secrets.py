@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Secret values of a job's environment, and texts without them."""
+"""The secret values in the environment of a job, and their removal from texts."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 HIDDEN = "HIDDEN"
-# A shorter value, such as 1 or lo, stands for other things in most texts.
+# A shorter value, such as 1 or lo, has other meanings in most texts.
 SHORTEST = 8
 
 
 def values(environment: Mapping[str, Any]) -> list[str]:
-    """The values to hide, the longest first: one may be a part of another."""
+    """Return the values to hide, the longest first: a value may be part of another."""
     texts = {str(value) for value in environment.values()}
     return sorted((text for text in texts if len(text) >= SHORTEST), key=lambda text: (-len(text), text))
 
 
 def without(text: str, secrets: Sequence[str]) -> str:
-    """The text with each secret value replaced."""
+    """Return the text with each secret value replaced."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
     return text

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Starts one job of mpirun in a run directory, outlives the task that started it, and leaves no process of it behind.
+"""Start one job of mpirun in a run directory, survive the task that started it, and leave no process of it behind.
 
-It stands alone, on the standard library: a copy of it lies in each run directory and runs from there
-(``supervisor.py run FOLDER``), and its text is sent to each node of the job to look for left-over processes
-(``python3 - sweep ID JOB SECONDS``). Files of a run directory: ``wish.json`` (what was asked for; by it the directory
-is claimed), ``run.json`` (who the job is), ``output.log`` (all that it wrote), ``end.json`` (how it ended).
+This program needs only the standard library: a copy of it is in each run directory and runs from there
+(``supervisor.py run FOLDER``), and its text is sent to each node of the job to find left-over processes
+(``python3 - sweep ID JOB SECONDS``). Files of a run directory: ``wish.json`` (the options; it claims the directory),
+``run.json`` (the processes of the job), ``output.log`` (its output), ``end.json`` (its end).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, Iterator
 
 MARK = "DML_RUN_ID"
 DESIRED, RUN, OUTPUT, END = "wish.json", "run.json", "output.log", "end.json"
-# A job that filled the disk must still be able to say so: the room for its end is taken before it begins.
+# A job that filled the disk must still be able to report it: the space for its end is allocated before it starts.
 END_BYTES = 8192
 LOOK_SECONDS = 0.2
 JOB_SECONDS = 120.0
@@ -39,7 +39,7 @@ class Stop(Exception):
 
 
 def start_ticks(pid: int) -> int | None:
-    """When a process began, in kernel ticks since boot; None when it is gone or only waits to be reaped."""
+    """Return the start of a process in kernel ticks since boot; None if it has ended or is a zombie."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:
             fields = stat.read().rsplit(b")", 1)[1].split()
@@ -49,24 +49,24 @@ def start_ticks(pid: int) -> int | None:
 
 
 def boot_id() -> str:
-    """The identifier of this boot of the machine."""
+    """Return the identifier of this boot of the machine."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return file.read().strip()
 
 
 def identity(pid: int) -> dict[str, Any]:
-    """Host, number, start and boot of a process, which no other process shares."""
+    """Return the host, the PID, the start and the boot of a process, which together are unique."""
     return {"host": socket.gethostname(), "pid": pid, "start": start_ticks(pid), "boot_id": boot_id()}
 
 
 def is_alive(process: dict[str, Any]) -> bool:
-    """Whether that very process still runs here; one that had ended before its start was read never does."""
+    """Return whether the same process still runs here; false if it ended before its start was read."""
     start = process["start"]
     return start is not None and process["boot_id"] == boot_id() and start_ticks(process["pid"]) == start
 
 
 def read(folder: str, name: str) -> dict[str, Any] | None:
-    """The content of one file of a run directory; None while the file is missing or torn."""
+    """Return the content of one file of a run directory; None while the file is missing or incomplete."""
     try:
         with open(os.path.join(folder, name), encoding="utf-8") as file:
             return dict(json.load(file))
@@ -75,7 +75,7 @@ def read(folder: str, name: str) -> dict[str, Any] | None:
 
 
 def write(folder: str, name: str, content: dict[str, Any]) -> None:
-    """Write one file of a run directory, whole or not at all."""
+    """Write one file of a run directory atomically."""
     path = os.path.join(folder, name)
     with open(path + ".new", "w", encoding="utf-8") as file:
         json.dump(content, file, indent=1, sort_keys=True)
@@ -85,13 +85,13 @@ def write(folder: str, name: str, content: dict[str, Any]) -> None:
 
 
 def write_end(folder: str, end: dict[str, Any]) -> None:
-    """Write how the job ended into the room that was kept for it."""
+    """Write the end of the job into the allocated space."""
     with open(os.path.join(folder, END), "r+b") as file:
         file.write(json.dumps(end).encode().ljust(END_BYTES))
 
 
 def sweep(run_id: str, job: str, seconds: float) -> dict[str, Any]:
-    """End every process of the job on this machine; returns how many there were and which are left."""
+    """End every process of the job on this machine; return their number and the remaining ones."""
     found: set[int] = set()
     deadline, number = time.monotonic() + seconds, int(signal.SIGTERM)
     while True:
@@ -108,7 +108,7 @@ def sweep(run_id: str, job: str, seconds: float) -> dict[str, Any]:
 
 
 def processes_of(run_id: str, job: str) -> Iterator[int]:
-    """The processes of a job on this machine: those with its mark, and its MPI daemon, which has no mark."""
+    """Yield the processes of a job on this machine: those with its mark, and its MPI daemon, which has no mark."""
     mark, own = f"{MARK}={run_id}".encode(), os.getpid()
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == own or start_ticks(int(name)) is None:
@@ -133,7 +133,7 @@ def _content(pid: str, name: str) -> bytes:
 
 
 def find_job(run_id: str, launcher: int) -> str:
-    """MPI's namespace of the job, from the daemons that the launcher starts or from its ranks here; else empty."""
+    """Return MPI's namespace of the job, from the launcher's daemons or from its ranks here; empty if unknown."""
     mark = f"{MARK}={run_id}".encode()
     for name in os.listdir("/proc"):
         if not name.isdigit() or mark not in _content(name, "environ").split(b"\0"):
@@ -149,7 +149,7 @@ def find_job(run_id: str, launcher: int) -> str:
 
 
 def sweep_nodes(desired: dict[str, Any], run: dict[str, Any], grace: float) -> dict[str, str]:
-    """End the job's processes on every node; returns by node why processes may be left there."""
+    """End the job's processes on every node; return by node the reason why processes may remain."""
     nodes = list(desired["nodes"])
     with ThreadPoolExecutor(max_workers=16) as pool:
         faults = list(pool.map(lambda node: _sweep(node, desired, run, grace), nodes))
@@ -172,14 +172,14 @@ def _sweep(node: str, desired: dict[str, Any], run: dict[str, Any], grace: float
 
 
 def _left_on(command: list[str]) -> list[int]:
-    """What a sweep elsewhere left: in the last line that tells it, as a shell may have said something at login."""
+    """Return the processes that a sweep on another node left, from its last line: a shell may print text at login."""
     with open(__file__, "rb") as source:
         done = subprocess.run(command, stdin=source, capture_output=True, timeout=SWEEP_SECONDS, check=True)  # noqa: S603
-    said = done.stdout.decode("utf-8", "replace")
-    for line in reversed(said.splitlines()):
+    output = done.stdout.decode("utf-8", "replace")
+    for line in reversed(output.splitlines()):
         with contextlib.suppress(ValueError, RecursionError, TypeError, KeyError):
             return list(json.loads(line)["left"])
-    raise ValueError(f"no answer but: {' '.join(said.split())[:200] or 'nothing'}")
+    raise ValueError(f"no answer but: {' '.join(output.split())[:200] or 'nothing'}")
 
 
 def supervise(folder: str) -> None:
@@ -195,7 +195,7 @@ def supervise(folder: str) -> None:
     run["started"] = time.time()
     try:
         write(folder, RUN, run)
-        _tell({"launcher": run["launcher"]})
+        _answer({"launcher": run["launcher"]})
         stopped = _wait(folder, run, launcher)
     except BaseException:
         launcher.kill()
@@ -206,7 +206,7 @@ def supervise(folder: str) -> None:
 
 
 def end(folder: str) -> None:
-    """End a job whose supervisor does not run any more."""
+    """End a job whose supervisor no longer runs."""
     desired, run = _must_read(folder, DESIRED), _must_read(folder, RUN)
     deadline = time.monotonic() + KILL_SECONDS
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -225,9 +225,9 @@ def _must_read(folder: str, name: str) -> dict[str, Any]:
 
 
 def _launch(folder: str, desired: dict[str, Any]) -> subprocess.Popen[bytes]:
-    # For its user alone: a rank may print what its environment holds.
+    # Only its user may read it: a rank may print values of its environment.
     with open(os.path.join(folder, OUTPUT), "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as output:
-        return subprocess.Popen(  # noqa: S603 # the job that was asked for
+        return subprocess.Popen(  # noqa: S603 # the requested job
             desired["mpirun_command"],
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -239,14 +239,14 @@ def _launch(folder: str, desired: dict[str, Any]) -> subprocess.Popen[bytes]:
 
 
 def _wait(folder: str, run: dict[str, Any], launcher: subprocess.Popen[bytes]) -> bool:
-    """Wait for the end of the job; True if the end was requested."""
+    """Wait for the end of the job; return whether the end was requested."""
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         deadline = time.monotonic() + JOB_SECONDS
         while launcher.poll() is None and not run["job"] and time.monotonic() < deadline:
             run["job"] = find_job(run["id"], launcher.pid) or None
             if run["job"]:
-                # A disk that is full by now must not end the job: its ranks find out by themselves.
+                # A full disk must not end the job here: the ranks detect it.
                 with contextlib.suppress(OSError):
                     write(folder, RUN, run)
             time.sleep(LOOK_SECONDS)
@@ -275,8 +275,8 @@ def _raise_stop(_signal: int, _frame: object) -> None:
     raise Stop
 
 
-def _tell(answer: dict[str, Any]) -> None:
-    """Write one line to the task that started the supervisor and waits for it; then close the output."""
+def _answer(answer: dict[str, Any]) -> None:
+    """Write one line to the waiting task that started the supervisor; then close the output."""
     os.write(1, json.dumps(answer).encode() + b"\n")
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (1, 2):
@@ -285,7 +285,7 @@ def _tell(answer: dict[str, Any]) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """``run FOLDER``, ``end FOLDER`` or ``sweep ID JOB SECONDS``."""
+    """Run ``run FOLDER``, ``end FOLDER`` or ``sweep ID JOB SECONDS``."""
     if arguments[0] == "sweep":
         run_id, job, seconds = arguments[1:]
         sys.stdout.write(json.dumps(sweep(run_id, job, float(seconds))))
@@ -293,7 +293,7 @@ def main(arguments: list[str]) -> None:
     try:
         {"run": supervise, "end": end}[arguments[0]](arguments[1])
     except (OSError, ValueError) as error:
-        _tell({"error": f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)})
+        _answer({"error": f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)})
 
 
 if __name__ == "__main__":

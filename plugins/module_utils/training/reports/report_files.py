@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The files of one report as a subject: a file is written when its text or mode differs, whole or not at all."""
+"""The files of a report as a subject of the runner: a file with another text or mode is replaced atomically."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ class Files:
 
     @property
     def paths(self) -> list[str]:
-        """The paths of the files, in the order in which their texts were given."""
+        """Return the paths of the files, in the order of their texts."""
         return [str(self._folder / name) for name in self._contents]
 
     def read(self) -> dict[str, Any]:
-        """The mode of the folder (``.``), the checksum and mode of each file; None where it does not exist."""
+        """Return the mode of the folder (``.``), and the checksum and mode of each file; None if it does not exist."""
         try:
-            found: dict[str, Any] = {FOLDER: _mode(self._folder) if self._folder.is_dir() else None}
-            found.update({name: _facts(self._folder / name) for name in self._contents})
+            state: dict[str, Any] = {FOLDER: _mode(self._folder) if self._folder.is_dir() else None}
+            state.update({name: _file_state(self._folder / name) for name in self._contents})
         except OSError as error:
-            raise Failed(self.target, "read the report that is there", str(error), REMEDY) from error
-        return found
+            raise Failed(self.target, "read the existing report", str(error), REMEDY) from error
+        return state
 
     def plan(self, state: Mapping[str, Any]) -> Plan:
-        """The report as it is and as it must become; a path that holds something else is refused."""
-        taken = [path for path in (self._folder, *map(Path, self.paths)) if _is_in_the_way(path, self._folder)]
+        """Return the plan for the files; a path that is another kind of file is refused."""
+        taken = [path for path in (self._folder, *map(Path, self.paths)) if _is_another_kind(path, self._folder)]
         if taken:
-            raise Refused(str(taken[0]), "write the report", "something else has this path", "give another folder")
+            raise Refused(str(taken[0]), "write the report", "another kind of file has this path", "use another folder")
         mode = oct(self._modes.file)
         after = {name: {"sha256": _digest(content), "mode": mode} for name, content in self._contents.items()}
         return Plan(before=state, after={FOLDER: oct(self._modes.folder), **after})
@@ -80,11 +80,11 @@ class Files:
             raise Failed(self.target, "write the report", str(error), REMEDY) from error
 
 
-def _is_in_the_way(path: Path, folder: Path) -> bool:
+def _is_another_kind(path: Path, folder: Path) -> bool:
     return path.exists() and (not path.is_dir() if path == folder else not path.is_file())
 
 
-def _facts(path: Path) -> dict[str, str] | None:
+def _file_state(path: Path) -> dict[str, str] | None:
     if not path.is_file():
         return None
     return {"sha256": _digest(path.read_bytes()), "mode": _mode(path)}
@@ -99,7 +99,7 @@ def _digest(content: bytes) -> str:
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
-    """Write beside the file and rename, so that nobody ever reads half a report."""
+    """Write a temporary file and rename it, so that a reader never gets an incomplete report."""
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(handle, "wb") as file:

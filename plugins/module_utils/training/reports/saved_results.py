@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The results of training runs and the timelines of vMotion tests, read from the folders that keep them."""
+"""Read the results of training runs and the timelines of vMotion tests from their folders."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from typing import Any
 from ...errors import Refused
 
 TIMELINE = "timeline.json"
-# Without these a run has no line in a table.
+# The keys that a run needs for a row in a table.
 NEEDED = ("name", "nodes", "gpus", "transport", "images_per_sec")
-REMEDY = "remove the file or put back the one that role training wrote"
+REMEDY = "remove the file or restore the one that role training wrote"
 
 
 def runs(folder: Path, names: str) -> list[dict[str, Any]]:
-    """The results in a folder whose names match a pattern, in the order of their names."""
+    """Return the results in a folder whose names match a pattern, in the order of their names."""
     return [_run(path) for path in _files(folder.glob(f"{names}.json"))]
 
 
 def timelines(folder: Path) -> list[dict[str, Any]]:
-    """The timelines of all tests under a folder, in the order of their paths."""
+    """Return the timelines of all tests below a folder, in the order of their paths."""
     return [_read(path, "read the timeline of a vMotion test") for path in _files(folder.rglob(TIMELINE))]
 
 
-def _files(found: Iterable[Path]) -> list[Path]:
-    return sorted(path for path in found if path.is_file() and not path.name.startswith("."))
+def _files(paths: Iterable[Path]) -> list[Path]:
+    return sorted(path for path in paths if path.is_file() and not path.name.startswith("."))
 
 
 def _run(path: Path) -> dict[str, Any]:
@@ -46,5 +46,5 @@ def _read(path: Path, tried: str) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise Refused(str(path), tried, str(error), REMEDY) from error
     if not isinstance(content, Mapping):
-        raise Refused(str(path), tried, "it holds no JSON object", REMEDY)
+        raise Refused(str(path), tried, "it does not contain a JSON object", REMEDY)
     return dict(content)

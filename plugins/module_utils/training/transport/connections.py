@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The transport of each node of a running job between two looks, by its connections and by counters."""
+"""The transport of each node of a running job between two readings, from its connections and counters."""
 
 from __future__ import annotations
 
@@ -11,90 +11,91 @@ from .proof import LEAST_SHARE, doubt_of, grown_by
 from .rdma_counters import counters
 
 UNPROVEN = "unproven"
-# No model that is worth a GPU sends less in a step.
+# Every realistic model sends more bytes in a step.
 LEAST_BYTES_PER_STEP = 65536.0
 
-Look = Mapping[str, Mapping[str, Any]]
+Reading = Mapping[str, Mapping[str, Any]]
 Rows = Sequence[Mapping[str, Any]]
 
 
 def judge(
-    first: Look,
-    second: Look,
+    first: Reading,
+    second: Reading,
     *,
     hosts: tuple[Rows, Rows] = ((), ()),
     at: Mapping[str, str] | None = None,
     rdma: Mapping[str, str] | None = None,
     usual: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """By node ``transports`` (``tcp``, ``rdma`` or ``unproven``), ``why``, and ``bytes_per_step`` where they tell.
+    """Return, by node, ``transports`` (``tcp``, ``rdma`` or ``unproven``), ``why``, and ``bytes_per_step`` if known.
 
-    The looks are the ``nodes`` of training_transport_info. For paravirtual RDMA ``hosts`` are the hosts of esxi_info at
-    the same two moments and ``at`` tells on which of them each node was; ``rdma`` are all virtual machines with such a
-    card and their hosts, where ``at`` does not know better: a counter that two of them share proves nothing. ``usual``
-    are the bytes of an earlier judgement that a node must come back to.
+    The readings are the ``nodes`` of training_transport_info. For paravirtual RDMA, ``hosts`` are the hosts of
+    esxi_info at the same two times, and ``at`` is the host of each node. ``rdma`` are all virtual machines with such an
+    adapter and their hosts, for machines that ``at`` lacks: a counter that two machines share does not count. ``usual``
+    are the bytes per step of an earlier check: a node must send a share of them.
     """
-    told: dict[str, Any] = {"transports": {}, "why": {}, "bytes_per_step": {}}
+    judged: dict[str, Any] = {"transports": {}, "why": {}, "bytes_per_step": {}}
     places = at or {}
     cards = {name: places.get(name, host) for name, host in (rdma or {}).items()}
     for node in sorted(first):
-        pair = (first[node], second.get(node) or {"error": "nobody looked at it"})
-        before, after = ({node: _devices(look)} for look in pair)
+        pair = (first[node], second.get(node) or {"error": "it was not read"})
+        before, after = ({node: _devices(reading)} for reading in pair)
         others = {name: host for name, host in cards.items() if name != node}
         sent = counters(before, after, esxi_hosts=places, esxi_before=hosts[0], esxi_after=hosts[1], neighbours=others)
         transport, why, per_step = _of_node(node, pair, sent, (usual or {}).get(node))
-        told["transports"][node], told["why"][node] = transport, why
+        judged["transports"][node], judged["why"][node] = transport, why
         if per_step is not None:
-            told["bytes_per_step"][node] = per_step
-    return told
+            judged["bytes_per_step"][node] = per_step
+    return judged
 
 
-def uses_rdma(look: Look) -> bool:
-    """Whether some rank has an RDMA device open, so that the counters of hosts must be read."""
-    return any(rank.get("rdma_open") for node in look.values() for rank in dicts(node.get("ranks")))
+def uses_rdma(reading: Reading) -> bool:
+    """Return whether a rank has an RDMA device open: then the counters of hosts are necessary."""
+    return any(rank.get("rdma_open") for node in reading.values() for rank in dicts(node.get("ranks")))
 
 
-def checksums(look: Look) -> dict[str, str]:
-    """By node and file the checksums of the parameters that ranks ended with."""
+def checksums(reading: Reading) -> dict[str, str]:
+    """Return the checksums of the ranks' final parameters by node and file."""
     return {
         f"{node}:{file}": str(checksum)
-        for node, told in sorted(look.items())
-        for file, checksum in _mapping(told.get("checksums")).items()
+        for node, values in sorted(reading.items())
+        for file, checksum in _mapping(values.get("checksums")).items()
     }
 
 
 def _of_node(
     node: str,
-    looks: tuple[Mapping[str, Any], Mapping[str, Any]],
+    readings: tuple[Mapping[str, Any], Mapping[str, Any]],
     sent: Rows,
     usual: float | None,
 ) -> tuple[str, str, float | None]:
-    ranks = [dicts(look.get("ranks")) for look in looks]
-    unseen = _unseen(node, looks, ranks)
-    if unseen:
-        return UNPROVEN, unseen, None
+    ranks = [dicts(reading.get("ranks")) for reading in readings]
+    unreadable = _unreadable(node, readings, ranks)
+    if unreadable:
+        return UNPROVEN, unreadable, None
     opened = [rank.get("rdma_open") for rank in ranks[1]]
     if not any(opened):
         if None in opened:
-            return UNPROVEN, f"{node}: whether its ranks have an RDMA device open is not known", None
+            return UNPROVEN, f"{node}: it is unknown whether its ranks have an RDMA device open", None
         return _by_connections(node, ranks[1])
     grown, whose = _grown(sent)
     steps = _steps(ranks[0], ranks[1])
     if grown is None or steps <= 0:
-        said = f"has an RDMA device open, but {whose}" if grown is None else "made no step between the two looks"
-        return UNPROVEN, f"{node} {said}", None
+        reason = f"has an RDMA device open, but {whose}" if grown is None else "made no step between the two readings"
+        return UNPROVEN, f"{node} {reason}", None
     least = max(LEAST_BYTES_PER_STEP, LEAST_SHARE * float(usual or 0))
-    told = f"{whose} grew by {grown / steps:.0f} bytes a step"
+    growth = f"{whose} grew by {grown / steps:.0f} bytes a step"
     if grown / steps < least:
-        return "tcp", f"{node} has an RDMA device open, but {told}, less than {least:.0f}: it fell back", grown / steps
-    return "rdma", told, grown / steps
+        why = f"{node} has an RDMA device open, but {growth}, less than {least:.0f}: it fell back"
+        return "tcp", why, grown / steps
+    return "rdma", growth, grown / steps
 
 
-def _unseen(node: str, looks: Iterable[Mapping[str, Any]], ranks: Sequence[Sequence[Mapping[str, Any]]]) -> str:
-    """The reason why the ranks of a node could not be read; empty where they were read."""
-    silent = next((str(look["error"]) for look in looks if "error" in look), "")
+def _unreadable(node: str, readings: Iterable[Mapping[str, Any]], ranks: Sequence[Sequence[Mapping[str, Any]]]) -> str:
+    """Return the reason why the ranks of a node could not be read; empty if they were read."""
+    silent = next((str(reading["error"]) for reading in readings if "error" in reading), "")
     if silent:
-        return f"{node} could not be looked at: {silent}"
+        return f"{node} could not be read: {silent}"
     hidden = next((str(rank["error"]) for some in ranks for rank in some if "error" in rank), "")
     return f"{node}: {hidden or 'no rank was found on it'}" if hidden or not ranks[1] else ""
 
@@ -108,38 +109,38 @@ def _by_connections(node: str, ranks: Sequence[Mapping[str, Any]]) -> tuple[str,
 
 
 def _peers(rank: Mapping[str, Any]) -> list[str]:
-    """The addresses to which a rank is connected."""
+    """Return the addresses to which a rank is connected."""
     pairs = rank.get("connections")
     usable = pairs if isinstance(pairs, (list, tuple)) else ()
     return [str(pair[1]) for pair in usable if isinstance(pair, (list, tuple)) and len(pair) == 2]
 
 
 def _grown(sent: Rows) -> tuple[float | None, str]:
-    """The bytes sent by RDMA between two looks and the counter that counted them; else None and the reason."""
+    """Return the bytes sent with RDMA between two readings and the name of their counter; else None and the reason."""
     doubt = doubt_of(sent)
     if doubt:
         return None, doubt
-    return float(grown_by(sent)), f"the RDMA counter of {' and '.join(str(one['device']) for one in sent)}"
+    return float(grown_by(sent)), f"the RDMA counter of {' and '.join(str(counter['device']) for counter in sent)}"
 
 
-def _devices(look: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [{**one, "name": str(one.get("device"))} for one in dicts(look.get("devices"))]
+def _devices(reading: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{**device, "name": str(device.get("device"))} for device in dicts(reading.get("devices"))]
 
 
 def dicts(value: object) -> list[Mapping[str, Any]]:
-    """The entries of a list that are such; none where a node told something else."""
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, (list, tuple)) else []
+    """Return the objects in a list; empty if a node sent something else."""
+    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, (list, tuple)) else []
 
 
 def _steps(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> int:
-    """The steps of the rank that made the fewest."""
-    then = {str(rank.get("rank")): _step(rank) for rank in before}
-    return min((_step(rank) - then.get(str(rank.get("rank")), 0) for rank in after), default=0)
+    """Return the steps of the rank with the fewest steps."""
+    first = {str(rank.get("rank")): _step(rank) for rank in before}
+    return min((_step(rank) - first.get(str(rank.get("rank")), 0) for rank in after), default=0)
 
 
 def _step(rank: Mapping[str, Any]) -> int:
     step = rank.get("step")
-    # pylint: disable-next=unidiomatic-typecheck # True is no step
+    # pylint: disable-next=unidiomatic-typecheck # True is not a step
     return step if type(step) is int else 0
 
 

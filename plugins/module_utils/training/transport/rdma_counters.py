@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The RDMA counters of a job on nodes and ESXi hosts before and after it, and the bytes that it must have sent."""
+"""The RDMA counters of a job on nodes and ESXi hosts before and after it, and the least bytes that it sends."""
 
 from __future__ import annotations
 
@@ -9,47 +9,47 @@ from typing import Any
 
 from .proof import PARAVIRTUAL
 
-Told = Mapping[str, Any]
+Entry = Mapping[str, Any]
 
 
 def counters(
-    before: Mapping[str, Sequence[Told]],
-    after: Mapping[str, Sequence[Told]],
+    before: Mapping[str, Sequence[Entry]],
+    after: Mapping[str, Sequence[Entry]],
     *,
     esxi_hosts: Mapping[str, str] | None = None,
-    esxi_before: Sequence[Told] = (),
-    esxi_after: Sequence[Told] = (),
+    esxi_before: Sequence[Entry] = (),
+    esxi_after: Sequence[Entry] = (),
     neighbours: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """The counters of a job, for ``proof.judge``.
+    """Return the counters of a job, for ``proof.judge``.
 
     ``before`` and ``after``: node -> its devices with ``name``, ``driver`` and ``sent_bytes``. ``esxi_before`` and
-    ``esxi_after``: entries of esxi_info. ``neighbours``: workers that are not of the job, and their ESXi hosts.
+    ``esxi_after``: entries of esxi_info. ``neighbours``: workers that do not belong to the job, and their ESXi hosts.
     """
     first, last = ({str(entry["host"]): entry for entry in entries} for entries in (esxi_before, esxi_after))
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for node in dict.fromkeys((*before, *after)):
         devices = before.get(node) or ()
-        # A node without any device has sent nothing by RDMA that anybody could count.
-        found += [] if devices else [_of_guest(node, {}, {})]
+        # A node without a device has no counter of bytes sent with RDMA.
+        rows += [] if devices else [_guest_counter(node, {}, {})]
         later = {str(device["name"]): device for device in after.get(node, ())}
         own = [device for device in devices if device.get("driver") != PARAVIRTUAL]
-        found += [_of_guest(node, device, later.get(str(device["name"]), {})) for device in own]
+        rows += [_guest_counter(node, device, later.get(str(device["name"]), {})) for device in own]
         host = (esxi_hosts or {}).get(node, "")
         if len(own) < len(devices):
-            shown = list(_of_host(node, host, first, last, host in (neighbours or {}).values()))
-            found += shown or [_of_guest(node, device, {}) for device in devices if device not in own]
-    return found
+            on_host = list(_host_counters(node, host, first, last, host in (neighbours or {}).values()))
+            rows += on_host or [_guest_counter(node, device, {}) for device in devices if device not in own]
+    return rows
 
 
 def least_sent(gradient_bytes: float, steps: int, nodes: int) -> float | None:
-    """The bytes that each node sends at least, as an allreduce sends nearly all gradients twice; None if unknown."""
+    """Return the least bytes that each node sends: an allreduce sends nearly all gradients twice; None if unknown."""
     if gradient_bytes <= 0 or steps <= 0 or nodes < 2:
         return None
     return 2 * (nodes - 1) / nodes * gradient_bytes * steps
 
 
-def _of_guest(node: str, device: Told, later: Told) -> dict[str, Any]:
+def _guest_counter(node: str, device: Entry, later: Entry) -> dict[str, Any]:
     return {
         "node": node,
         "device": str(device["name"]) if device else None,
@@ -61,8 +61,8 @@ def _of_guest(node: str, device: Told, later: Told) -> dict[str, Any]:
     }
 
 
-def _of_host(
-    node: str, host: str, before: Mapping[str, Told], after: Mapping[str, Told], has_neighbour: bool
+def _host_counters(
+    node: str, host: str, before: Mapping[str, Entry], after: Mapping[str, Entry], has_neighbour: bool
 ) -> Iterator[dict[str, Any]]:
     if host not in before:
         return
@@ -80,19 +80,20 @@ def _of_host(
         }
 
 
-def _tagged(entry: Told) -> list[Told]:
-    """The devices under the switch of the adapter that is tagged for PVRDMA; all devices if no adapter is known."""
-    devices: list[Told] = list(entry.get("rdma_devices") or ())
+def _tagged(entry: Entry) -> list[Entry]:
+    """Return the devices of the switch whose VMkernel adapter is tagged for PVRDMA; all devices if it is unknown."""
+    devices: list[Entry] = list(entry.get("rdma_devices") or ())
     tagged = (entry.get("pvrdma") or {}).get("vmk")
-    switches = {one["switch"] for one in entry.get("vmkernel") or () if one["device"] == tagged}
-    uplinks = {uplink for one in entry.get("switches") or () if one["name"] in switches for uplink in one["uplinks"]}
+    names = {adapter["switch"] for adapter in entry.get("vmkernel") or () if adapter["device"] == tagged}
+    switches = [switch for switch in entry.get("switches") or () if switch["name"] in names]
+    uplinks = {uplink for switch in switches for uplink in switch["uplinks"]}
     return [device for device in devices if device.get("uplink") in uplinks] or devices
 
 
-def _is_used(device: Told, users: Sequence[Told]) -> bool:
+def _is_used(device: Entry, users: Sequence[Entry]) -> bool:
     return any(user["uplink"] in (None, device.get("uplink")) for user in users)
 
 
-def _sent(device: Told) -> int | None:
+def _sent(device: Entry) -> int | None:
     sent: int | None = (device.get("counters") or {}).get("bytes_sent")
     return sent

@@ -46,9 +46,9 @@ def test_only_runs_without_a_good_result_are_left(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"sizes": [3]}, "3 nodes are to be measured, and there are 2: w1, w2"),
-        ({"transports": ["ib"]}, "the transport 'ib' is none of tcp, rdma"),
-        ({"asked": {**ASKED, "framework": "tensorflow"}}, "was made with another framework than is asked for now"),
+        ({"sizes": [3]}, "3 nodes are requested, but there are 2: w1, w2"),
+        ({"transports": ["ib"]}, "the transport 'ib' is not one of tcp, rdma"),
+        ({"asked": {**ASKED, "framework": "tensorflow"}}, "used another framework than requested now"),
     ],
 )
 def test_a_measurement_that_cannot_be_made_is_refused(tmp_path: Path, more: dict[str, Any], words: str) -> None:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Curves of a job, however long it was, and its rate without the first steps."""
+"""Curves of jobs of any length, and the rate without the warm-up steps."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugins.module_utils.training.curve import MOST_POINTS, Curve
-from plugins.module_utils.training.received_record import Heard, heard
+from plugins.module_utils.training.received_record import ReceivedRecord, received_record
 
 
 def record(step: int, rank: int = 0, rate: Any = 10.0, loss: Any = 1.0, **more: Any) -> dict[str, Any]:
     return {"step": step, "rank": rank, "images_per_sec": rate, "loss": loss, "seen": 100.0 + step, **more}
 
 
-def told(one: dict[str, Any]) -> Heard:
-    found = heard(one)
+def told(one: dict[str, Any]) -> ReceivedRecord:
+    found = received_record(one)
     assert found
     return found
 

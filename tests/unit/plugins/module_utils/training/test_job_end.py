@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Why a job of mpirun ended, and how it is launched."""
+"""The cause of the end of an mpirun job, and its command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plugins.module_utils.training.job_end import cause_of
 from plugins.module_utils.training.mpirun import Job, LaunchError, command_of, job_of
 
 RANKS = ["n1", "n2", "n3", "n4"]
-# What Open MPI 4.1.4 printed in such cases.
+# The output of Open MPI 4.1.4 in such cases.
 KILLED = "mpirun noticed that process rank 2 with PID 16 on node n3 exited on signal 9 (Killed)."
 EXITED = """Primary job  terminated normally, but 1 process returned
 a non-zero exit code. Per user-direction, the job has been aborted.
@@ -50,14 +50,14 @@ TRACEBACK = """[1,1]<stderr>:Traceback (most recent call last):
 [1,1]<stderr>:    raise RuntimeError("the loss went away")
 [1,1]<stderr>:RuntimeError: the loss went away
 """
-# The same on a loaded node, where rank 1 was read piece by piece and rank 0 in between.
+# The same on a loaded node: mpirun read rank 1 in pieces, and rank 0 in between.
 PIECES = """[1,1]<stderr>:Traceback (most recent call last):
 [1,1]<stderr>:  File "train.py", line 12, in <module>
 [1,1]<stderr>:    [1,1]<stderr>:raise RuntimeError("the loss went away")[1,1]<stderr>:
 [1,1]<stderr>:RuntimeError[1,0]<stdout>:step 12
 [1,1]<stderr>:: [1,1]<stderr>:the loss went away[1,1]<stderr>:
 """
-# Who loses a peer says so: https://github.com/horovod/horovod/issues/3412, and NCCL by PyTorch.
+# The report of a rank that loses a peer: https://github.com/horovod/horovod/issues/3412, and NCCL's through PyTorch.
 SHUT_DOWN = """[1,0]<stderr>:Traceback (most recent call last):
 [1,0]<stderr>:tensorflow.python.framework.errors_impl.UnknownError: Horovod has been shut down. This was caused
 """
@@ -197,13 +197,15 @@ COLOURED = "[1,1]<stderr>:\x1b[1;31mRuntimeError\x1b[0m: the loss\x1b[K went awa
         (
             "",
             None,
-            "mpirun is gone and left no exit code: the launcher was rebooted, or somebody killed it",
+            "mpirun is gone and left no exit code: the launcher was rebooted, or a user killed mpirun",
             None,
             None,
         ),
     ],
 )
-def test_the_cause_is_told(output: str, code: int | None, sentence: str, rank: int | None, node: str | None) -> None:
+def test_the_cause_is_reported(
+    output: str, code: int | None, sentence: str, rank: int | None, node: str | None
+) -> None:
     cause = cause_of(output, code, RANKS)
     assert (cause.sentence, cause.rank, cause.node) == (sentence, rank, node)
 

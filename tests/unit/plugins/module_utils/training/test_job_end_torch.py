@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Why a job of torch.distributed ended: PyTorch's prefix, and errors that are only consequences."""
+"""The cause of the end of a torch.distributed job: PyTorch's prefix, and errors that are only consequences."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ IN_USE = (
         (err(1, *TRACEBACK, MISSING) + err(0, CLOSED) + exited(0), f"rank 1 on n2 ended: {MISSING}", 1),
         (err(1, *TRACEBACK, MISSING) + err(0, STORE) + exited(0), f"rank 1 on n2 ended: {MISSING}", 1),
         (err(1, *TRACEBACK, MISSING) + native(0, WATCHDOG) + aborted(0), f"rank 1 on n2 ended: {MISSING}", 1),
-        # Nobody says why the other one is gone.
+        # No rank reports why the other one is gone.
         (err(0, GLOO) + exited(0), f"some rank is gone, as rank 0 on n1 reported: {GLOO}", None),
         (err(0, GLOO), f"some rank is gone, as rank 0 on n1 reported: {GLOO}", None),
         (err(0, STORE), f"some rank is gone, as rank 0 on n1 reported: {STORE}", None),

@@ -1,12 +1,12 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Launchers as the command of a job: their ranks become those of mpirun, or the command is refused."""
+"""Launchers in the command of a job: mpirun starts their ranks, or the command is refused."""
 
 from __future__ import annotations
 
 import pytest
 
-from plugins.module_utils.training.launcher_words import LauncherError, is_launcher, of_one_rank
+from plugins.module_utils.training.launcher_words import LauncherError, is_launcher, rank_command
 from plugins.module_utils.training.mpirun import LaunchError, job_of
 
 PYTHON, OURS = "/opt/dml/bin/python", "/lib/dml_torchrun.py"
@@ -43,7 +43,7 @@ PYTHON, OURS = "/opt/dml/bin/python", "/lib/dml_torchrun.py"
     ],
 )
 def test_the_ranks_of_a_launcher_are_those_of_mpirun(given: str, command: str, dropped: str) -> None:
-    found = of_one_rank(given.split(), PYTHON, OURS)
+    found = rank_command(given.split(), PYTHON, OURS)
     assert (" ".join(found.command), "|".join(found.dropped)) == (command, dropped)
     assert is_launcher(given.split()) == (given != command)
 
@@ -70,7 +70,7 @@ def test_the_ranks_of_a_launcher_are_those_of_mpirun(given: str, command: str, d
 )
 def test_what_cannot_be_translated_is_refused_by_name(given: str, words: str) -> None:
     with pytest.raises(LauncherError, match=words.replace("-", "[-]")):
-        of_one_rank(given.split(), PYTHON, OURS)
+        rank_command(given.split(), PYTHON, OURS)
     assert is_launcher(given.split())
 
 
@@ -80,6 +80,6 @@ def test_a_job_of_the_module_is_the_command_of_one_rank(given: str) -> None:
         job_of(given.split(), [{"name": "n1"}], None)
 
 
-def test_a_shell_that_starts_a_launcher_is_seen() -> None:
+def test_a_shell_that_starts_a_launcher_is_detected() -> None:
     assert is_launcher(["bash", "-c", "torchrun train.py"])
     assert not is_launcher(["bash", "-c", "python train.py"])

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The live line of a training job."""
+"""The line of text with the pace of a running job."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_rank_behind_is_the_slowest_and_holds_the_step_back() -> None:
 def test_a_silent_rank_is_named_and_a_job_is_not_done_without_it() -> None:
     pace = LivePace(total_steps=1)
     pace.feed([record(0, 1, 1.0, loss="nan", images_per_sec=None)])
-    assert pace.line() == "step 1 of 1, loss nan, nothing yet of rank 1"
+    assert pace.line() == "step 1 of 1, loss nan, nothing yet from rank 1"
     assert not pace.is_done
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Training logs: the real one, each known format, bad ones with their problems, pieces cut anywhere."""
+"""Training logs: a real one, each known format, malformed ones with their problems, and pieces that end anywhere."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def in_pieces(text: str, cuts: list[int]) -> Iterator[str]:
     yield from (text[begin:end] for begin, end in pairwise(edges))
 
 
-def test_the_real_log_of_four_ranks_is_understood_whole() -> None:
+def test_the_real_log_of_four_ranks_is_parsed_completely() -> None:
     log = parse(REAL_LOG.read_text())
     assert problems(log) == []
     assert log.totals == {0: 13.98, 1: 13.98, 2: 13.96, 3: 13.97}
@@ -101,7 +101,7 @@ def test_the_tags_of_other_launchers_are_known(tag: str) -> None:
     assert facts(log) == [(3, 2, 251.3, None)]
 
 
-def test_lines_of_two_ranks_merged_without_their_line_ends_are_told_apart() -> None:
+def test_lines_of_two_ranks_merged_without_their_line_ends_are_separated() -> None:
     zero, one = (TF_STEP.format(step=40, rate=3.1, loss=loss) for loss in (81.121, 81.122))
     after = TF_STEP.format(step=50, rate=3.2, loss=81.12)
     log = parse(f"[1,0]<stdout>:{zero}[1,1]<stdout>:{one}\n[1,0]<stdout>:{after}\n")

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Any text of any ranks, in any pieces and bursts, under each tag that a launcher prints: every step is its own rank's.
+"""Any text of any ranks, in any pieces, with each tag that a launcher prints: every step has the right rank.
 
-The oracle is the launcher: it puts a tag before each piece that it reads from a rank, and before what follows each line
-end in a piece.
+The oracle is the launcher: it prints a tag before each piece that it reads from a rank, and after each line end within
+a piece.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ COLOURS = ["", "\x1b[31m", "\x1b[0m", "\x1b[1;38;5;208m", "\x1b[K"]
 
 
 def is_harmless(text: str) -> bool:
-    """The text has neither a record nor a whole tag in it: what looks like one may be told as a fault."""
+    """Return whether the text contains neither a record nor a complete tag: similar text may be reported as a fault."""
     return (
         "sec" not in text
         and '"' not in text.replace('{"rank": 0', "")
@@ -74,7 +74,7 @@ def pieces(text: str, random: Any) -> list[str]:
 
 
 def launched(ranks: list[list[tuple[int | None, str]]], tag: str, random: Any) -> str:
-    """What the launcher prints."""
+    """Return the output of the launcher."""
     left = [pieces("".join(f"{line}\n" for _step, line in lines), random) for lines in ranks]
     printed = ""
     while any(left):
@@ -85,7 +85,7 @@ def launched(ranks: list[list[tuple[int | None, str]]], tag: str, random: Any) -
 
 
 def _parts(piece: str) -> list[str]:
-    """A piece cut behind each of its line ends."""
+    """Return a piece, split after each of its line ends."""
     return re.findall(r"[^\n]*\n|[^\n]+", piece)
 
 

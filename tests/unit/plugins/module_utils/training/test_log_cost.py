@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What reading a training log costs: memory that does not grow with it, and at most twice the time of bare JSON."""
+"""The cost of parsing a training log: constant memory, and at most twice the time of plain JSON."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_memory_does_not_grow_with_the_log(block: str) -> None:
 
 @pytest.fixture
 def garbage_stays() -> Iterator[None]:
-    """What is collected belongs to all tests of this process, and would count for the one that keeps records."""
+    """Disable garbage collection: the time for objects of other tests would count for the test that keeps records."""
     gc.disable()
     try:
         yield
@@ -62,6 +62,6 @@ def test_reading_records_has_at_least_half_the_speed_of_bare_json() -> None:
         middle = time.process_time()
         assert len(LogReader().feed(text)) == len(lines)
         laps.append((middle - begin, time.process_time() - middle))
-    # The best of each: what else the machine does only adds to a lap.
+    # The best of each: other load on the machine only adds to a lap.
     bare, read = map(min, zip(*laps))
     assert read <= 2 * bare

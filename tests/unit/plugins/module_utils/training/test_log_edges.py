@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Training logs at their edges: the quick way for usual records, the bounds of lines and pieces, and each sentence."""
+"""Edge cases of training logs: the quick path for usual records, the limits of lines and pieces, and each sentence."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def problems(log: Log) -> list[str]:
     return [str(problem) for problem in log.problems]
 
 
-def looked_at(monkeypatch: pytest.MonkeyPatch, *lines: str) -> tuple[list[str], LogReader, list[Any]]:
-    """The lines in which training output was searched for, the reader, and the records that it gave."""
+def searched_lines(monkeypatch: pytest.MonkeyPatch, *lines: str) -> tuple[list[str], LogReader, list[Any]]:
+    """Return the lines that the reader searched for training output, the reader, and its records."""
     searched = []
     usual = room.recognise
 
@@ -43,16 +43,16 @@ def test_the_next_record_of_a_process_is_not_searched_for_other_formats(
     monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]
 ) -> None:
     lines = [step_line(0, 1).strip(), step_line(0, **{"step": 2, **more}).strip()]
-    searched, reader, records = looked_at(monkeypatch, *lines)
+    searched, reader, records = searched_lines(monkeypatch, *lines)
     assert searched == lines[:1]
     assert records == [json.loads(line) for line in lines]
     assert reader.problems == []
 
 
 @pytest.mark.parametrize("key", ["job", "pid", "start"])
-def test_a_record_of_another_process_is_told_as_such(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+def test_a_record_of_another_process_is_reported(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     lines = [step_line(0, 5).strip(), step_line(0, 6, **{key: 8}).strip()]
-    searched, reader, records = looked_at(monkeypatch, *lines)
+    searched, reader, records = searched_lines(monkeypatch, *lines)
     assert searched == lines
     assert [record["step"] for record in records] == [5, 6]
     assert ["two jobs, or a restart?" in problem.detail for problem in reader.problems] == [True]
@@ -74,10 +74,8 @@ def test_a_record_of_another_process_is_told_as_such(monkeypatch: pytest.MonkeyP
         (step_line(0, 1.5).strip(), "has step=1.5, not a whole number"),  # type: ignore[arg-type]  # no rank of ours counts so
     ],
 )
-def test_a_record_that_is_not_the_usual_one_is_looked_at(
-    monkeypatch: pytest.MonkeyPatch, second: str, said: str
-) -> None:
-    searched, reader, _records = looked_at(monkeypatch, step_line(0, 1).strip(), second, step_line(0, 9).strip())
+def test_a_record_that_is_not_usual_is_searched(monkeypatch: pytest.MonkeyPatch, second: str, said: str) -> None:
+    searched, reader, _records = searched_lines(monkeypatch, step_line(0, 1).strip(), second, step_line(0, 9).strip())
     assert second in searched
     assert [said in problem.detail for problem in reader.problems] == [True]
 
@@ -109,7 +107,7 @@ def test_a_spelled_or_whole_number_of_a_rate_or_loss_is_one() -> None:
 
 
 def padded(length: int) -> str:
-    """A step record of so many characters."""
+    """Return a step record with a number of characters."""
     bare = step_line(0, 1, note="").strip()
     return step_line(0, 1, note="x" * (length - len(bare))).strip()
 
@@ -150,10 +148,10 @@ def test_a_closed_reader_holds_nothing_back() -> None:
     reader = LogReader()
     reader.feed('[1,0]<stdout>:{"rank": 0, "st[1,1]<stdout>:Iter #1')
     assert reader.close() == []
-    told = [problem.detail for problem in reader.problems]
-    assert told == ['\'{"rank": 0, "st\' holds a torn JSON record', "'Iter #1' is cut off"]
+    details = [problem.detail for problem in reader.problems]
+    assert details == ['\'{"rank": 0, "st\' holds a torn JSON record', "'Iter #1' is cut off"]
     assert reader.close() == []
-    assert [problem.detail for problem in reader.problems] == told
+    assert [problem.detail for problem in reader.problems] == details
     reader.feed("Images/sec: odd\n")
     assert str(reader.problems[-1]) == "line 2: 'Images/sec: odd' looks like a training step but cannot be read"
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The order of the runs of a scaling measurement, and how it goes on where it was interrupted."""
+"""The order of the runs of a scaling measurement, and its continuation after an interruption."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugins.module_utils.training.sweep import SweepError, left, placed, runs, summary
+from plugins.module_utils.training.sweep import SweepError, remaining, runs, summary, with_nodes
 
 ASKED = {"options": ["--batch-size", "32"], "ranks_per_node": 1}
 SIZES = st.lists(st.integers(1, 32), min_size=1, max_size=6, unique=True)
@@ -62,9 +62,9 @@ def test_what_is_finished_is_not_made_again(
 ) -> None:
     made = runs(sizes, transports, repeats)
     done = data.draw(st.sets(st.sampled_from([run["name"] for run in made])))
-    rest = left(made, [result(name) for name in done], ASKED)
+    rest = remaining(made, [result(name) for name in done], ASKED)
     assert [run["name"] for run in rest] == [run["name"] for run in made if run["name"] not in done]
-    assert left(made, [result(run["name"]) for run in made], ASKED) == []
+    assert remaining(made, [result(run["name"]) for run in made], ASKED) == []
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_what_is_finished_is_not_made_again(
 )
 def test_a_bad_result_is_no_result(more: dict[str, Any], prove: bool, again: bool) -> None:
     made = runs([2], ["tcp"], 2)
-    rest = left(made, [result("2-nodes-tcp-1", **more)], ASKED, prove=prove)
+    rest = remaining(made, [result("2-nodes-tcp-1", **more)], ASKED, prove=prove)
     assert [(run["name"], run["again"]) for run in rest] == (
         [("2-nodes-tcp-1", True), ("2-nodes-tcp-2", False)] if again else [("2-nodes-tcp-2", False)]
     )
@@ -87,10 +87,10 @@ def test_a_bad_result_is_no_result(more: dict[str, Any], prove: bool, again: boo
 
 def test_other_work_is_not_mixed_in() -> None:
     other = result("2-nodes-tcp-1", asked={**ASKED, "options": []})
-    with pytest.raises(SweepError, match="2-nodes-tcp-1 was made with another options than is asked for now"):
-        left(runs([2], ["tcp"], 1), [other], ASKED)
+    with pytest.raises(SweepError, match="2-nodes-tcp-1 used another options than requested now"):
+        remaining(runs([2], ["tcp"], 1), [other], ASKED)
     with pytest.raises(SweepError, match="another options and ranks_per_node"):
-        left(runs([2], ["tcp"], 1), [result("2-nodes-tcp-1", asked=None)], ASKED)
+        remaining(runs([2], ["tcp"], 1), [result("2-nodes-tcp-1", asked=None)], ASKED)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_other_work_is_not_mixed_in() -> None:
         ([2, 2], ["tcp"], 1, r"\[2, 2\]: give one or more, each once"),
         ([0], ["tcp"], 1, "from 1 up"),
         ([1], [], 1, "transports are"),
-        ([1], ["ib"], 1, "'ib' is none of tcp, rdma"),
+        ([1], ["ib"], 1, "'ib' is not one of tcp, rdma"),
         ([1], ["tcp"], 0, "repeats is 0"),
     ],
 )
@@ -110,12 +110,12 @@ def test_what_cannot_be_measured_is_refused(sizes: list[int], transports: list[s
 
 
 def test_runs_are_placed_on_the_first_nodes_and_named_by_their_measurement() -> None:
-    made = placed(runs([1, 2], ["tcp"], 1, "week"), ["w1", "w2", "w3"])
+    made = with_nodes(runs([1, 2], ["tcp"], 1, "week"), ["w1", "w2", "w3"])
     assert [(run["name"], run["on"]) for run in made] == [
         ("week-1-nodes-tcp-1", ["w1"]),
         ("week-2-nodes-tcp-1", ["w1", "w2"]),
     ]
     assert summary(made, made[1:]) == "1 of 2 runs are to be made: week-2-nodes-tcp-1"
     assert summary(made, []) == "0 of 2 runs are to be made: none"
-    with pytest.raises(SweepError, match="4 nodes are to be measured, and there are 2: w1, w2"):
-        placed(runs([1, 4], ["tcp"], 1), ["w1", "w2"])
+    with pytest.raises(SweepError, match="4 nodes are requested, but there are 2: w1, w2"):
+        with_nodes(runs([1, 4], ["tcp"], 1), ["w1", "w2"])

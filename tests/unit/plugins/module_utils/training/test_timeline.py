@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The timeline of a vMotion test: rates by time, moves, silences and hosts, and the page that shows them."""
+"""The timeline of a vMotion test: rates over time, moves, silences and hosts, and the page that shows them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_worker_changes_its_host_when_a_move_has_succeeded() -> None:
     assert [band["moved"] for band in timeline["moves"]] == [True, False]
 
 
-def test_silences_are_told_by_what_they_are() -> None:
+def test_silences_have_their_kinds() -> None:
     too_long = told(records(200, stall=(45, 30.0)), [move(40, 80)], max_gap_s=20)
     assert [gap["kind"] for gap in too_long["gaps"]] == ["too long"]
     elsewhere = told(records(300, stall=(200, 30.0)), [move(40, 60)], max_gap_s=20, resume_deadline_s=30)
@@ -96,7 +96,7 @@ def test_one_worker_has_the_published_move_beside_it() -> None:
     assert "in 20.0 s (hot, encrypted), the whitepaper&#x27;s in 189 s" in page
 
 
-def test_a_move_is_shown_with_the_stun_expected_and_the_encryption_that_events_tell() -> None:
+def test_a_move_is_shown_with_the_stun_expected_and_the_encryption_from_the_events() -> None:
     for is_encrypted, shown in ((True, "yes"), (False, "no"), (None, "-")):
         seen = {"hot_migration": True, "encrypted": is_encrypted, "encryption": "required", "stun_expected_s": 22.0}
         lines = move_timeline_page.markdown(told(records(200), [move(40, 60, vsphere=seen)]), "Test").splitlines()
@@ -116,7 +116,7 @@ def test_any_run_can_be_drawn_and_all_of_its_steps_count() -> None:
         assert all(rate >= 0 for rate in timeline["rates"])
 
 
-def test_nothing_was_heard() -> None:
+def test_without_records() -> None:
     timeline = told([], [move(40, 60)])
     assert timeline["seconds"] == 0
     ET.fromstring(timeline_plot.plot(timeline))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The planner of a training job on its run directory, and its start and stop with a small program for mpirun."""
+"""The plan of a training job from its run directory, and its start and stop with a small program instead of mpirun."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOST = "[1,1]<stderr>:RuntimeError: out of memory\n"
 
 
 def params(folder: Path, **changes: Any) -> dict[str, Any]:
-    """The options of the module."""
+    """Return the options of the module."""
     return {
         "run_dir": str(folder / "run"),
         "state": "started",
@@ -52,7 +52,7 @@ def params(folder: Path, **changes: Any) -> dict[str, Any]:
 
 
 def program(folder: Path, text: str) -> str:
-    """A program that takes the place of mpirun."""
+    """Write a program that replaces mpirun, and return its path."""
     path = folder / "program"
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
@@ -68,20 +68,20 @@ def wait_for(condition: Callable[[], Any]) -> Any:
 
 
 def gone() -> dict[str, Any]:
-    """A process that has ended."""
+    """Return a process that has ended."""
     return {**supervisor.identity(os.getpid()), "start": 1}
 
 
 @pytest.fixture
 def left(tmp_path: Path) -> Iterator[Path]:
-    """A folder whose job, if a test left one, is ended."""
+    """Yield a folder, and end its job if a test left one."""
     yield tmp_path
     if (tmp_path / "run" / supervisor.RUN).exists():
         TrainingJob(params(tmp_path, state="stopped"))._stop()
 
 
 def written(folder: Path, **files: Any) -> Path:
-    """A run directory with some of its files."""
+    """Return a run directory with some of its files."""
     run = folder / "run"
     run.mkdir(exist_ok=True)
     names = {"wish": supervisor.DESIRED, "run": supervisor.RUN, "end": supervisor.END}
@@ -159,7 +159,7 @@ def test_a_job_that_died_names_its_rank_and_node(tmp_path: Path, monkeypatch: py
 def test_the_plan_of_a_job(tmp_path: Path, wanted: str, before: str, after: str) -> None:
     same = params(tmp_path, state=wanted)
     if before != "absent":
-        written(tmp_path, wish={**WISH, **{key: same[key] for key in job.ASKED}})
+        written(tmp_path, wish={**WISH, **{key: same[key] for key in job.REQUESTED}})
     plan = TrainingJob(same).plan({"state": before})
     assert (plan.before, plan.after) == ({"state": before}, {"state": after})
     assert bool(plan.changes) == (before != after)
@@ -171,10 +171,10 @@ def test_the_plan_of_a_job(tmp_path: Path, wanted: str, before: str, after: str)
         (
             {"state": "died", "why": "rank 1 ended"},
             {},
-            "start a job: its job has died: rank 1 ended; give each job a run",
+            "start a job: its job has died: rank 1 ended; give each job a separate run",
         ),
-        ({"state": "stopped"}, {}, "its job has stopped; give each job a run directory of its own"),
-        ({"state": "running"}, {"command": ["other"], "ranks": 1}, "it holds a job with another command, ranks"),
+        ({"state": "stopped"}, {}, "its job has stopped; give each job a separate run directory"),
+        ({"state": "running"}, {"command": ["other"], "ranks": 1}, "it contains a job with another command, ranks"),
         ({"state": "absent"}, {"command": []}, "command is empty: give the program and its arguments"),
         ({"state": "absent"}, {"hosts": HOSTS * 2}, "hosts names 'localhost' twice"),
         ({"state": "absent"}, {"ranks": 3}, "ranks is 3, and the hosts have 2 slots: give from 1 to 2"),
@@ -184,7 +184,7 @@ def test_a_job_that_cannot_be_started_is_refused(
     tmp_path: Path, before: dict[str, Any], changes: dict[str, Any], words: str
 ) -> None:
     if before["state"] != "absent":
-        written(tmp_path, wish={**WISH, **{key: params(tmp_path)[key] for key in job.ASKED}})
+        written(tmp_path, wish={**WISH, **{key: params(tmp_path)[key] for key in job.REQUESTED}})
     with pytest.raises(Refused) as refused:
         TrainingJob(params(tmp_path, **changes)).plan(before)
     assert words in str(refused.value)
@@ -201,7 +201,7 @@ def test_a_job_is_started_read_and_stopped(left: Path) -> None:
     told = subject.read()
     assert (told["state"], told["nodes_of_ranks"]) == ("running", ["localhost"] * 2)
     assert told["mpirun_command"][0] == mpirun
-    # Another one finds the folder taken, also where it planned before that.
+    # Another job cannot use the folder, also if its plan is older.
     with pytest.raises(Refused, match="another job has just been started in it"):
         subject._start()
     stopping = TrainingJob(params(left, state="stopped"))
@@ -235,7 +235,7 @@ def test_a_job_that_does_not_end_in_time_is_told(tmp_path: Path) -> None:
 def test_nodes_where_processes_may_be_left_are_named(tmp_path: Path) -> None:
     end = {**END, "stopped": True, "left": {"n2": "no route to host"}}
     written(tmp_path, wish=WISH, run=run_of(gone(), gone()), end=end)
-    with pytest.raises(Failed, match="n2: no route to host; look at these nodes by hand"):
+    with pytest.raises(Failed, match="n2: no route to host; check these nodes manually"):
         TrainingJob(params(tmp_path, state="stopped"))._stop()
 
 
@@ -257,7 +257,7 @@ def test_secret_values_reach_the_ranks_and_stand_in_nothing_that_is_told(tmp_pat
     assert f"{secret} 8" in (tmp_path / "run" / "output.log").read_text(), "the secret value has precedence"
     assert secret not in str(told) and "ValueError: HIDDEN is wrong" in str(told)
     assert [(tmp_path / "run" / name).stat().st_mode & 0o777 for name in ("wish.json", "output.log")] == [0o600, 0o600]
-    with pytest.raises(Refused, match="it holds a job with another secret_environment") as refused:
+    with pytest.raises(Refused, match="it contains a job with another secret_environment") as refused:
         TrainingJob({**given, "secret_environment": {"TOKEN": "another-token"}}).plan(told)
     assert secret not in str(refused.value)
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The supervisor over real processes of this machine: files of a run directory, sweeps, and a job from start to end."""
+"""The supervisor with real processes of this machine: files of a run directory, sweeps, and a complete job."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Begin = Callable[..., "subprocess.Popen[bytes]"]
 
 
 def wait_for(condition: Callable[[], Any]) -> Any:
-    """The first true value of a condition."""
+    """Return the first true value of a condition."""
     deadline = time.monotonic() + PATIENCE
     while not (value := condition()):
         assert time.monotonic() < deadline
@@ -37,7 +37,7 @@ def wait_for(condition: Callable[[], Any]) -> Any:
 
 @pytest.fixture
 def begin() -> Iterator[Begin]:
-    """Starts Python programs, and ends at last all that a test left."""
+    """Yield a function that starts Python programs, and end all that a test left."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(program: str, *words: str, name: str = sys.executable, **environment: str) -> subprocess.Popen[bytes]:
@@ -48,7 +48,7 @@ def begin() -> Iterator[Begin]:
             stdout=subprocess.PIPE,
         )
         started.append(begun)
-        # The environment of a new process is its own only after exec.
+        # A new process has its own environment only after exec.
         wait_for(lambda: supervisor._content(str(begun.pid), "cmdline").startswith(name.encode()))
         return begun
 
@@ -59,7 +59,7 @@ def begin() -> Iterator[Begin]:
 
 
 def desired(folder: Path, *command: str, **changes: Any) -> dict[str, Any]:
-    """What is asked of a supervisor, written into its run directory."""
+    """Write the options of a job into its run directory."""
     content: dict[str, Any] = {
         "id": f"id-{folder.name}",
         "nodes": ["localhost"],
@@ -76,7 +76,7 @@ def desired(folder: Path, *command: str, **changes: Any) -> dict[str, Any]:
 
 
 def supervise(folder: Path) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
-    """A supervisor of a run directory, and the one line that it answers."""
+    """Start a supervisor for a run directory, and return it with its answer."""
     begun = subprocess.Popen(
         [sys.executable, supervisor.__file__, "run", str(folder)],
         stdin=subprocess.DEVNULL,
@@ -106,17 +106,17 @@ def test_the_end_is_written_into_the_room_that_was_kept(tmp_path: Path) -> None:
     assert (tmp_path / supervisor.END).stat().st_size == supervisor.END_BYTES
 
 
-def test_a_process_is_told_from_one_with_the_same_number(begin: Begin) -> None:
+def test_a_process_differs_from_one_with_the_same_number(begin: Begin) -> None:
     process = begin(SLEEP)
     told = supervisor.identity(process.pid)
     assert supervisor.is_alive(told)
     assert not supervisor.is_alive({**told, "start": told["start"] + 1})
     assert not supervisor.is_alive({**told, "boot_id": "another"})
     process.kill()
-    # Nobody has waited for it yet: what is left is no process that runs.
+    # The test has not waited for it yet: it is a zombie, not a running process.
     wait_for(lambda: not supervisor.is_alive(told))
     assert supervisor.start_ticks(process.pid) is None
-    # Also where it had ended before anybody looked.
+    # Also if it ended before its identity was read.
     assert not supervisor.is_alive(supervisor.identity(process.pid))
 
 

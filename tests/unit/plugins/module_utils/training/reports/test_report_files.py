@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The files of a report are written once, whole, with their modes, and not at all where something is in the way."""
+"""The files of a report are written once, atomically, with their modes; another kind of file is never replaced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEXTS = {"a.html": "<p>Größe</p>\n", "a.json": "{}\n"}
 
 
 class Module:
-    """What the runner takes of a module."""
+    """The part of a module that the runner uses."""
 
     def __init__(self, check: bool = False) -> None:
         self.check_mode = check
@@ -49,7 +49,7 @@ def test_a_report_is_written_once_with_its_modes(tmp_path: Path, modes: Modes, e
     assert (folder / "a.html").stat().st_mtime_ns == written
 
 
-def test_check_mode_says_what_would_be_written_and_writes_nothing(tmp_path: Path) -> None:
+def test_check_mode_reports_the_files_to_write_and_writes_nothing(tmp_path: Path) -> None:
     told = write(tmp_path / "report", TEXTS, check=True)
     assert told["changed"] and list(tmp_path.iterdir()) == []
     assert set(told["diff"][0]["after"]) == {".", *TEXTS}
@@ -68,18 +68,18 @@ def test_only_the_file_that_differs_is_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("taken", ["folder", "file"])
-def test_what_is_in_the_way_is_refused_and_stays(tmp_path: Path, taken: str) -> None:
+def test_another_kind_of_file_is_refused_and_stays(tmp_path: Path, taken: str) -> None:
     folder = tmp_path / "report"
     if taken == "folder":
         folder.write_text("mine")
     else:
         (folder / "a.json").mkdir(parents=True)
-    with pytest.raises(Refused, match="could not write the report: something else has this path"):
+    with pytest.raises(Refused, match="could not write the report: another kind of file has this path"):
         Files(folder, TEXTS, PUBLIC).plan(Files(folder, TEXTS, PUBLIC).read())
     assert told_failure(folder) and not (folder / "a.html").exists()
 
 
-def test_a_folder_that_cannot_be_made_is_said_in_a_sentence(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     files = Files(tmp_path / "file" / "report", TEXTS, PUBLIC)
     with pytest.raises(Failed, match=r"could not write the report: .*Not a directory.*; check the folder's owner"):

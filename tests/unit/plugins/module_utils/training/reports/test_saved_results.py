@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Results are read in the order of their names; a file that is none is named."""
+"""Results are read in the order of their names; an invalid file is named."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_runs_are_those_of_the_pattern_in_order(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ('{"name": ', "Expecting value"),
-        ("[1]", "it holds no JSON object"),
+        ("[1]", "it does not contain a JSON object"),
         (json.dumps({"name": "x", **RUN, "nodes": 1}).replace('"gpus"', '"cards"'), "it has no gpus"),
         ('{"nodes": 1}', "it has no name, gpus, transport, images_per_sec"),
     ],

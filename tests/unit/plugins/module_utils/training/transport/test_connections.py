@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The transport of a running job between two looks: connections for TCP, counters for RDMA, and no guess."""
+"""The transport of a running job between two readings: connections for TCP, counters for RDMA, and no guess."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def test_connections_without_an_rdma_device_are_tcp() -> None:
 @pytest.mark.parametrize(
     ("second", "says"),
     [
-        ({"w1": {"error": "it did not answer in time"}}, "could not be looked at: it did not answer in time"),
-        ({}, "nobody looked at it"),
+        ({"w1": {"error": "it did not answer in time"}}, "could not be read: it did not answer in time"),
+        ({}, "it was not read"),
         ({"w1": {"ranks": [], "devices": []}}, "no rank was found on it"),
         ({"w1": {"ranks": [{"rank": 0, "pid": 7, "step": 3, "error": "/proc/7/fd: Permission denied"}]}}, "Permission"),
         (look(30, connections=[]), "rank 0 has neither a TCP connection nor an RDMA device open"),
@@ -79,7 +79,7 @@ def test_no_step_proves_nothing() -> None:
 def test_of_paravirtual_rdma_only_the_host_tells() -> None:
     first, second = (look(step, 0, driver="vmw_pvrdma", rdma=True) for step in (10, 30))
     transport, why = of(first, second)
-    assert (transport, "only counters of its ESXi host tell, which were not read" in why) == ("unproven", True)
+    assert (transport, "only the counters of its ESXi host count, which were not read" in why) == ("unproven", True)
     there = {"at": {"w1": "esx1"}}
     assert of(first, second, hosts=(host(0), host(200 * MEGABYTE)), **there)[0] == "rdma"
     transport, why = of(first, second, hosts=(host(9), host(9)), **there)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a transport changes, and how it is proven."""
+"""The settings for each transport, and its check."""
 
 from __future__ import annotations
 
@@ -174,9 +174,9 @@ def test_a_version_is_read() -> None:
     [
         ("tcp", SOCKET + VIA_SOCKET, {}, "tcp", "says NET/Socket"),
         ("rdma", SOCKET + VIA_SOCKET, {}, "tcp", "says NET/Socket"),
-        ("rdma", IB + VIA_IB, {}, "unproven", "allreduces sent is not known"),
+        ("rdma", IB + VIA_IB, {}, "unproven", "allreduces sent is unknown"),
         ("rdma", IB + VIA_IB, {"sent_bytes": 1000}, "unproven", "no RDMA counter"),
-        ("rdma", IB, {"counters": [counter("w1", before=950)], "sent_bytes": 1}, "unproven", "of w1 went back"),
+        ("rdma", IB, {"counters": [counter("w1", before=950)], "sent_bytes": 1}, "unproven", "of w1 decreased"),
         ("rdma", IB, {"counters": [counter("w1", after=None)], "sent_bytes": 1}, "unproven", "w1 has no counter"),
         (
             "rdma",
@@ -208,30 +208,30 @@ def test_a_version_is_read() -> None:
         ("tcp", VIA_SOCKET, {"esxi_hosts": {"w1": "esx1", "w2": "esx1"}}, "local", "w1, w2 share esx1"),
         ("rdma", VIA_IB + VIA_SOCKET, {"esxi_hosts": APART}, "unproven", "of some ranks"),
         ("tcp", IB + VIA_P2P, {}, "local", "share a node"),
-        ("tcp", "", {"mpi_arguments": MPI}, "tcp", "no other way between nodes than TCP"),
+        ("tcp", "", {"mpi_arguments": MPI}, "tcp", "could use only TCP between nodes"),
         ("tcp", "", {"mpi_arguments": ["--mca", "pml", "cm"]}, "unproven", "no log of NCCL"),
-        ("rdma", "", {"mpi_arguments": UCX}, "unproven", "MPI was told to use UCX, but what"),
+        ("rdma", "", {"mpi_arguments": UCX}, "unproven", "MPI was set to use UCX, but the number"),
         ("rdma", "", {"mpi_arguments": UCX, "sent_bytes": 1000}, "unproven", "no RDMA counter"),
         (
             "rdma",
             "",
             {"mpi_arguments": UCX, "counters": [counter("w1", driver=None)], "sent_bytes": 1000},
             "rdma",
-            "MPI was told to use UCX, and the RDMA counters grew with the work",
+            "MPI was set to use UCX, and the RDMA counters grew with the work",
         ),
         (
             "rdma",
             "",
             {"mpi_arguments": UCX, "counters": [counter("w1", 22, driver=None)], "sent_bytes": 1000},
             "tcp",
-            "MPI was told to use UCX, but the RDMA counters of w1 grew by 22 bytes",
+            "MPI was set to use UCX, but the RDMA counters of w1 grew by 22 bytes",
         ),
         (
             "tcp",
             "w1 NCCL INFO Bootstrap : Using [0]ens192",
             {"mpi_arguments": MPI},
             "unproven",
-            "does not tell its network",
+            "does not contain its network",
         ),
     ],
 )

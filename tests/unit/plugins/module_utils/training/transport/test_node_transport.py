@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What follows from the facts of the nodes: the transport, the card of both transports, the framework and the ranks."""
+"""The settings from the facts of the nodes: the transport, the adapter of both transports, the framework, the ranks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plugins.module_utils.training.transport import node_transport
 CUDA = {"proven": True, "versions": {"nccl": "2.21.5"}, "devices": [{"name": "GRID T4-16C"}]}
 HOROVOD = {"proven": True, "framework": "pytorch", "uses_nccl": True, "venv": "/opt/dml/horovod"}
 RDMA = {"proven": True, "card": "ens224", "device": "vmw_pvrdma0"}
-# As ansible.builtin.setup tells the cards of a guest; docker0 is there too, and is nobody's choice.
+# Interfaces in the form of ansible.builtin.setup; docker0 exists too, and is never selected.
 CARDS = {
     "default_ipv4": {"interface": "ens192", "address": "10.0.1.11"},
     "docker0": {"device": "docker0", "type": "bridge", "ipv4": {"address": "172.17.0.1", "netmask": "255.255.0.0"}},
@@ -24,7 +24,7 @@ CARDS = {
 
 
 def node(**proofs: Any) -> dict[str, Any]:
-    """The facts of a node with such proofs."""
+    """Return the facts of a node with such proofs."""
     kept = {"cuda": CUDA, "horovod": HOROVOD, "rdma": RDMA, **proofs}
     return {**CARDS, "ansible_local": {f"dml_{name}": proof for name, proof in kept.items() if proof}}
 
@@ -100,7 +100,7 @@ def test_gpus_are_counted_by_the_driver_where_cuda_came_with_the_framework() -> 
     assert node_transport.known({"w1": node(cuda=None, gpu_driver={"gpus": [{}, {}]})})["ranks_per_node"] == 2
 
 
-def test_a_card_is_told_with_its_address_network_and_speed() -> None:
+def test_a_card_has_its_address_network_and_speed() -> None:
     def told(facts: Any, name: str) -> tuple[Any, ...]:
         found = node_transport.card(facts, name)
         assert found["card"] == name

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which counters stand for a job's traffic, and how much of it there must be."""
+"""The counters of a job's traffic, and the traffic that a job must have."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pvrdma() -> dict[str, Any]:
 
 
 def esxi(host: str, sent: int, **more: Any) -> dict[str, Any]:
-    """An entry of esxi_info: PVRDMA is tagged on vmk1 over vmnic2; vmnic3's device belongs to somebody else."""
+    """Return an entry of esxi_info: PVRDMA is tagged on vmk1 (vmnic2), and other clients use the device of vmnic3."""
     return {
         "host": host,
         "pvrdma": {"vmk": "vmk1"},
@@ -48,7 +48,7 @@ def proof(found: list[dict[str, Any]], sent: float = 1000.0) -> tuple[str, str]:
 
 
 def both(after: int, **more: Any) -> list[dict[str, Any]]:
-    """Two workers with PVRDMA; the hosts' counters grow by so much."""
+    """Return two workers with PVRDMA, whose host counters grow by a number of bytes."""
     return counters(
         {"w1": [pvrdma()], "w2": [pvrdma()]},
         {"w1": [pvrdma()], "w2": [pvrdma()]},
@@ -110,14 +110,14 @@ def test_a_worker_of_another_job_on_the_host_proves_nothing() -> None:
 def test_without_its_host_pvrdma_proves_nothing() -> None:
     transport, why = proof(counters({"w1": [pvrdma()]}, {"w1": [pvrdma()]}))
     assert transport == "unproven"
-    assert "vmw_pvrdma0 of w1 is paravirtual, and only counters of its ESXi host tell, which were not read" in why
+    assert "vmw_pvrdma0 of w1 is paravirtual, and only the counters of its ESXi host count, which were not read" in why
 
 
 def test_a_host_that_did_not_answer_again_proves_nothing() -> None:
     found = counters({"w1": [pvrdma()]}, {}, esxi_hosts=APART, esxi_before=[esxi("esx1", 0)])
     assert proof(found) == (
         "unproven",
-        "NCCL's log says NET/IB, but vmrdma0 of esx1 of w1 has no counter of what it sent",
+        "NCCL's log says NET/IB, but vmrdma0 of esx1 of w1 has no counter of sent bytes",
     )
 
 
@@ -143,7 +143,7 @@ def test_where_nothing_must_have_been_sent_no_counter_proves_anything(sent: floa
     transport, why = proof(
         counters({"w1": [device(5)], "w2": [device(5)]}, {"w1": [device(5)], "w2": [device(5)]}), sent
     )
-    assert (transport, "what the job's allreduces sent is not known" in why) == ("unproven", True)
+    assert (transport, "allreduces sent is unknown" in why) == ("unproven", True)
 
 
 JSON = st.recursive(
@@ -163,7 +163,7 @@ NODES = st.dictionaries(st.sampled_from(["w1", "w2", "w3"]), DEVICES, max_size=3
 
 @given(NODES, NODES, st.none() | st.floats() | st.integers(0, 10**12))
 def test_rdma_is_proven_only_where_each_node_counted_enough(before: Any, after: Any, sent: float | None) -> None:
-    """The oracle: each node has devices, all with whole counts that did not fall, together by half of the work."""
+    """The oracle: each node has valid counters, which do not decrease, and in total grow by half of the work."""
     told = judge("rdma", IB, esxi_hosts=APART, counters=counters(before, after), sent_bytes=sent)
     is_proven = bool(before) and sent is not None and sent > 0
     for node in {*before, *after}:
@@ -186,14 +186,14 @@ LOOKS = st.fixed_dictionaries({}, optional={"ranks": RANKS | JSON, "devices": DE
 
 
 @given(st.dictionaries(st.sampled_from(["w1", "w2"]), LOOKS), st.dictionaries(st.sampled_from(["w1", "w2"]), LOOKS))
-def test_no_look_at_nodes_makes_the_judge_raise(first: Any, second: Any) -> None:
+def test_no_reading_of_nodes_makes_the_judge_raise(first: Any, second: Any) -> None:
     told = connections.judge(first, second)
     assert set(told["transports"]) == set(first)
     assert set(told["transports"].values()) <= {"tcp", "rdma", "unproven"}
     assert isinstance(connections.checksums(second), dict) and isinstance(connections.uses_rdma(second), bool)
 
 
-def test_ranks_of_which_nobody_knows_whether_they_use_rdma_are_unproven() -> None:
+def test_ranks_with_unknown_use_of_rdma_are_unproven() -> None:
     rank = {"rank": 0, "pid": 7, "step": 3, "connections": [["10.0.0.1", "10.0.0.2"]]}
     for opened, transport in ((None, "unproven"), (False, "tcp")):
         looks = {"w1": {"ranks": [{**rank, "rdma_open": opened}], "devices": []}}

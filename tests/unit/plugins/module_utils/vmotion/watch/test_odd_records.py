@@ -20,7 +20,7 @@ from plugins.module_utils.errors import CollectionError
 from plugins.module_utils.pages import verdict_files
 from plugins.module_utils.training.curve import Curve
 from plugins.module_utils.training.live_pace import LivePace
-from plugins.module_utils.training.pace_since import Advance
+from plugins.module_utils.training.pace_since import StepsSince
 from plugins.module_utils.vmotion.watch import (
     growing_file,
     guest_side,
@@ -78,7 +78,7 @@ def test_a_file_of_records_is_read_or_refused(content: bytes, ended: bool) -> No
         assert judged["verdict"] in ("continuous", "broken", "inconclusive")
         verdict_files.verdict_texts("test", moves, judged)
         verdict_files.timeline_texts("test", records, moves, judged, {"w0": "a"})
-    pace, advance = LivePace(10, Curve()), Advance(0.0)
+    pace, advance = LivePace(10, Curve()), StepsSince(0.0)
     pace.feed(records)
     advance.feed(records)
     for told in (pace.line(), pace.summary(), advance.fewest(), advance.behind(1)):
@@ -117,7 +117,7 @@ def test_a_size_that_no_job_has_costs_no_memory(size: float) -> None:
     odd = [{**WELL, "size": size}]
     tracemalloc.start()
     try:
-        pace, advance = LivePace(10), Advance(0.0)
+        pace, advance = LivePace(10), StepsSince(0.0)
         pace.feed(odd)
         advance.feed(odd)
         assert (pace.line(), advance.fewest(), advance.behind(1), pace.is_done) == (
