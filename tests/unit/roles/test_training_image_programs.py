@@ -6,13 +6,16 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -31,6 +34,7 @@ SETTINGS: dict[str, Any] = {
     "gpus": "",
     "arguments": ["--cgroupns=private"],
 }
+KEYS = "/run/dml/ssh/1001"
 USER = ("dml", 1001, 1002, "/home/dml")
 
 
@@ -44,12 +48,12 @@ def program(name: str) -> Any:
 
 
 def command(folder: str = "/", there: Any = lambda _path: True, **settings: Any) -> list[str]:
-    return list(program("dml-container").command({**SETTINGS, **settings}, ["id"], USER, folder, there))
+    return list(program("dml-container").command({**SETTINGS, **settings}, ["id"], USER, folder, KEYS, there))
 
 
 def test_a_container_has_the_node_s_processes_and_its_user_s_rights() -> None:
     told = command()
-    assert told[:4] == ["podman", "run", "--rm", "--pull=never"]
+    assert told[1:4] == ["run", "--rm", "--pull=never"] and told[0].rpartition("/")[2] == "podman"
     assert {"--network=host", "--ipc=host", "--pid=host", "--uts=host", "--user=1001:1002"} <= set(told)
     assert {"--security-opt=no-new-privileges", "--ulimit=memlock=-1", "--device=/dev/infiniband"} <= set(told)
     assert "--privileged" not in told
@@ -60,7 +64,56 @@ def test_what_is_not_on_the_node_is_not_given() -> None:
     told = command(there=lambda path: path == "/etc/passwd")
     assert [word for word in told if word.startswith(("--volume", "--device"))] == [
         "--volume=/etc/passwd:/etc/passwd:ro",
+        f"--volume={KEYS}:/home/dml/.ssh:ro",
         "--volume=/data:/data:ro",
+    ]
+
+
+def test_the_engine_is_never_searched_on_the_user_s_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake(tmp_path, "exit 0").rename(tmp_path / "podman")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert not command()[0].startswith(str(tmp_path))
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A folder that other users may enter, unlike those of pytest."""
+    with TemporaryDirectory() as made:
+        Path(made).chmod(0o755)
+        yield Path(made)
+
+
+def owner(home: Path) -> tuple[str, int, int, str]:
+    """A user without privileges: another one if the tests run as root."""
+    uid, gid = os.getuid() or 65534, os.getgid() or 65534
+    return pwd.getpwuid(uid).pw_name, uid, gid, str(home)
+
+
+def test_a_linked_ssh_folder_gives_no_file_behind_a_closed_folder(home: Path) -> None:
+    closed = home / "closed"
+    (closed / "keys").mkdir(parents=True)
+    (closed / "keys" / "id").write_text("secret")
+    (home / ".ssh").symlink_to(closed / "keys")
+    closed.chmod(0)
+    copy = Path(program("dml-container").copied_keys(owner(home), str(home / "copies")))
+    closed.chmod(0o700)
+    assert list(copy.iterdir()) == []
+
+
+def test_the_keys_are_copied_and_follow_their_originals(home: Path) -> None:
+    keys = home / ".ssh"
+    keys.mkdir()
+    for name in ("id", "old"):
+        (keys / name).write_text(name)
+        (keys / name).chmod(0o600)
+        os.chown(keys / name, *owner(home)[1:3])
+    module = program("dml-container")
+    copy = Path(module.copied_keys(owner(home), str(home / "copies")))
+    assert {each.name: each.read_text() for each in copy.iterdir()} == {"id": "id", "old": "old"}
+    (keys / "old").unlink()
+    module.copied_keys(owner(home), str(home / "copies"))
+    assert [(each.name, each.stat().st_mode & 0o777, each.stat().st_uid) for each in copy.iterdir()] == [
+        ("id", 0o600, owner(home)[1])
     ]
 
 
