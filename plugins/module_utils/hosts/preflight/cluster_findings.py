@@ -66,7 +66,7 @@ def _availability(scene: Scene) -> Iterator[Finding]:
         text = f"no host may leave service, because {most['why']}; add a host, or free what is needed"
         yield scene.find(STOP, "capacity", text)
     elif most["allowed"] < 1:
-        text = f"no host must leave service now, and none may, because {most['why']}; make room before one must"
+        text = f"no host may leave service now, because {most['why']}; make room before a host must leave"
         yield scene.find(NOTE, "capacity", text)
     if not ha["enabled"]:
         yield scene.find(NOTE, "ha", "HA is off, so nothing restarts virtual machines if a host fails; switch it on")

@@ -79,8 +79,8 @@ def _absent(gpu: Any, hosts: Iterable[str], cluster: str) -> Iterator[Finding]:
 
 
 def _leaving(plan: Data) -> bool:
-    """Whether a host must leave service; where that could not be planned, one may have to."""
-    return "hosts" not in plan or any(leaves_service(host) or host.get("failed") for host in plan["hosts"])
+    """Return whether a planned host must leave service. A plan that failed is a finding of its own."""
+    return any(leaves_service(host) for host in plan.get("hosts", ()) if not host.get("failed"))
 
 
 def _profile(read: Data, host: str) -> Data:
