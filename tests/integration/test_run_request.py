@@ -107,12 +107,18 @@ def job() -> Iterator[None]:
     [
         ("hosts", [], True, ""),
         ("hosts", ["-e", "interrupt_training=true"], False, "vcenter.invalid"),
+        ("hosts", ["--limit", "one"], True, ""),
+        ("hosts", ["--limit", "one", "-e", "interrupt_training=true"], False, "vcenter.invalid"),
+        ("rollback", ["--limit", "one"], True, ""),
+        ("teardown", ["--limit", "one", "-e", "confirm=true"], True, ""),
         ("workers", ["-e", "power_cycle=true"], True, ""),
         ("workers", [], False, "worker_vms has no worker"),
         ("teardown", ["-e", "confirm=true"], True, ""),
         ("guests", [], True, ""),
         ("train", ["-e", "training_name=another"], True, ""),
         ("train", ["-e", "training_name=nightly", "-e", "training_backend=none"], False, "training_backend"),
+        ("train", ["-e", "training_name=nightly", "-e", "training_nodes=[]"], False, "training_nodes is [], and the"),
+        ("train", ["-e", "training_name=nightly", "-e", '{"training_nodes": ["w2"]}'], False, "play are w1: name at"),
     ],
 )
 def test_a_training_job_is_not_interrupted(
