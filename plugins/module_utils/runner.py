@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +21,8 @@ UNCHECKED = (
     "validate_certs is false: whoever answers in the place of vCenter gets the password; name vCenter's authority in "
     "ca_path, or pin its certificate by tls_fingerprint"
 )
+# Ansible writes these in the place of secrets: the first one before ansible-core 2.22, the second one from then on.
+MASKS = ("********", "$REDACTED$")
 
 
 class Module(Protocol):
@@ -220,11 +222,32 @@ def trusts_anybody(params: Mapping[str, Any]) -> bool:
     return params.get("validate_certs") is False and not params.get("tls_fingerprint")
 
 
+def _reject_masked(params: Mapping[str, Any]) -> None:
+    """Reject options in which Ansible masked a part of the results of earlier tasks."""
+    for option, value in params.items():
+        # A longer text, such as cloud-init's user data, may contain asterisks.
+        if any(mask in text for text in _texts(value) if " " not in text for mask in MASKS):
+            said = f"the option {option} contains a masked name: it contains a secret, such as the password"
+            remedy = "choose a password that is not a part of a name"
+            raise Refused("Ansible", "read the options of the task", said, remedy)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts in nested options."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from (text for pair in value.items() for part in pair for text in _texts(part))
+    elif isinstance(value, (list, tuple)):
+        yield from (text for part in value for text in _texts(part))
+
+
 def run(module: Any, body: Callable[[], dict[str, Any]]) -> None:
     """Run a module's body and end the module: with its result, or with one sentence."""
     if trusts_anybody(module.params):
         module.warn(UNCHECKED)
     try:
+        _reject_masked(module.params)
         result = body()
     except CollectionError as error:
         module.fail_json(msg=str(error))
