@@ -6,15 +6,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import BIN, Ansible, Outcome
 
 LOCAL = {"ansible_connection": "local", "ansible_python_interpreter": "{{ ansible_playbook_python }}"}
 HAS_NONE = "has none; name an inventory with -i that has them"
@@ -91,17 +89,11 @@ def test_known_names_are_accepted(ansible: Ansible, tmp_path: Path) -> None:
     assert "vcenter.invalid" in done.out and "two" not in done.out, done.out
 
 
-@pytest.fixture
-def job() -> Iterator[None]:
-    """A process of a training job on this machine."""
-    environment = {"PATH": os.environ["PATH"], "DML_RECORDS": "/var/lib/dml/runs/nightly", "DML_RUN_ID": "1"}
-    process = subprocess.Popen(["sleep", "600"], env=environment)
-    yield
-    process.kill()
-    process.wait()
+# The processes of a training job, and a playbook that sees no processes of other tests.
+ALONE = "unshare --fork --mount-proc --kill-child --pid" + ("" if os.geteuid() == 0 else " --user --map-root-user")
+JOB = 'DML_RECORDS=/var/lib/dml/runs/nightly DML_RUN_ID=1 sleep 600 & exec "$@"'
 
 
-@pytest.mark.usefixtures("job")
 @pytest.mark.parametrize(
     ("playbook", "arguments", "refused", "reaches"),
     [
@@ -127,7 +119,9 @@ def test_a_training_job_is_not_interrupted(
     path = Path(inventory(tmp_path))
     workers = {"workers": {"hosts": {"w1": {**LOCAL, "ansible_become": False}}}}
     path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **workers}))
-    done = ansible.playbook(f"playbooks/{playbook}.yml", "-i", str(path), *arguments)
+    command = [str(BIN / "ansible-playbook"), f"playbooks/{playbook}.yml", "-i", str(path), *arguments]
+    ran = ansible.run([*ALONE.split(), "sh", "-c", JOB, "sh", *command])
+    done = Outcome(ran.returncode, ran.stdout, {})
     assert ("w1: the training job nightly runs on this worker." in words(done.out)) is refused, done.out
     assert done.rc != 0 and reaches in done.out
 

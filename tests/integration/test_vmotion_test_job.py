@@ -30,6 +30,8 @@ def command(trial: Trial) -> list[str]:
         "training_remote_shell": str(trial.nodes.shell),
         "training_remote_python": sys.executable,
         "training_watched": WORKERS[:1],
+        # The jobs of other tests run here too: none of them counts as a second job.
+        "continued_runs": ".*",
         "vmotion_test_workers": WORKERS[:1],
         "vmotion_test_dir": str(trial.folder / "tests"),
         "vmotion_test_warmup_steps": 2,

@@ -167,6 +167,8 @@ class Playbook:
             "training_remote_python": sys.executable,
             # One machine plays all nodes: their records lie in one folder.
             "training_watched": [self.nodes.here],
+            # The jobs of other tests run here too: none of them counts as a second job.
+            "continued_runs": ".*",
             **more,
         }
         playbook_file = f"playbooks/{playbook}.yml"
