@@ -102,10 +102,10 @@ ARGUMENTS = {
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params, file, cluster = module.params, module.params["evidence"], module.params["cluster"]
-    document = ways.document(file, cluster)
+    document = ways.evidence_of(file, cluster)
     with session.session(params) as opened:
-        here = ways.place(opened, cluster)
-    return {"changed": False, **ways.plan(file, document, here, params["depots"], params["hosts"])}
+        identity = ways.cluster_identity(opened, cluster)
+    return {"changed": False, **ways.plan(file, document, identity, params["depots"], params["hosts"])}
 
 
 def main() -> None:

@@ -41,7 +41,7 @@ def test_four_runs_write_once(vcenter: Simulator, ansible: Ansible) -> None:
     first = role(ansible, **options)
     assert first.changed
     assert methods(vcenter) == ["AddAuthorizationRole", "SetEntityPermissions"]
-    wanted = NEEDS.of_modules(NEEDS.modules() - {"vcenter_role"})
+    wanted = NEEDS.privileges_of(NEEDS.modules() - {"vcenter_role"})
     assert first.result["state"]["privileges"] == wanted
     assert first.result["state"]["grants"] == {"LAB\\ml on /dc1": {"group": False, "propagate": True}}
     assert "Authorization.ModifyRoles" not in wanted and "Global.Settings" in wanted

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .host_info import GROUPS
-from .privileges.needs import Table
+from .privileges.needs import PrivilegeTable
 from .privileges.privilege_table import CALLS, HOST_PROFILES, LOCK, MODULES
 from .profile_parts import PARTS
 
@@ -16,7 +16,7 @@ def _each_once(calls: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(calls))
 
 
-TABLE = Table(
+TABLE = PrivilegeTable(
     {
         **MODULES,
         **{part.module: part.calls for part in PARTS},

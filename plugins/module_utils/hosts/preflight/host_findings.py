@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Findings about what one host lacks for its profile, or has too much of."""
+"""Findings about one host: what its profile needs and the host lacks, and what prevents the profile."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ...workers.placement.gpu_models import is_of_model
 
 Data = Mapping[str, Any]
 
-# Since which ESXi a part of a profile can be had at all.
+# The first version of ESXi that supports a part of a profile.
 SINCE = {
     "vgpu": ("vGPUs", (6, 0)),
     "pvrdma": ("PVRDMA", (6, 5)),
     "mixed_size": ("vGPUs of mixed sizes", (8, 0, 3)),
 }
-# The end of the reason for which a change waits for a vmkernel adapter that the role fabric creates.
+# The end of the reason why a change waits for a vmkernel adapter that the role fabric creates.
 COMES_WITH_FABRIC = "it comes with the RDMA fabric"
-# RDMA devices that work or would with a peer; "activedefer" is how esxcli's answer is read.
+# The states of RDMA devices that work, or would work with a peer; "activedefer" comes from the answer of esxcli.
 READY = ("active", "armed", "activeDefer", "activedefer")
 SHOWS_ROCE_VERSION = (7,)
 
@@ -36,9 +36,9 @@ class ExpectedHost:
 
     @property
     def words(self) -> frozenset[str]:
-        """The parts of the profile that need hardware, in short words."""
+        """Return the short names of the parts of the profile that need hardware."""
         graphics = self.profile.get("graphics") or {}
-        wanted = {
+        needs = {
             "vgpu": graphics.get("type") == "shared_direct",
             "mixed_size": graphics.get("vgpu_mode") == "mixed_size",
             "passthrough": bool((self.profile.get("passthrough") or {}).get("enabled")),
@@ -46,7 +46,7 @@ class ExpectedHost:
             "pvrdma": _present(self.profile.get("pvrdma")),
             "roce": _present(self.profile.get("roce")),
         }
-        return frozenset(word for word, is_wanted in wanted.items() if is_wanted)
+        return frozenset(word for word, is_needed in needs.items() if is_needed)
 
 
 def _present(part: Any) -> bool:
@@ -54,28 +54,28 @@ def _present(part: Any) -> bool:
 
 
 def findings(host: Data, desired: ExpectedHost) -> Iterator[Finding]:
-    """All findings about one host; for an unreadable host only that finding."""
+    """Yield all findings about one host; for an unreadable host only this finding."""
     if not host["reachable"]:
         text = f"vCenter shows it as {host['connection']}, so it can be neither read nor changed; bring it back"
         yield Finding(STOP, "disconnected", host["host"], text)
     elif host.get("failed"):
         yield Finding(STOP, "unreadable", host["host"], said_of(host["host"], host["msg"]))
     else:
-        for check in (_service, _version, _gpus, _rdma, _shared_cards, _owners):
+        for check in (_pending_reboot, _version, _gpus, _rdma, _shared_cards, _owners):
             yield from check(host, desired)
 
 
-def _service(host: Data, _desired: ExpectedHost) -> Iterator[Finding]:
+def _pending_reboot(host: Data, _desired: ExpectedHost) -> Iterator[Finding]:
     if host["reboot_owed"]:
         text = f"it must boot for an earlier change ({listed(host['reboot_why'])}); hosts.yml reboots it"
         yield Finding(NOTE, "reboot_owed", host["host"], text)
 
 
 def _version(host: Data, desired: ExpectedHost) -> Iterator[Finding]:
-    for word, (what, since) in SINCE.items():
+    for word, (feature, since) in SINCE.items():
         if word in desired.words and numbers(host["version"]) < since:
             least = ".".join(map(str, since))
-            text = f"ESXi {host['version']} cannot do {what}, which came with {least}; update the host first"
+            text = f"ESXi {host['version']} does not support {feature}, which came with {least}; update the host first"
             yield Finding(STOP, "version", host["host"], text)
 
 
@@ -107,7 +107,7 @@ def _gpus(host: Data, desired: ExpectedHost) -> Iterator[Finding]:
 def _held(name: str, desired: ExpectedHost, held: list[str]) -> Finding:
     if (desired.profile.get("passthrough") or {}).get("enabled") is False:
         text = (
-            f"GPU {listed(held)} is in passthrough, so this host boots twice on its way to vGPUs; allow time for that"
+            f"GPU {listed(held)} is in passthrough, so this host boots twice before it has vGPUs; allow time for that"
         )
         return Finding(NOTE, "passthrough", name, text)
     text = f"GPU {listed(held)} is in passthrough, which rules vGPUs out; set passthrough: {{enabled: false}} too"
@@ -129,24 +129,24 @@ def _rdma(host: Data, desired: ExpectedHost) -> Iterator[Finding]:
         text = f"{device['device']} is {device['state']}{link}; check cable, transceiver and switch port"
         yield Finding(STOP if len(idle) == len(devices) else WARN, "rdma", name, text)
     if SINCE["pvrdma"][1] <= numbers(host["version"]) < SHOWS_ROCE_VERSION:
-        text = "before ESXi 7.0 the API does not tell which RoCE its RDMA devices do; see that it is version 2"
+        text = "before ESXi 7.0, the API does not report the RoCE version of RDMA devices; verify that it is version 2"
         yield Finding(NOTE, "version", name, text)
 
 
 def _shared_cards(host: Data, desired: ExpectedHost) -> Iterator[Finding]:
-    users = [f"{one['kind']} ({one['name']})" for one in host["rdma_users"]]
+    users = [f"{user['kind']} ({user['name']})" for user in host["rdma_users"]]
     if not users or "roce" not in desired.words:
         return
-    text = f"{listed(users)} is on the RDMA cards too, and flow control acts on all that they carry"
+    text = f"{listed(users)} uses the RDMA cards too, and flow control applies to all their traffic"
     if desired.profile["roce"].get("acknowledge_shared_nic"):
-        yield Finding(WARN, "shared_nic", host["host"], f"{text}; this is acknowledged, so tell its owners when")
+        yield Finding(WARN, "shared_nic", host["host"], f"{text}; this is acknowledged, so inform its owners in time")
     else:
         remedy = "agree with its owners, then set acknowledge_shared_nic"
         yield Finding(STOP, "shared_nic", host["host"], f"{text}; {remedy}")
 
 
 def _owners(host: Data, desired: ExpectedHost) -> Iterator[Finding]:
-    """Findings about other owners of the host's settings, who would undo the change."""
+    """Yield findings about other owners of the host's settings, who would undo the change."""
     if host["host_profile"] and desired.profile:
         text = (
             f"the host profile {host['host_profile']} is attached and would undo the change; make it there or detach it"

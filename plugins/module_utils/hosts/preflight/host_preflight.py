@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The verdict on the state of a cluster before its hosts are prepared, from what was read of it."""
+"""The verdict on the state of a cluster before its hosts are prepared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...core.vgpu_manager import is_manager
 from ...errors import Refused
 from ...maintenance.rolling_change import leaves_service
 from . import cluster_findings, host_findings
-from .cluster_findings import Scene
+from .cluster_findings import CheckedCluster
 from .host_findings import COMES_WITH_FABRIC, ExpectedHost
 
 Data = Mapping[str, Any]
@@ -22,32 +22,32 @@ _REPORT = "run again, and if it stays so, run dml.vsphere.record and report it"
 
 
 def verdict(read: Data, accepted: Sequence[str] = ()) -> dict[str, Any]:
-    """The findings; those that stop the work; all as lines to show; and the error, empty where nothing stops."""
-    found = findings(read)
-    stopping = stops(found, accepted)
-    said = " ".join(one["text"] for one in stopping)
+    """Return all findings, those that stop the work, all as lines to show, and the error; empty if nothing stops."""
+    all_findings = findings(read)
+    stopping = stops(all_findings, accepted)
+    texts = " ".join(finding["text"] for finding in stopping)
     number = "1 finding stops" if len(stopping) == 1 else f"{len(stopping)} findings stop"
-    error = f"{read['cluster']['cluster']['name']}: {number} the preparation of its hosts: {said}"
+    error = f"{read['cluster']['cluster']['name']}: {number} the preparation of its hosts: {texts}"
     remedy = "Correct that, or accept it by its rule in preflight_accept."
     refused = f"{error} {remedy}" if stopping else ""
-    return {"findings": found, "stops": stopping, "lines": lines(found, accepted), "refused": refused}
+    return {"findings": all_findings, "stops": stopping, "lines": lines(all_findings, accepted), "refused": refused}
 
 
 def findings(read: Data) -> list[dict[str, Any]]:
-    """All findings, stops first.
+    """Return all findings, stops first.
 
-    ``read`` holds ``cluster`` (a result of cluster_info), ``hosts`` (of esxi_info), ``plan`` (a result of esxi_profile
-    in check mode) and ``emptying`` (results of esxi_power in check mode), each as the module gave it; the wanted
-    ``profile`` and ``host_profiles``; ``gpu`` and ``vgpu``, the expected GPUs; and ``acceptance``
-    (a result of acceptance_info), where there is one.
+    ``read`` contains ``cluster`` (a result of cluster_info), ``hosts`` (of esxi_info), ``plan`` (a result of
+    esxi_profile in check mode) and ``emptying`` (results of esxi_power in check mode), each as the module returned it;
+    the desired ``profile`` and ``host_profiles``; ``gpu`` and ``vgpu``, the expected GPUs; and ``acceptance`` (a result
+    of acceptance_info), if there is one.
     """
     hosts, cluster = read["hosts"]["hosts"], read["cluster"]["cluster"]
     models = expected_models(read["gpu"], [host["host"] for host in hosts])
     by_host = {name: ExpectedHost(_profile(read, name), expected) for name, expected in models.items()}
     words = frozenset(word for desired in by_host.values() for word in desired.words)
-    found = [one for host in hosts for one in host_findings.findings(host, by_host[host["host"]])]
-    found += cluster_findings.findings(Scene(cluster, words, read["vgpu"], _leaving(read["plan"])))
-    found += _together(hosts, cluster, words)
+    found = [finding for host in hosts for finding in host_findings.findings(host, by_host[host["host"]])]
+    found += cluster_findings.findings(CheckedCluster(cluster, words, read["vgpu"], _leaving(read["plan"])))
+    found += _mixed(hosts, cluster, words)
     found += _absent(read["gpu"], models, cluster["name"])
     found += _managers(hosts, by_host)
     found += _rolling(read, found)
@@ -79,50 +79,50 @@ def _absent(gpu: Any, hosts: Iterable[str], cluster: str) -> Iterator[Finding]:
 
 
 def _leaving(plan: Data) -> bool:
-    """Return whether a planned host must leave service. A plan that failed is a finding of its own."""
+    """Return whether a planned host must leave service. A plan that failed has a separate finding."""
     return any(leaves_service(host) for host in plan.get("hosts", ()) if not host.get("failed"))
 
 
 def _profile(read: Data, host: str) -> Data:
-    own: Data = read["host_profiles"].get(host, read["profile"])
-    return own
+    profile: Data = read["host_profiles"].get(host, read["profile"])
+    return profile
 
 
-def _together(hosts: Sequence[Data], cluster: Data, words: frozenset[str]) -> Iterator[Finding]:
-    """Findings about differences between hosts, because virtual machines move between the hosts of a cluster."""
+def _mixed(hosts: Sequence[Data], cluster: Data, words: frozenset[str]) -> Iterator[Finding]:
+    """Yield findings about differences between hosts, because virtual machines move between the hosts of a cluster."""
     readable = [host for host in hosts if not host.get("failed")]
-    several = {
+    values_by_property = {
         "versions of ESXi": {host["version"] for host in readable},
         "GPU models": {gpu["name"] for host in readable for gpu in host["gpus"]} if "vgpu" in words else set(),
         "server models": set() if cluster["evc"] else {host["model"] for host in readable if host["model"]},
     }
     remedies = {"server models": "set an EVC mode if their processors differ"}
-    for what, values in several.items():
+    for name, values in values_by_property.items():
         if len(values) > 1:
-            text = f"its hosts have different {what} ({listed(sorted(values))}), between which vMotion may be refused"
-            remedy = remedies.get(what, "make them alike")
+            text = f"its hosts have different {name} ({listed(sorted(values))}), between which vMotion may be refused"
+            remedy = remedies.get(name, "make them alike")
             yield Finding(WARN, "mixed", cluster["name"], f"{text}; {remedy}")
 
 
 def _managers(hosts: Sequence[Data], by_host: Mapping[str, ExpectedHost]) -> Iterator[Finding]:
-    """Findings about the current and desired vGPU managers, which the drivers in the guests must match."""
+    """Yield findings about the current and desired vGPU managers, which the drivers in the guests must match."""
     for host in hosts:
         if host.get("failed"):
             continue
-        runs = _named(host["vibs"]["running"])
-        wanted = _named(vib for vib in by_host[host["host"]].profile.get("vibs") or [] if vib.get("state") != "absent")
-        for name, version in wanted.items():
-            branch, before = _branch(version), [_branch(one) for one in runs.values()]
+        running = _manager_versions(host["vibs"]["running"])
+        vibs = by_host[host["host"]].profile.get("vibs") or []
+        for name, version in _manager_versions(vib for vib in vibs if vib.get("state") != "absent").items():
+            branch, before = _branch(version), [_branch(current) for current in running.values()]
             if before and before != [branch]:
-                text = f"its vGPU manager goes from branch {listed(before)} to {branch}; see that guest drivers fit"
+                text = f"its vGPU manager changes from branch {listed(before)} to {branch}; check the guest drivers"
             elif not before:
-                text = f"its guests need drivers that fit branch {branch} of {name}; before vGPU 13 only that one does"
+                text = f"its guests need drivers for branch {branch} of {name}; before vGPU 13, of that branch only"
             else:
                 continue
             yield Finding(NOTE, "guest_driver", host["host"], text)
 
 
-def _named(vibs: Iterable[Data]) -> dict[str, str]:
+def _manager_versions(vibs: Iterable[Data]) -> dict[str, str]:
     return {vib["name"]: str(vib["version"]) for vib in vibs if is_manager(vib["name"])}
 
 
@@ -131,23 +131,23 @@ def _branch(version: str) -> str:
 
 
 def _rolling(read: Data, found: Iterable[Finding]) -> Iterator[Finding]:
-    """Findings about the stop rules of a rolling change."""
-    lost = {one.object for one in found if one.rule == "disconnected"}
+    """Yield findings about the stop rules of a rolling change."""
+    disconnected = {finding.object for finding in found if finding.rule == "disconnected"}
     todo = {host["host"] for host in read["plan"].get("hosts") or [] if leaves_service(host) or host.get("changed")}
     for stop in read["cluster"]["stops"]:
         rule, name = stop["rule"], stop["object"]
         text = said_of(name, stop["text"])
-        if rule == "out_of_service" and name in lost:
+        if rule == "out_of_service" and name in disconnected:
             continue
         if rule == "out_of_service" and name in todo:
-            text = f"{text.partition(';')[0]}; it is changed and stays out of service, or return it to service before"
+            text = f"{text.partition(';')[0]}; it is changed and stays out of service, unless you return it before"
             yield Finding(WARN, rule, name, text)
         else:
             yield Finding(STOP, rule, name, text)
 
 
 def _emptying(results: Iterable[Data], cluster: str) -> Iterator[Finding]:
-    """Findings about virtual machines that prevent the evacuation of a host that must leave service."""
+    """Yield findings about virtual machines that prevent the evacuation of a host that must leave service."""
     for result in results:
         if "hosts" not in result and result.get("msg"):
             yield Finding(STOP, "emptying", cluster, f"whether its hosts can be emptied is unknown: {result['msg']}")
@@ -160,8 +160,8 @@ def _emptying(results: Iterable[Data], cluster: str) -> Iterator[Finding]:
 
 def _for_the_inventory(reason: str) -> str:
     """Return a reason of esxi_power with the options of the playbooks instead of those of the module."""
-    for option, ours in _OPTIONS.items():
-        reason = reason.replace(option, ours)
+    for module_option, playbook_option in _OPTIONS.items():
+        reason = reason.replace(module_option, playbook_option)
     return reason
 
 
@@ -177,24 +177,23 @@ def _lasting(host: Data) -> list[str]:
 
 
 def _acceptance(result: Data, cluster: str) -> Iterator[Finding]:
-    """Findings about answers of the site that the collection does not understand or has never seen."""
+    """Yield findings about answers of the site that the collection does not understand or that are new to it."""
     severities = {"not understood": (STOP, "not_understood"), "never seen by us": (WARN, "never_seen")}
     for row in result.get("readers") or []:
         if row["status"] in severities:
             severity, rule = severities[row["status"]]
-            what = listed(said_of(row["object"], text) for text in row["what"])
-            text = f"{row['reader']} is {row['status']} ({what}); {_REPORT}"
+            details = listed(said_of(row["object"], text) for text in row["what"])
+            text = f"{row['reader']} is {row['status']} ({details}); {_REPORT}"
             yield Finding(severity, rule, row["object"], text)
-    for one in result.get("assumptions") or []:
-        if one["status"] == "refuted":
-            yield Finding(
-                STOP, "refuted", cluster, f"an assumption does not hold here: {one['text']} But {one['said']}"
-            )
+    for row in result.get("assumptions") or []:
+        if row["status"] == "refuted":
+            text = f"an assumption does not hold here: {row['text']} But {row['said']}"
+            yield Finding(STOP, "refuted", cluster, text)
 
 
 def _plan(plan: Data, cluster: str, found: Iterable[Finding]) -> Iterator[Finding]:
-    """Findings about refusals of the planner, unless a stop at that host explains them, and about its warnings."""
-    explained = {one.object for one in found if one.severity == STOP}
+    """Yield findings about warnings of the planner, and its refusals, unless a stop at that host explains them."""
+    explained = {finding.object for finding in found if finding.severity == STOP}
     if "hosts" not in plan:
         yield Finding(STOP, "plan", cluster, str(plan.get("msg", "its hosts could not be planned")))
     for host in plan.get("hosts") or []:
@@ -208,4 +207,4 @@ def _plan(plan: Data, cluster: str, found: Iterable[Finding]) -> Iterator[Findin
             yield Finding(WARN, "plan", name, text)
         if host.get("reboots"):
             boots = "once" if host["reboots"] == 1 else f"{host['reboots']} times"
-            yield Finding(NOTE, "reboots", name, f"it will leave service and boot {boots}; plan for that")
+            yield Finding(NOTE, "reboots", name, f"it will leave service and boot {boots}; allow time for that")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The privileges that the modules need, by the calls that they make."""
+"""The privileges that the modules need for the calls that they make."""
 
 from __future__ import annotations
 
@@ -12,50 +12,50 @@ from .privilege_table import FREE, Need
 
 
 def is_free(call: str) -> bool:
-    """Whether a call needs no more than every role has."""
+    """Return whether a call needs only the privileges that every role has."""
     return any(re.fullmatch(pattern, call.rsplit(".", maxsplit=1)[-1]) for pattern in FREE)
 
 
-class Table:
+class PrivilegeTable:
     """The calls of each module, and the privileges that each call needs."""
 
     def __init__(self, modules: Mapping[str, tuple[str, ...]], calls: Mapping[str, tuple[Need, ...]]) -> None:
         self.by_module, self.by_call = dict(modules), dict(calls)
 
     def modules(self) -> set[str]:
-        """Every module (and the inventory plugin) that connects to vCenter."""
+        """Return every module that connects to vCenter, and the inventory plugin."""
         return set(self.by_module)
 
     def calls_of(self, module: str) -> tuple[str, ...]:
-        """The calls of one module that need more than every role has."""
+        """Return the calls of one module that need more privileges than every role has."""
         return self.by_module[module]
 
     def is_known(self, call: str) -> bool:
-        """Whether the privileges of a call are written down."""
+        """Return whether the table contains the privileges of a call."""
         return call in self.by_call
 
     def needs_of(self, call: str, module: str) -> tuple[Need, ...]:
-        """The privileges that one call needs when this module makes it."""
+        """Return the privileges that one call of this module needs."""
         return tuple(need for need in self.by_call[call] if not need.only or module in need.only)
 
-    def of_modules(self, names: Iterable[str]) -> list[str]:
-        """The privileges of a role for these modules, sorted, without those of every role."""
+    def privileges_of(self, names: Iterable[str]) -> list[str]:
+        """Return the privileges of a role for these modules, sorted, without those of every role."""
         return sorted({row[0] for row in self._rows_of(set(names))})
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
-        """Privilege, object, module, call and source of each need, sorted."""
+        """Return privilege, object, module, call and source of each need, sorted."""
         return self._rows_of(self.modules())
 
     def table(self, names: Iterable[str]) -> list[dict[str, Any]]:
-        """Each privilege that these modules need, with the objects and the modules."""
-        mine = self._rows_of(set(names))
+        """Return each privilege that these modules need, with the objects and the modules."""
+        rows = self._rows_of(set(names))
         return [
             {
                 "privilege": privilege,
-                "objects": sorted({on for one, on, *_rest in mine if one == privilege}),
-                "modules": sorted({module for one, _on, module, *_rest in mine if one == privilege}),
+                "objects": sorted({on for name, on, *_rest in rows if name == privilege}),
+                "modules": sorted({module for name, _on, module, *_rest in rows if name == privilege}),
             }
-            for privilege in sorted({row[0] for row in mine})
+            for privilege in sorted({row[0] for row in rows})
         ]
 
     def _rows_of(self, names: set[str]) -> list[tuple[str, str, str, str, str]]:

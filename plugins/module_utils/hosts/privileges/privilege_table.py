@@ -2,18 +2,18 @@
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The table of privileges: the needs of each call, and the calls of each module.
 
-A call is named as the log of the simulator names it: the kind of entity that it is about, a dot, the method; an esxcli
-command in full; a request of the REST API with ``{id}`` for what varies; a property, of those few that need a
-privilege of their own, as ``read TYPE.PROPERTY``. It is Python and no YAML because a module
-carries nothing else to where it runs.
+A call has its name in the log of the simulator: the type of its object, a dot, and the method; the complete esxcli
+command; a request of the REST API with ``{id}`` for the variable part; or, for the few properties that need a separate
+privilege, ``read TYPE.PROPERTY``. The table is Python instead of YAML, because Ansible transfers only Python code with
+a module.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-# Where a line comes from. The privileges of methods are part of the API's own type tables, which pyVmomi ships; a test
-# compares.
+# The source of a line. The privileges of methods are part of the API's type tables, which pyVmomi contains; a test
+# compares them.
 TYPES = "type tables of the API (pyVmomi)"
 REFERENCE = "API reference"
 SECURITY = "vSphere Security guide"
@@ -29,7 +29,7 @@ ROOT = "root of vCenter"
 
 
 class Need(NamedTuple):
-    """A privilege, the object that it must be given on, where that is written, and the modules if it is not all."""
+    """A privilege, the object on which it must be assigned, the source, and the modules; empty if all need it."""
 
     privilege: str
     on: str
@@ -37,10 +37,10 @@ class Need(NamedTuple):
     only: tuple[str, ...] = ()
 
 
-# Every role has these; reads of nearly all properties need no more.
+# Every role has these, and they are enough to read nearly all properties.
 ALWAYS = ("System.Anonymous", "System.Read", "System.View")
 
-# Methods, as regular expressions, that need no more than every role has.
+# Methods, as regular expressions, that need only the privileges that every role has.
 FREE = (
     "Retrieve(ServiceContent|PropertiesEx|ManagedMethodExecuter|VgpuProfileInfo|VgpuDeviceInfo|EntityPermissions|RolePermissions)",
     "ContinueRetrievePropertiesEx|Fetch|Login|Logout|CurrentTime|CreateContainerView|DestroyView|FindByInventoryPath",
@@ -61,8 +61,8 @@ _IMAGE_WRITE = (
     Need("VcIntegrity.lifecycleSoftwareSpecification.Write", ROOT, LIFECYCLE),
     Need("VcIntegrity.lifecycleSettings.Read", ROOT, LIFECYCLE),
 )
-# Through a vCenter any esxcli command, also one that writes, is one call of one host; which privilege vCenter asks for
-# is not written down.
+# With a vCenter, any esxcli command, also one that writes, is the same call of a host; the privilege that vCenter
+# requires for it is not documented.
 _ESXCLI = (Need("Host.Config.Settings", HOST, UNSURE),)
 _ESXCLI_IMAGE = (*_ESXCLI, Need("Host.Config.Image", HOST, UNSURE))
 _CLUSTER = "/api/esx/settings/clusters/{id}"
@@ -176,15 +176,13 @@ CALLS: dict[str, tuple[Need, ...]] = {
     HOST_PROFILES: (Need("Profile.View", ROOT),),
 }
 
-# A note on a host that ends with its boot.
+# A note on a host that is valid until its boot.
 NOTE = ("CustomFieldsManager.AddCustomFieldDef", "CustomFieldsManager.SetField")
 # Long calls renew the lock of their run.
 LOCK = ("Folder.CreateFolder", "Folder.Destroy_Task", "Folder.Rename_Task")
 _RDMA = "esxcli rdma device list"  # before vSphere 7
 
-# The calls of each module that need more than every role has; "workers" is the inventory plugin. The modules of the
-# parts of a host's profile have their calls in their own PART, and esxi_info and esxi_profile follow from those.
-# All that the readers of the collection call.
+# All calls of the collection's readers.
 _READERS = (
     HOST_PROFILES,
     "HostSystem.QueryModules",
@@ -198,6 +196,8 @@ _READERS = (
     f"GET {_CLUSTER}/software/compliance",
 )
 
+# The calls of each module that need more privileges than every role has; "workers" is the inventory plugin. The modules
+# of the parts of a host's profile have their calls in their PART, and those of esxi_info and esxi_profile are derived.
 MODULES: dict[str, tuple[str, ...]] = {
     "acceptance_info": _READERS,
     "cluster_info": (HOST_PROFILES,),

@@ -2,8 +2,8 @@
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """From the evidence of hosts to the profiles that restore them.
 
-Restored is what the change touched, no more: the subjects, VIBs and kernel modules that the change's own profile names.
-What is within them is restored whole: all options of such a module, the assignment policy beside the graphics type.
+A rollback restores only the subjects, VIBs and kernel modules that the profile of the change names. It restores them
+completely: all options of such a module, and the assignment policy in addition to the graphics type.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NEWER = "use the version of dml.vsphere that took the evidence"
 
 
 class Irreversible(ValueError):
-    """Evidence cannot be restored: the reasons, each a part of a sentence, and what to do."""
+    """Evidence cannot be restored: the reasons, each a part of a sentence, and the remedy."""
 
     def __init__(self, reasons: Sequence[str], remedy: str = "") -> None:
         super().__init__("; ".join(reasons))
@@ -30,10 +30,10 @@ class Irreversible(ValueError):
 
 @dataclass
 class Before:
-    """One host as its evidence shows it, and the profile that it was changed to.
+    """One host as its evidence shows it, and the profile of the change.
 
-    ``depots`` say where older versions of VIBs come from: each has ``name``, ``version`` and ``source``. What a part
-    cannot restore it adds to ``reasons``, each a part of a sentence.
+    ``depots`` are the sources of older VIB versions: each has ``name``, ``version`` and ``source``. A part adds the
+    settings that it cannot restore to ``reasons``, each as a part of a sentence.
     """
 
     entry: Data
@@ -43,7 +43,7 @@ class Before:
 
 
 class Way(NamedTuple):
-    """How one part is restored: the keys of the host's entry that this needs, and the function that does it."""
+    """The restoration of one part: its function, and the keys of the host's entry that this needs."""
 
     kept: tuple[str, ...]
     restore: Callable[[Before], Data]
@@ -55,16 +55,16 @@ Ways = Mapping[str, Way]
 def restoring_profiles(
     document: Data, ways: Ways, depots: Sequence[Data] = (), hosts: Sequence[str] = ()
 ) -> dict[str, dict[str, Any]]:
-    """By host: the profile that restores it; all hosts of the evidence, or only the named ones."""
-    _must_know(document, ways)
-    known = {before["host"]: before for before in document["hosts"]}
+    """Return the restoring profile of each host, for all hosts of the evidence or only the named ones."""
+    _require_known_parts(document, ways)
+    entries = {entry["host"]: entry for entry in document["hosts"]}
     profiles, reasons = {}, []
-    for host in hosts or known:
-        if host not in known:
-            reasons.append(f"{host}: the evidence does not know it")
+    for host in hosts or entries:
+        if host not in entries:
+            reasons.append(f"{host}: the evidence does not contain it")
             continue
         try:
-            profiles[host] = restoring_profile(Before(known[host], _wanted(document, host), depots), ways)
+            profiles[host] = restoring_profile(Before(entries[host], _wanted(document, host), depots), ways)
         except Irreversible as error:
             reasons += [f"{host}: {reason}" for reason in error.reasons]
     if reasons:
@@ -73,14 +73,16 @@ def restoring_profiles(
 
 
 def restoring_profile(before: Before, ways: Ways) -> dict[str, Any]:
-    """The profile, in the words of esxi_profile, that restores one host."""
+    """Return the profile that restores one host, as an option of esxi_profile."""
     if before.entry.get("failed"):
-        raise Irreversible([f"the evidence knows nothing of it: {before.entry['msg']}"])
+        raise Irreversible([f"the evidence does not contain its state: {before.entry['msg']}"])
     parts: dict[str, Any] = {}
     for key, way in ways.items():
         if before.wanted.get(key):
-            lacking = [one for one in way.kept if one not in before.entry]
-            before.reasons += [f"the evidence holds no {one}, which restoring {key} needs" for one in lacking]
+            lacking = [entry_key for entry_key in way.kept if entry_key not in before.entry]
+            before.reasons += [
+                f"the evidence holds no {entry_key}, which restoring {key} needs" for entry_key in lacking
+            ]
             for restored, value in ({} if lacking else way.restore(before)).items():
                 parts[restored] = _joined(parts.get(restored), value)
     if before.reasons:
@@ -89,9 +91,9 @@ def restoring_profile(before: Before, ways: Ways) -> dict[str, Any]:
 
 
 def restoring_settings(document: Data) -> dict[str, dict[str, Any]]:
-    """The options of shared_settings that restore what the evidence holds of vCenter and of the cluster's DRS.
+    """Return the options of shared_settings that restore the settings of vCenter and of the cluster's DRS.
 
-    Of DRS only the options that matter to virtual GPUs; one that was not set is removed.
+    Only the DRS options for virtual GPUs are restored; an option that was not set is removed.
     """
     cluster = document["cluster"]
     options = {key: value for key, value in cluster["options"].items() if value is not None}
@@ -113,32 +115,32 @@ def must_read(document: Data) -> None:
         raise Irreversible([f"it has format {number}, and this version of dml.vsphere reads format {FORMAT}"], NEWER)
 
 
-def must_be_of(document: Data, place: Data, hosts: Sequence[str] = ()) -> None:
-    """Refuse evidence of another vCenter or of other machines, though their names are the same.
+def must_be_of(document: Data, identity: Data, hosts: Sequence[str] = ()) -> None:
+    """Refuse evidence of another vCenter, and evidence of other machines with the same names.
 
-    ``place`` has ``instance_uuid``, that of the vCenter, and ``uuids``, those of the cluster's hosts by name.
+    ``identity`` has ``instance_uuid``, that of the vCenter, and ``uuids``, those of the cluster's hosts by name.
     """
-    was, here = document["cluster"]["vcenter"]["instance_uuid"], place["instance_uuid"]
-    if was != here:
-        said = f"it was taken from the vCenter with the instance UUID {was}, and this one has {here}"
-        raise Irreversible([said], "name evidence of this vCenter, or connect to that one")
+    recorded, current = document["cluster"]["vcenter"]["instance_uuid"], identity["instance_uuid"]
+    if recorded != current:
+        reason = f"it was taken from the vCenter with the instance UUID {recorded}, and this one has {current}"
+        raise Irreversible([reason], "name evidence of this vCenter, or connect to that one")
     reasons = []
     for entry in document["hosts"]:
         host, uuid = entry["host"], entry["uuid"]
         if hosts and host not in hosts:
             continue
-        if host not in place["uuids"]:
+        if host not in identity["uuids"]:
             reasons.append(f"{host}: the cluster has no such host any more")
-        elif uuid and place["uuids"][host] != uuid:
+        elif uuid and identity["uuids"][host] != uuid:
             reasons.append(
-                f"{host}: another machine has this name now, with the UUID {place['uuids'][host]}, not {uuid}"
+                f"{host}: another machine has this name now, with the UUID {identity['uuids'][host]}, not {uuid}"
             )
     if reasons:
         raise Irreversible(reasons, "name the hosts that are the same in rollback_hosts")
 
 
-def _must_know(document: Data, ways: Ways) -> None:
-    """Refuse evidence of another format, and evidence of parts that this version does not know."""
+def _require_known_parts(document: Data, ways: Ways) -> None:
+    """Refuse evidence of another format, and evidence of parts that this version does not have."""
     must_read(document)
     wanted = document["wanted"]
     touched = {key for profile in (wanted["profile"], *wanted["host_profiles"].values()) for key in profile}
@@ -147,6 +149,6 @@ def _must_know(document: Data, ways: Ways) -> None:
         raise Irreversible([f"the change touched {unknown}, which this version of dml.vsphere cannot restore"], NEWER)
 
 
-def _joined(one: Any, other: Any) -> Any:
-    """What two parts restore under the same key: lists are joined, each entry once."""
-    return other if one is None else [*one, *(entry for entry in other if entry not in one)]
+def _joined(first: Any, second: Any) -> Any:
+    """Return the values of two parts for the same key of the profile: lists are joined, each entry once."""
+    return second if first is None else [*first, *(entry for entry in second if entry not in first)]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""From a file of evidence to the profiles that restore the hosts, by the parts that this version knows."""
+"""From a file of evidence to the profiles that restore the hosts, using the parts of this version."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ WAYS = {part.key: rollback.Way(part.kept, part.restore) for part in PARTS}
 WRITTEN = "name a file that dml.vsphere.evidence wrote, as it wrote it"
 
 
-def document(file: str, cluster: str) -> dict[str, Any]:
-    """The evidence in a file, which must be whole and of this cluster."""
+def evidence_of(file: str, cluster: str) -> dict[str, Any]:
+    """Return the evidence from a file, which must be complete and of this cluster."""
     read = _read(file)
     try:
         rollback.must_read(read)
@@ -30,15 +30,15 @@ def document(file: str, cluster: str) -> dict[str, Any]:
     faults = evidence.faults(read)
     if faults:
         raise Refused(file, "read it as evidence", "; ".join(faults), WRITTEN)
-    found = read["cluster"]["name"]
-    if found != cluster:
-        said, remedy = f"that is evidence of {found}", f"take the evidence of {cluster}, or run with --limit {found}"
-        raise Refused(file, f"restore cluster {cluster} from it", said, remedy)
+    recorded = read["cluster"]["name"]
+    if recorded != cluster:
+        remedy = f"take the evidence of {cluster}, or run with --limit {recorded}"
+        raise Refused(file, f"restore cluster {cluster} from it", f"that is evidence of {recorded}", remedy)
     return read
 
 
-def place(session: Session, cluster: str) -> dict[str, Any]:
-    """What tells this vCenter and the hosts of the cluster from others with the same names."""
+def cluster_identity(session: Session, cluster: str) -> dict[str, Any]:
+    """Return the UUIDs of this vCenter and of the cluster's hosts, which others with the same names do not have."""
     hosts = inventory.find_hosts(session, {"cluster": cluster}, (UUID,))
     hosts.refresh()
     return {
@@ -50,13 +50,13 @@ def place(session: Session, cluster: str) -> dict[str, Any]:
 def plan(
     file: str,
     read: Mapping[str, Any],
-    here: Mapping[str, Any],
+    identity: Mapping[str, Any],
     depots: Sequence[Mapping[str, Any]] = (),
     hosts: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """By host the profile that restores it, and the options of shared_settings that restore what others share."""
+    """Return the restoring profile of each host, and the options of shared_settings that restore shared settings."""
     try:
-        rollback.must_be_of(read, here, hosts)
+        rollback.must_be_of(read, identity, hosts)
         profiles = rollback.restoring_profiles(read, WAYS, depots, hosts)
     except rollback.Irreversible as error:
         raise _refused(file, read["cluster"]["name"], error) from error

@@ -49,7 +49,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The vCenter and the hosts that the module finds."""
     found = deepcopy(HERE)
     monkeypatch.setattr(rollback_plan.session, "session", lambda _params: contextlib.nullcontext())
-    monkeypatch.setattr(rollback_plan.ways, "place", lambda _session, _cluster: found)
+    monkeypatch.setattr(rollback_plan.ways, "cluster_identity", lambda _session, _cluster: found)
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.hosts.preflight.cluster_findings import Scene, findings
+from plugins.module_utils.hosts.preflight.cluster_findings import CheckedCluster, findings
 from tests.unit.plugins.module_utils.hosts.preflight.preflight_data import alarm, clock, cluster, licence
 
 ALL = frozenset({"vgpu", "vib", "pvrdma", "roce"})
@@ -33,7 +33,7 @@ FACTS: list[tuple[dict[str, Any], str, str, str]] = [
     ({"options": {"vgpu.hotmigrate.enabled": None}}, "warn", "vmotion", "6.7 U1"),
     ({"gpu_slots": [SLOTS]}, "note", "gpu_slots", "of 4 places for grid_t4-16c 1 are free"),
     ({"gpu_slots": [{**SLOTS, "free": 0}]}, "warn", "gpu_slots", "taken"),
-    ({"gpu_slots": [{**SLOTS, "profile": "grid_t4-8c"}]}, "warn", "gpu_slots", "choose of grid_t4-8c"),
+    ({"gpu_slots": [{**SLOTS, "profile": "grid_t4-8c"}]}, "warn", "gpu_slots", "choose one of grid_t4-8c"),
     ({"alarms": [alarm()]}, "warn", "alarm", "Host memory"),
     ({"alarms": [alarm(status="red", acknowledged=True)]}, "warn", "alarm", "red and acknowledged"),
     ({"lock": HELD}, "stop", "lock", "ann@c"),
@@ -41,7 +41,7 @@ FACTS: list[tuple[dict[str, Any], str, str, str]] = [
     ({"tasks": [TASK]}, "warn", "running_task", "RebootHost of ann"),
     ({"tasks": [{**TASK, "ours": True}]}, "note", "running_task", "RebootHost"),
     ({"out_of_service": [OUT]}, "note", "out_of_service", "ann@c"),
-    ({"vsan": {"enabled": True, "resync_bytes": None}}, "warn", "vsan_resync", "does not tell"),
+    ({"vsan": {"enabled": True, "resync_bytes": None}}, "warn", "vsan_resync", "does not report"),
     ({"clocks": [clock(offset_seconds=-61.0)]}, "warn", "clock", "-61.0 s"),
     ({"clocks": [clock(running=[])]}, "warn", "clock", "NTP"),
     ({"licences": [licence(expired=True, expires="2026")]}, "stop", "licence", "expired at 2026"),
@@ -51,7 +51,7 @@ FACTS: list[tuple[dict[str, Any], str, str, str]] = [
 
 
 def found(words: frozenset[str] = ALL, **changed: Any) -> list[tuple[str, str, str]]:
-    scene = Scene(cluster(**changed), words, "grid_t4-16c")
+    scene = CheckedCluster(cluster(**changed), words, "grid_t4-16c")
     return [(one.severity, one.rule, one.text) for one in findings(scene)]
 
 
@@ -77,5 +77,5 @@ def test_without_vgpus_nobody_cares_how_they_move() -> None:
 
 
 def test_findings_about_the_cluster_name_it_and_those_about_hosts_name_the_host() -> None:
-    objects = {one.object for one in findings(Scene(cluster(lock=HELD, clocks=[clock(running=[])]), ALL))}
+    objects = {one.object for one in findings(CheckedCluster(cluster(lock=HELD, clocks=[clock(running=[])]), ALL))}
     assert objects == {"gpu", "esx1"}

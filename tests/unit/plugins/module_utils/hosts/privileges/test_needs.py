@@ -79,8 +79,8 @@ def test_every_module_is_in_the_table_and_every_call_belongs_to_one() -> None:
 
 
 def test_a_role_for_one_module_has_its_privileges_alone() -> None:
-    assert NEEDS.of_modules(["cluster_lock"]) == ["Folder.Create", "Folder.Delete", "Folder.Rename"]
-    assert NEEDS.of_modules(["workers"]) == []
+    assert NEEDS.privileges_of(["cluster_lock"]) == ["Folder.Create", "Folder.Delete", "Folder.Rename"]
+    assert NEEDS.privileges_of(["workers"]) == []
     both = NEEDS.table(["esxi_roce", "esxi_kernel_module"])
     assert {
         "privilege": "Global.SetCustomField",

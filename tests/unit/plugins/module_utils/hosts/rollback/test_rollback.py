@@ -295,5 +295,5 @@ def test_values_by_key_are_restored_where_the_host_had_them_and_the_evidence_sho
     assert rollback.restoring_profile(Before(entry, {"options": wanted}), ways) == {"options": {"a": 1, "b": ""}}
     with pytest.raises(Irreversible) as refused:
         rollback.restoring_profile(Before(entry, {"options": {**wanted, "password": "x", "new": 1}}), ways)
-    said = "the evidence does not hold the value of {}: restore it by hand"
+    said = "the evidence does not contain the value of {}: restore it by hand"
     assert refused.value.reasons == (said.format("password"), said.format("new"))
