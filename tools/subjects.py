@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Writes all text that is derived from the parts of a host's profile: ``python tools/subjects.py``.
+"""Write all text that is derived from the parts of a host's profile: ``python tools/subjects.py``.
 
-This is the registry of parts, the documentation of the profile and of esxi_info's groups, the head of the RETURN of
+This is the list of parts, the documentation of the profile and of esxi_info's groups, the head of the RETURN of
 each subject's module, the table of settings that a rollback restores, and the tables of privileges.
 """
 
@@ -56,7 +56,7 @@ hosts:
 
 
 def profile_parts() -> str:
-    """Return the registry with all sibling files that have a PART, in alphabetical order."""
+    """Return the list of parts with all sibling files that have a PART, in alphabetical order."""
     names = with_part()
     text = PROFILE_PARTS.read_text()
     imported = re.sub(r"^from \. import .*$", f"from . import {', '.join(names)}", text, flags=re.MULTILINE)
@@ -91,13 +91,13 @@ def _profile() -> dict[str, Any]:
     parts = importlib.import_module("plugins.module_utils.hosts.profile_parts").PARTS
     return {
         "profile": {
-            "description": "The settings of every host, by subject. Subjects that are not named are left alone.",
+            "description": "The settings of every host, by subject. Subjects that are not named stay unchanged.",
             "type": "dict",
             "default": {},
             "suboptions": {part.key: _part(part) for part in parts},
         },
         "host_profiles": {
-            "description": "Hosts with other settings, each with a profile of its own in place of O(profile).",
+            "description": "Hosts with other settings, each with a separate profile instead of O(profile).",
             "type": "dict",
             "default": {},
         },
@@ -133,9 +133,9 @@ def _listed(text: Any) -> list[str]:
 
 def _gather() -> dict[str, Any]:
     info = importlib.import_module("plugins.module_utils.hosts.host_info")
-    texts = ["What to read. V(all) is everything. Connection, version and boot time are always read."]
-    texts += [f"V({name}) is {group.shows}." for name, group in info.GROUPS.items()]
-    texts += ["V(management) is cluster, image, configuration profile and host profile."]
+    texts = ["The groups to read. V(all) reads all groups. Connection, version and boot time are always read."]
+    texts += [f"V({name}) reads {group.shows}." for name, group in info.GROUPS.items()]
+    texts += ["V(management) reads cluster, image, configuration profile and host profile."]
     spec = info.OPTIONS["gather"]
     return {"gather": {"description": texts, **{key: spec[key] for key in DOCUMENTED if key in spec}}}
 
@@ -189,7 +189,7 @@ def _modules() -> list[Path]:
     return [path for path in sorted(MODULES.glob("esxi_*.py")) if "subject_module" in path.read_text()]
 
 
-# The registry is first, because the others are derived from it.
+# The list of parts is first, because the others are derived from it.
 WRITTEN: dict[Path, Callable[[], str]] = {
     PROFILE_PARTS: profile_parts,
     FRAGMENT: fragment,

@@ -10,14 +10,14 @@ class ModuleDocFragment:
     DOCUMENTATION = r"""
 options:
   profile:
-    description: The settings of every host, by subject. Subjects that are not named are left
-      alone.
+    description: The settings of every host, by subject. Subjects that are not named stay
+      unchanged.
     type: dict
     default: {}
     suboptions:
       passthrough:
-        description: Give PCI devices of ESXi hosts to virtual machines as a whole, or take
-          them back. See M(dml.vsphere.esxi_passthrough).
+        description: Pass PCI devices of ESXi hosts through to virtual machines, or return
+          them to the host. See M(dml.vsphere.esxi_passthrough).
         type: dict
         suboptions:
           devices:
@@ -48,15 +48,15 @@ options:
             description:
             - The version. A version without its build, such as V(550.90.05), means any build
               of it.
-            - Required where O(profile.vibs[].state=present).
+            - Required if O(profile.vibs[].state=present).
             type: str
           source:
             description:
-            - Where the host finds it. An offline bundle (C(.zip)), a single package (C(.vib)),
+            - The location of the VIB, as an offline bundle (C(.zip)), a single package (C(.vib)),
               or the URL of a depot's C(index.xml).
             - Written as V([datastore] folder/file.zip), as V(/vmfs/volumes/datastore/folder/file.zip),
               or as an http(s) URL.
-            - Required where O(profile.vibs[].state=present).
+            - Required if O(profile.vibs[].state=present).
             type: str
           state:
             description:
@@ -84,8 +84,8 @@ options:
         suboptions:
           type:
             description:
-            - V(shared_direct) for vGPU (the vSphere Client says Shared Direct), V(shared)
-              for VMware's own shared graphics.
+            - V(shared_direct) for vGPU (Shared Direct in the vSphere Client), V(shared) for
+              the shared graphics of VMware.
             type: str
             choices:
             - shared
@@ -107,10 +107,11 @@ options:
             - mixed_size
           restart_xorg:
             description:
-            - Restart Xorg to take a changed type without a boot. The host must be in maintenance
-              mode. A GPU that no driver runs yet, or whose mode changes, still needs a boot.
-            - Xorg is not restarted where the host needs a boot for anything else of the same
-              call, which is enough.
+            - Whether to restart Xorg, so that a changed type takes effect without a boot.
+              The host must be in maintenance mode. A GPU without a loaded driver, or whose
+              mode changes, still needs a boot.
+            - Xorg is not restarted if the host needs a boot for another change of the same
+              call.
             type: bool
             default: false
       kernel_modules:
@@ -127,7 +128,7 @@ options:
           options:
             description:
             - The options and their values. A boolean becomes V(1) or V(0), a list becomes
-              its items with commas between.
+              its items separated by commas.
             type: dict
             required: true
           exact:
@@ -146,9 +147,9 @@ options:
             default: 3
           trust:
             description:
-            - How a packet shows its priority. V(dscp) is by its IP header. V(pcp) is by its
-              VLAN tag, so the port groups of the RDMA switch need a VLAN; this is refused
-              where none of them has one.
+            - The mark of a packet's priority. V(dscp) uses the IP header. V(pcp) uses the
+              VLAN tag, so the port groups of the RDMA switch need a VLAN; the module refuses
+              it if none of them has a VLAN.
             type: str
             choices:
             - dscp
@@ -156,11 +157,10 @@ options:
             default: dscp
           dscp:
             description:
-            - The DSCP (0 to 63) that RoCE traffic is marked with when O(profile.roce.trust=dscp).
-              Cards and switches read the priority from its three upper bits, so O(profile.roce.dscp)
+            - The DSCP (0 to 63) of RoCE traffic if O(profile.roce.trust=dscp). Cards and
+              switches read the priority from its three upper bits, so O(profile.roce.dscp)
               divided by 8 must be O(profile.roce.priority).
-            - Without it, the priority times 8 plus 2 is taken, which is V(26) for priority
-              3.
+            - The default is the priority times 8 plus 2, which is V(26) for priority 3.
             type: int
           state:
             description:
@@ -172,8 +172,9 @@ options:
             default: present
           acknowledge_shared_nic:
             description:
-            - Options of a driver act on all its ports in a host. A change is refused while
-              vSAN, NVMe over RDMA or iSER is found on the RDMA cards, unless this is V(true).
+            - The options of a driver apply to all its ports in a host. The module refuses
+              a change while vSAN, NVMe over RDMA or iSER uses the RDMA cards, unless this
+              is V(true).
             type: bool
             default: false
       pvrdma:
@@ -182,7 +183,7 @@ options:
         suboptions:
           vmk:
             description:
-            - The vmkernel adapter, such as V(vmk1). Needed when O(profile.pvrdma.state=present).
+            - The vmkernel adapter, such as V(vmk1). Required if O(profile.pvrdma.state=present).
             type: str
           state:
             description:
@@ -195,13 +196,13 @@ options:
             default: present
           close_firewall:
             description:
-            - Whether O(profile.pvrdma.state=absent) closes the ruleset C(pvrdma) too. It
-              serves PVRDMA alone and is closed on a fresh host; set this to V(false) where
-              something else looks after it.
+            - Whether O(profile.pvrdma.state=absent) closes the ruleset C(pvrdma) too. Only
+              PVRDMA uses the ruleset, and a new host closes it; set this to V(false) if another
+              tool manages it.
             type: bool
             default: true
   host_profiles:
-    description: Hosts with other settings, each with a profile of its own in place of O(profile).
+    description: Hosts with other settings, each with a separate profile instead of O(profile).
     type: dict
     default: {}
 """
@@ -210,15 +211,16 @@ options:
 options:
   gather:
     description:
-    - What to read. V(all) is everything. Connection, version and boot time are always read.
-    - V(gpu) is GPUs and their graphics settings.
-    - V(vib) is packages.
-    - V(advanced_options) is advanced options that O(profile.advanced_options) names.
-    - V(driver) is options of kernel modules.
-    - V(rdma) is RDMA devices, their traffic, flow control and other users.
-    - V(pvrdma) is tag and firewall of PVRDMA.
-    - V(network) is uplinks, switches and vmkernel adapters.
-    - V(management) is cluster, image, configuration profile and host profile.
+    - The groups to read. V(all) reads all groups. Connection, version and boot time are always
+      read.
+    - V(gpu) reads GPUs and their graphics settings.
+    - V(vib) reads packages.
+    - V(advanced_options) reads advanced options that O(profile.advanced_options) names.
+    - V(driver) reads options of kernel modules.
+    - V(rdma) reads RDMA devices, their traffic, flow control and other users.
+    - V(pvrdma) reads tag and firewall of PVRDMA.
+    - V(network) reads uplinks, switches and vmkernel adapters.
+    - V(management) reads cluster, image, configuration profile and host profile.
     type: list
     elements: str
     choices:

@@ -13,10 +13,10 @@ version_added: 1.0.0
 description:
   - Sets advanced options, which the vSphere Client calls advanced system settings, on many hosts in one call. Options
     that are not named keep their value.
-  - Each host defines the type and the range of its options. Before anything is written, an unknown key, a value of
-    another type and a value out of range are refused on all hosts, with what the host allows.
-  - The options whose keys begin with C(VMkernel.Boot) are read by ESXi when it boots. The result says O(ignore:needs)
-    V(reboot) until the host has booted. The API does not report the value in use, so the module notes it before a
+  - Each host defines the type and the range of its options. Before it writes anything, the module refuses an unknown
+    key, a value of another type and a value out of range on any host, and reports the values that the host allows.
+  - ESXi reads the options whose keys begin with C(VMkernel.Boot) when it boots. The result has O(ignore:needs)
+    V(reboot) until the host has booted. The API does not report the active value, so the module records it before a
     change in the host's custom attribute C(dml.vsphere.pending).
 options:
   options:
@@ -44,7 +44,7 @@ EXAMPLES = r"""
       Security.AccountLockFailures: 3
       Security.AccountUnlockTime: 900
 
-- name: Switch hyperthreading off, which the hosts take when they boot
+- name: Switch hyperthreading off, which takes effect when the hosts boot
   dml.vsphere.esxi_advanced_option:
     cluster: gpu
     options:

@@ -11,18 +11,19 @@ module: esxi_graphics
 short_description: Share the GPUs of ESXi hosts between virtual machines
 version_added: 1.0.0
 description:
-  - Sets the graphics type of the host B(and) of every NVIDIA GPU, which vSphere keeps apart, and the policy by which
-    GPUs are assigned, on many hosts in one call. Settings of other devices are kept.
-  - What is I(configured) is not what is I(active). A change is taken when the host boots, or when Xorg restarts
-    (O(restart_xorg)). Where NVIDIA's C(nv-hostengine) runs on the host, it must be restarted as well; a boot does both.
-  - The API tells the active type of each GPU, but not the policy in use; the module notes the old policy in the host's
-    custom attribute C(dml.vsphere.pending) until the host boots.
-  - GPUs in passthrough are left alone and named in a warning.
-  - MIG is read and reported, never switched, because no vSphere API does it; RV(mig_procedure) says how.
+  - Sets the graphics type of the host B(and) of every NVIDIA GPU, which are separate settings in vSphere, and the
+    assignment policy of GPUs, on many hosts in one call. Settings of other devices are kept.
+  - The I(configured) settings can differ from the I(active) settings. A change takes effect when the host boots, or
+    when Xorg restarts (O(restart_xorg)). If NVIDIA's C(nv-hostengine) runs on the host, it must be restarted as well; a
+    boot restarts both.
+  - The API reports the active type of each GPU, but not the active policy; the module records the old policy in the
+    host's custom attribute C(dml.vsphere.pending) until the host boots.
+  - The module does not change GPUs in passthrough, and names them in a warning.
+  - The module reports MIG, but never switches it, because no vSphere API does so; RV(mig_procedure) has the steps.
 options:
   type:
     description:
-      - V(shared_direct) for vGPU (the vSphere Client says Shared Direct), V(shared) for VMware's own shared graphics.
+      - V(shared_direct) for vGPU (Shared Direct in the vSphere Client), V(shared) for the shared graphics of VMware.
     type: str
     choices: [shared, shared_direct]
   policy:
@@ -36,9 +37,9 @@ options:
     choices: [same_size, mixed_size]
   restart_xorg:
     description:
-      - Restart Xorg to take a changed type without a boot. The host must be in maintenance mode.
-        A GPU that no driver runs yet, or whose mode changes, still needs a boot.
-      - Xorg is not restarted where the host needs a boot for anything else of the same call, which is enough.
+      - Whether to restart Xorg, so that a changed type takes effect without a boot. The host must be in maintenance
+        mode. A GPU without a loaded driver, or whose mode changes, still needs a boot.
+      - Xorg is not restarted if the host needs a boot for another change of the same call.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -86,20 +87,20 @@ hosts:
     unmet: {description: The reasons why the change cannot be made now., type: list, elements: str}
     warnings: {description: Settings that work but are unwise., type: list, elements: str}
     state:
-      description: The settings, as configured and as active, and the GPUs.
+      description: The configured and the active settings, and the GPUs.
       type: dict
       contains:
-        default_type: {description: The type of GPUs that have none of their own., type: str}
+        default_type: {description: The type of GPUs without a separate type., type: str}
         policy: {description: The configured assignment policy., type: str}
-        active_policy: {description: The policy in use., type: str}
-        types: {description: The configured type by PCI address; null where a GPU has none of its own., type: dict}
+        active_policy: {description: The active policy., type: str}
+        types: {description: The configured type by PCI address; null if a GPU has no separate type., type: dict}
         active_types:
-          description: The type in use by PCI address; V(basic) without a driver, V(direct) in passthrough.
+          description: The active type by PCI address; V(basic) without a driver, V(direct) in passthrough.
           type: dict
         modes: {description: The configured vGPU mode by PCI address., type: dict}
-        active_modes: {description: "The vGPU mode in use by PCI address, V(mig) among them.", type: dict}
+        active_modes: {description: "The active vGPU mode by PCI address, including V(mig).", type: dict}
         gpus:
-          description: "By PCI address: name, vendor, ids, memory_mb, passthrough (off, pending, on), mig, vms."
+          description: "By PCI address: name, vendor, IDs, memory_mb, passthrough (off, pending, on), mig, vms."
           type: dict
         profiles: {description: The vGPU profiles that the host offers now., type: list, elements: str}
       sample:
@@ -108,7 +109,7 @@ hosts:
         types: {"0000:3b:00.0": shared_direct}
         active_types: {"0000:3b:00.0": shared}
 mig_procedure:
-  description: The steps by which a person switches MIG on a host.
+  description: The steps with which an administrator switches MIG on a host.
   returned: always
   type: list
   elements: str

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: esxi_image
-short_description: Put a component into the image of a cluster that vLCM manages
+short_description: Add a component to the image of a cluster that vLCM manages
 version_added: 1.0.0
 description:
-  - Where a cluster is managed by an image, VIBs belong into that image. This module changes one component of it, such
-    as NVIDIA's vGPU manager, through vCenter's REST API. It opens a draft, changes it, has vCenter validate it, and
-    commits it. A draft that fails is thrown away, and other components stay as they are.
-  - Remediation is left to vSphere Lifecycle Manager (vLCM), which empties, updates and boots one host after another.
-    RV(steps) tells what is left to do.
-  - The component must be in vCenter's depot. Where it is not, validation fails and the error says how to import it.
+  - If an image manages a cluster, VIBs belong in that image. This module changes one component of the image, such as
+    NVIDIA's vGPU manager, with vCenter's REST API. It opens a draft, changes it, lets vCenter validate it, and commits
+    it. A draft that fails is discarded, and other components stay unchanged.
+  - The module does not remediate the cluster. vSphere Lifecycle Manager (vLCM) does, and empties, updates and boots one
+    host after another. RV(steps) has the remaining steps.
+  - The component must be in vCenter's depot. If it is not, validation fails and the error explains how to import it.
 options:
   cluster:
     description: Name of the cluster.
@@ -27,7 +27,7 @@ options:
     type: str
     required: true
   version:
-    description: The component's version. Required where O(state=present).
+    description: The component's version. Required if O(state=present).
     type: str
   state:
     description: Whether the component is part of the image.
@@ -48,30 +48,30 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Put the vGPU manager into the cluster's image
+- name: Add the vGPU manager to the cluster's image
   dml.vsphere.esxi_image:
     cluster: gpu
     component: NVD-AIE-800
     version: 550.90.05-1OEM.800.1.0.20613240
   register: image
 
-- name: Show the steps that are left to people
+- name: Show the remaining steps
   ansible.builtin.debug:
     var: image.steps
 """
 
 RETURN = r"""
 state:
-  description: The image; in check mode, the image that would be.
+  description: The image; in check mode, the image after a real run.
   returned: success
   type: dict
   contains:
-    managed: {description: Whether the cluster is managed by an image., type: bool}
+    managed: {description: Whether an image manages the cluster., type: bool}
     compliance:
       description: Whether the hosts ran the image when vLCM last checked, such as V(compliant) or V(non_compliant).
       type: str
     base_image: {description: The version of its base image., type: str}
-    components: {description: "The versions of the components beside it, by name.", type: dict}
+    components: {description: "The versions of the components in addition to it, by name.", type: dict}
   sample: {managed: true, base_image: 8.0.3-0.0.24022510, components: {NVD-AIE-800: 550.90.05-1OEM.800.1.0.20613240}}
 why:
   description: The reasons why the hosts do not run the component yet.
@@ -79,7 +79,7 @@ why:
   type: list
   elements: str
 steps:
-  description: The steps that are left to people and vLCM.
+  description: The remaining steps for the administrator and vLCM.
   returned: success
   type: list
   elements: str

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: esxi_info
-short_description: Read all that matters to GPUs and RDMA on ESXi hosts
+short_description: Read the GPU and RDMA settings of ESXi hosts
 version_added: 1.0.0
 description:
-  - Reads versions, GPUs, RDMA cards and their traffic, network, VIBs, driver options, PVRDMA and who manages the hosts,
-    of many hosts in one call, as plain data.
-  - Hosts are read in batches and beside each other. A property costs no call of its own;
-    the other calls of a host are one to reach esxcli, one for all kernel modules, two for the VIBs,
-    and three for each RDMA device.
+  - Reads versions, GPUs, RDMA cards and their traffic, network, VIBs, driver options, PVRDMA and the features that
+    manage the hosts, from many hosts in one call, as plain data.
+  - The module reads hosts in batches and in parallel. All properties of a batch are read together; the other calls for
+    a host are one to reach esxcli, one for all kernel modules, two for the VIBs, and three for each RDMA device.
 options:
   fail_unreachable:
     description:
-      - Whether a host that vCenter cannot reach makes the call fail. All other hosts are returned in either case,
-        and RV(unreachable_hosts) names it.
+      - Whether the module fails if vCenter cannot reach a host. In both cases, it returns all other hosts, and
+        RV(unreachable_hosts) contains the name of the host.
     type: bool
     default: true
 extends_documentation_fragment:
@@ -39,17 +38,17 @@ EXAMPLES = r"""
     cluster: gpu
   register: esxi
 
-- name: Show the hosts that owe a reboot, and the reasons
+- name: Show the hosts that need a reboot, and the reasons
   ansible.builtin.debug:
     msg: "{{ esxi | community.general.json_query('hosts[?reboot_owed].{host: host, why: reboot_why}') }}"
 
-- name: Show the GPUs that do not run as they are configured
+- name: Show the GPUs whose active type is not the configured one
   ansible.builtin.debug:
     msg: "{{ esxi | community.general.json_query(query) }}"
   vars:
     query: "hosts[].{host: host, gpus: gpus[?type != active_type].[address, type, active_type]}"
 
-- name: Read the RDMA counters, which tell RDMA from a silent fall-back to TCP
+- name: Read the RDMA counters, which distinguish RDMA from a silent fallback to TCP
   dml.vsphere.esxi_info:
     hosts: [esx01.lab, esx02.lab]
     gather: [rdma]
@@ -62,31 +61,35 @@ EXAMPLES = r"""
 
 RETURN = r"""
 unreachable_hosts:
-  description: Hosts that vCenter cannot reach, of which only the state is known.
+  description: Hosts that vCenter cannot reach; only their connection state is returned.
   returned: always
   type: list
   elements: str
 hosts:
-  description: One entry for each host. What was not asked for, or could not be read, is missing.
+  description: One entry for each host, without the groups that the user did not ask for or that could not be read.
   returned: always
   type: list
   elements: dict
   contains:
     host: {description: The host., type: str}
     connection: {description: "V(connected), V(disconnected) or V(notResponding).", type: str}
-    reachable: {description: Whether vCenter reaches it., type: bool}
+    reachable: {description: Whether vCenter can reach it., type: bool}
     in_maintenance: {description: Whether it is in maintenance mode., type: bool}
     boot_time: {description: "When it last booted, in UTC.", type: str}
-    reboot_owed: {description: "Whether it must boot until what was read is in use as configured.", type: bool}
+    reboot_owed: {description: Whether it must boot for the settings that were read to take effect., type: bool}
     reboot_why: {description: The reasons why the host must boot., type: list, elements: str}
     version: {description: The version of ESXi., type: str}
     build: {description: The build of ESXi., type: str}
     vendor: {description: The vendor of the host., type: str}
     model: {description: The host's model., type: str}
     uuid: {description: The UUID of the host's hardware., type: str}
-    cluster: {description: The cluster it is in., type: str}
-    image_managed: {description: Whether a vLCM image manages the cluster; none where vCenter cannot tell., type: bool}
-    configuration_profile: {description: Whether a vSphere Configuration Profile does; none likewise., type: bool}
+    cluster: {description: Its cluster., type: str}
+    image_managed:
+      description: Whether a vLCM image manages the cluster; null if vCenter does not report it.
+      type: bool
+    configuration_profile:
+      description: Whether a vSphere Configuration Profile manages the cluster; null if vCenter does not report it.
+      type: bool
     host_profile: {description: The host profile that is attached to it or to its cluster., type: str}
     gpus:
       description: Its NVIDIA GPUs.
@@ -103,15 +106,15 @@ hosts:
           vms: [worker01]
     graphics:
       description:
-        - How its GPUs are shared, as configured and as active, by GPU address where GPUs can differ;
+        - The configured and the active sharing of its GPUs, by GPU address for settings that can differ;
           C(profiles) are the vGPU profiles that it offers now.
       type: dict
     rdma_devices:
       description:
-        - Its RDMA devices. C(counters) is what went over the device, C(uplink_counters) what went past it over its
-          card, both since the host booted. C(pfc) is the priorities with flow control by the card's own DCB status,
-          null where its driver tells none, for the reason in C(pfc_unknown). C(dcbx) tells by which DCBX the switch may
-          have set them, as it can from ESXi 7 on, and whether the card is willing to take that over; null is unknown.
+        - Its RDMA devices. C(counters) has the traffic of the device, C(uplink_counters) the other traffic of its card,
+          both since the host booted. C(pfc) has the priorities with flow control from the DCB status of the card, null
+          if its driver does not report any, with the reason in C(pfc_unknown). C(dcbx) has the mode of DCBX, with which
+          the switch may have set them from ESXi 7 on, and whether the card is willing to adopt them; null if unknown.
       type: list
       elements: dict
       sample:
@@ -130,10 +133,10 @@ hosts:
           uplink_counters: {bytes_sent: 0, bytes_received: 0}
     rdma_users: {description: The other users of the RDMA cards., type: list, elements: dict}
     uplinks: {description: Its network cards., type: list, elements: dict}
-    switches: {description: Its virtual switches with the uplinks it gives to them., type: list, elements: dict}
+    switches: {description: Its virtual switches with their uplinks on this host., type: list, elements: dict}
     vmkernel: {description: "Its vmkernel adapters with MTU, address and services.", type: list, elements: dict}
     vibs:
-      description: Packages of NVIDIA and of RDMA cards, those that run and those of the image that the next boot takes.
+      description: Packages of NVIDIA and of RDMA cards, those that run and those of the image for the next boot.
       type: dict
       sample:
         running:
@@ -145,7 +148,7 @@ hosts:
     kernel_modules:
       description:
         - By name, the drivers of its network cards and GPUs and every other module that has options;
-          a module that is missing here has none.
+          a module that is missing here has no options.
       type: dict
       sample:
         nmlx5_core:
@@ -155,8 +158,8 @@ hosts:
           loaded: true
     pvrdma:
       description:
-        - The tagged vmkernel adapter and the firewall ruleset; none where this ESXi has no such option or ruleset.
-          C(firewall_allowed) is empty where the ruleset lets in all.
+        - The tagged vmkernel adapter and the firewall ruleset; null if this ESXi does not have the option or the
+          ruleset. C(firewall_allowed) is empty if the ruleset lets in all.
       type: dict
       sample: {vmk: vmk1, firewall_open: true, firewall_allowed: []}
     failed: {description: Whether it could not be read., type: bool}

@@ -12,11 +12,11 @@ short_description: Set options of a kernel module on ESXi hosts
 version_added: 1.0.0
 description:
   - Merges options into the option string of one kernel module on many hosts in one call.
-    Options that are not named keep their value and their place;
+    Options that are not named keep their value and their position;
     numbers are compared as numbers, so V(8) equals V(0x08).
-  - ESXi takes module options only when it boots. The result tells the options I(configured) from those I(active) and
-    says O(ignore:needs) V(reboot) until the host has booted. The API does not tell what is active, so the module notes
-    what was in use before a change in the host's custom attribute C(dml.vsphere.pending).
+  - Module options take effect only when ESXi boots. The result has both the I(configured) and the I(active) options,
+    and O(ignore:needs) V(reboot) until the host has booted. The API does not report the active options, so the module
+    records them before a change in the host's custom attribute C(dml.vsphere.pending).
 options:
   name:
     description: The kernel module, such as V(nmlx5_core).
@@ -24,7 +24,7 @@ options:
     required: true
   options:
     description:
-      - The options and their values. A boolean becomes V(1) or V(0), a list becomes its items with commas between.
+      - The options and their values. A boolean becomes V(1) or V(0), a list becomes its items separated by commas.
     type: dict
     required: true
   exact:
@@ -49,7 +49,7 @@ EXAMPLES = r"""
     options:
       max_vfs: [8, 8]
 
-- name: Show the hosts that still owe a reboot
+- name: Show the hosts that still need a reboot
   ansible.builtin.debug:
     msg: "{{ result.hosts | community.general.json_query(\"[?contains(needs, 'reboot')].host\") }}"
 """
@@ -75,7 +75,7 @@ hosts:
     unmet: {description: The reasons why the change cannot be made now., type: list, elements: str}
     warnings: {description: Settings that work but are unwise., type: list, elements: str}
     state:
-      description: The options as configured and as active.
+      description: The configured and the active options.
       type: dict
       sample: {options: {pfctx: "0x08"}, active: {}}
 """

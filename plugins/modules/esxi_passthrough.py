@@ -8,12 +8,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: esxi_passthrough
-short_description: Give PCI devices of ESXi hosts to virtual machines as a whole, or take them back
+short_description: Pass PCI devices of ESXi hosts through to virtual machines, or return them to the host
 version_added: 1.0.0
 description:
   - Switches DirectPath I/O passthrough of GPUs, or of devices named by their PCI address, on many hosts in one call.
-  - Most hosts take it only when they boot; the result tells devices I(enabled) from devices I(active) and says
-    O(ignore:needs) V(reboot) until both agree. A host that can rebind devices without a boot does so at once.
+  - On most hosts, the change takes effect only when they boot. The result has the I(enabled) and the I(active) devices,
+    and O(ignore:needs) V(reboot) until both agree. A host that can rebind devices without a boot does so at once.
   - A GPU is either passed through or shared as vGPU. A host that goes from passthrough to vGPU boots twice, because
     NVIDIA's VIB must not be installed while a GPU is in passthrough.
 options:
@@ -39,13 +39,13 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Give every GPU of the cluster to virtual machines as a whole
+- name: Pass every GPU of the cluster through to virtual machines
   dml.vsphere.esxi_passthrough:
     cluster: a100
     enabled: true
   register: passthrough
 
-- name: Take a network card back from virtual machines
+- name: Return a network card to its host
   dml.vsphere.esxi_passthrough:
     hosts: [esx01.example.com]
     devices: ["0000:5e:00.0"]
@@ -82,7 +82,7 @@ hosts:
       contains:
         enabled: {description: Passthrough as configured., type: dict}
         active: {description: Passthrough since the last boot., type: dict}
-        devices: {description: "Name, vendor, ids, whether it can be passed through, and its users.", type: dict}
+        devices: {description: "Name, vendor, IDs, whether it can be passed through, and its users.", type: dict}
         without_reboot: {description: Whether the host can rebind devices without a boot., type: bool}
       sample: {enabled: {"0000:3b:00.0": true}, active: {"0000:3b:00.0": false}, without_reboot: false}
 """

@@ -11,42 +11,42 @@ module: esxi_power
 short_description: Evacuate, reboot and return ESXi hosts to service
 version_added: 1.0.0
 description:
-  - Takes hosts into maintenance mode, reboots them, and returns them to service, many in one call,
+  - Puts hosts into maintenance mode, reboots them, and returns them to service, many in one call,
     with deadlines and with progress.
-  - Before anything starts, in check mode too, it reports for every host whether it I(can) be emptied; which virtual
-    machines would move, who owns them and which hosts have room for them; which must be powered off; and which
-    block and why.
-    Hosts of one call are planned together. When one of them cannot be emptied, a real run changes nothing at all.
-  - The module notes in the host's custom attribute C(dml.vsphere.maintenance) who took it out of service and when.
-    A host that another user put into maintenance mode is left there.
-  - A run that was killed is continued. A host that is still entering maintenance mode or rebooting for this
-    collection is waited for, not asked again.
+  - Before it changes anything, and in check mode too, the module reports for every host whether it I(can) be emptied,
+    the virtual machines that would move, with their owners and the hosts that have room for them, those that must be
+    powered off, and those that block the evacuation, with the reasons.
+    Hosts of one call are planned together. If one of them cannot be emptied, a real run changes nothing.
+  - The module records in the host's custom attribute C(dml.vsphere.maintenance) who took it out of service and when.
+    A host that another user put into maintenance mode stays there.
+  - The module continues a run that was killed. If a host is still entering maintenance mode or rebooting for this
+    collection, the module waits for it and does not ask again.
   - A host calculates its boot time from its clock. Two times that differ by at most 30 seconds are one boot, whose
     clock was corrected; a clock that jumps further looks like a boot, so keep the time services of hosts running.
 options:
   state:
     description:
-      - V(maintenance) empties the host and enters maintenance mode. When that does not end in time, entering is
-        cancelled and the host stays in service.
-      - V(rebooted) boots a host that is in maintenance mode, and waits until it has gone, has come back with a new boot
-        time, and serves as before. It boots each time it is asked to.
+      - V(maintenance) empties the host and enters maintenance mode. If that does not end in time, the module cancels it
+        and the host stays in service.
+      - V(rebooted) boots a host that is in maintenance mode, and waits until it has disconnected, has connected again
+        with a new boot time, and runs its services as before. Each run boots the host again.
       - V(in_service) leaves maintenance mode.
     type: str
     choices: [maintenance, rebooted, in_service]
     required: true
   maintenance_timeout:
-    description: Seconds for emptying the host and entering maintenance mode, and for leaving it.
+    description: Seconds for emptying the host and entering maintenance mode, and for leaving maintenance mode.
     type: int
     default: 3600
   reboot_timeout:
-    description: Seconds from asking for the reboot until the host serves again.
+    description: Seconds from the request of the reboot until the host runs its services again.
     type: int
     default: 1800
   moved_by:
     description:
-      - Who moves the running virtual machines. V(drs) leaves the moves to DRS, and is refused where DRS would not make
+      - Who moves the running virtual machines. V(drs) leaves the moves to DRS, and is refused if DRS would not make
         them.
-        V(module) moves them itself, those with a vGPU one after another.
+        V(module) lets the module move them, those with a vGPU one after another.
     type: str
     choices: [drs, module]
     default: drs
@@ -68,12 +68,13 @@ options:
     default: ensure_accessibility
   services:
     description:
-      - Services that must run after a reboot, such as V(ntpd), beside those that start with the host and ran before it.
+      - Services that must run after a reboot, such as V(ntpd), in addition to those that start with the host and ran
+        before the reboot.
     type: list
     elements: str
     default: []
   only_if_ours:
-    description: Whether V(in_service) leaves hosts alone that this collection did not take out of service.
+    description: Whether V(in_service) skips hosts that this collection did not take out of service.
     type: bool
     default: true
   each_alone:
@@ -91,7 +92,7 @@ attributes:
   idempotent:
     description: A second run with the same options changes nothing.
     support: partial
-    details: V(rebooted) reboots each time, save for a reboot that an earlier run asked for and did not see end.
+    details: V(rebooted) reboots each time, except if an earlier run asked for a reboot that it did not wait for.
 notes:
   - Free places for virtual GPUs are counted from the names of the profiles and the memory of the GPUs. vCenter
     decides, so a move can still fail; then the host stays in service and the error names the virtual machine.

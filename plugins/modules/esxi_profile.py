@@ -8,18 +8,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: esxi_profile
-short_description: Bring ESXi hosts to a whole profile in one call
+short_description: Apply a complete profile to ESXi hosts in one call
 version_added: 1.0.0
 description:
-  - Plans, and applies, everything that a host should be in one call over many hosts.
-    In check mode the result is the plan of every host, with the number of reboots that it needs and why.
-  - One call applies what the running boot can take. What needs an earlier boot is left for the next call.
-    The module itself never empties or reboots a host; M(dml.vsphere.esxi_power) does.
+  - Plans and applies all settings of a profile on many hosts in one call.
+    In check mode, the result is the plan of every host, with the number of reboots that it needs and the reasons.
+  - One call applies the settings that can be changed before the next boot. Settings that need an earlier boot remain
+    for the next call. The module never empties or reboots a host; M(dml.vsphere.esxi_power) does.
 options:
   adapters_to_come:
     description:
-      - vmkernel adapters that M(dml.vsphere.rdma_fabric) builds before the profile is applied. Where one that
-        O(profile.pvrdma) names is not there yet, it is planned with a warning in check mode, and refused otherwise.
+      - vmkernel adapters that M(dml.vsphere.rdma_fabric) creates before the profile is applied. If O(profile.pvrdma)
+        names one that does not exist yet, the module plans it with a warning in check mode, and refuses it otherwise.
     type: list
     elements: str
     default: []
@@ -70,7 +70,7 @@ hosts:
   contains:
     host: {description: The host., type: str}
     changed: {description: Whether the host was changed., type: bool}
-    needs: {description: The needs of the host until the profile is in force., type: list, elements: str}
+    needs: {description: The needs of the host until the profile takes effect., type: list, elements: str}
     reboots: {description: The number of boots until then., type: int}
     why: {description: The reasons for these needs., type: list, elements: str}
     unmet: {description: The reasons why the rest cannot be applied now., type: list, elements: str}

@@ -11,18 +11,18 @@ module: esxi_pvrdma
 short_description: Prepare ESXi hosts for paravirtual RDMA
 version_added: 1.0.0
 description:
-  - Makes hosts ready for virtual machines with PVRDMA adapters, on many hosts in one call and as one checked unit.
+  - Prepares many hosts for virtual machines with PVRDMA adapters in one call, and checks all settings together.
     The vmkernel adapter exists, is named in the host's option C(Net.PVRDMAVmknic), and the firewall ruleset C(pvrdma)
-    is open. Whom the ruleset lets in is never changed.
-  - PVRDMA falls back to TCP in silence where its network is wrong, so that is checked before anything is written.
-    Refused are an unknown adapter, an adapter on a standard switch, a distributed switch whose only uplink on the host
-    is not an RDMA card (a second uplink or teaming counts as wrong), an adapter with a greater MTU than its switch,
-    and a version of ESXi without the option or the ruleset. Settings that are only unwise cause a warning.
+    is open. The addresses that the ruleset lets in are never changed.
+  - PVRDMA falls back to TCP silently if its network is wrong, so the module checks the network before it writes
+    anything. It refuses an unknown adapter, an adapter on a standard switch, a distributed switch whose only uplink on
+    the host is not an RDMA card (also a second uplink, and teaming), an adapter with a greater MTU than its switch,
+    and a version of ESXi without the option or the ruleset. Settings that work but are unwise cause a warning.
   - Takes effect at once. A tag that is in use is not changed while virtual machines with a PVRDMA adapter run on
     the host.
 options:
   vmk:
-    description: The vmkernel adapter, such as V(vmk1). Needed when O(state=present).
+    description: The vmkernel adapter, such as V(vmk1). Required if O(state=present).
     type: str
   state:
     description:
@@ -33,8 +33,8 @@ options:
     default: present
   close_firewall:
     description:
-      - Whether O(state=absent) closes the ruleset C(pvrdma) too. It serves PVRDMA alone and is closed on a fresh host;
-        set this to V(false) where something else looks after it.
+      - Whether O(state=absent) closes the ruleset C(pvrdma) too. Only PVRDMA uses the ruleset, and a new host closes
+        it; set this to V(false) if another tool manages it.
     type: bool
     default: true
 extends_documentation_fragment:
@@ -87,7 +87,7 @@ hosts:
     unmet: {description: The reasons why the change cannot be made now., type: list, elements: str}
     warnings: {description: Settings that work but are unwise., type: list, elements: str}
     state:
-      description: The tag, the firewall, and for O(state=present) the checked way from the adapter to the wire.
+      description: The tag, the firewall, and for O(state=present) the checked path from the adapter to the uplink.
       type: dict
       sample:
         vmk: vmk1

@@ -11,14 +11,14 @@ module: esxi_roce
 short_description: Make RoCE traffic of ESXi hosts lossless
 version_added: 1.0.0
 description:
-  - Turns on priority flow control for one priority and marks RoCE traffic with it, by the options of the driver of the
-    host's RDMA cards, on many hosts in one call. Options of the driver that are not about this keep their values.
-  - The driver is found on the host. For C(nmlx5_core) (ConnectX-4 and later) these are C(pfctx), C(pfcrx) and
-    C(trust_state), and C(dscp_force) or C(pcp_force) of C(nmlx5_rdma). For C(nmlx4_en) (ConnectX-3) they are C(pfctx)
+  - Turns on priority flow control for one priority and marks RoCE traffic with it, using the driver options of the
+    hosts' RDMA cards, on many hosts in one call. Other options of the driver keep their values.
+  - The module detects the driver. For C(nmlx5_core) (ConnectX-4 and later), the options are C(pfctx), C(pfcrx) and
+    C(trust_state), and C(dscp_force) or C(pcp_force) of C(nmlx5_rdma). For C(nmlx4_en) (ConnectX-3), they are C(pfctx)
     and C(pfcrx), with O(trust=pcp) only.
-  - Drivers take their options only when the host boots, so the result says O(ignore:needs) V(reboot) until then.
+  - Driver options take effect only when the host boots, so the result has O(ignore:needs) V(reboot) until then.
     Set the switch first; RV(switch) returns its settings.
-  - Afterwards the cards' DCB status is read into RV(hosts[].state). It shows the host's side only.
+  - Afterwards, the module reads the DCB status of the cards into RV(hosts[].state). It only shows the host's side.
 options:
   priority:
     description: The priority (802.1p, 0 to 7) of the traffic that must not be dropped.
@@ -26,16 +26,16 @@ options:
     default: 3
   trust:
     description:
-      - How a packet shows its priority. V(dscp) is by its IP header. V(pcp) is by its VLAN tag, so the port groups of
-        the RDMA switch need a VLAN; this is refused where none of them has one.
+      - The mark of a packet's priority. V(dscp) uses the IP header. V(pcp) uses the VLAN tag, so the port groups of the
+        RDMA switch need a VLAN; the module refuses it if none of them has a VLAN.
     type: str
     choices: [dscp, pcp]
     default: dscp
   dscp:
     description:
-      - The DSCP (0 to 63) that RoCE traffic is marked with when O(trust=dscp).
+      - The DSCP (0 to 63) of RoCE traffic if O(trust=dscp).
         Cards and switches read the priority from its three upper bits, so O(dscp) divided by 8 must be O(priority).
-      - Without it, the priority times 8 plus 2 is taken, which is V(26) for priority 3.
+      - The default is the priority times 8 plus 2, which is V(26) for priority 3.
     type: int
   state:
     description: V(absent) removes the options that this module sets, and no others.
@@ -44,8 +44,8 @@ options:
     default: present
   acknowledge_shared_nic:
     description:
-      - Options of a driver act on all its ports in a host. A change is refused while vSAN, NVMe over RDMA or iSER is
-        found on the RDMA cards, unless this is V(true).
+      - The options of a driver apply to all its ports in a host. The module refuses a change while vSAN, NVMe over RDMA
+        or iSER uses the RDMA cards, unless this is V(true).
     type: bool
     default: false
 extends_documentation_fragment:
@@ -60,7 +60,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Make RoCE lossless on priority 3, which DSCP 26 shows
+- name: Make RoCE lossless on priority 3, with DSCP 26
   dml.vsphere.esxi_roce:
     cluster: gpu
     priority: 3
@@ -72,7 +72,7 @@ EXAMPLES = r"""
   ansible.builtin.debug:
     msg: "{{ roce.switch.onyx.splitlines() }}"
 
-- name: Show the priorities on which each card does flow control
+- name: Show the priorities with flow control of each card
   ansible.builtin.debug:
     msg: "{{ roce | community.general.json_query('hosts[].[host, state.pfc]') }}"
 """
@@ -98,18 +98,18 @@ hosts:
     unmet: {description: The reasons why the change cannot be made now., type: list, elements: str}
     warnings: {description: Settings that work but are unwise., type: list, elements: str}
     state:
-      description: The options of each module as configured and as active, and what the cards say.
+      description: The configured and the active options of each module, and the DCB status of the cards.
       type: dict
       contains:
-        active: {description: The options in use since the last boot., type: dict}
+        active: {description: The active options since the last boot., type: dict}
         pfc:
-          description: "By card, the priorities on which it does flow control now; null where its driver tells none."
+          description: "By card, the priorities with flow control now; null if its driver does not report any."
           type: dict
-        pfc_unknown: {description: "By card, why RV(hosts[].state.pfc) is null; else empty.", type: dict}
+        pfc_unknown: {description: "By card, why RV(hosts[].state.pfc) is null; otherwise empty.", type: dict}
         dcbx:
           description:
-            - By card, the mode of DCBX, through which a switch may set flow control from ESXi 7 on, and whether the
-              card is willing to take that over; null is what the card does not tell.
+            - By card, the mode of DCBX, with which a switch may set flow control from ESXi 7 on, and whether the card
+              is willing to adopt that; null if the card does not report it.
           type: dict
         cards: {description: "The RDMA cards, with their drivers.", type: dict}
         users: {description: The other users of the RDMA cards., type: list, elements: dict}
@@ -123,12 +123,12 @@ hosts:
         dcbx: {vmnic2: {mode: ieee, willing: true}}
         users: []
 switch:
-  description: The settings of the switches between the hosts. This module never touches a switch.
+  description: The settings for the switches between the hosts. This module never changes a switch.
   returned: when O(state=present)
   type: dict
   contains:
     generic: {description: In words., type: str}
-    onyx: {description: "For Mellanox Onyx, with PORTS for the ports of the hosts and between switches.", type: str}
+    onyx: {description: "Commands of Mellanox Onyx; PORTS stands for the ports to hosts and switches.", type: str}
 note:
   description: The limits of RV(hosts[].state).
   returned: always

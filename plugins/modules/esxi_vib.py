@@ -11,17 +11,18 @@ module: esxi_vib
 short_description: Install or remove a VIB on ESXi hosts
 version_added: 1.0.0
 description:
-  - Installs a VIB, such as NVIDIA's vGPU manager or its GPU management daemon, on many hosts in one call, by esxcli
-    over the vSphere API; neither SSH nor a shell is needed.
-  - Tells the version that I(runs) from the version of the I(next boot). A VIB that already waits for a boot is not
-    installed again; the result says O(ignore:needs) V(reboot).
-  - Before anything is written, also in check mode, the host rehearses the change (C(--dry-run)). It is refused when the
-    source cannot be read, does not hold that name and version, or is not signed for the host's acceptance level.
-  - Signatures are what protects the host. They are always checked, and neither the acceptance level nor the checks can
-    be lowered by this module. The host downloads a URL itself and cannot compare a checksum, so none is taken here.
-  - The host must be in maintenance mode; check mode says so in RV(hosts[].unmet), a real run refuses.
-  - NVIDIA's VIBs are refused while a GPU of the host is in passthrough, and every VIB where the cluster is managed by
-    an image, because vLCM would undo it.
+  - Installs a VIB, such as NVIDIA's vGPU manager or its GPU management daemon, on many hosts in one call, with esxcli
+    over the vSphere API; it needs neither SSH nor a shell.
+  - Distinguishes the I(running) version from the version of the I(next boot). A VIB that already waits for a boot is
+    not installed again; the result has O(ignore:needs) V(reboot).
+  - Before it writes anything, also in check mode, the host rehearses the change (C(--dry-run)). The module refuses the
+    change if the source cannot be read, does not contain that name and version, or is not signed for the host's
+    acceptance level.
+  - Signatures protect the host. They are always checked, and this module can lower neither the acceptance level nor the
+    checks. The host downloads a URL itself and cannot compare a checksum, so there is no option for one.
+  - The host must be in maintenance mode; check mode reports this in RV(hosts[].unmet), a real run refuses the change.
+  - The module refuses NVIDIA's VIBs while a GPU of the host is in passthrough, and every VIB if an image manages the
+    cluster, because vLCM would undo the change.
 options:
   name:
     description: The name of the VIB, as C(esxcli software vib list) shows it, such as V(NVD-AIE_ESXi_8.0.0_Driver).
@@ -30,14 +31,14 @@ options:
   version:
     description:
       - The version. A version without its build, such as V(550.90.05), means any build of it.
-      - Required where O(state=present).
+      - Required if O(state=present).
     type: str
   source:
     description:
-      - Where the host finds it. An offline bundle (C(.zip)), a single package (C(.vib)), or the URL of a depot's
+      - The location of the VIB, as an offline bundle (C(.zip)), a single package (C(.vib)), or the URL of a depot's
         C(index.xml).
       - Written as V([datastore] folder/file.zip), as V(/vmfs/volumes/datastore/folder/file.zip), or as an http(s) URL.
-      - Required where O(state=present).
+      - Required if O(state=present).
     type: str
   state:
     description: Whether the VIB is installed.
@@ -70,7 +71,7 @@ EXAMPLES = r"""
   check_mode: true
   register: vib
 
-- name: Show the hosts that still owe a boot
+- name: Show the hosts that still need a boot
   ansible.builtin.debug:
     msg: "{{ vib.hosts | community.general.json_query(\"[?contains(needs, 'reboot')].host\") }}"
 
@@ -105,13 +106,13 @@ hosts:
       description: The VIB on this host.
       type: dict
       contains:
-        running: {description: The version that runs., type: str}
-        next_boot: {description: The version that the next boot brings., type: str}
+        running: {description: The running version., type: str}
+        next_boot: {description: The version after the next boot., type: str}
         others: {description: Other vGPU managers that are installed., type: list, elements: str}
         gpus_in_passthrough: {description: PCI addresses of GPUs in passthrough., type: list, elements: str}
-        gpus_without_driver: {description: "The GPUs, where no driver runs any of them.", type: list, elements: str}
-        image_of: {description: "The cluster, where it is managed by an image.", type: str}
-        rehearsal: {description: What the change would install and remove and whether it takes a boot., type: dict}
+        gpus_without_driver: {description: "The GPUs, if no driver runs any of them.", type: list, elements: str}
+        image_of: {description: "The cluster, if an image manages it.", type: str}
+        rehearsal: {description: "The VIBs that the change installs and removes, and the need of a boot.", type: dict}
       sample: {running: null, next_boot: 550.90.05-1OEM.800.1.0.20613240}
 """
 
