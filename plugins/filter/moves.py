@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible.parsing.dataloader import DataLoader
 from ansible_collections.dml.vsphere.plugins.module_utils.training.transport import connections as transport_seen
-from ansible_collections.dml.vsphere.plugins.module_utils.vmotion.checks import guests
+from ansible_collections.dml.vsphere.plugins.module_utils.vmotion.checks import node_findings
 
 TABLE = Path(__file__).resolve().parents[2] / "stacks" / "facts" / "compatibility.yml"
 
@@ -39,7 +39,7 @@ def guest_findings(
     """The findings in some nodes that forbid a stun, as plain data."""
     table = DataLoader().load_from_file(str(TABLE))
     given = {"lasts": float(lasts), "minutes": float(minutes)}
-    return guests.findings(nodes, float(budget), time.time(), (hosts or [], table), **given)
+    return node_findings.findings(nodes, float(budget), time.time(), (hosts or [], table), **given)
 
 
 class FilterModule:

@@ -1,26 +1,74 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The rules that forbid a move of one worker, over what was read before; pure."""
+"""The rules that forbid a move of one worker, checked on the facts about it and its target host; pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypedDict
 
 from ...core.findings import NOTE, STOP, WARN, Finding, listed
+from .stun_estimate import Estimate
 
 SWITCHOVER = "vmotion.maxSwitchoverSeconds"
 SWITCHOVER_DEFAULT = 100
-Facts = Mapping[str, Any]
-Rule = Callable[[Facts], Iterator[tuple[str, str, str]]]
 
 
-def findings(facts: Facts) -> list[Finding]:
-    """The findings of every rule."""
-    return [Finding(severity, rule, facts["worker"], text) for each in RULES for severity, rule, text in each(facts)]
+class HostFacts(TypedDict):
+    """The room on the target host."""
+
+    in_service: bool
+    offered: list[str]
+    slots_free: bool
+    holders: list[str]
+    free_mb: int
 
 
-def _movable(facts: Facts) -> Iterator[tuple[str, str, str]]:
+class StunFacts(TypedDict):
+    """The estimated stun, the stun that the job tolerates, and the time limit of vSphere."""
+
+    stun: Estimate
+    stun_budget_s: float | None
+    switchover_s: float
+
+
+class CheckFacts(TypedDict):
+    """The messages of vCenter's check of the move."""
+
+    check_errors: list[str]
+    check_warnings: list[str]
+
+
+class MoveFacts(HostFacts, StunFacts, CheckFacts):
+    """The facts about one worker, its running tasks and its target host."""
+
+    worker: str
+    target: str
+    profiles: Sequence[str]
+    fixed: Sequence[str]
+    flags: Sequence[str]
+    hot_migrate: bool
+    alarms: list[str]
+    memory_reserved_mb: int
+    free_mhz: int
+    cpu_reserved_mhz: int
+    datastores_missing: list[str]
+    networks_missing: list[str]
+    rdma: bool
+    pvrdma: bool
+    snapshot: bool
+    tasks: list[str]
+
+
+Rule = Callable[[MoveFacts], Iterator[tuple[str, str, str]]]
+
+
+def findings(facts: MoveFacts) -> list[Finding]:
+    """Return the findings of every rule."""
+    return [Finding(severity, rule, facts["worker"], text) for check in RULES for severity, rule, text in check(facts)]
+
+
+def _movable(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
     if facts["fixed"]:
         yield STOP, "passthrough", f"it holds {listed(facts['fixed'])} of its host and cannot move: not applicable"
     if facts["profiles"] and not facts["hot_migrate"]:
@@ -30,12 +78,12 @@ def _movable(facts: Facts) -> Iterator[tuple[str, str, str]]:
         yield STOP, "gpu_flags", f"its setting {flag} is on, with which NVIDIA's driver does not move: switch it off"
 
 
-def _target(facts: Facts) -> Iterator[tuple[str, str, str]]:
+def _target(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
     host = facts["target"]
     if not facts["in_service"]:
         yield STOP, "target", f"{host} is not connected, or in maintenance or quarantine mode: take another"
     for alarm in facts["alarms"]:
-        yield STOP, "alarm", f"{host} has the red alarm {alarm}: mend its cause first"
+        yield STOP, "alarm", f"{host} has the red alarm {alarm}: remove its cause first"
     for profile in sorted(set(facts["profiles"])):
         if profile not in facts["offered"]:
             yield STOP, "profile", f"{host} does not offer {profile}; it offers {listed(facts['offered']) or 'none'}"
@@ -43,17 +91,17 @@ def _target(facts: Facts) -> Iterator[tuple[str, str, str]]:
         text = f"{host} has no room for {', '.join(facts['profiles'])}; it is held by {listed(facts['holders'])}"
         yield STOP, "slots", text
     if facts["memory_reserved_mb"] > facts["free_mb"]:
-        text = f"{host} has {facts['free_mb']} MB that nobody reserved, it needs {facts['memory_reserved_mb']} MB"
+        text = f"{host} has {facts['free_mb']} MB of unreserved memory, it needs {facts['memory_reserved_mb']} MB"
         yield STOP, "memory", text
     if facts["cpu_reserved_mhz"] > facts["free_mhz"]:
-        text = f"{host} has {facts['free_mhz']} MHz that nobody reserved, it needs {facts['cpu_reserved_mhz']} MHz"
+        text = f"{host} has {facts['free_mhz']} MHz of unreserved CPU, it needs {facts['cpu_reserved_mhz']} MHz"
         yield STOP, "cpu", text
 
 
-def _surroundings(facts: Facts) -> Iterator[tuple[str, str, str]]:
+def _surroundings(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
     host = facts["target"]
     if facts["datastores_missing"]:
-        yield STOP, "datastore", f"{host} does not see its datastore {listed(facts['datastores_missing'])}"
+        yield STOP, "datastore", f"{host} has no access to its datastore {listed(facts['datastores_missing'])}"
     if facts["networks_missing"]:
         yield STOP, "network", f"{host} is not connected to its network {listed(facts['networks_missing'])}"
     if facts["rdma"] and not facts["pvrdma"]:
@@ -61,41 +109,41 @@ def _surroundings(facts: Facts) -> Iterator[tuple[str, str, str]]:
         yield STOP, "pvrdma", text
 
 
-def _state(facts: Facts) -> Iterator[tuple[str, str, str]]:
+def _state(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
     if facts["snapshot"]:
-        yield STOP, "snapshot", "it has a snapshot, which a vGPU machine cannot move with: remove it"
+        yield STOP, "snapshot", "it has a snapshot, with which a VM with a vGPU cannot move: remove the snapshot"
     for task in facts["tasks"]:
-        yield STOP, "task", f"{task} is running on it: wait for its end"
+        yield STOP, "task", f"{task} is running on it: wait until it ends"
     for text in facts["check_errors"]:
         yield STOP, "check", f"vCenter would refuse the move: {text}"
     for text in facts["check_warnings"]:
         yield WARN, "check", f"vCenter warns: {text}"
 
 
-def _stun(facts: Facts) -> Iterator[tuple[str, str, str]]:
+def _stun(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
     if not facts["profiles"]:
         return
     stun = facts["stun"]
     if stun.seconds is None:
-        yield WARN, "stun", f"how long it will stand still is not known: {stun.whence}"
+        yield WARN, "stun", f"the duration of its stun is unknown: {stun.source}"
         return
-    limits = [(facts["switchover_s"], f"vSphere's own limit ({SWITCHOVER})")]
+    limits = [(facts["switchover_s"], f"the limit of vSphere ({SWITCHOVER})")]
     if facts["stun_budget_s"] is not None:
-        limits.append((facts["stun_budget_s"], "what the job can bear (stun_budget)"))
-    about = f"about {stun.seconds:.0f} s{' or longer' if stun.at_least else ''} by {stun.whence}"
-    for limit, what in limits:
+        limits.append((facts["stun_budget_s"], "the limit of the job (stun_budget)"))
+    about = f"about {stun.seconds:.0f} s{' or longer' if stun.at_least else ''} according to {stun.source}"
+    for limit, name in limits:
         if stun.seconds > limit or (stun.at_least and stun.seconds >= limit):
-            yield STOP, "stun", f"it would stand still for {about}: over {limit:.0f} s, {what}"
+            yield STOP, "stun", f"it would be stunned for {about}: over {limit:.0f} s, {name}"
             return
-    yield WARN if stun.at_least else NOTE, "stun", f"it will stand still for {about}"
+    yield WARN if stun.at_least else NOTE, "stun", f"it will be stunned for {about}"
 
 
-def _unseen(facts: Facts) -> Iterator[tuple[str, str, str]]:
+def _unreadable(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
     if facts["profiles"]:
         text = (
-            "whether ECC and MIG settings of both GPUs are equal is told by no API: compare nvidia-smi -q on both hosts"
+            "no API reports whether both GPUs have the same ECC and MIG settings: compare nvidia-smi -q on both hosts"
         )
         yield NOTE, "ecc", text
 
 
-RULES: tuple[Rule, ...] = (_movable, _target, _surroundings, _state, _stun, _unseen)
+RULES: tuple[Rule, ...] = (_movable, _target, _surroundings, _state, _stun, _unreadable)

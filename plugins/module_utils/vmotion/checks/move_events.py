@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Moves of a worker as vCenter's events tell of them, whoever began them; pure."""
+"""Moves of a worker from the events of vCenter, whoever started them; pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 HOT = "VmBeingHotMigratedEvent"
-# A move that is encrypted, as by default wherever both hosts can, is told by an EventEx of this type instead.
+# An encrypted move, the default if both hosts support it, has an EventEx of this type instead.
 HOT_ENCRYPTED = "com.vmware.vc.vm.VmHotMigratingWithEncryptionEvent"
 BEGAN = (HOT, HOT_ENCRYPTED, "VmEmigratingEvent", "VmBeingMigratedEvent", "VmBeingRelocatedEvent")
 MOVED = ("VmMigratedEvent", "DrsVmMigratedEvent", "VmRelocatedEvent")
@@ -19,7 +19,7 @@ KINDS = (*BEGAN, *MOVED, *FAILED, *POWER)
 
 
 def moves(worker: str, events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """One move for each chain of events that tells of one, in their order."""
+    """Return one move for each chain of events that belongs to a move, in their order."""
     chains: dict[int, list[Mapping[str, Any]]] = {}
     for event in events:
         if event["kind"] not in POWER:
@@ -28,7 +28,7 @@ def moves(worker: str, events: Iterable[Mapping[str, Any]]) -> list[dict[str, An
 
 
 def power(worker: str, events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return each time that the power of the worker was switched or its guest booted: when, by whom, with which events.
+    """Return each power cycle of the worker or boot of its guest, with its time, user and events.
 
     The events of one cycle, such as off and on, follow each other within a minute and differ in kind.
     """
@@ -53,38 +53,38 @@ def power(worker: str, events: Iterable[Mapping[str, Any]]) -> list[dict[str, An
 
 
 def moves_of_others(
-    found: Iterable[Mapping[str, Any]], ours: Iterable[Mapping[str, Any]], ranks: Mapping[str, Sequence[int]]
+    every: Iterable[Mapping[str, Any]], own: Iterable[Mapping[str, Any]], ranks: Mapping[str, Sequence[int]]
 ) -> list[dict[str, Any]]:
-    """The moves that others began, ready for the verdict, with the ranks on their workers."""
-    own = {move.get("chain") for move in ours}
-    others = [move for move in found if move["chain"] not in own]
+    """Return the moves that others started, ready for the verdict, with the ranks on their workers."""
+    chains = {move.get("chain") for move in own}
+    others = [move for move in every if move["chain"] not in chains]
     return [{**move, "external": True, "ranks": list(ranks.get(move["worker"], []))} for move in others]
 
 
 def is_hot(kinds: Collection[str]) -> bool | None:
-    """True where an event tells of a hot migration; None where none does: that it was none, no event tells."""
+    """Return True if an event reports a hot migration; None if none does, because no event reports the opposite."""
     return True if {HOT, HOT_ENCRYPTED} & set(kinds) else None
 
 
 def is_encrypted(kinds: Collection[str]) -> bool | None:
-    """Whether a hot migration was encrypted; None where no event tells of one."""
+    """Return whether a hot migration was encrypted; None if no event reports one."""
     return HOT_ENCRYPTED in kinds if is_hot(kinds) else None
 
 
 def has_booted(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether a worker is off, or was powered on, since it was seen before.
+    """Return whether a worker is off or was powered on between two readings.
 
-    vCenter forgets since when a machine runs as it moves: a time that is not given tells nothing.
+    vCenter forgets since when a machine runs as it moves: a missing time has no meaning.
     """
-    then, now = before["powered_on"], after["powered_on"]
-    return after["power"] != "on" or (then is not None and now is not None and then != now)
+    earlier, later = before["powered_on"], after["powered_on"]
+    return after["power"] != "on" or (earlier is not None and later is not None and earlier != later)
 
 
 def _move(worker: str, chain: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    end = next((one for one in chain if one["kind"] in (*MOVED, *FAILED)), None)
+    end = next((event for event in chain if event["kind"] in (*MOVED, *FAILED)), None)
     is_ok = end is not None and end["kind"] in MOVED
     source, target = (_first(chain, key) for key in ("source", "target"))
-    first, kinds = chain[0], {one["kind"] for one in chain}
+    first, kinds = chain[0], {event["kind"] for event in chain}
     return {
         "worker": worker,
         "source": source,
@@ -97,7 +97,7 @@ def _move(worker: str, chain: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "chain": first["chain"],
         "events": list(chain),
         "vsphere": {
-            # A relocation of storage alone has no such event either.
+            # A relocation of only the storage lacks such an event too.
             "hot_migration": is_hot(kinds),
             "encrypted": is_encrypted(kinds),
             "power_cycled": False,
@@ -107,4 +107,4 @@ def _move(worker: str, chain: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _first(chain: Iterable[Mapping[str, Any]], key: str) -> str:
-    return next((str(one[key]) for one in chain if one.get(key)), "")
+    return next((str(event[key]) for event in chain if event.get(key)), "")

@@ -1,44 +1,46 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Moves and the verdict on their job, to read."""
+"""Moves and the verdict on their job as lines of text; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-NOT_BEGUN = {"started": None, "completed": None, "ok": False, "vsphere": None}
+NOT_STARTED = {"started": None, "completed": None, "ok": False, "vsphere": None}
 
 
 def line(move: Mapping[str, Any]) -> str:
-    """One move."""
+    """Return one move as text."""
     return f"{move['worker']}: {move['source']} -> {move['target']}"
 
 
-def observed(done: Mapping[str, Any], planned: Mapping[str, Any], ranks: Mapping[str, Sequence[int]]) -> dict[str, Any]:
-    """What vmotion returned of a move, or that it was never begun and why, with the ranks on its worker."""
-    whose = list(ranks.get(planned["worker"], []))
-    seen = done.get("move")
-    if seen is None:
-        said = str(done.get("msg") or "it was not moved")
-        return {**planned, **NOT_BEGUN, "said": said, "ranks": whose}
-    return {**seen, "ranks": whose}
+def observed(
+    result: Mapping[str, Any], planned: Mapping[str, Any], ranks: Mapping[str, Sequence[int]]
+) -> dict[str, Any]:
+    """Return the move in a result of vmotion, or why it was not started, with the ranks on its worker."""
+    ranks_on_worker = list(ranks.get(planned["worker"], []))
+    move = result.get("move")
+    if move is None:
+        reason = str(result.get("msg") or "it was not moved")
+        return {**planned, **NOT_STARTED, "said": reason, "ranks": ranks_on_worker}
+    return {**move, "ranks": ranks_on_worker}
 
 
-def at_last(at: Mapping[str, str], moves: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """On which host each worker is after some moves."""
+def hosts_after(at: Mapping[str, str], moves: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the host of each worker after some moves."""
     done = [move for move in moves if move.get("ok") and move.get("completed") is not None]
     arrived = {str(move["worker"]): str(move["target"]) for move in sorted(done, key=lambda move: move["completed"])}
     return {**at, **arrived}
 
 
 def without_events(move: Mapping[str, Any]) -> dict[str, Any]:
-    """A move without what is kept apart."""
+    """Return a move without its events and its task, which separate files contain."""
     return {key: value for key, value in move.items() if key not in ("events", "task")}
 
 
 def verdict(judged: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The verdict with its reasons, then one line for each move."""
+    """Return the verdict with its reasons, then one line for each move."""
     gap = judged.get("longest_gap_s")
     longest = "no gap was measured" if gap is None else f"longest gap {gap:.1f} s"
     reasons = [f"  {one['kind']}: {one['detail']}" for one in judged["breaches"]]

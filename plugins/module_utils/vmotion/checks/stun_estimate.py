@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""How long a worker with virtual GPUs will stand still in a move: the server's estimate, or VMware's tables."""
+"""The stun of a worker with virtual GPUs during a move, from the server's estimate or VMware's tables; pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 TABLE_MEGABITS = 10_000
 P40 = {1: 9.0, 2: 16.5, 4: 31.4, 8: 61.3, 10: 76.3, 12: 91.2}
 V100 = {1: 2.17, 2: 4.03, 4: 7.02, 8: 14.48, 16: 27.79, 32: 50.81}
-# From vSphere 7 on the worst case is told too, by gigabytes of the machine's memory.
+# From vSphere 7 on, the tables have the worst case too, by gigabytes of the machine's memory.
 MEMORY_GB = (4, 8, 16, 32)
 WORST: dict[int, Sequence[float]] = {
     1: (5, 6, 8, 12),
@@ -23,70 +23,70 @@ WORST: dict[int, Sequence[float]] = {
     16: (47, 48, 50, 54),
     32: (91, 92, 95, 99),
 }
-# vSphere 6.7 up to its second update gives up after this.
+# vSphere 6.7 up to its second update gives up after this time.
 GAVE_UP_SECONDS = 100.0
 U3, SEVEN = (6, 7, 3), (7, 0)
 
 
 @dataclass(frozen=True)
 class Vgpu:
-    """A virtual GPU: its framebuffer, and what the server tells of its stun by the bandwidth of the move."""
+    """A virtual GPU: its framebuffer, and the server's estimates of its stun for some bandwidths of the move."""
 
     gigabytes: int
-    told: Sequence[Mapping[str, int]] = ()
+    estimates: Sequence[Mapping[str, int]] = ()
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds, None where nothing tells; whence that is known; whether it may be longer than the table goes."""
+    """The seconds, None if unknown; their source; whether the stun may be longer than the values in the table."""
 
     seconds: float | None
-    whence: str
+    source: str
     at_least: bool = False
 
 
 def estimate(
     vgpus: Sequence[Vgpu], memory_gb: float, *, megabits: int | None = None, version: tuple[int, ...] = SEVEN
 ) -> Estimate:
-    """How long a machine stands still: one virtual GPU after the other, with the memory that changes meanwhile."""
+    """Return the stun of a machine: one virtual GPU after the other, with the memory that changes in the meantime."""
     bandwidth = megabits or TABLE_MEGABITS
-    told = [_usable(one.told, bandwidth) for one in vgpus]
-    if told and all(told):
-        slowest = min(one["megabits"] for one in told)
-        return Estimate(float(sum(one["seconds"] for one in told)), f"the server's estimate at {slowest} Mb/s")
-    framebuffer = sum(one.gigabytes for one in vgpus) if all(one.gigabytes for one in vgpus) else 0
+    usable = [_usable(vgpu.estimates, bandwidth) for vgpu in vgpus]
+    if usable and all(usable):
+        slowest = min(entry["megabits"] for entry in usable)
+        return Estimate(float(sum(entry["seconds"] for entry in usable)), f"the server's estimate at {slowest} Mb/s")
+    framebuffer = sum(vgpu.gigabytes for vgpu in vgpus) if all(vgpu.gigabytes for vgpu in vgpus) else 0
     slower, at = max(1.0, TABLE_MEGABITS / bandwidth), f"at {bandwidth} Mb/s"
     if version < SEVEN:
         return _by_framebuffer(framebuffer, slower, at, version)
     size, column = _next(WORST, framebuffer), _next(MEMORY_GB, memory_gb) or MEMORY_GB[-1]
     if not size:
-        return _nothing()
-    whence = f"VMware's worst case of vSphere 7 for {size} GB of framebuffer and {column} GB of memory {at}"
+        return _unknown()
+    source = f"VMware's worst case of vSphere 7 for {size} GB of framebuffer and {column} GB of memory {at}"
     seconds = WORST[size][MEMORY_GB.index(column)] * slower
-    return Estimate(seconds, whence, at_least=memory_gb > column)
+    return Estimate(seconds, source, at_least=memory_gb > column)
 
 
 def _by_framebuffer(framebuffer: int, slower: float, at: str, version: tuple[int, ...]) -> Estimate:
-    """vSphere 6.7, of which no table knows the memory."""
+    """Return the estimate for vSphere 6.7, whose tables leave the memory out."""
     table, name = (V100, "6.7 U3") if version >= U3 else (P40, "6.7")
     size = _next(table, framebuffer)
     if size:
         return Estimate(table[size] * slower, f"VMware's table of vSphere {name} for {size} GB of framebuffer {at}")
     if framebuffer and version < U3:
         return Estimate(GAVE_UP_SECONDS * slower, f"VMware's table of vSphere {name}, where such moves give up", True)
-    return _nothing()
+    return _unknown()
 
 
-def _usable(told: Sequence[Mapping[str, int]], bandwidth: int) -> Mapping[str, int]:
-    """The server's estimate for the greatest bandwidth that there is; empty where it tells none."""
-    fitting = [one for one in told if one["megabits"] <= bandwidth]
-    return max(fitting, key=lambda one: one["megabits"]) if fitting else {}
+def _usable(estimates: Sequence[Mapping[str, int]], bandwidth: int) -> Mapping[str, int]:
+    """Return the server's estimate for the greatest available bandwidth; empty if it has none."""
+    fitting = [entry for entry in estimates if entry["megabits"] <= bandwidth]
+    return max(fitting, key=lambda entry: entry["megabits"]) if fitting else {}
 
 
-def _next(sizes: Mapping[int, object] | Sequence[int], wanted: float) -> int:
-    """The smallest of some sizes in which something fits; 0 where none does, or nothing is wanted."""
-    return min((size for size in sizes if 0 < wanted <= size), default=0)
+def _next(sizes: Mapping[int, object] | Sequence[int], needed: float) -> int:
+    """Return the smallest of some sizes in which the needed one fits; 0 if none does, or none is needed."""
+    return min((size for size in sizes if 0 < needed <= size), default=0)
 
 
-def _nothing() -> Estimate:
-    return Estimate(None, "neither the server nor VMware's tables tell")
+def _unknown() -> Estimate:
+    return Estimate(None, "neither the server nor VMware's tables have an estimate")

@@ -86,7 +86,7 @@ def _transport_readings(state: TrialState) -> list[dict[str, Any]]:
     for first, second in zip(state.looks, state.looks[1:]):
         given = {
             "hosts": (first["hosts"] or [], second["hosts"] or []),
-            "at": move_lines.at_last(state.at, [*state.moves[: second["moves"]], *second["others"]]),
+            "at": move_lines.hosts_after(state.at, [*state.moves[: second["moves"]], *second["others"]]),
             "rdma": second["rdma"],
             "usual": readings[0]["bytes_per_step"] if readings else {},
         }

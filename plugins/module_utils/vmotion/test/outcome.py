@@ -34,7 +34,7 @@ def _failing(state: TrialState, folder: str) -> str:
     judged = state.judged or {}
     if judged["verdict"] == "continuous" and judged["moved"] == "all" and not state.stopped:
         return ""
-    places = move_lines.at_last(state.at, state.every_move)
+    places = move_lines.hosts_after(state.at, state.every_move)
     stays = ", ".join(f"{worker} on {host}" for worker, host in places.items())
     return (
         f"Cluster {state.cluster}: the job is {judged['verdict']} and {judged['moved']} of the moves took place"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ....core.findings import WARN, stops
-from ...checks import guests, move_lines
+from ...checks import move_lines, node_findings
 from ..step import Controller, Due, Entries, EntryKind, ModuleCall, Phase, Result, Step
 from ..trial_state import Entry, TrialState
 from .transport_reading import nodes_of
@@ -24,9 +24,7 @@ def _refused(state: TrialState, reasons: Sequence[Mapping[str, Any]]) -> Entries
 
 def not_withstood(cluster: str, reasons: Sequence[Mapping[str, Any]]) -> str:
     """Return the error that names the findings that stop a move."""
-    return (
-        f"Cluster {cluster}: {' '.join(one['text'] for one in reasons)} Mend it, or accept it by vmotion_test_accept."
-    )
+    return f"Cluster {cluster}: {' '.join(one['text'] for one in reasons)} Remove the cause, or accept it with vmotion_test_accept."
 
 
 def _guests(state: TrialState, _controller: Controller) -> ModuleCall:
@@ -36,7 +34,7 @@ def _guests(state: TrialState, _controller: Controller) -> ModuleCall:
 def _guests_entries(result: Result, state: TrialState, controller: Controller) -> Entries:
     """Keep the findings; if one of them stops the move, the move is not made."""
     settings = state.settings
-    found = guests.findings(
+    found = node_findings.findings(
         result["nodes"],
         settings["stun_budget"],
         controller.now,

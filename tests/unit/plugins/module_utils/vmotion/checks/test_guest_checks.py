@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What nodes tell from inside, and what of it speaks against a stun of a hundred seconds."""
+"""The findings from inside the nodes that forbid a stun of a hundred seconds."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def licence(line: str) -> str:
     return f"GPU 00000000:02:00.0\n    vGPU Software Licensed Product\n        License Status          : {line}\n"
 
 
-def test_defaults_bear_a_stun() -> None:
+def test_defaults_withstand_a_stun() -> None:
     assert judge() == []
 
 
@@ -59,14 +59,17 @@ def test_defaults_bear_a_stun() -> None:
         ),
         ({"environment": {"NCCL_IB_DISABLE": "0"}}, "NCCL_IB_TIMEOUT is not set"),
         ({"environment": {"NCCL_IB_HCA": "=mlx5_0", "NCCL_IB_TIMEOUT": "14"}}, "after 0.536871 s"),
-        ({"mpirun": ["mpirun", "--mca", "pml", "ucx"]}, "UCX_RC_TIMEOUT with UCX_RC_RETRY_COUNT gives a silent peer"),
+        (
+            {"mpirun": ["mpirun", "--mca", "pml", "ucx"]},
+            "UCX_RC_TIMEOUT with UCX_RC_RETRY_COUNT gives up a silent peer",
+        ),
         (
             {"environment": {"OMPI_MCA_pml": "ucx", "UCX_RC_VERBS_RETRY_COUNT": "3", "UCX_RC_TIMEOUT": "2s"}},
-            "UCX_RC_VERBS_TIMEOUT with UCX_RC_VERBS_RETRY_COUNT gives a silent peer up after 8 s",
+            "UCX_RC_VERBS_TIMEOUT with UCX_RC_VERBS_RETRY_COUNT gives up a silent peer after 8 s",
         ),
         (
             {"environment": {"HOROVOD_CONTROLLER": "gloo"}},
-            "HOROVOD_GLOO_TIMEOUT_SECONDS gives a silent peer up after 30",
+            "HOROVOD_GLOO_TIMEOUT_SECONDS gives up a silent peer after 30",
         ),
         ({"environment": {"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "60"}}, "after 60 s"),
         ({"environment": {"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC": "90"}}, "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC gives"),
@@ -237,4 +240,4 @@ def test_a_job_that_makes_checkpoints_needs_a_young_one(newest: dict[str, Any] |
 def test_what_could_not_be_read_is_said() -> None:
     assert [one[:2] for one in judge(sshd=None, environment=None)] == [("note", "guest")] * 2
     (one,) = guest_checks.findings({"w1": {"error": "no way"}}, 100, NOW)
-    assert (one.severity, one.text) == ("warn", "it could not be looked into: no way")
+    assert (one.severity, one.text) == ("warn", "it could not be read: no way")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What speaks against one move: each rule alone, and a move against which nothing speaks."""
+"""The rules for one move: each rule separately, and a move that no rule forbids."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def told(**changed: Any) -> list[tuple[str, str]]:
     return [(one.severity, one.rule) for one in findings({**GOOD, **changed}) if one.severity != "note"]
 
 
-def test_nothing_speaks_against_a_good_move_and_what_nobody_tells_is_said() -> None:
+def test_no_rule_forbids_a_good_move_and_unreadable_settings_are_noted() -> None:
     found = findings(GOOD)
     assert [(one.severity, one.rule) for one in found] == [("note", "stun"), ("note", "ecc")]
     assert "about 22 s" in found[0].text
@@ -69,9 +69,13 @@ def test_nothing_speaks_against_a_good_move_and_what_nobody_tells_is_said() -> N
         ({"snapshot": True}, "snapshot", "remove it"),
         ({"tasks": ["the task createSnapshot of backup"]}, "task", "backup"),
         ({"check_errors": ["No."]}, "check", "vCenter would refuse the move: No."),
-        ({"stun": Estimate(120.0, "a table")}, "stun", "over 100 s, vSphere's own limit"),
-        ({"stun": Estimate(61.0, "a table")}, "stun", "over 60 s, what the job can bear"),
-        ({"stun": Estimate(60.0, "a table", at_least=True)}, "stun", "for about 60 s or longer by a table: over 60 s"),
+        ({"stun": Estimate(120.0, "a table")}, "stun", "over 100 s, the limit of vSphere"),
+        ({"stun": Estimate(61.0, "a table")}, "stun", "over 60 s, the limit of the job"),
+        (
+            {"stun": Estimate(60.0, "a table", at_least=True)},
+            "stun",
+            "for about 60 s or longer according to a table: over 60 s",
+        ),
     ],
 )
 def test_each_rule_stops_alone(changed: dict[str, Any], rule: str, words: str) -> None:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Moves that others began: found in events, explained in the verdict, never counted as the test's own."""
+"""Moves that others started: found in events, explained in the verdict, never counted as moves of the test."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_each_power_cycle_is_told() -> None:
 
 
 def judge(stall: tuple[int, float], external: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-    """One move of our own, and perhaps one of others while the job stands still."""
+    """Return the verdict on one move of the test, and perhaps one of others while the job stands still."""
     own = move(120, 130, rank=2)
     seen = {
         "launcher": {"before": LAUNCHER, "after": LAUNCHER},

@@ -25,9 +25,9 @@ EIGHT, SEVEN, U3, U1 = (8, 0, 1, 0), (7, 0, 3, 0), (6, 7, 3), (6, 7, 1)
 def test_the_servers_own_estimate_comes_first(
     megabits: int | None, vgpus: int, seconds: float, megabits_told: int
 ) -> None:
-    told = estimate([Vgpu(16, TOLD)] * vgpus, 64, megabits=megabits, version=EIGHT)
-    assert (told.seconds, told.at_least) == (seconds, False)
-    assert told.whence == f"the server's estimate at {megabits_told} Mb/s"
+    stun = estimate([Vgpu(16, TOLD)] * vgpus, 64, megabits=megabits, version=EIGHT)
+    assert (stun.seconds, stun.at_least) == (seconds, False)
+    assert stun.source == f"the server's estimate at {megabits_told} Mb/s"
 
 
 @pytest.mark.parametrize(
@@ -49,10 +49,10 @@ def test_the_servers_own_estimate_comes_first(
 def test_without_one_a_table_tells_by_version_framebuffer_memory_and_bandwidth(
     version: tuple[int, ...], gigabytes: int, memory: float, megabits: int | None, seconds: float
 ) -> None:
-    told = estimate([Vgpu(gigabytes)], memory, megabits=megabits, version=version)
-    assert told.seconds == pytest.approx(seconds)
-    assert not told.at_least
-    assert f"{megabits or 10000} Mb/s" in told.whence
+    stun = estimate([Vgpu(gigabytes)], memory, megabits=megabits, version=version)
+    assert stun.seconds == pytest.approx(seconds)
+    assert not stun.at_least
+    assert f"{megabits or 10000} Mb/s" in stun.source
 
 
 def test_an_estimate_for_more_bandwidth_than_there_is_is_none() -> None:
@@ -61,7 +61,7 @@ def test_an_estimate_for_more_bandwidth_than_there_is_is_none() -> None:
 
 def test_several_vgpus_are_copied_one_after_the_other() -> None:
     assert estimate([Vgpu(16), Vgpu(16)], 16).seconds == 95
-    assert estimate([Vgpu(16, TOLD), Vgpu(16)], 16).seconds == 95, "half of an answer of the server is none"
+    assert estimate([Vgpu(16, TOLD), Vgpu(16)], 16).seconds == 95, "an incomplete answer of the server does not count"
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,8 @@ def test_several_vgpus_are_copied_one_after_the_other() -> None:
 def test_beyond_the_table_it_is_said_to_be_the_least(
     version: tuple[int, ...], gigabytes: int, memory: float, seconds: float
 ) -> None:
-    told = estimate([Vgpu(gigabytes)], memory, version=version)
-    assert (told.seconds, told.at_least) == (seconds, True)
+    stun = estimate([Vgpu(gigabytes)], memory, version=version)
+    assert (stun.seconds, stun.at_least) == (seconds, True)
 
 
 @pytest.mark.parametrize(("version", "gigabytes"), [(SEVEN, 48), (SEVEN, 0), (U3, 48), (U1, 0)])

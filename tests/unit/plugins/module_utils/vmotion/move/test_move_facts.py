@@ -96,7 +96,7 @@ def test_the_servers_estimates_are_asked_for_from_8_0_2_on(server: FakeServer) -
     profile = SimpleNamespace(profileName="grid_t4-16c", stunTimeEstimates=told)
     server.values[move_facts.MANAGER] = SimpleNamespace(RetrieveVgpuProfileInfo=lambda: [profile])
     found = move_facts.facts(site, one, "esx2", (), move_facts.Budget())
-    assert (found["stun"].seconds, found["stun"].whence) == (7, "the server's estimate at 10000 Mb/s")
+    assert (found["stun"].seconds, found["stun"].source) == (7, "the server's estimate at 10000 Mb/s")
 
 
 def test_tasks_of_others_stop_the_move_and_screenshots_do_not(server: FakeServer) -> None:

@@ -197,7 +197,7 @@ def test_what_kubernetes_finds_is_kept_and_refuses_the_move() -> None:
     world.found = [CORDONED, SHORT]
     state = world.carry_out()
     assert (world.calls["vmotion"], len(state.moves), state.moves[0]["started"]) == (0, 1, None)
-    assert "the pods tolerate 10 s. Mend it, or accept it by vmotion_test_accept." in state.moves[0]["said"]
+    assert "the pods tolerate 10 s. Remove the cause, or accept it with vmotion_test_accept." in state.moves[0]["said"]
     (kept,) = [entry for entry in world.journal if entry["entry"] == "preflight"]
     assert (kept["findings"], kept["accepted"]) == (world.found, [])
     assert kind_of("preflight").messages(kept, state) == [CORDONED["text"]], "the entry of the move has the errors"

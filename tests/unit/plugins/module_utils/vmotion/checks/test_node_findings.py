@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Drivers of nodes under the vGPU managers of the hosts that they may move to."""
+"""The drivers of nodes fit the vGPU managers of the hosts to which they may move, or are reported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plugins.module_utils.vmotion.checks import guest_versions
+from plugins.module_utils.vmotion.checks import node_findings
 
 STACKS = Path(__file__).parents[6] / "stacks"
 TABLE = yaml.safe_load((STACKS / "facts" / "compatibility.yml").read_text())
@@ -37,7 +37,7 @@ def host(manager: str, name: str = "esx1") -> dict[str, Any]:
     ],
 )
 def test_the_manager_of_each_host_must_run_the_driver(driver: str, manager: str, severity: str, says: str) -> None:
-    found = guest_versions.findings({"w1": node(driver)}, [host(manager)], TABLE)
+    found = node_findings.driver_findings({"w1": node(driver)}, [host(manager)], TABLE)
     assert [(one.severity, one.rule, one.object) for one in found] == (
         [(severity, "versions", "w1")] if severity else []
     )
@@ -47,6 +47,6 @@ def test_the_manager_of_each_host_must_run_the_driver(driver: str, manager: str,
 def test_what_has_no_manager_or_no_virtual_gpu_does_not_matter() -> None:
     hosts = [host("418.66"), {"host": "esx2", "vibs": {"running": []}}, {"host": "esx3", "failed": True}]
     nodes = {"w1": node("580.65.06", "Pass-Through"), "w2": {"nvidia": None}, "w3": {"error": "silent"}}
-    assert guest_versions.findings(nodes, hosts, TABLE) == []
-    found = guest_versions.findings({"w1": node("580.65.06")}, hosts, TABLE)
+    assert node_findings.driver_findings(nodes, hosts, TABLE) == []
+    found = node_findings.driver_findings({"w1": node("580.65.06")}, hosts, TABLE)
     assert [one.text.partition(":")[0] for one in found] == ["on esx1"]
