@@ -153,8 +153,8 @@ from ..module_utils.vmotion.watch.growing_file import GrowingFile
 from ..module_utils.vsphere import session
 from ..module_utils.workers.worker_cluster import WorkerCluster
 
-LAST = 1 << 16  # bytes of records, which tell how the job goes
-SILENT = 2.0  # seconds that are worth a word
+LAST = 1 << 16  # bytes of records, which show the progress of the job
+SILENT = 2.0  # seconds of silence that are worth a message
 ARGUMENTS = {
     "cluster": {"type": "str", "required": True},
     "worker": {"type": "str", "required": True},
@@ -168,29 +168,29 @@ ARGUMENTS = {
 }
 
 
-def beside(told: progress.Progress, growing: GrowingFile) -> Callable[[str, str], None]:
-    """Tells each event with what the job does just then."""
+def with_job_pace(shown: progress.Progress, growing: GrowingFile) -> Callable[[str, str], None]:
+    """Return a function that shows an event together with the current pace of the job."""
     pace = LivePace()
 
     def tell(about: str, what: str) -> None:
         pace.feed(growing.new_records())
         silent = time.time() - pace.last_seen if pace.last_seen is not None else 0.0
-        told.tell(about, f"{what}; job: {pace.line()}" + (f", silent for {silent:.0f} s" if silent > SILENT else ""))
+        shown.tell(about, f"{what}; job: {pace.line()}" + (f", silent for {silent:.0f} s" if silent > SILENT else ""))
 
     return tell
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
-    params, told = module.params, progress.Progress(module.params["progress_file"])
+    params, shown = module.params, progress.Progress(module.params["progress_file"])
     budget = move_facts.Budget(params["stun_budget"], params["bandwidth"])
-    chosen = (params["worker"], params["target"], params["move_timeout"], tuple(params["accept"]), budget)
+    options = (params["worker"], params["target"], params["move_timeout"], tuple(params["accept"]), budget)
     growing_records = GrowingFile(Path(params["records"] or ""), LAST)
     with holder.at_work(), session.session(params) as opened, keeper.kept(opened), growing_records as growing:
-        tell = beside(told, growing) if params["records"] else told.tell
-        subject = move.Move(WorkerCluster(opened, params["cluster"]), move.Desired(*chosen, tell))
+        tell = with_job_pace(shown, growing) if params["records"] else shown.tell
+        subject = move.Move(WorkerCluster(opened, params["cluster"]), move.MoveRequest(*options, tell))
         result = runner.converge_one(module, subject)
-    found = {"findings": findings.as_dicts(subject.found)} if subject.found else {}
-    return {**result, **found, "begun": subject.begun, **({"move": subject.record} if subject.record else {})}
+    rows = {"findings": findings.as_dicts(subject.found)} if subject.found else {}
+    return {**result, **rows, "begun": subject.begun, **({"move": subject.record} if subject.record else {})}
 
 
 def main() -> None:

@@ -75,7 +75,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.vmotion.move import history
+from ..module_utils.vmotion.move import move_watch
 from ..module_utils.vsphere import session
 
 ARGUMENTS = {
@@ -88,8 +88,8 @@ ARGUMENTS = {
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     with session.session(params) as opened:
-        told = history.since(opened, params["cluster"], params["workers"], params["since"])
-    return {"changed": False, **told}
+        moves = move_watch.moves_since(opened, params["cluster"], params["workers"], params["since"])
+    return {"changed": False, **moves}
 
 
 def main() -> None:

@@ -91,7 +91,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.vmotion.move import roll
+from ..module_utils.vmotion.move import rolling_moves
 from ..module_utils.vsphere import session
 from ..module_utils.workers import existing_workers
 from ..module_utils.workers.worker_cluster import WorkerCluster
@@ -108,13 +108,13 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     rules = {key: params[key] for key in ("return_home", "one_per_host")}
     with session.session(params) as opened:
-        there = [one["name"] for one in existing_workers.read_workers(opened, [params["cluster"]])]
-        chosen = roll.chosen(params["cluster"], there, params["workers"])
-        seen = roll.look(WorkerCluster(opened, params["cluster"]), there)
+        known = [worker["name"] for worker in existing_workers.read_workers(opened, [params["cluster"]])]
+        selected = rolling_moves.select_workers(params["cluster"], known, params["workers"])
+        workers = rolling_moves.read_workers(WorkerCluster(opened, params["cluster"]), known)
     return {
         "changed": False,
-        "moves": [one._asdict() for one in roll.plan(seen, chosen, **rules)],
-        **roll.as_dict(seen),
+        "moves": [move._asdict() for move in rolling_moves.plan_moves(workers, selected, **rules)],
+        **rolling_moves.as_dict(workers),
     }
 
 

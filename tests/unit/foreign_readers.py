@@ -289,7 +289,7 @@ ELSEWHERE: dict[str, str] = {
     "site/recording/guard.py": OURS,
     "site/recording/nameless.py": f"{_UNIT}/site/recording/test_nameless.py",
     "workers/worker_spec.py": USER,
-    "vmotion/move/history.py": OURS,
+    "vmotion/move/move_watch.py": OURS,
     "vsphere/option_definitions.py": USER,
     "vsphere/rest.py": _HERE,
     "vsphere/route.py": _ANSWERS,

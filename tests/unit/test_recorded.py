@@ -28,6 +28,7 @@ from plugins.module_utils.vsphere.session import Session
 from tests.recorded import FOLDER, INDEX, data, ruby, text, value
 
 LICENCES = {"Apache-2.0", "facts"}
+SINCE = datetime(2022, 1, 1, tzinfo=UTC)
 
 
 def files() -> list[str]:
@@ -97,7 +98,7 @@ def test_an_event_of_another_kind_with_empty_fields() -> None:
     assert isinstance(event, vim.event.EventEx)
     manager = SimpleNamespace(QueryEvents=lambda _spec: [event])
     session: Any = SimpleNamespace(server="vcenter", content=SimpleNamespace(eventManager=manager))
-    (found,) = move_watch.events(session, vim.VirtualMachine("vm-1"), "worker", datetime(2022, 1, 1, tzinfo=UTC))
+    (found,) = move_watch.events_since(session, vim.VirtualMachine("vm-1"), "worker", SINCE)
     assert found["kind"] == "EventEx" and found["by"] == "" and found["chain"] == 13784001
     assert found["at"].startswith("2022-10-20T19:16:43.173941") and found["target"] == ""
 
@@ -106,7 +107,7 @@ def test_an_event_about_a_virtual_machine_has_the_kind_of_its_type() -> None:
     event = ruby("manageiq/vm_event_ex.txt")
     manager = SimpleNamespace(QueryEvents=lambda _spec: [event])
     session: Any = SimpleNamespace(server="vcenter", content=SimpleNamespace(eventManager=manager))
-    (found,) = move_watch.events(session, vim.VirtualMachine("vm-67544"), "worker", datetime(2022, 1, 1, tzinfo=UTC))
+    (found,) = move_watch.events_since(session, vim.VirtualMachine("vm-67544"), "worker", SINCE)
     assert found["kind"] == "com.vmware.vc.HA.VmUnprotectedEvent" and found["text"].endswith(
         "is not vSphere HA Protected."
     )

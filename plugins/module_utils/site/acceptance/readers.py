@@ -124,12 +124,12 @@ def _machine(session: Session, question: Question, name: str) -> Any:
 
 
 def _place(session: Session, question: Question, name: str) -> Any:
-    return move_watch.place(session, question.vms[name])
+    return move_watch.runtime_of(session, question.vms[name])
 
 
 def _moves(session: Session, question: Question, name: str) -> Any:
     since = host_clocks.server_time(session) - timedelta(days=question.days)
-    return move_watch.events(session, question.vms[name], name, since)
+    return move_watch.events_since(session, question.vms[name], name, since)
 
 
 def _vm_tasks(session: Session, question: Question, name: str) -> Any:

@@ -170,7 +170,7 @@ def _licence_status(status: str, details: str, now: float, lasts: float) -> Rows
         yield (
             NOTE,
             "licence",
-            f"nvidia-smi reports the licence {status or '(empty)'}: whether it is licensed is unknown",
+            f"nvidia-smi reports the licence {status or '(empty)'}: whether it is valid is unknown",
         )
         return
     if status != "Licensed":

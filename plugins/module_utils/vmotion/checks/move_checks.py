@@ -111,9 +111,9 @@ def _surroundings(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
 
 def _state(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
     if facts["snapshot"]:
-        yield STOP, "snapshot", "it has a snapshot, with which a VM with a vGPU cannot move: remove the snapshot"
+        yield STOP, "snapshot", "it has a snapshot, with which a VM with a vGPU cannot move: remove it"
     for task in facts["tasks"]:
-        yield STOP, "task", f"{task} is running on it: wait until it ends"
+        yield STOP, "task", f"{task} is running on it: wait for its end"
     for text in facts["check_errors"]:
         yield STOP, "check", f"vCenter would refuse the move: {text}"
     for text in facts["check_warnings"]:

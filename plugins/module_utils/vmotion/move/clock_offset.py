@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The difference between the server's clock and the controller's."""
+"""The difference between the clocks of the server and the controller."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datetime import datetime
 from ...vsphere.host_clocks import server_time
 from ...vsphere.session import Session
 
-LOOKS = 3
+READINGS = 3
 
 
 @dataclass(frozen=True)
@@ -21,18 +21,18 @@ class Offset:
     seconds: float
     error: float
 
-    def ours(self, theirs: datetime) -> float:
-        """The controller's time for a time of the server, in seconds since the epoch."""
-        return theirs.timestamp() - self.seconds
+    def on_controller(self, server: datetime) -> float:
+        """Return the controller's time for a time of the server, in seconds since the epoch."""
+        return server.timestamp() - self.seconds
 
 
-def offset(session: Session) -> Offset:
-    """The offset by the fastest of several answers, which has the smallest error."""
-    return min((_once(session) for _look in range(LOOKS)), key=lambda one: one.error)
+def measure(session: Session) -> Offset:
+    """Return the offset from the fastest of several answers, which has the smallest error."""
+    return min((_reading(session) for _number in range(READINGS)), key=lambda reading: reading.error)
 
 
-def _once(session: Session) -> Offset:
+def _reading(session: Session) -> Offset:
     before = time.time()
-    theirs = server_time(session).timestamp()
+    server = server_time(session).timestamp()
     after = time.time()
-    return Offset(theirs - (before + after) / 2, (after - before) / 2)
+    return Offset(server - (before + after) / 2, (after - before) / 2)

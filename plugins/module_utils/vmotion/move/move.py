@@ -25,13 +25,13 @@ from . import clock_offset, move_facts, move_watch
 
 ENDED = ("success", "error")
 CANCEL_SECONDS = 120
-# A line for each percent would bury the others.
-TELL_SECONDS, WORD_SECONDS = 1.0, 2.0
-GO_ON = "see on which host it is, and run again"
+# A line for each percent would hide the others.
+PROGRESS_SECONDS, POLL_SECONDS = 1.0, 2.0
+GO_ON = "check on which host it is, and run again"
 
 
 @dataclass(frozen=True)
-class Desired:
+class MoveRequest:
     """The worker, its target host, the time-out, and the rules whose findings are accepted."""
 
     worker: str
@@ -47,53 +47,54 @@ class Move:
 
     name = "host"
 
-    def __init__(self, site: WorkerCluster, desired: Desired) -> None:
-        self.site, self.session, self.desired, self.target = site, site.session, desired, desired.worker
+    def __init__(self, cluster: WorkerCluster, request: MoveRequest) -> None:
+        self.cluster, self.session, self.request, self.target = cluster, cluster.session, request, request.worker
         self.found: list[Finding] = []
         self.record: dict[str, Any] | None = None
         self.stun: float | None = None
         self.tasks: list[RecentTask] = []
         self.running: Any = None
-        # Whether the server may have been told to begin: what then goes wrong leaves the outcome open.
+        # Whether the server may have received the request: a later failure leaves the outcome open.
         self.begun = False
 
     def read(self) -> dict[str, Any]:
-        """The host of the worker."""
-        self.site.refresh([self.desired.worker])
-        self.tasks = move_facts.tasks_on(self.site, self.machine)
-        self.running = move_facts.running_move(self.site, self.machine, self.tasks, self.desired.target)
-        return {"host": self.site.host_name(self.machine.host)}
+        """Return the host of the worker."""
+        self.cluster.refresh([self.request.worker])
+        self.tasks = move_facts.tasks_on(self.cluster, self.machine)
+        self.running = move_facts.running_move(self.cluster, self.machine, self.tasks, self.request.target)
+        return {"host": self.cluster.host_name(self.machine.host)}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """The move to the target host; findings of the rules that stop it are unmet."""
+        """Return the move to the target host; findings that forbid the move are its unmet conditions."""
         self._check()
-        plan = Plan(before=current, after={"host": self.desired.target})
+        plan = Plan(before=current, after={"host": self.request.target})
         if not plan.changes or self.running:
             return plan
-        facts = move_facts.facts(self.site, self.machine, self.desired.target, self.tasks, self.desired.budget)
+        facts = move_facts.facts(self.cluster, self.machine, self.request.target, self.tasks, self.request.budget)
         self.stun = facts["stun"].seconds
         self.found = move_checks.findings(facts)
-        told = findings.as_dicts(self.found)
-        against = findings.stops(told, self.desired.accept)
+        rows = findings.as_dicts(self.found)
+        stops = findings.stops(rows, self.request.accept)
         return Plan(
             before=plan.before,
             after=plan.after,
-            unmet=tuple(f"{findings.said_of(one['object'], one['text'])} ({one['rule']})" for one in against),
-            warnings=tuple(one.text for one in self.found if one.severity == findings.WARN) + self._accepted(told),
+            unmet=tuple(f"{findings.said_of(row['object'], row['text'])} ({row['rule']})" for row in stops),
+            warnings=tuple(finding.text for finding in self.found if finding.severity == findings.WARN)
+            + self._accepted(rows),
         )
 
-    def _accepted(self, told: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-        """Findings that would stop the move and were accepted."""
-        against = [one["text"] for one in findings.stops(told, self.desired.accept)]
-        every = [one["text"] for one in findings.stops(told)]
-        return tuple(f"accepted: {findings.said_of(self.target, text)}" for text in every if text not in against)
+    def _accepted(self, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+        """Return the findings that would stop the move and were accepted."""
+        stops = [row["text"] for row in findings.stops(rows, self.request.accept)]
+        every = [row["text"] for row in findings.stops(rows)]
+        return tuple(f"accepted: {findings.said_of(self.target, text)}" for text in every if text not in stops)
 
     def apply(self, plan: Plan) -> None:
         """Start the move, or follow one that runs already; the record is written whether or not the move succeeds."""
-        before = move_watch.place(self.session, self.machine.ref)
-        theirs = clock_offset.offset(self.session)
+        before = move_watch.runtime_of(self.session, self.machine.ref)
+        offset = clock_offset.measure(self.session)
         attached = self.begun = self.running is not None
-        self.desired.tell(self.target, f"{'follows its move' if attached else 'moves'} from {before.host}")
+        self.request.tell(self.target, f"{'follows its move' if attached else 'moves'} from {before.host}")
         task = self.running or self._start()
         info, in_time = self._follow(task)
         self.record = {
@@ -101,31 +102,33 @@ class Move:
             "source": before.host,
             "target": plan.after["host"],
             "attached": attached,
-            **self._times(info, theirs),
+            **self._times(info, offset),
             **self._observed(before, info),
         }
         self._judge(info, in_time=in_time)
 
     @property
     def machine(self) -> Machine:
-        """The virtual machine of the worker as last read."""
-        return self.site.find(self.desired.worker, "worker")
+        """Return the virtual machine of the worker as last read."""
+        return self.cluster.find(self.request.worker, "worker")
 
     def _check(self) -> None:
         """Refuse a VM without the mark, a VM that is off, and a host of another cluster."""
-        tried = f"move it to {self.desired.target}"
-        if self.site.mark_of(self.machine) is None:
-            raise Refused(self.target, tried, "it carries no mark of this collection", "name a worker that does")
-        if self.desired.target not in self.site.host_names:
-            known = ", ".join(sorted(self.site.host_names))
-            raise Refused(self.target, tried, f"cluster {self.site.name} has {known}", "correct the name of the host")
+        tried = f"move it to {self.request.target}"
+        if self.cluster.mark_of(self.machine) is None:
+            raise Refused(self.target, tried, "it carries no mark of this collection", "name a worker that has one")
+        if self.request.target not in self.cluster.host_names:
+            known = ", ".join(sorted(self.cluster.host_names))
+            raise Refused(
+                self.target, tried, f"cluster {self.cluster.name} has {known}", "correct the name of the host"
+            )
         if not self.machine.on:
             raise Refused(self.target, tried, "it is powered off", "power it on: only a running worker can be tested")
 
     def _start(self) -> Any:
-        spec = vim.vm.RelocateSpec(host=self.site.host_named(self.desired.target))
+        spec = vim.vm.RelocateSpec(host=self.cluster.host_named(self.request.target))
         self.begun = True
-        with translating_faults(self.target, f"move it to {self.desired.target}"):
+        with translating_faults(self.target, f"move it to {self.request.target}"):
             try:
                 return self.machine.ref.RelocateVM_Task(spec=spec)
             except vmodl.MethodFault:
@@ -133,25 +136,25 @@ class Move:
                 raise
 
     def _follow(self, task: Any) -> tuple[Any, bool]:
-        """The end of the task, and whether it came in time; after the time-out the move is cancelled."""
-        if self._ended(task, self.desired.timeout):
+        """Return the ended task and whether it ended in time; after the time-out, cancel the move."""
+        if self._ended(task, self.request.timeout):
             return self._info(task), True
-        self.desired.tell(self.target, f"did not arrive within {self.desired.timeout} s; its move is cancelled")
+        self.request.tell(self.target, f"did not arrive within {self.request.timeout} s; its move is cancelled")
         with translating_faults(self.target, "cancel its move", "see its task in the vSphere Client"):
             task.CancelTask()
         self._ended(task, CANCEL_SECONDS)
         return self._info(task), False
 
     def _ended(self, task: Any, seconds: float) -> bool:
-        told = -math.inf
+        shown_at = -math.inf
         # While the guest is stunned the server reports nothing, so progress is shown at intervals.
         for values in properties.watch(
-            self.session, [task], ("info.state", "info.progress"), time.monotonic() + seconds, WORD_SECONDS
+            self.session, [task], ("info.state", "info.progress"), time.monotonic() + seconds, POLL_SECONDS
         ):
             state, percent = (values[task._moId].get(f"info.{key}") for key in ("state", "progress"))
-            if percent is not None and time.monotonic() - told >= TELL_SECONDS:
-                told = time.monotonic()
-                self.desired.tell(self.target, f"{percent} %")
+            if percent is not None and time.monotonic() - shown_at >= PROGRESS_SECONDS:
+                shown_at = time.monotonic()
+                self.request.tell(self.target, f"{percent} %")
             if state in ENDED:
                 return True
         return False
@@ -159,25 +162,25 @@ class Move:
     def _info(self, task: Any) -> Any:
         return properties.read_many(self.session, [task], ("info",))[task._moId]["info"]
 
-    def _times(self, info: Any, theirs: clock_offset.Offset) -> dict[str, Any]:
-        """Start and end of the task on the controller's clock; the duration by the server's clock alone."""
+    def _times(self, info: Any, offset: clock_offset.Offset) -> dict[str, Any]:
+        """Return start and end of the task on the controller's clock, and the duration from the server's clock."""
         began, ended = info.startTime or info.queueTime, info.completeTime
         return {
-            "started": theirs.ours(began),
-            "completed": theirs.ours(ended) if ended else None,
+            "started": offset.on_controller(began),
+            "completed": offset.on_controller(ended) if ended else None,
             "seconds": (ended - began).total_seconds() if ended else None,
-            "clock_offset_s": theirs.seconds,
-            "clock_error_s": theirs.error,
+            "clock_offset_s": offset.seconds,
+            "clock_error_s": offset.error,
         }
 
-    def _observed(self, before: move_watch.Place, info: Any) -> dict[str, Any]:
-        """The hosts and GPUs before and after the move, and its events."""
-        after = move_watch.place(self.session, self.machine.ref)
-        every = move_watch.events(self.session, self.machine.ref, self.target, info.queueTime)
-        ours = move_watch.of_chain(every, info.eventChainId)
-        kinds = [one["kind"] for one in ours]
+    def _observed(self, before: move_watch.WorkerRuntime, info: Any) -> dict[str, Any]:
+        """Return the hosts and GPUs before and after the move, and its events."""
+        after = move_watch.runtime_of(self.session, self.machine.ref)
+        every = move_watch.events_since(self.session, self.machine.ref, self.target, info.queueTime)
+        own = move_watch.of_chain(every, info.eventChainId)
+        kinds = [event["kind"] for event in own]
         return {
-            "ok": info.state == "success" and after.host == self.desired.target,
+            "ok": info.state == "success" and after.host == self.request.target,
             "said": words(info.error) if info.error else "",
             "chain": info.eventChainId,
             "by": getattr(info.reason, "userName", None) or "",
@@ -191,13 +194,13 @@ class Move:
                 "encryption": before.encryption,
                 "stun_expected_s": self.stun,
             },
-            "events": ours,
+            "events": own,
         }
 
     def _judge(self, info: Any, *, in_time: bool) -> None:
-        tried = f"move it to {self.desired.target}"
+        tried = f"move it to {self.request.target}"
         if not in_time:
-            raise TimedOut(self.target, tried, f"it did not arrive within {self.desired.timeout} s", GO_ON)
+            raise TimedOut(self.target, tried, f"it did not arrive within {self.request.timeout} s", GO_ON)
         if info.state == "error":
             raise Failed(
                 self.target, tried, words(info.error), "remove the cause and run again; the worker stayed on its host"

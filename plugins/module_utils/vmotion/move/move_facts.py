@@ -49,39 +49,39 @@ class Budget:
 
 
 def facts(
-    site: WorkerCluster, machine: Machine, target: str, running: Sequence[RecentTask], budget: Budget
-) -> dict[str, Any]:
-    """The facts about one worker, its running tasks, and its target host."""
-    ref = site.host_named(target)
-    values = site.hosts[ref._moId]
-    more = properties.read_many(site.session, [ref], TARGET)[ref._moId]
+    cluster: WorkerCluster, machine: Machine, target: str, running: Sequence[RecentTask], budget: Budget
+) -> move_checks.MoveFacts:
+    """Return the facts about one worker, its running tasks and its target host."""
+    ref = cluster.host_named(target)
+    values = cluster.hosts[ref._moId]
+    more = properties.read_many(cluster.session, [ref], TARGET)[ref._moId]
     profiles = machines.vgpus(machine.values)
-    others = site.others(ref._moId, [machine.name])
+    others = cluster.others(ref._moId, [machine.name])
     return {
         "worker": machine.name,
         "target": target,
         "profiles": list(profiles),
         "fixed": list(machines.fixed(machine.values)),
         "flags": machines.plugin_flags(machine.extra),
-        "hot_migrate": site.hot_migrate if profiles else True,
-        "alarms": _red(site, target, more.get("triggeredAlarmState") or []),
+        "hot_migrate": cluster.hot_migrate if profiles else True,
+        "alarms": _red_alarms(cluster, target, more.get("triggeredAlarmState") or []),
         **_room(candidate_hosts.host_for_planner(values, others), profiles),
         "memory_reserved_mb": machines.reserved_mb(machine.values),
         "free_mhz": _free_mhz(values, int(more["summary.hardware.numCpuCores"]), others.running),
         "cpu_reserved_mhz": _reserved_mhz(machine),
-        "datastores_missing": _missing(site, machine["datastore"], more.get("datastore")),
-        "networks_missing": _unconnected(site, machine, more.get("network")),
+        "datastores_missing": _missing(cluster, machine["datastore"], more.get("datastore")),
+        "networks_missing": _unconnected(cluster, machine, more.get("network")),
         "rdma": bool(nics.rdma_cards(machine)),
         "pvrdma": bool(more.get(pvrdma.TAG)),
         "snapshot": machine["snapshot"] is not None,
-        "tasks": [_said(one) for one in running if one.what not in HARMLESS],
-        **_asked(site, machine, ref),
-        **_stun(_vgpus(site, ref, profiles), machine, numbers(more.get("config.product.apiVersion")), budget),
+        "tasks": [_text(task) for task in running if task.what not in HARMLESS],
+        **_vcenter_check(cluster, machine, ref),
+        **_stun(_vgpus(cluster, ref, profiles), machine, numbers(more.get("config.product.apiVersion")), budget),
     }
 
 
-def _room(host: Host, profiles: Sequence[str]) -> dict[str, Any]:
-    """The room that other virtual machines leave on the host."""
+def _room(host: Host, profiles: Sequence[str]) -> move_checks.HostFacts:
+    """Return the room that other virtual machines leave on the host."""
     return {
         "in_service": host.in_service,
         "offered": list(host.slots.offered),
@@ -92,7 +92,7 @@ def _room(host: Host, profiles: Sequence[str]) -> dict[str, Any]:
 
 
 def _free_mhz(values: properties.Values, cores: int, running: Sequence[Machine]) -> int:
-    """The unreserved MHz of a host; hyper-threads do not add to the MHz."""
+    """Return the unreserved MHz of a host; hyper-threads do not add to them."""
     return cores * int(values["summary.hardware.cpuMhz"]) - sum(map(_reserved_mhz, running))
 
 
@@ -100,69 +100,68 @@ def _reserved_mhz(machine: Machine) -> int:
     return int(machine["config.cpuAllocation.reservation"] or 0)
 
 
-def tasks_on(site: WorkerCluster, machine: Machine) -> list[RecentTask]:
-    """The running tasks of the worker, whoever started them."""
-    return [one for one in recent_tasks.recent(site.session, [machine.ref]) if one.running]
+def tasks_on(cluster: WorkerCluster, machine: Machine) -> list[RecentTask]:
+    """Return the running tasks of the worker, whoever started them."""
+    return [task for task in recent_tasks.recent(cluster.session, [machine.ref]) if task.running]
 
 
-def running_move(site: WorkerCluster, machine: Machine, running: Sequence[RecentTask], target: str) -> Any:
-    """The running move of the worker to this host; None where there is none.
+def running_move(cluster: WorkerCluster, machine: Machine, running: Sequence[RecentTask], target: str) -> Any:
+    """Return the running move of the worker to this host; None if there is none.
 
     A task does not name its target, but its events do. A move that has no events yet counts as a move to this host.
     """
-    for one in running:
-        if one.what in recent_tasks.MOVES:
-            info = properties.read_many(site.session, [one.ref], ("info",))[one.ref._moId]["info"]
-            events = move_watch.events(site.session, machine.ref, machine.name, info.queueTime)
+    for task in running:
+        if task.what in recent_tasks.MOVES:
+            info = properties.read_many(cluster.session, [task.ref], ("info",))[task.ref._moId]["info"]
+            events = move_watch.events_since(cluster.session, machine.ref, machine.name, info.queueTime)
             targets = {event["target"] for event in move_watch.of_chain(events, info.eventChainId) if event["target"]}
             if targets <= {target}:
-                return one.ref
+                return task.ref
     return None
 
 
-def _said(one: RecentTask) -> str:
-    return f"the task {one.what} of {one.user}"
+def _text(task: RecentTask) -> str:
+    return f"the task {task.what} of {task.user}"
 
 
-def _red(site: WorkerCluster, target: str, states: Sequence[Any]) -> list[str]:
-    names = {key: values["name"] for key, values in site.hosts.items()}
-    found = cluster_problems.alarms(site.session, names, states)
-    return [one["alarm"] for one in found if one["status"] == "red" and one["object"] == target]
+def _red_alarms(cluster: WorkerCluster, target: str, states: Sequence[Any]) -> list[str]:
+    names = {key: values["name"] for key, values in cluster.hosts.items()}
+    alarms = cluster_problems.alarms(cluster.session, names, states)
+    return [alarm["alarm"] for alarm in alarms if alarm["status"] == "red" and alarm["object"] == target]
 
 
-def _missing(site: WorkerCluster, wanted: Sequence[Any] | None, there: Sequence[Any] | None) -> list[str]:
-    """The names of the wanted objects that are missing."""
-    known = {one._moId for one in there or []}
-    refs = [one for one in wanted or [] if one._moId not in known]
-    return sorted(values["name"] for values in properties.read_many(site.session, refs, ("name",)).values())
+def _missing(cluster: WorkerCluster, needed: Sequence[Any] | None, on_host: Sequence[Any] | None) -> list[str]:
+    """Return the names of the needed objects that the host does not have."""
+    known = {ref._moId for ref in on_host or []}
+    refs = [ref for ref in needed or [] if ref._moId not in known]
+    return sorted(values["name"] for values in properties.read_many(cluster.session, refs, ("name",)).values())
 
 
-def _unconnected(site: WorkerCluster, machine: Machine, there: Sequence[Any] | None) -> list[str]:
-    """The networks of the worker's cards that the host is not connected to."""
-    known = {one._moId for one in there or []}
-    names = {str(site.networks.name_of(card.backing)) for card in machine.cards}
-    return sorted(
-        name for name in names if not any(one.name == name and one.ref._moId in known for one in site.networks.all)
-    )
+def _unconnected(cluster: WorkerCluster, machine: Machine, on_host: Sequence[Any] | None) -> list[str]:
+    """Return the networks of the worker's cards that the host is not connected to."""
+    known = {ref._moId for ref in on_host or []}
+    names = {str(cluster.networks.name_of(card.backing)) for card in machine.cards}
+    connected = {network.name for network in cluster.networks.all if network.ref._moId in known}
+    return sorted(names - connected)
 
 
-def _asked(site: WorkerCluster, machine: Machine, target: Any) -> dict[str, list[str]]:
-    """The errors and warnings of vCenter's own check of the move."""
+def _vcenter_check(cluster: WorkerCluster, machine: Machine, target: Any) -> move_checks.CheckFacts:
+    """Return the errors and warnings of the check that vCenter makes of the move."""
     tried = "check whether it can move"
     with translating_faults(machine.name, tried):
-        checker = site.session.content.vmProvisioningChecker
+        checker = cluster.session.content.vmProvisioningChecker
         task = checker.CheckRelocate_Task(vm=machine.ref, spec=vim.vm.RelocateSpec(host=target), testType=None)
-    found = tasks.wait(site.session, tasks.Started(task, machine.name, tried), CHECK_SECONDS).result or []
+    results = tasks.wait(cluster.session, tasks.Started(task, machine.name, tried), CHECK_SECONDS).result or []
     return {
-        "check_errors": [words(error) for one in found for error in one.error or []],
-        "check_warnings": [words(warning) for one in found for warning in one.warning or []],
+        "check_errors": [words(error) for result in results for error in result.error or []],
+        "check_warnings": [words(warning) for result in results for warning in result.warning or []],
     }
 
 
 def _stun(
     vgpus: Sequence[stun_estimate.Vgpu], machine: Machine, version: tuple[int, ...], budget: Budget
-) -> dict[str, Any]:
-    """The estimated stun, the stun that the job tolerates, and the limit of the switchover."""
+) -> move_checks.StunFacts:
+    """Return the estimated stun, the stun that the job tolerates, and the limit of the switchover."""
     limit = machine.extra.get(move_checks.SWITCHOVER, "")
     memory_gb = int(machine["config.hardware.memoryMB"] or 0) / 1024
     return {
@@ -172,10 +171,10 @@ def _stun(
     }
 
 
-def _vgpus(site: WorkerCluster, target: Any, profiles: Sequence[str]) -> list[stun_estimate.Vgpu]:
-    """The virtual GPUs, each with the target's estimates of its stun."""
-    told = stun_estimates(site.session, target, site.host_name(target._moId) or "") if profiles else {}
-    return [stun_estimate.Vgpu(_gigabytes(profile), told.get(profile, ())) for profile in profiles]
+def _vgpus(cluster: WorkerCluster, target: Any, profiles: Sequence[str]) -> list[stun_estimate.Vgpu]:
+    """Return the virtual GPUs, each with the target's estimates of its stun."""
+    estimates = stun_estimates(cluster.session, target, cluster.host_name(target._moId) or "") if profiles else {}
+    return [stun_estimate.Vgpu(_gigabytes(profile), estimates.get(profile, ())) for profile in profiles]
 
 
 def _gigabytes(profile: str) -> int:
@@ -184,7 +183,7 @@ def _gigabytes(profile: str) -> int:
 
 
 def stun_estimates(session: Session, host: Any, name: str) -> dict[str, list[dict[str, int]]]:
-    """The server's estimates of stuns on a host, for each profile by the bandwidth of the move."""
+    """Return the server's estimates of stuns on a host, for each vGPU profile and bandwidth of the move."""
     if session.api_version < STUN_SINCE:
         return {}
     manager = properties.read_many(session, [host], (MANAGER,))[host._moId][MANAGER]
@@ -192,7 +191,8 @@ def stun_estimates(session: Session, host: Any, name: str) -> dict[str, list[dic
         infos = manager.RetrieveVgpuProfileInfo()
     return {
         info.profileName: [
-            {"megabits": int(one.migrationBW), "seconds": int(one.stunTime)} for one in info.stunTimeEstimates or []
+            {"megabits": int(entry.migrationBW), "seconds": int(entry.stunTime)}
+            for entry in info.stunTimeEstimates or []
         ]
         for info in infos or []
     }

@@ -6,24 +6,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any
 
 from ...vsphere import properties
 from ...vsphere.faults import translating_faults
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
+from ...workers import existing_workers
 from ...workers.capacity import host_capacity as capacity
+from ..checks import move_events
 from ..checks.move_events import KINDS, MOVED, POWER, has_booted
+from . import clock_offset, rolling_moves
 
 MACHINE = ("runtime.host", "runtime.powerState", "runtime.bootTime", "config.migrateEncryption")
 
 
 @dataclass(frozen=True)
-class Place:
-    """The host on which a worker runs, the physical GPUs under it as HOST/ADDRESS, since when it is powered on.
+class WorkerRuntime:
+    """The host of a worker, its physical GPUs as HOST/ADDRESS, its power state and the time of its last boot.
 
-    ``encryption`` is what its moves must have: required, opportunistic (where both hosts can), disabled.
+    ``encryption`` applies to its moves: required, opportunistic (if both hosts support it) or disabled.
     """
 
     host: str
@@ -34,45 +37,66 @@ class Place:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """The place as plain data."""
+        """Return the runtime as plain data."""
         return {**asdict(self), "gpus": list(self.gpus)}
 
 
-def place(session: Session, ref: Any) -> Place:
-    """The current host, GPUs and power of the worker, in two reads."""
+def runtime_of(session: Session, ref: Any) -> WorkerRuntime:
+    """Return the current host, GPUs and power state of the worker, in two reads."""
     values = properties.read_many(session, [ref], MACHINE)[ref._moId]
     host = values["runtime.host"]
-    there = properties.read_many(session, [host], ("name", "config.graphicsInfo"))[host._moId]
-    under = [address for address, vms in capacity.users(there).items() if ref._moId in vms]
+    facts = properties.read_many(session, [host], ("name", "config.graphicsInfo"))[host._moId]
+    addresses = [address for address, vms in capacity.users(facts).items() if ref._moId in vms]
     booted = values.get("runtime.bootTime")
-    return Place(
-        host=there["name"],
-        gpus=tuple(f"{there['name']}/{address}" for address in sorted(under)),
+    return WorkerRuntime(
+        host=facts["name"],
+        gpus=tuple(f"{facts['name']}/{address}" for address in sorted(addresses)),
         power="on" if values["runtime.powerState"] == "poweredOn" else "off",
         powered_on=booted.isoformat(timespec="seconds") if booted else None,
         encryption=str(values.get("config.migrateEncryption") or ""),
     )
 
 
-def events(session: Session, ref: Any, name: str, since: datetime) -> list[dict[str, Any]]:
-    """The events about the worker since a time, oldest first."""
-    who = vim.event.EventFilterSpec.ByEntity(entity=ref, recursion="self")
-    when = vim.event.EventFilterSpec.ByTime(beginTime=since)
+def moves_since(session: Session, cluster: str, names: Sequence[str] | None, moment: float) -> dict[str, Any]:
+    """Return moves and power changes of workers since a time; all times are on the controller's clock."""
+    refs = existing_workers.worker_refs(session, cluster)
+    selected = rolling_moves.select_workers(cluster, list(refs), names)
+    offset = clock_offset.measure(session)
+    begin = datetime.fromtimestamp(moment + offset.seconds, timezone.utc)
+    moves, power = [], []
+    for name in selected:
+        events = [
+            {**event, "time": offset.on_controller(datetime.fromisoformat(event["at"]))}
+            for event in events_since(session, refs[name], name, begin)
+        ]
+        moves += move_events.moves(name, events)
+        power += move_events.power(name, events)
+    return {
+        "moves": sorted(moves, key=lambda move: float(move["started"])),
+        "power": power,
+        "places": {name: runtime_of(session, refs[name]).plain for name in selected},
+    }
+
+
+def events_since(session: Session, ref: Any, name: str, since: datetime) -> list[dict[str, Any]]:
+    """Return the events about the worker since a time, oldest first."""
+    entity = vim.event.EventFilterSpec.ByEntity(entity=ref, recursion="self")
+    time = vim.event.EventFilterSpec.ByTime(beginTime=since)
     with translating_faults(name, "read its events"):
-        found = session.content.eventManager.QueryEvents(
-            vim.event.EventFilterSpec(entity=who, time=when, eventTypeId=list(KINDS))
+        events = session.content.eventManager.QueryEvents(
+            vim.event.EventFilterSpec(entity=entity, time=time, eventTypeId=list(KINDS))
         )
-    return [_plain(one) for one in sorted(found or [], key=lambda one: one.key)]
+    return [_plain(event) for event in sorted(events or [], key=lambda event: event.key)]
 
 
-def of_chain(found: Sequence[dict[str, Any]], chain: int) -> list[dict[str, Any]]:
-    """The events of one task."""
-    return [one for one in found if one["chain"] == chain]
+def of_chain(events: Sequence[dict[str, Any]], chain: int) -> list[dict[str, Any]]:
+    """Return the events of one task."""
+    return [event for event in events if event["chain"] == chain]
 
 
-def power_cycled(before: Place, after: Place, found: Sequence[dict[str, Any]]) -> bool:
-    """Whether the worker was powered off or booted in between."""
-    return has_booted(before.plain, after.plain) or any(one["kind"] in POWER for one in found)
+def power_cycled(before: WorkerRuntime, after: WorkerRuntime, events: Sequence[dict[str, Any]]) -> bool:
+    """Return whether the worker was powered off or booted in between."""
+    return has_booted(before.plain, after.plain) or any(event["kind"] in POWER for event in events)
 
 
 def _plain(event: Any) -> dict[str, Any]:
@@ -91,9 +115,9 @@ def _plain(event: Any) -> dict[str, Any]:
 
 
 def _argument(event: Any, key: str) -> str:
-    """The argument of an EventEx by its key; a host is given by its reference or its name."""
-    found = next((one.value for one in getattr(event, "arguments", None) or [] if one.key == key), None)
-    return str(getattr(found, "name", found) or "")
+    """Return the argument of an EventEx with this key; a host is given as its reference or its name."""
+    value = next((item.value for item in getattr(event, "arguments", None) or [] if item.key == key), None)
+    return str(getattr(value, "name", value) or "")
 
 
 def _name_of(host: Any) -> str:

@@ -24,7 +24,8 @@ def _refused(state: TrialState, reasons: Sequence[Mapping[str, Any]]) -> Entries
 
 def not_withstood(cluster: str, reasons: Sequence[Mapping[str, Any]]) -> str:
     """Return the error that names the findings that stop a move."""
-    return f"Cluster {cluster}: {' '.join(one['text'] for one in reasons)} Remove the cause, or accept it with vmotion_test_accept."
+    texts = " ".join(reason["text"] for reason in reasons)
+    return f"Cluster {cluster}: {texts} Remove the cause, or accept it with vmotion_test_accept."
 
 
 def _guests(state: TrialState, _controller: Controller) -> ModuleCall:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The plan of one move."""
+"""The plan of one move, and the moves that are refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import NotFound, Refused
-from plugins.module_utils.vmotion.move.move import Desired, Move
+from plugins.module_utils.vmotion.move.move import Move, MoveRequest
 from plugins.module_utils.workers.machine import Machine
 from tests.fakes import hardware
 from tests.fakes.moves import FakeServer, site_of
@@ -24,7 +24,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
 def moving(server: FakeServer, one: Machine, target: str = "esx2", **more: Any) -> tuple[Move, FakeSite]:
     site = site_of(server, one)
     site.marks[one.name] = {"name": one.name, "cluster": "gpu"}
-    return Move(site, Desired(one.name, target, **more)), site
+    return Move(site, MoveRequest(one.name, target, **more)), site
 
 
 def test_a_move_is_planned_to_the_other_host(server: FakeServer) -> None:
@@ -65,7 +65,7 @@ def test_only_a_running_worker_moves_and_only_within_its_cluster(
 def test_a_machine_of_others_is_not_moved(server: FakeServer) -> None:
     subject, site = moving(server, machine("w1"))
     site.marks.clear()
-    with pytest.raises(Refused, match="name a worker that does"):
+    with pytest.raises(Refused, match="name a worker that has one"):
         subject.plan({"host": "esx1"})
     site.machines.clear()
     with pytest.raises(NotFound, match="find the worker 'w1'"):

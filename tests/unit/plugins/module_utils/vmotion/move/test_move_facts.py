@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the rules for one move look at, as it is read of the cluster."""
+"""The facts for the rules of one move, as they are read from the cluster."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ def test_the_servers_estimates_are_asked_for_from_8_0_2_on(server: FakeServer) -
 
 
 def test_tasks_of_others_stop_the_move_and_screenshots_do_not(server: FakeServer) -> None:
-    made = [RecentTask(None, "vm-w1", what, True, "somebody") for what in ("createSnapshot", "createScreenshot")]
-    assert facts(server, machine("w1"), made)["tasks"] == ["the task createSnapshot of somebody"]
+    made = [RecentTask(None, "vm-w1", what, True, "backup") for what in ("createSnapshot", "createScreenshot")]
+    assert facts(server, machine("w1"), made)["tasks"] == ["the task createSnapshot of backup"]
 
 
 def test_a_move_of_disks_by_storage_drs_stops_the_move_and_is_none_to_wait_for(server: FakeServer) -> None:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Where a worker is seen to be, and what its events say."""
+"""The host and GPUs of a worker, and the events about it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plugins.module_utils.vsphere import properties
 from tests.fakes import hardware
 from tests.fakes.sites import machine
 
-BEFORE = move_watch.Place("esx1", ("esx1/0000:3b:00.0",), "on", "2026-01-01T00:00:00+00:00", "opportunistic")
+BEFORE = move_watch.WorkerRuntime("esx1", ("esx1/0000:3b:00.0",), "on", "2026-01-01T00:00:00+00:00", "opportunistic")
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ BEFORE = move_watch.Place("esx1", ("esx1/0000:3b:00.0",), "on", "2026-01-01T00:0
 def test_a_worker_that_was_off_in_between_did_not_move_while_it_ran(
     after: dict[str, str], kinds: list[str], cycled: bool
 ) -> None:
-    later = move_watch.Place(**{**BEFORE.__dict__, **after})
+    later = move_watch.WorkerRuntime(**{**BEFORE.__dict__, **after})
     assert move_watch.power_cycled(BEFORE, later, [{"kind": kind} for kind in kinds]) == cycled
 
 
@@ -57,13 +57,13 @@ def test_the_gpus_under_a_worker_are_those_on_which_the_host_lists_it(monkeypatc
         properties, "read_many", lambda _s, refs, _paths: {one._moId: objects[one._moId] for one in refs}
     )
     session: Any = None
-    found = move_watch.place(session, vim.VirtualMachine("vm-w1"))
+    found = move_watch.runtime_of(session, vim.VirtualMachine("vm-w1"))
     assert (found.host, found.gpus, found.power, found.powered_on) == ("esx1", ("esx1/a", "esx1/b"), "on", None)
     assert found.plain["gpus"] == ["esx1/a", "esx1/b"]
 
 
 def encrypted(**arguments: Any) -> Any:
-    """An encrypted vMotion as vCenter tells of it: an EventEx whose destination is an argument."""
+    """Return the event of an encrypted vMotion: an EventEx whose destination is an argument."""
     return vim.event.EventEx(
         key=7,
         chainId=5,

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a rolling test has before it: workers by what they can do, slots, and the moves that follow."""
+"""The workers of a cluster are sorted by whether they can move, their slots counted and their moves planned."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.vmotion.move import roll
-from plugins.module_utils.vmotion.move.roll import Roll
+from plugins.module_utils.vmotion.move import rolling_moves
+from plugins.module_utils.vmotion.move.rolling_moves import ClusterWorkers
 from tests.fakes import hardware
 from tests.fakes.hardware import MELLANOX, NIC
 from tests.fakes.sites import FakeSite, groups_of, machine, rdma_card
@@ -18,19 +18,19 @@ from tests.fakes.sites import FakeSite, groups_of, machine, rdma_card
 PAIR = "Nvidia:2@grid_t4-8c%NVLink"
 
 
-def look(*workers: Any, **site: Any) -> Roll:
-    return roll.look(FakeSite(*workers, **site), [one.name for one in workers])
+def look(*workers: Any, **site: Any) -> ClusterWorkers:
+    return rolling_moves.read_workers(FakeSite(*workers, **site), [one.name for one in workers])
 
 
 def test_workers_are_sorted_by_what_they_can_do() -> None:
-    seen = look(
+    workers = look(
         machine("w1", hardware.vgpu()),
         machine("w2", hardware.vgpu(), host="host-2", on=False),
         machine("w3", hardware.passed_any(0x20F1), on=False),
     )
-    assert (seen.at, seen.demand, seen.profile) == ({"w1": "esx1"}, {"w1": 1}, "grid_t4-16c")
-    assert (seen.off, seen.fixed) == (["w2"], {"w3": ["PCI device 10de:20f1 in passthrough"]})
-    assert roll.as_dict(seen)["not_applicable"] == seen.fixed
+    assert (workers.at, workers.demand, workers.profile) == ({"w1": "esx1"}, {"w1": 1}, "grid_t4-16c")
+    assert (workers.off, workers.fixed) == (["w2"], {"w3": ["PCI device 10de:20f1 in passthrough"]})
+    assert rolling_moves.as_dict(workers)["not_applicable"] == workers.fixed
 
 
 @pytest.mark.parametrize(
@@ -41,36 +41,36 @@ def test_workers_are_sorted_by_what_they_can_do() -> None:
     ],
 )
 def test_a_worker_with_any_device_of_its_host_is_not_moved(device: Any, words: str) -> None:
-    seen = look(machine("w1", hardware.vgpu(), device))
-    assert (seen.at, seen.fixed) == ({}, {"w1": [words]})
+    workers = look(machine("w1", hardware.vgpu(), device))
+    assert (workers.at, workers.fixed) == ({}, {"w1": [words]})
 
 
 def test_slots_are_what_others_leave_and_what_the_workers_hold() -> None:
-    seen = look(
+    workers = look(
         machine("w1", hardware.vgpu("grid_t4-8c")),
         hosts=3,
         running=[machine("v1", hardware.vgpu("grid_t4-8c"), host="host-2")],
     )
-    assert seen.slots == {"esx1": 2, "esx2": 1, "esx3": 2}
-    assert seen.targets == ["esx1", "esx2", "esx3"]
+    assert workers.slots == {"esx1": 2, "esx2": 1, "esx3": 2}
+    assert workers.targets == ["esx1", "esx2", "esx3"]
 
 
 def test_linked_virtual_gpus_are_as_many_slots_as_they_are() -> None:
     pair = machine("w1", hardware.vgpu("grid_t4-8c", 1), hardware.vgpu("grid_t4-8c", 1))
-    seen = look(groups_of(pair, **{PAIR: 1}), machine("w2", hardware.vgpu("grid_t4-8c"), host="host-2"))
-    assert (seen.demand, seen.profile) == ({"w1": 2, "w2": 1}, "grid_t4-8c")
-    assert seen.slots == {"esx1": 2, "esx2": 2}
+    workers = look(groups_of(pair, **{PAIR: 1}), machine("w2", hardware.vgpu("grid_t4-8c"), host="host-2"))
+    assert (workers.demand, workers.profile) == ({"w1": 2, "w2": 1}, "grid_t4-8c")
+    assert workers.slots == {"esx1": 2, "esx2": 2}
 
 
 def test_a_host_out_of_service_takes_nobody() -> None:
     site = FakeSite(machine("w1", hardware.vgpu()))
     site.hosts["host-2"]["runtime.inMaintenanceMode"] = True
-    assert roll.look(site, ["w1"]).targets == ["esx1"]
+    assert rolling_moves.read_workers(site, ["w1"]).targets == ["esx1"]
 
 
 def test_machines_with_pvrdma_are_told_with_their_hosts() -> None:
-    seen = look(machine("w1", rdma_card()), running=[machine("v1", rdma_card(), host="host-2"), machine("v2")])
-    assert seen.rdma == {"w1": "esx1", "v1": "esx2"}
+    workers = look(machine("w1", rdma_card()), running=[machine("v1", rdma_card(), host="host-2"), machine("v2")])
+    assert workers.rdma == {"w1": "esx1", "v1": "esx2"}
 
 
 def test_workers_of_two_profiles_cannot_be_counted_together() -> None:
@@ -84,27 +84,29 @@ def test_the_profile_of_one_that_is_off_does_not_matter() -> None:
 
 
 def test_without_gpus_every_host_has_room_for_all() -> None:
-    seen = look(machine("w1"), machine("w2"), hosts=3)
-    assert (seen.profile, set(seen.slots.values())) == ("", {2})
+    workers = look(machine("w1"), machine("w2"), hosts=3)
+    assert (workers.profile, set(workers.slots.values())) == ("", {2})
 
 
 def test_the_workers_that_shall_move_are_all_or_the_named() -> None:
-    assert roll.chosen("gpu", ["w2", "w1"], None) == ["w1", "w2"]
-    assert roll.chosen("gpu", ["w2", "w1"], ["w2"]) == ["w2"]
+    assert rolling_moves.select_workers("gpu", ["w2", "w1"], None) == ["w1", "w2"]
+    assert rolling_moves.select_workers("gpu", ["w2", "w1"], ["w2"]) == ["w2"]
     with pytest.raises(Refused, match="cluster gpu: could not find w9: its workers are w1; correct the names"):
-        roll.chosen("gpu", ["w1"], ["w9"])
-    with pytest.raises(Refused, match="its workers are none"):
-        roll.chosen("gpu", [], ["w9"])
+        rolling_moves.select_workers("gpu", ["w1"], ["w9"])
+    with pytest.raises(Refused, match="cluster gpu: could not find w9: it has no workers; correct the names"):
+        rolling_moves.select_workers("gpu", [], ["w9"])
 
 
 def test_the_plan_moves_each_worker_once_and_home_again() -> None:
-    seen = look(machine("w1", hardware.vgpu()), hosts=2)
-    there = roll.plan(seen, ["w1"], return_home=False, one_per_host=True)
+    workers = look(machine("w1", hardware.vgpu()), hosts=2)
+    there = rolling_moves.plan_moves(workers, ["w1"], return_home=False, one_per_host=True)
     assert [(one.worker, one.source, one.target) for one in there] == [("w1", "esx1", "esx2")]
-    both = roll.plan(seen, ["w1"], return_home=True, one_per_host=True)
+    both = rolling_moves.plan_moves(workers, ["w1"], return_home=True, one_per_host=True)
     assert [one.target for one in both] == ["esx2", "esx1"]
 
 
 def test_where_there_is_no_slot_the_reason_is_told() -> None:
     with pytest.raises(Refused, match="plan their moves"):
-        roll.plan(look(machine("w1", hardware.vgpu()), hosts=1), ["w1"], return_home=False, one_per_host=True)
+        rolling_moves.plan_moves(
+            look(machine("w1", hardware.vgpu()), hosts=1), ["w1"], return_home=False, one_per_host=True
+        )

@@ -1,0 +1,116 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The plan of rolling moves: the workers that can move, and the order of their moves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import Refused
+from ...workers import candidate_hosts, nics
+from ...workers.capacity import machines
+from ...workers.machine import Machine
+from ...workers.worker_cluster import WorkerCluster
+from ..plan import plan as moves
+
+
+@dataclass
+class ClusterWorkers:
+    """The workers of a cluster, sorted by whether they can move, and the slots of its hosts.
+
+    ``at`` has the host of each worker that can move, ``demand`` its slots; ``fixed`` has the devices that tie a worker
+    to its host, ``off`` the powered-off workers, and ``rdma`` the host of each VM with an RDMA card.
+    """
+
+    at: dict[str, str] = field(default_factory=dict)
+    demand: dict[str, int] = field(default_factory=dict)
+    fixed: dict[str, list[str]] = field(default_factory=dict)
+    off: list[str] = field(default_factory=list)
+    rdma: dict[str, str] = field(default_factory=dict)
+    profile: str = ""
+    slots: dict[str, int] = field(default_factory=dict)
+    targets: list[str] = field(default_factory=list)
+
+
+def read_workers(cluster: WorkerCluster, names: Collection[str]) -> ClusterWorkers:
+    """Return the workers, and the slots that the hosts have for them."""
+    cluster.refresh(names)
+    machines_of_workers = [cluster.find(name, "worker") for name in sorted(names)]
+    workers = ClusterWorkers()
+    for machine in machines_of_workers:
+        _sort_in(workers, cluster, machine)
+    workers.profile = _single_profile(cluster, machines_of_workers, workers)
+    for key, values in cluster.hosts.items():
+        others = cluster.others(key, names)
+        host = candidate_hosts.host_for_planner(values, others)
+        held = sum(workers.demand[name] for name, where in workers.at.items() if where == host.name)
+        room = host.slots.free(workers.profile) if workers.profile else len(workers.at)
+        workers.slots[host.name] = max(room, held)
+        if host.in_service:
+            workers.targets.append(host.name)
+        on_host = [*others.running, *(machine for machine in machines_of_workers if machine.on and machine.host == key)]
+        workers.rdma.update({machine.name: host.name for machine in on_host if nics.rdma_cards(machine)})
+    return workers
+
+
+def select_workers(cluster: str, known: Sequence[str], names: Sequence[str] | None) -> list[str]:
+    """Return the names of the workers to move: the given ones, or all known ones."""
+    unknown = sorted(set(names or ()) - set(known))
+    if unknown:
+        workers = f"its workers are {', '.join(sorted(known))}" if known else "it has no workers"
+        raise Refused(f"cluster {cluster}", f"find {', '.join(unknown)}", workers, "correct the names")
+    return sorted(known if names is None else names)
+
+
+def as_dict(workers: ClusterWorkers) -> dict[str, Any]:
+    """Return the workers as plain data."""
+    return {
+        "at": workers.at,
+        "slots": workers.slots,
+        "profile": workers.profile,
+        "not_applicable": workers.fixed,
+        "powered_off": workers.off,
+        "rdma": workers.rdma,
+    }
+
+
+def plan_moves(
+    workers: ClusterWorkers, selected: Sequence[str], *, return_home: bool, one_per_host: bool
+) -> list[moves.Move]:
+    """Return the moves in their order; raise Refused if no order is possible."""
+    movable = [name for name in selected if name in workers.at]
+    try:
+        return moves.plan_moves(
+            workers.slots,
+            workers.at,
+            movable=movable,
+            demand=workers.demand,
+            allowed=dict.fromkeys(workers.at, workers.targets),
+            return_home=return_home,
+            one_per_host=one_per_host,
+        )
+    except (moves.PlacementError, moves.Infeasible) as error:
+        raise Refused("the workers", "plan their moves", str(error), "free a slot or add a host") from error
+
+
+def _sort_in(workers: ClusterWorkers, cluster: WorkerCluster, machine: Machine) -> None:
+    if devices := machines.fixed(machine.values):
+        workers.fixed[machine.name] = list(devices)
+    elif not machine.on:
+        workers.off.append(machine.name)
+    else:
+        workers.at[machine.name] = cluster.host_name(machine.host) or ""
+        workers.demand[machine.name] = max(len(machines.vgpus(machine.values)), 1)
+
+
+def _single_profile(cluster: WorkerCluster, candidates: Sequence[Machine], workers: ClusterWorkers) -> str:
+    """Return the vGPU profile of all movable workers; refuse several profiles, because their slots differ."""
+    movable = [machine for machine in candidates if machine.name in workers.at]
+    profiles = {profile for machine in movable for profile in machines.vgpus(machine.values)}
+    if len(profiles) > 1:
+        reason = f"they have several: {', '.join(sorted(profiles))}"
+        tried, remedy = "count slots of one vGPU profile", "name workers of one profile"
+        raise Refused(f"cluster {cluster.name}", tried, reason, remedy)
+    return profiles.pop() if profiles else ""
