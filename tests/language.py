@@ -29,7 +29,6 @@ ALL = prose.KINDS
 NOT_YET: dict[str, tuple[str, ...]] = {
     r"plugins/module_utils/core/": ALL,
     r"plugins/module_utils/guests/": ALL,
-    r"plugins/module_utils/pages/": ALL,
     r"plugins/module_utils/site/": ALL,
     r"plugins/module_utils/vmotion/plan/": ALL,
     r"plugins/modules/(?!esxi_)": ALL,
@@ -37,7 +36,6 @@ NOT_YET: dict[str, tuple[str, ...]] = {
     r"tests/unit/plugins/module_utils/continuity/": ALL,
     r"tests/unit/plugins/module_utils/guests/": ALL,
     r"tests/unit/plugins/module_utils/hosts/": ALL,
-    r"tests/unit/plugins/module_utils/pages/": ALL,
     r"tests/unit/plugins/module_utils/site/": ALL,
     r"tests/unit/plugins/module_utils/vmotion/plan/": ALL,
     r"tests/unit/plugins/module_utils/[^/]+$": ALL,

@@ -53,6 +53,6 @@ def test_a_report_is_written_from_results(tmp_path: Path) -> None:
     assert page.tables[0][1][:6] == ["2", "2", "tcp", "150.0", "-", "1.50"]
     assert "Under vMotion: vmotion_test gpu" in (report / "training.html").read_text()
     assert "| 2 | w2 | esx1 | esx5 | - | - | 20.0 |" in (report / "training.md").read_text()
-    assert "Nothing was measured by rdma." in (report / "training.md").read_text()
+    assert "Nothing was measured with rdma." in (report / "training.md").read_text()
     assert "measured,2,2,tcp,150.0" in (report / "training.csv").read_text()
     assert json.loads((report / "training.json").read_text())["rows"][1]["speedup"] == 1.5

@@ -263,7 +263,7 @@ ELSEWHERE: dict[str, str] = {
     "site/acceptance/shapes.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
     "maintenance/lock/holder.py": OURS,
     "hosts/network.py": f"{_UNIT}/hosts/test_network_counters.py",
-    "pages/foreign.py": f"{_UNIT}/pages/test_foreign.py",
+    "pages/escaping.py": f"{_UNIT}/pages/test_escaping.py",
     "hosts/installed_vibs.py": _HERE,  # the rows of esxcli
     "hosts/rollback/ways.py": "tests/unit/plugins/modules/test_rollback_plan.py",
     "hosts/vib.py": USER,
@@ -272,7 +272,7 @@ ELSEWHERE: dict[str, str] = {
     "kubernetes/api/connection.py": f"{_UNIT}/kubernetes/api/test_connection.py",
     "hosts/rollback/evidence.py": "tests/unit/plugins/modules/test_rollback_plan.py",
     "hosts/rollback/restoring.py": "tests/unit/plugins/modules/test_rollback_plan.py",
-    **{f"kubernetes/{one}.py": _KUBERNETES for one in ("causes", "parts", "preflight", "seen")},
+    **{f"kubernetes/{one}.py": _KUBERNETES for one in ("causes", "object_fields", "preflight", "seen")},
     "kubernetes/job_spec.py": USER,
     **{
         f"guests/{one}.py": _HERE

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Plots as SVG: figures over the number of GPUs, or over the steps of a run, one line for each transport or run."""
+"""Plots as SVG: figures over the number of GPUs or the steps of a run, with one line for each transport or run."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from html import escape
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 520, 300, 58, 16, 14, 44
 COLOURS = 4
 GPUS, STEPS = "GPUs", "step"
-# More points than these are a curve: no mark for each, and ticks at round numbers.
+# More points are drawn as a curve: without a mark for each, and with ticks at round numbers.
 MOST_MARKS = 12
-# The ends of an axis: a rate of 1e308 from a broken script must not overflow a plot.
+# The limits of an axis: a rate of 1e308 from a broken script must not overflow a plot.
 LOWEST, HIGHEST = 1e-9, 1e15
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line: its name in the legend, its points, the number of its colour, and whether it is published."""
+    """A line: its name in the legend, its points, the number of its colour, and whether its results are published."""
 
     name: str
     points: tuple[tuple[float, float], ...]
@@ -29,7 +29,7 @@ class Line:
 
 
 def plot(title: str, unit: str, lines: Sequence[Line], axis: str = GPUS, note: str = "") -> str:
-    """One figure with its legend; the note says what must not be read out of it."""
+    """Return one figure with its legend; the note is a caution for the reader."""
     points = [point for line in lines for point in line.points]
     across = sorted({point[0] for point in points})
     is_curve = len(across) > MOST_MARKS
@@ -50,12 +50,12 @@ def plot(title: str, unit: str, lines: Sequence[Line], axis: str = GPUS, note: s
 
 
 def bounded(value: float) -> float:
-    """Return a value that can be drawn: NaN is 0, and an impossible value is at the edge."""
+    """Return a value that can be drawn: 0 for NaN, and the limit for a value beyond it."""
     return 0.0 if math.isnan(value) else min(max(value, -HIGHEST), HIGHEST)
 
 
 def nice(value: float) -> float:
-    """Return the next higher number of a kind that divides well into four."""
+    """Return the next higher round number that is easy to divide into four."""
     value = max(bounded(value), LOWEST)
     size = 10.0 ** math.floor(math.log10(value))
     return next(size * factor for factor in (1, 1.2, 1.6, 2, 2.4, 3.2, 4, 6, 8, 10) if size * factor >= value * 0.9999)
@@ -69,15 +69,15 @@ class _Frame:
     is_curve: bool
 
     def across(self, place: float) -> float:
-        """The position of a number of GPUs, or of a step."""
+        """Return the position of a number of GPUs, or of a step."""
         return LEFT + (WIDTH - LEFT - RIGHT) * bounded(place) / self.most
 
     def up(self, value: float) -> float:
-        """The position of a value."""
+        """Return the position of a value."""
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * bounded(value) / self.top
 
     def axes(self, ticks: Sequence[float], unit: str) -> Iterator[str]:
-        """The grid, its ticks and the name of the axis."""
+        """Yield the grid, its ticks and the name of the axis."""
         for part in range(5):
             value = self.top * part / 4
             up = self.up(value)
@@ -89,15 +89,15 @@ class _Frame:
         yield f"<desc>{escape(unit)}</desc>"
 
     def line(self, line: Line, unit: str) -> Iterator[str]:
-        """The line with its points."""
+        """Yield the line with its points."""
         kind = f"c{line.colour % COLOURS}" + (" published" if line.is_dashed else "")
         places = " ".join(f"{self.across(gpus):.1f},{self.up(value):.1f}" for gpus, value in line.points)
         yield f'<g class="series {kind}"><polyline points="{places}"/>'
         for gpus, value in () if self.is_curve else line.points:
             where = f"on {gpus:g} GPUs" if self.axis == GPUS else f"at {self.axis} {gpus:g}"
-            told = escape(f"{line.name}: {value:.2f} {unit} {where}")
+            title = escape(f"{line.name}: {value:.2f} {unit} {where}")
             place = f'cx="{self.across(gpus):.1f}" cy="{self.up(value):.1f}"'
-            yield f'<circle {place} r="4"><title>{told}</title></circle>'
+            yield f'<circle {place} r="4"><title>{title}</title></circle>'
         yield "</g>"
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The timeline of a vMotion test as SVG: throughput above, each move a band, below it the host of each worker."""
+"""The timeline of a vMotion test as SVG: the throughput with each move as a band, and the host of each worker below."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .scaling_plot import LOWEST, bounded, nice
 WIDTH, LEFT, RIGHT, TOP, PLOT, ROW, BAR = 960, 96, 16, 34, 210, 24, 16
 HOSTS_AT = TOP + PLOT + 42
 COLOURS = 8
-LETTER = 6.6  # how wide a letter of a label is about
+LETTER = 6.6  # approximate width of a letter in a label
 
 STYLE = """
 .timeline { --m0: #2f6fb7; --m1: #d9822b; --m2: #3a8a4d; --m3: #8a4fae; --m4: #b3382c; --m5: #2b8f9c; --m6: #7a6a20;
@@ -39,56 +39,56 @@ svg.timeline .h6 { fill: var(--m6); } svg.timeline .h7 { fill: var(--m7); }
 """
 
 
-def plot(told: Mapping[str, Any]) -> str:
-    """The whole drawing of what ``move_timeline.timeline`` tells."""
-    frame = _Frame(told)
-    height = HOSTS_AT + ROW * len(told["hosts"]) + 8
+def plot(timeline: Mapping[str, Any]) -> str:
+    """Return the drawing of a timeline from ``training.timeline``."""
+    frame = _Frame(timeline)
+    height = HOSTS_AT + ROW * len(timeline["hosts"]) + 8
     label = "Throughput over time with the moves of workers, and the host of each worker"
     parts = [
         f'<svg class="timeline" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{label}">',
         *frame.axes(),
-        *(piece for phase in told["phases"] for piece in frame.phase(phase)),
-        *(piece for number, move in enumerate(told["moves"], 1) for piece in frame.band(number, move, height)),
+        *(piece for phase in timeline["phases"] for piece in frame.phase(phase)),
+        *(piece for number, move in enumerate(timeline["moves"], 1) for piece in frame.band(number, move, height)),
         frame.rates(),
-        *(piece for gap in told["gaps"] for piece in frame.gap(gap)),
-        *(piece for place, one in enumerate(told["hosts"]) for piece in frame.stays(place, one)),
+        *(piece for gap in timeline["gaps"] for piece in frame.gap(gap)),
+        *(piece for place, worker in enumerate(timeline["hosts"]) for piece in frame.stays(place, worker)),
         "</svg>",
     ]
     return "\n".join(parts)
 
 
 class _Frame:
-    """Where moments and rates lie."""
+    """The positions of times and rates."""
 
-    def __init__(self, told: Mapping[str, Any]) -> None:
-        self.told = told
-        self.seconds = max(bounded(float(told["seconds"])), LOWEST)
-        self.top = nice(max(map(bounded, told["rates"]), default=LOWEST))
-        names = sorted({stay["host"] for one in told["hosts"] for stay in one["stays"]})
+    def __init__(self, timeline: Mapping[str, Any]) -> None:
+        self.timeline = timeline
+        self.seconds = max(bounded(float(timeline["seconds"])), LOWEST)
+        self.top = nice(max(map(bounded, timeline["rates"]), default=LOWEST))
+        names = sorted({stay["host"] for worker in timeline["hosts"] for stay in worker["stays"]})
         self.colours = {name: index % COLOURS for index, name in enumerate(names)}
 
     def across(self, moment: float) -> float:
-        """Where a moment lies."""
+        """Return the position of a time."""
         return LEFT + (WIDTH - LEFT - RIGHT) * min(max(moment, 0.0), self.seconds) / self.seconds
 
     def up(self, rate: float) -> float:
-        """Where a rate lies."""
+        """Return the position of a rate."""
         return TOP + PLOT * (1 - bounded(rate) / self.top)
 
     def axes(self) -> Iterator[str]:
-        """Grid, ticks and what they count."""
+        """Yield the grid, the ticks and their unit."""
         for part in range(5):
             rate = self.top * part / 4
             up = self.up(rate)
             yield f'<line class="grid" x1="{LEFT}" y1="{up:.1f}" x2="{WIDTH - RIGHT}" y2="{up:.1f}"/>'
             yield f'<text class="name" x="{LEFT - 8}" y="{up + 4:.1f}">{rate:g}</text>'
-        yield f'<text class="head" x="8" y="14">{escape(self.told["unit"])}</text>'
+        yield f'<text class="head" x="8" y="14">{escape(self.timeline["unit"])}</text>'
         for moment in _ticks(self.seconds):
             place = self.across(moment)
             yield f'<text class="tick" x="{place:.1f}" y="{TOP + PLOT + 16}">{moment:g} s</text>'
 
     def phase(self, phase: Mapping[str, Any]) -> Iterator[str]:
-        """What was no training."""
+        """Yield a phase without training."""
         yield _box(
             "phase",
             self.across(phase["from"]),
@@ -98,7 +98,7 @@ class _Frame:
         )
 
     def band(self, number: int, move: Mapping[str, Any], height: int) -> Iterator[str]:
-        """One move, from the throughput down to the hosts, with its number above."""
+        """Yield one move as a band from the throughput down to the hosts, with its number above."""
         if move["from"] is None:
             return
         kind = "band" + ("" if move["moved"] else " failed") + (" external" if move["external"] else "")
@@ -107,17 +107,17 @@ class _Frame:
         yield f'<text class="mark" x="{(begin + end) / 2:.1f}" y="{TOP - 6}">{number}</text>'
 
     def rates(self) -> str:
-        """The line of throughput, flat within a bin."""
-        width = float(self.told["bin_s"])
+        """Return the line of the throughput, which is constant within a bin."""
+        width = float(self.timeline["bin_s"])
         points = [
             f"{self.across(edge * width):.1f},{self.up(rate):.1f}"
-            for index, rate in enumerate(self.told["rates"])
+            for index, rate in enumerate(self.timeline["rates"])
             for edge in (index, index + 1)
         ]
         return f'<polyline class="rate" points="{" ".join(points)}"/>'
 
     def gap(self, gap: Mapping[str, Any]) -> Iterator[str]:
-        """One silence, on the bottom of the plot."""
+        """Yield one silence, at the bottom of the plot."""
         kind = "gap" if gap["kind"] == "in a move" else "gap bad"
         begin, end, base = self.across(gap["from"]), self.across(gap["from"] + gap["seconds"]), TOP + PLOT
         title = f"silent for {gap['seconds']:.1f} s before step {gap['step']} of rank {gap['rank']}: {gap['kind']}"
@@ -125,26 +125,26 @@ class _Frame:
         yield f"{line}<title>{escape(title)}</title></line>"
         yield f'<text class="mark" x="{(begin + end) / 2:.1f}" y="{base - 6}">{gap["seconds"]:.1f} s</text>'
 
-    def stays(self, place: int, one: Mapping[str, Any]) -> Iterator[str]:
-        """The hosts of one worker."""
+    def stays(self, place: int, worker: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the hosts of one worker."""
         top = HOSTS_AT + ROW * place
-        yield f'<text class="name" x="{LEFT - 8}" y="{top + BAR - 4}">{escape(str(one["worker"]))}</text>'
-        for stay in one["stays"]:
+        yield f'<text class="name" x="{LEFT - 8}" y="{top + BAR - 4}">{escape(str(worker["worker"]))}</text>'
+        for stay in worker["stays"]:
             begin, end = self.across(stay["from"]), self.across(stay["until"])
             name = str(stay["host"])
-            yield _box(f"h{self.colours[name]}", begin, end - 1, (top, BAR), f"{one['worker']} on {name}")
+            yield _box(f"h{self.colours[name]}", begin, end - 1, (top, BAR), f"{worker['worker']} on {name}")
             text = next((each for each in (name, name.partition(".")[0]) if len(each) * LETTER < end - begin), "")
             if text:
                 yield f'<text class="on" x="{(begin + end) / 2:.1f}" y="{top + BAR - 4}">{escape(text)}</text>'
 
 
 def band_title(number: int, move: Mapping[str, Any]) -> str:
-    """What a move is called where a reader points at it."""
+    """Return the tooltip of a move."""
     whose = f", by {move['by']}" if move["external"] and move["by"] else ""
-    told = f"{number}: {move['worker']} from {move['source']} to {move['target']}{whose}"
+    title = f"{number}: {move['worker']} from {move['source']} to {move['target']}{whose}"
     if not move["moved"]:
-        return f"{told}: not moved"
-    return f"{told}, {move['until'] - move['from']:.1f} s"
+        return f"{title}: not moved"
+    return f"{title}, {move['until'] - move['from']:.1f} s"
 
 
 def _box(kind: str, begin: float, end: float, down: tuple[int, int], title: str) -> str:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The report on training runs: the measured results, published results beside them, and what was not measured."""
+"""The report on training runs: the measured results, published results next to them, and missing measurements."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from html import escape
 from typing import Any
 
 from ..training.scaling import ScalingError, table
-from . import foreign, vmotion_page
-from . import training_runs as of_runs
+from . import escaping, training_runs, vmotion_page
 from .scaling_plot import Line, plot
 from .style import STYLE
-from .trained import caution, sentences
+from .workload import caution, sentences
 
 COLUMNS = ("nodes", "gpus", "transport", "images_per_sec", "spread", "speedup", "efficiency", "ratio_to_tcp")
 HEADS = ("Nodes", "GPUs", "Transport", "Images/s", "Spread", "Speed-up", "Efficiency", "Ratio to TCP", "Epoch")
@@ -23,11 +22,11 @@ RUN_HEADS = (
     *("Run", "Nodes", "GPUs", "Transport", "Proven transport", "Card", "Gbit/s", "Images/s", "Epoch", "Steps"),
     "Last loss",
 )
-WORDS = ("Transport", "Run", "Proven transport", "Card", *of_runs.BUILT_HEADS)
-# "Distributed Machine Learning with A100 passthrough and PVRDMA": its Figure 9, whose numbers its text does not give.
-EPOCHS = """Epoch: the time that the runs measured; one with "about" follows from the rate. The A100 whitepaper measured
-it too (Figure 9: ImageNet-21K, about 11 million images in an epoch, 48 epochs, on 1, 2 and 4 nodes): shorter with
-PVRDMA than with TCP, in a figure without numbers in its text."""
+WORDS = ("Transport", "Run", "Proven transport", "Card", *training_runs.BUILT_HEADS)
+# "Distributed Machine Learning with A100 passthrough and PVRDMA": Figure 9, without its numbers in the text.
+EPOCHS = """Epoch: the time that the runs measured; a time with "about" is calculated from the rate.
+The A100 whitepaper measured it too (Figure 9: ImageNet-21K, about 11 million images in an epoch, 48 epochs, on 1, 2 and
+4 nodes): shorter with PVRDMA than with TCP, in a figure without numbers in its text."""
 _MORE_STYLE = """
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(320px, 100%), 1fr)); gap: 18px; }
 .figures.pairs { grid-template-columns: repeat(auto-fit, minmax(min(420px, 100%), 1fr)); }
@@ -60,7 +59,7 @@ def report(
     images_per_epoch: int | None = None,
     title: str = "Distributed training",
 ) -> dict[str, Any]:
-    """The content of a report; ``published`` have ``name``, ``source`` and ``runs``."""
+    """Return the content of a report; ``published`` have ``name``, ``source`` and ``runs``."""
     runs = [dict(result) for result in results]
     missing = []
     if not runs:
@@ -78,19 +77,19 @@ def report(
     except ScalingError as error:
         missing.append(f"There is no scaling table: {error}")
     transports = {run["transport"] for run in measured}
-    missing += [f"Nothing was measured by {name}." for name in ("tcp", "rdma") if runs and name not in transports]
-    missing += of_runs.missing(runs)
-    others = [{**one, "rows": table([dict(run) for run in one["runs"]])} for one in published]
-    told = {"trained": sentences(runs), "caution": caution(measured) if others else ""}
-    return {"title": title, **told, "runs": runs, "rows": rows, "published": others, "not_measured": missing}
+    missing += [f"Nothing was measured with {name}." for name in ("tcp", "rdma") if runs and name not in transports]
+    missing += training_runs.missing(runs)
+    others = [{**paper, "rows": table([dict(run) for run in paper["runs"]])} for paper in published]
+    workloads = {"trained": sentences(runs), "caution": caution(measured) if others else ""}
+    return {"title": title, **workloads, "runs": runs, "rows": rows, "published": others, "not_measured": missing}
 
 
 def lines_of(report_: Mapping[str, Any], key: str) -> list[Line]:
-    """The lines of one figure: solid for measured results, dashed for published ones."""
+    """Return the lines of one figure: solid for measured results, dashed for published ones."""
     lines, colours = [], {"tcp": 0, "rdma": 1, "pvrdma": 1}
     sources = [
         ("measured", report_["rows"], False),
-        *((one["name"], one["rows"], True) for one in report_["published"]),
+        *((paper["name"], paper["rows"], True) for paper in report_["published"]),
     ]
     for name, rows, is_dashed in sources:
         for transport in sorted({row["transport"] for row in rows}):
@@ -100,7 +99,7 @@ def lines_of(report_: Mapping[str, Any], key: str) -> list[Line]:
 
 
 def page(report_: Mapping[str, Any]) -> str:
-    """The report as one HTML page that needs no other file."""
+    """Return the report as one HTML page that needs no other file."""
     title = escape(report_["title"])
     parts = [
         "<!DOCTYPE html>",
@@ -112,12 +111,12 @@ def page(report_: Mapping[str, Any]) -> str:
         _list("Not measured", report_["not_measured"]),
         _scaling(report_),
         _figures(report_),
-        *(vmotion_page.section(one, f"Under vMotion: {one['name']}") for one in _tests(report_)),
-        *(_published(one) for one in report_["published"]),
+        *(vmotion_page.section(test, f"Under vMotion: {test['name']}") for test in _tests(report_)),
+        *(_published(paper) for paper in report_["published"]),
         _section("Runs", _html_table(RUN_HEADS, [_run_cells(run) for run in report_["runs"]]))
         if report_["runs"]
         else "",
-        _drawn("Throughput and loss of each run", of_runs.figures(report_["runs"]), "figures pairs"),
+        _drawn("Throughput and loss of each run", training_runs.figures(report_["runs"]), "figures pairs"),
         _built(report_),
         _list(
             "Proofs of the transport", [f"{run['name']}: {run.get('proof', {}).get('why')}." for run in report_["runs"]]
@@ -128,9 +127,9 @@ def page(report_: Mapping[str, Any]) -> str:
 
 
 def _trained(report_: Mapping[str, Any]) -> str:
-    """What was trained, before anything that was measured."""
-    said = "".join(f"<p>{escape(text)}</p>" for text in report_["trained"])
-    return said + (f'<p class="caution">{escape(report_["caution"])}</p>' if report_["caution"] else "")
+    """Return the workload, which comes before the measurements."""
+    texts = "".join(f"<p>{escape(text)}</p>" for text in report_["trained"])
+    return texts + (f'<p class="caution">{escape(report_["caution"])}</p>' if report_["caution"] else "")
 
 
 def _scaling(report_: Mapping[str, Any]) -> str:
@@ -142,43 +141,44 @@ def _scaling(report_: Mapping[str, Any]) -> str:
 
 
 def _tests(report_: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The timelines of tests under vMotion, where there are any."""
+    """Return the timelines of the vMotion tests."""
     return list(report_.get("vmotion_tests") or [])
 
 
 def markdown(report_: Mapping[str, Any]) -> str:
-    """The report as Markdown."""
-    parts = [f"# {foreign.line(report_['title'])}", *map(foreign.markdown, report_["trained"])]
-    parts += [foreign.markdown(report_["caution"])] if report_["caution"] else []
+    """Return the report as Markdown."""
+    parts = [f"# {escaping.line(report_['title'])}", *map(escaping.markdown, report_["trained"])]
+    parts += [escaping.markdown(report_["caution"])] if report_["caution"] else []
     if report_["not_measured"]:
-        parts += ["## Not measured", "\n".join(f"- {foreign.line(text)}" for text in report_["not_measured"])]
+        parts += ["## Not measured", "\n".join(f"- {escaping.line(text)}" for text in report_["not_measured"])]
     if rows := report_["rows"]:
         parts += ["## Scaling", _markdown_table(HEADS, [_cells(row) for row in rows])]
         parts += [EPOCHS] if any(row["seconds_per_epoch"] is not None for row in rows) else []
-    for one in report_["published"]:
-        parts += [f"## {foreign.line(one['name'])}", f"Source: {foreign.markdown(one['source'])}."]
-        parts.append(_markdown_table(HEADS, [_cells(row) for row in one["rows"]]))
-    parts += [vmotion_page.markdown(one, f"Under vMotion: {one['name']}").rstrip() for one in _tests(report_)]
+    for paper in report_["published"]:
+        parts += [f"## {escaping.line(paper['name'])}", f"Source: {escaping.markdown(paper['source'])}."]
+        parts.append(_markdown_table(HEADS, [_cells(row) for row in paper["rows"]]))
+    parts += [vmotion_page.markdown(test, f"Under vMotion: {test['name']}").rstrip() for test in _tests(report_)]
     if report_["runs"]:
         parts += ["## Runs", _markdown_table(RUN_HEADS, [_run_cells(run) for run in report_["runs"]])]
-    if rows := of_runs.built(report_["runs"]):
-        parts += ["## Software of the nodes", _markdown_table(of_runs.BUILT_HEADS, rows)]
+    if rows := training_runs.built(report_["runs"]):
+        parts += ["## Software of the nodes", _markdown_table(training_runs.BUILT_HEADS, rows)]
     return "\n\n".join(parts) + "\n"
 
 
 def comma_separated(report_: Mapping[str, Any]) -> str:
-    """The measured and the published scaling tables as comma-separated values, not rounded."""
+    """Return the measured and the published scaling tables as comma-separated values, not rounded."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["source", *COLUMNS, "seconds_per_epoch"])
-    for name, rows in [("measured", report_["rows"]), *((one["name"], one["rows"]) for one in report_["published"])]:
+    published = ((paper["name"], paper["rows"]) for paper in report_["published"])
+    for name, rows in [("measured", report_["rows"]), *published]:
         cells = ([name, *(row[key] for key in COLUMNS), row["seconds_per_epoch"]] for row in rows)
-        writer.writerows(map(foreign.cell, row) for row in cells)
+        writer.writerows(map(escaping.cell, row) for row in cells)
     return text.getvalue()
 
 
 def _figures(report_: Mapping[str, Any]) -> str:
-    # Published lines alone show nothing of what was measured; their table stands below.
+    # Without measured results there is no figure; the table of the published ones follows below.
     if not report_["rows"]:
         return ""
     speedup = lines_of(report_, "speedup")
@@ -199,13 +199,13 @@ def _drawn(title: str, figures: Sequence[str], kind: str = "figures") -> str:
 
 
 def _built(report_: Mapping[str, Any]) -> str:
-    rows = of_runs.built(report_["runs"])
-    return _section("Software of the nodes", _html_table(of_runs.BUILT_HEADS, rows)) if rows else ""
+    rows = training_runs.built(report_["runs"])
+    return _section("Software of the nodes", _html_table(training_runs.BUILT_HEADS, rows)) if rows else ""
 
 
-def _published(one: Mapping[str, Any]) -> str:
-    body = f"<p>Source: {escape(one['source'])}.</p>" + _html_table(HEADS, [_cells(row) for row in one["rows"]])
-    return _section(str(one["name"]), body)
+def _published(paper: Mapping[str, Any]) -> str:
+    body = f"<p>Source: {escape(paper['source'])}.</p>" + _html_table(HEADS, [_cells(row) for row in paper["rows"]])
+    return _section(str(paper["name"]), body)
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
@@ -224,7 +224,7 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def _digits(seconds: float) -> int:
-    """The decimals that three digits leave."""
+    """Return the number of decimals for about three digits."""
     return 2 if seconds < 10 else 1 if seconds < 100 else 0
 
 
@@ -263,5 +263,5 @@ def _html_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [heads, *rows]
-    head, *body = ("| " + " | ".join(map(foreign.markdown, line)) + " |" for line in lines)
+    head, *body = ("| " + " | ".join(map(escaping.markdown, line)) + " |" for line in lines)
     return "\n".join([head, "|" + " --- |" * len(heads), *body])

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The parts of a report on single runs: rate and loss over the steps, and the software of the nodes with its proofs."""
+"""The parts of a report about single runs: rate and loss over the steps, and the software of the nodes."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ Run = Mapping[str, Any]
 
 
 def figures(runs: Iterable[Run]) -> list[str]:
-    """Throughput and loss over the steps: one figure of each for every number of GPUs and transport."""
+    """Return a figure of the throughput and one of the loss over the steps, for each number of GPUs and transport."""
     points: dict[tuple[int, str], list[Run]] = {}
     for run in runs:
         if run.get("curve"):
             points.setdefault((int(run["gpus"]), str(run["transport"])), []).append(run)
-    found = []
+    drawn = []
     for (gpus, transport), group in sorted(points.items()):
-        for what, unit, key in (("images per second", "images/s", "images_per_sec"), ("loss", "", "loss")):
+        for quantity, unit, key in (("images per second", "images/s", "images_per_sec"), ("loss", "", "loss")):
             lines = list(_lines(group, key))
             if lines:
-                found.append(plot(f"{gpus} GPU{'s' if gpus > 1 else ''}, {transport}: {what}", unit, lines, STEPS))
-    return found
+                title = f"{gpus} GPU{'s' if gpus > 1 else ''}, {transport}: {quantity}"
+                drawn.append(plot(title, unit, lines, STEPS))
+    return drawn
 
 
 def built(runs: Sequence[Run]) -> list[list[str]]:
-    """Rows of the software of the nodes; where runs differ for one node, the last run counts."""
+    """Return rows of the software of the nodes; if runs differ for a node, the latest run counts."""
     parts: dict[tuple[str, str], Mapping[str, Any]] = {}
     for run in sorted(runs, key=lambda run: float((run.get("job") or {}).get("started") or 0)):
-        for node, told in (run.get("built") or {}).items():
-            parts.update({(str(node), str(part).removeprefix(_PREFIX)): facts for part, facts in told.items()})
+        for node, built_parts in (run.get("built") or {}).items():
+            parts.update({(str(node), str(part).removeprefix(_PREFIX)): facts for part, facts in built_parts.items()})
     return [
         [
             node,
@@ -47,20 +48,20 @@ def built(runs: Sequence[Run]) -> list[list[str]]:
 
 
 def missing(runs: Sequence[Run]) -> Iterator[str]:
-    """The facts that the runs lack, in sentences."""
+    """Yield a sentence for each value that the runs lack."""
     if not runs:
         return
     if not built(runs):
-        yield "The software of the nodes is not known: no role left a proof on them."
+        yield "The software of the nodes is unknown: no role stored a proof on them."
     without = [
         str(run["name"]) for run in runs if not any(point["loss"] is not None for point in run.get("curve") or ())
     ]
     if without:
-        yield f"No loss was recorded by {', '.join(without)}."
+        yield f"No loss was recorded in {', '.join(without)}."
     if len({str(sorted((run.get("asked") or {}).items())) for run in runs}) > 1:
         yield "The runs did different work: their rates cannot be compared."
     if len({(run["nodes"], run["gpus"], run["transport"]) for run in runs}) == len(runs):
-        yield "No point was measured twice: the spread is not known."
+        yield "No point was measured twice: the spread is unknown."
 
 
 def _lines(group: Sequence[Run], key: str) -> Iterator[Line]:
@@ -71,13 +72,13 @@ def _lines(group: Sequence[Run], key: str) -> Iterator[Line]:
 
 
 def _words(facts: Mapping[str, Any]) -> str:
-    """Facts as ``version 4.1.4, nodes 4``; lists by their members."""
-    told = [
+    """Return facts as text, such as ``version 4.1.4, nodes 4``; lists with their members."""
+    words = [
         f"{key.replace('_', ' ')} {_value(value)}"
         for key, value in sorted(facts.items())
         if key not in ("proven", "why") and value not in (None, "", [], {})
     ]
-    return ", ".join(told) or "-"
+    return ", ".join(words) or "-"
 
 
 def _value(value: Any) -> str:

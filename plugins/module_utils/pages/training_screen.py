@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The scaling table for a terminal, with a published one beside it."""
+"""The scaling table for a terminal, next to a published one."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ SAME = {"pvrdma": "rdma"}
 
 
 def lines(report: Mapping[str, Any]) -> list[str]:
-    """A row for each measured point, with the published figures of the same point, and what was not measured."""
-    found = [line for text in (*report["trained"], report["caution"]) for line in wrap(text, WIDTH)]
+    """Return a row for each measured point, with the published rates of that point, and the missing measurements."""
+    text_lines = [line for text in (*report["trained"], report["caution"]) for line in wrap(text, WIDTH)]
     if not report["rows"]:
-        return found + [f"Not measured: {text}" for text in report["not_measured"]]
-    for one in report["published"] or [{"name": "", "rows": []}]:
-        beside = {_point(row): row for row in one["rows"]}
-        found.append(HEAD)
-        found += [_line(row, beside.get(_point(row))) for row in report["rows"]]
-        found += [f"Right of the bar: published results of {one['name']}"] if beside else []
-    return found + [f"Not measured: {text}" for text in report["not_measured"]]
+        return text_lines + [f"Not measured: {text}" for text in report["not_measured"]]
+    for published in report["published"] or [{"name": "", "rows": []}]:
+        beside = {_point(row): row for row in published["rows"]}
+        text_lines.append(HEAD)
+        text_lines += [_line(row, beside.get(_point(row))) for row in report["rows"]]
+        text_lines += [f"Right of the bar: published results of {published['name']}"] if beside else []
+    return text_lines + [f"Not measured: {text}" for text in report["not_measured"]]
 
 
 def _point(row: Mapping[str, Any]) -> tuple[int, int, str]:

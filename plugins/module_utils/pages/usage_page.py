@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The report on GPUs as one HTML page that needs nothing else: on screen, light or dark, and on paper."""
+"""The report on GPUs as one HTML page that needs no other file: on screen, light or dark, and on paper."""
 
 from __future__ import annotations
 
@@ -16,21 +16,19 @@ from .usage_plot import plot
 
 _NUMBERS = frozenset({"GPUs", "Idle GPUs", "VMs", "Utilisation", "GPU hours", "Cost per hour", "Cost in the period"})
 _SHORT = frozenset({"State", "GPU", "Utilisation mean/peak"})
-_SHARES = (
-    "A virtual GPU counts as the share that its profile has of the GPU's memory; a GPU in passthrough counts as one."
-)
+_SHARES = "A virtual GPU counts as its profile's share of the GPU's memory; a GPU in passthrough counts as one."
 _COUNTERS = (
     "The utilisation comes from vCenter's counters. They measure the whole GPU, not each virtual machine on it. "
-    "GPUs in passthrough are not measured, because NVIDIA's driver on the host does not see them."
+    "GPUs in passthrough are not measured, because NVIDIA's driver on the host has no access to them."
 )
 _HOURS = (
-    "GPU hours count the present run of each virtual machine within the period. vCenter does not know earlier runs, "
-    "nor those of virtual machines that are off now. The cost per hour is that of the present assignment."
+    "GPU hours count the current run of each virtual machine within the period. vCenter does not report earlier runs, "
+    "nor those of virtual machines that are powered off. The cost per hour is that of the current assignment."
 )
 
 
 def page(report: Mapping[str, Any]) -> str:
-    """The whole page."""
+    """Return the page."""
     title = f"GPUs of cluster {plain(report['cluster'])}"
     parts = [
         "<!DOCTYPE html>",
@@ -82,9 +80,9 @@ def _idle_words(gpu: Mapping[str, Any]) -> str:
     name = f"<b>{escape(plain(gpu['host']))} {escape(plain(gpu['address']))}</b>"
     if not gpu["users"]:
         return f"{name}: unassigned ({escape(plain(gpu['mode']))})"
-    users = ", ".join(usage_text.user(one) for one in gpu["users"])
-    seen = gpu["utilisation"]
-    load = f"mean utilisation {percent(seen['mean'])}, peak {percent(seen['peak'])}"
+    users = ", ".join(usage_text.user(user) for user in gpu["users"])
+    utilisation = gpu["utilisation"]
+    load = f"mean utilisation {percent(utilisation['mean'])}, peak {percent(utilisation['peak'])}"
     return f"{name}: {load}, assigned to {escape(users)}"
 
 
@@ -96,14 +94,14 @@ def _legend() -> str:
 
 def _groups(report: Mapping[str, Any]) -> str:
     columns = usage_text.group_columns(report)
-    rows = (_row(columns, usage_text.group_cells(one, report)) for one in report["groups"])
+    rows = (_row(columns, usage_text.group_cells(group, report)) for group in report["groups"])
     totals = report["totals"]
-    free = sum(one["idle_gpus"] for one in report["groups"])
+    free = sum(group["idle_gpus"] for group in report["groups"])
     hours = number(totals["gpu_hours"])
     mean = usage_text.NOT_KNOWN if totals["utilisation"] is None else percent(totals["utilisation"])
     sums = ["All", number(totals["gpus"]), number(free), str(totals["vms"]), mean, hours]
     if report["price"]:
-        everything = sum(one["cost_per_hour"] for one in report["groups"])
+        everything = sum(group["cost_per_hour"] for group in report["groups"])
         sums += [money(everything, report), money(totals["cost"], report)]
     return _table(columns, rows, f"<tfoot>{_row(columns, sums)}</tfoot>")
 
@@ -123,11 +121,11 @@ def _waiting(report: Mapping[str, Any]) -> str:
 def _how(report: Mapping[str, Any]) -> Iterator[str]:
     below = number(report["idle_below_percent"])
     yield (
-        f"A GPU is idle when it is assigned and its mean utilisation is below {below}%. A GPU is unassigned when no "
+        f"A GPU is idle if it is assigned and its mean utilisation is below {below}%. A GPU is unassigned if no "
         "running virtual machine uses it."
     )
     yield from (_SHARES, _COUNTERS, _HOURS)
-    yield f"Read at {report['taken']} by vCenter's clock."
+    yield f"Read at {report['taken']} on vCenter's clock."
 
 
 def _section(title: str, body: str) -> str:
@@ -140,8 +138,8 @@ def _table(columns: Sequence[str], rows: Iterable[str], foot: str = "") -> str:
 
 
 def _row(columns: Sequence[str], cells: Sequence[str], state: str = "") -> str:
-    told = "".join(f"<td{_kind(name)}>{escape(cell)}</td>" for name, cell in zip(columns, cells))
-    return f'<tr class="{state}">{told}</tr>' if state else f"<tr>{told}</tr>"
+    row = "".join(f"<td{_kind(name)}>{escape(cell)}</td>" for name, cell in zip(columns, cells))
+    return f'<tr class="{state}">{row}</tr>' if state else f"<tr>{row}</tr>"
 
 
 def _kind(column: str) -> str:

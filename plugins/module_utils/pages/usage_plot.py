@@ -22,7 +22,7 @@ TICKS = (0, 25, 50, 75, 100)
 
 
 def plot(gpus: Sequence[Mapping[str, Any]]) -> str:
-    """The whole drawing."""
+    """Return the drawing."""
     height = TOP + ROW * len(gpus) + BOTTOM
     parts = [
         f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="Utilisation and assigned share of each GPU">',
@@ -44,34 +44,34 @@ def _axes(height: int) -> Iterator[str]:
 
 
 def _row(gpu: Mapping[str, Any], top: int) -> Iterator[str]:
-    """One GPU: its name, its bar or the state that replaces the bar, and its share."""
+    """Yield one GPU: its name, its bar or the state that replaces the bar, and its share."""
     state = gpu["state"].replace(" ", "-")
     bar_top, base = top + (ROW - BAR) // 2, top + ROW // 2 + 4
     name = escape(f"{plain(gpu['host'])}  {plain(gpu['address'])}")
-    told = busy(gpu["utilisation"])
-    yield f'<g class="gpu {state}"><title>{name}: {escape(gpu["state"])}, {escape(told)}</title>'
+    utilisation = busy(gpu["utilisation"])
+    yield f'<g class="gpu {state}"><title>{name}: {escape(gpu["state"])}, {escape(utilisation)}</title>'
     yield f'<text class="name" x="{LABEL - 12}" y="{base}">{name}</text>'
     yield f'<rect class="track" x="{LABEL}" y="{bar_top}" width="{TRACK}" height="{BAR}" rx="3"/>'
     yield from _bar(gpu, bar_top)
-    text = gpu["state"] if gpu["state"] in (UNASSIGNED, UNREACHABLE) else told
+    text = gpu["state"] if gpu["state"] in (UNASSIGNED, UNREACHABLE) else utilisation
     yield f'<text class="value" x="{LABEL + TRACK + 10}" y="{base}">{escape(text)}</text>'
     yield from _share(gpu["assigned_share"], bar_top, base)
     yield "</g>"
 
 
 def _bar(gpu: Mapping[str, Any], top: int) -> Iterator[str]:
-    told = gpu["utilisation"]
-    if told is None or gpu["state"] == UNASSIGNED:
+    utilisation = gpu["utilisation"]
+    if utilisation is None or gpu["state"] == UNASSIGNED:
         yield f'<rect class="hollow" x="{LABEL}" y="{top}" width="{TRACK}" height="{BAR}" rx="3"/>'
         return
-    width = max(TRACK * min(told["mean"], 100) / 100, 2)
+    width = max(TRACK * min(utilisation["mean"], 100) / 100, 2)
     yield f'<rect class="bar" x="{LABEL}" y="{top}" width="{width:.1f}" height="{BAR}" rx="3"/>'
-    peak = _x(min(told["peak"], 100))
+    peak = _x(min(utilisation["peak"], 100))
     yield f'<line class="peak" x1="{peak}" y1="{top - 2}" x2="{peak}" y2="{top + BAR + 2}"/>'
 
 
 def _share(share: float, top: int, base: int) -> Iterator[str]:
-    """The assigned share of the card."""
+    """Yield the assigned share of the GPU."""
     yield f'<rect class="track" x="{SHARE_AT}" y="{top}" width="{SHARE}" height="{BAR}" rx="3"/>'
     if share:
         yield f'<rect class="share" x="{SHARE_AT}" y="{top}" width="{SHARE * share:.1f}" height="{BAR}" rx="3"/>'
@@ -79,5 +79,5 @@ def _share(share: float, top: int, base: int) -> Iterator[str]:
 
 
 def _x(value: float) -> str:
-    """The position of a percentage."""
+    """Return the position of a percentage."""
     return f"{LABEL + TRACK * value / 100:.1f}".rstrip("0").rstrip(".")

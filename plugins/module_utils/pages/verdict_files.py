@@ -1,23 +1,25 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The files of a verdict, as texts by name: the verdict itself, and its timeline."""
+"""The files of a verdict, as texts by name: the verdict itself as JSON and as JUnit XML, and its timeline."""
 
 from __future__ import annotations
 
 import json
+import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..training.timeline import timeline
-from . import junit
+from .escaping import xml
 from .vmotion_page import page
 
+CONTINUOUS = "continuous"
 VERDICT, TIMELINE = ("verdict.json", "junit.xml"), ("timeline.json", "timeline.html")
 
 
 def verdict_texts(name: str, moves: Sequence[Mapping[str, Any]], judged: Mapping[str, Any]) -> dict[str, str]:
     """Return the verdict as JSON and as JUnit XML."""
-    return dict(zip(VERDICT, (json.dumps(judged, indent=2) + "\n", junit.report(name, judged, moves))))
+    return dict(zip(VERDICT, (json.dumps(judged, indent=2) + "\n", junit_report(name, judged, moves))))
 
 
 def timeline_texts(
@@ -30,3 +32,39 @@ def timeline_texts(
     """Return the timeline as JSON and as a page; ``at`` is the host of each worker before the first move."""
     content = {"name": name, **timeline(records, moves, judged, at)}
     return dict(zip(TIMELINE, (json.dumps(content, indent=1) + "\n", page(content, name))))
+
+
+def junit_report(name: str, verdict: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> str:
+    """Return a test as JUnit XML for a CI server: one case for the job, and one for each move.
+
+    An inconclusive test is an error, and a broken job or a failed move is a failure.
+    """
+    suite = ET.Element("testsuite", name=xml(name))
+    _job(suite, verdict)
+    for move, judged in zip(moves, verdict.get("moves", [])):
+        _move(suite, move, judged)
+    cases = list(suite)
+    counts = {kind: sum(case.find(kind[:-1]) is not None for case in cases) for kind in ("failures", "errors")}
+    suite.attrib.update(tests=str(len(cases)), **{kind: str(count) for kind, count in counts.items()})
+    ET.indent(suite)
+    return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _job(suite: ET.Element, verdict: Mapping[str, Any]) -> None:
+    case = ET.SubElement(suite, "testcase", classname="continuity", name="the job ran on")
+    if verdict["verdict"] == CONTINUOUS:
+        return
+    broken = verdict["verdict"] == "broken"
+    texts = [breach["detail"] for breach in verdict["breaches"]] if broken else list(verdict["unproven"])
+    problem = ET.SubElement(case, "failure" if broken else "error", message=xml(texts[0] if texts else ""))
+    problem.text = xml("\n".join(texts))
+
+
+def _move(suite: ET.Element, move: Mapping[str, Any], judged: Mapping[str, Any]) -> None:
+    name = f"{move['worker']} from {move.get('source')} to {move.get('target')}"
+    case = ET.SubElement(suite, "testcase", classname="moves", name=xml(name))
+    if move.get("started") is not None and move.get("completed") is not None:
+        case.set("time", f"{move['completed'] - move['started']:.3f}")
+    if not judged.get("moved"):
+        reason = str(move.get("said") or "it was not moved")
+        ET.SubElement(case, "failure", message=xml(reason))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The report on a vMotion test: its verdict, its timeline and its moves, as a page and as a section of another."""
+"""The report on a vMotion test: its verdict, its timeline and its moves, as a page or as a section of another page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from . import foreign
+from . import escaping
 from .style import STYLE
 from .timeline_plot import STYLE as PLOT_STYLE
 from .timeline_plot import plot
@@ -20,12 +20,12 @@ HEADS = (
 )
 NUMBERS = ("Seconds", "Stun expected", "Job stood still", "Before", "During", "After", "Back after")
 ENCRYPTED = {True: "yes", False: "no", None: "-"}
-KEY = """Each move is a band, numbered as below; silences of the job are marked on the bottom line, and under it is the
-host of each worker."""
-NOTE = """Before, during and after: images a second of a rank by the observer's clock over the whole time, so that a
-silence counts; a dash where the script tells no images. Stun expected: by the server's estimate or VMware's tables,
-before the move; no server tells how long it was. Encrypted: by vCenter's events. GPU: as the server names it, before
-and after the move. A dash stands for what nobody told."""
+KEY = """Each move is a band with its number in the table below. The bottom line marks the silences of the job, and the
+rows below it show the host of each worker."""
+NOTE = """Before, during and after: images per second of a rank on the observer's clock over the whole time, including
+silences; a dash if the script reports no images. Stun expected: the server's estimate or the value from VMware's
+tables, before the move; no server reports the actual time. Encrypted: from vCenter's events. GPU: the server's name,
+before and after the move. A dash means that the value is unknown."""
 SECTION_STYLE = (
     PLOT_STYLE
     + """
@@ -36,16 +36,16 @@ SECTION_STYLE = (
 tr.failed td { color: var(--bad); }
 """
 )
-# "Distributed Machine Learning on vSphere leveraging NVIDIA vGPU and Mellanox PVRDMA", VMware: its one move.
+# The only move in "Distributed Machine Learning on vSphere leveraging NVIDIA vGPU and Mellanox PVRDMA", VMware.
 WHITEPAPER = {
     "seconds": 189,
     "text": "The T4 whitepaper moved one worker under load (12:04:46 to 12:07:55, encrypted, T4-16C with 13.9 GB of "
-    "memory in use). It tells neither how long the job stood still nor what became of the job.",
+    "memory in use). It does not report how long the job stood still, nor whether the job continued.",
 }
 
 
-def page(told: Mapping[str, Any], title: str = TITLE) -> str:
-    """One HTML page that needs nothing else."""
+def page(timeline: Mapping[str, Any], title: str = TITLE) -> str:
+    """Return one HTML page that needs no other file."""
     parts = [
         "<!DOCTYPE html>",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -53,52 +53,52 @@ def page(told: Mapping[str, Any], title: str = TITLE) -> str:
         '<meta name="color-scheme" content="light dark">',
         f"<title>{escape(title)}</title><style>{STYLE}{SECTION_STYLE}</style></head><body><main>",
         f"<header><h1>{escape(title)}</h1></header>",
-        section(told, "Verdict and timeline"),
+        section(timeline, "Verdict and timeline"),
         "</main></body></html>",
     ]
     return "\n".join(parts) + "\n"
 
 
-def section(told: Mapping[str, Any], title: str) -> str:
-    """One test as a section; a page that holds it needs SECTION_STYLE."""
-    moves = list(told["moves"])
+def section(timeline: Mapping[str, Any], title: str) -> str:
+    """Return one test as a section; its page must contain SECTION_STYLE."""
+    moves = list(timeline["moves"])
     body = [
-        _verdict(told),
-        f'<div class="wide">{plot(told)}</div>' if told["rates"] else "",
+        _verdict(timeline),
+        f'<div class="wide">{plot(timeline)}</div>' if timeline["rates"] else "",
         f"<p>{KEY}</p>",
         _table(moves) if moves else "",
         _beside(moves),
-        _list("Breaches", [f"{one['kind']}: {one['detail']}" for one in told.get("breaches") or []]),
-        _list("Not proven", told.get("unproven") or []),
-        _list("To know", told.get("notes") or []),
+        _list("Breaches", [f"{breach['kind']}: {breach['detail']}" for breach in timeline.get("breaches") or []]),
+        _list("Not verified", timeline.get("unproven") or []),
+        _list("Notes", timeline.get("notes") or []),
     ]
     return f"<section><h2>{escape(title)}</h2>{''.join(body)}</section>"
 
 
-def markdown(told: Mapping[str, Any], title: str) -> str:
-    """The same as Markdown, without the plot."""
-    rows = [_cells(index, one) for index, one in enumerate(told["moves"], 1)]
-    lines = [f"## {foreign.line(title)}", "", foreign.line(_sentence(told)), ""]
+def markdown(timeline: Mapping[str, Any], title: str) -> str:
+    """Return one test as Markdown, without the plot."""
+    rows = [_cells(index, move) for index, move in enumerate(timeline["moves"], 1)]
+    lines = [f"## {escaping.line(title)}", "", escaping.line(_sentence(timeline)), ""]
     lines += ["| " + " | ".join(HEADS) + " |", "|" + " --- |" * len(HEADS)]
-    lines += ["| " + " | ".join(map(foreign.markdown, row)) + " |" for row in rows]
-    for one in told.get("breaches") or []:
-        lines += ["", f"- {foreign.line(one['kind'])}: {foreign.markdown(one['detail'])}"]
+    lines += ["| " + " | ".join(map(escaping.markdown, row)) + " |" for row in rows]
+    for breach in timeline.get("breaches") or []:
+        lines += ["", f"- {escaping.line(breach['kind'])}: {escaping.markdown(breach['detail'])}"]
     return "\n".join(lines) + "\n"
 
 
-def _sentence(told: Mapping[str, Any]) -> str:
-    gap = told.get("longest_gap_s")
+def _sentence(timeline: Mapping[str, Any]) -> str:
+    gap = timeline.get("longest_gap_s")
     longest = "no silence was measured" if gap is None else f"longest silence {gap:.1f} s"
-    return f"{told['verdict']}, moved: {told['moved']}, {longest}"
+    return f"{timeline['verdict']}, moved: {timeline['moved']}, {longest}"
 
 
-def _verdict(told: Mapping[str, Any]) -> str:
-    return f'<p class="verdict {escape(str(told["verdict"]))}"><b>{escape(_sentence(told))}</b></p>'
+def _verdict(timeline: Mapping[str, Any]) -> str:
+    return f'<p class="verdict {escape(str(timeline["verdict"]))}"><b>{escape(_sentence(timeline))}</b></p>'
 
 
 def _table(moves: Sequence[Mapping[str, Any]]) -> str:
     top = "".join(f"<th{_kind(head)}>{escape(head)}</th>" for head in HEADS)
-    body = "".join(_row(index, one) for index, one in enumerate(moves, 1))
+    body = "".join(_row(index, move) for index, move in enumerate(moves, 1))
     note = f"<p>{escape(NOTE)}</p>"
     return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>{note}'
 
@@ -125,15 +125,15 @@ def _cells(index: int, move: Mapping[str, Any]) -> list[str]:
         target,
         _gpus(move.get("gpus")),
         ENCRYPTED[move.get("encrypted")],
-        *(_number(one) for one in (took, move.get("stun_expected_s"), move["gap_s"])),
+        *(_number(seconds) for seconds in (took, move.get("stun_expected_s"), move["gap_s"])),
         *(_number(rates.get(when)) for when in ("before", "during", "after")),
         _number(move["resumed_s"]),
     ]
 
 
-def _gpus(told: Any) -> str:
-    """The GPUs before and after a move."""
-    before, after = ((told or {}).get(when) for when in ("before", "after"))
+def _gpus(gpus: Any) -> str:
+    """Return the GPUs before and after a move."""
+    before, after = ((gpus or {}).get(when) for when in ("before", "after"))
     if not isinstance(before, (list, tuple)) or not isinstance(after, (list, tuple)):
         return "-"
     return f"{', '.join(map(str, before)) or 'none'} \u2192 {', '.join(map(str, after)) or 'none'}"
@@ -144,11 +144,11 @@ def _number(value: float | None) -> str:
 
 
 def _beside(moves: Sequence[Mapping[str, Any]]) -> str:
-    """The whitepaper's test was one move: what it measured is shown beside a test of one worker."""
-    own = [one for one in moves if one["moved"] and one["from"] is not None]
-    if not own or len({one["worker"] for one in moves}) != 1:
+    """Return a comparison of a test of one worker with the whitepaper's test, which was one move."""
+    succeeded = [move for move in moves if move["moved"] and move["from"] is not None]
+    if not succeeded or len({move["worker"] for move in moves}) != 1:
         return ""
-    longest = max(own, key=lambda one: one["until"] - one["from"])
+    longest = max(succeeded, key=lambda move: move["until"] - move["from"])
     how = ["hot"] if longest.get("hot_migration") else []
     how += [] if longest.get("encrypted") is None else ["encrypted" if longest["encrypted"] else "not encrypted"]
     took = f"{longest['until'] - longest['from']:.1f} s" + (f" ({', '.join(how)})" if how else "")

@@ -39,7 +39,7 @@ def test_four_files_are_written_once(given: dict[str, Any]) -> None:
         f"{given['folder']}/training.{kind}" for kind in ("html", "md", "csv", "json")
     }
     assert [row["speedup"] for row in first["rows"]] == [1.0, 1.5]
-    assert "Nothing was measured by rdma." in first["not_measured"]
+    assert "Nothing was measured with rdma." in first["not_measured"]
     assert any("Elsewhere" in line for line in first["lines"])
     written = files(given["folder"])
     assert "Runs of the week" in written["training.html"] and "about 2.00 s" in written["training.md"]

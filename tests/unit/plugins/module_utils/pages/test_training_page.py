@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The report on training runs, read as a browser would."""
+"""The report on training runs, parsed like a browser."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def test_the_page_needs_nothing_else_and_has_the_numbers() -> None:
     read = Page(page(report(RUNS, PUBLISHED, images_per_epoch=3400)))
     assert read.external == []
     assert read.elements.count("svg") == 3
-    # What was measured once has no spread, and what was not measured follows from the rate.
+    # A rate that was measured once has no spread, and an epoch that was not measured is calculated from the rate.
     assert ["2", "2", "tcp", "160.0", "20.0", "1.60", "80%", "1.00", "about 21.2 s"] in read.tables[0]
     assert ["2", "2", "rdma", "190.0", "-", "1.90", "95%", "1.19", "about 17.9 s"] in read.tables[0]
     assert any(title == "rdma, measured: 1.90 times on 2 GPUs" for title in read.titles)
     assert any(title.startswith("pvrdma, ") and "1021.00 images/s on 4 GPUs" in title for title in read.titles)
 
 
-def test_markdown_and_csv_say_the_same() -> None:
+def test_markdown_and_csv_have_the_same_content() -> None:
     told = report(RUNS, PUBLISHED)
     assert "| 2 | 2 | rdma | 190.0 | - | 1.90 | 95% | 1.19 | - |" in markdown(told)
     rows = list(csv.DictReader(io.StringIO(comma_separated(told))))
@@ -65,14 +65,14 @@ def test_markdown_and_csv_say_the_same() -> None:
     [
         ([], "No training run was measured."),
         ([run(2, 100.0)], "There is no scaling table: The transport 'tcp' has no run on 1 GPU"),
-        ([run(1, 100.0)], "Nothing was measured by rdma."),
+        ([run(1, 100.0)], "Nothing was measured with rdma."),
         (
             [run(1, 9.0), run(2, 9.0, "rdma", proof={"ok": False, "transport": "tcp", "why": "it fell back to TCP"})],
             "rdma-2-9 does not count as rdma: it fell back to TCP.",
         ),
     ],
 )
-def test_what_was_not_measured_is_said(runs: list[dict[str, Any]], words: str) -> None:
+def test_missing_measurements_are_reported(runs: list[dict[str, Any]], words: str) -> None:
     told = report(runs, PUBLISHED)
     assert any(text.startswith(words) for text in told["not_measured"])
     assert words.replace("'", "&#x27;") in page(told)

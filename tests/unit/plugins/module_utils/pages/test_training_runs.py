@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Curves of runs and the software of the nodes, in the report, and the table for a terminal."""
+"""The curves of runs and the software of the nodes in the report, and the table for a terminal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(nodes: int, repeat: int = 1, **more: Any) -> dict[str, Any]:
 
 
 RUNS = [run(1), run(2), run(2, 2)]
-ONCE = "No point was measured twice: the spread is not known."
+ONCE = "No point was measured twice: the spread is unknown."
 
 
 def test_each_point_has_its_curves_with_a_line_for_each_repeat() -> None:
@@ -43,25 +43,25 @@ def test_each_point_has_its_curves_with_a_line_for_each_repeat() -> None:
     assert "rdma-2-2" in loss
 
 
-def test_what_was_not_recorded_is_not_drawn_but_said() -> None:
+def test_missing_losses_are_not_drawn_but_reported() -> None:
     silent = run(1, curve=[{"step": 1, "seconds": 0.0, "images_per_sec": 10.0, "loss": None}])
     (only,) = figures([silent])
     assert "images per second" in only
-    assert list(missing([silent])) == ["No loss was recorded by rdma-1-1.", ONCE]
+    assert list(missing([silent])) == ["No loss was recorded in rdma-1-1.", ONCE]
     assert figures([run(1, curve=[])]) == []
 
 
-def test_parts_of_nodes_are_told_with_their_proofs() -> None:
+def test_parts_of_nodes_have_their_proofs() -> None:
     broken = {"proven": False, "why": "two nodes differ"}
     later = run(1, 2, built={"n1": {"dml_horovod": broken}}, job={"started": 9.0})
     assert built([later, run(1)]) == [
         ["n1", "horovod", "-", "no: two nodes differ"],
         ["n1", "openmpi", "nodes n1 n2, version 4.1.4", "yes"],
     ]
-    assert "The software of the nodes is not known: no role left a proof on them." in missing([run(1, built={})])
+    assert "The software of the nodes is unknown: no role stored a proof on them." in missing([run(1, built={})])
 
 
-def test_runs_of_other_work_are_not_compared_in_silence() -> None:
+def test_a_comparison_of_other_workloads_is_reported() -> None:
     mixed = [run(1, asked={"options": ["--fp16"]}), run(2, asked={"options": []})]
     assert "The runs did different work: their rates cannot be compared." in report(mixed)["not_measured"]
     assert not any("same work" in text for text in report(RUNS)["not_measured"])
@@ -87,9 +87,9 @@ def test_the_last_loss_is_rounded_however_it_came() -> None:
     assert [row[-1] for row in runs] == ["2.211", "nan", "-"]
 
 
-def test_the_terminal_shows_the_published_figures_beside_one_s_own() -> None:
+def test_the_terminal_shows_the_published_figures_next_to_the_measured_ones() -> None:
     whole = lines(report(RUNS, PUBLISHED))
-    assert whole[0].startswith("The network that was trained is not told")
+    assert whole[0].startswith("The trained network is unknown")
     shown = whole[whole.index(HEAD) :]
     assert shown[:3] == [
         HEAD,
@@ -102,5 +102,5 @@ def test_the_terminal_shows_the_published_figures_beside_one_s_own() -> None:
     assert own[own.index(HEAD) + 1].endswith("|        -        -")
 
 
-def test_the_terminal_says_why_there_is_no_table() -> None:
+def test_the_terminal_shows_why_there_is_no_table() -> None:
     assert lines(report([])) == ["Not measured: No training run was measured."]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The JUnit file of a vMotion test: what failed is a failure, what is not proven an error."""
+"""The JUnit file of a vMotion test: a broken job is a failure, and an inconclusive test an error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.pages.junit import report
+from plugins.module_utils.pages.verdict_files import junit_report
 
 MOVES = [
     {"worker": "w1", "source": "a", "target": "b", "started": 10.0, "completed": 12.5},
@@ -20,7 +20,7 @@ BREACH = {"kind": "died", "rank": None, "step": None, "at": 1.0, "detail": "the 
 
 def suite(verdict: str, moved: tuple[bool, bool] = (True, True), **more: Any) -> ET.Element:
     judged = {"verdict": verdict, "breaches": [], "unproven": [], "moves": [{"moved": one} for one in moved], **more}
-    return ET.fromstring(report("vmotion_test", judged, MOVES))
+    return ET.fromstring(junit_report("vmotion_test", judged, MOVES))
 
 
 def test_a_test_that_passed_has_no_problem() -> None:
@@ -37,7 +37,7 @@ def test_a_test_that_passed_has_no_problem() -> None:
         ("inconclusive", {"unproven": ["records: none"]}, ("0", "1"), "records: none"),
     ],
 )
-def test_a_job_that_is_not_continuous_is_told(
+def test_a_job_that_is_not_continuous_has_a_problem(
     verdict: str, more: dict[str, Any], counts: tuple[str, str], message: str
 ) -> None:
     found = suite(verdict, **more)

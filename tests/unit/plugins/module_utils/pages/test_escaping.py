@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Any text in JUnit and Markdown: the file stays well-formed, and the text is text in it."""
+"""Any text in JUnit and Markdown: the file stays well-formed, and the text stays text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from plugins.module_utils.pages import foreign, junit, training_page, vmotion_page
+from plugins.module_utils.pages import escaping, training_page, verdict_files, vmotion_page
 
 ODD = [
     *(
@@ -57,12 +57,12 @@ ODD = [
     *("http://x.example", "www.example.org", "@everyone", "#12", "\u202egnp.exe", "1) one", "+ one", "= one", "\\"),
 ]
 _ANY = st.text(st.characters(codec=None)) | st.sampled_from(ODD) | st.lists(st.sampled_from(ODD)).map("".join)
-# What is nothing but blanks is no text.
+# A text of only blanks does not count.
 TEXTS = _ANY.filter(str.strip)
 
 
 def tokens(text: str) -> list[Token]:
-    """All tokens of a page of Markdown with tables and strikethrough, as GitHub has them."""
+    """Return all tokens of a page of Markdown with GitHub's tables and strikethrough."""
     return list(_flat(MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).parse(text)))
 
 
@@ -73,12 +73,12 @@ def _flat(found: list[Token]) -> Iterator[Token]:
 
 
 def structure(text: str) -> Counter[str]:
-    """How many elements of each kind a page has; how a text is cut into pieces is none of it."""
+    """Return the number of elements of each kind in a page, without those that only split a text."""
     return Counter(token.type for token in tokens(text) if token.type not in ("text", "text_special"))
 
 
 class Bare(HTMLParser):
-    """The words of an HTML page."""
+    """Parser for the words of an HTML page."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -90,12 +90,12 @@ class Bare(HTMLParser):
 
 
 def words(text: str) -> str:
-    """What a reader of the page reads."""
+    """Return the visible text of a page."""
     return " ".join(Bare(MarkdownIt("commonmark").enable("table").render(text)).words.split())
 
 
-def told(text: str) -> dict[str, Any]:
-    """A timeline of which others wrote every word."""
+def timeline_of(text: str) -> dict[str, Any]:
+    """Return a timeline in which every word is foreign text."""
     move = {"worker": text, "source": text, "target": text, "moved": False, "said": text, "external": True, "by": text}
     numbers = {"from": 1.0, "until": 2.0, "gap_s": None, "throughput": {}, "resumed_s": None}
     breach = {"kind": text, "detail": text}
@@ -103,14 +103,14 @@ def told(text: str) -> dict[str, Any]:
 
 
 def report(text: str) -> dict[str, Any]:
-    """A report of which others wrote every word."""
+    """Return a report in which every word is foreign text."""
     run = {"name": text, "nodes": 1, "gpus": 1, "transport": text, "images_per_sec": 1.0, "asked": {text: text}}
     built = {text: {text: {text: text, "why": text}}}
     published = {"name": text, "source": text, "runs": [{**run, "transport": "tcp"}]}
     made = training_page.report(
         [{**run, "built": built, "proof": {"why": text, "transport": text}}], [published], None, text
     )
-    return {**made, "vmotion_tests": [told(text)], "not_measured": [text]}
+    return {**made, "vmotion_tests": [timeline_of(text)], "not_measured": [text]}
 
 
 @given(TEXTS)
@@ -120,19 +120,21 @@ def test_no_text_changes_the_structure_of_a_report(text: str) -> None:
 
 @given(TEXTS)
 def test_no_text_changes_the_structure_of_a_timeline(text: str) -> None:
-    assert structure(vmotion_page.markdown(told(text), text)) == structure(vmotion_page.markdown(told("word"), "word"))
+    assert structure(vmotion_page.markdown(timeline_of(text), text)) == structure(
+        vmotion_page.markdown(timeline_of("word"), "word")
+    )
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1))
 def test_a_reader_of_markdown_reads_the_text(text: str) -> None:
     said = " ".join(text.split())
-    assert words(f"- {foreign.line(text)}") == said
-    assert words(f"a {foreign.markdown(text)}") == f"a {said}".strip()
+    assert words(f"- {escaping.line(text)}") == said
+    assert words(f"a {escaping.markdown(text)}") == f"a {said}".strip()
 
 
 @pytest.mark.parametrize("text", ["grid_t4-16c", "190.0", "-", "w1 (by others): 3.5 s, 80%", "esx01.lab", "VM Network"])
 def test_a_usual_text_is_left_alone_in_a_cell(text: str) -> None:
-    assert foreign.markdown(text) == text
+    assert escaping.markdown(text) == text
 
 
 @given(TEXTS)
@@ -140,7 +142,7 @@ def test_junit_is_well_formed_whatever_it_tells(text: str) -> None:
     moves = [{"worker": text, "source": text, "target": text, "said": text}]
     for verdict in ("broken", "inconclusive", "continuous"):
         judged = {"verdict": verdict, "breaches": [{"detail": text}], "unproven": [text], "moves": [{"moved": False}]}
-        suite = ET.fromstring(junit.report(text, judged, moves).encode())
+        suite = ET.fromstring(verdict_files.junit_report(text, judged, moves).encode())
         assert len(suite.findall("testcase")) == 2
 
 
@@ -148,5 +150,5 @@ def test_junit_is_well_formed_whatever_it_tells(text: str) -> None:
     "text", ["=1+1", "+1", "-1", "@x", "\t=1", " =1", "\n=1", "\u00a0=1", "\u200b=1", "\uff1d1", "\uff0b1", "\ncmd"]
 )
 def test_a_spreadsheet_takes_no_text_for_a_formula(text: str) -> None:
-    assert foreign.cell(text) == f"'{text}"
-    assert (foreign.cell("tcp"), foreign.cell(-1.5), foreign.cell(None)) == ("tcp", -1.5, None)
+    assert escaping.cell(text) == f"'{text}"
+    assert (escaping.cell("tcp"), escaping.cell(-1.5), escaping.cell(None)) == ("tcp", -1.5, None)

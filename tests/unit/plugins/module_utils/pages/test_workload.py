@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The report says first what was trained, and draws nothing beside the whitepaper's that cannot be compared with it."""
+"""The report starts with the workload, and marks results that cannot be compared with the whitepaper's."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.pages.trained import caution, sentences, trained
 from plugins.module_utils.pages.training_page import RUN_HEADS, markdown, page, report
 from plugins.module_utils.pages.training_screen import lines
+from plugins.module_utils.pages.workload import caution, sentences, workload
 from tests.page import Page
 
 LAB = ["--cpu", "--model", "small", "--image-size", "32", "--batch-size", "16", "--step-seconds", "0.5"]
@@ -24,7 +24,7 @@ def run(name: str = "one", **asked: Any) -> dict[str, Any]:
 
 
 def runs_of(read: Page) -> dict[str, str]:
-    """The first run in the table of runs, by the heads of its columns."""
+    """Return the first run in the table of runs, by the heads of its columns."""
     (table,) = [one for one in read.tables if len(one[0]) == len(RUN_HEADS)]
     return dict(zip(RUN_HEADS, table[0]))
 
@@ -38,29 +38,29 @@ def runs_of(read: Page) -> dict[str, str]:
         ),
         ({"options": LAB}, ["paced: no step is shorter than 0.5 s."]),
         ({"options": ["--fp16", "--batch-size=64"]}, ["resnet50, images of 224 pixels, batch 64 for each rank, fp16"]),
-        ({"options": LAB, "stack": ""}, ["tensorflow, no stack told, no container image;"]),
+        ({"options": LAB, "stack": ""}, ["tensorflow, unknown stack, no container image;"]),
         ({"stack": {"name": "current"}, "image": "site@sha256:1"}, ["stack current, container image site@sha256:1."]),
         (
             {"framework": "tf_cnn_benchmarks", "options": ["--model=resnet50", "--batch_size=32", "--use_fp16"]},
             ["resnet50, images of 224 pixels, batch 32 for each rank, fp16, tf_cnn_benchmarks, stack lab-cpu"],
         ),
-        ({"command": ["python", "mine.py"]}, ["The network that was trained is not told; stack lab-cpu"]),
+        ({"command": ["python", "mine.py"]}, ["The trained network is unknown; stack lab-cpu"]),
     ],
 )
-def test_what_was_trained_is_told_in_one_sentence(asked: dict[str, Any], words: list[str]) -> None:
+def test_the_workload_is_one_sentence(asked: dict[str, Any], words: list[str]) -> None:
     (sentence,) = sentences([run(**asked)])
     assert all(one in sentence for one in words)
 
 
-def test_a_program_of_one_s_own_is_known_by_what_it_says() -> None:
+def test_the_program_of_a_user_reports_its_network() -> None:
     own = {**run(command=["python", "mine.py"]), "network": "a regression"}
     assert sentences([own]) == ["Trained: a regression, stack lab-cpu, no container image."]
     assert caution([own]).startswith("Measured with the network a regression: not comparable")
     told = {**run(), "network": "something else"}
-    assert trained(told)["network"] == "resnet50", "options tell it of our own benchmarks"
+    assert workload(told)["network"] == "resnet50", "the options of the collection's benchmarks contain it"
 
 
-def test_different_work_is_told_with_the_names_of_its_runs() -> None:
+def test_different_workloads_have_the_names_of_their_runs() -> None:
     first, second = sentences([run("a"), run("b", options=LAB), run("c")])
     assert first.startswith("a, c: Trained: resnet50")
     assert second.startswith("b: Trained: small")
@@ -70,7 +70,7 @@ def test_results_from_before_these_facts_were_kept_have_dashes() -> None:
     (old,) = [
         {key: value for key, value in run().items() if key not in ("asked", "card", "speed", "seconds_per_epoch")}
     ]
-    assert set(trained(old).values()) == {"-"}
+    assert set(workload(old).values()) == {"-"}
     read = Page(page(report([old], PAPER)))
     row = runs_of(read)
     assert (row["Card"], row["Gbit/s"], row["Epoch"]) == ("-", "-", "-")
@@ -86,7 +86,7 @@ def test_results_from_before_these_facts_were_kept_have_dashes() -> None:
         (LAB, "Measured with the network small and steps paced to 0.5 s: not comparable"),
     ],
 )
-def test_what_cannot_be_compared_with_resnet_50_says_so_in_each_figure(options: list[str], words: str) -> None:
+def test_each_figure_has_the_caution_for_other_networks(options: list[str], words: str) -> None:
     told = report([run(options=options)], PAPER)
     assert caution(told["runs"]).startswith(words)
     assert bool(caution(told["runs"])) == bool(words)
@@ -102,7 +102,7 @@ def test_without_published_results_there_is_nothing_to_warn_of() -> None:
     assert report([run(options=LAB)])["caution"] == ""
 
 
-def test_the_first_line_says_what_was_trained_and_the_rest_what_was_measured() -> None:
+def test_the_first_line_has_the_workload_and_the_rest_the_measurements() -> None:
     told = report([run(options=LAB)], PAPER)
     html = page(told)
     assert html.index("Trained: small") < html.index("Not measured")
