@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The report on GPUs as lines and as a page: complete, safe with any name, and in need of nothing else."""
+"""The report on GPUs as lines and as a page: complete, safe with any name, and without external files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOST = {"host": "e1", "vm": "ghost", "profile": "grid_t4-1q"}
 
 
 def full(name: str = "red") -> dict[str, Any]:
-    """One GPU in each state, with names of others everywhere."""
+    """Return a report with one GPU in each state, and with foreign names everywhere."""
     return facts(
         gpu(f"e1{name}", user(name, name, 0.5, owner=name), mean=50.0),
         gpu("e2", user("b", name, 1.0), mean=0.5),
