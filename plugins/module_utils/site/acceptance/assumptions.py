@@ -87,7 +87,7 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
     Assumption(
         "no reboot required",
         "A vGPU manager is in use only after a reboot, although install and update say that none is required.",
-        (f"{_HERE}/hosts/vib.py", "NVIDIA's guide has the host rebooted"),
+        (f"{_HERE}/hosts/vib.py", "NVIDIA's guide reboots the host after every change"),
         "`hosts` with a newer vGPU manager on one host, then `esxi_info` before and after its boot",
     ),
     Assumption(

@@ -11,6 +11,7 @@ from typing import Any
 from xml.sax.saxutils import escape, unescape
 
 from ...vsphere.typed import TypedField, clear_numbers, fields, replace_texts
+from . import home_made
 from .pseudonyms import Pseudonyms
 from .recording import Command, Recording, Request
 
@@ -55,16 +56,25 @@ _FIELDS = {
     "annotation": "note",
     "notes": "note",
     "description": "note",
+    "entityName": "object",
+    "vswitchName": "switch",
+    "netStackInstanceKey": "stack",
     "storageUrl": "place",
     "url": "place",
 }
 # Types whose field "name" is a name that somebody gave.
 _NAMED = re.compile(
-    r"vim\.event\.\w+Argument|vim\.vm\.ConfigInfo|vim\.vm\.Summary\.\w+|vim\.host\.(PortGroup|VirtualSwitch)\.\w+"
+    r"vim\.event\.\w+Argument|vim\.vm\.ConfigInfo|vim\.vm\.Summary\.\w+|vim\.host\.(PortGroup|VirtualSwitch)(\.\w+)?"
     r"|vim\.(dvs|DistributedVirtualSwitch)[\w.]*(ConfigInfo|ConfigSpec)|vim\.cluster\.(\w*Rule\w*|\w*Group\w*)"
     r"|vim\.AuthorizationManager\.Role|vim\.alarm\.AlarmInfo|vim\.Datastore\.\w+|vim\.vm\.(Network|Datastore)Info"
-    r"|vim\.Network\.Summary"
+    r"|vim\.Network\.Summary|vim\.vm\.SnapshotTree|vim\.host\.NetStackInstance"
 )
+# Keys that are or contain a name, unlike all other keys.
+_STACK, _SWITCH_KEY = "vim.host.NetStackInstance", "key-vim."
+# A file or folder in a datastore is often named after a virtual machine that no longer exists.
+_PATH = re.compile(r"\[[^\]]+\] (?P<file>.+)|(?:ds:///)?/?vmfs/volumes/[^/]+/(?P<below>.+)")
+_FILE_ENDING = re.compile(r"(-\d{6})?(-(flat|delta|sesparse|ctk|rdmp?))?(-[0-9a-f]{8})?\.[A-Za-z0-9]{1,5}$")
+_UUID_LIKE = re.compile(r"[0-9a-fA-F-]{8,}")
 # Words of vSphere and of hardware, which a site's name may equal by chance. They stay as they are.
 _PUBLIC = re.compile(
     r"(?i)key|eventTypeId|descriptionId|vendor(Name)?|deviceName|model|vgpu|profileName|\w*version|build|firmware"
@@ -80,7 +90,8 @@ _SECRET = re.compile(r"(?i).*(secret|password|passphrase).*")
 _WORLD_WIDE = ("nodeWorldWideName", "portWorldWideName")
 # Standard switches, adapters and roles that every site has under these names.
 _USUAL = re.compile(
-    r"key-vim\..*|vSwitch\d+|vmk\d+|vmnic\d+|vmrdma\d+|DSwitch|dvUplink\d*|Uplink \d+|dml\.vsphere[\w.-]*"
+    r"key-vim\..*|vSphereProvisioning|mirror|ops|vxlan|hyperbus"
+    r"|vSwitch\d+|vmk\d+|vmnic\d+|vmrdma\d+|DSwitch|dvUplink\d*|Uplink \d+|dml\.vsphere[\w.-]*"
 )
 # What esxcli says of software is the same on every site.
 _SOFTWARE = "software "
@@ -98,24 +109,33 @@ def replace(recording: Recording, pseudonyms: Pseudonyms) -> None:
             recording.server[key] = pseudonyms.whole(recording.server[key])
     text = pseudonyms.text
     recording.calls = {text(key): answer for key, answer in recording.calls.items()}
-    recording.commands = [_command(one, text) for one in recording.commands]
+    packages = {value: pseudonyms.whole(value) for kind, value in _names(recording) if kind in ("package", "vendor")}
+    recording.commands = [_command(one, text, packages) for one in recording.commands]
     recording.requests = [_request(one, text) for one in recording.requests]
 
 
 def _names(recording: Recording) -> Iterator[tuple[str, str]]:
-    """Every name and serial, with the word of its pseudonyms."""
+    """Yield every name and serial, with the word of its pseudonyms."""
     for one in recording.objects.values():
         if isinstance(one.values.get("name"), str):
             yield _KINDS.get(one.kind, "object"), one.values["name"]
         for path, value in one.values.items():
-            last = path.rsplit(".", maxsplit=1)[-1]
-            if isinstance(value, str) and (last in _FIELDS or path == "info.name"):
-                yield _FIELDS.get(last, "title"), value
+            yield from _in_property(path, value)
             yield from _in_fields(value)
     for answer in recording.calls.values():
         yield from _in_fields([answer.value, answer.fault])
     for request in recording.requests:
         yield from _in_request(request)
+    for command in recording.commands:
+        yield from home_made.names(command.response or "")
+
+
+def _in_property(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        last = path.rsplit(".", maxsplit=1)[-1]
+        if last in _FIELDS or path == "info.name":
+            yield _FIELDS.get(last, "title"), value
+        yield from _in_path(value)
 
 
 def _in_fields(value: Any) -> Iterator[tuple[str, str]]:
@@ -123,6 +143,9 @@ def _in_fields(value: Any) -> Iterator[tuple[str, str]]:
         kind = _kind_of(field)
         texts = field.value if isinstance(field.value, list) else [field.value]
         yield from ((kind, text) for text in texts if kind and isinstance(text, str))
+        yield from (pair for text in texts if isinstance(text, str) for pair in _in_path(text))
+        if field.kind == _STACK and field.name == "key":
+            yield "stack", field.value
 
 
 def _kind_of(field: TypedField) -> str:
@@ -133,7 +156,7 @@ def _kind_of(field: TypedField) -> str:
         return "attribute"
     if field.kind.endswith("CustomFieldsManager.StringValue") and field.name == "value":
         return "" if _is_ours(field.value) else "value"
-    if field.name == "description" and not field.kind.startswith(("vim.alarm", "vim.host.Host")):
+    if field.name == "description" and not field.kind.startswith(("vim.alarm", "vim.host.Host", "vim.vm.SnapshotTree")):
         return ""
     return _FIELDS.get(field.name, "")
 
@@ -141,7 +164,15 @@ def _kind_of(field: TypedField) -> str:
 def _argument_kind(kind: str) -> str:
     word = kind.rsplit(".", maxsplit=1)[-1].removesuffix("EventArgument").lower()
     known = {"vm": "guest", "host": "host", "configinfo": "guest", "datastore": "datastore", "network": "network"}
+    known |= {"snapshottree": "snapshot", "virtualswitch": "switch", "netstackinstance": "stack"}
     return known.get(word, "object")
+
+
+def _in_path(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the names of the folders and the file in a path of a datastore, without the endings of files."""
+    if found := _PATH.fullmatch(text):
+        *folders, file = (found["file"] or found["below"]).split("/")
+        yield from (("file", name) for name in (*folders, _FILE_ENDING.sub("", file)) if not _UUID_LIKE.fullmatch(name))
 
 
 def _is_ours(value: Any) -> bool:
@@ -163,6 +194,8 @@ def _typed(pseudonyms: Pseudonyms) -> Callable[[str, str, str], str]:
     def new(kind: str, name: str, text: str) -> str:
         if _SECRET.fullmatch(name):
             return ""
+        if name == "key" and (kind == _STACK or text.startswith(_SWITCH_KEY)):
+            return pseudonyms.text(text)
         if _is_public(kind, name):
             return text
         return pseudonyms.whole(text) if name in _FIELDS or name in ("name", "value") else pseudonyms.text(text)
@@ -188,9 +221,10 @@ def _replace_values(recording: Recording, new: Callable[[str, str, str], str]) -
     recording.content = replace_texts(recording.content, new)
 
 
-def _command(one: Command, text: Callable[[str], str]) -> Command:
+def _command(one: Command, text: Callable[[str], str], packages: dict[str, str]) -> Command:
     if one.command.startswith(_SOFTWARE):
-        return one
+        replaced = (said and home_made.replaced(said, packages) for said in (one.response, one.fault, one.detail))
+        return Command(one.host, one.command, one.arguments, *replaced)
     answers = (_in_xml(said, text) for said in (one.response, one.fault, one.detail))
     return Command(one.host, one.command, {key: text(value) for key, value in one.arguments.items()}, *answers)
 

@@ -82,3 +82,41 @@ def test_answers_of_esxcli_and_rest() -> None:
     assert recording.commands[1].response == "<obj><Name>anvil</Name></obj>"
     assert recording.requests[0].text == '{"name": "tag-1", "category_id": "c"}'
     assert recording.requests[1].text == '{"version": "10.1.2.3", "of": "host-1", "tag": "tag-1"}'
+
+
+def test_the_task_of_a_deleted_machine_its_snapshots_and_its_files() -> None:
+    task = vim.TaskInfo(key="task-1", entityName="quartz-old", descriptionId="VirtualMachine.destroy")
+    found = nameless_of("Task", "info", task)
+    assert (found.entityName, found.descriptionId) == ("object-2", "VirtualMachine.destroy")
+    snapshot = vim.vm.SnapshotTree(name="before the Feldspar audit", description="by Wilhelmina")
+    (found,) = nameless_of("VirtualMachine", "snapshot.rootSnapshotList", [snapshot])
+    assert found.name == "snapshot-1" and "Wilhelmina" not in found.description
+    disk = vim.vm.device.VirtualDisk.FlatVer2BackingInfo(fileName="[granite] quartz/opal_1-000002.vmdk")
+    assert nameless_of("Datastore", "config.hardware.device", disk).fileName == (
+        "[datastore-1] file-1/file-2-000002.vmdk"
+    )
+    plain = nameless_of("Datastore", "summary.config.vmPathName", "[granite] quartz/quartz.vmx")
+    assert plain == "[datastore-1] file-1/file-1.vmx"
+
+
+def test_switches_and_stacks_that_a_site_named() -> None:
+    switch = vim.host.VirtualSwitch(key="key-vim.host.VirtualSwitch-basalt", name="basalt", portgroup=[])
+    (found,) = nameless_of("HostSystem", "config.network.vswitch", [switch])
+    assert (found.name, found.key) == ("switch-1", "key-vim.host.VirtualSwitch-switch-1")
+    stacks = [vim.host.NetStackInstance(key="opal", name="opal"), vim.host.NetStackInstance(key="vmotion")]
+    own, usual = nameless_of("HostSystem", "config.network.netStackInstance", stacks)
+    assert (own.key, own.name, usual.key) == ("stack-1", "stack-1", "vmotion")
+
+
+def test_home_made_packages_lose_their_names_and_those_of_others_stay() -> None:
+    def package(name: str, vendor: str) -> str:
+        row = f"<ID>{vendor}_bootbank_{name}_1.0</ID><Name>{name}</Name><Vendor>{vendor}</Vendor>"
+        return f"<DataObject>{row}</DataObject>"
+
+    theirs = package("nmlx5-core", "MEL")
+    answer = f"<obj>{theirs}{package('basalt-agent', 'Feldspar')}</obj>"
+    recording = Recording(commands=[Command("h", "software vib list", {}, answer)])
+    nameless.replace(recording, Pseudonyms())
+    said = recording.commands[0].response or ""
+    assert theirs in said
+    assert "<Name>package-1</Name><Vendor>vendor-1</Vendor>" in said and "basalt" not in said and "Feldspar" not in said

@@ -1,0 +1,38 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Home-made packages in answers of esxcli: their names, and those of their vendors, name the site; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from xml.sax.saxutils import unescape
+
+_PACKAGE = re.compile(r"<DataObject\b.*?</DataObject>", re.DOTALL)
+_FIELD = re.compile(r"<(?P<field>Name|Vendor)>(?P<text>[^<]+)</(?P=field)>")
+# The vendors of hardware and software, as they call themselves in their packages.
+_VENDORS = frozenset(
+    (
+        *("adaptec", "amd", "aqt", "avago", "bcm", "broadcom", "cisco", "csco", "dec", "del", "dell", "dellemc", "elx"),
+        *("emc", "emu", "emulex", "fujitsu", "ftw", "hitachi", "hp", "hpe", "hpq", "ibm", "int", "intel", "ixg", "lsi"),
+        *("lenovo", "lvo", "mel", "mellanox", "microchip", "mrvl", "nec", "netapp", "nvd", "nvidia", "pure", "qlc"),
+        *("purestorage", "qlogic", "quanta", "samsung", "smc", "supermicro", "vmw", "vmware"),
+    )
+)
+
+
+def names(answer: str) -> Iterator[tuple[str, str]]:
+    """Yield the names of home-made packages and of their vendors, each with the word of its pseudonyms."""
+    for package in _PACKAGE.findall(answer):
+        found = {match["field"]: unescape(match["text"]) for match in _FIELD.finditer(package)}
+        vendor = found.get("Vendor", "").strip()
+        if vendor and vendor.split()[0].strip(",.").lower() not in _VENDORS:
+            yield "vendor", vendor
+            yield "package", found.get("Name", "")
+
+
+def replaced(text: str, pseudonyms: Mapping[str, str]) -> str:
+    """Return the text with pseudonyms in the place of these names."""
+    ordered = sorted(pseudonyms, key=lambda name: -len(name))
+    pattern = "|".join(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])" for name in ordered)
+    return re.sub(pattern, lambda found: pseudonyms[found[0]], text) if pattern else text
