@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The JSON schema for editors follows the roles, accepts the inventories of this checkout, and finds wrong types."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from tools import inventory_schema
+
+ROOT = Path(__file__).parents[2]
+CHECK = jsonschema.Draft202012Validator(inventory_schema.schema())
+
+
+def test_the_file_is_current() -> None:
+    assert inventory_schema.SCHEMA.read_text() == inventory_schema.document(), "run python tools/inventory_schema.py"
+    assert json.loads(inventory_schema.SCHEMA.read_text())["properties"]["worker_vms"]
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("inventories/*/group_vars/*.yml")), ids=str)
+def test_the_inventories_of_this_checkout_are_valid(path: Path) -> None:
+    CHECK.validate(yaml.safe_load(path.read_text()) or {})
+
+
+@pytest.mark.parametrize(
+    ("variables", "is_valid"),
+    [
+        ({"worker_vms": [{"name": "w1"}], "worker_one_per_host": False, "my_site": 1}, True),
+        ({"worker_vms": "{{ my_workers }}"}, True),
+        ({"worker_vms": {"w1": {}}}, False),
+        ({"worker_one_per_host": 3}, False),
+        ({"esxi_host_moved_by": "hand"}, False),
+    ],
+)
+def test_a_wrong_type_is_found(variables: dict[str, Any], is_valid: bool) -> None:
+    assert CHECK.is_valid(variables) is is_valid
