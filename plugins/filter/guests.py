@@ -25,5 +25,5 @@ class FilterModule:
             "gpu_report": nvidia.report,
             "package_specs": software_packages.specs,
             "python_requirements": software_packages.python_requirements,
-            "task_failure": task_failure.words,
+            "task_failure": task_failure.message_of,
         }

@@ -131,7 +131,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         # A value from outside must be as well-formed as one from the file.
         self._refuse(term, "has wrong inputs", self._faults_of_inputs(stack))
         facts = self._read(STACKS / "facts" / "compatibility.yml")
-        around = fit.Surroundings(*(self.get_option(name) for name in ("platform", "gpu", "host_driver")))
+        around = fit.NodeEnvironment(*(self.get_option(name) for name in ("platform", "gpu", "host_driver")))
         self._refuse(term, "has parts that do not fit together", fit.misfits(stack, facts, around))
         parts = self.get_option("parts")
         self._refuse(term, "lacks wanted parts", stacks.absent_parts(stack, parts))
@@ -152,7 +152,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
     @staticmethod
     def _sides(stack: dict[str, Any]) -> list[dict[str, Any]]:
         """What is in the image, without a driver of its own, and the guest, which counts where both have one system."""
-        content = image_parts.content(stack)
+        content = image_parts.image_content(stack)
         return [content, stack] if content else [stack]
 
     def _faults_of_inputs(self, stack: dict[str, Any]) -> list[str]:

@@ -455,7 +455,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
 
 
 def _subjects(workers: WorkerSet, specs: Sequence[worker_spec.WorkerSpec]) -> list[runner.Subject]:
-    """One subject for each worker, whether it is to be there or to be gone."""
+    """Return one subject for each worker, whether it is to be there or to be gone."""
     context = workers.context
     if context.options.state == "absent":
         return [AbsentWorker(context, spec) for spec in specs]
@@ -463,7 +463,7 @@ def _subjects(workers: WorkerSet, specs: Sequence[worker_spec.WorkerSpec]) -> li
 
 
 def by_worker(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The runner's result, its entries listed as workers instead of hosts, and as lines to show."""
+    """Return the runner's result, its entries listed as workers instead of hosts, and as lines to show."""
     workers = [{"name": entry["host"], **{k: v for k, v in entry.items() if k != "host"}} for entry in result["hosts"]]
     listed = {**{key: value for key, value in result.items() if key != "hosts"}, "workers": workers}
     return listed if result.get("failed") else {**listed, **worker_plan.as_lines(workers)}

@@ -137,7 +137,7 @@ def test_a_key_that_has_the_pinned_one_as_a_subkey_is_not_that_key(
         assert keys.pinned in keys.gpg("--with-colons", "--show-keys", given=adopting).decode()
         outcome = install(here, keys, adopting)
         assert outcome.msg == (
-            f"{here.folder}/trusted.asc: could not install the key: {here.folder}/downloaded holds the key "
+            f"{here.folder}/trusted.asc: could not install the key: {here.folder}/downloaded contains the key "
             f"{keys.forged}, not {keys.pinned}; compare the address and the fingerprint"
         )
         assert install(here, keys, adopting + pinned).rc == 1
@@ -149,7 +149,7 @@ def test_a_key_that_has_the_pinned_one_as_a_subkey_is_not_that_key(
 @pytest.mark.parametrize("content", [b"", b"<html>404 Not Found</html>", BEGIN + b"\n\n!!!\n" + END])
 def test_a_file_without_a_key_is_refused_in_the_words_of_gnupg(here: Ansible, keys: Keys, content: bytes) -> None:
     outcome = install(here, keys, content)
-    assert f"could not install the key: {here.folder}/downloaded holds no OpenPGP key (gpg: " in outcome.msg
+    assert f"could not install the key: {here.folder}/downloaded contains no OpenPGP key (gpg: " in outcome.msg
     assert "gpg: no valid OpenPGP data found." in outcome.msg
     assert outcome.msg.endswith(f"not {keys.pinned}; compare the address and the fingerprint")
 
@@ -158,7 +158,7 @@ def test_a_file_without_a_key_is_refused_in_the_words_of_gnupg(here: Ansible, ke
 def test_nothing_but_a_whole_fingerprint_names_a_key(here: Ansible, keys: Keys, fingerprint: str) -> None:
     outcome = install(here, keys, keys.public(keys.forged), fingerprint=fingerprint)
     assert outcome.msg == (
-        f"{here.folder}/trusted.asc: could not install the key: {fingerprint.upper()} is no fingerprint; "
+        f"{here.folder}/trusted.asc: could not install the key: {fingerprint.upper()} is not a fingerprint; "
         "give its 40 or 64 hexadecimal digits"
     )
 

@@ -120,7 +120,7 @@ def test_an_incomplete_stack_may_be_looked_at(answers: Answers) -> None:
         ("bad input", "gpu_driver.source.sha256 is 'abc', which is not a SHA-256"),
         ("containers", "asks for inputs that were not given: container.digest"),
         ("no containers", "The stack lab-cpu lacks wanted parts: It has no 'container'."),
-        ("unasked", "The stack lab-cpu does not ask for 'openmpi.version'; it asks for nothing."),
+        ("unasked", "The stack lab-cpu has no input 'openmpi.version'; it has no inputs."),
         ("host", "The guest driver 535.309.01 is newer than the vGPU manager 525.85.07"),
         ("node", "The stack is for debian-12 and the node has ubuntu-24.04."),
         ("misspelt", "openmpi has the unknown key 'verison': did you mean 'version'?"),

@@ -91,4 +91,4 @@ def test_what_is_no_node_or_offers_too_little_is_refused(members: Place, tmp_pat
     assert "nobody" not in labels(members.lab.kubernetes)
     more = {"kubernetes_node_resources": ["example.com/none"], "kubernetes_node_timeout": 2}
     short = prepare(members, tmp_path, "--limit", "worker01", **more)
-    assert short.rc != 0 and "The node offers no example.com/none: look whether" in " ".join(short.out.split())
+    assert short.rc != 0 and "The node offers no example.com/none: check that" in " ".join(short.out.split())

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from plugins.module_utils.core import names, versions, vgpu_manager
 from plugins.module_utils.fabric import fabric_marks
-from plugins.module_utils.guests import kernel_packages, nvidia, rdma_bandwidth, repositories, stun_timers, task_failure
+from plugins.module_utils.guests import kernel_packages, nvidia, rdma_checks, repositories, stun_timers, task_failure
 from plugins.module_utils.hosts import driver_options, roce_settings
 from plugins.module_utils.hosts.pci_address import pci_address
 from plugins.module_utils.maintenance import availability, boot, service_note
@@ -212,9 +212,9 @@ READERS = (
         dict,
     ),
     of("guests/repositories.py", repositories.update_faults, text("E: The repository is not signed."), list),
-    of("guests/rdma_bandwidth.py", rdma_bandwidth.average, text(IB), (float, NONE)),
+    of("guests/rdma_checks.py", rdma_checks.average_gbits, text(IB), (float, NONE)),
     of("guests/stun_timers.py", stun_timers.settings, text("serveraliveinterval 0\ntcpkeepalive no"), dict),
-    of("guests/task_failure.py", task_failure.words, mangled(FAILED).filter(own), str),
+    of("guests/task_failure.py", task_failure.message_of, mangled(FAILED).filter(own), str),
     of("workers/placement/gpu_models.py", lambda one: fits_profile(one, "a100"), text("NVIDIA A100 80GB"), bool),
     of("workers/placement/gpu_slots.py", gpu_slots.parse, text("grid_t4-16c", "a100-1-5c"), (gpu_slots.Profile, NONE)),
     of("workers/placement/host_room.py", host_room.group_profiles, text("group_1_grid_a100x2"), (tuple, NONE)),
@@ -274,10 +274,9 @@ ELSEWHERE: dict[str, str] = {
     "hosts/rollback/restoring.py": "tests/unit/plugins/modules/test_rollback_plan.py",
     **{f"kubernetes/{one}.py": _KUBERNETES for one in ("causes", "object_fields", "preflight", "seen")},
     "kubernetes/job_spec.py": USER,
-    **{
-        f"guests/{one}.py": _HERE
-        for one in ("mpi_checks", "kubernetes_member", "software_packages", "parsed", "node_settings", "training_image")
-    },  # by their checks
+    # By their checks:
+    **{f"guests/{one}.py": _HERE for one in ("mpi_checks", "kubernetes_member", "software_packages")},
+    **{f"guests/{one}.py": _HERE for one in ("json_text", "node_settings", "training_image")},
     "hosts/privileges/needs.py": OURS,
     "site/recording/pseudonyms.py": f"{_UNIT}/site/recording/test_nameless.py",
     "core/schema.py": f"{_UNIT}/core/test_schema.py",

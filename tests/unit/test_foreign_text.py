@@ -93,10 +93,11 @@ def test_what_the_programs_of_a_node_say_is_checked_or_refused(case: Any, data: 
 def test_what_no_program_says_is_a_misfit_that_says_so() -> None:
     _answer, message = node_checks.check("openmpi", "n1", {"run": {"rc": 0, "stdout": "hello {}"}}, {"nodes": ["n1"]})
     assert (
-        message == "OpenMPI on n1 is not as it should be: What its programs say cannot be read (it has no 'library')."
+        message
+        == "OpenMPI on n1 is not as it should be: The output of its programs cannot be read (it has no 'library')."
     )
     _answer, message = node_checks.check("docker", "n1", {"info": "", "settings": "{"}, {})
-    assert "/etc/docker/daemon.json is no JSON" in message and "correct the file" in message
+    assert "/etc/docker/daemon.json is not valid JSON" in message and "correct the file" in message
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, answers: dict[tuple[str, str], Any]) -> None:

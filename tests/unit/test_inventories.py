@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from plugins.module_utils.core.vgpu_manager import is_manager
-from plugins.module_utils.guests.stack.fit import Surroundings, misfits, not_established
+from plugins.module_utils.guests.stack.fit import NodeEnvironment, misfits, not_established
 
 ROOT = Path(__file__).parents[2]
 FACTS = yaml.safe_load((ROOT / "stacks" / "facts" / "compatibility.yml").read_text())
@@ -58,7 +58,7 @@ def test_the_stack_fits_the_gpu_and_the_manager(clusters: dict[str, Any], stack:
     managers = [one["version"].partition("-")[0] for one in vibs if is_manager(one["name"])]
     assert bool(managers) is (stack["gpu"]["attachment"] == "vgpu")
     assert clusters["preflight_gpu"] in stack["gpu"]["models"]
-    around = Surroundings(
+    around = NodeEnvironment(
         platform(clusters["worker_defaults"]["template"]), clusters["preflight_gpu"], managers[0] if managers else None
     )
     assert misfits(stack, FACTS, around) == []

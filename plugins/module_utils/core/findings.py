@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Findings of a look at a cluster: what stops the work, what makes it unwise, and what is good to know."""
+"""Findings about a cluster: errors that stop the work, warnings and notes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ACCEPTED = "accepted"
 
 @dataclass(frozen=True)
 class Finding:
-    """One sentence about one object; ``rule`` is the word by which it can be accepted."""
+    """One sentence about one object; ``rule`` is the name with which a user can accept it."""
 
     severity: str
     rule: str
@@ -29,18 +29,18 @@ class Finding:
 
 
 def as_dicts(found: Iterable[Finding]) -> list[dict[str, Any]]:
-    """Findings as plain data, each once: stops first, then by object."""
+    """Return the unique findings as plain data: stops first, then by object."""
     unique = list(dict.fromkeys(found))
     return [one.plain for one in sorted(unique, key=lambda one: (ORDER.index(one.severity), one.object, one.rule))]
 
 
 def stops(found: Iterable[Mapping[str, Any]], accepted: Sequence[str] = ()) -> list[Mapping[str, Any]]:
-    """The findings that stop; accepted are rules, or RULE:OBJECT for a rule at one object."""
+    """Return the findings that stop the work; ``accepted`` contains rules, or RULE:OBJECT for one object."""
     return [one for one in found if one["severity"] == STOP and not _accepted(one, accepted)]
 
 
 def lines(found: Sequence[Mapping[str, Any]], accepted: Sequence[str] = ()) -> list[str]:
-    """Return the findings as lines, those that are alike at many objects in one, and at the end the number of lines."""
+    """Return the findings as lines, with one line for the same finding at many objects, and a line of counts."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for one in found:
         text = said_of(one["object"], one["text"])
@@ -60,14 +60,14 @@ def _accepted(one: Mapping[str, Any], accepted: Sequence[str]) -> bool:
 
 
 def said_of(name: str, text: Any) -> str:
-    """A sentence without the object that it begins with."""
+    """Return a sentence without the object at its start."""
     start, sentence = f"{name}: ", str(text)
     # Workers may run Python 3.8, which has no removeprefix.
     return sentence[len(start) :] if sentence.startswith(start) else sentence
 
 
 def listed(names: Iterable[str], most: int = 5) -> str:
-    """Names in a sentence; of many only the first ones and a count."""
+    """Return the names for a sentence; if there are many, only the first ones and a count."""
     every = list(names)
     rest = len(every) - most
     return ", ".join(every[:most]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The forms of names and addresses that guests, vCenter and its users tell: which may stand for a machine."""
+"""The valid forms of machine names and addresses from guests, vCenter and users."""
 
 from __future__ import annotations
 
@@ -9,56 +9,56 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# A name that Ansible connects to by and shows: ssh takes a dash at its beginning for an option.
+# A name with which Ansible connects; ssh treats a leading dash as an option.
 MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-# By these Ansible knows a template, which it evaluates where a text is not marked unsafe.
+# Ansible evaluates text with these as a template, unless the text is marked unsafe.
 _TEMPLATE = ("{{", "{%", "{#")
 
 
 def short_name(name: object) -> str:
-    """Return the name of a machine as its guest, DNS and vSphere agree on it: without case and domain."""
+    """Return the name of a machine without case and domain, as its guest, DNS and vSphere may differ in these."""
     first, _dot, domain = str(name).lower().partition(".")
     # Addresses of one network share their first part.
     return f"{first}.{domain}" if first.isdigit() else first
 
 
 def is_machine(name: str) -> bool:
-    """Whether a name has the form of a worker's."""
+    """Return whether a name is a valid worker name."""
     return MACHINE.fullmatch(name) is not None
 
 
 def address(text: Any) -> str | None:
-    """An address by which one other machine can be reached, in its usual form; None for any other text.
+    """Return the normalized address of one other machine; None for any other text.
 
-    A guest tells its address itself: with one of the machine that asks, or of many, others would answer in its place.
+    A guest reports its address itself: behind a loopback or multicast address, another machine would answer.
     """
     try:
-        found = ipaddress.ip_address(str(text))
+        parsed = ipaddress.ip_address(str(text))
     except ValueError:
         return None
-    if getattr(found, "scope_id", None):  # the name of an interface, which may be any text
+    if getattr(parsed, "scope_id", None):  # the name of an interface, which may be any text
         return None
-    is_other = found.is_loopback or found.is_multicast or found.is_unspecified or found.is_reserved
-    return None if is_other else str(found)
+    is_other = parsed.is_loopback or parsed.is_multicast or parsed.is_unspecified or parsed.is_reserved
+    return None if is_other else str(parsed)
 
 
 def printable(text: str) -> str:
-    """The text without characters that control a terminal."""
+    """Return the text without characters that control a terminal."""
     return "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
-def odd(told: Any) -> list[str]:
-    """The texts in some data that hold a template or signs that nobody can see, so that no person wrote them."""
-    return [text for text in _texts(told) if not text.isprintable() or any(one in text for one in _TEMPLATE)]
+def odd(data: Any) -> list[str]:
+    """Return the texts in the data that contain a template or unprintable characters."""
+    return [text for text in _texts(data) if not text.isprintable() or any(one in text for one in _TEMPLATE)]
 
 
-def _texts(told: Any) -> Iterable[str]:
-    if isinstance(told, str):
-        yield told
-    elif isinstance(told, Mapping):
-        for key, value in told.items():
+def _texts(data: Any) -> Iterable[str]:
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, Mapping):
+        for key, value in data.items():
             yield from _texts(key)
             yield from _texts(value)
-    elif isinstance(told, (list, tuple)):
-        for one in told:
-            yield from _texts(one)
+    elif isinstance(data, (list, tuple)):
+        for item in data:
+            yield from _texts(item)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Values for typed options: the value that a user wrote, as the type that the server takes."""
+"""Values for typed options: the user's value in the type of the server's option."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FALSE = {"false", "no", "off", "0"}
 
 
 def checked(value: Any, definition: Mapping[str, Any]) -> Any:
-    """The value as the server's definition of the option wants it; a ValueError says what the server allows."""
+    """Return the value in the type of the server's definition; a ValueError states the allowed values."""
     if value is None:
         raise ValueError("it has no value: a server keeps its options")
     given = typed(value, definition["kind"])
@@ -29,7 +29,7 @@ def checked(value: Any, definition: Mapping[str, Any]) -> Any:
 
 
 def typed(value: Any, kind: str) -> Any:
-    """The value as the kind; a ValueError says what it is not. Templates make text of everything, so text is read."""
+    """Return the value as the kind, from text because templates return text; a ValueError states the fault."""
     text = str(value).strip()
     if kind == BOOL:
         if text.lower() not in _TRUE | _FALSE:
@@ -50,7 +50,7 @@ def _number(value: Any, text: str, kind: str) -> Any:
 
 
 def kind_of(value: Any) -> str:
-    """The kind of a value that the server or the user gave."""
+    """Return the kind of a value from the server or the user."""
     if isinstance(value, bool):
         return BOOL
     if isinstance(value, int):

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The request of a user who runs a playbook: hosts, limit, tags and variables, each of which must exist."""
+"""The request of a user who runs a playbook: its hosts, limit, tags and variables must exist."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-# A variable that is this similar to a known one is a typing error. Names in inventories are long and often alike.
+# A variable with this similarity to a known one is a typo. Names in inventories are long and often similar.
 SIMILAR, SIMILAR_IN_INVENTORY = 0.8, 0.85
-# Words that other software uses for its variables too: of these only typing errors are rejected.
+# Words that variables of other software also start with: for these, only typos are rejected.
 COMMON_WORDS = frozenset({"alone", "cuda", "node", "packages", "proof", "report", "repositories"})
 ALL_TAGS = frozenset({"all", "always", "never", "tagged", "untagged"})
 CLUSTERS, WORKERS, LOCALHOST = "clusters", "workers", "localhost"
@@ -29,7 +29,7 @@ class Known:
     site: Sequence[str] = ()
 
     def parts(self, playbook: str) -> list[str]:
-        """Return the playbooks that a playbook consists of."""
+        """Return the playbooks that a playbook imports, or the playbook itself."""
         return [*self.site, playbook] if playbook == "site" else [playbook]
 
     def options(self, playbook: str) -> set[str]:
@@ -69,7 +69,7 @@ class RunRequest:
     limit: tuple[str, ...] = ()
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
-    # Whether the workers must exist: a part of another playbook may have none.
+    # Whether the workers must exist: a playbook that another one imports may have none.
     needs_workers: bool = True
 
     @property
@@ -94,7 +94,7 @@ def is_selected(known: Known, request: RunRequest, playbook: str) -> bool:
 
 
 def worker_pattern(guests: object) -> str:
-    """Return the host pattern that the variable guests means, which may only say whether guests are prepared."""
+    """Return the host pattern in the variable ``guests``; true and false select the workers."""
     text = str(guests if guests is not None else "").strip()
     return WORKERS if text.lower() in TRUE | FALSE else text
 
@@ -184,7 +184,7 @@ def split(part: str) -> list[str]:
 
 
 def _matches(part: str, groups: Mapping[str, Sequence[str]]) -> set[str]:
-    """Return the hosts that one part of a pattern matches; those of a file of hosts are not known."""
+    """Return the hosts that match one part of a pattern; all hosts for an @file, whose hosts are unknown."""
     hosts = {host for members in groups.values() for host in members}
     if part in {"all", "*", LOCALHOST, "127.0.0.1", "::1"} or part.startswith("@"):
         return hosts or {LOCALHOST}

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The part of JSON Schema that stacks/schema.json and evidence use, with a sentence on each fault.
+"""The part of JSON Schema that stacks/schema.json and evidence use, with a sentence for each fault.
 
-It knows: $ref to $defs, type, enum, pattern with a title, required, properties, additionalProperties, items, minItems
+It supports $ref to $defs, type, enum, pattern with a title, required, properties, additionalProperties, items, minItems
 and minProperties.
 """
 
@@ -30,17 +30,17 @@ _WORDS = {
     "integer": "a whole number",
     "null": "null",
 }
-# Not checks of their own: what the walk itself looks at, and words for people.
+# Keywords without a check: those that the walk itself uses, and annotations.
 _ANNOTATIONS = {"$schema", "$defs", "title", "type", "properties", "items"}
 
 
 def faults(document: object, schema: Schema) -> list[str]:
-    """A sentence for each fault of a document."""
+    """Return a sentence for each fault of a document."""
     return list(_faults(document, schema, schema, ""))
 
 
 def _faults(value: object, schema: Schema, root: Schema, where: str) -> Iterator[str]:
-    """The faults of one value and of all that is in it."""
+    """Yield the faults of one value and of all values in it."""
     if "$ref" in schema:
         yield from _faults(value, _resolved(schema["$ref"], root), root, where)
         return
@@ -57,23 +57,23 @@ def _faults(value: object, schema: Schema, root: Schema, where: str) -> Iterator
 
 
 def _resolved(reference: str, root: Schema) -> Schema:
-    """The definition that a reference names."""
+    """Return the definition that a reference names."""
     definition: Schema = root["$defs"][reference.removeprefix("#/$defs/")]
     return definition
 
 
 def _is(value: object, name: str) -> bool:
-    """Whether a value is of a JSON type; true is no number."""
+    """Return whether a value is of a JSON type; true is not an integer."""
     return isinstance(value, _TYPES[name]) and not (isinstance(value, bool) and name == "integer")
 
 
 def _spot(where: str) -> str:
-    """A place in the document, in words."""
+    """Return a position in the document, as text."""
     return where or "The stack"
 
 
 def _children(value: object, schema: Schema, where: str) -> Iterator[tuple[object, Schema, str]]:
-    """The values in a value that have a schema of their own."""
+    """Yield the values in a value, with their own schemas."""
     if isinstance(value, Mapping):
         others = schema.get("additionalProperties", {})
         for key, child in value.items():

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""NVIDIA's vGPU manager for ESXi, known by the names that its VIBs bear."""
+"""NVIDIA's vGPU manager for ESXi, detected by the names of its VIBs."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ _NAMES = re.compile(r"(NVIDIA|NVD)-(AIE|VGPU|VMware)", re.IGNORECASE)
 
 
 def is_manager(name: str) -> bool:
-    """Whether a VIB of that name is a vGPU manager."""
+    """Return whether a VIB with that name is a vGPU manager."""
     return _NAMES.match(name) is not None

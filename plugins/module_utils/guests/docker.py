@@ -1,26 +1,26 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Docker on a node: its report, its settings merged with wanted ones, and whether a change would stop containers."""
+"""Docker on a node: its report, its merged settings, and whether a change would stop containers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .parsed import parsed
+from .json_text import parse_json
 
 
 class SettingsError(ValueError):
-    """A file of settings that cannot be read, so that nothing may be merged into it."""
+    """A settings file that cannot be parsed, so that nothing can be merged into it."""
 
 
-def report(said: Any) -> dict[str, Any]:
-    """Docker's version, runtimes, mirrors and running containers from the JSON of ``docker info``.
+def report(output: Any) -> dict[str, Any]:
+    """Return Docker's version, runtimes, mirrors and running containers from the JSON of ``docker info``.
 
-    A daemon that does not answer has no version; the exit status of the program does not show that in all versions
+    A daemon that does not answer has no version; some versions of the program do not report that in their exit status
     (https://github.com/docker/cli/issues/5900).
     """
-    info = (parsed(said) if not isinstance(said, str) or said.lstrip().startswith("{") else None) or {}
+    info = (parse_json(output) if not isinstance(output, str) or output.lstrip().startswith("{") else None) or {}
     registries = info.get("RegistryConfig") or {}
     return {
         "version": info.get("ServerVersion") or "",
@@ -33,14 +33,16 @@ def report(said: Any) -> dict[str, Any]:
 
 
 def settings(text: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of ``daemon.json`` merged with wanted ones; settings that ``wanted`` does not name stay."""
+    """Return the settings of ``daemon.json`` merged with ``wanted``; settings that are not in ``wanted`` stay."""
     try:
-        there = parsed(text)
+        there = parse_json(text)
     except ValueError as error:
-        raise SettingsError(f"/etc/docker/daemon.json is no JSON ({error}): correct the file, or remove it.") from error
+        raise SettingsError(
+            f"/etc/docker/daemon.json is not valid JSON ({error}): correct the file, or remove it."
+        ) from error
     there = {} if there is None else there
     if not isinstance(there, dict):
-        raise SettingsError("/etc/docker/daemon.json holds no mapping: correct the file, or remove it.")
+        raise SettingsError("/etc/docker/daemon.json does not contain a mapping: correct the file, or remove it.")
     return _merged(there, wanted)
 
 
@@ -49,7 +51,7 @@ def _merged(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, An
 
 
 def _both(there: object, wanted: Any) -> Any:
-    """Mappings merged; of lists the wanted entries first, because Docker asks mirrors in turn."""
+    """Merge mappings; in lists, wanted entries come first, because Docker tries mirrors in order."""
     if isinstance(there, Mapping) and isinstance(wanted, Mapping):
         return _merged(there, wanted)
     if isinstance(there, list) and isinstance(wanted, list):
@@ -58,7 +60,7 @@ def _both(there: object, wanted: Any) -> Any:
 
 
 def own_settings(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of ``daemon.json`` for NVIDIA's runtime, mirrors and further ``settings``."""
+    """Return the settings of ``daemon.json`` for NVIDIA's runtime, mirrors and further ``settings``."""
     path = wanted.get("nvidia")
     nvidia = {"runtimes": {"nvidia": {"path": path, "runtimeArgs": []}}} if path else {}
     default = {"default-runtime": "nvidia"} if wanted.get("nvidia_default") else {}
@@ -67,9 +69,9 @@ def own_settings(wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stops(found: Mapping[str, Any], version: str, restarts: bool) -> list[str]:
-    """A sentence if the change to a version, or a restart, would stop running containers.
+    """Return a sentence if the change to a version, or a restart, would stop running containers.
 
-    live-restore holds containers through a restart, not through every change of version:
+    With live-restore, containers survive a restart, but not every change of version:
     https://docs.docker.com/engine/daemon/live-restore/
     """
     other = found["version"].partition("+")[0] not in ("", version)
@@ -80,10 +82,10 @@ def stops(found: Mapping[str, Any], version: str, restarts: bool) -> list[str]:
 
 
 def misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """A sentence for each difference.
+    """Return a sentence for each difference.
 
-    Keys of ``wanted`` are ``version``, and optionally ``nvidia`` (the path of NVIDIA's runtime), ``nvidia_default`` and
-    ``mirrors``.
+    The keys of ``wanted`` are ``version``, and optionally ``nvidia`` (the path of NVIDIA's runtime), ``nvidia_default``
+    and ``mirrors``.
     """
     if not found["version"]:
         return ["The Docker daemon does not answer."]
@@ -92,15 +94,15 @@ def misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
         sentences.append(f"Docker reports version {found['version']}, not {wanted['version']}.")
     path, there = wanted.get("nvidia"), found["runtimes"].get("nvidia")
     if path and there != path:
-        sentences.append(f"Docker's runtime nvidia is {there or 'none'}, not {path}.")
+        sentences.append(f"Docker's runtime nvidia is {there or 'missing'}, not {path}.")
     if wanted.get("nvidia_default") and found["default_runtime"] != "nvidia":
         sentences.append(f"Docker's default runtime is {found['default_runtime']}, not nvidia.")
-    missing = _places(wanted.get("mirrors", [])) - _places(found["mirrors"])
+    missing = _without_slash(wanted.get("mirrors", [])) - _without_slash(found["mirrors"])
     if missing:
-        sentences.append(f"Docker does not ask the mirror {' and '.join(sorted(missing))}.")
+        sentences.append(f"Docker does not use the mirror {' and '.join(sorted(missing))}.")
     return sentences
 
 
-def _places(mirrors: Sequence[str]) -> set[str]:
-    """Mirrors without the trailing slash that Docker adds."""
+def _without_slash(mirrors: Sequence[str]) -> set[str]:
+    """Return the mirrors without the trailing slash that Docker adds."""
     return {mirror.rstrip("/") for mirror in mirrors}

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The packages of a kernel by its system: headers and modules of the running one, and of later ones."""
+"""The packages of a kernel by distribution: headers and modules of the running kernel, and of later ones."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 Packages = list[dict[str, str]]
-# Packages that bring the newest kernel of a flavour along. Of these nobody has headers: https://packages.ubuntu.com/linux-image
+# Packages that depend on the newest kernel of a flavour, without headers: https://packages.ubuntu.com/linux-image
 _NEWEST = re.compile(r"linux-image-(?=[a-z])(?!extra|unsigned)(.+)(?<!-dbg)$")
-# virtual and generic are one kernel; only the second brings all of its modules, such as vmw_pvrdma and mlx5_ib:
+# virtual and generic are the same kernel; only generic has all modules, such as vmw_pvrdma and mlx5_ib:
 # https://packages.ubuntu.com/jammy/linux-image-generic
 _FEW_MODULES, _ALL_MODULES = "linux-image-virtual", "linux-image-generic"
 
 
 def packages(installed: Sequence[str], facts: Mapping[str, Any]) -> dict[str, Packages]:
-    """The packages of a kernel: ``headers`` and ``modules`` to install, and ``held``, without which it stays as it is.
+    """Return the packages of a kernel: ``headers`` and ``modules`` to install, and ``held``, to keep its version.
 
-    Lines of ``installed`` are "NAME VERSION installed"; ``facts`` are those of Ansible.
+    Lines of ``installed`` are "NAME VERSION installed"; ``facts`` are Ansible's facts.
     """
     there = [row[:2] for row in (line.split() for line in installed) if row[2:] == ["installed"]]
     if facts["os_family"] == "Debian":

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""A worker as a node of Kubernetes: its labels by what other roles have proven, and what keeps pods from training."""
+"""A worker as a node of Kubernetes: its labels from the proofs of other roles, and faults that block training."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 PREFIX, LONGEST = "dml.vsphere/", 63
 UNLIMITED = "unlimited"
-# Soft and hard, in the words of the kernel.
+# The soft and the hard limit in the kernel's format.
 MEMLOCK = re.compile(r"^Max locked memory +(\S+) +(\S+)", re.MULTILINE)
 _ODD = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -18,38 +18,36 @@ Values = Mapping[str, Any]
 
 
 def facts(found: Values, wanted: Values) -> dict[str, Any]:
-    """What is there: whether it is a node at all, labels as they should be, and the limit in force."""
+    """Return whether the node exists, its desired labels, and the active memory limit."""
     node, memlock = _part(found["node"], "metadata"), _memlock(found["limits"])
-    told = _part(_part(found["node"], "status"), "nodeInfo")
+    node_info = _part(_part(found["node"], "status"), "nodeInfo")
     return {
         "is_missing": not node,
         "is_stale": bool(memlock) and memlock != _wanted_limit(wanted),
         "gpus": len(_gpus(found["local"])),
         "labels": labels(found["local"]),
         "memlock": memlock,
-        "version": str(told.get("kubeletVersion") or ""),
-        "runtime": str(told.get("containerRuntimeVersion") or ""),
+        "version": str(node_info.get("kubeletVersion") or ""),
+        "runtime": str(node_info.get("containerRuntimeVersion") or ""),
     }
 
 
 def labels(local: Values) -> dict[str, str]:
-    """By what the roles for GPUs and RDMA have proven; what is not proven has no label."""
-    gpus, rdma = _gpus(local), _proven(local, "rdma")
-    told: dict[str, Any] = {}
+    """Return the labels from the proofs of the roles for GPUs and RDMA; without a proof there is no label."""
+    gpus, rdma = _gpus(local), _proof(local, "rdma")
+    values: dict[str, Any] = {}
     if gpus:
-        told.update({"gpu": gpus[0].get("name"), "gpus": len(gpus)})
+        values.update({"gpu": gpus[0].get("name"), "gpus": len(gpus)})
     if rdma:
-        told.update({"rdma-device": rdma.get("device"), "rdma-mtu": rdma.get("mtu")})
-    every = {f"{PREFIX}{name}": _value(value) for name, value in told.items() if value is not None}
+        values.update({"rdma-device": rdma.get("device"), "rdma-mtu": rdma.get("mtu")})
+    every = {f"{PREFIX}{name}": _value(value) for name, value in values.items() if value is not None}
     return {name: value for name, value in every.items() if value}
 
 
 def misfits(found: Values, wanted: Values) -> list[str]:
-    """A sentence for each difference."""
+    """Return a sentence for each difference."""
     if not _part(found["node"], "metadata"):
-        return [
-            f"Kubernetes has no node {wanted['name']}: let the worker join, or name its node by kubernetes_node_name."
-        ]
+        return [f"Kubernetes has no node {wanted['name']}: let the worker join, or set kubernetes_node_name."]
     return [*_of_runtime(found, wanted), *_of_devices(found), *_of_node(found, wanted)]
 
 
@@ -62,9 +60,9 @@ def _of_runtime(found: Values, wanted: Values) -> Iterator[str]:
 
 
 def _of_devices(found: Values) -> Iterator[str]:
-    rdma = _proven(found["local"], "rdma")
+    rdma = _proof(found["local"], "rdma")
     if rdma and not found["devices"]:
-        yield f"There is no /dev/infiniband/uverbs* of the RDMA device {rdma.get('device')}, which pods are given."
+        yield f"The RDMA device {rdma.get('device')} has no /dev/infiniband/uverbs*, which pods need."
 
 
 def _of_node(found: Values, wanted: Values) -> Iterator[str]:
@@ -72,7 +70,7 @@ def _of_node(found: Values, wanted: Values) -> Iterator[str]:
     conditions = status.get("conditions") or []
     ready: Values = next((one for one in conditions if one.get("type") == "Ready"), {})
     if ready.get("status") != "True":
-        yield f"The node is not ready: {ready.get('message') or 'its kubelet has not told of itself'}."
+        yield f"The node is not ready: {ready.get('message') or 'its kubelet has not reported'}."
     there = _part(_part(found["node"], "metadata"), "labels")
     own, desired = {name: value for name, value in there.items() if name.startswith(PREFIX)}, labels(found["local"])
     for name in sorted({*own, *desired}):
@@ -81,11 +79,11 @@ def _of_node(found: Values, wanted: Values) -> Iterator[str]:
     offered = _part(status, "allocatable")
     missing = [name for name in wanted["resources"] if str(offered.get(name) or "0") == "0"]
     if missing:
-        yield f"The node offers no {' and no '.join(missing)}: look whether the device plugin runs there."
+        yield f"The node offers no {' and no '.join(missing)}: check that the device plugin runs there."
 
 
 def _memlock(text: str) -> str:
-    """The hard limit in force; empty where no process told one."""
+    """Return the active hard limit; empty if no process reported one."""
     limits = MEMLOCK.search(text)
     return limits[2] if limits else ""
 
@@ -95,19 +93,19 @@ def _wanted_limit(wanted: Values) -> str:
 
 
 def _gpus(local: Values) -> Sequence[Values]:
-    return [one for one in _proven(local, "gpu_driver").get("gpus") or [] if isinstance(one, Mapping)]
+    return [one for one in _proof(local, "gpu_driver").get("gpus") or [] if isinstance(one, Mapping)]
 
 
-def _proven(local: Values, role: str) -> Values:
-    told = _part(local, f"dml_{role}")
-    return told if told.get("proven") else {}
+def _proof(local: Values, role: str) -> Values:
+    proof = _part(local, f"dml_{role}")
+    return proof if proof.get("proven") else {}
 
 
 def _value(value: object) -> str:
-    """A value as Kubernetes allows it for a label."""
+    """Return a value with only the characters that Kubernetes allows in a label."""
     return _ODD.sub("-", str(value))[:LONGEST].strip("-_.")
 
 
 def _part(thing: Values, key: str) -> Values:
-    found = thing.get(key)
-    return found if isinstance(found, Mapping) else {}
+    part = thing.get(key)
+    return part if isinstance(part, Mapping) else {}

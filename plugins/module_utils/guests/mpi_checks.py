@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The proofs of OpenMPI, Horovod and PyTorch: a run with one rank on each node, and what is wrong with its output."""
+"""The checks of OpenMPI, Horovod and PyTorch: a run with one rank on each node, and the faults in its output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from . import node_settings, software_packages, stun_timers
 
-LONGEST = 800  # of the output of mpirun, its end: there the reason is
+LONGEST = 800  # characters from the end of mpirun's output, which contains the reason
 LIBRARY = re.compile(r"(?<=Open MPI v)[^ ,]+")
 PARAMETER = re.compile(r":param:([a-z0-9_]+):value:(.*)$", re.MULTILINE)
 NUMBER = re.compile(r"\d+[.][\d.]+[a-z0-9]*")
@@ -21,12 +21,12 @@ DISTRIBUTIONS = {"tensorflow": ("tensorflow", "tensorflow-cpu", "tensorflow-gpu"
 
 
 def records(output: str, word: str) -> list[dict[str, Any]]:
-    """The JSON that ranks wrote behind a word; lines of several ranks may be joined."""
+    """Return the JSON that ranks wrote after a word; lines of several ranks may be joined."""
     return [json.loads(text) for text in re.findall(word + r" (\{[^{}]*\})", output)]
 
 
 def openmpi_facts(found: Mapping[str, Any]) -> dict[str, Any]:
-    """The versions to which ranks are linked, and the version that ``mpirun`` reports."""
+    """Return the OpenMPI versions to which ranks are linked, and the version that ``mpirun`` reports."""
     linked = [LIBRARY.search(rank["library"]) for rank in records(_output(found["run"]), "hello")]
     reported = NUMBER.search(found.get("version") or "")
     return {
@@ -37,7 +37,7 @@ def openmpi_facts(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def openmpi_misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """A sentence for each timer that is too short, and for what is wrong with the run over all nodes."""
+    """Return a sentence for each timer that is too short, and for each fault of the run over all nodes."""
     mca = dict(PARAMETER.findall(found.get("timers") or ""))
     return stun_timers.risks({"mca": mca}, float(wanted["stun_seconds"])) + _openmpi_run(found, wanted)
 
@@ -60,23 +60,23 @@ def _openmpi_run(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[st
 
 
 def horovod_facts(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The sum over all nodes, the versions that took part, and the network that NCCL used."""
-    return {**_told(found), "nccl": networks(found["run"]), "versions": _versions(found, wanted["framework"])}
+    """Return the sum over all nodes, the versions of the ranks, and the network that NCCL used."""
+    return {**_rank_facts(found), "nccl": networks(found["run"]), "versions": _versions(found, wanted["framework"])}
 
 
 def horovod_misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """A sentence for each package of another version, and for what is wrong with the allreduce over all nodes."""
+    """Return a sentence for each package of another version, and for each fault of the allreduce."""
     own = {"name": "horovod", "version": wanted["version"]}
-    there = software_packages.listed(found["packages"])
+    there = software_packages.pip_list(found["packages"])
     sentences = software_packages.python_misfits(there, [*wanted["packages"], own])
     return sentences + _allreduce(found, wanted, {"horovod": wanted["version"], "mpi": True})
 
 
 def pytorch_facts(found: Mapping[str, Any], _wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The sum over all nodes, the versions that took part, the NCCL of PyTorch, and the network that it used."""
+    """Return the sum over all nodes, the versions of the ranks, PyTorch's NCCL, and the network that it used."""
     first = next(iter(sums(found["run"])), {})
     return {
-        **_told(found),
+        **_rank_facts(found),
         "nccl": first.get("nccl") or "",
         "networks": networks(found["run"]),
         "versions": _versions(found, "pytorch"),
@@ -84,28 +84,28 @@ def pytorch_facts(found: Mapping[str, Any], _wanted: Mapping[str, Any]) -> dict[
 
 
 def pytorch_misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """A sentence for each package of another version, and for what is wrong with the allreduce over all nodes."""
+    """Return a sentence for each package of another version, and for each fault of the allreduce."""
     asked = {**wanted, "framework_version": wanted["version"], "nccl": wanted["backend"] == "nccl"}
-    sentences = software_packages.python_misfits(software_packages.listed(found["packages"]), wanted["packages"])
+    sentences = software_packages.python_misfits(software_packages.pip_list(found["packages"]), wanted["packages"])
     return sentences + _allreduce(found, asked, {"backend": wanted["backend"]})
 
 
 def sums(run: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What the ranks of an allreduce wrote."""
+    """Return the records that the ranks of an allreduce wrote."""
     return records(_output(run), "allreduce")
 
 
 def networks(run: Mapping[str, Any]) -> list[str]:
-    """The networks by which NCCL reached other nodes, as its log tells."""
+    """Return the networks through which NCCL reached other nodes, from its log."""
     return sorted(set(NETWORK.findall(_output(run) + (run.get("stderr") or ""))))
 
 
 def released(there: Any, wanted: Any) -> str:
-    """A version without what a build of PyTorch tells behind a plus sign, unless that is wanted too."""
+    """Return a version without PyTorch's build suffix after the plus sign, unless ``wanted`` has one."""
     return str(there) if "+" in str(wanted) else str(there).partition("+")[0]
 
 
-def _told(found: Mapping[str, Any]) -> dict[str, Any]:
+def _rank_facts(found: Mapping[str, Any]) -> dict[str, Any]:
     first = next(iter(sums(found["run"])), {})
     return {
         "framework_version": first.get("framework", ""),
@@ -115,19 +115,21 @@ def _told(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _versions(found: Mapping[str, Any], framework: str) -> dict[str, str]:
-    """The versions of the framework, of Horovod where it is there, and of Python."""
+    """Return the versions of the framework, of Horovod if it is installed, and of Python."""
     names = {*DISTRIBUTIONS[framework], "horovod"}
-    there = {one["name"]: one["version"] for one in software_packages.listed(found["packages"]) if one["name"] in names}
+    there = {
+        one["name"]: one["version"] for one in software_packages.pip_list(found["packages"]) if one["name"] in names
+    }
     return {**there, "Python": (found.get("python") or "").split(" ")[-1].strip()}
 
 
 def _allreduce(found: Mapping[str, Any], wanted: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
-    """What is wrong with an allreduce; ``own`` is what each rank tells of that by which it was made."""
+    """Return the faults of an allreduce; ``own`` are further fields that each rank must report."""
     failed = _failure(found["run"], "The allreduce over all nodes failed")
     if failed:
         return failed
     count, sentences = len(wanted["nodes"]), []
-    # What every rank must write, as far as it is the same for all ranks.
+    # The fields that are the same for all ranks.
     rank = {"framework": wanted["framework_version"], "size": count, "sum": count * (count + 1) / 2, **own}
     ranks = sums(found["run"])
     for one in ranks:
@@ -142,7 +144,7 @@ def _allreduce(found: Mapping[str, Any], wanted: Mapping[str, Any], own: Mapping
 
 
 def _failure(run: Mapping[str, Any], opening: str) -> list[str]:
-    """The end of what ``mpirun`` wrote, where it failed or did not run."""
+    """Return a sentence with the end of ``mpirun``'s output, if it failed or did not run."""
     if run.get("rc", 1) == 0:
         return []
     text = (run.get("stderr") or run.get("msg") or "mpirun did not run").strip()

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Settings of a node that differ from the wanted ones."""
+"""Settings of a node that differ from the wanted settings."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import stun_timers
-from .parsed import parsed
+from .json_text import parse_json
 
 PINNED = re.compile(r"^stricthostkeychecking (yes|true)$", re.MULTILINE)
 UNLIMITED = {"unlimited": "-1", "infinity": "-1"}
 
 
 def misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """A sentence for each setting with another value; of a list every value must be the wanted one."""
+    """Return a sentence for each setting with another value; in a list, every value must match."""
     sentences = []
     for name, value in wanted.items():
         there = found.get(name)
@@ -27,16 +27,16 @@ def misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
 
 
 def sysctls(lines: Sequence[str]) -> dict[str, str]:
-    """The kernel settings by name from the lines of ``sysctl``."""
+    """Return the kernel settings by name from the lines of ``sysctl``."""
     return dict(line.split(" = ", 1) for line in lines if " = " in line)
 
 
 def node_misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """A sentence for each kernel setting and limit with another value, each short timer, and unpinned host keys."""
+    """Return a sentence for each wrong kernel setting and limit, each short timer, and unpinned host keys."""
     kernel = sysctls(found["sysctls"])
     sentences = misfits(kernel, wanted["sysctls"])
     for limits in found["limits"]:
-        sentences += misfits(parsed(limits), wanted["limits"])
+        sentences += misfits(parse_json(limits), wanted["limits"])
     observed = {"ssh": found["ssh"], "sshd": found["sshd"], "sysctls": kernel}
     sentences += stun_timers.risks(observed, float(wanted["stun_seconds"]))
     if not PINNED.search(found["ssh"]):
@@ -45,6 +45,6 @@ def node_misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[st
 
 
 def _plain(value: Any) -> str:
-    """A value as text, with one blank wherever the kernel puts several."""
+    """Return a value as text, with single blanks instead of the kernel's several."""
     text = " ".join(str(value).split())
     return UNLIMITED.get(text, text)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The driver of a node, its GPUs and their licences, and its CUDA, from the output of NVIDIA's programs."""
+"""The driver, GPUs, licences and CUDA of a node, from the output of NVIDIA's programs."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ LICENSED = re.compile(r"Licensed\b")
 UUID = re.compile(r"\(UUID: ([^)\s]+)\)")
 
 
-def report(said: str) -> dict[str, Any]:
+def report(output: str) -> dict[str, Any]:
     """Return the driver and the GPUs from the output of ``nvidia-smi -q``, without the expiry of licences."""
-    head, *parts = GPU.split(said)
+    head, *parts = GPU.split(output)
     fields = dict(_fields(head.split("\n")))
     gpus = [_gpu(address, text.split("\n")) for address, text in zip(parts[::2], parts[1::2])]
     return {"driver": fields.get("Driver Version", ""), "cuda_at_most": fields.get("CUDA Version", ""), "gpus": gpus}
 
 
 def _fields(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield name and value of each line that has both; a regular expression needs quadratic time for blanks."""
+    """Yield name and value of each line with both, without a regular expression, which is quadratic in blanks."""
     for line in lines:
         name, _colon, value = line.partition(":")
         if name.strip() and value.startswith(" "):
@@ -32,7 +32,7 @@ def _fields(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _gpu(address: str, lines: Sequence[str]) -> dict[str, Any]:
-    """Return one GPU; if a field occurs twice, the first one counts."""
+    """Return one GPU; if a field occurs twice, the first value counts."""
     fields: dict[str, str] = {}
     for name, value in _fields(lines):
         fields.setdefault(name, value)
@@ -55,15 +55,15 @@ def _without_expiry(status: str) -> str:
     return before.rstrip() + after.rpartition(")")[2] if ")" in after else status
 
 
-def uuids(said: str) -> list[str]:
-    """The UUIDs of GPUs and of GPU instances in the output of ``nvidia-smi -L``."""
-    return sorted(UUID.findall(said))
+def uuids(output: str) -> list[str]:
+    """Return the UUIDs of GPUs and of GPU instances in the output of ``nvidia-smi -L``."""
+    return sorted(UUID.findall(output))
 
 
 def driver_misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """A sentence for each difference.
+    """Return a sentence for each difference.
 
-    Keys of ``wanted`` are ``driver``, and optionally ``gpus`` (how many), ``licensed`` and ``persistent``.
+    The keys of ``wanted`` are ``driver``, and optionally ``gpus`` (their number), ``licensed`` and ``persistent``.
     """
     sentences = []
     if found["driver"] != wanted["driver"]:
@@ -84,9 +84,9 @@ def driver_misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[
 
 
 def cuda_misfits(found: Mapping[str, Any], wanted: Mapping[str, str]) -> list[str]:
-    """A sentence for each of ``nvcc``, ``cudnn`` and ``nccl`` that does not report the wanted version.
+    """Return a sentence for each of ``nvcc``, ``cudnn`` and ``nccl`` that does not report the wanted version.
 
-    cuDNN and NCCL report three numbers, a stack may name a fourth.
+    cuDNN and NCCL report three numbers; the version in a stack may have a fourth.
     """
     sentences = []
     for part, version in wanted.items():
@@ -99,7 +99,7 @@ def cuda_misfits(found: Mapping[str, Any], wanted: Mapping[str, str]) -> list[st
 
 
 def device_misfits(devices: Sequence[Mapping[str, Any]], why: str, count: int) -> list[str]:
-    """A sentence if CUDA sees another number of devices."""
+    """Return a sentence if CUDA sees another number of devices."""
     if len(devices) == count:
         return []
     return [f"CUDA sees {len(devices)} devices, not {count}{': ' + why if why else ''}."]

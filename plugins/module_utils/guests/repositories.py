@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Repositories of packages: gaps in what is wanted, and faults in the output of a package manager that reads them."""
+"""Package repositories: gaps in their configuration, and faults in the output of a package manager."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# apt ends well where it goes on with an old list of an archive that it does not trust any more, and warns.
+# apt succeeds with a warning if it uses an old list of an archive that it no longer trusts.
 FAULT = re.compile(
     r"^(?:E: .+|W: .*(?:GPG error|not signed|Failed to fetch|index files failed|are ignored).*)$", re.MULTILINE
 )
 
 
 def misfits(repositories: Sequence[Mapping[str, Any]], keys: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """A sentence for each repository without an address or a key, and each key that cannot be checked."""
+    """Return a sentence for each repository without an address or a key, and each key that cannot be checked."""
     sentences = []
     for one in repositories:
         if not one.get("url"):
@@ -37,7 +37,7 @@ def misfits(repositories: Sequence[Mapping[str, Any]], keys: Mapping[str, Mappin
 
 
 def apt_misfits(found: Mapping[str, Any], repositories: Sequence[Mapping[str, Any]], only: bool) -> list[str]:
-    """The faults of ``apt-get update``, or a sentence if apt reads other archives than it should."""
+    """Return the faults of ``apt-get update``, or a sentence if apt does not read the wanted archives."""
     update = found["update"]
     text = (update.get("stdout") or "") + "\n" + (update.get("stderr") or "")
     faults = update_faults(text)
@@ -48,7 +48,7 @@ def apt_misfits(found: Mapping[str, Any], repositories: Sequence[Mapping[str, An
 
 
 def dnf_misfits(found: Mapping[str, Any], repositories: Sequence[Mapping[str, Any]], only: bool) -> list[str]:
-    """The errors of ``dnf makecache``, or a sentence if dnf reads other repositories than it should."""
+    """Return the errors of ``dnf makecache``, or a sentence if dnf does not read the wanted repositories."""
     update = found["update"]
     if update["rc"] != 0:
         lines = (update.get("stderr") or "").splitlines()
@@ -58,13 +58,13 @@ def dnf_misfits(found: Mapping[str, Any], repositories: Sequence[Mapping[str, An
 
 
 def _others(there: Sequence[str], wanted: Sequence[str], only: bool) -> list[str]:
-    """A sentence if a repository is missing, or if there is another one where only these are allowed."""
+    """Return a sentence if a repository is missing, or, if only these are allowed, if there is another one."""
     if not set(wanted) - set(there) and not (only and set(there) - set(wanted)):
         return []
-    found = " and ".join(dict.fromkeys(there)) or "none"
-    return [f"The node reads {found}, and should read {' and '.join(wanted)}{' alone' if only else ''}."]
+    current = " and ".join(dict.fromkeys(there)) or "none"
+    return [f"The node reads {current}, but should read {'only ' if only else ''}{' and '.join(wanted)}."]
 
 
-def update_faults(said: str) -> list[str]:
-    """The lines of apt-get about archives that it cannot read or does not trust, each once."""
-    return list(dict.fromkeys(FAULT.findall(said)))
+def update_faults(output: str) -> list[str]:
+    """Return the unique lines of apt-get about archives that it cannot read or does not trust."""
+    return list(dict.fromkeys(FAULT.findall(output)))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""One key that signs packages: GnuPG takes it out of a file by its fingerprint, and it alone is installed."""
+"""One package signing key: GnuPG extracts it from a file by its fingerprint, and only this key is installed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SigningKey:
         self.target = self._path
 
     def read(self) -> dict[str, Any]:
-        """Checksum and mode of the installed file; neither where there is none, or a link."""
+        """Return checksum and mode of the installed file; None for both if it is missing or a link."""
         try:
             handle = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
@@ -44,13 +44,13 @@ class SigningKey:
             return {"sha256": hashlib.sha256(file.read()).hexdigest(), "mode": f"{mode:04o}"}
 
     def plan(self, state: Mapping[str, Any]) -> Plan:
-        """Install the one key of the fingerprint, and no other key of the source."""
-        self._key = self._alone()
+        """Plan to install only the key with the fingerprint."""
+        self._key = self._only_key()
         wanted = {"sha256": hashlib.sha256(self._key).hexdigest(), "mode": f"{MODE:04o}"}
         return Plan(before=dict(state), after=wanted)
 
     def apply(self, _plan: Plan) -> None:
-        """Write the key, whole or not at all."""
+        """Write the key atomically."""
         folder, name = os.path.split(self._path)
         try:
             handle, path = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
@@ -61,20 +61,20 @@ class SigningKey:
         except OSError as error:
             raise Failed(self.target, "write the key", f"{error.filename}: {error.strerror}") from error
 
-    def _alone(self) -> bytes:
-        """The key as GnuPG exports it from a home of its own, after all of the source was imported there."""
+    def _only_key(self) -> bytes:
+        """Return the key that GnuPG exports from a temporary home, after it imported the whole source there."""
         if not FINGERPRINT.fullmatch(self._wanted):
             raise self._refused(
-                f"{self._wanted or 'nothing'} is no fingerprint", "give its 40 or 64 hexadecimal digits"
+                f"{self._wanted or 'nothing'} is not a fingerprint", "give its 40 or 64 hexadecimal digits"
             )
         with tempfile.TemporaryDirectory(prefix="dml-gpg-") as home:
             imported = self._gpg(home, "--import", given=self._content())
             exported = self._gpg(home, "--armor", "--export", self._wanted).stdout
-            # A subkey's fingerprint names its key too, and anybody can adopt a public key as a subkey of an own key.
+            # A subkey's fingerprint selects its primary key too, and any key owner can add a public key as a subkey.
             if list(_primary(self._gpg(home, "--with-colons", "--show-keys", given=exported))) == [self._wanted]:
                 return exported
             there = " and ".join(_primary(self._gpg(home, "--with-colons", "--list-keys")))
-        said = f"holds the key {there}" if there else f"holds no OpenPGP key ({_said(imported)})"
+        said = f"contains the key {there}" if there else f"contains no OpenPGP key ({_messages(imported)})"
         raise self._refused(f"{self._source} {said}, not {self._wanted}", "compare the address and the fingerprint")
 
     def _content(self) -> bytes:
@@ -85,12 +85,12 @@ class SigningKey:
             raise self._refused(f"{self._source}: {error.strerror}") from error
 
     def _gpg(self, home: str, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        # No settings of a user, no agent that stays behind, no question to a key server.
-        alone = ("--batch", "--quiet", "--no-options", "--no-autostart", "--disable-dirmngr", "--homedir", home)
+        # No user settings, no agent that keeps running, no request to a key server.
+        isolated = ("--batch", "--quiet", "--no-options", "--no-autostart", "--disable-dirmngr", "--homedir", home)
         environment = {**os.environ, "LC_ALL": "C", "GNUPGHOME": home}
         try:
-            return subprocess.run(  # noqa: S603 # our own words and a fingerprint
-                ["gpg", *alone, *arguments],  # noqa: S607 # where it lies is the node's business
+            return subprocess.run(  # noqa: S603 # constant options and a fingerprint
+                ["gpg", *isolated, *arguments],  # noqa: S607 # the node determines its path
                 input=given,
                 capture_output=True,
                 timeout=GPG_SECONDS,
@@ -107,16 +107,16 @@ class SigningKey:
 
 
 def _primary(listed: subprocess.CompletedProcess[bytes]) -> Iterator[str]:
-    """The fingerprints of keys in a list of GnuPG, without those of their subkeys."""
+    """Yield the fingerprints of the primary keys in GnuPG's list."""
     owner = ""
     for row in listed.stdout.decode("utf-8", "replace").splitlines():
         fields = row.split(":")
         if fields[0] == "fpr" and owner == "pub":
             yield fields[9]
-        # A key's own row comes before the row of its fingerprint.
+        # The row of a key comes before the row of its fingerprint.
         owner = fields[0]
 
 
-def _said(ended: subprocess.CompletedProcess[bytes]) -> str:
-    said = ended.stderr.decode("utf-8", "replace").strip().splitlines()
-    return " ".join(said) or "GnuPG said nothing"
+def _messages(ended: subprocess.CompletedProcess[bytes]) -> str:
+    printed = ended.stderr.decode("utf-8", "replace").strip().splitlines()
+    return " ".join(printed) or "GnuPG printed nothing"

@@ -8,37 +8,37 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .parsed import parsed
+from .json_text import parse_json
 
-# What dnf installs beside other versions, by default (installonlypkgs of dnf.conf):
+# Packages that dnf installs next to other versions by default (installonlypkgs of dnf.conf):
 # https://dnf.readthedocs.io/en/latest/conf_ref.html
 BESIDE = ("kernel", "kernel-core", "kernel-devel", "kernel-modules", "kernel-modules-core")
 JOINTS = {"apt": "=", "dnf": "-", "dnf5": "-", "yum": "-"}
 
 
 def specs(packages: Sequence[Mapping[str, str]], manager: str) -> list[str]:
-    """Names with versions in the notation of a package manager; a package without a version is its name."""
+    """Return names with versions in the notation of a package manager; only the name if there is no version."""
     joint = JOINTS[manager]
     return [f"{one['name']}{joint}{one['version']}" if one.get("version") else one["name"] for one in packages]
 
 
 def python_requirements(packages: Sequence[Mapping[str, str]]) -> str:
-    """The text of a requirements file for pip: each package with its version or address, and a checksum."""
+    """Return the text of a requirements file for pip: each package with its version or address, and a checksum."""
     return "".join(f"{_requirement(one)} --hash=sha256:{one['sha256']}\n" for one in packages)
 
 
 def _requirement(one: Mapping[str, str]) -> str:
-    """A package by the address of its file where it has one, or by its version in the package index."""
+    """Return a package with the address of its file, if it has one, else with its version in the package index."""
     return f"{one['name']} @ {one['url']}" if one.get("url") else f"{one['name']}=={one['version']}"
 
 
-def listed(output: Any) -> list[dict[str, str]]:
-    """The packages in the output of ``pip list --format json``; none where there is no environment."""
-    return list(parsed(output) or [])
+def pip_list(output: Any) -> list[dict[str, str]]:
+    """Return the packages in the output of ``pip list --format json``; empty if there is no environment."""
+    return list(parse_json(output) or [])
 
 
 def python_misfits(installed: Sequence[Mapping[str, str]], packages: Sequence[Mapping[str, str]]) -> list[str]:
-    """A sentence for each package that pip does not list, or lists with another version."""
+    """Return a sentence for each package that pip does not list, or lists with another version."""
     there = {_normal(one["name"]): one["version"] for one in installed}
     return [
         f"The Python package {one['name']} is {there.get(_normal(one['name']), 'missing')}, not {one['version']}."
@@ -50,9 +50,9 @@ def python_misfits(installed: Sequence[Mapping[str, str]], packages: Sequence[Ma
 def misfits(
     installed: Sequence[str], packages: Sequence[Mapping[str, str]], held: Sequence[str] | None = None
 ) -> list[str]:
-    """A sentence for each package that is missing, has another version, or is pinned and not among ``held``.
+    """Return a sentence for each package that is missing, has another version, or is pinned and not among ``held``.
 
-    Lines of ``installed`` are "NAME VERSION installed"; dpkg also lists packages of which only settings are left.
+    Lines of ``installed`` are "NAME VERSION installed"; dpkg also lists removed packages with remaining settings.
     """
     there = _versions(installed)
     sentences = []
@@ -67,32 +67,32 @@ def misfits(
 
 
 def replacements(installed: Sequence[str], packages: Sequence[Mapping[str, str]]) -> list[str]:
-    """Each package that is installed with another version than the pinned one, as "NAME VERSION by VERSION"."""
+    """Return each package whose installed version differs from the pinned one, as "NAME VERSION by VERSION"."""
     there = _versions(installed)
     return [
         f"{one['name']} {' and '.join(there[one['name']])} by {one['version']}"
         for one in packages
         if one.get("version")
         and one["version"] not in there.get(one["name"], [one["version"]])
-        # dnf puts these beside those that are there.
+        # dnf installs these next to the existing versions.
         and not one["name"].startswith(BESIDE)
     ]
 
 
 def _versions(installed: Sequence[str]) -> dict[str, list[str]]:
-    """The versions of each package that is installed; of a kernel there may be several."""
-    found: dict[str, list[str]] = {}
+    """Return the versions of each installed package; a kernel may have several."""
+    versions: dict[str, list[str]] = {}
     for row in (line.split() for line in installed):
         if row[2:] == ["installed"]:
-            found.setdefault(row[0], []).append(row[1])
-    return found
+            versions.setdefault(row[0], []).append(row[1])
+    return versions
 
 
 def _holds(line: str, name: str, version: str) -> bool:
-    """Whether a line of apt (NAME) or dnf (NAME-EPOCH:VERSION) holds a package at a version."""
+    """Return whether a line of apt (NAME) or dnf (NAME-EPOCH:VERSION) holds a package at a version."""
     return line == name or re.match(rf"{re.escape(name)}-\d+:{re.escape(version)}(\.|$)", line) is not None
 
 
 def _normal(name: str) -> str:
-    """The name in the form in which the package index compares names."""
+    """Return the name as the package index normalizes it."""
     return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The timers that would end a training job while one of its nodes is stunned, because they give up a silent peer."""
+"""The timers that give up a silent peer, and so would end a training job while one of its nodes is stunned."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 
 FIRST_RETRY = 0.2
 LONGEST_RETRY = 120.0
-DOUBLINGS = 9  # from the first pause until the longest is reached, as the kernel counts
+DOUBLINGS = 9  # from the first pause to the longest, as in the kernel
 NEVER = float("inf")
 RETRIES = "net.ipv4.tcp_retries2"
 _NUMBER = re.compile(r"-?[0-9]{1,15}")
 
 
 def settings(text: object) -> dict[str, str]:
-    """The options of ``ssh -G`` and ``sshd -T`` by name."""
+    """Return the options of ``ssh -G`` and ``sshd -T`` by name."""
     pairs = (line.partition(" ") for line in text.splitlines()) if isinstance(text, str) else ()
     return {name.lower(): value.strip() for name, _space, value in pairs if name}
 
 
 def retransmission_patience(retries: int) -> float:
-    """The least number of seconds for which Linux sends data again to a silent peer, by net.ipv4.tcp_retries2."""
+    """Return the minimum seconds for which Linux retransmits to a silent peer, from net.ipv4.tcp_retries2."""
     retries = max(0, retries)
     if retries <= DOUBLINGS:
         return float((2 << retries) - 1) * FIRST_RETRY
@@ -31,53 +31,53 @@ def retransmission_patience(retries: int) -> float:
 
 
 def keepalive_patience(sysctls: Mapping[str, Any]) -> float | None:
-    """Seconds after which Linux gives up a silent and idle peer of a program that asked for keepalive, where known."""
+    """Return the seconds until Linux gives up a silent idle peer of a program with keepalive; None if unknown."""
     return _until_given_up(sysctls, "net.ipv4.tcp_keepalive_")
 
 
 def patience(observed: Mapping[str, Any]) -> dict[str, float]:
-    """Seconds for which each timer waits for a silent node; one that is switched off waits for ever.
+    """Return the seconds for which each timer waits for a silent node; infinite for a disabled timer.
 
-    Timers that nobody told are left out; ``untold`` names them.
+    Timers without a known value are left out; ``unknown_timers`` returns them.
     """
     return {name: waits for name, waits in _timers(observed).items() if waits is not None}
 
 
-def untold(observed: Mapping[str, Any]) -> list[str]:
-    """The timers of which something was told, but not all that their sum needs."""
+def unknown_timers(observed: Mapping[str, Any]) -> list[str]:
+    """Return the timers of which some, but not all, parts are known."""
     return [name for name, waits in _timers(observed).items() if waits is None]
 
 
 def _timers(observed: Mapping[str, Any]) -> dict[str, float | None]:
-    found: dict[str, float | None] = {}
+    timers: dict[str, float | None] = {}
     sysctls, mca = (_mapping(observed.get(key)) for key in ("sysctls", "mca"))
     if sysctls:
         retries = _whole(sysctls.get(RETRIES))
-        found[RETRIES] = None if retries is None else retransmission_patience(retries)
+        timers[RETRIES] = None if retries is None else retransmission_patience(retries)
     for program, alive in (("ssh", "serveralive"), ("sshd", "clientalive")):
         if observed.get(program) is not None:
-            told = settings(observed[program])
-            found[f"{program}'s {alive}interval"] = _product(told, alive)
-            if told.get("tcpkeepalive", "yes") == "yes" and sysctls:
-                found[f"{program}'s tcpkeepalive with net.ipv4.tcp_keepalive_*"] = keepalive_patience(sysctls)
+            options = settings(observed[program])
+            timers[f"{program}'s {alive}interval"] = _keepalive_seconds(options, alive)
+            if options.get("tcpkeepalive", "yes") == "yes" and sysctls:
+                timers[f"{program}'s tcpkeepalive with net.ipv4.tcp_keepalive_*"] = keepalive_patience(sysctls)
     if mca:
         waits = _until_given_up(mca, "oob_tcp_keepalive_")
         is_off = (_whole(mca.get("oob_tcp_keepalive_time")) or 0) <= 0 and "oob_tcp_keepalive_time" in mca
-        found["OpenMPI's oob_tcp_keepalive_*"] = NEVER if is_off else waits
-    return found
+        timers["OpenMPI's oob_tcp_keepalive_*"] = NEVER if is_off else waits
+    return timers
 
 
 def risks(observed: Mapping[str, Any], seconds: float) -> list[str]:
-    """A sentence for each timer that gives up before a stun of so many seconds has ended."""
+    """Return a sentence for each timer that gives up before a stun of ``seconds`` ends."""
     return [
-        f"{name} gives a silent node up after {waits:g} s: a stun may take {seconds:g} s."
+        f"{name} gives up a silent node after {waits:g} s: a stun may take {seconds:g} s."
         for name, waits in patience(observed).items()
         if waits < seconds
     ]
 
 
-def _product(told: Mapping[str, str], alive: str) -> float | None:
-    interval, most = _whole(told.get(f"{alive}interval", 0)), _whole(told.get(f"{alive}countmax", 3))
+def _keepalive_seconds(options: Mapping[str, str], alive: str) -> float | None:
+    interval, most = _whole(options.get(f"{alive}interval", 0)), _whole(options.get(f"{alive}countmax", 3))
     if interval is None or most is None:
         return None
     # With a count of 0, ssh disconnects after the first interval, and sshd never does.
@@ -86,14 +86,14 @@ def _product(told: Mapping[str, str], alive: str) -> float | None:
     return float(interval * most) if interval and most else NEVER
 
 
-def _until_given_up(told: Mapping[str, Any], prefix: str) -> float | None:
-    """The idle time and all probes; None where one of the three was not told."""
-    idle, pause, probes = (_whole(told.get(f"{prefix}{name}")) for name in ("time", "intvl", "probes"))
+def _until_given_up(options: Mapping[str, Any], prefix: str) -> float | None:
+    """Return the idle time plus the time of all probes; None if one of the three values is unknown."""
+    idle, pause, probes = (_whole(options.get(f"{prefix}{name}")) for name in ("time", "intvl", "probes"))
     return None if idle is None or pause is None or probes is None else float(idle + pause * probes)
 
 
 def _whole(value: object) -> int | None:
-    """A whole number as the kernel and programs write it; None for anything else."""
+    """Return the integer in the output of the kernel or a program; None for anything else."""
     text = str(value).strip()
     return int(text) if not isinstance(value, bool) and _NUMBER.fullmatch(text) else None
 

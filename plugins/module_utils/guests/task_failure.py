@@ -1,43 +1,43 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The reason why a task failed, from its result: the message alone often hides the output of the program."""
+"""The reason why a task failed, from its result: the message often does not contain the output of the program."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-LONGEST = 1200  # of the output of a program, its end: there the reason is
+LONGEST = 1200  # characters from the end of a program's output, which contains the reason
 EMPTY = {"", "non-zero return code", "MODULE FAILURE", "All items completed", "One or more items failed"}
 STREAMS = ("stderr", "module_stderr", "stdout", "module_stdout")
 
 
-def words(result: Mapping[str, Any]) -> str:
-    """The message of a failed task, or the program that failed and the end of what it said; of a loop, of each item."""
+def message_of(result: Mapping[str, Any]) -> str:
+    """Return the message of a failed task, or its program and the end of the output; for a loop, those of each item."""
     each = [one for one in _items(result.get("results")) if isinstance(one, Mapping)]
-    items = [words(one) for one in each if one.get("failed") or one.get("unreachable")]
+    items = [message_of(one) for one in each if one.get("failed") or one.get("unreachable")]
     if items:
         return " ".join(dict.fromkeys(items))
     message = str(result.get("msg") or "").strip()
-    said = next((text for stream in STREAMS if (text := str(result.get(stream) or "").strip())), "")
+    output = next((text for stream in STREAMS if (text := str(result.get(stream) or "").strip())), "")
     if message.rstrip(".") in EMPTY or message.startswith("MODULE FAILURE"):
         message = _program(result)
-    if said and said not in message:
-        return f"{message.rstrip('.:')}: {_end(said)}"
+    if output and output not in message:
+        return f"{message.rstrip('.:')}: {_end(output)}"
     return message
 
 
 def _items(results: object) -> Sequence[object]:
-    """The results of a loop; a module may use the same word for something else."""
+    """Return the results of a loop; a module may use the same key for something else."""
     return results if isinstance(results, (list, tuple)) else ()
 
 
 def _program(result: Mapping[str, Any]) -> str:
-    """The program that failed and its exit code."""
+    """Return the program that failed and its exit code."""
     command = result.get("cmd")
     if not command:
         return "The task failed without a message"
-    # A shell's command begins with anything.
+    # The first word of a shell command may not be a program.
     name = str(command[0]).rsplit("/", 1)[-1] if isinstance(command, list) else "The command"
     return f"{name} ended with {result.get('rc', 'an error')}"
 

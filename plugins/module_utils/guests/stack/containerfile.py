@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The recipe of a stack's image: its Containerfile, and the files that are brought beside it, each by its checksum."""
+"""The recipe of a stack's image: its Containerfile, and the files next to it with their checksums."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from . import image_parts
 Part = Mapping[str, Any]
 VENV = "/opt/dml/horovod"
 BUILD = "/build"
-# mpirun reaches the other nodes by ssh, and repositories are reached by https.
+# mpirun uses ssh to reach the other nodes, and repositories use https.
 ALWAYS = ("ca-certificates", "openssh-client")
-# Whose packages apt installs; of others no image has been built.
+# Distributions with apt; images of other distributions have not been built.
 BY_APT = ("Debian", "Ubuntu")
 _INSTALL = "apt-get install --yes --no-install-recommends"
 _SHED = "rm -rf /var/lib/apt/lists/*"
@@ -26,15 +26,15 @@ _UNPACKED_BY = {"zip": "unzip -q {file} -d {folder}", "jar": "unzip -q {file} -d
 
 
 class ImageError(ValueError):
-    """An image that cannot be built from what the stack says."""
+    """An image that cannot be built from the stack."""
 
 
 def recipe(stack: Part) -> dict[str, Any]:
-    """How the image of a stack is built: ``text``, ``files`` beside it, ``downloads``, ``keys`` and its ``key``.
+    """Return the recipe of a stack's image: ``text``, further ``files``, ``downloads``, ``keys`` and its ``key``.
 
-    The key is another one where anything that goes into the image is: it names the image.
+    The key identifies the image: it changes with each input of the image.
     """
-    side = image_parts.content(stack)
+    side = image_parts.image_content(stack)
     if side is None:
         raise ImageError(f"The stack {stack['name']} has no image.")
     platform = _platform(side)
@@ -48,7 +48,7 @@ def recipe(stack: Part) -> dict[str, Any]:
 
 
 def _key(made: Part) -> str:
-    """The hash of all that goes into an image; an archive and a signing key are themselves wherever they come from."""
+    """Return the hash of all inputs of an image; the addresses of archives and signing keys do not count."""
     sums = {
         **made,
         "downloads": [[one["name"], one["sha256"]] for one in made["downloads"]],
@@ -58,19 +58,19 @@ def _key(made: Part) -> str:
 
 
 def mpi_bin(side: Part) -> str:
-    """The folder of ``mpirun`` in the image."""
+    """Return the folder of ``mpirun`` in the image."""
     mpi = side["openmpi"]
     return "/usr/bin" if mpi["install"] == "package" else f"{_prefix(mpi)}/bin"
 
 
 def _platform(side: Part) -> str:
-    """The one system of the image."""
+    """Return the system of the image."""
     platforms = side["platforms"]
     if len(platforms) != 1:
-        raise ImageError(f"An image has one system, and this one has {', '.join(platforms)}.")
+        raise ImageError(f"An image has exactly one system, but this one has {', '.join(platforms)}.")
     name = next(iter(platforms))
     if platforms[name]["distribution"] not in BY_APT:
-        raise ImageError(f"Images are built with apt, which {name} has not: name an image that somebody else built.")
+        raise ImageError(f"Images are built with apt, which {name} does not have: name an existing image.")
     return str(name)
 
 
@@ -98,7 +98,7 @@ def _base(own: Part) -> Iterator[str]:
 
 
 def named(name: str, digest: str) -> str:
-    """The image of a digest; a tag beside it would say nothing."""
+    """Return the name of an image with its digest, without a tag, which the digest makes redundant."""
     place, slash, last = name.rpartition("/")
     return f"{place}{slash}{last.partition(':')[0]}@{digest}"
 
@@ -113,14 +113,14 @@ def _system(own: Part, side: Part, platform: str) -> Iterator[str]:
 
 
 def _packages(own: Part, side: Part, platform: str) -> list[Any]:
-    """What the system's package manager installs, for compiling too."""
+    """Return the packages that the system's package manager installs, including those for builds."""
     parts = [own, *(side.get(name) or {} for name in ("python", "cuda", "cudnn", "nccl", "openmpi", "horovod"))]
     lists = [(part.get(name) or {}) for part in parts for name in ("packages", "build_packages")]
     return [one for by_platform in lists if isinstance(by_platform, Mapping) for one in by_platform.get(platform, [])]
 
 
 def _interpreter(side: Part) -> Iterator[str]:
-    """An interpreter that the distribution does not have."""
+    """Yield the steps for an interpreter that the distribution does not have."""
     archive = side["python"].get("archive")
     if not archive:
         return
@@ -178,7 +178,7 @@ def _framework(own: Part, side: Part) -> Iterator[str]:
 
 
 def _horovod(side: Part) -> Iterator[str]:
-    """Horovod, compiled by tools that stay out of the environment of the training, but find the framework there."""
+    """Yield the steps to compile Horovod with tools outside the training environment that use its framework."""
     horovod, tools, index = side["horovod"], f"{BUILD}/tools/bin/python", _index(side)
     own_path = "'import sysconfig; print(sysconfig.get_path(\"purelib\"))'"
     variables = {"PATH": f"{BUILD}/tools/bin:{mpi_bin(side)}:/usr/bin:/bin", **horovod["build_environment"]}
@@ -207,12 +207,12 @@ def _from_index(tools: str, index: str) -> str:
 
 
 def _is_downloaded(source: Part) -> bool:
-    """Whether a source is brought beside the Containerfile; pip downloads what the package index has."""
+    """Return whether a source is a file next to the Containerfile; pip downloads sources in the package index."""
     return bool(source["base"] != "python" and source.get("url"))
 
 
 def _index(side: Part) -> str:
-    """The options for the stack's package index; pip takes plain HTTP from trusted hosts alone."""
+    """Return the options for the stack's package index; pip accepts plain HTTP only from trusted hosts."""
     index = side["bases"].get("python") or ""
     host = index.partition("://")[2].partition("/")[0].partition(":")[0]
     trusted = f"--trusted-host {host} " if index.startswith("http:") else ""
@@ -224,7 +224,7 @@ def _environment(side: Part) -> Iterator[str]:
 
 
 def _files(own: Part, side: Part, platform: str) -> dict[str, str]:
-    """The files beside the Containerfile, by name."""
+    """Return the files next to the Containerfile, by name."""
     horovod = side["horovod"]
     source = {"name": "horovod", "version": horovod["version"], "sha256": horovod["source"]["sha256"]}
     lists = {
@@ -244,7 +244,7 @@ def _files(own: Part, side: Part, platform: str) -> dict[str, str]:
 
 
 def _source(repository: Part) -> str:
-    """A repository in the form of apt, which trusts the named keys for it alone."""
+    """Return a repository in apt's format, which limits the named keys to this repository."""
     keys = " ".join(f"/etc/apt/keyrings/{name}.asc" for name in repository["keys"])
     lines = ["Types: deb", f"URIs: {repository['url']}", f"Suites: {repository['suite']}"]
     lines += [f"Components: {repository['component']}"] if repository.get("component") else []
@@ -262,19 +262,19 @@ def _keys(side: Part, platform: str) -> list[dict[str, str]]:
 
 
 def _downloads(own: Part, side: Part) -> list[dict[str, str]]:
-    """The archives that are brought beside the Containerfile, each with its address and checksum."""
+    """Return the archives next to the Containerfile, each with its address and checksum."""
     mpi, horovod = side["openmpi"], side["horovod"]["source"]
-    found = {
+    archives = {
         "base.tar": own.get("archive"),
         _file("python", side["python"].get("archive")): side["python"].get("archive"),
         _file("openmpi", mpi.get("source")): mpi.get("source") if mpi["install"] == "source" else None,
         "horovod.tar.gz": horovod if _is_downloaded(horovod) else None,
     }
-    return [{"name": name, "url": one.get("url", ""), "sha256": one["sha256"]} for name, one in found.items() if one]
+    return [{"name": name, "url": one.get("url", ""), "sha256": one["sha256"]} for name, one in archives.items() if one]
 
 
 def _file(part: str, source: Part | None) -> str:
-    """The name of an archive beside the Containerfile: its ending says how it is unpacked."""
+    """Return the name of an archive next to the Containerfile; its suffix determines how it is unpacked."""
     path = str((source or {}).get("path", ""))
     return f"{part}.tar" if ".tar" in path or not path else f"{part}.{path.rpartition('.')[2]}"
 

@@ -1,20 +1,20 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The fit of GPU, driver, host, CUDA and the libraries on CUDA."""
+"""The compatibility of GPU, driver, host, CUDA and the libraries on CUDA."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from .misfits import Facts, Finding, Stack, misfit, row, unknown
+from .compatibility import CompatibilityIssue, CompatibilityTables, Stack, misfit, row, unknown
 from .part_versions import at_least, built_for_cuda, same_cuda, series
 
 _LIBRARIES = {"nccl": "NCCL", "cudnn": "cuDNN"}
 _BUNDLED_NCCL = "nvidia-nccl-cu"
 
 
-def driver_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
-    """The driver is as new as CUDA needs it."""
+def driver_and_cuda(stack: Stack, facts: CompatibilityTables) -> Iterator[CompatibilityIssue]:
+    """Yield an issue if the driver is older than CUDA requires."""
     cuda, driver = _cuda(stack), stack.get("gpu_driver")
     if not cuda or not driver:
         return
@@ -29,8 +29,8 @@ def driver_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
         yield misfit(words, needed["source"])
 
 
-def driver_and_attachment(stack: Stack, facts: Facts) -> Iterator[Finding]:
-    """A vGPU has the GRID driver, a GPU passed through the data centre driver."""
+def driver_and_attachment(stack: Stack, facts: CompatibilityTables) -> Iterator[CompatibilityIssue]:
+    """Yield an issue unless a vGPU has the GRID driver, and a GPU in passthrough the data center driver."""
     gpu, driver = stack.get("gpu"), stack.get("gpu_driver")
     if not gpu or not driver:
         return
@@ -43,14 +43,14 @@ def driver_and_attachment(stack: Stack, facts: Facts) -> Iterator[Finding]:
 
 
 def _cuda(stack: Stack) -> Stack | None:
-    """The CUDA of a stack: its own, or the one that PyTorch brings where nothing else needs one."""
+    """Return the CUDA of a stack, or the CUDA in PyTorch's packages if no other part needs one."""
     built = (stack.get("framework") or {}).get("cuda")
     brought = {"version": built} if built and not stack.get("horovod") else None
     return stack.get("cuda") or brought
 
 
-def libraries_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
-    """NCCL and cuDNN are built for the CUDA of the stack, and so are their packages."""
+def libraries_and_cuda(stack: Stack, facts: CompatibilityTables) -> Iterator[CompatibilityIssue]:
+    """Yield an issue for NCCL, cuDNN and their packages that are built for another CUDA."""
     cuda = stack.get("cuda")
     for key, name in _LIBRARIES.items():
         library = stack.get(key)
@@ -73,8 +73,8 @@ def libraries_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
                     yield misfit(f"{words} for CUDA {library['cuda']}", source)
 
 
-def nccl_and_moves(stack: Stack, facts: Facts) -> Iterator[Finding]:
-    """A vGPU that shall move has no unified memory, and NCCL starts without."""
+def nccl_and_moves(stack: Stack, facts: CompatibilityTables) -> Iterator[CompatibilityIssue]:
+    """Yield an issue if a vGPU that moves, which has no unified memory, has an NCCL that requires it."""
     gpu = stack.get("gpu")
     if not gpu or gpu["attachment"] != "vgpu" or not gpu.get("moves", True):
         return
@@ -86,7 +86,7 @@ def nccl_and_moves(stack: Stack, facts: Facts) -> Iterator[Finding]:
 
 
 def _nccls(stack: Stack) -> Iterator[tuple[str, str]]:
-    """Each NCCL of a stack, with where it is: the one of its own, and those that come as Python packages."""
+    """Yield each NCCL of a stack and its location: the part ``nccl``, and Python packages."""
     if stack.get("nccl"):
         yield "the stack", stack["nccl"]["version"]
     for package in stack["framework"]["packages"]:
@@ -94,14 +94,14 @@ def _nccls(stack: Stack) -> Iterator[tuple[str, str]]:
             yield f"the Python package {package['name']}", package["version"]
 
 
-def gpus_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
-    """CUDA knows the compute capability of each GPU that the stack is for."""
+def gpus_and_cuda(stack: Stack, facts: CompatibilityTables) -> Iterator[CompatibilityIssue]:
+    """Yield an issue for each GPU of the stack whose compute capability CUDA does not support."""
     for model in (stack.get("gpu") or {"models": []})["models"]:
         yield from gpu_of_node(stack, facts, model)
 
 
-def gpu_of_node(stack: Stack, facts: Facts, model: str) -> Iterator[Finding]:
-    """CUDA knows the compute capability of this GPU."""
+def gpu_of_node(stack: Stack, facts: CompatibilityTables, model: str) -> Iterator[CompatibilityIssue]:
+    """Yield an issue if CUDA does not support the compute capability of this GPU."""
     cuda = _cuda(stack)
     if not cuda:
         return
@@ -121,8 +121,8 @@ def gpu_of_node(stack: Stack, facts: Facts, model: str) -> Iterator[Finding]:
         yield misfit(words, known["source"])
 
 
-def host_and_guest(stack: Stack, facts: Facts, host_driver: str) -> Iterator[Finding]:
-    """The vGPU manager of the host runs guests of this branch."""
+def host_and_guest(stack: Stack, facts: CompatibilityTables, host_driver: str) -> Iterator[CompatibilityIssue]:
+    """Yield an issue unless the vGPU manager of the host supports guests of this branch."""
     driver, gpu = stack.get("gpu_driver"), stack.get("gpu")
     if not driver or not gpu or gpu["attachment"] != "vgpu":
         return
@@ -140,16 +140,16 @@ def host_and_guest(stack: Stack, facts: Facts, host_driver: str) -> Iterator[Fin
     elif guest not in branch["older_guests"]:
         runs = ", ".join([host, *branch["older_guests"]])
         words = f"The vGPU manager {host_driver} runs guests of the branches {runs}"
-        yield misfit(f"{words}, and {driver['version']} is of none of them", branch["source"])
+        yield misfit(f"{words}, but not {driver['version']}", branch["source"])
 
 
-def _notes(facts: Facts) -> str:
-    """The release notes that state the rule for all newer guests."""
+def _notes(facts: CompatibilityTables) -> str:
+    """Return the release notes that state the rule for all newer guests."""
     newest = facts["vgpu_branches"]["rows"][-1]
     return str(newest["source"])
 
 
-RULES: tuple[Callable[[Stack, Facts], Iterator[Finding]], ...] = (
+RULES: tuple[Callable[[Stack, CompatibilityTables], Iterator[CompatibilityIssue]], ...] = (
     driver_and_cuda,
     driver_and_attachment,
     libraries_and_cuda,

@@ -1,32 +1,32 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The fit of system, Python, framework, Horovod, OpenMPI and their variables."""
+"""The compatibility of system, Python, framework, Horovod, OpenMPI and their variables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from .misfits import Facts, Finding, Stack, misfit, row, unknown
+from .compatibility import CompatibilityIssue, CompatibilityTables, Stack, misfit, row, unknown
 from .part_versions import at_least, numbers, same_cuda, series, within
 
 _DOCKER = ("docker-ce", "docker-ce-cli")
 _NAMES = {"tensorflow": "TensorFlow", "pytorch": "PyTorch", "horovod": "Horovod", "nccl": "NCCL"}
 
 
-def _framework_row(stack: Stack, facts: Facts) -> Mapping[str, Any] | None:
-    """The facts about a framework in its version."""
+def _framework_row(stack: Stack, facts: CompatibilityTables) -> Mapping[str, Any] | None:
+    """Return the row about a framework in its version."""
     framework = stack["framework"]
     return row(facts, framework["name"], framework["name"], series(framework["version"], 2))
 
 
 def _named(framework: Mapping[str, Any]) -> str:
-    """The framework in words."""
+    """Return the framework in words."""
     return f"{_NAMES[framework['name']]} {framework['version']}"
 
 
-def framework_and_python(stack: Stack, facts: Facts) -> Iterator[Finding]:
-    """The framework runs on this Python."""
+def framework_and_python(stack: Stack, facts: CompatibilityTables) -> Iterator[CompatibilityIssue]:
+    """Yield an issue unless the framework runs on this Python."""
     known, python = _framework_row(stack, facts), stack["python"]["version"]
     if known is None:
         yield unknown(f"on which Python {_named(stack['framework'])} runs")
@@ -36,14 +36,14 @@ def framework_and_python(stack: Stack, facts: Facts) -> Iterator[Finding]:
         yield misfit(words, known["source"])
 
 
-def framework_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
-    """The framework finds the CUDA and the cuDNN for which it was built; PyTorch alone brings them."""
+def framework_and_cuda(stack: Stack, facts: CompatibilityTables) -> Iterator[CompatibilityIssue]:
+    """Yield an issue unless CUDA and cuDNN match the framework's build; PyTorch without Horovod contains them."""
     framework, cuda = stack["framework"], stack.get("cuda")
     if framework["cuda"] is None or not stack.get("horovod"):
         return
     told = _named(framework)
     known = _framework_row(stack, facts) or {}
-    source = known.get("source", "the stack's own framework.cuda")
+    source = known.get("source", "framework.cuda of the stack")
     loads = f" ({', '.join(known['sonames'])})" if "sonames" in known else ""
     if cuda is None:
         yield misfit(f"{told} is built for CUDA {framework['cuda']}{loads} and the stack has no CUDA", source)
@@ -56,8 +56,8 @@ def framework_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
     yield from _framework_and_cudnn(stack, known)
 
 
-def _framework_and_cudnn(stack: Stack, known: Mapping[str, Any]) -> Iterator[Finding]:
-    """The same major version of cuDNN, and not an older one."""
+def _framework_and_cudnn(stack: Stack, known: Mapping[str, Any]) -> Iterator[CompatibilityIssue]:
+    """Yield an issue unless cuDNN has the same major version and is not older."""
     if "cudnn" not in known:
         return
     told, cudnn = _named(stack["framework"]), stack.get("cudnn")
@@ -68,8 +68,8 @@ def _framework_and_cudnn(stack: Stack, known: Mapping[str, Any]) -> Iterator[Fin
         yield misfit(words, known["source"])
 
 
-def horovod_and_framework(stack: Stack, facts: Facts) -> Iterator[Finding]:
-    """Horovod compiles and runs with this framework."""
+def horovod_and_framework(stack: Stack, facts: CompatibilityTables) -> Iterator[CompatibilityIssue]:
+    """Yield an issue unless Horovod compiles and runs with this framework."""
     framework, horovod = stack["framework"], stack.get("horovod")
     if not horovod:
         return
@@ -92,8 +92,8 @@ def horovod_and_framework(stack: Stack, facts: Facts) -> Iterator[Finding]:
         yield unknown(f"{pair}")
 
 
-def horovod_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
-    """Horovod was compiled with this CUDA by somebody."""
+def horovod_and_cuda(stack: Stack, facts: CompatibilityTables) -> Iterator[CompatibilityIssue]:
+    """Yield an issue if no source reports a build of Horovod with this CUDA."""
     cuda, horovod = stack.get("cuda"), stack.get("horovod")
     if not cuda or not horovod:
         return
@@ -102,8 +102,8 @@ def horovod_and_cuda(stack: Stack, facts: Facts) -> Iterator[Finding]:
         yield unknown(f"Horovod {version} with CUDA {cuda['version']}")
 
 
-def variables(stack: Stack, facts: Facts) -> Iterator[Finding]:
-    """Each variable is one that the part reads in its version."""
+def variables(stack: Stack, facts: CompatibilityTables) -> Iterator[CompatibilityIssue]:
+    """Yield an issue for each variable that the part does not read in its version."""
     given = {**stack.get("environment", {}), **(stack.get("horovod") or {}).get("build_environment", {})}
     for known in facts["variables"]["rows"]:
         part = stack.get(known["part"])
@@ -118,8 +118,8 @@ def variables(stack: Stack, facts: Facts) -> Iterator[Finding]:
             yield misfit(f"{words}: use {known['instead']}", known["source"])
 
 
-def system(stack: Stack, facts: Facts) -> Iterator[Finding]:
-    """Each platform has the C library and the Python that the stack says."""
+def system(stack: Stack, facts: CompatibilityTables) -> Iterator[CompatibilityIssue]:
+    """Yield an issue unless each platform has the C library and the Python of the stack."""
     for name, platform in stack["platforms"].items():
         known = row(facts, "distributions", "platform", name)
         if known is None:
@@ -133,8 +133,8 @@ def system(stack: Stack, facts: Facts) -> Iterator[Finding]:
             yield misfit(words, known["source"])
 
 
-def c_library(stack: Stack, facts: Facts) -> Iterator[Finding]:
-    """The C library is as new as what was compiled elsewhere needs it."""
+def c_library(stack: Stack, facts: CompatibilityTables) -> Iterator[CompatibilityIssue]:
+    """Yield an issue if the C library is older than binary packages require."""
     framework = _framework_row(stack, facts) or {}
     needs = []
     if "glibc" in framework:
@@ -148,8 +148,8 @@ def c_library(stack: Stack, facts: Facts) -> Iterator[Finding]:
                 yield misfit(f"{what} needs glibc >= {glibc} and {name} has {platform['glibc']}", source)
 
 
-def openmpi(stack: Stack, facts: Facts) -> Iterator[Finding]:
-    """OpenMPI has no known trouble in this version."""
+def openmpi(stack: Stack, facts: CompatibilityTables) -> Iterator[CompatibilityIssue]:
+    """Yield an issue for each known problem of this version of OpenMPI."""
     version = stack["openmpi"]["version"]
     transports = stack.get("environment", {}).get("OMPI_MCA_btl", "").lstrip("^").split(",")
     for known in facts["openmpi"]["rows"]:
@@ -163,8 +163,8 @@ def openmpi(stack: Stack, facts: Facts) -> Iterator[Finding]:
             yield misfit(f"{words}: {known['why']}", known["source"])
 
 
-def container(stack: Stack, facts: Facts) -> Iterator[Finding]:
-    """Docker is of one version, and the NVIDIA packages for containers are built for it."""
+def container(stack: Stack, facts: CompatibilityTables) -> Iterator[CompatibilityIssue]:
+    """Yield an issue unless Docker has one version and NVIDIA's container packages are built for it."""
     part = stack.get("container")
     for package in [one for packages in (part["packages"] if part else {}).values() for one in packages]:
         version = package.get("version", "")
@@ -176,7 +176,7 @@ def container(stack: Stack, facts: Facts) -> Iterator[Finding]:
             yield misfit(words, facts["container_builds"]["source"])
 
 
-RULES: tuple[Callable[[Stack, Facts], Iterator[Finding]], ...] = (
+RULES: tuple[Callable[[Stack, CompatibilityTables], Iterator[CompatibilityIssue]], ...] = (
     framework_and_python,
     framework_and_cuda,
     horovod_and_framework,

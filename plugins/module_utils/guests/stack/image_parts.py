@@ -1,25 +1,25 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The two sides of a stack whose training runs in an image: the guest, and what is inside of the image."""
+"""The two sides of a stack whose training runs in an image: the guest and the image."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-# What belongs to the guest alone; the image has its own, or none.
+# Keys that apply only to the guest; the image has its own values, or none.
 _OF_GUEST = ("platforms", "repositories", "keys", "container", "inputs", "image")
 _OF_IMAGE = ("from", "digest", "archive", "inputs", "packages", "python_tools")
 TRAINING = ("python", "openmpi", "framework")
 
 
-def guest(stack: Mapping[str, Any]) -> dict[str, Any]:
-    """The stack without its image."""
+def guest_side(stack: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the stack without its image."""
     return {key: value for key, value in stack.items() if key != "image"}
 
 
-def inside(stack: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The stack as what is in its image meets it, on the driver of the guest; None where it has no image."""
+def image_side(stack: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the stack with the parts of its image and the guest's driver; None if it has no image."""
     image = stack.get("image")
     if not image:
         return None
@@ -27,18 +27,18 @@ def inside(stack: Mapping[str, Any]) -> dict[str, Any] | None:
     return {**{key: value for key, value in stack.items() if key not in _OF_GUEST}, **own}
 
 
-def content(stack: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What is in the image alone: it has no driver."""
-    found = inside(stack)
-    return {**found, "gpu_driver": None} if found else None
+def image_content(stack: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the parts of the image, without a driver; None if the stack has no image."""
+    side = image_side(stack)
+    return {**side, "gpu_driver": None} if side else None
 
 
-def trains(stack: Mapping[str, Any]) -> dict[str, Any]:
-    """The side of a stack that has framework and MPI."""
-    return inside(stack) or dict(stack)
+def training_side(stack: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the side of a stack that trains: the image, else the guest."""
+    return image_side(stack) or dict(stack)
 
 
-def training(stack: Mapping[str, Any]) -> tuple[str, ...]:
-    """The parts without which nothing trains: PyTorch reaches the other ranks by itself, TensorFlow by Horovod."""
+def required_parts(stack: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the parts that training requires; TensorFlow also requires Horovod to reach the other ranks."""
     by_itself = (stack.get("framework") or {}).get("name") == "pytorch"
     return TRAINING if by_itself else (*TRAINING, "horovod")

@@ -8,34 +8,34 @@ import re
 from collections.abc import Sequence
 
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
-# Packages of cuDNN say it as ``+cuda12.2`` for apt and ``.cuda12.2`` for dnf.
+# Packages of cuDNN contain ``+cuda12.2`` for apt and ``.cuda12.2`` for dnf.
 _BUILT_FOR_CUDA = re.compile(r"[+.]cuda(\d+\.\d+)")
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version, without zeros at their end: ``2.4.7-1+cuda10.0`` is (2, 4, 7)."""
-    found = _NUMBERS.match(version.partition(":")[2] or version)
-    if not found:
-        raise ValueError(f"{version!r} is no version: it does not begin with a number.")
-    parts = [int(part) for part in found[0].split(".")]
+    """Return the leading numbers of a version, without zeros at their end: ``2.4.7-1+cuda10.0`` is (2, 4, 7)."""
+    match = _NUMBERS.match(version.partition(":")[2] or version)
+    if not match:
+        raise ValueError(f"{version!r} is not a version: it does not begin with a number.")
+    parts = [int(part) for part in match[0].split(".")]
     while parts and parts[-1] == 0:
         parts.pop()
     return tuple(parts)
 
 
 def at_least(version: str, lowest: str) -> bool:
-    """Whether a version is the lowest one or newer."""
+    """Return whether a version is the lowest one or newer."""
     return numbers(version) >= numbers(lowest)
 
 
 def series(version: str, length: int) -> str:
-    """The first numbers of a version: the series 2 of ``2.15.1`` is ``2.15`` at length two."""
+    """Return the first numbers of a version: the series 2 of ``2.15.1`` is ``2.15`` at length two."""
     parts = [*numbers(version), 0, 0, 0][:length]
     return ".".join(str(part) for part in parts)
 
 
 def within(version: str, ends: Sequence[str | None]) -> bool:
-    """Whether a version lies between two ends, both included at their own precision; None is no end."""
+    """Return whether a version is between two ends, inclusive at the precision of each end; None means no limit."""
     low, high = ends
     if low is not None and not at_least(version, low):
         return False
@@ -43,12 +43,12 @@ def within(version: str, ends: Sequence[str | None]) -> bool:
 
 
 def built_for_cuda(version: str) -> str | None:
-    """The CUDA version in the version of a package, such as 10.0 in ``2.4.7-1+cuda10.0``."""
-    found = _BUILT_FOR_CUDA.search(version)
-    return found[1] if found else None
+    """Return the CUDA version in the version of a package, such as 10.0 in ``2.4.7-1+cuda10.0``."""
+    match = _BUILT_FOR_CUDA.search(version)
+    return match[1] if match else None
 
 
 def same_cuda(first: str, second: str) -> bool:
-    """Whether libraries of one CUDA serve the other: up to CUDA 10 by minor version, from 11 on by major version."""
+    """Return whether libraries for one CUDA work with another: same minor version up to 10, same major from 11."""
     length = 1 if at_least(first, "11") and at_least(second, "11") else 2
     return series(first, length) == series(second, length)

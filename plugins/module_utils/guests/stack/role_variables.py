@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The variables that a stack gives to the roles for nodes, by role."""
+"""The variables of the roles for nodes, from a stack, by role."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from . import containerfile
 from .stack import DOCKER
 
 CUDA = ("cuda", "cudnn", "nccl")
-# How GPUs come into a container of each engine.
+# The method by which the containers of each engine get GPUs.
 GPUS = {DOCKER: "runtime", "podman": "cdi"}
 
 
 def variables(stack: Mapping[str, Any], platform: str, parts: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
-    """The variables of each role on a platform; a role without a part in the stack is left out."""
+    """Return the variables of each role on a platform; a role without a part in the stack is left out."""
     made = {role: make(stack, platform, parts) for role, make in ROLES.items()}
     return {
         role: {f"{role}_{name}": value for name, value in values.items()} for role, values in made.items() if values
@@ -81,7 +81,7 @@ def _training_image(stack: Mapping[str, Any], platform: str, parts: Sequence[str
 
 
 def _engine(stack: Mapping[str, Any]) -> str:
-    """The engine of containers of the guests."""
+    """Return the container engine of the guests."""
     return str((stack.get("container") or {}).get("engine") or DOCKER)
 
 
@@ -139,7 +139,7 @@ def _horovod(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> 
 
 
 def _pytorch(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> dict[str, Any]:
-    """PyTorch where the stack has no Horovod."""
+    """Return the variables of PyTorch if the stack has no Horovod."""
     framework = stack.get("framework")
     if not framework or stack.get("horovod"):
         return {}
@@ -153,7 +153,7 @@ def _pytorch(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> 
 
 
 def _python(stack: Mapping[str, Any], platform: str) -> dict[str, Any]:
-    """The interpreter of a virtual environment, and from where its packages come."""
+    """Return the interpreter of a virtual environment, and the sources of its packages."""
     python = stack["python"]
     return {
         "index": stack["bases"].get("python") or "",
@@ -165,7 +165,7 @@ def _python(stack: Mapping[str, Any], platform: str) -> dict[str, Any]:
 
 
 def _of(part: Mapping[str, Any], name: str, platform: str) -> list[Any]:
-    """The packages of a part on a platform."""
+    """Return the packages of a part on a platform."""
     return list((part.get(name) or {}).get(platform, []))
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""A stack from its file: its faults, the inputs that its user must give, and the addresses of its files."""
+"""A stack from its file: its faults, the inputs that the user must provide, and the addresses of its files."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from ...core import schema as schemas
 from . import image_parts
 
 Stack = dict[str, Any]
-# Parts that are installed only on request, and whose inputs are asked for only then.
+# Parts that are installed only on request; their inputs are required only then.
 OPTIONAL = ("container", "image")
 DOCKER, OF_DOCKER = "docker", ("docker", "image", "digest")
 _INSTALLED_FROM = {"package": "packages", "wheel": "wheel", "source": "source", "runfile": "source"}
 
 
 class StackError(ValueError):
-    """An input or a base that the stack does not ask for."""
+    """An input or a base that the stack does not have."""
 
 
 def faults(document: object, schema: Mapping[str, Any]) -> list[str]:
-    """A sentence for each fault of a stack: those of its form, or else names, inputs and origins that do not match."""
+    """Return a sentence for each fault of a stack: schema faults, else mismatched names, inputs and origins."""
     found = schemas.faults(document, schema)
     if found or not isinstance(document, Mapping):
         return found
-    inside = image_parts.content(document)
-    lacking = [name for name in image_parts.training(document) if name not in document] if inside is None else []
+    inside = image_parts.image_content(document)
+    lacking = [name for name in image_parts.required_parts(document) if name not in document] if inside is None else []
     return [
-        *_side_faults(image_parts.guest(document)),
+        *_side_faults(image_parts.guest_side(document)),
         *_unlisted_inputs(document),
         *(f"image: {sentence}" for sentence in (_image_faults(document["image"], inside) if inside else [])),
         *(f"The stack has no image, and lacks {name!r}." for name in lacking),
@@ -38,21 +38,21 @@ def faults(document: object, schema: Mapping[str, Any]) -> list[str]:
 
 
 def missing_inputs(document: Mapping[str, Any], parts: Sequence[str] = ()) -> list[str]:
-    """The inputs of a stack and of its wanted optional parts that have no value yet."""
+    """Return the inputs without a value, of a stack and its requested optional parts."""
     return [path for path in _asked(document, parts) if _get(document, path) is None]
 
 
 def absent_parts(document: Mapping[str, Any], parts: Sequence[str]) -> list[str]:
-    """A sentence for each wanted optional part that the stack lacks."""
+    """Return a sentence for each requested optional part that the stack lacks."""
     return [f"It has no {part!r}." for part in parts if part not in OPTIONAL or not document.get(part)]
 
 
 def completed(
     document: Mapping[str, Any], inputs: Mapping[str, str], bases: Mapping[str, str], mirror: str = ""
 ) -> Stack:
-    """The stack with inputs and mirrors, and the address of each file beside its base and path.
+    """Return the stack with inputs and mirrors, and a URL next to the base and path of each file.
 
-    A mirror of all bases has each in a folder of its name.
+    A mirror of all bases has one folder per base, with its name.
     """
     stack = copy.deepcopy(dict(document))
     if mirror:
@@ -63,28 +63,29 @@ def completed(
         stack["bases"][name] = url
     for path, value in inputs.items():
         if path not in _asked(stack, OPTIONAL):
-            asked = ", ".join(_asked(stack, OPTIONAL)) or "nothing"
-            raise StackError(f"The stack {stack['name']} does not ask for {path!r}; it asks for {asked}.")
+            inputs_ = ", ".join(_asked(stack, OPTIONAL))
+            known = f"its inputs are {inputs_}" if inputs_ else "it has no inputs"
+            raise StackError(f"The stack {stack['name']} has no input {path!r}; {known}.")
         _set(stack, path, value)
     _address(stack, stack["bases"])
     return stack
 
 
 def without_urls(value: Any) -> Any:
-    """The stack as its file has it, without the addresses."""
+    """Return the stack as its file has it, without the addresses."""
     if isinstance(value, dict):
         return {key: without_urls(child) for key, child in value.items() if key != "url"}
     return [without_urls(child) for child in value] if isinstance(value, list) else value
 
 
 def _asked(document: Mapping[str, Any], parts: Sequence[str]) -> list[str]:
-    """The inputs of a stack and of parts of it."""
+    """Return the inputs of a stack and of parts of it."""
     sections = [document, *(document.get(part) or {} for part in parts)]
     return [path for section in sections for path in section.get("inputs", [])]
 
 
 def _address(value: object, bases: Mapping[str, str | None]) -> None:
-    """Put a url into each mapping that has a base with an address and a path."""
+    """Add a URL to each mapping that has a path and a base with an address."""
     if isinstance(value, dict):
         base = bases.get(value["base"]) if isinstance(value.get("base"), str) else None
         if base and "path" in value:
@@ -97,14 +98,14 @@ def _address(value: object, bases: Mapping[str, str | None]) -> None:
 
 
 def _step(value: Any, word: str) -> Any:
-    """The value at one word of a dotted path; in a list, the entry of that name."""
+    """Return the value at one word of a dotted path; in a list, the entry with that name."""
     if isinstance(value, list):
         return next((entry for entry in value if isinstance(entry, Mapping) and entry.get("name") == word), None)
     return value.get(word) if isinstance(value, Mapping) else None
 
 
 def _get(document: Mapping[str, Any], path: str) -> Any:
-    """The value at the dotted path; None if there is none."""
+    """Return the value at the dotted path; None if there is none."""
     value: Any = document
     for word in path.split("."):
         value = _step(value, word)
@@ -118,7 +119,7 @@ def _set(document: Mapping[str, Any], path: str, value: str) -> None:
 
 
 def _walk(value: object, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Each mapping of the document with its dotted path."""
+    """Yield each mapping of the document with its dotted path."""
     if isinstance(value, Mapping):
         yield where, value
         for key, child in value.items():
@@ -130,19 +131,19 @@ def _walk(value: object, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _side_faults(side: Mapping[str, Any]) -> list[str]:
-    """The faults of the names and origins of the guest, or of what is in the image."""
+    """Return the faults of names and origins in the guest, or in the image."""
     return [*_unknown_names(side), *_absent_origins(side)]
 
 
 def _image_faults(own: Mapping[str, Any], inside: Mapping[str, Any]) -> list[str]:
-    """The faults of an image: it begins with one of a registry, or with an archive of files."""
-    begins = bool(own.get("archive")) + ("from" in own and "digest" in own)
-    lacking = [] if begins == 1 else ["give what it begins with: either from and digest, or archive."]
+    """Return the faults of an image, which starts from an image of a registry or from an archive of files."""
+    bases = bool(own.get("archive")) + ("from" in own and "digest" in own)
+    lacking = [] if bases == 1 else ["give its base: either from and digest, or archive."]
     return [*lacking, *_side_faults(inside)]
 
 
 def _unknown_names(document: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each name of a base, key or platform that the stack lacks."""
+    """Yield a sentence for each name of a base, key or platform that the stack lacks."""
     for where, mapping in _walk(document, ""):
         base = mapping.get("base")
         if base is not None and base not in document["bases"]:
@@ -159,7 +160,7 @@ def _unknown_names(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _unlisted_inputs(document: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each checksum without value and input, and for each input without a place in the stack."""
+    """Yield a sentence for each checksum without value and input, and for each input without a place in the stack."""
     inputs = _asked(document, OPTIONAL)
     for where, mapping in _walk(document, ""):
         for key in ("sha256", "digest"):
@@ -173,7 +174,7 @@ def _unlisted_inputs(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _absent_origins(document: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each part that lacks the origin from which it is installed."""
+    """Yield a sentence for each part that lacks the origin from which it is installed."""
     container = document.get("container")
     if container and container.get("engine", DOCKER) == DOCKER:
         for name in OF_DOCKER:

@@ -64,7 +64,7 @@ def _timers(facts: Mapping[str, Any], budget: float) -> Rows:
     for name, seconds in stun_timers.patience(known).items():
         if seconds < budget:
             yield STOP, "timers", _short(name, seconds, budget)
-    for name in stun_timers.untold(known):
+    for name in stun_timers.unknown_timers(known):
         yield NOTE, "guest", f"{name} is only partly known, and so is how long it waits for a silent peer"
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The forms of names and addresses that others tell."""
+"""The valid forms of machine names and addresses."""
 
 from __future__ import annotations
 

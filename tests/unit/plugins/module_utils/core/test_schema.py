@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The schema of stacks, read by our own checker and by jsonschema."""
+"""The schema of stacks, checked with the collection's checker and with jsonschema."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ JSON = st.recursive(
 
 
 def changed(document: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """A copy with another value at the dotted path."""
+    """Return a copy with another value at the dotted path."""
     result = copy.deepcopy(document)
     holder = result
     *above, last = path.split(".")
@@ -54,7 +54,7 @@ def changed(document: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 
 
 def paths(value: Any, where: str = "") -> list[str]:
-    """The dotted paths of all keys."""
+    """Return the dotted paths of all keys."""
     if not isinstance(value, dict):
         return []
     below = [f"{where}.{key}" if where else key for key in value]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Docker's report, its settings, of which those of others must stay, and changes that would stop containers."""
+"""Docker's report, its settings, with foreign settings kept, and changes that would stop containers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from plugins.module_utils.guests.docker import SettingsError, misfits, own_settings, report, settings, stops
 
-# The fields that matter of what Docker 18.09 tells (docker info --format '{{json .}}').
+# The relevant fields in the report of Docker 18.09 (docker info --format '{{json .}}').
 INFO = {
     "ServerVersion": "18.09.7",
     "Runtimes": {
@@ -77,7 +77,7 @@ def test_settings_stand_beside_those_that_are_there(there: str, wanted: Any, aft
     assert settings(json.dumps(merged), wanted) == merged
 
 
-@pytest.mark.parametrize(("there", "words"), [("{oops", "is no JSON"), ("[1]", "holds no mapping")])
+@pytest.mark.parametrize(("there", "words"), [("{oops", "is not valid JSON"), ("[1]", "does not contain a mapping")])
 def test_settings_that_cannot_be_read_are_not_written_over(there: str, words: str) -> None:
     with pytest.raises(SettingsError, match=words):
         settings(there, NVIDIA)
@@ -89,9 +89,13 @@ def test_settings_that_cannot_be_read_are_not_written_over(there: str, words: st
         (found(), {**WANTED, "mirrors": ["https://mirror.example.org"], "nvidia_default": False}, []),
         (found(version="20.10.24+dfsg1"), {"version": "20.10.24"}, []),
         (found(), {"version": "18.09.9"}, ["Docker reports version 18.09.7, not 18.09.9."]),
-        (found(runtimes={"runc": "runc"}), WANTED, ["Docker's runtime nvidia is none, not nvidia-container-runtime."]),
+        (
+            found(runtimes={"runc": "runc"}),
+            WANTED,
+            ["Docker's runtime nvidia is missing, not nvidia-container-runtime."],
+        ),
         (found(), {**WANTED, "nvidia_default": True}, ["Docker's default runtime is runc, not nvidia."]),
-        (found(), {**WANTED, "mirrors": ["http://a"]}, ["Docker does not ask the mirror http://a."]),
+        (found(), {**WANTED, "mirrors": ["http://a"]}, ["Docker does not use the mirror http://a."]),
     ],
 )
 def test_what_is_not_as_wanted_is_named(told: Any, wanted: Any, sentences: list[str]) -> None:

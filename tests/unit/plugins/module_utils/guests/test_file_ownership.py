@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Run directories in which somebody else could put another program."""
+"""Run directories in which another user could replace a program."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_folder_of_another_user_holds_no_job(tmp_path: Path, monkeypatch: pyte
     own = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: own + 1)
     if own == 0:
-        # What belongs to root is as good as one's own: let the folder look as that of a third user.
+        # Root's folders are accepted like the user's, so the folder gets a third user as its owner.
         found = os.stat_result((0o40755, *[0] * 3, own + 2, *[0] * 5))
         monkeypatch.setattr("plugins.module_utils.guests.file_ownership.os.stat", lambda _path: found)
     with pytest.raises(Refused, match=r"run belongs to another user \(uid \d+\)"):
@@ -49,7 +49,7 @@ def test_root_starts_no_job_below_a_folder_that_others_may_rename(
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     shared = tmp_path / "shared"
     shared.mkdir()
-    # As it would be in a folder of root's alone.
+    # As in a folder that only root can change.
     is_below = file_ownership._above
     monkeypatch.setattr(file_ownership, "_above", lambda path: [one for one in is_below(path) if one == str(shared)])
     shared.chmod(0o775)

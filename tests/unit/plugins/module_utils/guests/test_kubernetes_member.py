@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A worker as a node of Kubernetes: its labels are what was proven, and what is not so any more is named."""
+"""A worker as a node of Kubernetes: its labels come from proofs, and outdated labels are reported."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_label_that_is_missing_or_no_longer_true_is_named() -> None:
 def test_a_node_that_is_not_ready_says_why() -> None:
     for conditions, words in (
         ([{"type": "Ready", "status": "False", "message": "PLEG is not healthy"}], "PLEG is not healthy"),
-        ([], "its kubelet has not told of itself"),
+        ([], "its kubelet has not reported"),
     ):
         node = {**JOINED, "status": {**JOINED["status"], "conditions": conditions}}
         assert kubernetes_member.misfits({**MEMBER, "node": node}, AS_MEMBER) == [f"The node is not ready: {words}."]

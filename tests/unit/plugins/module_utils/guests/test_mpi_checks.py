@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The proofs of OpenMPI, Horovod and PyTorch, from output as mpirun of two nodes writes it."""
+"""The checks of OpenMPI, Horovod and PyTorch, with output of mpirun on two nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plugins.module_utils.guests import mpi_checks
 
 NODES = ["n1", "n2"]
 LIBRARY = "Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May 26, 2022"
-# As ompi_info --parsable prints them.
+# The output of ompi_info --parsable.
 TIMERS = "".join(
     f"mca:oob:tcp:param:oob_tcp_keepalive_{name}:value:{value}\nmca:oob:tcp:param:oob_tcp_keepalive_{name}:source:file\n"
     for name, value in (("time", 300), ("intvl", 20), ("probes", 9))
@@ -45,7 +45,7 @@ NCCL = "n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/0
 
 
 def run(word: str, *ranks: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """The result of mpirun whose ranks wrote one line each; two of them share a line."""
+    """Return the result of mpirun whose ranks wrote one line each; two of them share a line."""
     lines = "".join(f"{word} {json.dumps(rank, sort_keys=True)}" for rank in ranks)
     return {"rc": 0, "stdout": lines + "\n", "stderr": "", **changes}
 
@@ -77,7 +77,7 @@ def pytorch(*ranks: dict[str, Any], listed: Any = None, **changes: Any) -> dict[
 
 
 def added(rank: int, **changes: Any) -> dict[str, Any]:
-    """The line of a rank of PyTorch alone."""
+    """Return the line of a rank of PyTorch without Horovod."""
     told = {"framework": BUILD, "python": "3.11.2", "backend": "gloo", "nccl": ""}
     return {"rank": rank, "size": 2, "sum": 3.0, "node": NODES[rank], **told, **changes}
 
@@ -129,7 +129,7 @@ def test_misfits_of_openmpi_are_named(found: dict[str, Any], sentences: list[str
 def test_a_timer_of_openmpi_that_is_too_short_is_named() -> None:
     hasty = TIMERS.replace(":value:300", ":value:5").replace(":value:20", ":value:1")
     (sentence,) = mpi_checks.openmpi_misfits(mpi(hello(0), hello(1), timers=hasty), MPI)
-    assert sentence.startswith("OpenMPI's oob_tcp_keepalive_* gives a silent node up after 14 s")
+    assert sentence.startswith("OpenMPI's oob_tcp_keepalive_* gives up a silent node after 14 s")
 
 
 def test_facts_of_horovod_are_read() -> None:
@@ -184,7 +184,7 @@ def test_one_node_alone_needs_no_network_of_nccl() -> None:
     ],
 )
 def test_a_build_of_pytorch_is_its_release_for_horovod_too(told: str, wanted: str, sentences: list[str]) -> None:
-    """The proof of each stack with PyTorch failed for what its wheel says behind a plus sign."""
+    """The check of each stack with PyTorch failed because of the build suffix of its wheel."""
     listed = [*LISTED[:1], {"name": "torch", "version": "2.13.0"}]
     asked = {**HOROVOD, "framework": "pytorch", "framework_version": wanted, "packages": []}
     found = horovod(summed(0, framework=told), summed(1, framework=told), listed=listed)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Each kind of check has facts and misfits, and one text about them that names the node."""
+"""Each kind of check returns facts and misfits, and one message about them with the node's name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from plugins.module_utils.guests import node_checks
-from plugins.module_utils.guests.parsed import parsed
+from plugins.module_utils.guests.json_text import parse_json
 
 ROOT = Path(__file__).parents[5]
 PACKAGE = {"name": "openmpi-bin", "version": "4.1.4"}
@@ -63,7 +63,7 @@ PROVEN: dict[str, Any] = {
 }
 MEMBER = {"node": JOINED, "limits": LIMITS, "local": PROVEN, "devices": ["/dev/infiniband/uverbs0"]}
 AS_MEMBER = {"name": "w1", "runtime": "containerd", "memlock": "unlimited", "resources": ["nvidia.com/gpu"]}
-# kind, found, wanted, where nothing is wrong; then what is changed of them, and words of the only misfit.
+# kind, found and wanted without a misfit; then their changes, and words of the only misfit.
 CASES: list[tuple[str, Any, Any, dict[str, Any], dict[str, Any], str]] = [
     (
         "packages",
@@ -95,7 +95,7 @@ CASES: list[tuple[str, Any, Any, dict[str, Any], dict[str, Any], str]] = [
         {"repositories": [CUDA], "only": False},
         {},
         {"only": True},
-        "The node reads https://mirror/cuda/ and https://other/, and should read https://mirror/cuda/ alone.",
+        "The node reads https://mirror/cuda/ and https://other/, but should read only https://mirror/cuda/.",
     ),
     (
         "apt_repositories",
@@ -119,7 +119,7 @@ CASES: list[tuple[str, Any, Any, dict[str, Any], dict[str, Any], str]] = [
         {"repositories": [CUDA], "only": True},
         {"enabled": []},
         {},
-        "The node reads none, and should read dml-cuda alone.",
+        "The node reads none, but should read only dml-cuda.",
     ),
     ("kernel_settings", {"sysctls": KERNEL}, {"sysctls": {"vm.nr_hugepages": 512}}, {"sysctls": []}, {}, "not 512."),
     (
@@ -132,11 +132,11 @@ CASES: list[tuple[str, Any, Any, dict[str, Any], dict[str, Any], str]] = [
     ),
     ("kubernetes_node", MEMBER, AS_MEMBER, {"limits": ""}, {}, "The service containerd does not run."),
     ("kubernetes_node", MEMBER, AS_MEMBER, {"node": {}}, {}, "Kubernetes has no node w1: let the worker join"),
-    ("kubernetes_node", MEMBER, AS_MEMBER, {"devices": []}, {}, "no /dev/infiniband/uverbs* of the RDMA device"),
-    ("kubernetes_node", MEMBER, AS_MEMBER, {}, {"resources": ["rdma/hca"]}, "The node offers no rdma/hca: look"),
+    ("kubernetes_node", MEMBER, AS_MEMBER, {"devices": []}, {}, "has no /dev/infiniband/uverbs*"),
+    ("kubernetes_node", MEMBER, AS_MEMBER, {}, {"resources": ["rdma/hca"]}, "The node offers no rdma/hca: check"),
     ("node", NODE, AS_WANTED, {"ssh": SSH.replace("true", "ask")}, {}, "host keys of peers that are not pinned."),
     ("node", NODE, AS_WANTED, {"limits": ['{"nofile": [1024, 4096]}'] * 2}, {}, "nofile is 1024 and 4096, not 4096."),
-    ("node", NODE, AS_WANTED, {}, {"stun_seconds": 1000}, "net.ipv4.tcp_retries2 gives a silent node up after 924.6 s"),
+    ("node", NODE, AS_WANTED, {}, {"stun_seconds": 1000}, "net.ipv4.tcp_retries2 gives up a silent node after 924.6 s"),
     ("gpu_driver", {"rc": 0, "stdout": SMI}, {"driver": "580.65", "gpus": "1"}, {}, {"gpus": "2"}, "1 GPUs, not 2."),
     (
         "gpu_driver",
@@ -246,4 +246,36 @@ def test_the_documentation_names_every_kind() -> None:
 
 @pytest.mark.parametrize(("value", "data"), [('{"a": 1}', {"a": 1}), ({"a": 1}, {"a": 1}), (" ", None), (None, None)])
 def test_json_is_read_from_text_or_taken_as_data(value: Any, data: Any) -> None:
-    assert parsed(value) == data
+    assert parse_json(value) == data
+
+
+PROOFS = {
+    "dml_openmpi": {"proven": True, "versions": {"OpenMPI": "4.1.4"}},
+    "dml_horovod": {"versions": {"Horovod": "0.28.1", "TensorFlow": "2.15.1"}},
+    "dml_rdma": {"proven": True, "device": "vmw_pvrdma0"},
+    "others": {"versions": {"Not": "ours"}},
+}
+OTHER_PROOFS = {**PROOFS, "dml_openmpi": {"versions": {"OpenMPI": "4.1.5"}}}
+VERSIONS = {"Horovod": "0.28.1", "TensorFlow": "2.15.1", "OpenMPI": "4.1.4"}
+
+
+def test_versions_come_from_the_proofs_of_this_collection() -> None:
+    assert node_checks.versions_by_node({"n1": PROOFS, "n2": {}}) == {"n1": VERSIONS, "n2": {}}
+
+
+def test_the_table_has_a_line_for_each_node() -> None:
+    assert node_checks.version_table({"node1": VERSIONS, "n2": {"OpenMPI": "4.1.4-longer"}}) == [
+        "node   Horovod  TensorFlow  OpenMPI",
+        "node1  0.28.1   2.15.1      4.1.4",
+        "n2     -        -           4.1.4-longer",
+    ]
+
+
+def test_equal_nodes_do_not_differ() -> None:
+    assert node_checks.version_differences({"n1": VERSIONS, "n2": dict(VERSIONS)}) == []
+
+
+def test_each_difference_names_the_nodes() -> None:
+    nodes = node_checks.versions_by_node({"n1": PROOFS, "n2": OTHER_PROOFS, "n3": PROOFS, "n4": {}})
+    assert node_checks.version_differences(nodes)[-1] == "OpenMPI is 4.1.4 on n1, n3 and 4.1.5 on n2 and missing on n4."
+    assert node_checks.version_differences(nodes)[0] == "Horovod is 0.28.1 on n1, n2, n3 and missing on n4."

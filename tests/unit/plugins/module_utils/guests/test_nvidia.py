@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What nvidia-smi and CUDA say of a node.
+"""The output of nvidia-smi and CUDA on a node.
 
 The outputs are put together from public ones, shortened: heads and GPUs as in NVIDIA's documentation on the licensing
 of vGPUs (docs.nvidia.com/ai-enterprise, release 8, infra-software/vgpu/licensing), the states of licences as in
@@ -50,7 +50,7 @@ NEW, OLD = "vGPU Software Licensed Product", "GRID Licensed Product"
 
 
 def said(*statuses: str, title: str = NEW, driver: str = "580.65.06", persistence: str = "Enabled") -> str:
-    """What nvidia-smi says of GPUs with these states of their licences; an empty one has no section."""
+    """Return the output of nvidia-smi for GPUs with these licence states; an empty state has no section."""
     gpus = [
         GPU.format(
             number=number,

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Repositories that are not told in full, and what apt says of those that it cannot trust."""
+"""Incomplete repositories, and apt's messages about those that it cannot trust."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_what_is_not_told_in_full_is_named(
     assert misfits(repositories, keys) == sentences
 
 
-# In the form in which apt 2.6 says it; molecule/t4_packages meets apt itself.
+# The format of apt 2.6; molecule/t4_packages runs apt.
 UNSIGNED = (
     "Get:1 http://10.86.0.100:8000/unsigned  InRelease\n"
     "E: The repository 'http://10.86.0.100:8000/unsigned  Release' is not signed."

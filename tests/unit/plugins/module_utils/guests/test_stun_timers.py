@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which timers outlive a stun, with the kernel's own figures."""
+"""The timers that outlast a stun, with the kernel's figures."""
 
 from __future__ import annotations
 

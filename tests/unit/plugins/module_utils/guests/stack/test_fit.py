@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The shipped stacks fit together, and each planted misfit is refused with its pair named."""
+"""The parts of shipped stacks are compatible, and each planted misfit is refused with its pair."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plugins.module_utils.guests.stack.fit import Surroundings, misfits, not_established
+from plugins.module_utils.guests.stack.fit import NodeEnvironment, misfits, not_established
 from plugins.module_utils.guests.stack.part_versions import numbers
 
 from .planted import PLANTED
@@ -21,42 +21,46 @@ STACKS = Path(__file__).parents[6] / "stacks"
 DOCUMENT = (STACKS.parent / "docs" / "stacks.md").read_text()
 FACTS = yaml.safe_load((STACKS / "facts" / "compatibility.yml").read_text())
 SHIPPED = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(STACKS.glob("*.yml"))}
-# The versions of 2019 on a node itself, which are data of Molecule's scenario.
+# The 2019 versions installed directly on a node, from Molecule's scenario.
 BARE = STACKS.parent / "molecule" / "t4_packages" / "bare-2019.yml"
 ALL = {**SHIPPED, "bare-2019": yaml.safe_load(BARE.read_text())}
 SOURCES = ("https://", "the release notes of each distribution", "docs/stacks.md")
-# stack, what surrounds it, the beginning of the sentence, or None where it fits
-AROUND: list[tuple[str, Surroundings, str | None]] = [
-    ("bare-2019", Surroundings(host_driver="430.27"), None),
-    ("bare-2019", Surroundings(host_driver="418.66"), "The guest driver 430.30 is newer than the vGPU manager 418.66"),
+# stack, its environment, the start of the sentence, or None if it fits
+AROUND: list[tuple[str, NodeEnvironment, str | None]] = [
+    ("bare-2019", NodeEnvironment(host_driver="430.27"), None),
     (
         "bare-2019",
-        Surroundings(host_driver="580.65.05"),
+        NodeEnvironment(host_driver="418.66"),
+        "The guest driver 430.30 is newer than the vGPU manager 418.66",
+    ),
+    (
+        "bare-2019",
+        NodeEnvironment(host_driver="580.65.05"),
         "The vGPU manager 580.65.05 runs guests of the branches 580, 570",
     ),
-    ("current", Surroundings(host_driver="580.82.02"), None),
+    ("current", NodeEnvironment(host_driver="580.82.02"), None),
     (
         "current",
-        Surroundings(host_driver="535.54.06"),
+        NodeEnvironment(host_driver="535.54.06"),
         "The guest driver 580.159.03 is newer than the vGPU manager 535",
     ),
-    ("a100-2021", Surroundings(host_driver="418.66"), None),
-    ("bare-2019", Surroundings(platform="centos-7"), "The stack is for ubuntu-18.04 and the node has centos-7."),
-    ("current", Surroundings(platform="ubuntu-22.04", gpu="A40"), None),
-    ("bare-2019", Surroundings(gpu="A40"), "The GPU A40 has compute capability 8.6, which CUDA knows from 11.1 on"),
-    ("current", Surroundings(gpu="V100"), None),
-    ("current-rocky9", Surroundings(platform="rocky-9", gpu="L4", host_driver="580.65.05"), None),
+    ("a100-2021", NodeEnvironment(host_driver="418.66"), None),
+    ("bare-2019", NodeEnvironment(platform="centos-7"), "The stack is for ubuntu-18.04 and the node has centos-7."),
+    ("current", NodeEnvironment(platform="ubuntu-22.04", gpu="A40"), None),
+    ("bare-2019", NodeEnvironment(gpu="A40"), "The GPU A40 has compute capability 8.6, which CUDA knows from 11.1 on"),
+    ("current", NodeEnvironment(gpu="V100"), None),
+    ("current-rocky9", NodeEnvironment(platform="rocky-9", gpu="L4", host_driver="580.65.05"), None),
     (
         "current-rocky9",
-        Surroundings(platform="ubuntu-24.04"),
+        NodeEnvironment(platform="ubuntu-24.04"),
         "The stack is for rocky-9 and the node has ubuntu-24.04.",
     ),
-    ("current-ubuntu24", Surroundings(platform="ubuntu-24.04", gpu="H200", host_driver="580.65.05"), None),
+    ("current-ubuntu24", NodeEnvironment(platform="ubuntu-24.04", gpu="H200", host_driver="580.65.05"), None),
 ]
 
 
 def changed(name: str, changes: dict[str, Any]) -> dict[str, Any]:
-    """A shipped stack with other values at dotted paths; a dash in a key is no dot."""
+    """Return a shipped stack with other values at dotted paths; a key may contain dashes, but no dots."""
     document: dict[str, Any] = copy.deepcopy(ALL[name])
     for path, value in changes.items():
         holder: Any = document
@@ -88,7 +92,7 @@ def test_a_planted_misfit_is_refused_with_its_pair(name: str, changes: dict[str,
 
 
 @pytest.mark.parametrize(("name", "around", "sentence"), AROUND)
-def test_a_stack_is_held_against_its_surroundings(name: str, around: Surroundings, sentence: str | None) -> None:
+def test_a_stack_is_held_against_its_surroundings(name: str, around: NodeEnvironment, sentence: str | None) -> None:
     found = misfits(ALL[name], FACTS, around)
     assert len(found) == (0 if sentence is None else 1)
     assert all(text.startswith(sentence or "") for text in found)
@@ -97,12 +101,12 @@ def test_a_stack_is_held_against_its_surroundings(name: str, around: Surrounding
 @pytest.mark.parametrize(("guest", "refused"), [("570.86.10", False), ("535.54.03", False), ("550.54.15", True)])
 def test_a_newer_manager_runs_the_previous_branch_and_the_previous_long_term_branch(guest: str, refused: bool) -> None:
     stack = changed("current", {"gpu_driver.version": guest})
-    assert bool(misfits(stack, FACTS, Surroundings(host_driver="580.65.05"))) is refused
+    assert bool(misfits(stack, FACTS, NodeEnvironment(host_driver="580.65.05"))) is refused
 
 
 def test_a_branch_without_a_source_is_not_guessed() -> None:
     stack = changed("current", {"gpu_driver.version": "535.54.03"})
-    around = Surroundings(host_driver="550.54.16")
+    around = NodeEnvironment(host_driver="550.54.16")
     assert misfits(stack, FACTS, around) == []
     assert not_established(stack, FACTS, around) == [
         (

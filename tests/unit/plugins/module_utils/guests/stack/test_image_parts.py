@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The image of a stack beside its guest: what is in it, and what it may not lack."""
+"""The image of a stack and its guest: the contents and the required parts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plugins.module_utils.guests.stack.stack import faults, missing_inputs
 
 from .test_stack import ALL, SCHEMA, SHIPPED, stack
 
-# Table 1 of the whitepaper; the patch levels of cuDNN, OpenMPI and Horovod are those of the Dockerfile that it names.
+# Table 1 of the whitepaper; the patch levels of cuDNN, OpenMPI and Horovod are from the Dockerfile that it references.
 WHITEPAPER = {
     "cuda": "10.0",
     "cudnn": "7.6",
@@ -56,8 +56,8 @@ def test_a_guest_without_its_image_or_with_another_system_is_refused(change: dic
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"image": {"archive": None}}, "image: give what it begins with: either from and digest, or archive."),
-        ({"image": {"from": "debian:12", "digest": "sha256:" + "1" * 64}}, "image: give what it begins with: either"),
+        ({"image": {"archive": None}}, "image: give its base: either from and digest, or archive."),
+        ({"image": {"from": "debian:12", "digest": "sha256:" + "1" * 64}}, "image: give its base: either"),
         ({"container": {"engine": "docker"}}, "container has the engine docker, and lacks 'docker'."),
         ({"image": {"python": {"prefix": None}}}, "image: python comes from an archive, and lacks 'prefix'"),
     ],

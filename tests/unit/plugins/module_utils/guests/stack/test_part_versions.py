@@ -23,7 +23,7 @@ def test_versions_are_numbers(version: str, expected: tuple[int, ...]) -> None:
 
 
 def test_a_word_is_no_version() -> None:
-    with pytest.raises(ValueError, match="'latest' is no version"):
+    with pytest.raises(ValueError, match="'latest' is not a version"):
         numbers("latest")
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The variables of roles from a stack are options of these roles, and all that a role requires."""
+"""The variables of roles from a stack are options of these roles, including all required options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plugins.module_utils.guests.stack import role_variables
 from plugins.module_utils.guests.stack.stack import completed
 
 ROOT = Path(__file__).parents[6]
-# What the roles install of 2019 on a node itself is a stack of Molecule's scenario.
+# The 2019 versions that the roles install directly on a node are a stack of Molecule's scenario.
 FILES = [*sorted((ROOT / "stacks").glob("*.yml")), ROOT / "molecule" / "t4_packages" / "bare-2019.yml"]
 STACKS = {path.stem: yaml.safe_load(path.read_text()) for path in FILES}
 PLATFORMS = [(name, platform) for name, stack in STACKS.items() for platform in stack["platforms"]]
@@ -23,13 +23,13 @@ LAB = STACKS["lab-cpu"]
 
 
 def options(role: str) -> dict[str, Any]:
-    """The options of a role by its argument specification."""
+    """Return the options of a role by its argument specification."""
     specification = yaml.safe_load((ROOT / "roles" / role / "meta" / "argument_specs.yml").read_text())
     return dict(specification["argument_specs"]["main"]["options"])
 
 
 def lab(**changes: Any) -> dict[str, Any]:
-    """The stack of the lab with other parts."""
+    """Return the stack of the lab with other parts."""
     stack = copy.deepcopy(LAB)
     for part, change in changes.items():
         stack[part] = {**stack.get(part, {}), **change}
@@ -114,8 +114,8 @@ def test_openmpi_gets_what_its_installation_needs(openmpi: dict[str, Any], packa
     assert made["openmpi_prefix"] == "/opt/dml/openmpi-4.1.4"
 
 
-def test_an_interpreter_of_an_archive_comes_to_nodes_too() -> None:
-    """As uv installs it; it was taken by images alone, and nodes got none without a word."""
+def test_nodes_get_an_interpreter_from_an_archive() -> None:
+    """An interpreter as uv installs it: images installed it, but nodes silently got none."""
     archive = {"base": "standalone", "path": "20260101/cpython-3.12-install_only.tar.gz", "folder": "python"}
     python = {"version": "3.12", "interpreter": "/opt/dml/python3.12/bin/python3.12", "prefix": "/opt/dml/python3.12"}
     stack = lab(

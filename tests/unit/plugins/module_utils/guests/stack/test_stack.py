@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The stacks that are shipped, and what a stack of a user's own may get wrong."""
+"""The shipped stacks, and the faults of custom stacks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from plugins.module_utils.guests.stack.stack import (
 STACKS = Path(__file__).parents[6] / "stacks"
 SCHEMA = json.loads((STACKS / "schema.json").read_text())
 SHIPPED = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(STACKS.glob("*.yml"))}
-# The versions of 2019 on a node itself, which are data of Molecule's scenario.
+# The 2019 versions installed directly on a node, from Molecule's scenario.
 BARE = STACKS.parent / "molecule" / "t4_packages" / "bare-2019.yml"
 ALL = {**SHIPPED, "bare-2019": yaml.safe_load(BARE.read_text())}
 
@@ -35,7 +35,7 @@ def stack(name: str) -> Any:
 
 
 def entries(value: Any) -> list[dict[str, Any]]:
-    """All mappings in a document."""
+    """Return all mappings in a document."""
     if isinstance(value, dict):
         return [value, *(entry for child in value.values() for entry in entries(child))]
     return [entry for child in value for entry in entries(child)] if isinstance(value, list) else []
@@ -85,7 +85,7 @@ def test_each_part_of_a_shipped_stack_has_packages_for_each_of_its_platforms(nam
             for key in ("packages", "build_packages", "repositories")
             if isinstance(entry.get(key), dict)
         ]
-        # Beside an image a guest without a GPU has an engine of containers alone; only Horovod is compiled.
+        # With an image, a guest without a GPU only needs a container engine; only Horovod is compiled.
         assert len(by_platform) > (0 if image and side is document else 2 if "horovod" in side else 1)
         assert [(key, set(held)) for key, held in by_platform if set(held) != set(side["platforms"])] == []
 
@@ -168,7 +168,7 @@ def test_an_input_reaches_a_package_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("inputs", "bases", "sentence"),
     [
-        ({"openmpi.version": "5.0"}, {}, "The stack lab-cpu does not ask for 'openmpi.version'; it asks for nothing."),
+        ({"openmpi.version": "5.0"}, {}, "The stack lab-cpu has no input 'openmpi.version'; it has no inputs."),
         ({}, {"pypi": "http://x"}, "The stack lab-cpu has no base 'pypi'; it has distribution, python."),
     ],
 )
@@ -178,7 +178,7 @@ def test_what_a_stack_does_not_ask_for_is_refused(inputs: Any, bases: Any, sente
 
 
 def broken(kind: str) -> Any:
-    """A stack with one fault of its own."""
+    """Return a stack with one fault."""
     document = stack("bare-2019")
     if kind == "base":
         document["openmpi"]["source"]["base"] = "ompi"
