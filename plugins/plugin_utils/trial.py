@@ -134,7 +134,7 @@ class Trial:
         return self._write(action.contents) if isinstance(action, WriteFiles) else self._stop_watch()
 
     def _call(self, call: ModuleCall) -> Result:
-        """ModuleCall a module, again and again if it has to satisfy a condition, and return the last result."""
+        """Call a module, repeatedly if it has to satisfy a condition, and return the last result."""
         run = self._modules.there if call.where == LAUNCHER else self._modules.here
         deadline = time.monotonic() + call.seconds
         while True:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Plans in which every worker moves at least once: worker by worker, others are displaced where there is no room."""
+"""Plans in which every worker moves at least once: one after another, displacing others if there is no room."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from typing import Tuple
 
 from .problem import Problem, Step
 
-# How many workers may be displaced in a row for one: few are tried first.
+# The number of workers that one may displace in a row: small numbers are tried first.
 _DEPTHS = tuple(1 << power for power in range(7))
 _Rank = Tuple[int, ...]
 
 
 def one_way(problem: Problem) -> list[Step] | None:
-    """The shorter of two plans that begin with different workers; None where neither is found."""
+    """Return the shorter of two plans that begin with different workers; None if neither is found."""
     plans: list[list[Step]] = []
-    for board in (_ScarceFirst(problem), _FullestFirst(problem)):
-        if board.move_all():
-            plans.append(board.steps)
-        if len(board.steps) == len(problem.workers):
+    for layout in (_ScarceFirst(problem), _FullestFirst(problem)):
+        if layout.move_all():
+            plans.append(layout.steps)
+        if len(layout.steps) == len(problem.workers):
             break
     return min(plans, key=len, default=None)
 
 
 def round_trips(problem: Problem) -> list[Step] | None:
-    """A plan in which each worker is back, and all that it displaced, before the next one moves; None if not found."""
-    board = _ScarceFirst(problem)
-    return board.steps if board.move_all(and_back=True) else None
+    """Return a plan in which each worker and all that it displaced return before the next one moves; None if none."""
+    layout = _ScarceFirst(problem)
+    return layout.steps if layout.move_all(and_back=True) else None
 
 
-class _Board(ABC):
-    """The place of each worker, the free room of each host, and the steps made so far."""
+class _Layout(ABC):
+    """The host of each worker, the free room of each host, and the steps made so far."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -51,14 +51,14 @@ class _Board(ABC):
 
     @abstractmethod
     def urgency(self, worker: int) -> _Rank:
-        """The rank of a waiting worker among those of its size: the lowest moves first."""
+        """Return the rank of a waiting worker among those of its size: the lowest moves first."""
 
     @abstractmethod
     def fitness(self, host: int) -> _Rank:
-        """The rank of a host with room: the lowest is taken."""
+        """Return the rank of a host with room: the lowest is taken."""
 
     def move_all(self, and_back: bool = False) -> bool:
-        """Whether every worker moved: those that find room at once first, else one that displaces few others."""
+        """Move workers with free room first, otherwise one that displaces few others; return whether all moved."""
         while any(self._waiting.values()):
             begin = len(self.steps)
             direct = next(self._with_room(), None)
@@ -72,7 +72,7 @@ class _Board(ABC):
         return True
 
     def _with_room(self) -> Iterator[int]:
-        """The waiting workers that have room on another host, large ones first."""
+        """Yield the waiting workers that have room on another host, large ones first."""
         for need, workers in self._waiting.items():
             hosts = {host for host, free in enumerate(self.free) if free >= need}
             for worker in sorted(workers, key=self.urgency) if hosts else ():
@@ -80,7 +80,7 @@ class _Board(ABC):
                     yield worker
 
     def _relocate(self, worker: int, depth: int, busy: set[int]) -> bool:
-        """Whether a worker moved; ``busy`` are the hosts that are being emptied or were tried."""
+        """Move a worker if possible and return whether it moved; ``busy`` has the hosts that were already tried."""
         hosts = self.problem.targets[worker].difference(busy, [self.at[worker]])
         need = self.problem.need[worker]
         direct = [host for host in hosts if self.free[host] >= need]
@@ -90,13 +90,13 @@ class _Board(ABC):
         return target is not None
 
     def _emptied(self, hosts: Iterable[int], need: int, depth: int, busy: set[int]) -> Iterator[int]:
-        """The hosts that could be emptied far enough, those with most room first."""
+        """Yield the hosts that could be emptied far enough, those with most room first."""
         for host in sorted(hosts, key=lambda host: (-self.free[host], host)) if depth else ():
-            if host not in busy and self._make_way(host, need, depth, busy):
+            if host not in busy and self._make_room(host, need, depth, busy):
                 yield host
 
-    def _make_way(self, host: int, need: int, depth: int, busy: set[int]) -> bool:
-        """Whether a host has room after its guests moved on; where it has none all is as before."""
+    def _make_room(self, host: int, need: int, depth: int, busy: set[int]) -> bool:
+        """Move guests away and return whether the host has room; if it has none, undo the moves."""
         busy.add(host)
         begin = len(self.steps)
         guests = sorted(self._guests[host], key=lambda guest: (self._moves[guest], -self.problem.need[guest], guest))
@@ -135,8 +135,8 @@ class _Board(ABC):
             self.wanted[host] += more
 
 
-class _ScarceFirst(_Board):
-    """Workers leave hosts first that few others may go to: room that many may use is used anyway."""
+class _ScarceFirst(_Layout):
+    """Workers first leave hosts that few others may use: room that many may use is used anyway."""
 
     def urgency(self, worker: int) -> _Rank:
         return self.wanted[self.at[worker]] or len(self.at), -worker
@@ -145,8 +145,8 @@ class _ScarceFirst(_Board):
         return self.free[host], self.wanted[host], host
 
 
-class _FullestFirst(_Board):
-    """Workers leave the hosts first that most have still to leave, and go where most are: they cannot stay there."""
+class _FullestFirst(_Layout):
+    """Workers first leave hosts with most waiting workers, and go to such hosts, as their workers must leave anyway."""
 
     def urgency(self, worker: int) -> _Rank:
         return -self.leaving[self.at[worker]], -worker

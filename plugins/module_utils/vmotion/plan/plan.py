@@ -2,8 +2,8 @@
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Rolling moves: the order in which every worker can move to another host when GPU slots are scarce.
 
-A plan is the shortest there is for a few workers, and for any number of one size that go home again or may all go to
-the same hosts. For many of mixed sizes, or with hosts of their own, it may be longer.
+A plan is the shortest possible one for a few workers, and for any number of workers of one size that return or may all
+use the same hosts. For many workers of mixed sizes or with different allowed hosts it may be longer.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from .displacing import one_way, round_trips
-from .movers import Fleet, Infeasible, PlacementError, Shortage, listed
+from .placement import Infeasible, Placement, PlacementError, Shortage, listed
 from .problem import Problem, Step, Stuck, independent_parts
-from .search import found, shortest
+from .search import any_plan, shortest_plan
 from .trips import reachable, trips
 
 __all__ = ["Infeasible", "Move", "PlacementError", "Shortage", "plan_moves"]
@@ -24,14 +24,14 @@ MOST_WORKERS_TO_IMPROVE = 24
 
 
 class Move(NamedTuple):
-    """One worker goes from one host to another."""
+    """The move of a worker from one host to another."""
 
     worker: str
     source: str
     target: str
 
 
-def plan_moves(  # noqa: PLR0913 - each rule of a move has a name of its own
+def plan_moves(  # noqa: PLR0913 - each rule of a move has its own name
     slots: Mapping[str, int],
     at: Mapping[str, str],
     *,
@@ -41,15 +41,15 @@ def plan_moves(  # noqa: PLR0913 - each rule of a move has a name of its own
     return_home: bool = False,
     one_per_host: bool = False,
 ) -> list[Move]:
-    """The moves that bring each movable worker to another host at least once, each into slots that are free then.
+    """Return moves that bring each movable worker to another host at least once, each into slots free at that time.
 
     ``slots`` is the total of each host, ``at`` the host of each worker, ``demand`` the slots that a worker takes (1),
-    ``allowed`` the hosts that it may go to (all). ``Infeasible`` is raised where no plan is found.
+    ``allowed`` the hosts that it may use (all). If no plan is found, raise ``Infeasible``.
     """
     demands, permits = dict(demand or {}), dict(allowed or {})
-    for what, given in (("demand", demands), ("allowed", permits)):
-        _chosen(what, given, at)
-    fleet = Fleet(
+    for option, by_worker in (("demand", demands), ("allowed", permits)):
+        _chosen(option, by_worker, at)
+    placement = Placement(
         slots=slots,
         at=at,
         chosen=_chosen("movable", at if movable is None else movable, at),
@@ -58,21 +58,26 @@ def plan_moves(  # noqa: PLR0913 - each rule of a move has a name of its own
         return_home=return_home,
         one_per_host=one_per_host,
     )
-    fleet.check()
-    names = list(slots)
-    return [Move(fleet.chosen[worker], names[source], names[target]) for worker, source, target in _steps(fleet)]
+    placement.check()
+    return _moves(placement)
 
 
-def _chosen(what: str, wanted: Iterable[str], at: Mapping[str, str]) -> tuple[str, ...]:
-    names = set(wanted)
+def _moves(placement: Placement) -> list[Move]:
+    hosts = list(placement.slots)
+    steps = _steps(placement)
+    return [Move(placement.chosen[worker], hosts[source], hosts[target]) for worker, source, target in steps]
+
+
+def _chosen(option: str, workers: Iterable[str], at: Mapping[str, str]) -> tuple[str, ...]:
+    names = set(workers)
     unknown = sorted(names.difference(at))
     if unknown:
-        raise PlacementError(f"{what} names {listed(unknown)}, but not on which host that is.")
+        raise PlacementError(f"{option} names {listed(unknown)}, whose host is not given.")
     return tuple(worker for worker in at if worker in names)
 
 
-def _steps(fleet: Fleet) -> list[Step]:
-    problem = fleet.problem()
+def _steps(placement: Placement) -> list[Step]:
+    problem = placement.problem()
     steps: list[Step] = []
     failures: list[Stuck] = []
     for part in independent_parts(problem):
@@ -82,8 +87,8 @@ def _steps(fleet: Fleet) -> list[Step]:
         else:
             steps += [Step(part[worker], source, target) for worker, source, target in outcome]
     if failures:
-        raise fleet.infeasible(
-            [fleet.chosen[worker] for stuck in failures for worker in stuck.workers],
+        raise placement.infeasible(
+            [placement.chosen[worker] for stuck in failures for worker in stuck.workers],
             is_together=any(stuck.is_together for stuck in failures),
             is_proven=all(stuck.is_proven for stuck in failures),
         )
@@ -104,10 +109,10 @@ def _solve(problem: Problem) -> list[Step]:
     out = one_way(problem)
     loop = round_trips(problem) if out is None and home_is_open else None
     only_out = replace(problem, return_home=False)
-    out = _improved(only_out, out or loop or found(only_out))
+    out = _improved(only_out, out or loop or any_plan(only_out))
     if not problem.return_home:
         return out
-    # The way out, read backwards, is a way home: each worker comes back to room that nobody has taken since.
+    # The plan read backwards is a way home: each worker returns to room that no other worker has taken since.
     there_and_back = out + [Step(worker, target, source) for worker, source, target in reversed(out)]
     return _improved(problem, min(there_and_back, loop or there_and_back, key=len))
 
@@ -115,16 +120,16 @@ def _solve(problem: Problem) -> list[Step]:
 def _improved(problem: Problem, known: list[Step]) -> list[Step]:
     if len(known) == problem.fewest_steps or len(problem.workers) > MOST_WORKERS_TO_IMPROVE:
         return known
-    return shortest(problem, known)
+    return shortest_plan(problem, known)
 
 
 def _check(problem: Problem) -> bool:
-    """Whether every worker may come home; ``Stuck`` where it is clear at once that some worker cannot move."""
+    """Return whether every worker may return; raise ``Stuck`` if it is clear at once that some worker cannot move."""
     free = problem.free_at_start()
     homeless = [w for w, home in enumerate(problem.start) if home not in problem.targets[w] or free[home] < 0]
     if problem.is_single:
-        found_a_way = {reach.worker for reach in reachable(problem)}
-        stuck = [worker for worker in problem.workers if worker not in found_a_way]
+        can_move = {reach.worker for reach in reachable(problem)}
+        stuck = [worker for worker in problem.workers if worker not in can_move]
     else:
         open_room = sum(free[host] for host in frozenset().union(*problem.targets))
         stuck = [worker for worker, need in enumerate(problem.need) if need > open_room]

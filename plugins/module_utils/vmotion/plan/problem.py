@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Step(NamedTuple):
-    """One worker goes from one host to another, all by number."""
+    """The move of a worker from one host to another, as numbers."""
 
     worker: int
     source: int
@@ -18,7 +18,7 @@ class Step(NamedTuple):
 
 
 class Stuck(Exception):
-    """Workers that cannot move, or not all together; not proven where the search for a plan was given up."""
+    """Workers cannot move, or not all together; ``is_proven`` is False if the search for a plan was given up."""
 
     def __init__(self, workers: Iterable[int], is_together: bool = False, is_proven: bool = True) -> None:
         super().__init__()
@@ -27,15 +27,15 @@ class Stuck(Exception):
         self.is_proven = is_proven
 
     def renumbered(self, part: list[int]) -> Stuck:
-        """The same for the whole problem of which this was a part."""
+        """Return the same for the complete problem of which this was a part."""
         return Stuck([part[worker] for worker in self.workers], self.is_together, self.is_proven)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Workers that must each move at least once, only into free room, and be at home in the end with ``return_home``.
+    """Workers that must each move at least once, only into free room, and with ``return_home`` end on their first host.
 
-    ``room`` is what these workers may use of each host; ``start``, ``need`` and ``targets`` go by worker.
+    ``room`` is the room on each host for these workers; ``start``, ``need`` and ``targets`` have one item per worker.
     """
 
     room: tuple[int, ...]
@@ -46,28 +46,28 @@ class Problem:
 
     @property
     def workers(self) -> range:
-        """The numbers of the workers."""
+        """Return the numbers of the workers."""
         return range(len(self.start))
 
     @property
     def is_single(self) -> bool:
-        """Every worker needs exactly one unit of room."""
+        """Return whether every worker needs exactly one unit of room."""
         return all(need == 1 for need in self.need)
 
     @property
     def fewest_steps(self) -> int:
-        """The least length of any plan: each worker goes out, and back with ``return_home``."""
+        """Return the least length of any plan: one move for each worker, two with ``return_home``."""
         return len(self.start) * (2 if self.return_home else 1)
 
     def free_at_start(self) -> list[int]:
-        """The room left on each host before the first step; below zero where too many share a host."""
+        """Return the room left on each host before the first step; below zero if too many workers share the host."""
         free = list(self.room)
         for worker in self.workers:
             free[self.start[worker]] -= self.need[worker]
         return free
 
     def part(self, workers: list[int]) -> Problem:
-        """The same problem for some of the workers that have no host in common with the others."""
+        """Return the same problem for some of the workers that have no host in common with the others."""
         return Problem(
             self.room,
             tuple(self.start[worker] for worker in workers),
@@ -83,29 +83,29 @@ class Groups:
     def __init__(self, size: int) -> None:
         self._leader = list(range(size))
 
-    def of(self, host: int) -> int:
-        """The host that represents the group of a host."""
+    def leader_of(self, host: int) -> int:
+        """Return the host that represents the group of a host."""
         while self._leader[host] != host:
             self._leader[host] = self._leader[self._leader[host]]
             host = self._leader[host]
         return host
 
-    def join(self, one: int, other: int) -> None:
-        """Make one group of the groups of two hosts."""
-        self._leader[self.of(one)] = self.of(other)
+    def join(self, host: int, other: int) -> None:
+        """Merge the groups of two hosts."""
+        self._leader[self.leader_of(host)] = self.leader_of(other)
 
 
 def independent_parts(problem: Problem) -> list[list[int]]:
-    """The workers in groups that can never meet on a host: each group is planned alone."""
+    """Return the workers in groups that never share a host: each group is planned separately."""
     groups = Groups(len(problem.room))
     for targets in set(problem.targets):
         hosts = list(targets)
-        for one, other in zip(hosts, hosts[1:]):
-            groups.join(one, other)
+        for host, other in zip(hosts, hosts[1:]):
+            groups.join(host, other)
     for worker in problem.workers:
         home = problem.start[worker]
         groups.join(home, next(iter(problem.targets[worker]), home))
     parts: dict[int, list[int]] = {}
     for worker in problem.workers:
-        parts.setdefault(groups.of(problem.start[worker]), []).append(worker)
+        parts.setdefault(groups.leader_of(problem.start[worker]), []).append(worker)
     return list(parts.values())

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Plans by search (A*): the shortest for a few workers, and any at all where no displacing of workers finds one."""
+"""Plans from an A* search: the shortest for a few workers, and any plan if displacing workers does not find one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from .problem import Problem, Step, Stuck
 
-# Each unit is a possible step looked at: some seconds on one core.
+# The number of possible steps that a search checks: some seconds on one core.
 EFFORT = 3_000_000
-# Where any plan will do, states with fewer workers left are worth that many steps more.
+# In a search for any plan, each worker left counts as this number of steps.
 _HASTE = 3
 
 
@@ -25,15 +25,15 @@ class _State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Likeness:
+class _Kinds:
     """The kind of each worker and of each host: two of one kind can be exchanged without changing the problem."""
 
     worker: tuple[int, ...]
     host: tuple[int, ...]
 
 
-def found(problem: Problem) -> list[Step]:
-    """A plan that need not be the shortest; ``Stuck`` where there is none or the search was given up."""
+def any_plan(problem: Problem) -> list[Step]:
+    """Return a plan that need not be the shortest; raise ``Stuck`` if there is none or the search was given up."""
     search = _Search(problem)
     plan = search.run(_HASTE)
     if plan is not None:
@@ -42,8 +42,8 @@ def found(problem: Problem) -> list[Step]:
     raise Stuck(stuck or problem.workers, is_together=not stuck, is_proven=not search.is_exhausted)
 
 
-def shortest(problem: Problem, known: list[Step]) -> list[Step]:
-    """A shortest plan; the known one where none is shorter or the search was given up."""
+def shortest_plan(problem: Problem, known: list[Step]) -> list[Step]:
+    """Return a shortest plan; the known one if none is shorter or the search was given up."""
     return _Search(problem).run(1, len(known)) or known
 
 
@@ -52,7 +52,7 @@ class _Search:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._likeness = _likeness(problem)
+        self._kinds = _kinds(problem)
         self._targets = [sorted(hosts) for hosts in problem.targets]
         self._all = (1 << len(problem.start)) - 1
         self._ever_moved = 0
@@ -60,7 +60,7 @@ class _Search:
         self.is_exhausted = False
 
     def run(self, haste: int, limit: int | None = None) -> list[Step] | None:
-        """A plan below the limit, with haste 1 a shortest one; None if there is none or the effort is used up."""
+        """Return a plan below the limit, with haste 1 a shortest one; None if none exists or the effort is used up."""
         first = _State(self._problem.start, 0, 0, None, None)
         open_states = {self._bound(first, haste): [first]}
         closed = set()
@@ -86,22 +86,22 @@ class _Search:
         return None
 
     def never_moved(self) -> list[int]:
-        """The workers that moved in no state seen, nor did one of their kind from a host of that kind instead."""
-        like = [(kind, self._likeness.host[home]) for kind, home in zip(self._likeness.worker, self._problem.start)]
-        moved = {like[worker] for worker in self._problem.workers if self._ever_moved >> worker & 1}
-        return [worker for worker in self._problem.workers if like[worker] not in moved]
+        """Return the workers that moved in no visited state, and neither did one of their kind from such a host."""
+        kinds = [(kind, self._kinds.host[home]) for kind, home in zip(self._kinds.worker, self._problem.start)]
+        moved = {kinds[worker] for worker in self._problem.workers if self._ever_moved >> worker & 1}
+        return [worker for worker in self._problem.workers if kinds[worker] not in moved]
 
     def _following(self, state: _State) -> Iterator[_State]:
         problem, at = self._problem, state.at
         free = list(problem.room)
         for worker, host in enumerate(at):
             free[host] -= problem.need[worker]
-        seen = set()
+        visited = set()
         for worker, source in enumerate(at):
-            likeness = (self._likeness.worker[worker], source, state.moved >> worker & 1)
-            if likeness in seen:
+            kind = (self._kinds.worker[worker], source, state.moved >> worker & 1)
+            if kind in visited:
                 continue
-            seen.add(likeness)
+            visited.add(kind)
             self._effort += len(self._targets[worker])
             for target in self._targets[worker]:
                 if target != source and free[target] >= problem.need[worker]:
@@ -115,7 +115,7 @@ class _Search:
                     )
 
     def _bound(self, state: _State, haste: int) -> int:
-        """The least length of a plan through a state; each step that is still to do counts as often as haste says."""
+        """Return the least length of a plan through a state; each remaining step counts ``haste`` times."""
         left = bin(self._all & ~state.moved).count("1")
         if not self._problem.return_home:
             return state.length + haste * left
@@ -123,35 +123,35 @@ class _Search:
         return state.length + haste * (2 * left + away)
 
     def _key(self, state: _State) -> tuple[tuple[int, tuple[tuple[int, int], ...]], ...]:
-        """A key that is equal for states that differ only by exchanged workers or hosts of one kind."""
+        """Return a key that is equal for states that differ only by exchanged workers or hosts of one kind."""
         guests: dict[int, list[tuple[int, int]]] = {}
         for worker, host in enumerate(state.at):
-            guests.setdefault(host, []).append((self._likeness.worker[worker], state.moved >> worker & 1))
-        return tuple(sorted((self._likeness.host[host], tuple(sorted(here))) for host, here in guests.items()))
+            guests.setdefault(host, []).append((self._kinds.worker[worker], state.moved >> worker & 1))
+        return tuple(sorted((self._kinds.host[host], tuple(sorted(here))) for host, here in guests.items()))
 
 
-def _likeness(problem: Problem) -> _Likeness:
-    kinds: dict[object, int] = {}
+def _kinds(problem: Problem) -> _Kinds:
+    worker_kinds: dict[object, int] = {}
     workers = tuple(
-        kinds.setdefault(
+        worker_kinds.setdefault(
             (problem.need[worker], problem.targets[worker], problem.start[worker] if problem.return_home else None),
-            len(kinds),
+            len(worker_kinds),
         )
         for worker in problem.workers
     )
-    welcome: list[set[int]] = [set() for _host in problem.room]
+    allowed: list[set[int]] = [set() for _host in problem.room]
     at_home: list[set[int]] = [set() for _host in problem.room]
     for worker in problem.workers:
         for host in problem.targets[worker]:
-            welcome[host].add(workers[worker])
+            allowed[host].add(workers[worker])
         if problem.return_home:
             at_home[problem.start[worker]].add(workers[worker])
-    sorts: dict[object, int] = {}
+    host_kinds: dict[object, int] = {}
     hosts = tuple(
-        sorts.setdefault((room, frozenset(welcome[host]), frozenset(at_home[host])), len(sorts))
+        host_kinds.setdefault((room, frozenset(allowed[host]), frozenset(at_home[host])), len(host_kinds))
         for host, room in enumerate(problem.room)
     )
-    return _Likeness(workers, hosts)
+    return _Kinds(workers, hosts)
 
 
 def _steps(state: _State) -> list[Step]:

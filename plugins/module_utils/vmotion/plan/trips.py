@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Workers of one slot: those that can ever move, and the shortest plan that brings each of them home again."""
+"""Workers of one slot: those that can ever move, and the shortest plan in which each of them returns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .problem import Problem, Step
 
 
 class Reach(NamedTuple):
-    """A worker that can move, the host that it can go to, and the worker that leaves that host first, if one must."""
+    """A worker that can move, its target host, and the worker that must leave that host first, if any."""
 
     worker: int
     host: int
@@ -19,15 +19,15 @@ class Reach(NamedTuple):
 
 
 def reachable(problem: Problem) -> list[Reach]:
-    """The workers of a single-slot problem that can ever move, nearest to free room first.
+    """Return the workers of a single-slot problem that can ever move, nearest to free room first.
 
-    A host gets free room only when a worker leaves it for free room: a worker that is not found here can never move.
+    A host gets free room only when a worker leaves it for free room: a worker that is missing here can never move.
     """
     free_at_start = enumerate(problem.free_at_start())
     open_hosts: deque[tuple[int, int | None]] = deque((host, None) for host, free in free_at_start if free > 0)
-    seen_hosts = {host for host, _after in open_hosts}
+    visited_hosts = {host for host, _after in open_hosts}
     waiting = _by_target(problem)
-    found: list[Reach] = []
+    reached: list[Reach] = []
     moved = set()
     while open_hosts:
         host, after = open_hosts.popleft()
@@ -36,11 +36,11 @@ def reachable(problem: Problem) -> list[Reach]:
             if worker in moved or home == host:
                 continue
             moved.add(worker)
-            found.append(Reach(worker, host, after))
-            if home not in seen_hosts:
-                seen_hosts.add(home)
+            reached.append(Reach(worker, host, after))
+            if home not in visited_hosts:
+                visited_hosts.add(home)
                 open_hosts.append((home, worker))
-    return found
+    return reached
 
 
 def _by_target(problem: Problem) -> list[list[int]]:
@@ -52,7 +52,7 @@ def _by_target(problem: Problem) -> list[list[int]]:
 
 
 def trips(problem: Problem, reached: list[Reach]) -> list[Step]:
-    """A plan of two moves for each worker; while one is out, those that need its slot make their own trips."""
+    """Return a plan of two moves for each worker; while one is away, workers that need its slot make their trips."""
     inner: dict[int | None, list[Reach]] = {}
     for reach in reached:
         inner.setdefault(reach.after, []).append(reach)

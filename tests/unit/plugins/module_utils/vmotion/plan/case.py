@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A call of the move planner with the rules told a second time, in the plainest way."""
+"""A call of the move planner, and a second, simple implementation of the rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plugins.module_utils.vmotion.plan.plan import Move, plan_moves
 
 @dataclass
 class Case:
-    """One call of the planner: arguments, result, and what a right result is."""
+    """One call of the planner: its arguments, its result, and the check of the result."""
 
     slots: dict[str, int]
     at: dict[str, str]
@@ -43,7 +43,7 @@ class Case:
         return moved == set(self.chosen) and (at == self.at or not self.rules.get("return_home"))
 
     def shortest(self) -> int | None:
-        """The length of a shortest plan, by trying everything; None if there is no plan."""
+        """Return the length of a shortest plan, found by trying everything; None if there is no plan."""
         queue = deque([(self.at, frozenset[str](), 0)])
         seen = {(tuple(self.at.values()), frozenset[str]())}
         while queue:
@@ -71,5 +71,5 @@ class Case:
 
 
 def row(hosts: int, workers: int, slots: int = 1) -> Case:
-    """The first hosts are full, the others empty."""
+    """Return a case in which the first hosts are full and the others empty."""
     return Case({f"h{n}": slots for n in range(hosts)}, {f"w{n}": f"h{n // slots}" for n in range(workers)})

@@ -55,7 +55,7 @@ def test_a_plan_is_valid_and_as_short_as_brute_force_finds(case: Case) -> None:
 @settings(max_examples=100)
 @given(st.integers(0, 10**9))
 def test_tight_layouts_are_planned_as_short_as_brute_force_finds(seed: int) -> None:
-    """Hosts nearly full, odd rules: drawn by plain chance, which meets more of these than shrinking examples do."""
+    """Hosts are nearly full and rules unusual: plain random draws yield more such cases than shrinking examples."""
     case = tight_case(random.Random(seed))
     shortest = case.shortest()
     if shortest is None:

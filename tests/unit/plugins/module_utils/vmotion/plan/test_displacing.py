@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Rolling moves: plans that displace workers, without the search for shorter ones behind them."""
+"""Rolling moves: plans that displace workers, without the later search for shorter ones."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def assert_possible(case: Problem, steps: list[Step] | None) -> None:
 @settings(max_examples=200)
 @given(st.integers(0, 10**9))
 def test_everyone_moves_once_wherever_all_can_be_assigned(seed: int) -> None:
-    """Where more must leave a host than the others can take in the end, each of those too many costs one move more."""
+    """Each worker that must leave a host beyond the final room of the other hosts costs one more move."""
     chance = random.Random(seed)
     room = [chance.choice((0, 1, 1, 2, 4)) for _host in range(chance.randint(2, 15))]
     places = [host for host, slots in enumerate(room) for _slot in range(slots)]
@@ -99,7 +99,7 @@ def test_everyone_moves_once_wherever_all_can_be_assigned(seed: int) -> None:
     ],
     ids=[
         "a row",
-        "a circle that nobody can leave for good",
+        "a circle that no worker can leave for good",
         "walks that cross",
         "two sizes",
         "too many for the other host",
@@ -165,7 +165,7 @@ FIVE, FOUR, THREE = {*range(5)}, {*range(4)}, {*range(3)}
 def test_careful_choices_keep_a_plan_short(
     room: list[int], start: list[int], need: list[int], targets: list[set[int]], steps: int
 ) -> None:
-    """Nearly full hosts on which a worse choice of who leaves, of where to, or of what is undone costs steps."""
+    """On nearly full hosts, a worse choice of a worker, of a target or of a step to undo costs steps."""
     case = problem(room, start, targets, need)
     plan = one_way(case)
     assert_possible(case, plan)
@@ -190,7 +190,7 @@ def test_where_nobody_can_make_way_there_is_no_plan(plan: Callable[[Problem], li
 
 
 def length(case: Case, return_home: bool) -> int | None:
-    """The moves of a valid plan; None where none is found."""
+    """Return the number of moves of a valid plan; None if no plan is found."""
     case.rules["return_home"] = return_home
     try:
         plan = case.plan()
@@ -203,7 +203,7 @@ def length(case: Case, return_home: bool) -> int | None:
 @settings(max_examples=40)
 @given(st.integers(0, 10**9), st.integers(6, 30))
 def test_the_way_out_and_back_is_planned_wherever_the_way_out_is(seed: int, workers: int) -> None:
-    """Every plan read backwards undoes itself: who may come home can, and in no more than twice the moves."""
+    """Every plan read backwards undoes itself: if workers may return, they can, with at most twice the moves."""
     case = tight_case(random.Random(seed), workers, largest=4)
     case.rules["one_per_host"] = False
     for worker, hosts in case.rules.get("allowed", {}).items():

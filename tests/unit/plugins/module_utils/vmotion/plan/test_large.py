@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Rolling moves: many workers, quickly, and still with the fewest moves wherever a formula tells them."""
+"""Rolling moves: many workers are planned quickly, with the fewest moves if a formula gives that number."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_five_hundred_workers_of_mixed_sizes_are_planned_within_a_second(
 @settings(max_examples=60)
 @given(st.integers(0, 10**9))
 def test_many_one_slot_workers_that_may_go_everywhere_take_the_least_number_of_moves(seed: int) -> None:
-    """Where more must leave a host than the others can take in the end, each of those too many costs one move more."""
+    """Each worker that must leave a host beyond the final room of the other hosts costs one more move."""
     chance = random.Random(seed)
     slots = {f"h{number}": chance.randint(0, 5) for number in range(chance.randint(2, 12))}
     slots["h0"] = chance.choice((1, 20, 40))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Rolling moves: the published layout, the rules one by one, and words for what cannot be done."""
+"""Rolling moves: the published layout, each rule, and the errors for impossible plans."""
 
 from __future__ import annotations
 
@@ -100,12 +100,12 @@ def test_the_plan_does_not_depend_on_the_order_of_what_has_none() -> None:
         ),
         (
             Case({"h0": 1, "h1": 1}, {"w0": "h0"}, {"allowed": {"w0": ["h1"]}, "return_home": True}),
-            "w0 cannot move and go home again: w0 is at home on h0, but the hosts allowed to it leave that out",
+            "w0 cannot move and return: w0 runs on h0 at first, but its allowed hosts do not include it",
             ("w0",),
         ),
         (
             Case({"h0": 2, "h1": 1}, {"w0": "h0", "w1": "h0"}, {"one_per_host": True, "return_home": True}),
-            "w0 is at home on h0, but another worker is there too",
+            "w0 runs on h0 at first, but another worker runs on it too",
             ("w0", "w1"),
         ),
         (

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Rolling moves: the search finds a shortest plan, or any, or says what can never move, and how far it looked."""
+"""Rolling moves: the search finds a shortest plan or any plan, or names the workers that can never move."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugins.module_utils.vmotion.plan.problem import Problem, Step, Stuck
-from plugins.module_utils.vmotion.plan.search import found, shortest
+from plugins.module_utils.vmotion.plan.search import any_plan, shortest_plan
 
 State = tuple[tuple[int, ...], int]
 EFFORT = "plugins.module_utils.vmotion.plan.search.EFFORT"
@@ -31,7 +31,7 @@ def steps_from(case: Problem, at: tuple[int, ...]) -> list[Step]:
 
 
 def look(case: Problem) -> tuple[int | None, set[int]]:
-    """By trying everything: the length of a shortest plan, None without one, and the workers that ever move."""
+    """Try everything; return the length of a shortest plan (None without one) and the workers that ever move."""
     everyone, start = (1 << len(case.start)) - 1, (case.start, 0)
     queue: deque[tuple[State, int]] = deque([(start, 0)])
     seen, movers = {start}, set()
@@ -58,7 +58,7 @@ def is_valid(case: Problem, plan: list[Step]) -> bool:
 
 
 def tight(chance: random.Random) -> Problem:
-    """A few workers on a few hosts with little room left; some are alike."""
+    """Return a few workers on a few hosts with little room left; some are alike."""
     size = chance.choice((1, 2, 3))
     room = [chance.choice((1, 2, 2, 3)) for _host in range(chance.randint(2, 4))]
     free, start, need = list(room), [], []
@@ -83,20 +83,20 @@ def test_a_search_finds_what_trying_everything_finds(seed: int) -> None:
     length, movers = look(case)
     if length is None:
         with pytest.raises(Stuck) as stuck:
-            found(case)
+            any_plan(case)
         never = set(case.workers) - movers
         told = set() if stuck.value.is_together else set(stuck.value.workers)
         assert told == never if len(set(zip(case.need, case.targets))) == len(case.need) else told <= never
         assert told or set(stuck.value.workers) == set(case.workers)
         assert stuck.value.is_proven
         return
-    assert is_valid(case, found(case))
+    assert is_valid(case, any_plan(case))
     longer = [Step(0, 0, 0)] * (length + 1)
-    plan = shortest(case, longer)
+    plan = shortest_plan(case, longer)
     assert is_valid(case, plan)
     assert len(plan) == length
     known = longer[:length]
-    assert shortest(case, known) is known
+    assert shortest_plan(case, known) is known
 
 
 def test_what_is_alike_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,14 +105,14 @@ def test_what_is_alike_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
     case = Problem((2,) * 7 + (1,), (*range(6), 6), (1,) * 6 + (2,), targets, return_home=False)
     monkeypatch.setattr(EFFORT, 6_000)
     with pytest.raises(Stuck) as stuck:
-        found(case)
+        any_plan(case)
     assert (stuck.value.workers, stuck.value.is_together, stuck.value.is_proven) == ((6,), False, True)
 
 
 def test_of_two_that_are_alike_and_of_which_one_finds_room_neither_can_never_move() -> None:
     targets = (frozenset({1}), frozenset({1}), frozenset({3}))
     with pytest.raises(Stuck) as stuck:
-        found(Problem((2, 1, 2, 1), (0, 0, 2), (1, 1, 2), targets, return_home=False))
+        any_plan(Problem((2, 1, 2, 1), (0, 0, 2), (1, 1, 2), targets, return_home=False))
     assert (stuck.value.workers, stuck.value.is_together) == ((2,), False)
 
 
@@ -121,16 +121,16 @@ def test_a_search_goes_for_the_end_first(monkeypatch: pytest.MonkeyPatch, return
     monkeypatch.setattr(EFFORT, 5_000)
     targets = tuple(frozenset({number, number + 1, (number + 2) % 8}) for number in range(7))
     case = Problem((2,) * 8, tuple(range(7)), (1, 2, 1, 2, 1, 2, 1), targets, return_home)
-    plan = shortest(case, [Step(0, 0, 0)] * 28)
+    plan = shortest_plan(case, [Step(0, 0, 0)] * 28)
     assert is_valid(case, plan)
     assert len(plan) == case.fewest_steps
 
 
 def test_hosts_of_one_size_to_which_others_may_go_are_not_alike() -> None:
-    """Whoever needs the whole of the second host needs the first to take what went there."""
+    """A worker that needs all of the second host needs the first host for the workers that went there."""
     targets = (frozenset({0, 1}), frozenset({2}), frozenset({2}), frozenset({1}))
     case = Problem((3, 3, 2, 3), (2, 1, 0, 3), (2, 1, 1, 3), targets, return_home=False)
-    assert len(shortest(case, [Step(0, 0, 0)] * 9)) == 4
+    assert len(shortest_plan(case, [Step(0, 0, 0)] * 9)) == 4
 
 
 NARROW = Problem((1, 2, 1), (2, 1), (1, 1), (frozenset({0}), frozenset({0})), return_home=False)
@@ -143,18 +143,20 @@ def test_a_search_counts_each_host_looked_at_and_each_worker_of_a_step_made(
     """Two of the first place, two steps of two workers from there, and two of the second place."""
     monkeypatch.setattr(EFFORT, effort)
     with pytest.raises(Stuck) as stuck:
-        found(NARROW)
+        any_plan(NARROW)
     assert (stuck.value.workers, stuck.value.is_together, stuck.value.is_proven) == ((0, 1), True, is_proven)
 
 
 def test_a_search_that_was_given_up_leaves_the_plan_that_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Problem((1, 1, 1), (0,), (1,), (frozenset({1, 2}),), return_home=False)
     known = [Step(0, 0, 1), Step(0, 1, 2)]
-    assert len(shortest(case, known)) == 1
+    assert len(shortest_plan(case, known)) == 1
     monkeypatch.setattr(EFFORT, -1)
-    assert shortest(case, known) is known
+    assert shortest_plan(case, known) is known
 
 
 def test_a_plan_does_not_depend_on_the_order_in_which_hosts_were_given() -> None:
-    plans = [found(Problem((1,) * 9, (4,), (1,), (frozenset(hosts),), return_home=False)) for hosts in ([0, 8], [8, 0])]
+    plans = [
+        any_plan(Problem((1,) * 9, (4,), (1,), (frozenset(hosts),), return_home=False)) for hosts in ([0, 8], [8, 0])
+    ]
     assert plans[0] == plans[1]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Rolling moves: which way of planning is taken, how far a plan is improved, and what several refusals say together."""
+"""Rolling moves: the choice of the planning method, the improvement of a plan, and the error for several groups."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import pytest
 from plugins.module_utils.vmotion.plan import plan as planner
 from plugins.module_utils.vmotion.plan.plan import Infeasible, PlacementError, plan_moves
 from plugins.module_utils.vmotion.plan.problem import Problem, Step
-from plugins.module_utils.vmotion.plan.search import shortest
+from plugins.module_utils.vmotion.plan.search import shortest_plan
 
 from .case import Case, row
 
-# Whoever moves must come back before the next one can; displacing one by one finds no way out.
+# Each worker must return before the next one can move; displacing one by one finds no plan.
 LOOP = Case({"h0": 4, "h1": 3}, {"w0": "h1", "w1": "h0", "w2": "h0"}, {"demand": {"w1": 2, "w2": 2}})
-# Displacing takes a step more than the two that there must be.
+# Displacing takes one step more than the necessary two.
 DETOUR = Case({"h0": 1, "h1": 1, "h2": 1}, {"w0": "h2", "w1": "h0"}, {"allowed": {"w0": ["h1"]}})
 
 
 def test_what_is_not_known_is_named_in_order() -> None:
-    with pytest.raises(PlacementError, match="movable names w1, w2, w3, w4 and w5, but not on which host that is"):
+    with pytest.raises(PlacementError, match="movable names w1, w2, w3, w4 and w5, whose host is not given"):
         plan_moves({"h0": 1}, {"w0": "h0"}, movable=[f"w{number}" for number in (3, 1, 5, 4, 2)])
 
 
 def two_groups(first: str, second: str) -> Infeasible:
-    """The refusal of two groups of hosts that never meet, each stuck in a way of its own."""
+    """Return the error for two groups of hosts that share no worker, each stuck for a different reason."""
     kinds = {
         "together": ({"h0": 1, "h1": 2, "h2": 1}, {"w0": "h2", "w1": "h1"}, {"w0": ["h0"], "w1": ["h0"]}),
         "alone": ({"h0": 1, "h1": 1}, {"w0": "h0"}, {"w0": ["h1", "h0"]}),
@@ -59,7 +59,7 @@ def test_only_what_was_looked_at_to_the_end_in_every_group_is_told_as_proven(mon
 
 
 def test_round_trips_serve_where_displacing_finds_no_way_out() -> None:
-    with mock.patch.object(planner, "found", side_effect=AssertionError("the search is not needed")):
+    with mock.patch.object(planner, "any_plan", side_effect=AssertionError("the search is not needed")):
         plan = LOOP.plan()
     LOOP.assert_valid(plan)
     assert len(plan) == LOOP.shortest()
@@ -79,9 +79,9 @@ def test_the_shorter_of_two_ways_home_is_what_is_improved() -> None:
 
     def improved(problem: Problem, steps: list[Step]) -> list[Step]:
         known.append(len(steps))
-        return shortest(problem, steps)
+        return shortest_plan(problem, steps)
 
-    with mock.patch.object(planner, "shortest", improved):
+    with mock.patch.object(planner, "shortest_plan", improved):
         case.assert_valid(case.plan())
     assert known == [8, 8]
 

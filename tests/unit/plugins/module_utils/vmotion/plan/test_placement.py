@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A rolling move as it is asked for: what it is in numbers, who can never meet, and the sentences that refuse it."""
+"""A requested rolling move: its numbers, the workers that never share a host, and the errors that refuse it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.vmotion.plan.movers import Fleet, Infeasible, Shortage, listed
+from plugins.module_utils.vmotion.plan.placement import Infeasible, Placement, Shortage, listed
 from plugins.module_utils.vmotion.plan.problem import Problem, Stuck, independent_parts
 from plugins.module_utils.vmotion.plan.trips import Reach, reachable, trips
 
 
-def fleet(slots: dict[str, int], at: dict[str, str], **rules: Any) -> Fleet:
-    return Fleet(
+def placement(slots: dict[str, int], at: dict[str, str], **rules: Any) -> Placement:
+    return Placement(
         slots=slots,
         at=at,
         chosen=rules.get("chosen", tuple(at)),
@@ -31,37 +31,37 @@ def numbers(problem: Problem) -> tuple[list[int], list[int], list[int], list[lis
 
 
 def test_what_stays_takes_its_slots_from_the_room() -> None:
-    three = fleet({"h0": 4, "h1": 6, "h2": 1}, {"a": "h0", "b": "h1", "c": "h1"}, demand={"b": 2, "c": 3})
+    three = placement({"h0": 4, "h1": 6, "h2": 1}, {"a": "h0", "b": "h1", "c": "h1"}, demand={"b": 2, "c": 3})
     assert numbers(three.problem()) == ([4, 6, 1], [0, 1, 1], [1, 2, 3], [[0, 1, 2], [0, 1], [0, 1]], False)
-    two = fleet(dict(three.slots), dict(three.at), demand={"b": 2, "c": 3}, chosen=("a", "b"), return_home=True)
+    two = placement(dict(three.slots), dict(three.at), demand={"b": 2, "c": 3}, chosen=("a", "b"), return_home=True)
     assert numbers(two.problem()) == ([4, 3, 1], [0, 1], [1, 2], [[0, 1, 2], [0, 1]], True)
 
 
 def test_workers_of_one_size_are_counted_in_workers() -> None:
-    pair = fleet({"h0": 7, "h1": 2, "h2": 1, "h3": 3}, {"a": "h0", "b": "h1"}, demand={"a": 2, "b": 2})
+    pair = placement({"h0": 7, "h1": 2, "h2": 1, "h3": 3}, {"a": "h0", "b": "h1"}, demand={"a": 2, "b": 2})
     assert numbers(pair.problem()) == ([3, 1, 0, 1], [0, 1], [1, 1], [[0, 1, 3], [0, 1, 3]], False)
 
 
 def test_with_one_per_host_a_host_has_room_for_one_if_it_has_the_slots_and_nobody_stays_there() -> None:
     rules = {"demand": {"a": 2, "b": 1}, "one_per_host": True, "chosen": ("a", "b")}
-    some = fleet({"h0": 4, "h1": 4, "h2": 1, "h3": 9}, {"a": "h0", "b": "h1", "c": "h3"}, **rules)
+    some = placement({"h0": 4, "h1": 4, "h2": 1, "h3": 9}, {"a": "h0", "b": "h1", "c": "h3"}, **rules)
     assert numbers(some.problem()) == ([1, 1, 1, 0], [0, 1], [1, 1], [[0, 1], [0, 1, 2]], False)
 
 
 def test_a_worker_may_go_to_the_hosts_allowed_to_it_that_have_room_for_it_when_they_are_empty() -> None:
     rules = {"demand": {"a": 2, "b": 3}, "chosen": ("a", "b"), "allowed": {"a": ["h1", "h2", "h3"]}}
-    some = fleet({"h0": 2, "h1": 4, "h2": 1, "h3": 4}, {"a": "h0", "b": "h1", "c": "h3"}, **rules)
-    some = Fleet(**{**vars(some), "demand": {"a": 2, "b": 3, "c": 3}})
+    some = placement({"h0": 2, "h1": 4, "h2": 1, "h3": 4}, {"a": "h0", "b": "h1", "c": "h3"}, **rules)
+    some = Placement(**{**vars(some), "demand": {"a": 2, "b": 3, "c": 3}})
     assert numbers(some.problem()) == ([2, 4, 1, 1], [0, 1], [2, 3], [[1], [1]], False)
 
 
 def test_a_host_without_slots_is_none_that_is_refused() -> None:
-    fleet({"h0": 1, "h1": 0}, {"a": "h0"}).check()
+    placement({"h0": 1, "h1": 0}, {"a": "h0"}).check()
 
 
 def test_a_host_with_more_on_it_than_it_has_is_told_with_its_numbers() -> None:
     with pytest.raises(Infeasible) as refusal:
-        fleet({"h0": 2, "h1": 9}, {"a": "h0", "b": "h0", "c": "h1"}, demand={"a": 2}).check()
+        placement({"h0": 2, "h1": 9}, {"a": "h0", "b": "h0", "c": "h1"}, demand={"a": 2}).check()
     assert str(refusal.value) == (
         "The host h0 has 2 GPU slots, but a and b on it take 3: correct the slots, the demand or the placement."
     )
@@ -69,7 +69,7 @@ def test_a_host_with_more_on_it_than_it_has_is_told_with_its_numbers() -> None:
 
 
 def test_a_refusal_tells_the_sizes_the_least_that_each_host_lacks_and_the_remedy_for_the_largest() -> None:
-    some = fleet({"h0": 9, "h1": 2, "h2": 3}, {"a": "h0", "b": "h0", "c": "h2"}, demand={"a": 8})
+    some = placement({"h0": 9, "h1": 2, "h2": 3}, {"a": "h0", "b": "h0", "c": "h2"}, demand={"a": 8})
     refusal = some.infeasible(["a", "b"], is_together=True, is_proven=False)
     assert str(refusal) == (
         "a and b cannot all move: a move needs 1 to 8 GPU slots free on another host, but of those that may take them "
@@ -83,13 +83,13 @@ def test_a_refusal_tells_the_sizes_the_least_that_each_host_lacks_and_the_remedy
 
 def test_who_may_come_home_is_not_refused_for_that() -> None:
     shared = {"slots": {"h0": 2, "h1": 1}, "at": {"a": "h0", "b": "h0"}, "return_home": True}
-    together = fleet(**shared).infeasible(["a"], is_together=False, is_proven=True)
+    together = placement(**shared).infeasible(["a"], is_together=False, is_proven=True)
     assert "go home again" not in str(together)
-    alone = fleet({"h0": 2, "h1": 1}, {"a": "h0"}, return_home=True, one_per_host=True)
+    alone = placement({"h0": 2, "h1": 1}, {"a": "h0"}, return_home=True, one_per_host=True)
     assert "go home again" not in str(alone.infeasible(["a"], is_together=False, is_proven=True))
-    refused = fleet(**shared, one_per_host=True).infeasible(["a"], is_together=False, is_proven=True)
+    refused = placement(**shared, one_per_host=True).infeasible(["a"], is_together=False, is_proven=True)
     assert str(refused) == (
-        "a cannot move and go home again: a is at home on h0, but another worker is there too. "
+        "a cannot move and return: a runs on h0 at first, but another worker runs on it too. "
         "Change that, or plan without the return."
     )
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Workers and hosts by name: a rolling move as it is asked for, and the sentences that refuse it."""
+"""A requested rolling move with the names of workers and hosts, and the errors that refuse it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_NAMES_SHOWN = 5
 
 
 class Shortage(NamedTuple):
-    """A host that a stuck worker may go to: the slots needed there, those free before any move, and all it has."""
+    """A host that a stuck worker may use: the slots needed on it, those free before any move, and all its slots."""
 
     host: str
     needed: int
@@ -24,11 +24,11 @@ class Shortage(NamedTuple):
 
 
 class PlacementError(ValueError):
-    """A placement with unknown names or impossible numbers."""
+    """A placement has unknown names or impossible numbers."""
 
 
 class Infeasible(ValueError):
-    """No order of moves does what is asked: ``workers`` cannot move for the ``shortages`` on these hosts."""
+    """No order of moves is possible: ``workers`` cannot move because of the ``shortages`` on these hosts."""
 
     def __init__(self, message: str, workers: Iterable[str] = (), shortages: Iterable[Shortage] = ()) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class Infeasible(ValueError):
 
 
 @dataclass(frozen=True)
-class Fleet:
+class Placement:
     """A placement of workers on hosts and the rules for moving the chosen ones."""
 
     slots: Mapping[str, int]
@@ -49,14 +49,14 @@ class Fleet:
     one_per_host: bool
 
     def guests(self) -> dict[str, list[str]]:
-        """The workers of each host."""
+        """Return the workers of each host."""
         guests: dict[str, list[str]] = {host: [] for host in self.slots}
         for worker, host in self.at.items():
             guests[host].append(worker)
         return guests
 
     def check(self) -> None:
-        """Refuse numbers that are none, unknown hosts, and hosts whose workers take more slots than they have."""
+        """Refuse invalid numbers, unknown hosts, and hosts whose workers take more slots than they have."""
         for what, numbers, least in (("slots", self.slots, 0), ("demand", self.demand, 1)):
             for name, number in numbers.items():
                 if isinstance(number, bool) or not isinstance(number, int) or number < least:
@@ -83,7 +83,7 @@ class Fleet:
             )
 
     def problem(self) -> Problem:
-        """The fleet in numbers: hosts in the order of ``slots``, workers in the order of ``chosen``."""
+        """Return the placement in numbers: hosts in the order of ``slots``, workers in the order of ``chosen``."""
         room = self._room()
         need = [1 if self.one_per_host else self.demand[worker] for worker in self.chosen]
         if need and min(need) == max(need):
@@ -105,7 +105,7 @@ class Fleet:
         )
 
     def _room(self) -> dict[str, int]:
-        """The room on each host for the chosen workers: in workers with one per host, else in slots."""
+        """Return the room on each host for the chosen workers: in workers with one per host, otherwise in slots."""
         chosen = set(self.chosen)
         room = {host: 1 if self.one_per_host else number for host, number in self.slots.items()}
         for worker, host in self.at.items():
@@ -114,7 +114,7 @@ class Fleet:
         return room
 
     def infeasible(self, stuck: list[str], is_together: bool, is_proven: bool) -> Infeasible:
-        """A refusal that names the workers that cannot move, the shortages, and the remedy."""
+        """Return the error that names the workers that cannot move, the shortages and the remedy."""
         guests = self.guests()
         homeless = [worker for worker in stuck if self.return_home and not self._may_return(worker, guests)]
         if homeless:
@@ -124,11 +124,11 @@ class Fleet:
         needs = f"{listed(stuck)} cannot {'all ' if is_together else ''}move: "
         if not shortages:
             return Infeasible(f"{needs}there is no other host that may take them. {_remedy(sizes[-1])}", stuck)
-        there = listed(self._told(shortage, guests) for shortage in shortages)
+        hosts = listed(self._shortage_text(shortage, guests) for shortage in shortages)
         verdict = "no order of moves makes room" if is_proven else "no order of moves that makes room was found"
         return Infeasible(
             f"{needs}a move needs {'' if len(sizes) == 1 else f'{sizes[0]} to '}{_slots(sizes[-1])} free on another "
-            f"host, but of those that may take them {there}, and {verdict}. {_remedy(sizes[-1])}",
+            f"host, but of those that may take them {hosts}, and {verdict}. {_remedy(sizes[-1])}",
             stuck,
             shortages,
         )
@@ -140,9 +140,9 @@ class Fleet:
     def _homeless(self, homeless: list[str]) -> Infeasible:
         worker, home = homeless[0], self.at[homeless[0]]
         is_allowed = home in self.allowed.get(worker, (home,))
-        reason = "another worker is there too" if is_allowed else "the hosts allowed to it leave that out"
+        reason = "another worker runs on it too" if is_allowed else "its allowed hosts do not include it"
         return Infeasible(
-            f"{listed(homeless)} cannot move and go home again: {worker} is at home on {home}, but {reason}. "
+            f"{listed(homeless)} cannot move and return: {worker} runs on {home} at first, but {reason}. "
             "Change that, or plan without the return.",
             homeless,
         )
@@ -159,14 +159,14 @@ class Fleet:
             if host in needed
         ]
 
-    def _told(self, shortage: Shortage, guests: Mapping[str, list[str]]) -> str:
-        there = guests[shortage.host]
-        taken = f" and {listed(there)} on it" if self.one_per_host and there else ""
+    def _shortage_text(self, shortage: Shortage, guests: Mapping[str, list[str]]) -> str:
+        on_host = guests[shortage.host]
+        taken = f" and {listed(on_host)} on it" if self.one_per_host and on_host else ""
         return f"{shortage.host} has {shortage.free} of {shortage.slots} free{taken}"
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names for a sentence: the first ones, and the number of the others where they are many."""
+    """Return names for a sentence: the first ones, and the number of the others if there are many."""
     shown = list(names)
     if len(shown) > MOST_NAMES_SHOWN + 1:
         shown = [*shown[:MOST_NAMES_SHOWN], f"{len(shown) - MOST_NAMES_SHOWN} more"]
