@@ -31,7 +31,6 @@ NOT_YET: dict[str, tuple[str, ...]] = {
     r"plugins/modules/(?!esxi_)": ALL,
     r"plugins/(?!modules/|module_utils/)": ALL,
     r"tests/unit/plugins/module_utils/continuity/": ALL,
-    r"tests/unit/plugins/module_utils/hosts/": ALL,
     r"tests/unit/plugins/module_utils/site/": ALL,
     r"tests/unit/plugins/module_utils/[^/]+$": ALL,
     r"tests/unit/(?!plugins/module_utils/)": ALL,

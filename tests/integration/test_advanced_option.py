@@ -48,7 +48,7 @@ def test_what_the_hosts_do_not_allow_is_refused_before_any_write(vcenter: Simula
     )
     assert refused.rc == 1 and vcenter.writes() == []
     assert "NFS.MaxVolumes: 7 is not within 8 to 256" in refused.msg
-    assert "Mem.ShareForceSaltin: the host has no such option; similar are Mem.ShareForceSalting" in refused.msg
+    assert "Mem.ShareForceSaltin: the host has no such option; similar options: Mem.ShareForceSalting" in refused.msg
 
 
 def test_a_deaf_host_is_found_out(vcenter: Simulator, ansible: Ansible) -> None:

@@ -89,7 +89,9 @@ def _checked(key: str, value: Any, current: Mapping[str, Any], reasons: list[str
     definition, before = current["allowed"][key], current["values"][key]
     try:
         if definition is None:
-            raise ValueError(f"the host has no such option; similar are {', '.join(current['similar'][key]) or 'none'}")
+            raise ValueError(
+                f"the host has no such option; similar options: {', '.join(current['similar'][key]) or 'none'}"
+            )
         if key == pvrdma.OPTION:
             raise ValueError(f"{pvrdma.PART.module} sets it, which checks what else PVRDMA needs")
         after = checked(value, definition)

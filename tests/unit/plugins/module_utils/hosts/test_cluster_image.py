@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Cluster images: what a plan means, four runs, and drafts that do not survive a failure."""
+"""Cluster images: plans, four runs, and drafts that do not survive a failure."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ def test_remediation_is_left_until_vlcm_finds_the_hosts_compliant(status: str, l
     assert len(converge(rest)["hosts"][0]["why"]) == left
 
 
-def test_removal_deletes_the_component_alone() -> None:
+def test_removal_deletes_only_the_component() -> None:
     rest = FakeRest(**{NAME: OLD, "tool": "1"})
     assert converge(rest, ABSENT)["changed"]
     assert rest.components == {"tool": "1"}
 
 
-def test_an_image_that_is_not_valid_is_not_committed_and_its_draft_goes() -> None:
+def test_an_invalid_image_is_not_committed_and_its_draft_is_deleted() -> None:
     rest = FakeRest()
     rest.errors = ["component NVD-AIE-800(550.90.05) is not in the depot"]
     failed = converge(rest)
@@ -93,26 +93,26 @@ def test_a_draft_does_not_survive_a_failure(step: str) -> None:
     assert rest.draft is None
 
 
-def test_the_draft_of_somebody_else_is_not_touched() -> None:
+def test_the_draft_of_another_user_is_not_changed() -> None:
     rest = FakeRest()
     rest.draft = {"theirs": "1"}
     assert "finish or discard the draft that is open" in converge(rest)["msg"]
     assert rest.draft == {"theirs": "1"}
 
 
-def test_a_deaf_vcenter_is_found_out() -> None:
+def test_a_deaf_vcenter_is_detected() -> None:
     rest = FakeRest()
     rest.deaf = True
     assert "the server accepted the change, yet components is {}" in converge(rest)["msg"]
 
 
-def test_managed_clusters_are_found_in_one_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [
+def test_managed_clusters_are_found_with_one_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    clusters = [
         (SimpleNamespace(_moId="domain-c1"), {"name": "gpu", "lifecycleManaged": True}),
         (SimpleNamespace(_moId="domain-c2"), {"name": "old", "lifecycleManaged": False}),
         (SimpleNamespace(_moId="domain-c3"), {"name": "older"}),
     ]
-    monkeypatch.setattr(properties, "find_all", lambda *_arguments: found)
+    monkeypatch.setattr(properties, "find_all", lambda *_arguments: clusters)
     assert cluster_image.managed_clusters(None) == {"domain-c1": "gpu"}  # type: ignore[arg-type]
 
 

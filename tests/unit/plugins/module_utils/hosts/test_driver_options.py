@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Driver option strings: reading, comparing, merging, PFC masks."""
+"""Driver option strings: parsing, comparing, merging, PFC masks."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_malformed_string_is_shown_with_the_word_that_is_wrong(text: str, show
     assert shown in str(error.value)
 
 
-def test_a_value_may_hold_options_of_its_own() -> None:
+def test_a_value_may_contain_options() -> None:
     text = "NVreg_RegistryDwords=RmPVMRL=0x01;RMUsePAT=1 max_vfs=8"
     options = parse(text)
     assert options == {"NVreg_RegistryDwords": "RmPVMRL=0x01;RMUsePAT=1", "max_vfs": "8"}
@@ -78,12 +78,12 @@ def test_merging_keeps_foreign_options_their_order_and_equal_spellings() -> None
     assert merged == "max_vfs=8,8 pfctx=0x08 RSS=4 pfcrx=0x08 trust_state=2"
 
 
-def test_exact_drops_what_is_not_wanted_and_keeps_the_order_of_the_rest() -> None:
+def test_exact_drops_other_options_and_keeps_the_order_of_the_rest() -> None:
     assert merge("c=1 b=0x2 a=3", {"a": 3, "b": 2, "d": 4}, exact=True) == "b=0x2 a=3 d=4"
     assert merge("a=1 b=2", {}, exact=True) == ""
 
 
-def test_keys_are_told_apart_by_case() -> None:
+def test_keys_differ_by_case() -> None:
     assert merge("drss=4", {"DRSS": 4}) == "drss=4 DRSS=4"
 
 
@@ -104,7 +104,7 @@ def test_keys_are_told_apart_by_case() -> None:
         ("vmk1", "vmk1", True),
     ],
 )
-def test_values_are_compared_as_numbers_where_they_are_numbers(one: str, other: str, equal: bool) -> None:
+def test_numbers_are_compared_as_numbers(one: str, other: str, equal: bool) -> None:
     assert same_value(one, other) is equal
     assert same_value(other, one) is equal
 
@@ -128,7 +128,7 @@ def test_values_from_yaml_are_written_as_the_driver_reads_them(value: object, wr
 @pytest.mark.parametrize(
     "value", ["", " ", "1 2", "1=b", "x\t", None, 1.5, {}, {"a": 1}, [], [8, ""], [None], [8, "1 2"]]
 )
-def test_values_that_an_option_string_cannot_hold_are_refused_and_shown(value: object) -> None:
+def test_values_that_are_invalid_in_an_option_string_are_refused_and_shown(value: object) -> None:
     with pytest.raises(OptionError) as error:
         merge("a=1", {"pfctx": value})
     assert "'pfctx'" in str(error.value)
@@ -136,7 +136,7 @@ def test_values_that_an_option_string_cannot_hold_are_refused_and_shown(value: o
 
 
 @pytest.mark.parametrize("key", ["", "a b", "a=b", "ä", 'a"'])
-def test_names_that_an_option_string_cannot_hold_are_refused_and_shown(key: str) -> None:
+def test_names_that_are_invalid_in_an_option_string_are_refused_and_shown(key: str) -> None:
     with pytest.raises(OptionError) as error:
         merge("", {key: 1})
     assert repr(key) in str(error.value)
@@ -150,12 +150,12 @@ def test_the_difference_names_only_what_changes() -> None:
 
 
 @given(OPTIONS)
-def test_what_is_written_is_read_back(options: dict[str, str]) -> None:
+def test_a_rendered_string_is_parsed_to_the_same_options(options: dict[str, str]) -> None:
     assert parse(render(options)) == options
 
 
 @given(OPTIONS, OPTIONS, st.booleans())
-def test_a_merge_sets_what_is_wanted_and_a_second_one_changes_nothing(
+def test_a_merge_sets_the_wanted_options_and_a_second_one_changes_nothing(
     current: dict[str, str], wanted: dict[str, str], exact: bool
 ) -> None:
     once = merge(render(current), wanted, exact)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Graphics settings: what a plan means, four runs, a restart of Xorg, and hosts that misbehave."""
+"""Graphics settings: plans, four runs, a restart of Xorg, and hosts that misbehave."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_host_default_and_every_gpu_are_set_and_wait_for_the_boot() -> None:
         (Gpu(configured="shared", mode="mixedSize"), GraphicsSpec(vgpu_mode="mixed_size"), set(), 1),
     ],
 )
-def test_only_what_was_given_changes(gpu: Gpu, desired: GraphicsSpec, keys: set[str], reboots: int) -> None:
+def test_only_the_given_settings_change(gpu: Gpu, desired: GraphicsSpec, keys: set[str], reboots: int) -> None:
     plan = plan_graphics(state(gpu), desired)
     assert ({change.key for change in plan.changes}, plan.reboots) == (keys, reboots)
 
@@ -95,7 +95,7 @@ def test_a_gpu_in_passthrough_is_left_alone_and_named() -> None:
     assert not any(T4 in text for text in plan.why)
 
 
-def test_where_the_passthrough_ends_the_gpus_are_for_a_later_boot() -> None:
+def test_gpus_whose_passthrough_ends_are_planned_for_a_later_boot() -> None:
     current = state(Gpu(T4, active="direct", enabled=True, passed=True))
     plan = plan_graphics(current, DIRECT, passthrough_ends=True)
     assert plan.after["types"] == {T4: "shared_direct"}
@@ -137,7 +137,7 @@ def test_four_runs_write_once_keep_foreign_devices_and_a_boot_settles_it() -> No
     assert converge(subject)["needs"] == []
 
 
-def test_the_policy_in_use_is_remembered_until_the_boot() -> None:
+def test_the_active_policy_is_recorded_until_the_boot() -> None:
     host, _gpus = host_with()
     subject = Graphics(host, GraphicsSpec(policy="consolidation"))
     converge(subject)
@@ -148,7 +148,7 @@ def test_the_policy_in_use_is_remembered_until_the_boot() -> None:
     assert converge(subject)["needs"] == []
 
 
-def test_xorg_is_restarted_only_in_maintenance_and_only_where_needed() -> None:
+def test_xorg_is_restarted_only_in_maintenance_and_only_if_needed() -> None:
     host, _gpus = host_with()
     subject = Graphics(host, XORG)
     refused = converge(subject)
@@ -164,7 +164,7 @@ def test_xorg_is_restarted_only_in_maintenance_and_only_where_needed() -> None:
     assert len(host.writes) == 2
 
 
-def test_xorg_alone_is_restarted_where_the_settings_are_right_already() -> None:
+def test_only_xorg_is_restarted_if_the_settings_are_correct() -> None:
     host, gpus = host_with(Gpu(configured="sharedDirect"))
     gpus.default = "sharedDirect"
     host.has(runtime__inMaintenanceMode=True)
@@ -172,7 +172,7 @@ def test_xorg_alone_is_restarted_where_the_settings_are_right_already() -> None:
     assert host.writes == [("Restart", "xorg")]
 
 
-def test_a_restart_does_not_stand_for_the_boot_that_a_mode_or_a_driver_needs() -> None:
+def test_a_restart_does_not_replace_the_boot_that_a_mode_or_a_driver_needs() -> None:
     mixed = plan_graphics(
         state(in_maintenance=True), GraphicsSpec(type="shared_direct", vgpu_mode="mixed_size", restart_xorg=True)
     )
@@ -199,7 +199,7 @@ def test_a_host_that_boots_anyway_gets_no_restart_of_xorg(others_boot: bool) -> 
     assert host.writes[0][0] == "UpdateGraphicsConfig"
 
 
-def test_a_host_that_misbehaves_is_told_by_name() -> None:
+def test_a_host_that_misbehaves_is_reported_by_name() -> None:
     host, _gpus = host_with()
     host.deaf = True
     assert (
@@ -211,7 +211,7 @@ def test_a_host_that_misbehaves_is_told_by_name() -> None:
     assert "vCenter shows it as disconnected" in converge(Graphics(host, DIRECT))["msg"]
 
 
-def test_facts_are_in_the_words_of_the_user() -> None:
+def test_facts_have_the_names_of_the_options() -> None:
     host, _gpus = host_with(Gpu(active_mode="multiInstanceGpu"), profiles=("grid_t4-8c", "grid_t4-16c"))
     host.refresh()
     facts = Graphics(host, DIRECT).read()

@@ -1,18 +1,17 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Everything that can be read of hosts: shape, subsets, calls, and hosts that cannot be read."""
+"""The data that is read from hosts: form, groups, calls, and hosts that cannot be read."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import jmespath
 import pytest
-from pyVmomi import vim, vmodl
+from pyVmomi import vim
 
 from plugins.module_utils.errors import Failed, Unreachable
-from plugins.module_utils.hosts import host_info, management
+from plugins.module_utils.hosts import host_info
 from tests.fakes.calling import FakeFleet
 from tests.fakes.esxi import FakeEsxcli, FakeFirewall, FakeHost, FakeKernelModules, FakeOptions, no_dcb
 from tests.fakes.network import FakeNetwork
@@ -88,30 +87,31 @@ def test_one_host_in_full() -> None:
     assert [(card["device"], card["rdma"], card["switch"]) for card in entry["uplinks"]] == [
         ("vmnic0", None, "vSwitch0"), ("vmnic1", None, None), ("vmnic2", "vmrdma0", "rdma"),
     ]  # fmt: skip
-    assert [(one["device"], one["mtu"], one["services"]) for one in entry["vmkernel"]] == [
+    assert [(adapter["device"], adapter["mtu"], adapter["services"]) for adapter in entry["vmkernel"]] == [
         ("vmk0", 1500, ["management"]), ("vmk1", 9000, []),
     ]  # fmt: skip
-    assert {one["name"]: one["uplinks"] for one in entry["switches"]} == {"vSwitch0": ["vmnic0"], "rdma": ["vmnic2"]}
+    uplinks = {switch["name"]: switch["uplinks"] for switch in entry["switches"]}
+    assert uplinks == {"vSwitch0": ["vmnic0"], "rdma": ["vmnic2"]}
     assert entry["pvrdma"] == {"vmk": "vmk1", "firewall_open": True, "firewall_allowed": []}
-    assert [one["name"] for one in entry["vibs"]["running"]] == ["nmlx5-core"]
+    assert [vib["name"] for vib in entry["vibs"]["running"]] == ["nmlx5-core"]
 
 
 def test_a_card_whose_driver_lacks_dcb_leaves_the_host_readable() -> None:
-    one = host()
-    one.esxcli_.answers["network nic dcb status get"] = lambda nicname: no_dcb(one, nicname)
-    (entry,) = gather(one)
+    esx = host()
+    esx.esxcli_.answers["network nic dcb status get"] = lambda nicname: no_dcb(esx, nicname)
+    (entry,) = gather(esx)
     (rdma,) = entry["rdma_devices"]
     assert "failed" not in entry and rdma["pfc"] is None and rdma["dcbx"] == {"mode": None, "willing": None}
     assert rdma["pfc_unknown"] == "esxcli said DCB not supported for vmnic2"
-    one.esxcli_.answers["network nic dcb status get"] = lambda nicname: _broken(one)
-    assert "the connection broke" in gather(one)[0]["msg"], "a host that does not answer is no card without DCB"
+    esx.esxcli_.answers["network nic dcb status get"] = lambda nicname: _broken(esx)
+    assert "the connection broke" in gather(esx)[0]["msg"], "a broken connection does not mean a card without DCB"
 
 
-def _broken(one: FakeHost) -> list[dict[str, str]]:
-    raise Unreachable(one.name, "run esxcli", "the connection broke")
+def _broken(esx: FakeHost) -> list[dict[str, str]]:
+    raise Unreachable(esx.name, "run esxcli", "the connection broke")
 
 
-def test_kernel_modules_are_the_drivers_and_all_that_have_options() -> None:
+def test_kernel_modules_are_the_drivers_and_all_modules_with_options() -> None:
     modules = gather(host(), names=["driver"])[0]["kernel_modules"]
     assert set(modules) == {"nmlx5_core", "nmlx5_rdma", "i40en", "lpfc"}
     assert modules["nmlx5_core"] == {
@@ -120,30 +120,30 @@ def test_kernel_modules_are_the_drivers_and_all_that_have_options() -> None:
 
 
 def test_an_unreadable_option_string_is_shown_and_stops_nothing() -> None:
-    one = host()
-    one.modules.strings["lpfc"] = "debug debug"
-    modules = gather(one, names=["driver"])[0]["kernel_modules"]
+    esx = host()
+    esx.modules.strings["lpfc"] = "debug debug"
+    modules = gather(esx, names=["driver"])[0]["kernel_modules"]
     assert modules["lpfc"] == {"options": None, "active": None, "text": "debug debug", "loaded": True}
 
 
-def test_a_healthy_host_owes_a_reboot_only_for_its_graphics_type() -> None:
+def test_a_healthy_host_needs_a_reboot_only_for_its_graphics_type() -> None:
     (entry,) = gather(host())
     assert entry["reboot_owed"] and entry["reboot_why"] == [f"the graphics type of Tesla T4 at {GPU} waits for it"]
 
 
 def test_every_reason_for_a_reboot_is_named() -> None:
-    one = host()
-    one.fields.AddCustomFieldDef("dml.vsphere.pending", vim.HostSystem)
-    one.fields.values[100] = '{"boot": "2026-01-01T00:00:00+00:00", "was": {"nmlx5_core": ""}}'
-    one.properties_of(
+    esx = host()
+    esx.fields.AddCustomFieldDef("dml.vsphere.pending", vim.HostSystem)
+    esx.fields.values[100] = '{"boot": "2026-01-01T00:00:00+00:00", "was": {"nmlx5_core": ""}}'
+    esx.properties_of(
         {
             "summary.rebootRequired": True,
             "config.pciPassthruInfo": [vim.host.PciPassthruInfo(id=GPU, passthruEnabled=True, passthruActive=False)],
         }
     )
     newer = {**VIBS[0], "Version": "4.24"}
-    one.esxcli_.answers["software vib list"] = lambda rebootingimage=False: [newer] if rebootingimage else VIBS
-    assert gather(one)[0]["reboot_why"] == [
+    esx.esxcli_.answers["software vib list"] = lambda rebootingimage=False: [newer] if rebootingimage else VIBS
+    assert gather(esx)[0]["reboot_why"] == [
         "the host asks for it",
         f"the passthrough of Tesla T4 at {GPU} waits for it",
         "VIB nmlx5-core 4.24 waits for it",
@@ -162,32 +162,32 @@ def test_every_reason_for_a_reboot_is_named() -> None:
          {"network nic dcb status get", "network nic stats get", "rdma device stats get"}),
     ],
 )  # fmt: skip
-def test_what_was_not_asked_for_is_neither_read_nor_shown(names: list[str], keys: set[str], asked: set[str]) -> None:
-    one = host()
-    (entry,) = gather(one, names=names)
+def test_only_the_requested_groups_are_read_and_shown(names: list[str], keys: set[str], asked: set[str]) -> None:
+    esx = host()
+    (entry,) = gather(esx, names=names)
     always = {"host", "connection", "reachable", "in_maintenance", "boot_time", "version", "build", "vendor"}
     always |= {"model", "uuid"}
     assert set(entry) == always | keys | {"reboot_owed", "reboot_why"}
-    assert set(one.esxcli_.asked) == asked
+    assert set(esx.esxcli_.asked) == asked
 
 
 def test_a_full_read_asks_esxcli_twice_for_vibs_and_thrice_for_each_rdma_device() -> None:
-    one = host()
-    gather(one)
-    assert sorted(one.esxcli_.asked) == [
+    esx = host()
+    gather(esx)
+    assert sorted(esx.esxcli_.asked) == [
         "network nic dcb status get", "network nic stats get", "rdma device stats get",
         "software vib list", "software vib list",
     ]  # fmt: skip
 
 
-def test_an_old_host_tells_its_rdma_devices_by_esxcli() -> None:
-    one = host()
-    one.has(config__product__version="6.7.0")
-    one.esxcli_.answers["rdma device list"] = [
+def test_the_rdma_devices_of_an_old_host_are_read_with_esxcli() -> None:
+    esx = host()
+    esx.has(config__product__version="6.7.0")
+    esx.esxcli_.answers["rdma device list"] = [
         {"Name": "vmrdma0", "Driver": "nmlx5_rdma", "State": "Active", "MTU": "1024", "Speed": "100 Gbps",
          "PairedUplink": "vmnic2"}
     ]  # fmt: skip
-    (device,) = gather(one, names=["rdma"])[0]["rdma_devices"]
+    (device,) = gather(esx, names=["rdma"])[0]["rdma_devices"]
     assert (device["state"], device["mtu"], device["speed_mbps"], device["roce"]) == ("active", 1024, 100000, None)
 
 
@@ -202,9 +202,7 @@ def test_a_host_that_cannot_be_reached_or_read_does_not_hide_the_others() -> Non
     assert strict["failed"] and strict["unreachable_hosts"] == ["esx02.lab"] and len(strict["hosts"]) == 3
     assert "esx02.lab: could not read it: vCenter shows it as notResponding" in strict["msg"]
     lenient = host_info.result(entries, fail_unreachable=False)
-    assert lenient["msg"] == "esx03.lab: could not list VIBs: the host is sick", (
-        "what cannot be read is no matter of taste"
-    )
+    assert lenient["msg"] == "esx03.lab: could not list VIBs: the host is sick", "it applies to unreachable hosts only"
     assert "failed" not in host_info.result(entries[:2], fail_unreachable=False)
 
 
@@ -212,16 +210,16 @@ def _sick(**_options: Any) -> Any:
     raise Failed("esx03.lab", "list VIBs", "the host is sick")
 
 
-def test_hosts_are_read_in_batches_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hosts_are_read_in_batches_and_released(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_info, "BATCH", 2)
     hosts = [host(f"esx{number:02d}.lab") for number in range(5)]
     fleet = FakeFleet(hosts)
     batches: list[int] = []
     read = fleet.refresh
     monkeypatch.setattr(fleet, "refresh", lambda some: (batches.append(len(some)), read(some)))
-    assert [entry["host"] for entry in host_info.gather(fleet, ["pvrdma"])] == [one.name for one in hosts]
+    assert [entry["host"] for entry in host_info.gather(fleet, ["pvrdma"])] == [esx.name for esx in hosts]
     assert batches == [2, 2, 1]
-    assert [one.properties for one in hosts] == [{}] * 5
+    assert [esx.properties for esx in hosts] == [{}] * 5
 
 
 def test_only_the_wanted_properties_are_read() -> None:
@@ -237,64 +235,3 @@ def test_the_documented_queries_answer() -> None:
     assert jmespath.search(query, answer) == [{"host": "esx01.lab", "gpus": [[GPU, "shared_direct", "shared"]]}]
     assert jmespath.search("hosts[].rdma_devices[].[device, counters.bytes_sent]", answer) == [["vmrdma0", 1048576]]
     assert jmespath.search("hosts[?reboot_owed].{host: host, why: reboot_why}", answer)[0]["host"] == "esx01.lab"
-
-
-class Objects:
-    """Objects by kind of property, as read_many sees them; ``unknown`` are properties this server has not."""
-
-    def __init__(self, values: dict[str, dict[str, Any]], unknown: tuple[str, ...] = ()) -> None:
-        self.values, self.unknown, self.reads = values, unknown, 0
-
-    def read_many(self, _session: Any, refs: list[Any], paths: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-        self.reads += 1
-        for path in paths:
-            if path in self.unknown:
-                raise Failed("vcenter", "read", "InvalidProperty") from vmodl.query.InvalidProperty(name=path)
-        found = {ref._moId: self.values[ref._moId] for ref in refs}
-        return {key: {path: one[path] for path in paths if path in one} for key, one in found.items()}
-
-
-def managed(objects: Objects, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    monkeypatch.setattr(management.properties, "read_many", objects.read_many)
-    session: Any = SimpleNamespace(content=SimpleNamespace(hostProfileManager=vim.profile.host.ProfileManager("pm")))
-    cluster, lone = vim.ClusterComputeResource("domain-c1"), vim.ComputeResource("domain-s1")
-    places = {
-        "esx01.lab": management.HostRefs(vim.HostSystem("host-1"), cluster),
-        "esx02.lab": management.HostRefs(vim.HostSystem("host-2"), cluster),
-        "esx03.lab": management.HostRefs(vim.HostSystem("host-3"), lone),
-    }
-    return management.managers_of(session, places)
-
-
-WORLD: dict[str, dict[str, Any]] = {
-    "domain-c1": {"name": "gpu", "lifecycleManaged": True, "configManagerEnabled": False},
-    "domain-s1": {"name": "esx03.lab", "lifecycleManaged": False},
-    "pm": {"profile": [SimpleNamespace(_moId="hp-1")]},
-    "hp-1": {"name": "golden", "entity": [vim.HostSystem("host-2")]},
-}
-
-
-def test_who_manages_a_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = managed(Objects(WORLD), monkeypatch)
-    assert found["esx01.lab"] == {
-        "cluster": "gpu", "image_managed": True, "configuration_profile": False, "host_profile": None,
-    }  # fmt: skip
-    assert found["esx02.lab"]["host_profile"] == "golden"
-    assert found["esx03.lab"]["image_managed"] is False
-
-
-def test_a_vcenter_without_configuration_profiles_leaves_them_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = managed(Objects(WORLD, unknown=("configManagerEnabled",)), monkeypatch)
-    assert found["esx01.lab"]["configuration_profile"] is None and found["esx01.lab"]["image_managed"] is True
-
-
-def test_a_cluster_profile_counts_for_its_hosts_and_other_faults_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    attached = {**WORLD, "hp-1": {"name": "golden", "entity": [vim.ClusterComputeResource("domain-c1")]}}
-    assert managed(Objects(attached), monkeypatch)["esx01.lab"]["host_profile"] == "golden"
-
-    def forbidden(*_arguments: Any) -> Any:
-        raise Failed("vcenter", "read", "NoPermission") from vim.fault.NoPermission()
-
-    monkeypatch.setattr(management.properties, "read_many", forbidden)
-    with pytest.raises(Failed, match="NoPermission"):
-        management._values(SimpleNamespace(), [vim.ClusterComputeResource("domain-c1")], "name")  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Options of kernel modules: merged by key, told apart from those in use until the host boots."""
+"""Options of kernel modules: merged by key, and different from the active ones until the host boots."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def host(name: str = "esx01.lab", text: str = "max_vfs=8,8") -> FakeHost:
 
 def converge(*hosts: FakeHost, check: bool = False, module: str = "nmlx5_core", desired: Any = None) -> dict[str, Any]:
     work = runner.Work(
-        subjects=[KernelModule(one, module) for one in hosts],
+        subjects=[KernelModule(esx, module) for esx in hosts],
         refresh=refresh,
         make_plan=lambda current: plan_options(current, desired or DESIRED),
     )
     return runner.converge(FakeModule(check_mode=check), work)
 
 
-def string_writes(one: FakeHost) -> list[tuple[Any, ...]]:
-    return [write for write in one.writes if write[0] == "UpdateModuleOptionString"]
+def string_writes(esx: FakeHost) -> list[tuple[Any, ...]]:
+    return [write for write in esx.writes if write[0] == "UpdateModuleOptionString"]
 
 
 @pytest.mark.parametrize(
@@ -59,72 +59,72 @@ def test_plan(configured: Any, active: Any, exact: bool, after: Any, reboot: boo
     assert bool(plan.why) is reboot
 
 
-def test_an_option_that_no_option_string_can_hold_is_refused() -> None:
+def test_an_option_that_is_invalid_in_an_option_string_is_refused() -> None:
     with pytest.raises(Refused, match="two words"):
         plan_options({"options": {}, "active": {}}, {"pfctx": "two words"})
 
 
 def test_check_apply_check_apply() -> None:
-    one = host()
-    planned = converge(one, check=True)
-    assert planned["changed"] and planned["needs"] == ["reboot"] and one.writes == []
-    applied = converge(one)
+    esx = host()
+    planned = converge(esx, check=True)
+    assert planned["changed"] and planned["needs"] == ["reboot"] and esx.writes == []
+    applied = converge(esx)
     assert applied["diff"] == planned["diff"]
-    assert string_writes(one) == [("UpdateModuleOptionString", "nmlx5_core", "max_vfs=8,8 pfctx=0x08 pfcrx=8")]
-    written = len(one.writes)
+    assert string_writes(esx) == [("UpdateModuleOptionString", "nmlx5_core", "max_vfs=8,8 pfctx=0x08 pfcrx=8")]
+    written = len(esx.writes)
     for check in (True, False):
-        again = converge(one, check=check)
+        again = converge(esx, check=check)
         assert not again["changed"] and again["needs"] == ["reboot"]
         assert again["hosts"][0]["state"]["active"] == {"max_vfs": "8,8"}
-    assert len(one.writes) == written
+    assert len(esx.writes) == written
 
 
 def test_after_a_boot_the_configured_options_are_the_active_ones() -> None:
-    one = host()
-    converge(one)
-    one.has(runtime__bootTime=BOOTED + timedelta(minutes=10))
-    rested = converge(one)
+    esx = host()
+    converge(esx)
+    esx.has(runtime__bootTime=BOOTED + timedelta(minutes=10))
+    rested = converge(esx)
     assert not rested["changed"] and rested["needs"] == []
     assert rested["hosts"][0]["state"]["active"] == {"max_vfs": "8,8", "pfctx": "0x08", "pfcrx": "8"}
 
 
 @pytest.mark.parametrize("seconds", [-29, -1, 1, 29])
-def test_a_corrected_clock_is_no_boot(seconds: int) -> None:
-    one = host()
-    converge(one)
-    one.has(runtime__bootTime=BOOTED + timedelta(seconds=seconds))
-    waiting = converge(one)
+def test_a_corrected_clock_is_not_a_boot(seconds: int) -> None:
+    esx = host()
+    converge(esx)
+    esx.has(runtime__bootTime=BOOTED + timedelta(seconds=seconds))
+    waiting = converge(esx)
     assert not waiting["changed"] and waiting["needs"] == ["reboot"]
 
 
-def test_two_modules_changed_between_two_reads_are_both_remembered() -> None:
-    one = host()
-    one.refresh()
+def test_two_modules_changed_between_two_reads_are_both_recorded() -> None:
+    esx = host()
+    esx.refresh()
     for module, desired in (("nmlx5_core", DESIRED), ("nmlx5_rdma", {"dscp_force": 26})):
-        subject = KernelModule(one, module)
+        subject = KernelModule(esx, module)
         subject.apply(plan_options(subject.read(), desired))
-    one.refresh()
-    assert KernelModule(one, "nmlx5_core").read()["active"] == {"max_vfs": "8,8"}
-    assert KernelModule(one, "nmlx5_rdma").read() == {"options": {"dscp_force": "26"}, "active": {}}
+    esx.refresh()
+    assert KernelModule(esx, "nmlx5_core").read()["active"] == {"max_vfs": "8,8"}
+    assert KernelModule(esx, "nmlx5_rdma").read() == {"options": {"dscp_force": "26"}, "active": {}}
 
 
-def test_two_parts_of_a_profile_that_meet_in_one_module_keep_each_others_options() -> None:
-    one = host(text="RSS=4")
-    one.refresh()
-    subject = KernelModule(one, "nmlx5_core")
+def test_two_parts_of_a_profile_with_the_same_module_keep_each_others_options() -> None:
+    esx = host(text="RSS=4")
+    esx.refresh()
+    subject = KernelModule(esx, "nmlx5_core")
     plans = [
         plan_options(subject.read(), desired, exact=exact) for desired, exact in ((DESIRED, True), ({"ecn": 1}, False))
     ]
     for plan in plans:
         subject.apply(plan)
-    assert one.modules.strings["nmlx5_core"] == "pfctx=0x08 pfcrx=8 ecn=1"
+    assert esx.modules.strings["nmlx5_core"] == "pfctx=0x08 pfcrx=8 ecn=1"
 
 
-def test_a_second_change_before_the_boot_keeps_what_really_runs() -> None:
-    one = host()
-    converge(one)
-    converge(one, desired={"pfctx": "0x10"})
-    assert converge(one, check=True)["hosts"][0]["state"]["active"] == {"max_vfs": "8,8"}
+def test_a_second_change_before_the_boot_keeps_the_active_options() -> None:
+    esx = host()
+    converge(esx)
+    converge(esx, desired={"pfctx": "0x10"})
+    assert converge(esx, check=True)["hosts"][0]["state"]["active"] == {"max_vfs": "8,8"}
 
 
 def test_a_deaf_host_fails_and_its_neighbour_does_not() -> None:
@@ -137,39 +137,39 @@ def test_a_deaf_host_fails_and_its_neighbour_does_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "message"),
     [
         (vim.fault.NoPermission(privilegeId="Host.Config.Settings"), "privilege Host.Config.Settings is missing"),
         (vim.fault.HostConfigFault(msg="the module is busy"), "HostConfigFault: the module is busy"),
         (ConnectionResetError("reset by peer"), "the connection broke"),
     ],
 )
-def test_a_fault_becomes_one_sentence(fault: Exception, said: str) -> None:
-    one = host()
-    one.faults["UpdateModuleOptionString"] = fault
-    result = converge(one)
-    assert result["failed"] and said in result["msg"] and "esx01.lab" in result["msg"]
+def test_a_fault_becomes_one_sentence(fault: Exception, message: str) -> None:
+    esx = host()
+    esx.faults["UpdateModuleOptionString"] = fault
+    result = converge(esx)
+    assert result["failed"] and message in result["msg"] and "esx01.lab" in result["msg"]
 
 
 def test_an_unknown_module_is_refused_before_any_write() -> None:
-    one, two = host("esx01.lab"), host("esx02.lab")
-    two.modules.strings.pop("nmlx5_core")
-    result = converge(one, two)
+    esx01, esx02 = host("esx01.lab"), host("esx02.lab")
+    esx02.modules.strings.pop("nmlx5_core")
+    result = converge(esx01, esx02)
     assert (
         "esx02.lab: could not read the options of kernel module nmlx5_core: the host has no such module"
         in result["msg"]
     )
-    assert one.writes == two.writes == []
+    assert esx01.writes == esx02.writes == []
 
 
-def test_a_broken_option_string_is_shown_and_not_touched() -> None:
-    one = host(text="pfctx=8 pfctx=9")
-    result = converge(one)
-    assert "pfctx=8 pfctx=9" in result["msg"] and one.writes == []
+def test_a_broken_option_string_is_shown_and_not_changed() -> None:
+    esx = host(text="pfctx=8 pfctx=9")
+    result = converge(esx)
+    assert "pfctx=8 pfctx=9" in result["msg"] and esx.writes == []
 
 
 def test_a_host_that_vcenter_cannot_reach_fails() -> None:
-    one = host()
-    one.has(runtime__connectionState="notResponding")
-    result = converge(one)
-    assert result["failed"] and "vCenter shows it as notResponding" in result["msg"] and one.writes == []
+    esx = host()
+    esx.has(runtime__connectionState="notResponding")
+    result = converge(esx)
+    assert result["failed"] and "vCenter shows it as notResponding" in result["msg"] and esx.writes == []

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Counters of a host under the names that real hosts give them: the printed words without blanks."""
+"""Counters of a host under the names of real hosts: the printed words without blanks."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ SPLIT = {
 
 
 @pytest.mark.parametrize("row", [REAL, OTHERWISE, SPLIT], ids=["real", "lower case", "camel case"])
-def test_the_letters_of_a_counter_name_it(row: dict[str, str]) -> None:
-    one: Any = FakeHost()
-    one.__dict__["esxcli"] = type("Esxcli", (), {"rows": lambda _self, _command, **_options: [row]})()
-    found = network.uplink_counters(one, "vmnic2")
-    assert {key: found[key] for key in ("packets_received", "packets_sent", "bytes_received", "bytes_sent")} == {
+def test_a_counter_is_identified_by_its_letters(row: dict[str, str]) -> None:
+    esx: Any = FakeHost()
+    esx.__dict__["esxcli"] = type("Esxcli", (), {"rows": lambda _self, _command, **_options: [row]})()
+    counters = network.uplink_counters(esx, "vmnic2")
+    assert {key: counters[key] for key in ("packets_received", "packets_sent", "bytes_received", "bytes_sent")} == {
         "packets_received": 12,
         "packets_sent": 34,
         "bytes_received": 5600,
         "bytes_sent": 7800,
     }
     if row is REAL:
-        assert (found["receive_crc_errors"], found["receivemissederrors"]) == (1, 2)
+        assert (counters["receive_crc_errors"], counters["receivemissederrors"]) == (1, 2)

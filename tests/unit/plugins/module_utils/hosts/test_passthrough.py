@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Passthrough: what a plan means, four runs, and hosts that misbehave."""
+"""Passthrough: plans, four runs, and hosts that misbehave."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_changes_and_boots(current: dict[str, Any], wanted: bool, changed: bool,
     assert (bool(plan.changes), plan.reboots, len(plan.why)) == (changed, reboots, reboots)
 
 
-def test_what_cannot_be_passed_through_is_refused() -> None:
+def test_a_device_that_cannot_be_passed_through_is_refused() -> None:
     with pytest.raises(Refused, match=f"Tesla T4 at {T4} cannot be passed through"):
         plan_passthrough(state(False, False, device={"capable": False}), enabled=True)
     with pytest.raises(Refused, match="no NVIDIA GPU"):
@@ -91,7 +91,7 @@ def test_devices_are_chosen_by_address_too() -> None:
         Passthrough(host, ["vmnic2"])
 
 
-def test_virtual_functions_and_other_displays_are_no_gpus_and_ids_are_unsigned() -> None:
+def test_virtual_functions_and_other_displays_are_not_gpus_and_ids_are_unsigned() -> None:
     host = FakeHost()
     FakeGpus(host, Gpu())
     host.refresh()
@@ -102,7 +102,7 @@ def test_virtual_functions_and_other_displays_are_no_gpus_and_ids_are_unsigned()
     )
 
 
-def test_a_host_that_misbehaves_is_told_by_name() -> None:
+def test_a_host_that_misbehaves_is_reported_by_name() -> None:
     host = FakeHost()
     FakeGpus(host, Gpu())
     host.deaf = True
@@ -113,5 +113,5 @@ def test_a_host_that_misbehaves_is_told_by_name() -> None:
     assert "vCenter shows it as notResponding" in converge(Passthrough(host), True)["msg"]
 
 
-def test_the_paths_cover_what_is_read() -> None:
+def test_the_paths_cover_all_properties_that_are_read() -> None:
     assert set(pci_devices.PATHS) < set(passthrough.PATHS)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""No subject of a host is forgotten: profile, evidence, rollback, esxi_info, privileges and docs have every part."""
+"""Every subject of a host is a part of profile, evidence, rollback, esxi_info, privileges and documentation."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from plugins.module_utils.hosts.rollback.ways import WAYS
 from tests.unit.plugins.module_utils.hosts.test_host_info import NO_MANAGERS, gather, host
 from tools import subjects
 
-# Files with classes that can be read and changed, but are not one part of a host's profile: the contract, the profile,
-# and the image of a cluster.
+# Files with classes that have the methods of a subject, but are not a part of a host's profile: the contract, the
+# profile, and the image of a cluster.
 NO_PART = {"part", "profile", "cluster_image"}
 DOCUMENTED = yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"]["profile"]["suboptions"]
 KEYS = [part.key for part in PARTS]
@@ -31,20 +31,20 @@ each_part = pytest.mark.parametrize("part", PARTS, ids=KEYS)
 
 
 @pytest.mark.parametrize("file", subjects.WRITTEN, ids=lambda path: path.name)
-def test_what_follows_from_the_parts_is_written(file: Path) -> None:
+def test_the_text_derived_from_the_parts_is_written(file: Path) -> None:
     assert file.read_text() == subjects.WRITTEN[file](), "run: python tools/subjects.py"
 
 
-def test_every_file_with_a_subject_has_a_part_and_the_registry_has_it() -> None:
+def test_every_file_with_a_subject_has_a_part_in_the_list() -> None:
     with_subject = {path.stem for path in subjects.SUBJECTS.glob("*.py") if _has_subject(path)} - NO_PART
     assert sorted(with_subject) == subjects.with_part(), "give the file a PART and run: python tools/subjects.py"
     assert len(subjects.with_part()) == len(PARTS), "run: python tools/subjects.py"
 
 
 def _has_subject(path: Path) -> bool:
-    """Whether a file has a class with the methods of a subject."""
+    """Return whether a file has a class with the methods of a subject."""
     classes = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)]
-    methods = [{one.name for one in node.body if isinstance(one, ast.FunctionDef)} for node in classes]
+    methods = [{method.name for method in node.body if isinstance(method, ast.FunctionDef)} for node in classes]
     return any({"read", "apply"} <= names for names in methods)
 
 
@@ -66,8 +66,8 @@ def test_the_module_of_a_part_takes_the_options_of_the_profile(part: Part) -> No
 
 
 @each_part
-def test_evidence_holds_what_the_rollback_of_a_part_needs(part: Part) -> None:
-    """esxi_info is the evidence of a host: a key that no group of the part reads would never be kept."""
+def test_evidence_contains_the_keys_that_the_rollback_of_a_part_needs(part: Part) -> None:
+    """esxi_info returns the evidence of a host, which lacks every key that no group of the part reads."""
     assert part.kept and part.restores
     (entry,) = gather(host(), names=[group.name for group in part.groups])
     assert set(part.kept) <= set(entry)
@@ -91,13 +91,13 @@ def test_every_group_is_a_choice_of_esxi_info_that_its_documentation_explains() 
     assert all(any(text.startswith(f"V({name}) ") for text in option["description"]) for name in option["choices"][1:])
 
 
-def test_parts_are_applied_after_those_that_they_name_and_else_by_key() -> None:
+def test_parts_are_applied_after_those_that_they_name_and_otherwise_by_key() -> None:
     assert KEYS.index("passthrough") < KEYS.index("vibs") < KEYS.index("graphics")
     assert KEYS.index("vibs") < KEYS.index("kernel_modules") < KEYS.index("roce") < KEYS.index("pvrdma")
-    one, two, three = (_part(key, after) for key, after in (("a", ("c",)), ("b", ()), ("c", ())))
-    assert [part.key for part in in_order([one, two, three])] == ["b", "c", "a"]
+    first, second, third = (_part(key, after) for key, after in (("a", ("c",)), ("b", ()), ("c", ())))
+    assert [part.key for part in in_order([first, second, third])] == ["b", "c", "a"]
     with pytest.raises(ValueError, match="no order of parts satisfies 'after' of a"):
-        in_order([one, two])
+        in_order([first, second])
 
 
 def _part(key: str, after: Any) -> Part:

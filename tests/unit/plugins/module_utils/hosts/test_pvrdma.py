@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""PVRDMA as one checked unit: what is impossible, what is unwise, what is written and in which order."""
+"""PVRDMA: impossible and unwise settings, and the order of the writes."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def host(name: str = "esx01.lab", *, tag: str = "", is_open: bool = False) -> Fa
 
 
 def converge(*hosts: FakeHost, desired: PvrdmaSpec = VMK1, check: bool = False) -> dict[str, Any]:
-    work = runner.Work(subjects=[Pvrdma(one, desired) for one in hosts], refresh=refresh)
+    work = runner.Work(subjects=[Pvrdma(esx, desired) for esx in hosts], refresh=refresh)
     return runner.converge(FakeModule(check_mode=check), work)
 
 
 def test_check_apply_check_apply() -> None:
-    one = host()
-    planned = converge(one, check=True)
-    assert planned["changed"] and one.writes == []
-    applied = converge(one)
+    esx = host()
+    planned = converge(esx, check=True)
+    assert planned["changed"] and esx.writes == []
+    applied = converge(esx)
     assert applied["diff"] == planned["diff"]
-    assert one.writes == [("EnableRuleset", "pvrdma"), TAGGED]
+    assert esx.writes == [("EnableRuleset", "pvrdma"), TAGGED]
     for check in (True, False):
-        assert not converge(one, check=check)["changed"]
-    assert len(one.writes) == 2
+        assert not converge(esx, check=check)["changed"]
+    assert len(esx.writes) == 2
     assert applied["hosts"][0]["state"] == {
         "vmk": "vmk1", "firewall_open": True, "vmk_mtu": 9000, "switch": "rdma", "switch_mtu": 9000,
         "uplink": "vmnic2", "rdma_device": "vmrdma0",
@@ -53,16 +53,16 @@ def test_check_apply_check_apply() -> None:
     assert applied["needs"] == [] and applied["warnings"] == []
 
 
-def test_an_adapter_that_is_yet_to_come_is_planned_and_not_tagged() -> None:
-    one, coming = host(), PvrdmaSpec("vmk7", to_come=frozenset({"vmk7"}))
-    planned = converge(one, desired=coming, check=True)
-    said = "there is no vmkernel adapter vmk7 yet; it comes with the RDMA fabric"
-    assert planned["changed"] and planned["warnings"] == [f"esx01.lab: {said}"]
+def test_an_adapter_that_does_not_exist_yet_is_planned_and_not_tagged() -> None:
+    esx, coming = host(), PvrdmaSpec("vmk7", to_come=frozenset({"vmk7"}))
+    planned = converge(esx, desired=coming, check=True)
+    message = "there is no vmkernel adapter vmk7 yet; it comes with the RDMA fabric"
+    assert planned["changed"] and planned["warnings"] == [f"esx01.lab: {message}"]
     assert planned["diff"][0]["after"] == {"vmk": "vmk7", "firewall_open": True}
-    refused = converge(one, desired=coming)
-    assert refused["failed"] and said in refused["msg"] and one.writes == []
-    there = converge(one, desired=PvrdmaSpec("vmk1", to_come=frozenset({"vmk1"})))
-    assert there["changed"] and there["warnings"] == [] and TAGGED in one.writes
+    refused = converge(esx, desired=coming)
+    assert refused["failed"] and message in refused["msg"] and esx.writes == []
+    there = converge(esx, desired=PvrdmaSpec("vmk1", to_come=frozenset({"vmk1"})))
+    assert there["changed"] and there["warnings"] == [] and TAGGED in esx.writes
 
 
 def test_only_what_differs_is_written() -> None:
@@ -74,18 +74,18 @@ def test_only_what_differs_is_written() -> None:
     assert tagged.writes == [("EnableRuleset", "pvrdma")]
 
 
-def test_allowed_hosts_of_the_ruleset_stay_and_are_pointed_out() -> None:
-    one = host()
-    one.firewall.allowed["pvrdma"] = ["10.216.0.9"]
-    result = converge(one)
-    assert one.firewall.allowed == {"pvrdma": ["10.216.0.9"]} and one.firewall.open == {"pvrdma": True}
+def test_allowed_hosts_of_the_ruleset_stay_and_cause_a_warning() -> None:
+    esx = host()
+    esx.firewall.allowed["pvrdma"] = ["10.216.0.9"]
+    result = converge(esx)
+    assert esx.firewall.allowed == {"pvrdma": ["10.216.0.9"]} and esx.firewall.open == {"pvrdma": True}
     assert any("lets in only 10.216.0.9" in text for text in result["warnings"])
 
 
-def test_what_was_written_is_waited_for() -> None:
-    one = host()
-    converge(one)
-    assert one.settled == [True]
+def test_the_write_is_waited_for() -> None:
+    esx = host()
+    converge(esx)
+    assert esx.settled == [True]
 
 
 def _second_uplink(net: FakeNetwork) -> None:
@@ -122,7 +122,7 @@ def _foreign_switch(net: FakeNetwork) -> None:
 
 
 @pytest.mark.parametrize(
-    ("vmk", "harm", "said"),
+    ("vmk", "harm", "message"),
     [
         ("vmk7", lambda net: None, "there is no vmkernel adapter vmk7; there is vmk0, vmk1"),
         ("vmk0", lambda net: None, "vmk0 is on the standard switch vSwitch0; PVRDMA works over"),
@@ -136,36 +136,36 @@ def _foreign_switch(net: FakeNetwork) -> None:
         ("vmk2", _foreign_switch, "switch nsx has no uplink of this host"),
     ],
 )  # fmt: skip
-def test_the_impossible_is_refused_by_name_before_any_write(
-    vmk: str, harm: Callable[[FakeNetwork], Any], said: str
+def test_an_impossible_setting_is_refused_with_its_name_before_any_write(
+    vmk: str, harm: Callable[[FakeNetwork], Any], message: str
 ) -> None:
     good, bad = host("esx01.lab"), host("esx02.lab")
     harm(bad.network)
     result = converge(good, bad, desired=PvrdmaSpec(vmk))
     assert result["failed"] and not result["changed"]
-    assert said in result["msg"] and "esx02.lab" in result["msg"]
+    assert message in result["msg"] and "esx02.lab" in result["msg"]
     assert good.writes == bad.writes == []
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         (pvrdma.TAG, "ESXi 8.0.3 of this host has no option Net.PVRDMAVmknic"),
         (pvrdma.SETTLED[1], "the firewall of ESXi 8.0.3 on this host has no ruleset pvrdma"),
     ],
 )
-def test_a_version_without_option_or_ruleset_is_refused(path: str, said: str) -> None:
-    one = host()
-    one.properties_of({path: None})
-    result = converge(one)
-    assert said in result["msg"] and one.writes == []
+def test_a_version_without_option_or_ruleset_is_refused(path: str, message: str) -> None:
+    esx = host()
+    esx.properties_of({path: None})
+    result = converge(esx)
+    assert message in result["msg"] and esx.writes == []
 
 
-def test_all_reasons_are_said_at_once() -> None:
-    one = host()
-    one.network.switch("rdma").lag = True
-    _small_switch(one.network)
-    msg = converge(one)["msg"]
+def test_all_reasons_are_reported_together() -> None:
+    esx = host()
+    esx.network.switch("rdma").lag = True
+    _small_switch(esx.network)
+    msg = converge(esx)["msg"]
     assert "link aggregation group" in msg and "more than the 1500" in msg
 
 
@@ -190,7 +190,7 @@ def _homeless(net: FakeNetwork) -> None:
 
 
 @pytest.mark.parametrize(
-    ("harm", "said"),
+    ("harm", "message"),
     [
         (_small, "switch rdma has MTU 1500"),
         (_small_vmk, "vmk1 has MTU 4000, less than the 9000 of its switch rdma"),
@@ -199,39 +199,39 @@ def _homeless(net: FakeNetwork) -> None:
         (_homeless, "vmk1 has no IPv4 address"),
     ],
 )
-def test_the_unwise_is_a_warning(harm: Callable[[FakeNetwork], Any], said: str) -> None:
-    one = host()
-    harm(one.network)
-    result = converge(one)
-    assert "failed" not in result and one.writes == [("EnableRuleset", "pvrdma"), TAGGED]
+def test_an_unwise_setting_is_a_warning(harm: Callable[[FakeNetwork], Any], message: str) -> None:
+    esx = host()
+    harm(esx.network)
+    result = converge(esx)
+    assert "failed" not in result and esx.writes == [("EnableRuleset", "pvrdma"), TAGGED]
     (warning,) = result["warnings"]
-    assert warning.startswith("esx01.lab: ") and said in warning
+    assert warning.startswith("esx01.lab: ") and message in warning
 
 
-def test_absent_undoes_both_and_then_rests() -> None:
-    one = host(tag="vmk1", is_open=True)
-    assert converge(one, desired=PvrdmaSpec(None), check=True)["changed"] and one.writes == []
-    assert converge(one, desired=PvrdmaSpec(None))["hosts"][0]["state"] == {"vmk": "", "firewall_open": False}
-    assert one.writes == [UNTAGGED, ("DisableRuleset", "pvrdma")]
-    assert not converge(one, desired=PvrdmaSpec(None))["changed"]
-    assert len(one.writes) == 2
+def test_absent_undoes_both_and_then_changes_nothing() -> None:
+    esx = host(tag="vmk1", is_open=True)
+    assert converge(esx, desired=PvrdmaSpec(None), check=True)["changed"] and esx.writes == []
+    assert converge(esx, desired=PvrdmaSpec(None))["hosts"][0]["state"] == {"vmk": "", "firewall_open": False}
+    assert esx.writes == [UNTAGGED, ("DisableRuleset", "pvrdma")]
+    assert not converge(esx, desired=PvrdmaSpec(None))["changed"]
+    assert len(esx.writes) == 2
 
 
-def test_absent_can_leave_the_firewall_to_others() -> None:
-    one = host(tag="vmk1", is_open=True)
-    converge(one, desired=PvrdmaSpec(None, close_firewall=False))
-    assert one.writes == [UNTAGGED] and one.firewall.open == {"pvrdma": True}
+def test_absent_can_keep_the_firewall_open() -> None:
+    esx = host(tag="vmk1", is_open=True)
+    converge(esx, desired=PvrdmaSpec(None, close_firewall=False))
+    assert esx.writes == [UNTAGGED] and esx.firewall.open == {"pvrdma": True}
 
 
-def test_absent_is_done_where_the_host_never_heard_of_it() -> None:
-    one = host()
-    one.properties_of({pvrdma.TAG: None, pvrdma.SETTLED[1]: None})
-    one.network.cards = [Card("vmnic0")]
-    result = converge(one, desired=PvrdmaSpec(None))
+def test_absent_changes_nothing_on_a_host_without_the_option() -> None:
+    esx = host()
+    esx.properties_of({pvrdma.TAG: None, pvrdma.SETTLED[1]: None})
+    esx.network.cards = [Card("vmnic0")]
+    result = converge(esx, desired=PvrdmaSpec(None))
     assert "failed" not in result and not result["changed"]
 
 
-def _with_machines(one: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+def _with_machines(esx: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
     adapter = vim.vm.device.VirtualVmxnet3Vrdma()
     machines = {
         "vm-1": {"name": "worker01", "runtime.powerState": "poweredOn", "config.hardware.device": [adapter]},
@@ -239,7 +239,7 @@ def _with_machines(one: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
         "vm-3": {"name": "jumphost", "runtime.powerState": "poweredOn", "config.hardware.device": []},
     }
     refs = [SimpleNamespace(_moId=key) for key in machines]
-    one.has(vm=refs)
+    esx.has(vm=refs)
     monkeypatch.setattr(
         pvrdma.properties, "read_many", lambda _session, asked, _paths: {r._moId: machines[r._moId] for r in asked}
     )
@@ -247,34 +247,34 @@ def _with_machines(one: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("desired", [PvrdmaSpec(None), PvrdmaSpec("vmk2")])
 def test_a_tag_in_use_waits_for_the_machines_that_use_it(desired: PvrdmaSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = host(tag="vmk1", is_open=True)
-    one.network.vmks.append(Vmk("vmk2", "rdma"))
-    _with_machines(one, monkeypatch)
-    planned = converge(one, desired=desired, check=True)
+    esx = host(tag="vmk1", is_open=True)
+    esx.network.vmks.append(Vmk("vmk2", "rdma"))
+    _with_machines(esx, monkeypatch)
+    planned = converge(esx, desired=desired, check=True)
     assert planned["hosts"][0]["unmet"] == [
         "worker01 run here with a PVRDMA adapter and would lose vmk1: move them or power them off"
     ]
-    assert "worker01" in converge(one, desired=desired)["msg"] and one.writes == []
+    assert "worker01" in converge(esx, desired=desired)["msg"] and esx.writes == []
 
 
-def test_a_deaf_host_is_found_out_and_the_wait_ends() -> None:
-    one = host()
-    one.deaf = True
-    result = converge(one)
-    assert one.settled == [False]
+def test_a_deaf_host_is_detected_and_the_wait_ends() -> None:
+    esx = host()
+    esx.deaf = True
+    result = converge(esx)
+    assert esx.settled == [False]
     assert "esx01.lab: could not change PVRDMA: the server accepted the change, yet vmk is ''" in result["msg"]
 
 
 def test_a_missing_privilege_is_named() -> None:
-    one = host()
-    one.faults["EnableRuleset"] = vim.fault.NoPermission(privilegeId="Host.Config.NetService")
-    result = converge(one)
+    esx = host()
+    esx.faults["EnableRuleset"] = vim.fault.NoPermission(privilegeId="Host.Config.NetService")
+    result = converge(esx)
     assert "could not open the firewall ruleset pvrdma" in result["msg"] and "Host.Config.NetService" in result["msg"]
-    assert one.writes == [("EnableRuleset", "pvrdma")]
+    assert esx.writes == [("EnableRuleset", "pvrdma")]
 
 
 def test_a_host_that_vcenter_cannot_reach_fails() -> None:
-    one = host()
-    one.has(runtime__connectionState="disconnected")
-    result = converge(one)
-    assert "vCenter shows it as disconnected" in result["msg"] and one.writes == []
+    esx = host()
+    esx.has(runtime__connectionState="disconnected")
+    result = converge(esx)
+    assert "vCenter shows it as disconnected" in result["msg"] and esx.writes == []

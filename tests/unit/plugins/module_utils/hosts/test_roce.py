@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Lossless RoCE on a host: two modules in one plan, others on the cards, and what the cards say afterwards."""
+"""Lossless RoCE on a host: two modules in one plan, other users of the cards, and the DCB status afterwards."""
 
 from __future__ import annotations
 
@@ -34,32 +34,32 @@ def host(name: str = "esx01.lab", *, core: str = "max_vfs=8", rdma: str = "", pf
 
 
 def _status(nic: str, priority: int | None) -> dict[str, str]:
-    flags = " ".join("1" if one == priority else "0" for one in range(8))
+    flags = " ".join("1" if number == priority else "0" for number in range(8))
     return {"Nic": nic, "PFCEnabled": str(priority is not None).lower(), "PFCConfiguration": flags}
 
 
 def converge(*hosts: FakeHost, desired: RoceSpec = DSCP, check: bool = False) -> dict[str, Any]:
-    work = runner.Work(subjects=[Roce(one, desired) for one in hosts], refresh=refresh)
+    work = runner.Work(subjects=[Roce(esx, desired) for esx in hosts], refresh=refresh)
     return runner.converge(FakeModule(check_mode=check), work)
 
 
-def strings_written(one: FakeHost) -> list[tuple[Any, ...]]:
-    return [write[1:] for write in one.writes if write[0] == "UpdateModuleOptionString"]
+def strings_written(esx: FakeHost) -> list[tuple[Any, ...]]:
+    return [write[1:] for write in esx.writes if write[0] == "UpdateModuleOptionString"]
 
 
 def test_check_apply_check_apply() -> None:
-    one = host()
-    planned = converge(one, check=True)
-    assert planned["changed"] and planned["needs"] == ["reboot"] and one.writes == []
-    applied = converge(one)
+    esx = host()
+    planned = converge(esx, check=True)
+    assert planned["changed"] and planned["needs"] == ["reboot"] and esx.writes == []
+    applied = converge(esx)
     assert applied["diff"] == planned["diff"]
-    assert strings_written(one) == [("nmlx5_core", f"max_vfs=8 {CORE}"), ("nmlx5_rdma", "dscp_force=26")]
+    assert strings_written(esx) == [("nmlx5_core", f"max_vfs=8 {CORE}"), ("nmlx5_rdma", "dscp_force=26")]
     assert any("set the switch to priority 3 before the host boots" in text for text in planned["warnings"])
-    written = len(one.writes)
+    written = len(esx.writes)
     for check in (True, False):
-        again = converge(one, check=check)
+        again = converge(esx, check=check)
         assert not again["changed"] and again["needs"] == ["reboot"]
-    assert len(one.writes) == written
+    assert len(esx.writes) == written
     state = again["hosts"][0]["state"]
     assert state["active"] == {"nmlx5_core": {"max_vfs": "8"}, "nmlx5_rdma": {}}
     assert state["pfc"] == {"vmnic2": []} and state["cards"] == {"vmnic2": "nmlx5_core"}
@@ -67,34 +67,34 @@ def test_check_apply_check_apply() -> None:
 
 
 def test_only_the_module_that_differs_is_written() -> None:
-    one = host(core=CORE)
-    converge(one)
-    assert strings_written(one) == [("nmlx5_rdma", "dscp_force=26")]
+    esx = host(core=CORE)
+    converge(esx)
+    assert strings_written(esx) == [("nmlx5_rdma", "dscp_force=26")]
 
 
-def test_after_the_boot_it_rests_and_the_cards_agree() -> None:
-    one = host()
-    converge(one)
-    one.has(runtime__bootTime=BOOTED + timedelta(minutes=10))
-    one.esxcli_.answers["network nic dcb status get"] = lambda nicname: [_status(nicname, 3)]
-    rested = converge(one)
+def test_after_the_boot_nothing_changes_and_the_cards_agree() -> None:
+    esx = host()
+    converge(esx)
+    esx.has(runtime__bootTime=BOOTED + timedelta(minutes=10))
+    esx.esxcli_.answers["network nic dcb status get"] = lambda nicname: [_status(nicname, 3)]
+    rested = converge(esx)
     assert not rested["changed"] and rested["needs"] == [] and rested["warnings"] == []
     assert rested["hosts"][0]["state"]["pfc"] == {"vmnic2": [3]}
 
 
-def test_a_card_that_shows_no_flow_control_although_all_is_set_is_named() -> None:
-    one = host(core=CORE, rdma="dscp_force=26", pfc=5)
-    result = converge(one)
+def test_a_card_without_flow_control_although_the_options_are_set_is_named() -> None:
+    esx = host(core=CORE, rdma="dscp_force=26", pfc=5)
+    result = converge(esx)
     assert not result["changed"] and result["needs"] == []
     silent, beyond = result["warnings"]
     assert "vmnic2 shows no flow control on priority 3 although the options are set" in silent
     assert "vmnic2 does flow control on priority 5 too" in beyond and "the card does not report its DCBX" in beyond
 
 
-def _dcbx(one: FakeHost, willing: int, priorities: str = "0 0 0 0 0 0 0 0") -> None:
-    """The shape of a card that takes part in DCBX: what was exchanged is a record within the answer."""
+def _dcbx(esx: FakeHost, willing: int, priorities: str = "0 0 0 0 0 0 0 0") -> None:
+    """Let the card take part in DCBX; the exchanged settings are a record within the answer."""
     ets = {"WillingBitInETSConfigTLV": str(willing), "SupportedCapacity": "8"}
-    one.esxcli_.answers["network nic dcb status get"] = [
+    esx.esxcli_.answers["network nic dcb status get"] = [
         {
             "Nic": "vmnic2",
             "Mode": "3 - IEEE Mode",
@@ -106,7 +106,7 @@ def _dcbx(one: FakeHost, willing: int, priorities: str = "0 0 0 0 0 0 0 0") -> N
 
 
 @pytest.mark.parametrize(
-    ("willing", "priorities", "said"),
+    ("willing", "priorities", "message"),
     [
         (1, "0 0 0 0 0 0 0 0", "vmnic2: DCBX in mode IEEE, the card adopts the settings that the switch announces"),
         (
@@ -121,53 +121,53 @@ def _dcbx(one: FakeHost, willing: int, priorities: str = "0 0 0 0 0 0 0 0") -> N
         ),
     ],
 )
-def test_what_dcbx_may_have_overruled_is_read_back(willing: int, priorities: str, said: str) -> None:
-    one = host(core=CORE, rdma="dscp_force=26")
-    _dcbx(one, willing, priorities)
-    result = converge(one)
-    assert said in " ".join(result["warnings"]) and not result["changed"]
+def test_settings_that_dcbx_may_have_overruled_cause_a_warning(willing: int, priorities: str, message: str) -> None:
+    esx = host(core=CORE, rdma="dscp_force=26")
+    _dcbx(esx, willing, priorities)
+    result = converge(esx)
+    assert message in " ".join(result["warnings"]) and not result["changed"]
     assert result["hosts"][0]["state"]["dcbx"] == {"vmnic2": {"mode": "ieee", "willing": bool(willing)}}
 
 
-def test_a_card_whose_driver_lacks_dcb_is_unknown_and_told() -> None:
-    one = host(core=CORE, rdma="dscp_force=26")
-    one.esxcli_.answers["network nic dcb status get"] = lambda nicname: no_dcb(one, nicname)
-    result = converge(one)
+def test_a_card_whose_driver_lacks_dcb_is_reported_as_unknown() -> None:
+    esx = host(core=CORE, rdma="dscp_force=26")
+    esx.esxcli_.answers["network nic dcb status get"] = lambda nicname: no_dcb(esx, nicname)
+    result = converge(esx)
     assert "failed" not in result and result["hosts"][0]["state"]["pfc"] == {"vmnic2": None}
     (warning,) = result["warnings"]
     assert "whether vmnic2 does flow control is unknown: esxcli said DCB not supported" in warning
 
 
 def test_changing_the_trust_removes_the_other_mark() -> None:
-    one = host(core=CORE, rdma="dscp_force=26")
-    _with_port_groups(one, [{"name": "rdma-vm", "switch": "rdma", "vlan": 216, "tagged": True}])
-    converge(one, desired=PCP)
-    assert one.modules.strings == {"nmlx5_core": CORE.replace("=2", "=1"), "nmlx5_rdma": "pcp_force=3"}
+    esx = host(core=CORE, rdma="dscp_force=26")
+    _with_port_groups(esx, [{"name": "rdma-vm", "switch": "rdma", "vlan": 216, "tagged": True}])
+    converge(esx, desired=PCP)
+    assert esx.modules.strings == {"nmlx5_core": CORE.replace("=2", "=1"), "nmlx5_rdma": "pcp_force=3"}
 
 
-def test_absent_removes_our_options_alone_and_waits_for_a_boot() -> None:
-    one = host(core=f"max_vfs=8 {CORE}", rdma="dscp_force=26")
-    result = converge(one, desired=ABSENT)
-    assert one.modules.strings == {"nmlx5_core": "max_vfs=8", "nmlx5_rdma": ""}
+def test_absent_removes_only_the_options_of_this_subject_and_waits_for_a_boot() -> None:
+    esx = host(core=f"max_vfs=8 {CORE}", rdma="dscp_force=26")
+    result = converge(esx, desired=ABSENT)
+    assert esx.modules.strings == {"nmlx5_core": "max_vfs=8", "nmlx5_rdma": ""}
     assert result["needs"] == ["reboot"]
     assert any(
         "flow control on priority 3 is switched off" in text
         for text in converge(host(core=CORE), desired=ABSENT)["warnings"]
     )
-    one.has(runtime__bootTime=BOOTED + timedelta(minutes=10))
-    rested = converge(one, desired=ABSENT)
+    esx.has(runtime__bootTime=BOOTED + timedelta(minutes=10))
+    rested = converge(esx, desired=ABSENT)
     assert not rested["changed"] and rested["needs"] == [] and rested["warnings"] == []
 
 
-def test_absent_is_done_on_a_host_without_rdma() -> None:
-    one = host()
-    one.network.cards = [Card("vmnic0")]
-    result = converge(one, desired=ABSENT)
+def test_absent_changes_nothing_on_a_host_without_rdma() -> None:
+    esx = host()
+    esx.network.cards = [Card("vmnic0")]
+    result = converge(esx, desired=ABSENT)
     assert "failed" not in result and not result["changed"]
 
 
 @pytest.mark.parametrize(
-    ("cards", "said"),
+    ("cards", "message"),
     [
         ([Card("vmnic0")], "the host has no RDMA device"),
         ([Card("vmnic2", "bnxtnet", "vmrdma0")], "vmnic2 uses bnxtnet; options are known for nmlx5_core, nmlx4_en"),
@@ -177,11 +177,11 @@ def test_absent_is_done_on_a_host_without_rdma() -> None:
         ),
     ],
 )
-def test_cards_that_cannot_be_set_are_refused_by_name(cards: list[Card], said: str) -> None:
+def test_cards_that_cannot_be_configured_are_refused_with_their_names(cards: list[Card], message: str) -> None:
     good, bad = host("esx01.lab"), host("esx02.lab")
     bad.network.cards = cards
     result = converge(good, bad)
-    assert said in result["msg"] and "esx02.lab" in result["msg"]
+    assert message in result["msg"] and "esx02.lab" in result["msg"]
     assert good.writes == bad.writes == []
 
 
@@ -191,39 +191,39 @@ def _hba(kind: str) -> Any:
     return vim.host.RdmaHba(device="vmhba64", associatedRdmaDevice="vmrdma0")
 
 
-def _share(one: FakeHost, user: str) -> None:
+def _share(esx: FakeHost, user: str) -> None:
     if user == "vSAN":
-        one.network.vmks.append(Vmk("vmk2", "rdma", services=("vsan",)))
+        esx.network.vmks.append(Vmk("vmk2", "rdma", services=("vsan",)))
     else:
-        one.properties_of({"config.storageDevice.hostBusAdapter": [_hba(user)]})
+        esx.properties_of({"config.storageDevice.hostBusAdapter": [_hba(user)]})
 
 
 @pytest.mark.parametrize(
-    ("user", "said"),
+    ("user", "message"),
     [
         ("vSAN", "vSAN (vmk2 over vmnic2)"),
         ("NVMe over RDMA", "NVMe over RDMA (vmhba64 over vmnic2)"),
         ("iSER", "iSER (vmhba64 over an unknown card)"),
     ],
 )
-def test_a_shared_card_is_refused_until_it_is_acknowledged(user: str, said: str) -> None:
-    one = host()
-    _share(one, user)
-    refused = converge(one)
-    assert said in refused["msg"] and "acknowledge_shared_nic" in refused["msg"] and one.writes == []
-    assert said not in str(converge(one, desired=RoceSpec(DSCP.lossless, acknowledged=True)).get("msg"))
-    assert len(strings_written(one)) == 2
-    assert "failed" not in converge(one), "nothing is left to change, so nobody is disturbed"
+def test_a_shared_card_is_refused_until_it_is_acknowledged(user: str, message: str) -> None:
+    esx = host()
+    _share(esx, user)
+    refused = converge(esx)
+    assert message in refused["msg"] and "acknowledge_shared_nic" in refused["msg"] and esx.writes == []
+    assert message not in str(converge(esx, desired=RoceSpec(DSCP.lossless, acknowledged=True)).get("msg"))
+    assert len(strings_written(esx)) == 2
+    assert "failed" not in converge(esx), "nothing is left to change, so no other user is affected"
 
 
-def test_storage_over_other_cards_disturbs_nobody() -> None:
-    one = host()
-    one.network.vmk("vmk0").services = ("management", "vsan")
-    assert "failed" not in converge(one)
+def test_storage_over_other_cards_is_not_affected() -> None:
+    esx = host()
+    esx.network.vmk("vmk0").services = ("management", "vsan")
+    assert "failed" not in converge(esx)
 
 
-def _with_port_groups(one: FakeHost, groups: list[dict[str, Any]]) -> None:
-    one.groups = {f"dvportgroup-{index}": group for index, group in enumerate(groups)}
+def _with_port_groups(esx: FakeHost, groups: list[dict[str, Any]]) -> None:
+    esx.groups = {f"dvportgroup-{index}": group for index, group in enumerate(groups)}
 
 
 @pytest.fixture(autouse=True)
@@ -231,7 +231,7 @@ def _port_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(roce, "reachable_port_groups", lambda _session, hosts: hosts[0].groups)
 
 
-def test_trusting_pcp_needs_a_tag_to_carry_it() -> None:
+def test_trust_pcp_needs_a_vlan_tag() -> None:
     bare, mixed, foreign = host("esx01.lab"), host("esx02.lab"), host("esx03.lab")
     untagged = {"name": "rdma-vm", "switch": "rdma", "vlan": None, "tagged": False}
     _with_port_groups(bare, [untagged, {"name": "lan", "switch": "lan", "vlan": 5, "tagged": True}])
@@ -244,36 +244,36 @@ def test_trusting_pcp_needs_a_tag_to_carry_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("params", "said"),
+    ("params", "message"),
     [
         ({"priority": 3, "trust": "dscp", "dscp": 34}, "DSCP 34 is of priority 4"),
         ({"priority": 9, "trust": "dscp", "dscp": None}, "The PFC priority 9"),
     ],
 )
-def test_options_that_contradict_each_other_are_refused(params: dict[str, Any], said: str) -> None:
-    with pytest.raises(Refused, match=said):
+def test_options_that_contradict_each_other_are_refused(params: dict[str, Any], message: str) -> None:
+    with pytest.raises(Refused, match=message):
         roce.spec_of({**params, "state": "present", "acknowledge_shared_nic": False})
 
 
-def test_flow_control_of_others_on_the_same_ports_is_pointed_out() -> None:
+def test_flow_control_of_others_on_the_same_ports_causes_a_warning() -> None:
     result = converge(host(core="pfctx=0x18 pfcrx=0x18"))
     assert any("flow control on priority 4 is switched off" in text for text in result["warnings"])
 
 
-def test_a_deaf_host_is_found_out() -> None:
-    one = host()
-    one.deaf = True
-    assert "the server accepted the change, yet nmlx5_core is" in converge(one)["msg"]
+def test_a_deaf_host_is_detected() -> None:
+    esx = host()
+    esx.deaf = True
+    assert "the server accepted the change, yet nmlx5_core is" in converge(esx)["msg"]
 
 
 def test_a_missing_privilege_stops_the_host_and_is_named() -> None:
-    one = host()
-    one.faults["UpdateModuleOptionString"] = vim.fault.NoPermission(privilegeId="Host.Config.Settings")
-    result = converge(one)
-    assert "Host.Config.Settings" in result["msg"] and len(strings_written(one)) == 1
+    esx = host()
+    esx.faults["UpdateModuleOptionString"] = vim.fault.NoPermission(privilegeId="Host.Config.Settings")
+    result = converge(esx)
+    assert "Host.Config.Settings" in result["msg"] and len(strings_written(esx)) == 1
 
 
 def test_a_host_that_vcenter_cannot_reach_fails() -> None:
-    one = host()
-    one.has(runtime__connectionState="notResponding")
-    assert "vCenter shows it as notResponding" in converge(one)["msg"] and one.writes == []
+    esx = host()
+    esx.has(runtime__connectionState="notResponding")
+    assert "vCenter shows it as notResponding" in converge(esx)["msg"] and esx.writes == []

@@ -40,12 +40,12 @@ PCP_CORE = {**DSCP_CORE, "trust_state": "1"}
         (4, "pcp", None, LosslessRoce(4, "pcp", None)),
     ],
 )
-def test_the_words_of_the_user(priority: int, trust: str, dscp: int | None, expected: LosslessRoce) -> None:
+def test_the_options_of_the_user(priority: int, trust: str, dscp: int | None, expected: LosslessRoce) -> None:
     assert lossless_roce(priority, trust, dscp) == expected
 
 
 @pytest.mark.parametrize(
-    ("priority", "trust", "dscp", "said"),
+    ("priority", "trust", "dscp", "message"),
     [
         (3, "dscp", 34, "DSCP 34 is of priority 4, not 3; priority 3 has 24 to 31"),
         (8, "dscp", None, "The PFC priority 8"),
@@ -55,8 +55,8 @@ def test_the_words_of_the_user(priority: int, trust: str, dscp: int | None, expe
         (3, "cos", None, "The trust 'cos'"),
     ],
 )
-def test_what_contradicts_itself_is_refused(priority: int, trust: str, dscp: int | None, said: str) -> None:
-    with pytest.raises(OptionError, match=said):
+def test_contradictory_options_are_refused(priority: int, trust: str, dscp: int | None, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
         lossless_roce(priority, trust, dscp)
 
 
@@ -92,7 +92,7 @@ def test_an_old_card_cannot_trust_dscp() -> None:
         ({}, {"dscp_force": "-1"}, None, {}, {}),
     ],
 )  # fmt: skip
-def test_foreign_options_stay_and_stale_ones_of_ours_go(
+def test_foreign_options_stay_and_stale_options_of_this_subject_are_removed(
     core: Any, rdma: Any, desired: LosslessRoce | None, after_core: Any, after_rdma: Any
 ) -> None:
     after = merged("nmlx5_core", {"nmlx5_core": core, "nmlx5_rdma": rdma}, desired)
@@ -121,7 +121,7 @@ def test_merging_twice_changes_nothing_and_loses_nothing_foreign(
         assert {key: value for key, value in after[module].items() if key not in ours} == foreign
 
 
-def test_what_is_not_in_use_is_named_by_module() -> None:
+def test_inactive_options_are_named_by_module() -> None:
     active = {"nmlx5_core": {"pfctx": "0x08", "max_vfs": "8"}, "nmlx5_rdma": {"pcp_force": "3"}}
     assert differing("nmlx5_core", active, DSCP) == {
         "nmlx5_core": ["pfcrx", "trust_state"],
@@ -152,11 +152,11 @@ def test_masks(mask: str, expected: list[int]) -> None:
         ({"Nic": "vmnic2"}, []),
     ],
 )
-def test_flow_control_as_the_host_shows_it(status: dict[str, Any], expected: list[int]) -> None:
+def test_flow_control_as_the_host_reports_it(status: dict[str, Any], expected: list[int]) -> None:
     assert pfc_of(status) == expected
 
 
-def test_the_switch_learns_priority_and_trust() -> None:
+def test_the_settings_of_the_switch_contain_priority_and_trust() -> None:
     by_dscp, by_pcp = switch_settings(DSCP), switch_settings(lossless_roce(5, "pcp"))
     assert "dcb priority-flow-control priority 3 enable" in by_dscp["onyx"].splitlines()
     assert "interface ethernet PORTS qos trust L3" in by_dscp["onyx"].splitlines()

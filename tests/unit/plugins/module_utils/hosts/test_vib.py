@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""VIBs: sources, what a plan means, four runs, and hosts that refuse or misbehave."""
+"""VIBs: sources, plans, four runs, and hosts that refuse or misbehave."""
 
 from __future__ import annotations
 
@@ -128,13 +128,13 @@ def test_passthrough_comes_first() -> None:
         plan_vib(held, other)
 
 
-def test_an_image_managed_cluster_is_left_to_its_image() -> None:
+def test_a_vib_on_an_image_managed_cluster_is_refused() -> None:
     with pytest.raises(Refused, match=r"cluster gpu is managed by an image.*esxi_image"):
         plan_vib(state(image_of="gpu", rehearsal=None), PRESENT)
     assert not plan_vib(state(image_of="gpu", next_boot=NEW, running=NEW, rehearsal=None), PRESENT).changes
 
 
-def test_side_effects_are_warned_of() -> None:
+def test_side_effects_cause_a_warning() -> None:
     removes = [f"NVIDIA_bootbank_{DRIVER}_{OLD}", "VMW_bootbank_tool_1.0"]
     rehearsal = {**state()["rehearsal"], "removes": removes}
     plan = plan_vib(state(rehearsal=rehearsal, others=["NVD-VGPU_X 1.0"]), PRESENT)
@@ -144,7 +144,7 @@ def test_side_effects_are_warned_of() -> None:
     )
 
 
-def test_four_runs_install_once_and_the_boot_is_owed_until_it_happens() -> None:
+def test_four_runs_install_once_and_need_the_boot_until_it_happens() -> None:
     host, vibs = host_with({DRIVER: OLD, "tool": "1.0"})
     subject, writes = Vib(host, PRESENT, {}), []
     for check in (True, False, True, False):
@@ -160,7 +160,7 @@ def test_four_runs_install_once_and_the_boot_is_owed_until_it_happens() -> None:
     assert vibs.running == {DRIVER: NEW, "tool": "1.0"}
 
 
-def test_a_live_install_owes_no_boot() -> None:
+def test_a_live_install_needs_no_boot() -> None:
     host, vibs = host_with(live=True)
     vibs.depots["/vmfs/volumes/shared/tool.zip"] = ("tool", "2.0")
     result = converge(Vib(host, VibSpec("tool", "2.0", "/vmfs/volumes/shared/tool.zip"), {}))
@@ -168,8 +168,8 @@ def test_a_live_install_owes_no_boot() -> None:
 
 
 @pytest.mark.parametrize("desired", [PRESENT, ABSENT], ids=["updated", "removed"])
-def test_a_manager_owes_a_boot_although_the_host_says_that_none_is_required(desired: VibSpec) -> None:
-    # NVIDIA's bundles answer "Reboot Required: false", and the new version is listed at once.
+def test_a_manager_needs_a_boot_although_the_host_reports_that_none_is_required(desired: VibSpec) -> None:
+    # NVIDIA's bundles answer "Reboot Required: false", and the host lists the new version at once.
     host, vibs = host_with({DRIVER: OLD}, live=True)
     subject = Vib(host, desired, {})
     assert converge(subject, check=True)["needs"] == ["maintenance", "reboot"]
@@ -209,15 +209,15 @@ def test_the_host_rehearses_and_its_refusal_comes_before_any_write() -> None:
     assert "Could not download from /vmfs/volumes/shared/none.zip" in missing["msg"]
 
 
-@pytest.mark.parametrize("said", ["[AcceptanceConfigError] Die Akzeptanzstufe des VIB ist community", "受け入れレベル"])
-def test_a_refusal_in_another_language_gets_the_same_advice(said: str) -> None:
+@pytest.mark.parametrize("text", ["[AcceptanceConfigError] Die Akzeptanzstufe des VIB ist community", "受け入れレベル"])
+def test_a_refusal_in_another_language_gets_the_same_advice(text: str) -> None:
     host, vibs = host_with()
-    vibs.refusal = said
+    vibs.refusal = text
     refused = converge(Vib(host, PRESENT, {}))
-    assert said in refused["msg"] and "the host accepts level partner and above" in refused["msg"]
+    assert text in refused["msg"] and "the host accepts level partner and above" in refused["msg"]
 
 
-def test_a_lost_connection_is_no_refusal() -> None:
+def test_a_lost_connection_is_not_a_refusal() -> None:
     host, vibs = host_with()
 
     def lost(*_args: Any) -> Any:
@@ -229,7 +229,7 @@ def test_a_lost_connection_is_no_refusal() -> None:
         Vib(host, PRESENT, {}).read()
 
 
-def test_a_host_that_misbehaves_is_told_by_name() -> None:
+def test_a_host_that_misbehaves_is_reported_by_name() -> None:
     host, _vibs = host_with()
     host.deaf = True
     assert f"esx01.lab: could not change VIB {DRIVER}: the server accepted" in converge(Vib(host, PRESENT, {}))["msg"]
@@ -237,13 +237,13 @@ def test_a_host_that_misbehaves_is_told_by_name() -> None:
     assert "vCenter shows it as notResponding" in converge(Vib(host, PRESENT, {}))["msg"]
 
 
-def test_the_cluster_of_a_host_and_its_gpus_are_seen() -> None:
+def test_the_cluster_and_the_gpus_of_a_host_are_read() -> None:
     host, _vibs = host_with({DRIVER: NEW, "NVD-VGPU_X": "1.0"}, Gpu(active="basic"), Gpu("0000:d8:00.0", enabled=True))
     host.refresh()
-    seen = Vib(host, PRESENT, {"domain-c1": "gpu"}).read()
-    assert (seen["image_of"], seen["others"]) == ("gpu", ["NVD-VGPU_X 1.0"])
-    assert (seen["gpus_in_passthrough"], seen["gpus_without_driver"]) == (["0000:d8:00.0"], [T4])
-    assert seen["rehearsal"] is None
+    current = Vib(host, PRESENT, {"domain-c1": "gpu"}).read()
+    assert (current["image_of"], current["others"]) == ("gpu", ["NVD-VGPU_X 1.0"])
+    assert (current["gpus_in_passthrough"], current["gpus_without_driver"]) == (["0000:d8:00.0"], [T4])
+    assert current["rehearsal"] is None
 
 
 def test_nothing_is_rehearsed_while_a_gpu_is_in_passthrough() -> None:

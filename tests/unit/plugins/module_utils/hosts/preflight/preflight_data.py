@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What preflight reads of a host that is as good as can be, to be spoiled by tests."""
+"""The data that preflight reads from a cluster and a host without any finding, which tests change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def device(**changed: Any) -> dict[str, Any]:
 
 
 def host(name: str = "esx1", **changed: Any) -> dict[str, Any]:
-    """An entry of esxi_info."""
+    """Return an entry of esxi_info."""
     made = {
         "host": name,
         "connection": "connected",
@@ -48,7 +48,7 @@ def host(name: str = "esx1", **changed: Any) -> dict[str, Any]:
 
 
 def cluster(**changed: Any) -> dict[str, Any]:
-    """The cluster of a result of cluster_info; a key such as ha__enabled changes a part."""
+    """Return the cluster of a result of cluster_info; a key such as ha__enabled changes a nested value."""
     made: dict[str, Any] = {
         "name": "gpu",
         "vcenter": {"version": "8.0.3", "build": "1", "time": "2026-01-02T03:04:05Z"},
@@ -93,13 +93,13 @@ def alarm(**changed: Any) -> dict[str, Any]:
 
 
 def planned(name: str = "esx1", **changed: Any) -> dict[str, Any]:
-    """An entry of esxi_profile in check mode."""
+    """Return an entry of esxi_profile in check mode."""
     made = {"host": name, "changed": True, "needs": ["reboot"], "reboots": 1, "why": [], "warnings": []}
     return {**made, **changed}
 
 
 def read(**changed: Any) -> dict[str, Any]:
-    """All that preflight reads, of one good host."""
+    """Return all data that preflight reads, for one good host."""
     made = {
         "cluster": {"cluster": cluster(), "stops": []},
         "hosts": {"hosts": [host()]},

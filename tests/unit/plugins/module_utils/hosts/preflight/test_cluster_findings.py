@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a cluster has that stops the work or makes it unwise: each fact gives the one finding that names it."""
+"""Problems of a cluster that stop a change or make it unwise: each gives the one finding that names it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TASK = {"object": "esx1", "task": "RebootHost", "user": "ann", "ours": False}
 OUT = {"host": "esx1", "why": "maintenance", "ours": True, "by": "ann@c since 3"}
 SLOTS = {"profile": "grid_t4-16c", "used": 3, "free": 1, "hosts": []}
 HELD = {"held": True, "owner": "ann@c", "run": "c.1.2", "since": "2026", "until": "2027", "over": None}
-# what is so, severity, rule, words of the sentence
+# changed facts, severity, rule, words of the sentence
 FACTS: list[tuple[dict[str, Any], str, str, str]] = [
     ({"configuration_profile": True}, "stop", "configuration_profile", "undo"),
     ({"image_managed": True}, "stop", "image_managed", "esxi_image"),
@@ -50,32 +50,36 @@ FACTS: list[tuple[dict[str, Any], str, str, str]] = [
 ]
 
 
-def found(words: frozenset[str] = ALL, **changed: Any) -> list[tuple[str, str, str]]:
-    scene = CheckedCluster(cluster(**changed), words, "grid_t4-16c")
-    return [(one.severity, one.rule, one.text) for one in findings(scene)]
+def triples(words: frozenset[str] = ALL, **changed: Any) -> list[tuple[str, str, str]]:
+    checked = CheckedCluster(cluster(**changed), words, "grid_t4-16c")
+    return [(finding.severity, finding.rule, finding.text) for finding in findings(checked)]
 
 
 def test_a_good_cluster_gives_no_finding() -> None:
-    assert found() == []
-    assert found(alarms=[alarm(status="red")]) == []  # the stop rules tell of it
+    assert triples() == []
+    assert triples(alarms=[alarm(status="red")]) == []  # the stop rules report it
 
 
 @pytest.mark.parametrize(("changed", "severity", "rule", "words"), FACTS)
-def test_a_fact_is_named_once(changed: dict[str, Any], severity: str, rule: str, words: str) -> None:
-    ((its_severity, its_rule, text),) = found(**changed)
+def test_each_problem_gives_one_finding(changed: dict[str, Any], severity: str, rule: str, words: str) -> None:
+    ((its_severity, its_rule, text),) = triples(**changed)
     assert (its_severity, its_rule) == (severity, rule)
     assert words in text
 
 
-def test_without_a_vib_an_image_is_only_worth_a_note() -> None:
-    assert [one[:2] for one in found(frozenset({"pvrdma"}), image_managed=True)] == [("note", "image_managed")]
+def test_without_a_vib_an_image_is_only_a_note() -> None:
+    assert [finding[:2] for finding in triples(frozenset({"pvrdma"}), image_managed=True)] == [
+        ("note", "image_managed")
+    ]
 
 
-def test_without_vgpus_nobody_cares_how_they_move() -> None:
+def test_without_vgpus_the_option_for_their_moves_is_not_checked() -> None:
     changed = {"options": {"vgpu.hotmigrate.enabled": False}, "gpu_slots": [{**SLOTS, "free": 0}]}
-    assert found(frozenset({"passthrough"}), **changed) == []
+    assert triples(frozenset({"passthrough"}), **changed) == []
 
 
 def test_findings_about_the_cluster_name_it_and_those_about_hosts_name_the_host() -> None:
-    objects = {one.object for one in findings(CheckedCluster(cluster(lock=HELD, clocks=[clock(running=[])]), ALL))}
+    objects = {
+        finding.object for finding in findings(CheckedCluster(cluster(lock=HELD, clocks=[clock(running=[])]), ALL))
+    }
     assert objects == {"gpu", "esx1"}

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What one host lacks for its profile: each defect gives the one finding that names it."""
+"""Defects of one host for its profile: each gives the one finding that names it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PASSTHROUGH = {"passthrough": {"enabled": True}}
 LOST = {"reachable": False, "connection": "notResponding", "failed": True, "msg": "esx1: could not read it"}
 SHARED = [{"kind": "vSAN", "name": "vmk3", "uplink": "vmnic2"}]
 TWO_PORTS = [device(), device(device="vmrdma1", uplink="vmnic3", state="down")]
-# what is wrong, profile, severity, rule, words of the sentence
+# changed entry, profile, severity, rule, words of the sentence
 DEFECTS: list[tuple[dict[str, Any], dict[str, Any], str, str, str]] = [
     (LOST, PROFILE, "stop", "disconnected", "notResponding"),
     ({"failed": True, "msg": "esx1: could not read it: no"}, PROFILE, "stop", "unreadable", "could not read it: no"),
@@ -39,21 +39,21 @@ DEFECTS: list[tuple[dict[str, Any], dict[str, Any], str, str, str]] = [
 ]
 
 
-def found(profile: dict[str, Any], **changed: Any) -> list[tuple[str, str, str]]:
+def triples(profile: dict[str, Any], **changed: Any) -> list[tuple[str, str, str]]:
     desired = ExpectedHost(profile, gpu_models=("t4",))
-    return [(one.severity, one.rule, one.text) for one in findings(host(**changed), desired)]
+    return [(finding.severity, finding.rule, finding.text) for finding in findings(host(**changed), desired)]
 
 
 def test_a_good_host_gives_no_finding() -> None:
-    assert found(PROFILE) == []
-    assert found(PASSTHROUGH) == []
+    assert triples(PROFILE) == []
+    assert triples(PASSTHROUGH) == []
 
 
 @pytest.mark.parametrize(("changed", "profile", "severity", "rule", "words"), DEFECTS)
-def test_a_defect_is_named_once(
+def test_each_defect_gives_one_finding(
     changed: dict[str, Any], profile: dict[str, Any], severity: str, rule: str, words: str
 ) -> None:
-    ((its_severity, its_rule, text),) = found(profile, **changed)
+    ((its_severity, its_rule, text),) = triples(profile, **changed)
     assert (its_severity, its_rule) == (severity, rule)
     assert words in text
 
@@ -61,11 +61,11 @@ def test_a_defect_is_named_once(
 @pytest.mark.parametrize(
     "profile", [{}, {"pvrdma": {"state": "absent"}}, {"kernel_modules": []}, {"roce": {"state": "absent"}}]
 )
-def test_what_the_profile_does_not_ask_for_is_no_defect(profile: dict[str, Any]) -> None:
+def test_a_defect_that_the_profile_does_not_depend_on_gives_no_finding(profile: dict[str, Any]) -> None:
     bare = {"gpus": [], "rdma_devices": [], "rdma_users": SHARED, "version": "6.0.0"}
-    assert found(profile, **bare) == []
+    assert triples(profile, **bare) == []
 
 
 @pytest.mark.parametrize("state", ["active", "armed", "activeDefer", "activedefer"])
 def test_a_device_that_waits_for_its_peer_is_fine(state: str) -> None:
-    assert found(PROFILE, rdma_devices=[device(state=state)]) == []
+    assert triples(PROFILE, rdma_devices=[device(state=state)]) == []

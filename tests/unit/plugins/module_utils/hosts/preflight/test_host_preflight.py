@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The findings of preflight together: every source is heard, and nothing is said twice."""
+"""The findings of preflight together: they contain every source, and nothing twice."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ def stop(rule: str, name: str = "esx1", text: str = "it is so; end it") -> dict[
     return {"severity": "stop", "rule": rule, "object": name, "text": f"{name}: {text}"}
 
 
-def found(**changed: Any) -> list[tuple[str, str, str]]:
+def triples(**changed: Any) -> list[tuple[str, str, str]]:
     made = read(**{"hosts": {"hosts": [host(vibs=running("550.90.05"))]}, **changed})
-    return [(one["severity"], one["rule"], one["object"]) for one in findings(made)]
+    return [(finding["severity"], finding["rule"], finding["object"]) for finding in findings(made)]
 
 
-def test_where_all_is_well_nothing_is_found() -> None:
-    assert found() == []
+def test_a_good_site_gives_no_finding() -> None:
+    assert triples() == []
 
 
 def test_stops_come_first() -> None:
     hosts = {"hosts": [host(gpus=[], vibs=running("550.90.05"))]}
-    told = found(hosts=hosts, cluster={"cluster": cluster(clocks=[clock(running=[])]), "stops": [stop("red_alarm")]})
-    assert told == [("stop", "gpu", "esx1"), ("stop", "red_alarm", "esx1"), ("warn", "clock", "esx1")]
+    shown = triples(hosts=hosts, cluster={"cluster": cluster(clocks=[clock(running=[])]), "stops": [stop("red_alarm")]})
+    assert shown == [("stop", "gpu", "esx1"), ("stop", "red_alarm", "esx1"), ("warn", "clock", "esx1")]
 
 
-def test_the_plans_refusal_is_told_unless_a_stop_explains_it() -> None:
+def test_the_refusal_of_the_plan_is_reported_unless_a_stop_explains_it() -> None:
     plan = {"hosts": [planned(failed=True, msg="esx1: could not do it: no", reboots=0)]}
-    (told,) = findings(read(plan=plan, hosts={"hosts": [host(vibs=running("550.90.05"))]}))
-    assert (told["rule"], told["text"]) == ("plan", "esx1: could not do it: no.")
+    (only,) = findings(read(plan=plan, hosts={"hosts": [host(vibs=running("550.90.05"))]}))
+    assert (only["rule"], only["text"]) == ("plan", "esx1: could not do it: no.")
     hosts = {"hosts": [host(gpus=[], vibs=running("550.90.05"))]}
-    assert [rule for _severity, rule, _object in found(plan=plan, hosts=hosts)] == ["gpu"]
+    assert [rule for _severity, rule, _object in triples(plan=plan, hosts=hosts)] == ["gpu"]
 
 
-def test_a_plan_that_could_not_be_made_at_all_stops() -> None:
-    assert found(plan={"msg": "profile: unknown option"}) == [("stop", "plan", "gpu")]
+def test_a_plan_that_fails_completely_stops() -> None:
+    assert triples(plan={"msg": "profile: unknown option"}) == [("stop", "plan", "gpu")]
 
 
 @pytest.mark.parametrize(
@@ -66,15 +66,15 @@ def test_a_plan_that_could_not_be_made_at_all_stops() -> None:
         ({"msg": "profile: unknown option"}, "note"),
     ],
 )
-def test_that_no_host_may_leave_stops_only_where_one_must(plan: dict[str, Any], severity: str) -> None:
+def test_too_little_capacity_stops_only_if_a_host_must_leave(plan: dict[str, Any], severity: str) -> None:
     full = cluster(max_out_of_service={"allowed": 0, "why": "0 places for grid_t4-16c are free"})
-    told = found(cluster={"cluster": full, "stops": []}, plan=plan)
-    assert [one for one in told if one[1] == "capacity"] == [(severity, "capacity", "gpu")]
+    shown = triples(cluster={"cluster": full, "stops": []}, plan=plan)
+    assert [finding for finding in shown if finding[1] == "capacity"] == [(severity, "capacity", "gpu")]
 
 
-def test_the_plans_reboots_and_warnings_are_told() -> None:
+def test_the_reboots_and_warnings_of_the_plan_are_reported() -> None:
     plan = {"hosts": [planned(reboots=2, warnings=["set the switch"])]}
-    assert found(plan=plan) == [("warn", "plan", "esx1"), ("note", "reboots", "esx1")]
+    assert triples(plan=plan) == [("warn", "plan", "esx1"), ("note", "reboots", "esx1")]
 
 
 def test_a_host_that_cannot_be_emptied_stops_for_each_reason() -> None:
@@ -82,7 +82,7 @@ def test_a_host_that_cannot_be_emptied_stops_for_each_reason() -> None:
     lost = {"hosts": [{"host": "esx2", "failed": True, "msg": "esx2: could not read it"}]}
     skipped = {"skipped": True, "skip_reason": "Conditional result was False"}
     unknown = {"msg": "vc.example.com: could not log in"}
-    assert found(emptying=[blocked, lost, skipped, unknown]) == [
+    assert triples(emptying=[blocked, lost, skipped, unknown]) == [
         ("stop", "emptying", "esx1"),
         ("stop", "emptying", "esx1"),
         ("stop", "emptying", "esx2"),
@@ -95,8 +95,8 @@ def test_the_options_of_the_playbooks_are_named_and_not_those_of_the_module() ->
         "w1 stays because DRS is off: choose moved_by: module",
         "w2 stays: power_off: true would power it off",
     ]
-    told = findings(read(emptying=[{"hosts": [{"host": "esx1", "unmet": unmet}]}]))
-    texts = [one["text"] for one in told if one["rule"] == "emptying"]
+    shown = findings(read(emptying=[{"hosts": [{"host": "esx1", "unmet": unmet}]}]))
+    texts = [finding["text"] for finding in shown if finding["rule"] == "emptying"]
     assert texts[0].endswith("choose esxi_host_moved_by: module.") and "-e power_off=true would power" in texts[1]
 
 
@@ -106,11 +106,14 @@ TO_COME = "there is no vmkernel adapter vmk1 yet; it comes with the RDMA fabric"
 
 def test_a_change_that_a_host_in_service_would_refuse_stops() -> None:
     blocked = planned(needs=[], reboots=0, unmet=[LOSES, TO_COME])
-    (told,) = [one for one in findings(read(plan={"hosts": [blocked]})) if one["severity"] == "stop"]
-    assert (told["rule"], told["text"]) == ("plan", f"esx1: it stays in service and cannot be changed: {LOSES}.")
+    (only,) = [finding for finding in findings(read(plan={"hosts": [blocked]})) if finding["severity"] == "stop"]
+    assert (only["rule"], only["text"]) == (
+        "plan",
+        f"esx1: it stays in service and cannot be changed: {LOSES}.",
+    )
     emptied = planned(needs=["maintenance"], reboots=0, unmet=[LOSES])
     for other in (emptied, planned(changed=False, needs=[], reboots=0, unmet=[LOSES])):
-        assert [one for one in findings(read(plan={"hosts": [other]})) if one["severity"] == "stop"] == []
+        assert [finding for finding in findings(read(plan={"hosts": [other]})) if finding["severity"] == "stop"] == []
 
 
 def test_the_errors_of_the_real_run_are_those_of_the_hosts_that_change_and_do_not_wait_for_the_fabric() -> None:
@@ -124,30 +127,30 @@ def test_the_errors_of_the_real_run_are_those_of_the_hosts_that_change_and_do_no
     assert error.startswith(f"esx1: could not change host profile: {LOSES}")
 
 
-def test_somebody_elses_host_out_of_service_stops_unless_it_is_to_be_changed_anyway() -> None:
+def test_a_host_that_another_user_took_out_of_service_stops_unless_the_plan_changes_it() -> None:
     out = {"cluster": cluster(), "stops": [stop("out_of_service")]}
-    assert found(cluster=out) == [("stop", "out_of_service", "esx1")]
-    told = found(cluster=out, plan={"hosts": [planned(reboots=0)]})
-    assert told == [("warn", "out_of_service", "esx1")]
+    assert triples(cluster=out) == [("stop", "out_of_service", "esx1")]
+    shown = triples(cluster=out, plan={"hosts": [planned(reboots=0)]})
+    assert shown == [("warn", "out_of_service", "esx1")]
 
 
-def test_a_lost_host_is_told_once() -> None:
+def test_a_disconnected_host_is_reported_once() -> None:
     lost = host(reachable=False, connection="disconnected", failed=True, msg="esx1: could not read it")
     out = {"cluster": cluster(), "stops": [stop("out_of_service")]}
     plan = {"hosts": [planned(failed=True, msg="esx1: could not read it", reboots=0)]}
-    assert found(hosts={"hosts": [lost]}, cluster=out, plan=plan) == [("stop", "disconnected", "esx1")]
+    assert triples(hosts={"hosts": [lost]}, cluster=out, plan=plan) == [("stop", "disconnected", "esx1")]
 
 
-def test_hosts_that_are_not_alike_are_a_warning() -> None:
+def test_different_hosts_are_a_warning() -> None:
     vibs = running("550.90.05")
     other = host("esx2", version="8.0.2", gpus=[gpu(name="NVIDIA L4")], vibs=vibs, model="R750")
     hosts = {"hosts": [host(vibs=vibs, model="R740"), other]}
-    assert found(hosts=hosts) == [("warn", "mixed", "gpu")] * 3
+    assert triples(hosts=hosts) == [("warn", "mixed", "gpu")] * 3
     with_evc = {"cluster": cluster(evc="intel-icelake"), "stops": []}
-    assert found(hosts=hosts, cluster=with_evc) == [("warn", "mixed", "gpu")] * 2
+    assert triples(hosts=hosts, cluster=with_evc) == [("warn", "mixed", "gpu")] * 2
 
 
-def test_the_drivers_in_the_guests_are_remembered() -> None:
+def test_the_drivers_of_the_guests_are_a_note() -> None:
     (fresh,) = findings(read())
     assert (fresh["severity"], fresh["rule"]) == ("note", "guest_driver")
     assert "branch 550" in fresh["text"]
@@ -155,9 +158,9 @@ def test_the_drivers_in_the_guests_are_remembered() -> None:
     assert "from branch 535 to 550" in changing["text"]
 
 
-def test_a_host_with_a_profile_of_its_own_is_judged_by_that() -> None:
+def test_a_host_with_a_separate_profile_is_checked_against_it() -> None:
     hosts = {"hosts": [host(gpus=[], vibs=running("550.90.05"))]}
-    assert found(hosts=hosts, host_profiles={"esx1": {"pvrdma": PROFILE["pvrdma"]}}) == []
+    assert triples(hosts=hosts, host_profiles={"esx1": {"pvrdma": PROFILE["pvrdma"]}}) == []
 
 
 def test_answers_that_are_not_understood_stop_and_new_ones_warn() -> None:
@@ -170,13 +173,13 @@ def test_answers_that_are_not_understood_stop_and_new_ones_warn() -> None:
         {"name": "x", "text": "All is well.", "status": "refuted", "said": "it is not"},
         {"name": "y", "text": "All is open.", "status": "open", "said": "nothing tells"},
     ]
-    told = findings(
+    shown = findings(
         read(hosts={"hosts": [host(vibs=running("550.90.05"))]}, acceptance={"readers": rows, "assumptions": assumed})
     )
-    assert [(one["severity"], one["rule"], one["object"]) for one in told] == [
+    assert [(finding["severity"], finding["rule"], finding["object"]) for finding in shown] == [
         ("stop", "not_understood", "esx1"),
         ("stop", "refuted", "gpu"),
         ("warn", "never_seen", "esx1"),
     ]
-    assert "esxi_info: rdma is not understood (it lacks Bytes sent); run again" in told[0]["text"]
-    assert told[1]["text"] == "gpu: an assumption does not hold here: All is well. But it is not."
+    assert "esxi_info: rdma is not understood (it lacks Bytes sent); run again" in shown[0]["text"]
+    assert shown[1]["text"] == "gpu: an assumption does not hold here: All is well. But it is not."

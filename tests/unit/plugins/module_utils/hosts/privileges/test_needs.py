@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The table of privileges agrees with the API's own type tables, with itself, and with its document."""
+"""The table of privileges agrees with the API's type tables, with itself, and with its document."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ ROOT = Path(__file__).parents[6]
 
 
 def methods() -> dict[str, list[Any]]:
-    """The methods of the API by their names on the wire."""
-    found: dict[str, list[Any]] = {}
+    """Return the methods of the API by their names in requests."""
+    by_name: dict[str, list[Any]] = {}
     for name in list(VmomiSupport._managedDefMap):
         for method in VmomiSupport.GetVmodlType(name)._methodInfo.values():
-            found.setdefault(method.wsdlName, []).append(method)
-    return found
+            by_name.setdefault(method.wsdlName, []).append(method)
+    return by_name
 
 
 def asked(call: str) -> set[str]:
-    """What the type tables say that a method needs, on its object or on one of its parameters."""
+    """Return the privileges that a method needs in the type tables, on its object or on one of its parameters."""
     return {
         privilege
         for method in METHODS[call.rsplit(".", maxsplit=1)[-1]]
@@ -44,18 +44,18 @@ READS = sorted(call for call in NEEDS.by_call if call.startswith("read "))
 
 
 @pytest.mark.parametrize("call", SOAP)
-def test_methods_need_what_the_type_tables_say(call: str) -> None:
+def test_methods_need_the_privileges_of_the_type_tables(call: str) -> None:
     known = asked(call) - {"System.View", "System.Read", "System.Anonymous"}
     assert known <= {need.privilege for need in NEEDS.by_call[call]}
     assert {need.privilege for need in NEEDS.by_call[call] if need.source == TYPES} <= known
 
 
 @pytest.mark.parametrize("call", READS)
-def test_properties_need_what_the_type_tables_say(call: str) -> None:
+def test_properties_need_the_privileges_of_the_type_tables(call: str) -> None:
     assert {need.privilege for need in NEEDS.by_call[call]} == asked_by_property(call)
 
 
-def test_the_type_tables_know_which_properties_need_a_privilege() -> None:
+def test_the_type_tables_contain_the_properties_that_need_a_privilege() -> None:
     assert asked_by_property("read HostProfileManager.profile") == {"Profile.View"}
     assert asked_by_property("read SessionManager.sessionList") == {"Sessions.TerminateSession"}
     assert asked_by_property("read HostSystem.runtime") == set()
@@ -63,14 +63,14 @@ def test_the_type_tables_know_which_properties_need_a_privilege() -> None:
         asked_by_property("read HostSystem.nonsense")
 
 
-def test_what_is_free_needs_no_more_than_every_role_has() -> None:
+def test_free_methods_need_only_the_privileges_of_every_role() -> None:
     free = {name for name in METHODS if is_free(f"Thing.{name}")}
     assert {"RetrievePropertiesEx", "WaitForUpdatesEx", "QueryOptions", "CheckRelocate_Task"} <= free
     assert {name: asked(name) for name in free if asked(name) - set(ALWAYS)} == {}
     assert not [name for name in free if name.startswith(("Update", "Create", "Destroy")) and "_Task" in name]
 
 
-def test_every_module_is_in_the_table_and_every_call_belongs_to_one() -> None:
+def test_every_module_is_in_the_table_and_every_call_has_a_module() -> None:
     group = (ROOT / "meta" / "runtime.yml").read_text().split("vsphere:\n", maxsplit=1)[1]
     there = {line.strip()[2:] for line in group.splitlines() if line.strip()} | {"workers"}
     lacking = sorted(there - NEEDS.modules())
@@ -78,7 +78,7 @@ def test_every_module_is_in_the_table_and_every_call_belongs_to_one() -> None:
     assert {call for calls in NEEDS.by_module.values() for call in calls} == set(NEEDS.by_call)
 
 
-def test_a_role_for_one_module_has_its_privileges_alone() -> None:
+def test_a_role_for_one_module_has_only_its_privileges() -> None:
     assert NEEDS.privileges_of(["cluster_lock"]) == ["Folder.Create", "Folder.Delete", "Folder.Rename"]
     assert NEEDS.privileges_of(["workers"]) == []
     both = NEEDS.table(["esxi_roce", "esxi_kernel_module"])

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Evidence keeps what a rollback needs and no secret."""
+"""Evidence contains the data for a rollback, and no secret."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HOSTS = {"changed": False, "hosts": [{"host": "esx1", "vibs": {"running": []}}]}
 CLUSTER = {"changed": False, "cluster": {"name": "gpu"}, "stops": [], "invocation": {"module_args": {"username": "me"}}}
 
 
-def test_it_holds_hosts_cluster_and_profiles_and_nothing_about_the_call() -> None:
+def test_it_contains_hosts_cluster_and_profiles_and_nothing_about_the_call() -> None:
     wanted = {"profile": {"pvrdma": {"vmk": "vmk1"}}, "host_profiles": {}}
     kept = document(HOSTS, CLUSTER, wanted, "2026-01-02T03:04:05Z")
     assert kept == {

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The way back from evidence: what a change touched is restored, and what cannot be is refused by name."""
+"""The rollback from evidence: it restores the settings that a change touched, or refuses with their names."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ RESTORED = {
 
 
 def before(**changed: Any) -> dict[str, Any]:
-    """A fresh host; ``graphics__policy`` changes a key within a part."""
+    """Return a new host; ``graphics__policy`` changes a key within a part."""
     made = deepcopy(FRESH)
     for path, value in changed.items():
         *parts, last = path.split("__")
@@ -81,18 +81,18 @@ def reasons(host: dict[str, Any], wanted: dict[str, Any], depots: Any = ()) -> s
     return str(refused.value)
 
 
-def test_all_that_a_change_touched_is_restored() -> None:
+def test_everything_that_a_change_touched_is_restored() -> None:
     assert restoring_profile(before(), WANTED) == RESTORED
 
 
-def test_what_the_change_did_not_touch_is_left_alone() -> None:
+def test_settings_that_the_change_did_not_touch_stay() -> None:
     assert restoring_profile(before(), {}) == {}
     assert restoring_profile(before(), {"pvrdma": {"vmk": "vmk1"}}) == {"pvrdma": RESTORED["pvrdma"]}
     one = {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 4}}]}
     assert restoring_profile(before(), one) == {"kernel_modules": RESTORED["kernel_modules"][:1]}
 
 
-def test_a_vib_that_was_there_as_wanted_is_left_alone() -> None:
+def test_a_vib_that_was_installed_as_desired_stays() -> None:
     wanted = {"vibs": WANTED["vibs"]}
     assert restoring_profile(before(vibs=installed(NEW)), wanted) == {}
     assert restoring_profile(before(vibs=installed(OLD, pending=NEW)), wanted) == {}
@@ -100,8 +100,8 @@ def test_a_vib_that_was_there_as_wanted_is_left_alone() -> None:
 
 def test_an_older_vib_comes_from_the_depot_that_is_named_for_it() -> None:
     wanted, host = {"vibs": WANTED["vibs"]}, before(vibs=installed(OLD))
-    said = reasons(host, wanted)
-    assert MANAGER in said and OLD in said and "rollback_depots" in said
+    message = reasons(host, wanted)
+    assert MANAGER in message and OLD in message and "rollback_depots" in message
     other = {"name": MANAGER, "version": "525.105.14", "source": "/x.zip"}
     assert "rollback_depots" in reasons(host, wanted, [other])
     fitting = {"name": MANAGER, "version": "550.54.16", "source": "/y.zip"}
@@ -116,20 +116,20 @@ def test_a_removed_vib_is_installed_again() -> None:
     assert restoring_profile(before(), removing) == {}
 
 
-def test_of_packages_that_are_not_recorded_nothing_is_guessed() -> None:
+def test_a_package_without_a_record_is_refused() -> None:
     assert "homemade-tool" in reasons(before(), {"vibs": [{"name": "homemade-tool", "version": "1.0"}]})
 
 
-def test_passthrough_is_given_back_as_it_was() -> None:
+def test_passthrough_is_restored() -> None:
     wanted = {"passthrough": {"enabled": False}}
     on = before(graphics__gpus={GPU: {"name": "A100", "passthrough": "on"}})
     assert restoring_profile(on, wanted) == {"passthrough": {"devices": [GPU], "enabled": True}}
     assert restoring_profile(before(), wanted) == {"passthrough": {"devices": [GPU], "enabled": False}}
 
 
-def test_gpus_that_were_not_alike_are_left_to_a_person() -> None:
-    said = reasons(before(graphics__gpus=gpus(a="on", b="off")), {"passthrough": {"enabled": True}})
-    assert f"only {GPU} was in passthrough" in said
+def test_gpus_with_different_settings_are_refused() -> None:
+    message = reasons(before(graphics__gpus=gpus(a="on", b="off")), {"passthrough": {"enabled": True}})
+    assert f"only {GPU} was in passthrough" in message
     types = {GPU: "shared_direct", OTHER: "shared"}
     assert "by hand" in reasons(before(graphics__types=types), {"graphics": {"type": "shared"}})
 
@@ -150,7 +150,7 @@ def gpus(**passthrough: str) -> dict[str, Any]:
         (["gpus", "3b:00.0"], [GPU, OTHER]),
     ],
 )
-def test_addresses_are_restored_in_every_form_that_esxi_passthrough_takes(devices: list[str], named: list[str]) -> None:
+def test_addresses_are_restored_in_every_accepted_form(devices: list[str], named: list[str]) -> None:
     profile = restoring_profile(
         before(graphics__gpus=gpus(a="on", b="on")), {"passthrough": {"devices": devices, "enabled": False}}
     )
@@ -227,19 +227,19 @@ def test_pvrdma_is_restored_with_its_firewall(was: dict[str, Any], restored: dic
     assert profile.get("pvrdma") == restored
 
 
-def test_a_module_without_a_record_had_no_options_but_that_of_the_manager_was_not_there() -> None:
+def test_a_module_without_a_record_had_no_options_and_that_of_the_manager_was_not_installed() -> None:
     wanted = {"kernel_modules": [{"name": "lpfc", "options": {"a": 1}}, {"name": "nvidia", "options": {"b": 1}}]}
     modules = restoring_profile(before(), wanted)["kernel_modules"]
     assert modules == [{"name": "lpfc", "options": {}, "exact": True}]
 
 
-def test_an_option_string_that_nobody_can_read_is_shown() -> None:
+def test_an_unreadable_option_string_is_shown() -> None:
     modules = {"nmlx5_core": {"options": None, "text": "max_vfs"}}
     wanted = {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 8}}]}
     assert "'max_vfs'" in reasons(before(kernel_modules=modules), wanted)
 
 
-def test_all_reasons_of_all_hosts_are_told_at_once() -> None:
+def test_all_reasons_of_all_hosts_are_reported_together() -> None:
     gone = {"host": "esx2", "failed": True, "msg": "vCenter shows it as notResponding"}
     document = {
         "hosts": [before(vibs=installed(OLD), pvrdma={"vmk": "vmk1", "firewall_open": False}), gone],
@@ -250,7 +250,7 @@ def test_all_reasons_of_all_hosts_are_told_at_once() -> None:
     assert [reason.split(":")[0] for reason in refused.value.reasons] == ["esx1", "esx1", "esx2", "esx3"]
 
 
-def test_a_host_with_a_profile_of_its_own_is_restored_from_that() -> None:
+def test_a_host_with_a_separate_profile_is_restored_from_it() -> None:
     own = {"esx2": {"pvrdma": {"vmk": "vmk1"}}}
     document = {
         "hosts": [before(), before(host="esx2")],
@@ -269,7 +269,7 @@ def test_shared_settings_are_restored_and_those_that_were_not_set_are_removed() 
     }
 
 
-def test_evidence_of_a_part_that_this_version_does_not_know_is_refused_by_its_name() -> None:
+def test_evidence_of_a_part_that_this_version_does_not_have_is_refused_with_its_name() -> None:
     for wanted in ({"profile": {"nosuch": {"a": 1}}, "host_profiles": {}},
                    {"profile": WANTED, "host_profiles": {"esx2": {"nosuch": {}}}}):  # fmt: skip
         with pytest.raises(Irreversible, match="the change touched nosuch, which this version") as refused:
@@ -283,17 +283,17 @@ def test_evidence_of_another_format_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("part", "kept"), [(part, kept) for part, way in WAYS.items() for kept in way.kept])
-def test_evidence_without_the_record_of_a_part_is_refused_and_not_taken_for_empty(part: str, kept: str) -> None:
+def test_evidence_without_the_record_of_a_part_is_refused(part: str, kept: str) -> None:
     host = {key: value for key, value in before().items() if key != kept}
     assert f"the evidence holds no {kept}, which restoring {part} needs" in reasons(host, {part: {"any": "thing"}})
 
 
-def test_values_by_key_are_restored_where_the_host_had_them_and_the_evidence_shows_them() -> None:
+def test_values_by_key_are_restored_if_the_host_had_them_and_the_evidence_contains_them() -> None:
     ways = {"options": rollback.Way(("options",), restoring.values("options"))}
     entry = {"host": "esx1", "options": {"a": 1, "b": "", "gone": None, "password": HIDDEN, "untouched": 5}}
     wanted = {"a": 2, "b": "x", "gone": 1}
     assert rollback.restoring_profile(Before(entry, {"options": wanted}), ways) == {"options": {"a": 1, "b": ""}}
     with pytest.raises(Irreversible) as refused:
         rollback.restoring_profile(Before(entry, {"options": {**wanted, "password": "x", "new": 1}}), ways)
-    said = "the evidence does not contain the value of {}: restore it by hand"
-    assert refused.value.reasons == (said.format("password"), said.format("new"))
+    message = "the evidence does not contain the value of {}: restore it by hand"
+    assert refused.value.reasons == (message.format("password"), message.format("new"))

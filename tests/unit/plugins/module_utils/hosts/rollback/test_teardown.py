@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a teardown takes away, and who is in its way."""
+"""The objects that a teardown removes, and those of others that prevent it."""
 
 from __future__ import annotations
 
@@ -50,23 +50,23 @@ def worker(name: str, *, built: bool = True, shown: str = "") -> dict[str, Any]:
     return {"name": name, "vm_name": shown or name, "vm_built": built}
 
 
-def test_a_renamed_worker_is_named_twice_and_is_no_obstacle() -> None:
+def test_a_renamed_worker_has_both_names_and_is_not_an_obstacle() -> None:
     there = [{"name": "theirs", "port_groups": ["rdma-vm"]}]
-    found = plan(fabric(machines=there), workers=[worker("w1", shown="theirs"), worker("mine", built=False)])
-    assert found["lines"][0] == "delete w1 (renamed to theirs) with their disks"
-    assert (found["delete"], found["refused"]) == (["w1"], "")
+    planned = plan(fabric(machines=there), workers=[worker("w1", shown="theirs"), worker("mine", built=False)])
+    assert planned["lines"][0] == "delete w1 (renamed to theirs) with their disks"
+    assert (planned["delete"], planned["refused"]) == (["w1"], "")
 
 
-def test_where_nothing_was_built_nothing_goes() -> None:
-    found = plan()
-    assert found["lines"] == ["nothing here was built by this collection"]
-    assert not found["any"] and not found["fabric"]
-    assert found["refused"] == found["left"] == ""
+def test_without_built_objects_nothing_is_removed() -> None:
+    planned = plan()
+    assert planned["lines"] == ["nothing here was built by this collection"]
+    assert not planned["any"] and not planned["fabric"]
+    assert planned["refused"] == planned["left"] == ""
 
 
 def test_everything_in_its_order() -> None:
     workers = [worker("w2"), worker("mine", built=False), worker("w1")]
-    found = plan(
+    planned = plan(
         fabric(),
         workers=workers,
         unfinished=["w3"],
@@ -74,7 +74,7 @@ def test_everything_in_its_order() -> None:
         record="old.json",
         evidence="hosts.json",
     )
-    assert found["lines"] == [
+    assert planned["lines"] == [
         "remove the rules and overrides of the workers",
         "delete w1, w2, w3 with their disks",
         "remove the mark from mine, which were adopted and stay",
@@ -84,8 +84,8 @@ def test_everything_in_its_order() -> None:
         "restore the shared settings from old.json",
         "remove the custom attributes that no object carries and the folder of the cluster's lock",
     ]
-    assert (found["hosts"], found["switch"], found["record_dir"]) == ("hosts.json", "rdma", "evidence")
-    assert (found["delete"], found["unmark"], found["untag"]) == (["w1", "w2", "w3"], ["mine"], ["esx01"])
+    assert (planned["hosts"], planned["switch"], planned["record_dir"]) == ("hosts.json", "rdma", "evidence")
+    assert (planned["delete"], planned["unmark"], planned["untag"]) == (["w1", "w2", "w3"], ["mine"], ["esx01"])
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_everything_in_its_order() -> None:
         ),
     ],
 )
-def test_what_of_the_network_goes(network: dict[str, Any], words: str) -> None:
+def test_the_removed_parts_of_the_network(network: dict[str, Any], words: str) -> None:
     assert len([line for line in plan(fabric(**network))["lines"] if words in line]) == 1
 
 
@@ -108,8 +108,8 @@ def test_a_network_of_others_stays() -> None:
     groups = {"rdma-vm": {"vlan": 216, "ours": False}}
     hosts = {"esx01": host(built=False, tagged="vmk1", rdma_vm="vmk1")}
     machines = [{"name": "vm", "port_groups": ["rdma-vm"]}]
-    found = plan(fabric(switch=theirs, port_groups=groups, hosts=hosts, machines=machines))
-    assert not found["any"] and found["refused"] == "" and found["untag"] == []
+    planned = plan(fabric(switch=theirs, port_groups=groups, hosts=hosts, machines=machines))
+    assert not planned["any"] and planned["refused"] == "" and planned["untag"] == []
 
 
 @pytest.mark.parametrize(
@@ -141,12 +141,12 @@ def test_others_on_the_network_prevent_the_teardown(network: dict[str, Any], obs
 
 
 def test_an_unconfirmed_teardown_names_its_steps_and_how_to_confirm_them() -> None:
-    found = plan(unfinished=["w3"], evidence="hosts.json")
+    planned = plan(unfinished=["w3"], evidence="hosts.json")
     unconfirmed = "gpu: nothing was removed, because the removal is not confirmed: -e confirm=true would"
-    assert found["unconfirmed"] == f"{unconfirmed} delete w3 with their disks; restore the hosts from hosts.json"
+    assert planned["unconfirmed"] == f"{unconfirmed} delete w3 with their disks; restore the hosts from hosts.json"
 
 
-def test_hosts_that_are_to_be_restored_are_not_left_over() -> None:
+def test_hosts_to_restore_are_not_reported_as_left() -> None:
     assert plan(evidence="hosts.json")["left"] == ""
     left = plan(unfinished=["w3"], evidence="hosts.json")["left"]
     assert left == "gpu: could not remove everything: it is still to do: delete w3 with their disks; run again"
