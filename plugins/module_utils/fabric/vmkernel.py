@@ -31,11 +31,17 @@ def facts(host: Host, switch: str, groups: Mapping[str, str]) -> dict[str, Any]:
     """The network of a host; its adapters with the name of their port group, from names by key."""
     net = network.read(host)
     ips = {nic.device: nic.spec.ip for nic in getattr(host["config.network"], "vnic", None) or []}
-    for device, adapter in net["vmkernel"].items():
-        adapter["port_group"] = groups.get(adapter["port_group"], adapter["port_group"])
-        adapter["netmask"] = (ips[device].subnetMask if ips[device] else "") or ""
-        adapter["dhcp"] = bool(ips[device] and ips[device].dhcp)
-    return {**net, "built": fabric_marks.built_on(host, switch), "tagged": host[PVRDMA_TAG] or ""}
+    adapters = {
+        device: {
+            **adapter,
+            "port_group": groups.get(adapter["port_group"] or "", adapter["port_group"]),
+            "netmask": (ips[device].subnetMask if ips[device] else "") or "",
+            "dhcp": bool(ips[device] and ips[device].dhcp),
+        }
+        for device, adapter in net["vmkernel"].items()
+    }
+    built = fabric_marks.built_on(host, switch)
+    return {**net, "vmkernel": adapters, "built": built, "tagged": host[PVRDMA_TAG] or ""}
 
 
 def on_group(net: Mapping[str, Any], switch: str, port_group: str) -> list[str]:

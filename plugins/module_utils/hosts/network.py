@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from ..core.versions import numbers
 from ..vsphere.escaped_names import plain
@@ -32,7 +32,59 @@ _COUNTERS = {
 DISTRIBUTED, STANDARD = "distributed", "standard"
 
 
-def read(host: Host) -> dict[str, Any]:
+class Uplink(TypedDict):
+    """A physical network card; ``rdma`` is the name of its RDMA device."""
+
+    driver: str
+    pci: str | None
+    mac: str
+    link: bool
+    speed_mbps: int
+    firmware: str | None
+    rdma: str | None
+
+
+class RdmaDevice(TypedDict):
+    """An RDMA device; ``roce`` is None if the host does not report it."""
+
+    uplink: str | None
+    driver: str | None
+    state: str
+    mtu: int
+    speed_mbps: int
+    roce: bool | None
+
+
+class VirtualSwitch(TypedDict):
+    """A standard or distributed switch with its uplinks on the host; ``lag`` is whether they form a LAG."""
+
+    kind: str
+    mtu: int
+    uplinks: list[str]
+    lag: bool
+
+
+class VmkernelAdapter(TypedDict):
+    """A vmkernel adapter with its switch, its port group and its services."""
+
+    switch: str | None
+    port_group: str | None
+    mtu: int
+    address: str | None
+    stack: str
+    services: list[str]
+
+
+class HostNetwork(TypedDict):
+    """The network of a host, each kind of object by name."""
+
+    uplinks: dict[str, Uplink]
+    rdma: dict[str, RdmaDevice]
+    switches: dict[str, VirtualSwitch]
+    vmkernel: dict[str, VmkernelAdapter]
+
+
+def read(host: Host) -> HostNetwork:
     """Return the network of one host: uplinks, RDMA devices, switches and vmkernel adapters."""
     devices = rdma_devices(host)
     return {
@@ -43,13 +95,13 @@ def read(host: Host) -> dict[str, Any]:
     }
 
 
-def uplinks(host: Host, devices: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def uplinks(host: Host, devices: Mapping[str, RdmaDevice]) -> dict[str, Uplink]:
     """Return the physical network cards by name, such as vmnic2, each with its RDMA device."""
     by_uplink = {device["uplink"]: name for name, device in devices.items()}
     return {nic.device: _uplink(nic, by_uplink.get(nic.device)) for nic in _network(host, "pnic")}
 
 
-def rdma_devices(host: Host) -> dict[str, dict[str, Any]]:
+def rdma_devices(host: Host) -> dict[str, RdmaDevice]:
     """Return the RDMA devices by name, such as vmrdma0, each with its uplink."""
     if _version(host) < (7,):  # the API reports them from 7.0 on
         return {row["Name"]: _rdma_row(row) for row in host.esxcli.rows("rdma device list")}
@@ -57,14 +109,14 @@ def rdma_devices(host: Host) -> dict[str, dict[str, Any]]:
     return {device.device: _rdma_device(device, cards) for device in _network(host, "rdmaDevice")}
 
 
-def switches(host: Host) -> dict[str, dict[str, Any]]:
+def switches(host: Host) -> dict[str, VirtualSwitch]:
     """Return the virtual switches by name, with their uplinks on this host."""
     cards = {nic.key: nic.device for nic in _network(host, "pnic")}
-    standard = {
+    standard: dict[str, VirtualSwitch] = {
         switch.name: {"kind": STANDARD, "mtu": switch.mtu or 1500, "uplinks": _named(switch.pnic, cards), "lag": False}
         for switch in _network(host, "vswitch")
     }
-    distributed = {
+    distributed: dict[str, VirtualSwitch] = {
         plain(switch.dvsName): {
             "kind": DISTRIBUTED,
             "mtu": switch.mtu or 1500,
@@ -76,7 +128,7 @@ def switches(host: Host) -> dict[str, dict[str, Any]]:
     return {**standard, **distributed}
 
 
-def vmkernel(host: Host) -> dict[str, dict[str, Any]]:
+def vmkernel(host: Host) -> dict[str, VmkernelAdapter]:
     """Return the vmkernel adapters by device, such as vmk1, each with its switch and its services."""
     distributed = {switch.dvsUuid: plain(switch.dvsName) for switch in _network(host, "proxySwitch")}
     standard = {group.spec.name: group.spec.vswitchName for group in _network(host, "portgroup")}
@@ -104,9 +156,9 @@ def services_of(host: Host) -> dict[str, list[str]]:
     return {device: sorted(names) for device, names in carried.items()}
 
 
-def switch_with(facts: Mapping[str, Any], uplink: str) -> str | None:
+def switch_with(net: HostNetwork, uplink: str) -> str | None:
     """Return the name of the switch with this uplink."""
-    return next((name for name, switch in facts["switches"].items() if uplink in switch["uplinks"]), None)
+    return next((name for name, switch in net["switches"].items() if uplink in switch["uplinks"]), None)
 
 
 def _network(host: Host, part: str) -> list[Any]:
@@ -117,7 +169,7 @@ def _version(host: Host) -> tuple[int, ...]:
     return numbers(host["config.product.version"])
 
 
-def _uplink(nic: Any, rdma: str | None) -> dict[str, Any]:
+def _uplink(nic: Any, rdma: str | None) -> Uplink:
     return {
         "driver": nic.driver,
         "pci": nic.pci,
@@ -129,7 +181,7 @@ def _uplink(nic: Any, rdma: str | None) -> dict[str, Any]:
     }
 
 
-def _rdma_device(device: Any, cards: Mapping[str, str]) -> dict[str, Any]:
+def _rdma_device(device: Any, cards: Mapping[str, str]) -> RdmaDevice:
     paired = getattr(device.backing, "pairedUplink", None)
     connection, capability = device.connectionInfo, device.capability
     return {
@@ -142,7 +194,7 @@ def _rdma_device(device: Any, cards: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _rdma_row(row: Mapping[str, Any]) -> dict[str, Any]:
+def _rdma_row(row: Mapping[str, Any]) -> RdmaDevice:
     speed = re.match(r"(\d+)\s*([GM])", str(row.get("Speed", "")))
     megabits = int(speed[1]) * (1000 if speed[2] == "G" else 1) if speed else 0
     mtu = str(row.get("MTU", ""))

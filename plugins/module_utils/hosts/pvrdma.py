@@ -16,6 +16,7 @@ from ..vsphere.inventory import Host
 from ..vsphere.option_definitions import value_path
 from ..vsphere.sdk import vim
 from . import network
+from .network import HostNetwork, VirtualSwitch
 from .part import Part, ProfileContext, one_subject
 from .preflight.host_findings import COMES_WITH_FABRIC
 from .reading import Entry, Group, Reading
@@ -157,10 +158,10 @@ def plan_pvrdma(current: Mapping[str, Any], desired: PvrdmaSpec) -> Plan:
     )
 
 
-def _path(net: Mapping[str, Any], vmk: str) -> dict[str, Any]:
+def _path(net: HostNetwork, vmk: str) -> dict[str, Any]:
     """Return the path from the adapter to the uplink, which the plan contains to show the checked objects."""
     adapter = net["vmkernel"][vmk]
-    switch = net["switches"][adapter["switch"]]
+    switch = net["switches"][adapter["switch"] or ""]
     (uplink,) = switch["uplinks"]
     return {
         "vmk_mtu": adapter["mtu"],
@@ -182,41 +183,43 @@ def _missing(current: Mapping[str, Any]) -> Iterator[str]:
         yield "the host has no RDMA device: its network cards have none, or their RDMA driver is not loaded"
 
 
-def _misplaced(net: Mapping[str, Any], vmk: str) -> Iterator[str]:
+def _misplaced(net: HostNetwork, vmk: str) -> Iterator[str]:
     """Yield the reasons why this adapter cannot carry PVRDMA."""
     adapter = net["vmkernel"].get(vmk)
     if adapter is None:
         yield f"there is no vmkernel adapter {vmk}; there is {', '.join(sorted(net['vmkernel'])) or 'none'}"
         return
-    switch = net["switches"].get(adapter["switch"])
+    name = adapter["switch"] or ""
+    switch = net["switches"].get(name)
     if switch is None:
         yield f"{vmk} is not on a virtual switch of the host; PVRDMA works over a distributed switch only"
     elif switch["kind"] != network.DISTRIBUTED:
-        yield f"{vmk} is on the standard switch {adapter['switch']}; PVRDMA works over a distributed switch only"
+        yield f"{vmk} is on the standard switch {name}; PVRDMA works over a distributed switch only"
     else:
-        yield from _bad_uplinks(net, adapter["switch"], switch)
+        yield from _bad_uplinks(net, name, switch)
         if adapter["mtu"] > switch["mtu"]:
-            yield f"{vmk} has MTU {adapter['mtu']}, more than the {switch['mtu']} of its switch {adapter['switch']}"
+            yield f"{vmk} has MTU {adapter['mtu']}, more than the {switch['mtu']} of its switch {name}"
 
 
-def _bad_uplinks(net: Mapping[str, Any], name: str, switch: Mapping[str, Any]) -> Iterator[str]:
+def _bad_uplinks(net: HostNetwork, name: str, switch: VirtualSwitch) -> Iterator[str]:
     """Yield the reasons against the uplinks: PVRDMA falls back to TCP silently unless one RDMA card is the only one."""
     uplinks = switch["uplinks"]
-    capable = ", ".join(name for name, nic in net["uplinks"].items() if nic["rdma"]) or "none"
+    capable = ", ".join(card for card, nic in net["uplinks"].items() if nic["rdma"]) or "none"
     if len(uplinks) != 1:
         have = f"the uplinks {', '.join(uplinks)}" if uplinks else "no uplink"
         yield f"switch {name} has {have} of this host; an RDMA card (here {capable}) must be its only uplink"
         return
     if switch["lag"]:
         yield f"the uplink {uplinks[0]} of switch {name} is in a link aggregation group, which is teaming"
-    device = net["uplinks"].get(uplinks[0], {}).get("rdma")
+    nic = net["uplinks"].get(uplinks[0])
+    device = nic["rdma"] if nic else None
     if not device:
         yield f"the only uplink {uplinks[0]} of switch {name} has no RDMA device (the host's RDMA cards: {capable})"
     elif net["rdma"][device]["roce"] is False:
         yield f"{device} of the uplink {uplinks[0]} does not support RoCE, which PVRDMA requires"
 
 
-def _unwise(net: Mapping[str, Any], vmk: str) -> Iterator[str]:
+def _unwise(net: HostNetwork, vmk: str) -> Iterator[str]:
     """Yield warnings of settings that work, but reduce the performance or the reach of PVRDMA."""
     path, adapter = _path(net, vmk), net["vmkernel"][vmk]
     device = net["rdma"][path["rdma_device"]]

@@ -25,7 +25,7 @@ class Reading:
         self.host, self.asked = host, asked
 
     @cached_property
-    def net(self) -> dict[str, Any]:
+    def net(self) -> network.HostNetwork:
         """Return the network of the host."""
         return network.read(self.host)
 

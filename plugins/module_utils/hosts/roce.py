@@ -17,6 +17,7 @@ from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import dcb, kernel_module, network, rdma_users, roce_settings
 from .kernel_module import KernelModule
+from .network import HostNetwork, RdmaDevice
 from .part import Part, ProfileContext, one_subject
 from .pci_address import with_domain
 from .reading import NUMA, Entry, Group, Reading
@@ -110,13 +111,13 @@ class Roce:
             KernelModule(self.host, change.key).apply(module_plan)
 
 
-def rdma_drivers(net: Mapping[str, Any]) -> tuple[list[str], dict[str, str]]:
+def rdma_drivers(net: HostNetwork) -> tuple[list[str], dict[str, str]]:
     """Return the supported drivers of the RDMA cards, and every RDMA card with its driver."""
     cards = {card: nic["driver"] for card, nic in net["uplinks"].items() if nic["rdma"]}
     return sorted(set(cards.values()) & set(roce_settings.DRIVER_OPTIONS)), cards
 
 
-def _port_groups(host: Host, net: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _port_groups(host: Host, net: HostNetwork) -> list[dict[str, Any]]:
     """Return the port groups of the switches of the RDMA cards."""
     _drivers, cards = rdma_drivers(net)
     switches = {network.switch_with(net, card) for card in cards}
@@ -251,18 +252,15 @@ def _read(reading: Reading) -> Entry:
     return {"rdma_devices": devices, "rdma_users": rdma_users.users(reading.host, reading.net)}
 
 
-def _rdma_device(reading: Reading, name: str, device: Mapping[str, Any]) -> Entry:
-    uplink = device["uplink"]
-    card = reading.net["uplinks"].get(uplink, {})
+def _rdma_device(reading: Reading, name: str, device: RdmaDevice) -> Entry:
+    uplink = device["uplink"] or ""
+    card = reading.net["uplinks"].get(uplink)
+    has_dcb = card is not None and card["driver"] in roce_settings.DRIVER_OPTIONS
     return {
         "device": name,
         **device,
-        "numa_node": reading.numa.get(with_domain(card.get("pci") or "")),
-        **(
-            dcb.flow_control(reading.host, uplink)
-            if card.get("driver") in roce_settings.DRIVER_OPTIONS
-            else dict.fromkeys(FLOW_CONTROL)
-        ),
+        "numa_node": reading.numa.get(with_domain((card["pci"] if card else None) or "")),
+        **(dcb.flow_control(reading.host, uplink) if has_dcb else dict.fromkeys(FLOW_CONTROL)),
         "counters": network.rdma_counters(reading.host, name),
         "uplink_counters": network.uplink_counters(reading.host, uplink) if card else {},
     }
