@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Compares what was found on a node with what is wanted there; on the controller, because all that it needs is here."""
+"""Compares the observed state of a node with the wanted state, on the controller, which has all data."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ ARGUMENTS = {
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by mypy
-    """Answers with facts and misfits, and fails where there are misfits."""
+    """Returns facts and misfits, and fails if there are misfits."""
 
     TRANSFERS_FILES = False
     _requires_connection = False
     _supports_check_mode = True
 
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
-        """Facts, misfits, and one message about the misfits."""
+        """Return facts, misfits, and one message about the misfits."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         _validation, given = self.validate_argument_spec(ARGUMENTS)
         node = (task_vars or {}).get("inventory_hostname", "localhost")
@@ -35,11 +35,11 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
 
 
 def answer(given: dict[str, Any], node: str) -> dict[str, Any]:
-    """The result of the task."""
+    """Return the result of the task."""
     try:
-        found, message = node_checks.check(given["kind"], node, given["found"], given["wanted"])
+        result, message = node_checks.check(given["kind"], node, given["found"], given["wanted"])
     except (KeyError, TypeError, ValueError) as error:
-        said = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-        return {"failed": True, "msg": f"{node}: could not check {given['kind']}: {said}"}
-    result = {"changed": False, "facts": found.facts, "misfits": found.misfits}
-    return {**result, "failed": given["fail"], "msg": message} if message else result
+        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        return {"failed": True, "msg": f"{node}: could not check {given['kind']}: {reason}"}
+    values = {"changed": False, "facts": result.facts, "misfits": result.misfits}
+    return {**values, "failed": given["fail"], "msg": message} if message else values

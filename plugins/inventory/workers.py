@@ -1,13 +1,13 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Inventory: the worker VMs of this collection, found in vCenter by their mark."""
+"""Inventory: the worker VMs of this collection, identified in vCenter by their mark."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: workers
-short_description: Worker VMs, found in vCenter by their mark
+short_description: Worker VMs, identified in vCenter by their mark
 version_added: 1.0.0
 description:
   - Finds the virtual machines with the mark of M(dml.vsphere.worker_vm), and puts them into groups. The group
@@ -45,13 +45,13 @@ options:
     env:
       - name: VMWARE_PORT
   validate_certs:
-    description: Whether the server's certificate must be signed by an authority that is trusted here.
+    description: Whether the server's certificate must be signed by a trusted authority.
     type: bool
     default: true
     env:
       - name: VMWARE_VALIDATE_CERTS
   ca_path:
-    description: A PEM file with the authorities to trust, such as vCenter's own.
+    description: A PEM file with the authorities to trust, such as vCenter's CA.
     type: path
     env:
       - name: VMWARE_CA_PATH
@@ -84,10 +84,10 @@ extends_documentation_fragment:
 requirements:
   - pyvmomi >= 8.0.3
 notes:
-  - Each worker has these variables. C(ansible_host), the address of its management card, if the guest reports one or
-    was given one; C(vm_name), the name that vCenter shows, while the inventory keeps the name in the mark;
-    C(vm_cluster), C(vm_role), C(vm_tenant), C(vm_built), C(vm_uuid), C(vm_host), the ESXi host it is on, C(vm_power),
-    C(on) or C(off); C(vm_gpus), all its GPUs in words, and C(vm_profiles), its vGPU profiles;
+  - Each worker has these variables. C(ansible_host), the address of its management card, if the guest reports one
+    or its cloud-init data contains one; C(vm_name), the name that vCenter shows, while the inventory keeps the
+    name in the mark; C(vm_cluster), C(vm_role), C(vm_tenant), C(vm_built), C(vm_uuid), C(vm_host), the ESXi host
+    it is on, C(vm_power), C(on) or C(off); C(vm_gpus), all its GPUs as text, and C(vm_profiles), its vGPU profiles;
     C(vm_rdma_mac), C(vm_rdma_protocol) and C(vm_rdma_address) of its PVRDMA card.
   - Texts from vCenter and from guests are never evaluated as templates. Only an address of another machine becomes
     C(ansible_host). The plugin leaves a worker out, with a warning, if its name is not a valid name of a worker, or
@@ -137,20 +137,20 @@ ENDINGS = ("workers.yml", "workers.yaml")
 
 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: ignore[misc]  # ansible is not read by mypy
-    """Puts what was found into Ansible's inventory."""
+    """Adds the workers to Ansible's inventory."""
 
     NAME = "dml.vsphere.workers"
 
     def verify_file(self, path: str) -> bool:
-        """Whether a file may be ours, by its name."""
+        """Return whether the name of a file is that of a source of this plugin."""
         return bool(super().verify_file(path)) and path.endswith(ENDINGS)
 
     def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:
-        """Fill the inventory, from the cache where it is wanted and has something."""
+        """Fill the inventory, from the cache if it is enabled and has data."""
         super().parse(inventory, loader, path, cache)
         self._read_config_data(path)
         for worker in self._workers(self.get_cache_key(path), fresh=not cache):
-            if self._may_stand(worker):
+            if self._is_accepted(worker):
                 self._add(wrap_var(worker))
 
     def _workers(self, key: str, *, fresh: bool) -> list[dict[str, Any]]:
@@ -158,7 +158,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
         if kept and not fresh:
             try:
                 return list(self._cache[key])
-            except KeyError:  # nothing there, or too old
+            except KeyError:  # no entry, or an expired one
                 pass
         read = self._read()
         if kept:
@@ -167,7 +167,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
 
     def _read(self) -> list[dict[str, Any]]:
         connection = {name: self.get_option(name) for name in session.arguments()}
-        # Ansible makes the working directory of an empty path, such as that of an empty environment variable.
+        # Ansible turns an empty path, such as an empty environment variable, into the working directory.
         if connection["ca_path"] == os.path.realpath(os.getcwd()):
             connection["ca_path"] = None
         if runner.trusts_anybody(connection):
@@ -176,24 +176,28 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
             with session.session(connection) as opened:
                 return existing_workers.read_workers(opened, self.get_option("clusters"))
         except CollectionError as error:
-            # Ansible makes a warning of each exception of an inventory plugin, and goes on without the workers.
+            # Ansible turns each exception of an inventory plugin into a warning, and continues without the workers.
             self.display.error(str(error), wrap_text=False)
             raise SystemExit(PARSER_ERROR) from error
 
-    def _may_stand(self, worker: Mapping[str, Any]) -> bool:
-        """Whether a worker may stand in the inventory; one that may not is told."""
+    def _is_accepted(self, worker: Mapping[str, Any]) -> bool:
+        """Return whether a worker may be in the inventory; if not, warn."""
         name, odd = str(worker["name"]), names.odd(worker)
         if names.is_machine(name) and not odd:
             return True
-        said = f"{names.printable(odd[0])} holds a template or hidden signs" if odd else "a worker has no such name"
+        reason = (
+            f"{names.printable(odd[0])} contains a template or unprintable characters"
+            if odd
+            else "it is not a valid name of a worker"
+        )
         self.display.warning(
-            f"The worker {names.printable(name)} is left out of the inventory: {said}; correct it in vCenter"
+            f"The worker {names.printable(name)} is left out of the inventory: {reason}; correct it in vCenter"
         )
         return False
 
     @staticmethod
     def _sanitize_group_name(name: str) -> str:
-        """A name of a group that is no template either, however this Ansible is set up."""
+        """Return a safe group name, which cannot be a template, whatever the configuration of Ansible."""
         return str(to_safe_group_name(name, force=True, silent=True))
 
     def _add(self, worker: Mapping[str, Any]) -> None:

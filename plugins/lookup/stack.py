@@ -1,21 +1,21 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lookup: a stack, read, checked and completed, with the variables that it gives to roles."""
+"""Lookup: a stack, read, checked and completed, with variables for roles."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: stack
-short_description: A set of versions that fit together
+short_description: A set of compatible versions
 version_added: 1.0.0
 description:
-  - Reads a stack, one of this collection by its name or a file of your own by its path, and returns its data.
-  - Refuses a file that does not follow C(stacks/schema.json), a stack whose parts do not fit together, and one whose
-    inputs were not given, before anything is installed. docs/stacks.md lists the checks.
-  - Each mapping with C(base) and C(path) gets its C(url) where the base has an address.
+  - Reads a stack, by name from this collection or by path from your file, and returns its data.
+  - Before anything is installed, refuses a file that does not follow C(stacks/schema.json), a stack with incompatible
+    parts, and a stack with missing inputs. docs/stacks.md lists the checks.
+  - Each mapping with C(base) and C(path) gets a C(url) if the base has an address.
   - C(roles) has, by platform and by role, the variables of the roles for nodes.
-  - C(not_established) lists the pairs of parts of which no source says whether they fit.
+  - C(not_established) lists the pairs of parts whose compatibility no source confirms.
 options:
   _terms:
     description: Names of stacks, such as V(lab-cpu), or paths of files that end in C(.yml) or C(.yaml).
@@ -30,24 +30,24 @@ options:
     default: {}
   mirror:
     description:
-      - The URL of a mirror of everything, for a site without internet access. It has each base of the stack in a folder
-        of that base's name, such as C(MIRROR/nvidia); O(bases) may name another address for some.
+      - The URL of a complete mirror, for a site without internet access. It has a folder for each base of the stack,
+        with the name of the base, such as C(MIRROR/nvidia); O(bases) overrides the address of single bases.
       - Its folder C(python) is a Python package index, with a folder for each package.
     type: str
     default: ""
   platform:
-    description: The node's system, such as V(ubuntu-22.04); refused if the stack is not for it.
+    description: The node's system, such as V(ubuntu-22.04); refused if the stack does not support it.
     type: str
   gpu:
-    description: The node's GPU, such as V(A100); refused if the CUDA of the stack does not know it.
+    description: The node's GPU, such as V(A100); refused if the CUDA of the stack does not support it.
     type: str
   host_driver:
-    description: The version of the vGPU manager on the ESXi host; refused if it does not run the guest driver.
+    description: The version of the vGPU manager on the ESXi host; refused if it does not support the guest driver.
     type: str
   parts:
     description:
-      - Wanted optional parts, V(container) and V(image). Refused if the stack has none.
-      - The C(inputs) of these parts must be given too.
+      - Optional parts to install, V(container) and V(image). Refused if the stack does not have them.
+      - The C(inputs) of these parts are required too.
     type: list
     elements: str
     default: []
@@ -64,7 +64,7 @@ EXAMPLES = r"""
   ansible.builtin.set_fact:
     guest_stack: "{{ lookup('dml.vsphere.stack', 'current', bases={'nvidia': 'https://mirror.example.org/nvidia'}) }}"
 
-- name: Install OpenMPI as the stack has it
+- name: Install the stack's OpenMPI
   ansible.builtin.include_role:
     name: dml.vsphere.openmpi
   vars:
@@ -72,7 +72,7 @@ EXAMPLES = r"""
     openmpi_version: "{{ openmpi.openmpi_version }}"
     openmpi_packages: "{{ openmpi.openmpi_packages }}"
 
-- name: Show the missing inputs of a stack of your own
+- name: Show the missing inputs of a custom stack
   ansible.builtin.debug:
     msg: "{{ lookup('dml.vsphere.stack', playbook_dir ~ '/ours.yml', incomplete=true).missing_inputs }}"
 """
@@ -82,8 +82,8 @@ _raw:
   description:
     - The stacks, as in their files, with C(url), C(roles), C(missing_inputs) and C(not_established) added.
     - In C(roles), for example, C(roles['ubuntu-22.04'].cuda) is a mapping of the variables of the role
-      P(dml.vsphere.cuda#role). A role that has no part in the stack, or none among O(parts), is missing.
-    - The platform of an image is there beside those of the guest.
+      P(dml.vsphere.cuda#role). Roles without a part in the stack, or in O(parts), are left out.
+    - It contains the platform of the image as well as those of the guest.
   type: list
   elements: dict
 """
@@ -107,19 +107,21 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         return [self._stack(term, self._path(term)) for term in terms]
 
     def _path(self, term: str) -> Path:
-        """The path of the file of a term."""
+        """Return the path of a term's file."""
         path = Path(term).expanduser() if term.endswith((".yml", ".yaml")) else STACKS / f"{term}.yml"
         if path.is_file():
             return path
         known = ", ".join(sorted(file.stem for file in STACKS.glob("*.yml")))
-        raise AnsibleError(f"There is no stack {term!r}: {path} is no file. Known are {known}, and paths of your own.")
+        raise AnsibleError(
+            f"There is no stack {term!r}: the file {path} does not exist. Use one of {known}, or a path."
+        )
 
     def _read(self, path: Path) -> Any:
-        """The data of a file of YAML or JSON."""
+        """Return the data of a YAML or JSON file."""
         return self._loader.load_from_file(str(path), cache="none")
 
     def _stack(self, term: str, path: Path) -> dict[str, Any]:
-        """A stack without faults, completed."""
+        """Return a complete stack without faults."""
         document = self._read(path)
         self._refuse(
             term, "does not follow the schema of stacks", stacks.faults(document, self._read(STACKS / "schema.json"))
@@ -128,16 +130,16 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
             stack = stacks.completed(document, *(self.get_option(name) for name in ("inputs", "bases", "mirror")))
         except stacks.StackError as error:
             raise AnsibleError(str(error)) from error
-        # A value from outside must be as well-formed as one from the file.
+        # Values from options must follow the schema too.
         self._refuse(term, "has wrong inputs", self._faults_of_inputs(stack))
         facts = self._read(STACKS / "facts" / "compatibility.yml")
         around = fit.NodeEnvironment(*(self.get_option(name) for name in ("platform", "gpu", "host_driver")))
-        self._refuse(term, "has parts that do not fit together", fit.misfits(stack, facts, around))
+        self._refuse(term, "has incompatible parts", fit.misfits(stack, facts, around))
         parts = self.get_option("parts")
-        self._refuse(term, "lacks wanted parts", stacks.absent_parts(stack, parts))
+        self._refuse(term, "lacks requested parts", stacks.absent_parts(stack, parts))
         missing = stacks.missing_inputs(stack, parts)
         if not self.get_option("incomplete"):
-            self._refuse(term, "asks for inputs that were not given", missing)
+            self._refuse(term, "has inputs without a value", missing)
         return {
             **stack,
             "roles": {
@@ -151,12 +153,12 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
 
     @staticmethod
     def _sides(stack: dict[str, Any]) -> list[dict[str, Any]]:
-        """What is in the image, without a driver of its own, and the guest, which counts where both have one system."""
+        """Return the image, without a driver, and the guest, which takes precedence if both have the same system."""
         content = image_parts.image_content(stack)
         return [content, stack] if content else [stack]
 
     def _faults_of_inputs(self, stack: dict[str, Any]) -> list[str]:
-        """The faults that inputs and mirrors brought."""
+        """Return the faults of inputs and mirrors."""
         faults: list[str] = stacks.faults(stacks.without_urls(stack), self._read(STACKS / "schema.json"))
         return faults
 

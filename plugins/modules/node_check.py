@@ -8,18 +8,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_check
-short_description: Compare what was found on a node with what is wanted there
+short_description: Compare the observed state of a node with the wanted state
 version_added: 1.0.0
 description:
-  - Takes the output of programs on a node, compares it with what is wanted, and returns its facts and one sentence for
-    each misfit. It fails where there are misfits, unless O(fail) is V(false).
-  - It runs on the controller, connects to nothing and writes nothing. The roles for nodes end in such a check.
+  - Compares the output of programs on a node with the wanted state, and returns facts and one sentence for each
+    misfit. It fails if there are misfits, unless O(fail) is V(false).
+  - It runs on the controller, without connections and without writes. The roles for nodes end with such a check.
 options:
   kind:
     description:
-      - What is checked.
-      - V(packages) takes C(installed), lines C(NAME VERSION installed), and C(held), lines of the package manager or
-        nothing; and wants C(packages). Its facts have C(replaced), the packages of another version.
+      - The kind of check. Each kind uses keys of O(found) and of O(wanted).
+      - V(packages) takes C(installed), lines C(NAME VERSION installed), and optionally C(held), lines of the package
+        manager; and wants C(packages). Its facts have C(replaced), the packages of another version.
       - V(python_packages) takes C(listed), the output of C(pip list --format json), and wants C(packages).
       - V(repositories_wanted) wants C(repositories) and C(keys), and checks that each has an address and a key.
       - V(apt_repositories) and V(dnf_repositories) take C(update), the result of reading all lists, and C(targets) of
@@ -29,7 +29,7 @@ options:
         C(memlock) and C(resources). Its facts have the C(labels).
       - V(kernel_settings) takes C(sysctls), lines of C(sysctl), and wants C(sysctls).
       - V(node) takes C(sysctls), C(limits), and C(ssh) and C(sshd), the output of C(ssh -G) and C(sshd -T); and wants
-        C(sysctls), C(limits) and C(stun_seconds), for which no timer may give up a silent peer.
+        C(sysctls), C(limits) and C(stun_seconds), the seconds for which each timer must wait for a silent peer.
       - V(gpu_driver) takes the result of C(nvidia-smi -q), and wants C(driver), C(gpus), C(licensed) and C(persistent).
       - V(cuda) takes C(reported), JSON with the versions that nvcc, cuDNN and NCCL report, and wants C(versions) and
         C(devices), V(-1) for no check of devices.
@@ -48,8 +48,8 @@ options:
       - V(pytorch) takes the same, and wants C(version), C(packages), C(backend), V(nccl) or V(gloo), and C(nodes).
       - V(training_image) takes C(versions), the result of the program that reads versions in the image, and C(run), the
         result of C(mpirun) in it; and wants C(versions) and C(nodes).
-      - V(versions) takes C(nodes), local facts by node, and checks that all have the same versions. Its facts have
-        C(versions) by node and C(table), lines of text.
+      - V(versions) takes C(nodes), local facts by node, and checks that all nodes have the same versions. Its facts
+        have C(versions) by node and C(table), lines of text.
     type: str
     required: true
     choices:
@@ -74,11 +74,11 @@ options:
       - training_image
       - versions
   found:
-    description: What was found on the node; its keys depend on O(kind).
+    description: The observed state of the node; its keys depend on O(kind).
     type: dict
     default: {}
   wanted:
-    description: What is wanted on the node; its keys depend on O(kind).
+    description: The wanted state of the node; its keys depend on O(kind).
     type: dict
     default: {}
   fail:
@@ -120,18 +120,18 @@ EXAMPLES = r"""
 
 RETURN = r"""
 facts:
-  description: The facts in what was found; their keys depend on the kind.
+  description: The facts about the observed state; their keys depend on the kind.
   returned: always
   type: dict
   sample: {driver: 580.65.06, cuda_at_most: "13.0", gpus: []}
 misfits:
-  description: One sentence for each difference from what is wanted.
+  description: One sentence for each difference from the wanted state.
   returned: always
   type: list
   elements: str
   sample: ["nvidia-smi sees 1 GPUs, not 2."]
 msg:
-  description: All misfits in one text that names the node.
+  description: All misfits in one message with the name of the node.
   returned: if there are misfits
   type: str
 """

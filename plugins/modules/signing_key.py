@@ -2,23 +2,22 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module: a key by which a node trusts packages."""
+"""Module: a key with which a node verifies packages."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: signing_key
-short_description: Install one key that signs packages, by its fingerprint
+short_description: Install one package signing key by its fingerprint
 version_added: 1.0.0
 description:
-  - Imports a file with keys into GnuPG on the node, in a home of its own that is removed again, exports the one key of
-    the given fingerprint, and installs what was exported. Nothing else of the file is installed, so that apt and dnf
-    cannot trust a second key in it.
-  - Fails if the file does not hold the key. A key that has O(fingerprint) as a subkey only is not that key.
+  - Imports a file with keys into GnuPG on the node, in a temporary home, exports the key with the given fingerprint,
+    and installs only that key, so that apt and dnf do not trust other keys in the file.
+  - Fails if the file does not contain the key. A key with O(fingerprint) only as a subkey does not match.
   - GnuPG is required on the node.
 options:
   source:
-    description: The file on the node that holds the key, armored or binary. It may hold other keys too.
+    description: The file on the node with the key, armored or binary. It may contain other keys too.
     type: path
     required: true
   fingerprint:

@@ -11,16 +11,16 @@ module: training_guest_info
 short_description: Read the timers, licences and checkpoints of the nodes of a job
 version_added: 1.0.0
 description:
-  - Reads on all nodes at once, from inside, the timers of ssh, sshd, TCP, Open MPI and of the ranks' environment, the
-    licence of the GPU as C(nvidia-smi) tells it, and the newest checkpoint.
-  - The filter P(dml.vsphere.guest_findings#filter) tells which of them would end the job while one node stands still.
+  - Reads, in the guests of all nodes at once, the timers of ssh, sshd, TCP, Open MPI and of the ranks' environment, the
+    licence of the GPU from C(nvidia-smi), and the newest checkpoint.
+  - The filter P(dml.vsphere.guest_findings#filter) returns those that would end the job while one node is stunned.
 options:
   checkpoints:
-    description: The folder on the nodes in which the job keeps checkpoints. Empty where it keeps none.
+    description: The folder on the nodes with the job's checkpoints. Empty if the job writes none.
     type: str
     default: ""
   timeout:
-    description: Seconds within which every node must have answered.
+    description: Seconds to wait for the answers of all nodes.
     type: float
     default: 60
 extends_documentation_fragment:
@@ -33,7 +33,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Look into the nodes
+- name: Read the guests of the nodes
   dml.vsphere.training_guest_info:
     nodes:
       - {name: worker-1, reach: [ssh, -oBatchMode=yes, ubuntu@10.0.1.1]}
@@ -41,7 +41,7 @@ EXAMPLES = r"""
   delegate_to: localhost
   register: guests
 
-- name: Show the findings that forbid a stun of a minute
+- name: Show the findings that prevent a stun of one minute
   ansible.builtin.debug:
     msg: "{{ guests.nodes | dml.vsphere.guest_findings(60) | dml.vsphere.finding_lines }}"
 """
@@ -49,8 +49,8 @@ EXAMPLES = r"""
 RETURN = r"""
 nodes:
   description:
-    - By node C(sysctls), C(ssh), C(sshd), C(mca), C(mpirun), C(environment), C(nvidia), C(rdma) and C(checkpoint), null
-      where it could not be read; or C(error).
+    - By node, C(sysctls), C(ssh), C(sshd), C(mca), C(mpirun), C(environment), C(nvidia), C(rdma) and C(checkpoint),
+      null if a value could not be read; or C(error).
   returned: success
   type: dict
 """

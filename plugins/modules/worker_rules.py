@@ -8,27 +8,27 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: worker_rules
-short_description: Keep worker VMs apart or on chosen hosts, and give them DRS and HA overrides
+short_description: Keep worker VMs on separate or chosen hosts, and set their DRS and HA overrides
 version_added: 1.0.0
 description:
-  - Sets the rules of a set of workers by one reconfiguration of the cluster. They are a DRS rule that keeps the workers
-    on hosts of their own, a rule that keeps them on chosen hosts, and for each worker an override of DRS's automation
-    and of HA's restart priority.
-  - A call describes the whole set. Rules and overrides that this module set before and that the call lacks are
-    removed. If a marked worker of the set is in neither O(workers) nor O(drop), the call is refused and names
-    it, because it may belong to another inventory.
-  - Rules and groups of a set are recognised by their names, which begin with C(dml.vsphere) and the name of the set.
-    An override that existed before is recorded in the mark of the worker, and restored on removal.
-  - A call that contradicts a rule of others is refused before the first write, with the name of that rule. Such a
-    rule keeps two of the workers on one host, or leaves them too few hosts.
-  - A worker that was deleted leaves rules and overrides by itself; leave it out of O(workers) or build it again.
+  - Sets the rules of a set of workers with one reconfiguration of the cluster. The rules are a DRS rule that keeps the
+    workers on separate hosts, a rule that keeps them on chosen hosts, and, for each worker, overrides of DRS's
+    automation level and of HA's restart priority.
+  - A call describes the whole set. The module removes rules and overrides that it set before and that the call does
+    not contain. If a marked worker of the set is in neither O(workers) nor O(drop), the module refuses the call and
+    names the worker, because it may belong to another inventory.
+  - The module identifies the rules and groups of a set by their names, which start with C(dml.vsphere) and the name of
+    the set. It records existing overrides in the mark of the worker, and restores them on removal.
+  - If a call contradicts another user's rule, the module refuses it before the first write and names that rule. Such
+    a rule keeps two of the workers on one host, or allows too few hosts for them.
+  - vCenter removes a deleted worker from rules and overrides; remove it from O(workers) or build it again.
 options:
   cluster:
     description: Name of the cluster.
     type: str
     required: true
   name:
-    description: Name of the set. A cluster may have several, each with rules of its own.
+    description: Name of the set. A cluster may have several, each with its own rules.
     type: str
     default: workers
   state:
@@ -40,18 +40,18 @@ options:
     default: present
   workers:
     description:
-      - Names of the workers. They must carry the mark of M(dml.vsphere.worker_vm), which builds workers and takes them
-        over. Check mode goes on where some do not exist yet.
+      - Names of the workers. They must have the mark of M(dml.vsphere.worker_vm), which builds or adopts workers.
+        Check mode continues if some do not exist yet.
     type: list
     elements: str
     default: []
   drop:
-    description: Workers that leave the set and lose its rules and overrides. They may be in no other option.
+    description: Workers that leave the set and lose its rules and overrides. They must not be in any other option.
     type: list
     elements: str
     default: []
   one_per_host:
-    description: Whether DRS keeps each worker on a host of its own. A single worker needs no such rule.
+    description: Whether DRS keeps each worker on a separate host. A single worker needs no such rule.
     type: bool
     default: true
   hosts:
@@ -61,24 +61,24 @@ options:
     default: []
   host_affinity:
     description:
-      - Whether O(hosts) are preferred, or the only ones on which the workers can run, for HA too.
-      - Where a rule of somebody else forbids all of the preferred hosts, that is a warning, and the rule is stored.
+      - Whether O(hosts) are preferred, or the only hosts on which the workers can run, including after an HA restart.
+      - If another user's rule forbids all preferred hosts, the module warns and stores the rule.
     type: str
     choices: [preferred, required]
     default: preferred
   drs_override:
     description:
-      - What DRS does with each worker, other than the cluster's own way. V(manual) and V(partially_automated) keep it
-        from moving workers, whose guests are stunned in a move when they have a vGPU. V(disabled) leaves them alone
-        when they start, too.
+      - The DRS automation level of each worker, instead of the cluster's. With V(manual) and V(partially_automated),
+        DRS does not move workers, whose guests are stunned in a move if they have a vGPU. With V(disabled), DRS also
+        does not place them at power-on.
     type: str
     choices: [manual, partially_automated, fully_automated, disabled]
   restart_priority:
-    description: When HA restarts each worker after its host failed, other than the cluster's own priority.
+    description: The HA restart priority of each worker, instead of the cluster's.
     type: str
     choices: [disabled, lowest, low, medium, high, highest]
   overrides:
-    description: Overrides of single workers, which win over O(drs_override) and O(restart_priority).
+    description: Overrides of single workers, which take precedence over O(drs_override) and O(restart_priority).
     type: list
     elements: dict
     default: []
@@ -88,11 +88,11 @@ options:
         type: str
         required: true
       drs_override:
-        description: As O(drs_override).
+        description: Like O(drs_override).
         type: str
         choices: [manual, partially_automated, fully_automated, disabled]
       restart_priority:
-        description: As O(restart_priority).
+        description: Like O(restart_priority).
         type: str
         choices: [disabled, lowest, low, medium, high, highest]
 extends_documentation_fragment:
@@ -100,9 +100,9 @@ extends_documentation_fragment:
   - dml.vsphere.attributes
 notes:
   - A warning names settings that the cluster stores but does not apply, because DRS or HA is off.
-  - A DRS that is automated moves running workers that break a new rule. A warning names them.
-  - A worker that was taken over and is let go by M(dml.vsphere.worker_vm) loses its mark, and with it what was before
-    its overrides. Run this module with O(state=absent) first.
+  - If DRS is fully automated, it moves running workers that violate a new rule. A warning names them.
+  - If M(dml.vsphere.worker_vm) removes the mark of an adopted worker, the record of its previous overrides is lost.
+    Run this module with O(state=absent) first.
 seealso:
   - module: dml.vsphere.worker_vm
   - module: dml.vsphere.shared_settings
@@ -111,14 +111,14 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Each worker on a host of its own, none moved by DRS, restarted first
+- name: Keep each worker on a separate host, without DRS moves, with a high restart priority
   dml.vsphere.worker_rules:
     cluster: gpu
     workers: [worker01, worker02, worker03, worker04]
     drs_override: manual
     restart_priority: high
 
-- name: Workers of a tenant on three hosts only
+- name: Keep the workers of a tenant on three hosts
   dml.vsphere.worker_rules:
     cluster: gpu
     name: vision
@@ -128,7 +128,7 @@ EXAMPLES = r"""
     overrides:
       - {name: vision01, restart_priority: highest}
 
-- name: Take all of it away
+- name: Remove all rules and overrides of the set
   dml.vsphere.worker_rules:
     cluster: gpu
     name: vision
@@ -137,7 +137,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 state:
-  description: What the cluster holds for the set, in check mode what it would hold.
+  description: The rules and overrides of the set; in check mode, the planned ones.
   returned: success
   type: dict
   contains:
@@ -145,7 +145,7 @@ state:
     affinity: {description: "C(workers) and C(hosts), C(rule) is V(preferred) or V(required).", type: dict}
     drs: {description: "The DRS override of each worker; V(null) for none.", type: dict}
     restart_priority: {description: "The restart priority of each worker; V(null) for none.", type: dict}
-    previous: {description: What is restored when our overrides go., type: dict}
+    previous: {description: The overrides to restore on removal., type: dict}
   sample:
     one_per_host: {workers: [worker01, worker02], enabled: true}
     affinity: null
@@ -153,7 +153,7 @@ state:
     restart_priority: {worker01: null, worker02: null}
     previous: {worker01: {drs: null}, worker02: {drs: null}}
 unmet:
-  description: Why the plan cannot be carried out right now, such as workers that do not exist yet.
+  description: The reasons that prevent the plan now, such as workers that do not exist yet.
   returned: success
   type: list
   elements: str

@@ -11,22 +11,22 @@ module: worker_vm
 short_description: Build worker VMs with GPUs and PVRDMA, many in one call
 version_added: 1.0.0
 description:
-  - Gives many virtual machines in one call the hardware that distributed training needs. The module clones each worker
-    that does not exist, places it on a host with the wanted resources, reconfigures it once, and starts it.
-  - All workers are placed before the first write. A profile that no host offers, or a lack of free slots, refuses the
-    whole call, with the profiles that each host offers and the holders of its GPUs.
-  - Only options that are given are managed. Changes that vSphere makes only while a machine is off are made to a
-    running machine only with O(power_cycle).
-  - Workers are marked by the custom attribute C(dml.vsphere.worker), a JSON text with C(name), C(uuid), C(cluster),
-    C(tenant), C(role), and C(built), which is whether this collection built them. Machines without the mark are not
-    touched.
-  - The mark is the identity. The machine that has the instance UUID of its mark is the worker, whatever its name and
-    its folder are; the module says where somebody renamed or moved it (O(put_back)). A clone that somebody made of a
-    worker has the mark of the worker, but another instance UUID. It is a copy, which is named in the warnings.
-  - After the restore of a backup, no machine may have the UUID of the mark. Then the machine with the worker's name is
-    the worker, and gets a new mark. Where one machine has the UUID and another the name, or where a missing worker may
-    be a running machine of another name, the call is refused with the names of the machines.
-  - A run that was killed is continued by the next run.
+  - Configures many virtual machines in one call with the hardware that distributed training needs. The module clones
+    each missing worker, places it on a host with the requested resources, reconfigures it once, and starts it.
+  - The module finds hosts for all workers before the first write. If no host offers a profile, or there are not enough
+    free slots, it refuses the whole call and reports the profiles of each host and the virtual machines on its GPUs.
+  - The module manages only options that are set. Changes that vSphere allows only while a machine is powered off are
+    made to a running machine only with O(power_cycle).
+  - Workers have a mark, the custom attribute C(dml.vsphere.worker), a JSON text with C(name), C(uuid), C(cluster),
+    C(tenant), C(role), and C(built), which is V(true) if this collection built the machine. Machines without the mark
+    are not changed.
+  - The mark is the identity. The machine with the instance UUID in its mark is the worker, whatever its name and folder
+    are; the module warns if it was renamed or moved (O(put_back)). A clone of a worker has the worker's mark, but
+    another instance UUID. The module reports such copies in the warnings.
+  - After a restore from a backup, it is possible that no machine has the UUID in the mark. Then the machine with the
+    worker's name is the worker, and gets a new mark. If one machine has the UUID and another the name, or if a missing
+    worker may be a running machine with another name, the module refuses the call and names the machines.
+  - The next run continues the work of a run that was killed.
 options:
   cluster:
     description: The cluster in which the workers run.
@@ -34,13 +34,13 @@ options:
     required: true
   state:
     description:
-      - V(absent) deletes workers that this collection built, and unmarks those that it took over (O(adopt)).
-        Machines without the mark are left alone. Of the workers, only O(workers[].name) matters then.
+      - V(absent) deletes workers that this collection built, and removes the mark of adopted ones (O(adopt)).
+        Machines without the mark are not changed. With V(absent), only O(workers[].name) of each worker is used.
     type: str
     choices: [present, absent]
     default: present
   workers:
-    description: The workers. Options that a worker lacks are taken from O(defaults), for NICs and guest key by key.
+    description: The workers. Options that are not set come from O(defaults), for NICs and guest key by key.
     type: list
     elements: dict
     required: true
@@ -53,23 +53,23 @@ options:
         description: The template, or virtual machine, from which a missing worker is cloned.
         type: str
       clone: &clone
-        description: Whether a clone has disks of its own, or shares those of a snapshot. By default V(full).
+        description: Whether a clone has its own disks, or shares those of a snapshot. By default V(full).
         type: str
         choices: [full, linked]
       snapshot: &snapshot
-        description: The snapshot of a linked clone; by default the current one.
+        description: The snapshot of a linked clone; by default the current snapshot.
         type: str
       folder: &folder
         description: The folder of a new worker; by default the template's. For existing workers see O(put_back).
         type: str
       resource_pool: &resource_pool
-        description: The resource pool of a new worker; by default the cluster's own.
+        description: The resource pool of a new worker; by default the root pool of the cluster.
         type: str
       datastore: &datastore
         description: The datastore of a new worker; by default the template's.
         type: str
       host: &host
-        description: The host on which it must run. A worker that is elsewhere is moved there.
+        description: The host on which the worker must run. The module moves a worker that is on another host.
         type: str
       cpus: &cpus
         description: Number of virtual CPUs.
@@ -82,18 +82,18 @@ options:
         type: int
       reserve_memory: &reserve_memory
         description:
-          - Whether all memory is reserved and the reservation follows the size, which vSphere demands for GPUs and
+          - Whether all memory is reserved and the reservation follows the size, which vSphere requires for GPUs and
             PVRDMA. By default V(true); V(false) leaves the reservation as it is.
         type: bool
       numa: &numa
-        description: Advanced settings that begin with C(numa.), without that beginning, such as C(nodeAffinity).
+        description: Advanced settings that start with C(numa.), without that prefix, such as C(nodeAffinity).
         type: dict
       latency_sensitivity: &latency_sensitivity
-        description: V(high) also reserves the CPUs, which vSphere demands for it.
+        description: V(high) also reserves the CPUs, as vSphere requires.
         type: str
         choices: [normal, high]
       firmware: &firmware
-        description: The firmware that the template must have. It is checked, as an installed system cannot change it.
+        description: The required firmware of the template. It is only checked; an installed system cannot change it.
         type: str
         choices: [bios, efi]
       gpus: &gpus
@@ -104,36 +104,36 @@ options:
         elements: dict
         suboptions:
           profile:
-            description: A vGPU profile that the host offers, such as V(grid_t4-16c), MIG-backed ones among them.
+            description: A vGPU profile that the host offers, such as V(grid_t4-16c), including MIG-backed profiles.
             type: str
           group:
             description:
-              - A device group, by which vSphere 8 gives GPUs that NVLink connects, such as
+              - A device group, with which vSphere 8 provides GPUs connected with NVLink, such as
                 V(Nvidia:2@grid_a100-40c%NVLink).
             type: str
           device:
-            description: A GPU in passthrough by C(vendor:device), such as V(10de:20f1); any free one of its host.
+            description: A GPU in passthrough by C(vendor:device), such as V(10de:20f1); any free match on the host.
             type: str
           label:
-            description: A GPU in passthrough by its hardware label; any free one of its host.
+            description: A GPU in passthrough by its hardware label; any free match on the host.
             type: str
           address:
-            description: A GPU in passthrough by its PCI address. The worker's C(host) must be named.
+            description: A GPU in passthrough by its PCI address. Requires O(workers[].host).
             type: str
           count:
             description: Number of such GPUs.
             type: int
             default: 1
           memory_gb:
-            description: The memory of one GPU in GB, where neither the host nor the name of the GPU tells it.
+            description: The memory of one GPU in GB, if neither the host nor the name of the GPU reports it.
             type: int
       mmio_gb: &mmio_gb
         description:
-          - The size of the 64-bit MMIO window. By default, where O(workers[].gpus) is given, the memory of all GPUs is
+          - The size of the 64-bit MMIO window. By default, if O(workers[].gpus) is set, it is the memory of all GPUs,
             rounded up to a power of two and doubled.
         type: int
       rdma_nic: &rdma_nic
-        description: The PVRDMA NIC. A worker that has several loses the others, as vSphere supports one.
+        description: The PVRDMA NIC. The module removes further PVRDMA NICs, because vSphere supports only one.
         type: dict
         suboptions:
           portgroup:
@@ -149,7 +149,7 @@ options:
             type: str
             choices: [rocev1, rocev2]
       management_nic: &management_nic
-        description: The first NIC without PVRDMA; it is added where there is none.
+        description: The first NIC without PVRDMA; the module adds it if there is none.
         type: dict
         suboptions:
           portgroup:
@@ -164,8 +164,9 @@ options:
         elements: int
       guest: &guest
         description:
-          - The data for cloud-init in the guest, given by C(guestinfo). New NICs then get manual MAC addresses, because
-            this data names them before the NICs exist; they follow from the worker's name, in VMware's range for this.
+          - The data for cloud-init in the guest, passed in C(guestinfo). New NICs then get manual MAC addresses,
+            because this data contains them before the NICs exist. The module derives them from the worker's name,
+            within VMware's range for manual addresses.
           - After a later change, cloud-init treats the guest as a new machine at its next boot.
         type: dict
         suboptions:
@@ -175,7 +176,7 @@ options:
           address:
             description:
               - The address of the management NIC with its prefix length, or V(dhcp), which is the default. Addresses
-                are set only where O(workers[].management_nic) is given.
+                are set only if O(workers[].management_nic) is set.
             type: str
           gateway:
             description: The default gateway.
@@ -194,7 +195,7 @@ options:
             description: A user with sudo, who gets the SSH keys.
             type: str
           ssh_keys:
-            description: Public SSH keys that may log in.
+            description: Public SSH keys of that user.
             type: list
             elements: str
       annotation: &annotation
@@ -211,7 +212,7 @@ options:
         type: str
         choices: ["on", "off"]
   defaults:
-    description: Options that the workers share; the same as those of a worker, without a name.
+    description: Options for all workers; the same as those of a worker, without a name.
     type: dict
     suboptions:
       template: *template
@@ -244,8 +245,8 @@ options:
     elements: str
   to_come:
     description:
-      - Objects that are prepared before the workers are built. Check mode plans with those that are missing; a real
-        run is refused without them.
+      - Objects that will be prepared before the workers are built. Check mode plans as if they existed; a real run
+        is refused without them.
     type: dict
     suboptions:
       port_groups:
@@ -254,36 +255,36 @@ options:
         elements: str
         default: []
       gpus:
-        description: Whether the hosts are prepared by M(dml.vsphere.esxi_profile) to share or to give away their GPUs.
+        description: Whether M(dml.vsphere.esxi_profile) will prepare the hosts for vGPUs or GPU passthrough.
         type: bool
         default: false
   one_per_host:
-    description: Whether each worker has a host of its own. Workers of the cluster that are not in this call count too.
+    description: Whether each worker has a separate host. Workers of the cluster that are not in this call count too.
     type: bool
     default: true
   same_numa_node:
     description:
-      - Whether GPU and RDMA NIC must be on one NUMA node, where the host tells their nodes. The host itself chooses the
-        GPU of a vGPU, so V(require) takes only hosts on which all shared GPUs are.
+      - Whether GPU and RDMA NIC must be on the same NUMA node, if the host reports their nodes. The host itself chooses
+        the GPU of a vGPU, so V(require) allows only hosts whose shared GPUs are all on the node of the RDMA NIC.
     type: str
     choices: [require, prefer, ignore]
     default: prefer
   allow_moves:
     description:
-      - Whether running workers may be moved to other hosts, hot, to make room for the workers of this call. The fewest
-        workers move. Without it such a call is refused, and the refusal names the moves.
-      - A worker whose O(workers[].host) or O(hosts) exclude its host moves without this option.
+      - Whether the module may move running workers to other hosts with vMotion, to make room for the workers of this
+        call. As few workers as possible move. If false, the module refuses such a call and names the moves.
+      - A worker whose O(workers[].host) or O(hosts) excludes its current host moves without this option.
     type: bool
     default: false
     version_added: 1.0.0
   adopt:
-    description: Whether a virtual machine of that name that this collection did not build is taken over.
+    description: Whether the module takes over a virtual machine with that name that this collection did not build.
     type: bool
     default: false
   put_back:
     description:
-      - Whether a worker that somebody renamed, or moved out of its O(workers[].folder), gets its name and its folder
-        back. By default the module only warns.
+      - Whether the module restores the name and the O(workers[].folder) of a worker that was renamed or moved. By
+        default it only warns.
     type: bool
     default: false
   power_cycle:
@@ -299,11 +300,11 @@ options:
     type: int
     default: 3600
   power_timeout:
-    description: Seconds for starting, and for the guest to shut down; then it is powered off.
+    description: Seconds for the start, and for the shutdown of the guest; after that the worker is powered off.
     type: int
     default: 300
   address_timeout:
-    description: Seconds until the guest reports its address.
+    description: Seconds to wait for the guest's address.
     type: int
     default: 600
 extends_documentation_fragment:
@@ -311,8 +312,8 @@ extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes
 notes:
-  - Free places for vGPUs are counted from the names of the profiles and the memory of the GPUs. vCenter
-    decides when a worker is started.
+  - The module calculates free slots for vGPUs from the names of the profiles and the memory of the GPUs. vCenter
+    decides when a worker is powered on.
 seealso:
   - module: dml.vsphere.esxi_graphics
   - module: dml.vsphere.esxi_passthrough
@@ -347,7 +348,7 @@ EXAMPLES = r"""
   ansible.builtin.debug:
     msg: "{{ built.state_lines }}"
 
-- name: Build a worker with a whole A100 and reserved CPUs
+- name: Build a worker with an A100 in passthrough and reserved CPUs
   dml.vsphere.worker_vm:
     cluster: hpc-a100
     same_numa_node: require
@@ -375,7 +376,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 needs:
-  description: V(power_off) where a worker must be off for its changes.
+  description: V(power_off) if a worker must be powered off for its changes.
   returned: success
   type: list
   elements: str
@@ -387,44 +388,44 @@ workers:
   contains:
     name: {description: The worker., type: str}
     changed: {description: Whether it was changed., type: bool}
-    needs: {description: V(power_off) where it must be off for that., type: list, elements: str}
+    needs: {description: V(power_off) if it must be powered off for that., type: list, elements: str}
     why: {description: "The reasons of the changes.", type: list, elements: str}
-    unmet: {description: What prevents the change right now., type: list, elements: str}
+    unmet: {description: The reasons that prevent the change now., type: list, elements: str}
     warnings: {description: Warnings about the worker., type: list, elements: str}
     state:
-      description: The worker as it is; in check mode, as it would be.
+      description: The state of the worker; in check mode, the planned state.
       type: dict
       contains:
         exists: {description: Whether it exists., type: bool}
         name: {description: The name that vCenter shows., type: str}
-        folder: {description: "Its folder, where O(workers[].folder) is given.", type: str}
+        folder: {description: "Its folder, if O(workers[].folder) is set.", type: str}
         host: {description: The host that it is on., type: str}
         power: {description: V(on) or V(off)., type: str}
         address: {description: The address that its guest reports., type: str}
         gpus: {description: "Its GPUs: profiles, groups, or PCI devices.", type: list, elements: str}
         mmio_gb: {description: Its 64-bit memory window., type: int}
         rdma_nic: {description: "Its PVRDMA NIC: portgroup, mac, connected, protocol.", type: dict}
-        rdma_nics: {description: How many PVRDMA NICs it has., type: int}
+        rdma_nics: {description: The number of its PVRDMA NICs., type: int}
         management_nic: {description: "Its management NIC: portgroup, mac, connected.", type: dict}
         disks_gb: {description: The sizes of its disks., type: list, elements: int}
         cpu_reserved_mhz: {description: The reserved CPU., type: int}
         memory_reserved: {description: Whether all memory is reserved., type: bool}
-        numa: {description: Its settings of NUMA., type: dict}
-        guest: {description: What cloud-init is told., type: dict}
-        mark: {description: Our mark on it., type: dict}
+        numa: {description: Its NUMA settings., type: dict}
+        guest: {description: The data for cloud-init., type: dict}
+        mark: {description: Its mark., type: dict}
       sample:
         exists: true
         host: esx01.example.com
         power: "on"
         gpus: [grid_t4-16c]
 plan_lines:
-  description: The changes of each worker with their reasons, as lines to show.
+  description: The changes of each worker with their reasons, as lines of text.
   returned: success
   type: list
   elements: str
   sample: ["worker01: changes", "    is cloned from debian-12 to esx01.lab"]
 state_lines:
-  description: The host, the GPUs and the address of each worker, as lines to show.
+  description: The host, the GPUs and the address of each worker, as lines of text.
   returned: success
   type: list
   elements: str
@@ -463,7 +464,7 @@ def _subjects(workers: WorkerSet, specs: Sequence[worker_spec.WorkerSpec]) -> li
 
 
 def by_worker(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the runner's result, its entries listed as workers instead of hosts, and as lines to show."""
+    """Return the runner's result, its entries listed as workers instead of hosts, and as lines of text."""
     workers = [{"name": entry["host"], **{k: v for k, v in entry.items() if k != "host"}} for entry in result["hosts"]]
     listed = {**{key: value for key, value in result.items() if key != "hosts"}, "workers": workers}
     return listed if result.get("failed") else {**listed, **worker_plan.as_lines(workers)}

@@ -11,8 +11,8 @@ module: worker_vm_info
 short_description: Find the worker VMs of a cluster by their mark
 version_added: 1.0.0
 description:
-  - Reads the virtual machines that carry the mark of this collection, in a constant number of calls.
-  - The inventory plugin C(dml.vsphere.workers) finds the same as hosts for plays.
+  - Reads the virtual machines with the mark of this collection, with a constant number of calls to vCenter.
+  - The inventory plugin C(dml.vsphere.workers) returns the same machines as hosts for plays.
 options:
   cluster:
     description: Name of the cluster.
@@ -33,7 +33,7 @@ EXAMPLES = r"""
     cluster: gpu
   register: found
 
-- name: Delete those that this collection built
+- name: Delete the workers that this collection built
   dml.vsphere.worker_vm:
     cluster: gpu
     state: absent
@@ -49,22 +49,22 @@ workers:
   elements: dict
   contains:
     name: {description: The worker., type: str}
-    ansible_host: {description: "Its address, where it tells one or was given one.", type: str}
-    vm_name: {description: "The name that vCenter shows, another one where somebody renamed the worker.", type: str}
-    vm_cluster: {description: The cluster that its mark names., type: str}
-    vm_role: {description: What it is., type: str}
-    vm_tenant: {description: Whose it is., type: str}
+    ansible_host: {description: "Its address, if its guest reports one or its cloud-init data contains one.", type: str}
+    vm_name: {description: "The name in vCenter, which differs if the worker was renamed.", type: str}
+    vm_cluster: {description: The cluster in its mark., type: str}
+    vm_role: {description: Its role., type: str}
+    vm_tenant: {description: Its tenant., type: str}
     vm_built: {description: Whether this collection built it., type: bool}
     vm_uuid: {description: Its instance UUID., type: str}
     vm_host: {description: The host that it is on., type: str}
     vm_power: {description: V(on) or V(off)., type: str}
     vm_gpus: {description: Its GPUs., type: list, elements: str}
     vm_profiles: {description: The profiles of its vGPUs., type: list, elements: str}
-    vm_rdma_mac: {description: The address of its PVRDMA NIC., type: str}
+    vm_rdma_mac: {description: The MAC address of its PVRDMA NIC., type: str}
     vm_rdma_protocol: {description: The version of RoCE., type: str}
     vm_rdma_address: {description: The IPv4 address of its PVRDMA NIC., type: str}
 unfinished:
-  description: Clones that a run was killed over before it could mark them.
+  description: Unmarked clones of a run that was killed.
   returned: success
   type: list
   elements: str

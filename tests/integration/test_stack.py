@@ -114,12 +114,12 @@ def test_an_incomplete_stack_may_be_looked_at(answers: Answers) -> None:
     ("case", "words"),
     [
         ("nobody", "There is no stack 'lab-gpu'"),
-        ("nobody", f"Known are {', '.join(SHIPPED)}, and paths of your own."),
-        ("no file", "none.yml is no file."),
-        ("without inputs", "asks for inputs that were not given: bases.licensed gpu_driver.source.sha256"),
+        ("nobody", f"Use one of {', '.join(SHIPPED)}, or a path."),
+        ("no file", "none.yml does not exist."),
+        ("without inputs", "has inputs without a value: bases.licensed gpu_driver.source.sha256"),
         ("bad input", "gpu_driver.source.sha256 is 'abc', which is not a SHA-256"),
-        ("containers", "asks for inputs that were not given: container.digest"),
-        ("no containers", "The stack lab-cpu lacks wanted parts: It has no 'container'."),
+        ("containers", "has inputs without a value: container.digest"),
+        ("no containers", "The stack lab-cpu lacks requested parts: It has no 'container'."),
         ("unasked", "The stack lab-cpu has no input 'openmpi.version'; it has no inputs."),
         ("host", "The guest driver 535.309.01 is newer than the vGPU manager 525.85.07"),
         ("node", "The stack is for debian-12 and the node has ubuntu-24.04."),
@@ -189,7 +189,7 @@ def test_the_playbook_of_guests_refuses_a_misfit_before_its_roles(tmp_path: Path
     lacking = ansible.playbook(ROOT / "playbooks" / "guests.yml", *options, *containers)
     # Older versions of Ansible write quotes twice.
     said = " ".join(lacking.out.replace("''", "'").split())
-    assert "The stack lab-cpu lacks wanted parts: It has no 'container'." in said
+    assert "The stack lab-cpu lacks requested parts: It has no 'container'." in said
 
 
 def test_the_playbook_of_guests_ends_well_with_equal_versions_and_refuses_different_ones(tmp_path: Path) -> None:

@@ -47,8 +47,8 @@ def test_what_the_inventory_tells_is_no_template(centre: Hostile, tmp_path: Path
     assert done.rc == 0, done.out
     assert centre.evaluated() == []
     told = flat(done.out)
-    assert f"The worker {shown('name')} is left out of the inventory: {shown('name')} holds a template" in told
-    assert f"The worker worker01 is left out of the inventory: {shown('role')} holds a template" in told
+    assert f"The worker {shown('name')} is left out of the inventory: {shown('name')} contains a template" in told
+    assert f"The worker worker01 is left out of the inventory: {shown('role')} contains a template" in told
     assert "worker02 worker02" in told, "an invalid address is not its address"
     assert shown("address") not in told
 
