@@ -16,8 +16,8 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from plugins.module_utils.site.acceptance.assumption_checks import not_readable  # noqa: E402
 from plugins.module_utils.site.acceptance.assumptions import ASSUMPTIONS  # noqa: E402
-from plugins.module_utils.site.acceptance.proofs import by_hand  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "unproven.md"
 COMMANDS = ROOT / "tests" / "unproven_esxcli.yml"
@@ -41,7 +41,7 @@ ESXCLI = """
 
 The collection uses these commands, but no dump of a real host contains them. `acceptance` checks the read-only ones.
 
-| Command | Reason |
+| EsxcliCommand | Reason |
 |---|---|
 """
 
@@ -50,7 +50,7 @@ def document() -> str:
     """Return the page."""
     rows = [
         f"| {entry.text} | [`{Path(entry.where[0]).name}`](../{entry.where[0]}) | {entry.proof} | "
-        f"{'no' if entry.check is by_hand else 'yes'} |\n"
+        f"{'no' if entry.check is not_readable else 'yes'} |\n"
         for entry in ASSUMPTIONS
     ]
     return HEAD + "".join(rows) + _commands()

@@ -17,7 +17,13 @@ from typing import Any
 from plugins.module_utils.site.acceptance import acceptance
 from plugins.module_utils.site.recording import archive
 from plugins.module_utils.site.recording.recorder import NEVER_READ
-from plugins.module_utils.site.recording.recording import Command, Recording, found_command, key_of_call, key_of_link
+from plugins.module_utils.site.recording.recording import (
+    EsxcliCommand,
+    Recording,
+    find_command,
+    key_of_call,
+    key_of_link,
+)
 from plugins.module_utils.vsphere import properties
 from plugins.module_utils.vsphere.esxcli import executer_of, result_of
 from plugins.module_utils.vsphere.sdk import SoapAdapter, VmomiSupport, vim, vmodl
@@ -89,7 +95,7 @@ class Replay(SoapAdapter.StubAdapterBase):  # type: ignore[misc]
         command = " ".join(method.removeprefix("vim.EsxCLI.").split("."))
         host = ref._moId.removeprefix("executer-")
         arguments = {argument.name: argument.val for argument in given or []}
-        found = found_command(self.recording.commands, Command(host, command, arguments))
+        found = find_command(self.recording.commands, EsxcliCommand(host, command, arguments))
         if found is None:
             raise NotRecorded(f"esxcli {command} {arguments} of {host} is not in the recording")
         return result_of(found.response, found.fault, found.detail)
@@ -149,13 +155,13 @@ def replayed(path: Path) -> Iterator[Session]:
     yield Session(SERVER, stub.recording.content, stub, ACCOUNT, stub.exchange)
 
 
-def accept(session: Session) -> acceptance.Acceptance:
+def accept(session: Session) -> acceptance.AcceptanceRun:
     """Return the results of all readers on a recording."""
     named = {kind: _names(session, kind) for kind in (vim.VirtualMachine, vim.HostSystem, vim.DistributedVirtualSwitch)}
     params = {key: option.get("default") for key, option in acceptance.OPTIONS.items()}
     params.update(vms=named[vim.VirtualMachine], hosts=named[vim.HostSystem], days=3650.0)
     params["switch"] = next(iter(named[vim.DistributedVirtualSwitch]), "")
-    return acceptance.Acceptance(session, acceptance.question(session, params), acceptance.everything())
+    return acceptance.AcceptanceRun(session, acceptance.read_request(session, params), acceptance.everything())
 
 
 def _names(session: Session, kind: Any) -> list[str]:

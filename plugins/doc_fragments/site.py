@@ -10,12 +10,12 @@ class ModuleDocFragment:
     DOCUMENTATION = r"""
 options:
   vms:
-    description: Names of virtual machines whose settings, places, tasks and events are read.
+    description: Names of virtual machines. Their settings, hosts, tasks and events are read.
     type: list
     elements: str
     default: []
   tag_category:
-    description: A category of tags, to read the tags of O(vms). Without one no tags are read.
+    description: A tag category. With it, the tags of O(vms) are read.
     type: str
     default: ""
   switch:

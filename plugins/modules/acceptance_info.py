@@ -2,28 +2,28 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module: what the readers of this collection understand of a site."""
+"""Module: the check whether the readers of this collection understand a site."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: acceptance_info
-short_description: Say which of the collection's readers understand a site
+short_description: Check which of the collection's readers understand a site
 version_added: 1.0.0
 description:
-  - Runs each reader of the collection against hosts, their clusters and virtual machines, and judges what the servers
-    answered. Everything that this collection decides rests on these answers.
-  - Only reads. A call that is no read is refused before it is sent.
-  - Says of the assumptions that nobody could prove without such a site which ones the answers prove or refute.
+  - Runs each reader of the collection on hosts, their clusters and virtual machines, and checks the answers of the
+    servers. All decisions of this collection depend on these answers.
+  - Only reads. A call that is not a read is refused before it is sent.
+  - Reports which of the unverified assumptions of this collection the answers confirm or refute.
 options:
   short:
     description:
-      - Runs only the readers of hosts and of counters, against one connected host of each version and model. The others
-        answer alike.
+      - Runs only the readers of hosts and of counters, on one connected host of each version and model. Other hosts
+        give similar answers.
     type: bool
     default: false
   accept_new:
-    description: Whether RV(error) leaves out what is only new to this collection.
+    description: Whether RV(error) leaves out answers that are only new to this collection.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -38,20 +38,20 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Say what the readers understand of one host and one worker
+- name: Check whether the readers understand one host and one worker
   dml.vsphere.acceptance_info:
     hosts: [esx01.example.com]
     vms: [worker-0]
-  register: seen
+  register: acceptance
 
 - name: Show the table
   ansible.builtin.debug:
-    msg: "{{ seen.lines }}"
+    msg: "{{ acceptance.lines }}"
 
-- name: Stop where a reader does not understand the site
+- name: Stop if a reader does not understand the site
   ansible.builtin.assert:
-    that: seen.error | length == 0
-    fail_msg: "{{ seen.error }}"
+    that: acceptance.error | length == 0
+    fail_msg: "{{ acceptance.error }}"
 """
 
 RETURN = r"""
@@ -65,28 +65,28 @@ readers:
     object: {description: "The host, the cluster, the virtual machine, or V(vCenter).", type: str}
     status:
       description:
-        - V(understood); V(not understood), where the reader failed or lacks a field that it needs; V(never seen by us),
-          where an answer has a field or a word that no recording or document of this collection has; V(not there),
-          where the object has nothing of the kind.
+        - V(understood); V(not understood) if the reader failed or lacks a required field; V(never seen by us) if an
+          answer has a field or a word that no recording or document of this collection has; V(not there) if the object
+          has no such data.
       type: str
-    what: {description: What was found., type: list, elements: str}
+    what: {description: The problems., type: list, elements: str}
 assumptions:
-  description: The assumptions that nobody has proven yet, as in docs/unproven.md.
+  description: The unverified assumptions of docs/unproven.md.
   returned: success
   type: list
   elements: dict
   contains:
     name: {description: The name of the assumption., type: str}
     text: {description: The assumption., type: str}
-    status: {description: "V(proven), V(refuted) or V(open), by the answers of this site.", type: str}
-    said: {description: What the site answered., type: str}
+    status: {description: "V(proven), V(refuted) or V(open), from the answers of this site.", type: str}
+    said: {description: The answer of the site., type: str}
 lines:
-  description: Readers and assumptions as a table for a person.
+  description: Readers and assumptions as a table in lines of text.
   returned: success
   type: list
   elements: str
 error:
-  description: What was not understood as one error; empty where the site is accepted.
+  description: All answers that were not understood, as one error; empty if the site is accepted.
   returned: success
   type: str
 """
@@ -109,13 +109,13 @@ ARGUMENTS = {
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     with session.session(params) as opened:
-        seen = acceptance.Acceptance(
-            opened, acceptance.question(opened, params), acceptance.everything(), short=params["short"]
+        run = acceptance.AcceptanceRun(
+            opened, acceptance.read_request(opened, params), acceptance.everything(), short=params["short"]
         )
-    judged = assumptions.judged(seen.recording)
-    lines = [*acceptance.lines(seen.rows), "", *assumptions.lines(judged)]
-    error = acceptance.error(seen.rows, judged, accept_new=params["accept_new"])
-    return {"changed": False, "readers": seen.rows, "assumptions": judged, "lines": lines, "error": error}
+    judged = assumptions.judged(run.recording)
+    lines = [*acceptance.lines(run.rows), "", *assumptions.lines(judged)]
+    error = acceptance.error(run.rows, judged, accept_new=params["accept_new"])
+    return {"changed": False, "readers": run.rows, "assumptions": judged, "lines": lines, "error": error}
 
 
 def main() -> None:

@@ -2,23 +2,23 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module: a recording of what the readers of this collection read of a site, without the names of the site."""
+"""Module: a recording of the answers of a site to the readers of this collection, without the names of the site."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: recording
-short_description: Record what the collection reads of a site, without its names
+short_description: Record the answers of a site that the collection reads, without its names
 version_added: 1.0.0
 description:
-  - Runs each reader of the collection against the named hosts, their clusters and the named virtual machines, and keeps
-    what the servers answered. Properties, esxcli's answers and its own description of the commands, events and tasks,
-    counters, answers of vLCM. Of other hosts and virtual machines nothing is kept.
-  - Names, addresses, serials, UUIDs and licence keys are replaced, each by the same pseudonym wherever it stands. A
+  - Runs each reader of the collection on the named hosts, their clusters and the named virtual machines, and records
+    the answers of the servers. These are properties, answers of esxcli and its descriptions of the commands, events and
+    tasks, counters, and answers of vLCM. Data of other hosts and virtual machines are not recorded.
+  - Names, addresses, serials, UUIDs and licence keys are replaced, each with the same pseudonym at every occurrence. A
     hardware address keeps its vendor. Names of hardware and software stay.
-  - Advanced settings of virtual machines, among which are passwords for guests, are never read.
-  - Only reads. A call that is no read is refused before it is sent.
-  - The archive is a test for this collection. Its readers can be run against it as against the site.
+  - Advanced settings of virtual machines, which may include passwords of guests, are never read.
+  - Only reads. A call that is not a read is refused before it is sent.
+  - The archive is a test for this collection. Its readers can be run on the archive as on the site.
 options:
   folder:
     description: The folder on the machine that runs the module for V(recording.tar.xz) and V(manifest.json).
@@ -31,11 +31,11 @@ extends_documentation_fragment:
   - dml.vsphere.attributes
 attributes:
   idempotent:
-    description: A site changes from moment to moment, so that a second run records it anew.
+    description: A site changes continuously, so a second run records it again.
     support: none
 notes:
-  - Read the manifest before you give the archive away. What it lists as C(left) are names of the site that also are
-    words of hardware or software, and stay where they are such words.
+  - Read the manifest before you share the archive. It lists as C(left) the names of the site that are also words of
+    hardware or software. They stay in the fields for such words.
 seealso:
   - module: dml.vsphere.acceptance_info
 author:
@@ -50,7 +50,7 @@ EXAMPLES = r"""
     folder: "{{ playbook_dir }}/recording"
   register: recorded
 
-- name: Show what is in it
+- name: Show the content of the recording
   ansible.builtin.debug:
     msg: "{{ recorded.lines }}"
 """
@@ -58,23 +58,24 @@ EXAMPLES = r"""
 RETURN = r"""
 manifest:
   description:
-    - What is in the archive. C(server), the numbers of C(objects), of commands of C(esxcli), of C(calls) and of
-      C(replaced) values, the paths of C(properties), the C(requests) of the REST API, what is C(never_read), words of
-      the site that are C(left), what was C(not_understood), and the sizes of its C(files).
+    - The content of the archive. C(server), the numbers of C(objects), of commands of C(esxcli), of C(calls) and of
+      C(replaced) values, the paths of C(properties), the C(requests) to the REST API, the properties that are
+      C(never_read), the remaining words of the site (C(left)), the answers that were C(not_understood), and the sizes
+      of its C(files).
   returned: success
   type: dict
 lines:
-  description: The same for a person.
+  description: The manifest as lines of text.
   returned: success
   type: list
   elements: str
 files:
-  description: The paths of archive and manifest.
+  description: The paths of the archive and the manifest.
   returned: success
   type: list
   elements: str
 state:
-  description: The checksum and mode of each file; in check mode those that they would get.
+  description: The checksum and the mode of each file; in check mode the planned ones.
   returned: success
   type: dict
 """

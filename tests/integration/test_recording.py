@@ -188,7 +188,7 @@ def test_check_mode_shows_the_manifest_and_keeps_nothing(
 ) -> None:
     outcome = ansible_for(place).module("recording", check=True, folder=str(tmp_path / "none"), **NAMED)
     assert outcome.rc == 0 and outcome.changed and not (tmp_path / "none").exists()
-    assert any("replaced by pseudonyms: " in line and " host," in line for line in outcome.result["lines"])
+    assert any("replaced with pseudonyms: " in line and " host," in line for line in outcome.result["lines"])
 
 
 def test_the_site_is_accepted_by_reads_alone(place: Simulator, ansible_for: Callable[..., Ansible]) -> None:
@@ -235,7 +235,7 @@ def test_a_recording_is_shown_before_it_is_kept(
     wanted = {"record_hosts": HOSTS[:1], "record_dir": str(tmp_path / "shown"), "record_keep": False}
     done = ansible_for(place).playbook("playbooks/record.yml", "-i", inventory, "-e", json.dumps(wanted))
     assert done.rc == 0, done.out
-    assert "replaced by pseudonyms: " in done.out and "never read: config.extraConfig" in done.out
+    assert "replaced with pseudonyms: " in done.out and "never read: config.extraConfig" in done.out
     assert list((tmp_path / "shown" / "marble-cluster").iterdir()) == []
     assert place.writes() == []
 

@@ -259,7 +259,7 @@ _KUBERNETES = f"{_UNIT}/kubernetes/test_odd_objects.py"
 _ANSWERS = f"{_UNIT}/vsphere/test_odd_answers.py"
 USER, OURS = "the user wrote it", "this collection wrote it, or the kernel of its own machine"
 ELSEWHERE: dict[str, str] = {
-    "site/acceptance/proofs.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
+    "site/acceptance/assumption_checks.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
     "site/acceptance/shapes.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
     "maintenance/lock/holder.py": OURS,
     "hosts/network.py": f"{_UNIT}/hosts/test_network_counters.py",
@@ -278,7 +278,7 @@ ELSEWHERE: dict[str, str] = {
     **{f"guests/{one}.py": _HERE for one in ("mpi_checks", "kubernetes_member", "software_packages")},
     **{f"guests/{one}.py": _HERE for one in ("json_text", "node_settings", "training_image")},
     "hosts/privileges/needs.py": OURS,
-    "site/recording/pseudonyms.py": f"{_UNIT}/site/recording/test_nameless.py",
+    "site/recording/pseudonyms.py": f"{_UNIT}/site/recording/test_anonymization.py",
     "core/schema.py": f"{_UNIT}/core/test_schema.py",
     "guests/stack/part_versions.py": USER,
     "training/formats.py": f"{_UNIT}/training/test_log_any.py",
@@ -286,7 +286,7 @@ ELSEWHERE: dict[str, str] = {
     "plugin_utils/modules.py": OURS,
     "plugin_utils/trial.py": OURS,
     "site/recording/guard.py": OURS,
-    "site/recording/nameless.py": f"{_UNIT}/site/recording/test_nameless.py",
+    "site/recording/anonymization.py": f"{_UNIT}/site/recording/test_anonymization.py",
     "workers/worker_spec.py": USER,
     "vmotion/move/move_watch.py": OURS,
     "vsphere/option_definitions.py": USER,

@@ -16,7 +16,7 @@ from plugins.module_utils.core.vgpu_manager import is_manager
 from plugins.module_utils.guests import nvidia
 from plugins.module_utils.hosts import vib
 from plugins.module_utils.maintenance import recent_tasks
-from plugins.module_utils.site.recording.recording import Recorded, key_of_link
+from plugins.module_utils.site.recording.recording import RecordedObject, key_of_link
 from plugins.module_utils.training.log import parse as parse_log
 from plugins.module_utils.training.transport import proof
 from plugins.module_utils.vmotion.move.move import move_watch
@@ -63,7 +63,7 @@ def replay(**objects: Any) -> tuple[Replay, Session]:
 def catalogue(name: str, group: str) -> counters.Catalogue:
     """The counters of a group as the reader understands a recording."""
     known = {"perfCounter": value(name), "historicalInterval": None}
-    stub, session = replay(PerfMgr=Recorded("PerformanceManager", known))
+    stub, session = replay(PerfMgr=RecordedObject("PerformanceManager", known))
     stub.recording.asked = {"PerformanceManager": set(known)}
     return counters.catalogue(session, group)
 
@@ -130,7 +130,7 @@ def test_the_first_values_of_a_watched_object() -> None:
 def test_a_task_that_is_queued() -> None:
     info = ruby("manageiq/power_on_task_event.txt").info
     values = {f"info.{name}": getattr(info, name) for name in ("entity", "descriptionId", "state", "reason", "error")}
-    stub, session = replay(**{"task-783503": Recorded("Task", values)})
+    stub, session = replay(**{"task-783503": RecordedObject("Task", values)})
     centre = vim.Datacenter("datacenter-6548", stub)
     stub.recording.asked = {"Task": set(values)}
     stub.recording.links = {key_of_link([centre], "recentTask", "Task"): ["task-783503"]}

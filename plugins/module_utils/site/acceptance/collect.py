@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Makes a recording of a site: all that the readers read of the named hosts and virtual machines, without names."""
+"""Record a site: the answers to all readers for the named hosts and virtual machines, without the names of the site."""
 
 from __future__ import annotations
 
@@ -14,54 +14,55 @@ from ...vsphere.esxcli import Esxcli
 from ...vsphere.properties import id_of
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
-from ..recording import archive, nameless
+from ..recording import anonymization, archive
 from ..recording.pseudonyms import Pseudonyms
 from ..recording.recorder import Scope
 from ..recording.recording import Recording
 from . import acceptance
-from .readers import Question
+from .readers import ReadRequest
 
 
 @dataclass(frozen=True)
-class Collected:
-    """The files of a recording, and what is in them."""
+class CollectedRecording:
+    """The files of a recording, and their manifest."""
 
     files: Mapping[str, str]
     manifest: Mapping[str, Any]
 
     @property
     def archive(self) -> bytes:
-        """The files and the manifest as one archive."""
+        """Return the files and the manifest as one archive."""
         return archive.packed(self.files, self.manifest)
 
 
-def collect(session: Session, params: Mapping[str, Any]) -> Collected:
-    """Read the site, replace its names, and say what there is."""
-    asked = _with_hosts_of_machines(session, acceptance.question(session, params))
-    scope = Scope(frozenset(id_of(ref) for ref in (*asked.hosts.values(), *asked.vms.values())))
-    seen = acceptance.Acceptance(session, asked, scope)
-    recording = seen.recording
+def collect(session: Session, params: Mapping[str, Any]) -> CollectedRecording:
+    """Read the site, replace its names, and return the files with their manifest."""
+    request = _with_hosts_of_machines(session, acceptance.read_request(session, params))
+    scope = Scope(frozenset(id_of(ref) for ref in (*request.hosts.values(), *request.vms.values())))
+    run = acceptance.AcceptanceRun(session, request, scope)
+    recording = run.recording
     recording.server.update(_server(session))
-    recording.schemas = _schemas(session, asked, recording)
-    pseudonyms = _named(session)
-    nameless.replace(recording, pseudonyms)
+    recording.schemas = _schemas(session, request, recording)
+    pseudonyms = _pseudonyms(session)
+    anonymization.replace_names(recording, pseudonyms)
     files = archive.files_of(recording)
     left = pseudonyms.left_in("\n".join(files.values()))
     manifest = archive.manifest_of(recording, files, pseudonyms.counted())
-    stumbled = [f"{row['reader']}: {pseudonyms.text(text)}" for row in seen.rows for text in row["what"]]
-    return Collected(files, {**manifest, "left": left, "not_understood": stumbled})
+    not_understood = [f"{row['reader']}: {pseudonyms.text(text)}" for row in run.rows for text in row["what"]]
+    return CollectedRecording(files, {**manifest, "left": left, "not_understood": not_understood})
 
 
-def _with_hosts_of_machines(session: Session, asked: Question) -> Question:
-    """The question with the hosts on which its virtual machines are."""
-    values = properties.read_many(session, list(asked.vms.values()), ("runtime.host",))
-    refs = {id_of(one.get("runtime.host")): one["runtime.host"] for one in values.values() if one.get("runtime.host")}
+def _with_hosts_of_machines(session: Session, request: ReadRequest) -> ReadRequest:
+    """Return the request with the hosts of its virtual machines."""
+    values = properties.read_many(session, list(request.vms.values()), ("runtime.host",))
+    hosts = [each["runtime.host"] for each in values.values() if each.get("runtime.host")]
+    refs = {id_of(host): host for host in hosts}
     names = properties.read_many(session, list(refs.values()), ("name",))
-    return replace(asked, hosts={**{names[key]["name"]: ref for key, ref in refs.items()}, **asked.hosts})
+    return replace(request, hosts={**{names[key]["name"]: ref for key, ref in refs.items()}, **request.hosts})
 
 
-def _named(session: Session) -> Pseudonyms:
-    """Pseudonyms that know the names of all objects, as those outside of the recording stand in texts within."""
+def _pseudonyms(session: Session) -> Pseudonyms:
+    """Return pseudonyms for the names of all objects: texts in a recording may contain names of other objects."""
     pseudonyms = Pseudonyms()
     for kind, word in (
         (vim.HostSystem, "host"),
@@ -84,27 +85,26 @@ def _server(session: Session) -> dict[str, Any]:
     }
 
 
-def _schemas(session: Session, asked: Question, recording: Recording) -> dict[str, str]:
-    """esxcli's own descriptions of the commands that were used, as one host gives them."""
+def _schemas(session: Session, request: ReadRequest, recording: Recording) -> dict[str, str]:
+    """Return the descriptions of the recorded commands from the esxcli of one host."""
     if not recording.commands:
         return {}
     first = recording.commands[0].host
-    name, ref = next((name, ref) for name, ref in asked.hosts.items() if id_of(ref) == first)
-    esxcli, found = Esxcli(session, ref, name), dict[str, str]()
-    for namespace in sorted({one.command.rpartition(" ")[0] for one in recording.commands}):
-        found[namespace] = _schema(esxcli, namespace)
-    return found
+    name, ref = next((name, ref) for name, ref in request.hosts.items() if id_of(ref) == first)
+    esxcli = Esxcli(session, ref, name)
+    namespaces = sorted({command.command.rpartition(" ")[0] for command in recording.commands})
+    return {namespace: _schema(esxcli, namespace) for namespace in namespaces}
 
 
 def _schema(esxcli: Esxcli, namespace: str) -> str:
     try:
         return esxcli.schema(namespace)
     except CollectionError as error:
-        return f"not given: {error.said}"
+        return f"not available: {error.said}"
 
 
 def lines(manifest: Mapping[str, Any]) -> list[str]:
-    """What is in a recording, for whoever decides whether to keep it."""
+    """Return the manifest as lines of text, for the decision whether to share the recording."""
     server, size = manifest["server"], sum(manifest["files"].values())
     return [
         f"vCenter {server['version']} build {server['build']}, recorded {server['recorded']}: {size} bytes unpacked",
@@ -113,12 +113,12 @@ def lines(manifest: Mapping[str, Any]) -> list[str]:
         f"esxcli: {_counted(manifest['esxcli'])}",
         f"other calls: {_counted(manifest['calls'])}",
         f"REST: {', '.join(manifest['requests']) or 'nothing'}",
-        f"replaced by pseudonyms: {_counted(manifest['replaced'])}",
+        f"replaced with pseudonyms: {_counted(manifest['replaced'])}",
         f"never read: {', '.join(manifest['never_read'])}",
-        f"words of the site that are left: {', '.join(manifest['left']) or 'none'}",
+        f"remaining words of the site: {', '.join(manifest['left']) or 'none'}",
         *(f"not understood: {text}" for text in manifest["not_understood"]),
     ]
 
 
 def _counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{number} {what}" for what, number in counts.items()) or "nothing"
+    return ", ".join(f"{number} {kind}" for kind, number in counts.items()) or "nothing"

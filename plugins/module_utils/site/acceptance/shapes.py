@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The shapes that the readers rely on where no type table promises them: esxcli's rows and answers of the REST API."""
+"""The shapes of answers that the readers require and no type table defines: rows of esxcli, answers of the REST API."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ...errors import CollectionError
 from ...vsphere.esxcli import Row, parse
 from ...vsphere.sdk import VmomiSupport
 from ...vsphere.typed import fields
-from ..recording.recording import Command, Recording, Request
+from ..recording.recording import EsxcliCommand, Recording, Request
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The fields of an answer that a reader needs, and further ones that recordings or documents show."""
+    """The fields of an answer that a reader needs, and the other ones that recordings or documents contain."""
 
     needed: tuple[str, ...]
-    seen: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
 
 
 _TRAFFIC = ("Packets received", "Packets sent", "Bytes received", "Bytes sent")
@@ -35,7 +35,7 @@ _CAST = tuple(
 _RECEIVE = tuple(f"Receive {what} errors" for what in ("length", "over", "CRC", "frame", "FIFO", "missed"))
 _TRANSMIT = tuple(f"Transmit {what} errors" for what in ("aborted", "carrier", "FIFO", "heartbeat", "window"))
 _TOTALS = ("Receive packets dropped", "Transmit packets dropped", "Total receive errors", "Total transmit errors")
-# Only letters are compared, in lower case: over the API the fields bear the printed words without blanks.
+# Only letters are compared, in lower case: in the API, the names of the fields are the printed words without blanks.
 COMMANDS: dict[str, Shape] = {
     "software vib list": Shape(
         ("Name", "Version", "Vendor", "Acceptance Level"), ("ID", "Install Date", "Platforms", "Status")
@@ -61,7 +61,7 @@ COMMANDS: dict[str, Shape] = {
         ),
     ),
 }
-# Requests of the REST API by their path, with the fields of the answer that are needed.
+# Requests to the REST API by their path, with the required fields of the answer.
 REQUESTS: dict[str, tuple[str, ...]] = {
     r"/api/esx/settings/clusters/[^/]+/enablement/software": ("enabled",),
     r"/api/esx/settings/clusters/[^/]+/software": ("base_image",),
@@ -69,7 +69,7 @@ REQUESTS: dict[str, tuple[str, ...]] = {
     r"/api/cis/tagging/(category|tag)/[^/?]+": ("name",),
 }
 _COMPLIANCE = ("compliant", "non_compliant", "incompatible", "unavailable")
-# Fields that the API calls texts, with the words that its reference gives for them.
+# Fields of type text, with the enumeration of their values in the API reference.
 _ENUMERATED = {
     ("vim.host.GraphicsInfo", "graphicsType"): "vim.host.GraphicsInfo.GraphicsType",
     ("vim.host.GraphicsInfo", "vgpuMode"): "vim.host.GraphicsInfo.VgpuMode",
@@ -83,14 +83,14 @@ _ENUMERATED = {
 
 
 def lacking(recording: Recording, hosts: Mapping[str, str]) -> Iterator[str]:
-    """A sentence for each answer that lacks a field which its reader needs; ``hosts`` are names by id."""
-    for one in recording.commands:
-        shape, host = COMMANDS.get(one.command), hosts.get(one.host, one.host)
-        for row in _rows(one) if shape else ():
-            known = {letters(key) for key in row}
-            missing = [field for field in shape.needed if letters(field) not in known] if shape else []
+    """Yield a sentence for each answer that lacks a required field; ``hosts`` are names by id."""
+    for command in recording.commands:
+        shape, host = COMMANDS.get(command.command), hosts.get(command.host, command.host)
+        for row in _rows(command) if shape else ():
+            keys = {letters(key) for key in row}
+            missing = [field for field in shape.needed if letters(field) not in keys] if shape else []
             if missing:
-                yield f"esxcli {one.command} on {host} lacks {_listed(missing)}; it has {_listed(sorted(row))}"
+                yield f"esxcli {command.command} on {host} lacks {_listed(missing)}; it has {_listed(sorted(row))}"
                 break
     for request, answer in _answers(recording.requests):
         missing = [field for field in _needed(request) if field not in answer]
@@ -100,45 +100,45 @@ def lacking(recording: Recording, hosts: Mapping[str, str]) -> Iterator[str]:
 
 
 def _unset(recording: Recording) -> Iterator[str]:
-    """Fields that the type tables promise and an answer lacks, as far as that differs from an empty one."""
-    seen = set[str]()
-    for one in recording.objects.values():
-        for path, value in one.values.items():
+    """Yield the required fields of the type tables that an answer lacks, if this differs from an empty field."""
+    yielded = set[str]()
+    for recorded in recording.objects.values():
+        for path, value in recorded.values.items():
             for field in fields(value):
                 name = f"{field.kind}.{field.name}"
-                if not field.optional and field.value is None and name not in seen:
-                    seen.add(name)
-                    yield f"property {path} of {one.kind} lacks {name}"
+                if not field.optional and field.value is None and name not in yielded:
+                    yielded.add(name)
+                    yield f"property {path} of {recorded.kind} lacks {name}"
 
 
 def strange(recording: Recording) -> Iterator[str]:
-    """A sentence for each field or word of an answer that no recording or document of ours has."""
-    told = set[str]()
+    """Yield a sentence for each field or word of an answer that no recording or document of this collection has."""
+    yielded = set[str]()
     for text in (
         *_strange_fields(recording.commands),
         *_strange_words(recording),
         *_strange_states(recording.requests),
     ):
-        if text not in told:
-            told.add(text)
+        if text not in yielded:
+            yielded.add(text)
             yield text
 
 
-def _strange_fields(commands: Iterable[Command]) -> Iterator[str]:
-    for one in commands:
-        shape = COMMANDS.get(one.command)
+def _strange_fields(commands: Iterable[EsxcliCommand]) -> Iterator[str]:
+    for command in commands:
+        shape = COMMANDS.get(command.command)
         if shape is None:
-            yield f"esxcli {one.command}"
+            yield f"esxcli {command.command}"
             continue
-        known = {letters(field) for field in (*shape.needed, *shape.seen)}
-        new = sorted({key for row in _rows(one) for key in row if letters(key) not in known})
+        known = {letters(field) for field in (*shape.needed, *shape.known)}
+        new = sorted({key for row in _rows(command) for key in row if letters(key) not in known})
         if new:
-            yield f"esxcli {one.command} has {_listed(new)}"
+            yield f"esxcli {command.command} has {_listed(new)}"
 
 
 def _strange_words(recording: Recording) -> Iterator[str]:
-    for one in recording.objects.values():
-        for field in (field for value in one.values.values() for field in fields(value)):
+    for recorded in recording.objects.values():
+        for field in (field for value in recorded.values.values() for field in fields(value)):
             named = _ENUMERATED.get((field.kind, field.name))
             if named and field.value is not None and str(field.value) not in _words(named):
                 yield f"{field.kind}.{field.name} is {field.value!r}"
@@ -155,26 +155,26 @@ def _words(name: str) -> tuple[str, ...]:
 
 
 def letters(text: str) -> str:
-    """The letters of a field's name in lower case, by which fields are compared."""
+    """Return the letters of a field's name in lower case, for comparisons."""
     return re.sub(r"[^a-z]", "", text.lower())
 
 
-def _rows(one: Command) -> list[Row]:
+def _rows(command: EsxcliCommand) -> list[Row]:
     try:
-        answer = parse(one.response)
+        answer = parse(command.response)
     except (SyntaxError, CollectionError):
         return []
     return [answer] if isinstance(answer, Row) else answer if isinstance(answer, list) else []
 
 
 def _answers(requests: Iterable[Request]) -> Iterator[tuple[Request, dict[str, Any]]]:
-    for one in requests:
+    for request in requests:
         try:
-            answer = json.loads(one.text)
+            answer = json.loads(request.text)
         except ValueError:
             continue
-        if isinstance(answer, dict) and one.status < 400:
-            yield one, answer
+        if isinstance(answer, dict) and request.status < 400:
+            yield request, answer
 
 
 def _needed(request: Request) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""A recording as an archive: a few files of JSON and a manifest that says what is in them."""
+"""A recording as an archive of JSON files, with a manifest of their content."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from xml.parsers.expat import ExpatError
 from ...errors import Refused
 from ...vsphere.wire import text_of, value_of
 from .recorder import NEVER_READ
-from .recording import Answer, Command, Recorded, Recording, Request
+from .recording import CallAnswer, EsxcliCommand, RecordedObject, Recording, Request
 
 FORMAT = 1
 MANIFEST = "manifest.json"
-# What its parts raise where they find something else than was written; pyVmomi has no errors of its own for that.
+# The exceptions for malformed files; pyVmomi has no specific exceptions for them.
 _NO_RECORDING = (
     *(ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError),
     *(ExpatError, tarfile.TarError),
@@ -30,7 +30,7 @@ _LARGEST = 64 * 1024 * 1024
 
 
 def files_of(recording: Recording) -> dict[str, str]:
-    """The files of a recording by name, without the manifest."""
+    """Return the files of a recording by name, without the manifest."""
     version = recording.server["soap"]
 
     def xml(value: Any) -> str | None:
@@ -41,28 +41,30 @@ def files_of(recording: Recording) -> dict[str, str]:
         "content.json": xml(recording.content),
         "asked.json": {kind: sorted(paths) for kind, paths in recording.asked.items()},
         "objects.json": {
-            key: {"kind": one.kind, "values": {path: xml(value) for path, value in one.values.items()}}
-            for key, one in recording.objects.items()
+            key: {"kind": recorded.kind, "values": {path: xml(value) for path, value in recorded.values.items()}}
+            for key, recorded in recording.objects.items()
         },
         "links.json": recording.links,
-        "calls.json": {key: {"value": xml(one.value), "fault": xml(one.fault)} for key, one in recording.calls.items()},
-        "esxcli.json": [asdict(one) for one in recording.commands],
+        "calls.json": {
+            key: {"value": xml(answer.value), "fault": xml(answer.fault)} for key, answer in recording.calls.items()
+        },
+        "esxcli.json": [asdict(command) for command in recording.commands],
         "esxcli_schemas.json": recording.schemas,
-        "rest.json": [asdict(one) for one in recording.requests],
+        "rest.json": [asdict(request) for request in recording.requests],
     }
     return {name: json.dumps(part, indent=1, sort_keys=True) for name, part in parts.items()}
 
 
 def manifest_of(recording: Recording, files: Mapping[str, str], replaced: Mapping[str, int]) -> dict[str, Any]:
-    """What is in an archive, for whoever decides whether to keep it."""
+    """Return a summary of an archive, for the decision whether to share it."""
     return {
         "format": FORMAT,
         "server": {key: recording.server[key] for key in ("version", "build", "recorded")},
-        "objects": dict(sorted(Counter(one.kind for one in recording.objects.values()).items())),
+        "objects": dict(sorted(Counter(recorded.kind for recorded in recording.objects.values()).items())),
         "properties": {kind: sorted(paths) for kind, paths in sorted(recording.asked.items())},
-        "esxcli": dict(sorted(Counter(one.command for one in recording.commands).items())),
+        "esxcli": dict(sorted(Counter(command.command for command in recording.commands).items())),
         "calls": dict(sorted(Counter(key.split(" ")[2] for key in recording.calls).items())),
-        "requests": sorted({f"{one.verb} {one.path.partition('?')[0]}" for one in recording.requests}),
+        "requests": sorted({f"{request.verb} {request.path.partition('?')[0]}" for request in recording.requests}),
         "replaced": dict(replaced),
         "never_read": sorted(NEVER_READ),
         "files": {name: len(text.encode()) for name, text in files.items()},
@@ -70,7 +72,7 @@ def manifest_of(recording: Recording, files: Mapping[str, str], replaced: Mappin
 
 
 def packed(files: Mapping[str, str], manifest: Mapping[str, Any]) -> bytes:
-    """The archive; its bytes follow from its content alone."""
+    """Return the archive; its bytes depend only on its content."""
     everything = {MANIFEST: json.dumps(manifest, indent=1, sort_keys=True), **files}
     packed_files = io.BytesIO()
     with tarfile.open(fileobj=packed_files, mode="w:xz") as archive:
@@ -82,18 +84,19 @@ def packed(files: Mapping[str, str], manifest: Mapping[str, Any]) -> bytes:
 
 
 def read(path: Path, stub: Any) -> Recording:
-    """The recording of an archive, or of a folder with its files; its objects are asked over ``stub``."""
+    """Return the recording in an archive, or in a folder with its files; its objects send their calls to ``stub``."""
     try:
         return _read(path, stub)
     except _NO_RECORDING as error:
-        said = f"its files are not those of a recording ({type(error).__name__}: {error})"
-        raise Refused(str(path), "replay it", said, "name a recording as record.yml made it, or record anew") from error
+        cause = f"its files are not those of a recording ({type(error).__name__}: {error})"
+        raise Refused(str(path), "replay it", cause, "use a recording from record.yml, or record again") from error
 
 
 def _read(path: Path, stub: Any) -> Recording:
     parts = {name: json.loads(text) for name, text in _texts(path).items()}
     if parts[MANIFEST]["format"] != FORMAT:
-        raise Refused(str(path), "replay it", f"its format is {parts[MANIFEST]['format']}, not {FORMAT}", "record anew")
+        cause = f"its format is {parts[MANIFEST]['format']}, not {FORMAT}"
+        raise Refused(str(path), "replay it", cause, "record again")
 
     def value(text: str | None) -> Any:
         return None if text is None else value_of(text, stub)
@@ -103,25 +106,27 @@ def _read(path: Path, stub: Any) -> Recording:
         content=value(parts["content.json"]),
         asked={kind: set(paths) for kind, paths in parts["asked.json"].items()},
         objects={
-            key: Recorded(one["kind"], {path: value(text) for path, text in one["values"].items()})
-            for key, one in parts["objects.json"].items()
+            key: RecordedObject(entry["kind"], {path: value(text) for path, text in entry["values"].items()})
+            for key, entry in parts["objects.json"].items()
         },
         links=parts["links.json"],
-        calls={key: Answer(value(one["value"]), value(one["fault"])) for key, one in parts["calls.json"].items()},
-        commands=[Command(**one) for one in parts["esxcli.json"]],
+        calls={
+            key: CallAnswer(value(entry["value"]), value(entry["fault"])) for key, entry in parts["calls.json"].items()
+        },
+        commands=[EsxcliCommand(**entry) for entry in parts["esxcli.json"]],
         schemas=parts["esxcli_schemas.json"],
-        requests=[Request(**one) for one in parts["rest.json"]],
+        requests=[Request(**entry) for entry in parts["rest.json"]],
     )
 
 
 def _texts(path: Path) -> dict[str, str]:
     if path.is_dir():
-        return {one.name: one.read_text(encoding="utf-8") for one in sorted(path.glob("*.json"))}
-    found = dict[str, str]()
+        return {file.name: file.read_text(encoding="utf-8") for file in sorted(path.glob("*.json"))}
+    texts = dict[str, str]()
     with tarfile.open(path) as archive:
         for member in archive.getmembers():
             file = archive.extractfile(member)
             if file is None or member.size > _LARGEST:
-                raise Refused(str(path), "read it", f"{member.name} is no file of a recording", "record anew")
-            found[member.name] = file.read().decode()
-    return found
+                raise Refused(str(path), "read it", f"{member.name} is not a file of a recording", "record again")
+            texts[member.name] = file.read().decode()
+    return texts

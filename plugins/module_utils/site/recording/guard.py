@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The guard of whatever only looks: it lets reads through and refuses every other call before it is sent."""
+"""The guard of read-only runs: it passes reads, and refuses every other call before it is sent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 
 from ...errors import Refused
 
-# Views, collectors and sessions are made for the reader alone and vanish with it.
+# Views, collectors and sessions exist only for the reader and end with its session.
 _READS = re.compile(
     r"(Query|Retrieve|ContinueRetrieve|Fetch|Find|HasPrivilege)\w*"
     r"|CurrentTime|ExecuteSoap|CreateContainerView|DestroyView"
@@ -21,17 +21,20 @@ _REQUESTS = re.compile(
 
 
 def must_read(method: str, arguments: tuple[object, ...] = ()) -> None:
-    """Refuse a method that is no read; of esxcli, a command that does not get or list."""
-    words = [one for one in arguments if isinstance(one, str)]
-    if not _READS.fullmatch(method) or (method == "ExecuteSoap" and not any(_COMMANDS.fullmatch(one) for one in words)):
+    """Refuse a method that is not a read, and an esxcli command that is neither a get nor a list."""
+    words = [argument for argument in arguments if isinstance(argument, str)]
+    is_command = any(_COMMANDS.fullmatch(word) for word in words)
+    if not _READS.fullmatch(method) or (method == "ExecuteSoap" and not is_command):
         raise _refused(" ".join((method, *words)))
 
 
 def must_request(verb: str, path: str) -> None:
-    """Refuse a request of the REST API that is no read."""
+    """Refuse a request of the REST API that is not a read."""
     if not _REQUESTS.fullmatch(f"{verb} {path}"):
         raise _refused(f"{verb} {path}")
 
 
 def _refused(call: str) -> Refused:
-    return Refused("this run", f"call {call}", "it only reads, and this is no read that it knows", "report this error")
+    return Refused(
+        "this run", f"call {call}", "the run is read-only, and this is not a known read", "report this error"
+    )

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Home-made packages in answers of esxcli: their names, and those of their vendors, name the site; pure."""
+"""Home-made packages in answers of esxcli: their names, and those of their vendors, identify the site; pure."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _VENDORS = frozenset(
 def names(answer: str) -> Iterator[tuple[str, str]]:
     """Yield the names of home-made packages and of their vendors, each with the word of its pseudonyms."""
     for package in _PACKAGE.findall(answer):
-        found = {match["field"]: unescape(match["text"]) for match in _FIELD.finditer(package)}
-        vendor = found.get("Vendor", "").strip()
+        values = {match["field"]: unescape(match["text"]) for match in _FIELD.finditer(package)}
+        vendor = values.get("Vendor", "").strip()
         if vendor and vendor.split()[0].strip(",.").lower() not in _VENDORS:
             yield "vendor", vendor
-            yield "package", found.get("Name", "")
+            yield "package", values.get("Name", "")
 
 
 def replaced(text: str, pseudonyms: Mapping[str, str]) -> str:
-    """Return the text with pseudonyms in the place of these names."""
+    """Return the text with pseudonyms instead of these names."""
     ordered = sorted(pseudonyms, key=lambda name: -len(name))
     pattern = "|".join(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])" for name in ordered)
-    return re.sub(pattern, lambda found: pseudonyms[found[0]], text) if pattern else text
+    return re.sub(pattern, lambda match: pseudonyms[match[0]], text) if pattern else text

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Consistent replacement of what names a site: one pseudonym for each value, wherever it stands; pure."""
+"""Consistent replacement of the names of a site: one pseudonym for each value, at every occurrence; pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-# What vSphere itself calls things on every site, and words of its vocabulary: a name that is one of them names nobody.
+# Default names of vSphere and words of its vocabulary: such a name does not identify a site.
 COMMON = frozenset(
     (
         *("vm", "host", "network", "datastore", "datacenters", "resources", "vcls", "discovered virtual machine"),
@@ -21,7 +21,7 @@ COMMON = frozenset(
         *("poweredon", "poweredoff", "suspended", "enabled", "disabled", "dscp", "pcp", "nvidia", "mellanox", "vmware"),
     )
 )
-# A shorter name, or a number, stands in too many other words: it is replaced only where it is a name by itself.
+# A shorter name, or a number, occurs in too many other words: it is replaced only if it is the whole text.
 SHORTEST = 3
 _HEX = "[0-9a-fA-F]"
 _ADDRESS = re.compile(r"(?<![\w.:-])\d{1,3}(?:\.\d{1,3}){3}(?![\w]|\.\d|-\d+(?:vmw|OEM|vib))")
@@ -37,8 +37,8 @@ _MAC_OCTETS, _VENDOR_OCTETS = 6, 3
 class Pseudonyms:
     """The pseudonyms of one recording.
 
-    Addresses, hardware addresses, UUIDs and licence keys are recognised by their form. Names and serials have none:
-    ``name`` learns them before ``text`` replaces them.
+    Addresses, hardware addresses, UUIDs and licence keys are recognised by their format. Names and serials have no
+    format: ``name`` registers them before ``text`` replaces them.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Pseudonyms:
         self._names: re.Pattern[str] | None = None
 
     def name(self, kind: str, value: str) -> None:
-        """Learn a name or a serial; ``kind`` is the word that its pseudonym begins with."""
+        """Register a name or a serial; its pseudonym starts with ``kind``."""
         value = value.strip()
         if not value or value.lower() in COMMON or value.lower() in self._known or _is_formed(value):
             return
@@ -61,30 +61,29 @@ class Pseudonyms:
             self._keep(value, self._next(kind))
 
     def whole(self, text: str) -> str:
-        """A text that is a name and nothing else, replaced however short it is."""
+        """Return the pseudonym of a text that consists of a name, also of a short one."""
         return self._known.get(text.strip().lower()) or self.text(text)
 
     def text(self, text: str) -> str:
-        """A text with all that names the site replaced, also inside of it."""
+        """Return a text with all names of the site replaced."""
         if not text:
             return text
-        text = self._learned().sub(lambda found: self._of(found[0]), text)
+        text = self._registered().sub(lambda match: self._of(match[0]), text)
         for pattern, new in self._forms():
             text = pattern.sub(partial(_by, new), text)
         return text
 
     def originals(self) -> list[str]:
-        """Every value that has a pseudonym and may not be seen any more; not names too short to look for."""
+        """Return every value that must no longer occur; without names that are too short for a search."""
         pseudonyms = set(self._known.values())
-        return sorted(one for one in self._known if _can_be_found(one) and one not in pseudonyms)
+        return sorted(value for value in self._known if _can_be_found(value) and value not in pseudonyms)
 
     def left_in(self, text: str) -> list[str]:
-        """The values with a pseudonym that stand in a text all the same, being words of vSphere or of hardware too."""
-        found = {match[0].lower() for match in _any_of(self.originals()).finditer(text)}
-        return sorted(found)
+        """Return the values with a pseudonym that a text still contains, as words of vSphere or of hardware."""
+        return sorted({match[0].lower() for match in _any_of(self.originals()).finditer(text)})
 
     def counted(self) -> dict[str, int]:
-        """How many values of each kind were replaced."""
+        """Return the number of replaced values of each kind."""
         return dict(sorted(self._count.items()))
 
     def _forms(self) -> tuple[tuple[re.Pattern[str], Callable[[str], str]], ...]:
@@ -97,9 +96,9 @@ class Pseudonyms:
             (_COLONS, self._long_address),
         )
 
-    def _learned(self) -> re.Pattern[str]:
+    def _registered(self) -> re.Pattern[str]:
         if self._names is None:
-            self._names = _any_of([one for one in self.originals() if not _is_formed(one)])
+            self._names = _any_of([value for value in self.originals() if not _is_formed(value)])
         return self._names
 
     def _keep(self, value: str, pseudonym: str) -> None:
@@ -114,7 +113,7 @@ class Pseudonyms:
         return f"{kind}-{self._count[kind]}" + (".example" if kind == "domain" else "")
 
     def _number(self, kind: str, value: str) -> int | None:
-        """The number of a value that is new; None for one that has its pseudonym."""
+        """Return the number of a new value; None if the value has a pseudonym."""
         if value.lower() in self._known:
             return None
         self._count[kind] = self._count.get(kind, 0) + 1
@@ -135,7 +134,7 @@ class Pseudonyms:
         return self._of(text)
 
     def _bios_uuid(self, text: str) -> str:
-        """The same UUID as switches and BIOSes write it: in pairs."""
+        """Return the pseudonym of a UUID in the format of switches and BIOSes: in pairs."""
         digits = re.sub("[ -]", "", text)
         plain = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
         new = self._uuid(plain).replace("-", "")
@@ -144,7 +143,7 @@ class Pseudonyms:
         return self._of(text)
 
     def _hardware(self, text: str) -> str:
-        """A hardware address keeps its vendor, which is its first half; thumbprints and names of ports keep nothing."""
+        """Return the pseudonym of a hardware address, whose first half, the vendor, stays; thumbprints keep nothing."""
         sign = text[2]
         octets = text.split(sign)
         vendor = octets[:_VENDOR_OCTETS] if len(octets) == _MAC_OCTETS else []
@@ -156,9 +155,9 @@ class Pseudonyms:
         return self._of(text)
 
     def _address(self, text: str) -> str:
-        """An IPv4 address, out of the range for measurements; those that shared a /24 network share one afterwards."""
-        octets = [int(one) for one in text.split(".")]
-        if any(one > 255 for one in octets) or _is_general(ipaddress.IPv4Address(".".join(map(str, octets)))):
+        """Return the pseudonym of an IPv4 address, in the range for benchmarks; a /24 network gets one /24 network."""
+        octets = [int(octet) for octet in text.split(".")]
+        if any(octet > 255 for octet in octets) or _is_general(ipaddress.IPv4Address(".".join(map(str, octets)))):
             return text
         if self._number("address", text) is not None:
             network = self._within("networks", text.rpartition(".")[0])
@@ -167,7 +166,7 @@ class Pseudonyms:
         return self._of(text)
 
     def _within(self, group: str, value: str) -> int:
-        """The place of a value in a group, in the order of their first appearance."""
+        """Return the index of a value in a group, in the order of the first occurrences."""
         return self._places.setdefault(group, {}).setdefault(value, len(self._places[group]))
 
     def _long_address(self, text: str) -> str:
@@ -184,13 +183,13 @@ class Pseudonyms:
         return self._of(plain) + percent + zone
 
 
-def _by(new: Callable[[str], str], found: re.Match[str]) -> str:
-    return new(found[0])
+def _by(new: Callable[[str], str], match: re.Match[str]) -> str:
+    return new(match[0])
 
 
 def _any_of(values: list[str]) -> re.Pattern[str]:
-    """What finds each of these values as a word, the longest first."""
-    inner = "|".join(re.escape(one) for one in sorted(values, key=lambda one: (-len(one), one)))
+    """Return a pattern that finds each of the values as a word, the longest first."""
+    inner = "|".join(re.escape(value) for value in sorted(values, key=lambda value: (-len(value), value)))
     return re.compile(rf"(?<![A-Za-z0-9_])(?:{inner or '(?!)'})(?![A-Za-z0-9_])", re.IGNORECASE)
 
 
@@ -199,7 +198,7 @@ def _can_be_found(value: str) -> bool:
 
 
 def _is_general(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Whether an address names no machine: masks, wildcards, the machine itself, groups."""
+    """Return whether an address does not identify a machine, such as a mask, a wildcard, loopback or multicast."""
     return (
         address.is_unspecified
         or address.is_loopback
@@ -209,7 +208,7 @@ def _is_general(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
 
 
 def _is_formed(value: str) -> bool:
-    """Whether a value is recognised by its form, wherever it stands."""
+    """Return whether a value is recognised by its format."""
     return any(pattern.fullmatch(value) for pattern in (_ADDRESS, _HARDWARE, _UUID, _BIOS_UUID, _LICENCE)) or (
         _is_long_address(value)
     )

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Keeps what a server answers while readers read it, of the hosts and virtual machines of a scope alone."""
+"""Record the answers of a server to the readers, only for the hosts and virtual machines of a scope."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ...vsphere.sdk import vmodl
 from ...vsphere.typed import is_object
 from ...vsphere.wire import ApiCall
 from . import guard
-from .recording import Answer, Command, Recorded, Recording, Request, key_of_call, key_of_link
+from .recording import CallAnswer, EsxcliCommand, RecordedObject, Recording, Request, key_of_call, key_of_link
 
-# A property with passwords for guests among its values; it comes as a whole or not at all.
+# A property that may contain passwords of guests; a part of it cannot be read.
 NEVER_READ = ("config.extraConfig",)
 _LIMITED = ("HostSystem", "VirtualMachine")
-# They make or end something of the session, and a replay answers them by itself.
+# These calls create or end objects of the session; a replay answers them without a recording.
 _OF_THE_SESSION = ("CreateContainerView", "DestroyView", "RetrieveManagedMethodExecuter")
 _SESSIONS = ("/api/session", "/rest/com/vmware/cis/session")
 _HANDLER = "ha-cli-handler-"
@@ -26,24 +26,24 @@ _HANDLER = "ha-cli-handler-"
 
 @dataclass(frozen=True)
 class Scope:
-    """The ids of the hosts and virtual machines that a recording may hold, None for all; and what is never read."""
+    """The ids of the hosts and virtual machines that a recording may contain, None for all; and properties to omit."""
 
     ids: frozenset[str] | None
     never_read: frozenset[str] = frozenset(NEVER_READ)
 
     def holds(self, ref: Any) -> bool:
-        """Whether an object may be recorded."""
+        """Return whether an object may be recorded."""
         return self.ids is None or ref._wsdlName not in _LIMITED or ref._moId in self.ids
 
     def limited(self, value: Any) -> Any:
-        """A list of references without those to objects that may not be recorded; any other value as it is."""
-        if isinstance(value, list) and value and all(is_object(one) for one in value):
-            return type(value)([one for one in value if self.holds(one)])
+        """Return a list of references without those to objects outside the scope; another value is unchanged."""
+        if isinstance(value, list) and value and all(is_object(item) for item in value):
+            return type(value)([ref for ref in value if self.holds(ref)])
         return value
 
 
 class Recorder:
-    """The tap that records. What it leaves out of an answer, the reader does not see either."""
+    """The recorder between a reader and the server; the reader gets the same reduced answers that are recorded."""
 
     def __init__(self, recording: Recording, scope: Scope) -> None:
         self.recording, self._scope = recording, scope
@@ -52,7 +52,7 @@ class Recorder:
         self._executers: dict[str, str] = {}
 
     def soap(self, call: ApiCall, carry: Callable[[], Any]) -> Any:
-        """Carry one call, and keep its answer."""
+        """Send one call, and record its answer."""
         guard.must_read(call.method, call.arguments)
         if call.method == "RetrievePropertiesEx":
             return self._properties(call, carry)
@@ -69,7 +69,7 @@ class Recorder:
         return self._call(call, carry)
 
     def rest(self, verb: str, path: str, body: str | None, carry: Callable[[], tuple[int, str]]) -> tuple[int, str]:
-        """Carry one request, and keep its answer; never a token."""
+        """Send one request, and record its answer without session tokens."""
         guard.must_request(verb, path)
         status, text = carry()
         if path not in _SESSIONS:
@@ -79,11 +79,11 @@ class Recorder:
 
     def _properties(self, call: ApiCall, carry: Callable[[], Any]) -> Any:
         (asked,) = call.arguments[0]
-        for one in asked.propSet:
-            one.pathSet = [path for path in one.pathSet if path not in self._scope.never_read]
+        for spec in asked.propSet:
+            spec.pathSet = [path for path in spec.pathSet if path not in self._scope.never_read]
         with self._lock:
-            for one in asked.propSet:
-                self.recording.asked.setdefault(one.type._wsdlName, set()).update(one.pathSet)
+            for spec in asked.propSet:
+                self.recording.asked.setdefault(spec.type._wsdlName, set()).update(spec.pathSet)
         return self._page(asked, carry())
 
     def _page(self, asked: Any, page: Any) -> Any:
@@ -93,42 +93,42 @@ class Recorder:
             return None
         if page.token:
             self._pages[page.token] = asked
-        kept = [one for one in page.objects if self._scope.holds(one.obj)]
+        kept = [entry for entry in page.objects if self._scope.holds(entry.obj)]
         with self._lock:
             for entry in kept:
                 self._object(entry)
-            self._link(asked, [one.obj for one in kept])
+            self._link(asked, [entry.obj for entry in kept])
         is_left_out = bool(page.objects) and not kept
-        page.objects[:] = kept  # the list of the API's own type
-        # A server says nothing where there are no objects; what it says instead of objects is left to the reader.
+        page.objects[:] = kept  # keeps the list type of the API
+        # A server returns None if there are no objects; the reader handles any other answer without objects.
         return None if is_left_out and not page.token else page
 
     def _object(self, entry: Any) -> None:
         for item in entry.propSet:
             item.val = self._scope.limited(item.val)
-        recorded = self.recording.objects.setdefault(entry.obj._moId, Recorded(entry.obj._wsdlName))
+        recorded = self.recording.objects.setdefault(entry.obj._moId, RecordedObject(entry.obj._wsdlName))
         recorded.values.update({item.name: item.val for item in entry.propSet})
 
-    def _link(self, asked: Any, found: Iterable[Any]) -> None:
-        """Note where a walk from objects along a property led; a walk through all of the inventory needs no note."""
-        walks = [step for one in asked.objectSet for step in one.selectSet or [] if step.path != "view"]
-        if walks:
-            starts = [one.obj for one in asked.objectSet]
-            key = key_of_link(starts, walks[0].path, asked.propSet[0].type._wsdlName)
+    def _link(self, asked: Any, refs: Iterable[Any]) -> None:
+        """Record the result of a traversal from objects along a property; a traversal of the inventory is left out."""
+        traversals = [step for spec in asked.objectSet for step in spec.selectSet or [] if step.path != "view"]
+        if traversals:
+            starts = [spec.obj for spec in asked.objectSet]
+            key = key_of_link(starts, traversals[0].path, asked.propSet[0].type._wsdlName)
             known = self.recording.links.setdefault(key, [])
-            known += [ref._moId for ref in found if ref._moId not in known]
+            known += [ref._moId for ref in refs if ref._moId not in known]
 
     def _command(self, call: ApiCall, carry: Callable[[], Any]) -> Any:
         handler, _version, method, given = call.arguments
         answer = carry()
         if handler.startswith(_HANDLER):
-            arguments = {one.name: one.val for one in given or []}
+            arguments = {argument.name: argument.val for argument in given or []}
             fault = answer.fault if answer else None
-            said = (answer.response if answer else None, *((fault.faultMsg, fault.faultDetail) if fault else ()))
+            texts = (answer.response if answer else None, *((fault.faultMsg, fault.faultDetail) if fault else ()))
             command = " ".join(method.removeprefix("vim.EsxCLI.").split("."))
             with self._lock:
                 host = self._executers.get(call.id, "")
-                self.recording.commands.append(Command(host, command, arguments, *said))
+                self.recording.commands.append(EsxcliCommand(host, command, arguments, *texts))
         return answer
 
     def _call(self, call: ApiCall, carry: Callable[[], Any]) -> Any:
@@ -137,8 +137,8 @@ class Recorder:
             answer = carry()
         except vmodl.MethodFault as fault:
             with self._lock:
-                self.recording.calls[key] = Answer(fault=fault)
+                self.recording.calls[key] = CallAnswer(fault=fault)
             raise
         with self._lock:
-            self.recording.calls[key] = Answer(self._scope.limited(answer))
+            self.recording.calls[key] = CallAnswer(self._scope.limited(answer))
         return self.recording.calls[key].value

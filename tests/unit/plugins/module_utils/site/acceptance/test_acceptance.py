@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What no type table promises: fields that answers need, and words that nobody has seen."""
+"""Checks of answers that no type table defines: required fields, and unknown words."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 from plugins.module_utils.site.acceptance import acceptance, assumptions, readers, shapes
 from plugins.module_utils.site.acceptance.assumptions import ASSUMPTIONS, OPEN, PROVEN, REFUTED
-from plugins.module_utils.site.acceptance.readers import READERS, Question
-from plugins.module_utils.site.recording.recording import Answer, Command, Recorded, Recording, Request
+from plugins.module_utils.site.acceptance.readers import READERS, ReadRequest
+from plugins.module_utils.site.recording.recording import CallAnswer, EsxcliCommand, RecordedObject, Recording, Request
 from plugins.module_utils.vsphere.sdk import VmomiSupport, vim
 from plugins.module_utils.vsphere.session import Session
 from tests.unit.test_documents import ROOT
@@ -27,14 +27,14 @@ TRAFFIC = {"NICname": "vmnic2", "Packetsreceived": "1", "Packetssent": "2", "Byt
 
 
 def answered(command: str, row: dict[str, str], **arguments: str) -> Recording:
-    """A recording of one command."""
+    """Return a recording of one command."""
     fields = "".join(f"<{key}>{value}</{key}>" for key, value in row.items())
     response = f"<obj><DataObject>{fields}</DataObject></obj>" if row else None
-    return Recording(commands=[Command("host-1", command, arguments, response)])
+    return Recording(commands=[EsxcliCommand("host-1", command, arguments, response)])
 
 
 def requested(path: str, answer: Any) -> Recording:
-    """A recording of one request."""
+    """Return a recording of one request."""
     return Recording(requests=[Request("GET", path, None, 200, json.dumps(answer))])
 
 
@@ -50,7 +50,7 @@ def test_fields_are_compared_by_their_letters() -> None:
     ]
 
 
-def test_a_field_that_nobody_has_seen_is_told() -> None:
+def test_an_unknown_field_is_reported() -> None:
     said = answered(STATS, {**TRAFFIC, "Flux": "7"})
     assert list(shapes.lacking(said, HOSTS)) == []
     assert list(shapes.strange(said)) == ["esxcli network nic stats get has Flux"]
@@ -68,9 +68,9 @@ def test_answers_of_the_rest_api() -> None:
     assert "'ODD'" in next(shapes.strange(requested(compliance, {"status": "ODD"})))
 
 
-def test_words_outside_of_their_enumeration() -> None:
+def test_words_outside_their_enumeration() -> None:
     gpu = vim.host.GraphicsInfo(graphicsType="sharedDirect", pciId="0000:3b:00.0", vgpuMode="sameSize")
-    known = Recording(objects={"host-1": Recorded("HostSystem", {"config.graphicsInfo": gpu})})
+    known = Recording(objects={"host-1": RecordedObject("HostSystem", {"config.graphicsInfo": gpu})})
     assert list(shapes.strange(known)) == []
     gpu.graphicsType = "sharedTwice"
     assert list(shapes.strange(known)) == ["vim.host.GraphicsInfo.graphicsType is 'sharedTwice'"]
@@ -84,7 +84,7 @@ def test_every_enumeration_that_is_named_exists() -> None:
 
 def test_a_field_that_the_type_tables_promise() -> None:
     switch = vim.dvs.VmwareDistributedVirtualSwitch.ConfigInfo(name="rdma")
-    seen = Recording(objects={"dvs-1": Recorded("DistributedVirtualSwitch", {"config": switch})})
+    seen = Recording(objects={"dvs-1": RecordedObject("DistributedVirtualSwitch", {"config": switch})})
     assert any(text.endswith("ConfigInfo.defaultPortConfig") for text in shapes.lacking(seen, HOSTS))
 
 
@@ -95,7 +95,7 @@ def test_each_assumption_names_code_that_rests_on_it(one: assumptions.Assumption
     assert one.text.endswith(".") and one.proof
 
 
-def test_the_page_of_assumptions_is_written_anew() -> None:
+def test_the_page_of_assumptions_is_current() -> None:
     assert unproven.DOCUMENT.read_text() == unproven.document(), "run python tools/unproven.py"
 
 
@@ -109,28 +109,28 @@ def status(name: str, recording: Recording) -> str:
 
 
 def happened(*events: Any) -> Recording:
-    """A recording of events."""
-    return Recording(calls={"EventManager e QueryEvents []": Answer(list(events))})
+    """Return a recording of events."""
+    return Recording(calls={"EventManager e QueryEvents []": CallAnswer(list(events))})
 
 
 def moved(began_in: int) -> Recording:
-    """A recording of the two events of a move that ended in the chain 7."""
+    """Return a recording of the two events of a move that ended in the chain 7."""
     began = vim.event.VmBeingHotMigratedEvent(chainId=began_in, key=1)
     return happened(began, vim.event.VmMigratedEvent(chainId=7, key=2))
 
 
 def encrypted(*arguments: Any) -> Recording:
-    """A recording of the event of an encrypted move."""
+    """Return a recording of the event of an encrypted move."""
     return happened(vim.event.EventEx(eventTypeId=ENCRYPTED, arguments=list(arguments)))
 
 
 def of_one(kind: str, path: str, value: Any) -> Recording:
-    """A recording of one property."""
-    return Recording(objects={"one": Recorded(kind, {path: value})})
+    """Return a recording of one property."""
+    return Recording(objects={"one": RecordedObject(kind, {path: value})})
 
 
 def executer(name: str) -> Recording:
-    """A recording of a server that calls its executer so."""
+    """Return a recording of a server with an executer of this type."""
     return Recording(server={"executer": name})
 
 
@@ -149,19 +149,19 @@ ENCRYPTED = "com.vmware.vc.vm.VmHotMigratingWithEncryptionEvent"
         ("chain of a move", moved(7), moved(8)),
     ],
 )
-def test_answers_prove_or_refute(name: str, good: Recording, bad: Recording) -> None:
+def test_answers_confirm_or_refute(name: str, good: Recording, bad: Recording) -> None:
     assert (status(name, good), status(name, bad)) == (PROVEN, REFUTED)
 
 
-def test_a_group_that_cannot_be_read_is_told_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_a_group_is_reported_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     said = "esx01: could not reach its esxcli: the server said NotFound"
     monkeypatch.setattr(readers.host_info, "gather", lambda *_: [{"host": "esx01", "failed": True, "msg": said}])
-    asked = Question(hosts={"esx01": None}, vms={}, clusters={})
+    asked = ReadRequest(hosts={"esx01": None}, vms={}, clusters={})
     (reader,) = (one for one in READERS if one.name == "esxi_info: management")
     assert acceptance._attempt(cast(Session, None), reader, asked, "esx01") == (acceptance.NOT_UNDERSTOOD, [said])
 
 
-def test_what_is_refuted_or_not_understood_is_an_error() -> None:
+def test_refuted_assumptions_and_answers_that_are_not_understood_are_an_error() -> None:
     row = {"reader": "esxi_info: rdma", "object": "esx01", "status": acceptance.NEVER_SEEN, "what": ["a field"]}
     assumed = [{"name": "x", "text": "All is well.", "status": REFUTED, "said": "it is not"}]
     assert acceptance.error([row], [], accept_new=True) == ""

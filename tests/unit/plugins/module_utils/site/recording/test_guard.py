@@ -52,7 +52,7 @@ def test_everything_else_is_refused(method: str) -> None:
         guard.must_read(method)
 
 
-def test_of_esxcli_only_what_gets_and_lists() -> None:
+def test_only_esxcli_commands_that_get_or_list_pass() -> None:
     guard.must_read("ExecuteSoap", (HANDLER, URN, "vim.EsxCLI.software.vib.list", []))
     guard.must_read("ExecuteSoap", (HANDLER, URN, "vim.CLIInfo.FetchCLIInfo", []))
     for method in ("vim.EsxCLI.software.vib.install", "vim.EsxCLI.system.module.parameters.set", "vim.Other.list"):

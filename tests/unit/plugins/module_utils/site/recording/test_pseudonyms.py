@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Pseudonyms: one for each value wherever it stands, and none for what names nobody."""
+"""Pseudonyms: one for each value at every occurrence, and none for words that do not identify a site."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_number_is_a_name_only_where_nothing_else_stands(named: Pseudonyms) ->
 
 
 @pytest.mark.parametrize("word", ["VM Network", "gpu", "host", "Resources", "green"])
-def test_words_of_vsphere_name_nobody(word: str) -> None:
+def test_words_of_vsphere_stay(word: str) -> None:
     made = Pseudonyms()
     made.name("cluster", word)
     assert made.text(f"the {word}") == f"the {word}" and made.counted() == {}
@@ -91,7 +91,7 @@ def test_licence_keys(named: Pseudonyms) -> None:
     assert named.text("AB12C-34DEF-5GH67-8IJ9K-0LMN1") == "XXXXX-XXXXX-XXXXX-XXXXX-00001"
 
 
-def test_what_is_left_is_told(named: Pseudonyms) -> None:
+def test_remaining_names_are_reported(named: Pseudonyms) -> None:
     named.text("10.20.30.4")
     assert named.left_in("model Payroll 3000 at 10.20.30.4") == ["10.20.30.4", "payroll"]
     assert named.left_in(named.text("payroll at 10.20.30.4")) == []

@@ -1,21 +1,21 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Recordings lose what names a site, by what the API's types say of each field, and keep vSphere's own words."""
+"""Recordings lose the names of a site, based on the API type of each field, and keep the words of vSphere."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from plugins.module_utils.site.recording import nameless
+from plugins.module_utils.site.recording import anonymization
 from plugins.module_utils.site.recording.pseudonyms import Pseudonyms
-from plugins.module_utils.site.recording.recording import Answer, Command, Recorded, Recording, Request
+from plugins.module_utils.site.recording.recording import CallAnswer, EsxcliCommand, RecordedObject, Recording, Request
 from plugins.module_utils.vsphere.sdk import vim
 
 
-def nameless_of(kind: str, path: str, value: Any) -> Any:
-    """A property of an object without names."""
-    recording = Recording(objects={"one": Recorded(kind, {"name": "granite", path: value})})
-    nameless.replace(recording, Pseudonyms())
+def anonymized(kind: str, path: str, value: Any) -> Any:
+    """Return an anonymized property of an object."""
+    recording = Recording(objects={"one": RecordedObject(kind, {"name": "granite", path: value})})
+    anonymization.replace_names(recording, Pseudonyms())
     return recording.objects["one"].values[path]
 
 
@@ -25,7 +25,7 @@ def test_adapters_lose_their_world_wide_names_and_secrets() -> None:
         device="vmhba64", iScsiName="iqn.1998-01.com.vmware:anvil-7f", authenticationProperties=secret
     )
     fibre = vim.host.FibreChannelHba(device="vmhba2", nodeWorldWideName=2305843009213693953, portWorldWideName=7)
-    bus, fabric = nameless_of("HostSystem", "config.storageDevice.hostBusAdapter", [iscsi, fibre])
+    bus, fabric = anonymized("HostSystem", "config.storageDevice.hostBusAdapter", [iscsi, fibre])
     assert (bus.device, bus.iScsiName, bus.authenticationProperties.chapName) == ("vmhba64", "initiator-1", "user-1")
     assert bus.authenticationProperties.chapSecret == ""
     assert (fabric.nodeWorldWideName, fabric.portWorldWideName, fabric.device) == (0, 0, "vmhba2")
@@ -36,45 +36,47 @@ def test_a_virtual_card_loses_the_name_of_its_network_and_a_gpu_keeps_its_own() 
     card = vim.vm.device.VirtualVmxnet3(
         key=4000, backing=backing, deviceInfo=vim.Description(label="Network adapter 1", summary="granite")
     )
-    (card,) = nameless_of("Network", "config.hardware.device", [card])
+    (card,) = anonymized("Network", "config.hardware.device", [card])
     assert (card.backing.deviceName, card.deviceInfo.summary) == ("network-1", "network-1")
     gpu = vim.host.GraphicsInfo(deviceName="NVIDIA granite", graphicsType="sharedDirect")
-    (gpu,) = nameless_of("HostSystem", "config.graphicsInfo", [gpu])
+    (gpu,) = anonymized("HostSystem", "config.graphicsInfo", [gpu])
     assert (gpu.deviceName, gpu.graphicsType) == ("NVIDIA granite", "sharedDirect")
 
 
 def test_servers_of_time_rules_and_alarms() -> None:
     time = vim.host.DateTimeInfo(ntpConfig=vim.host.NtpConfig(server=["ntp.acme.org", "10.9.8.7"]))
-    found = nameless_of("HostSystem", "config.dateTimeInfo", time)
+    found = anonymized("HostSystem", "config.dateTimeInfo", time)
     assert found.ntpConfig.server == ["host-2.domain-1.example", "198.18.0.1"]
     rule = vim.cluster.AntiAffinityRuleSpec(name="keep payroll apart")
-    assert nameless_of("ClusterComputeResource", "configurationEx", [rule])[0].name == "object-1"
-    assert nameless_of("Alarm", "info.name", "ACME GPU is hot") == "title-1"
+    assert anonymized("ClusterComputeResource", "configurationEx", [rule])[0].name == "object-1"
+    assert anonymized("Alarm", "info.name", "ACME GPU is hot") == "title-1"
 
 
 def test_notes_of_the_collection_lose_names_within_and_those_of_others_as_a_whole() -> None:
     custom = vim.CustomFieldsManager.StringValue
     ours = custom(key=1, value='{"name": "granite", "cluster": "granite", "role": "worker"}')
     theirs = custom(key=2, value="Wilhelmina Feldspar")
-    own, other = nameless_of("VirtualMachine", "customValue", [ours, theirs])
+    own, other = anonymized("VirtualMachine", "customValue", [ours, theirs])
     assert own.value == '{"name": "guest-1", "cluster": "guest-1", "role": "worker"}'
     assert other.value == "value-1"
 
 
 def test_answers_of_esxcli_and_rest() -> None:
     recording = Recording(
-        objects={"h": Recorded("HostSystem", {"name": "anvil.acme.org"})},
-        calls={'HostSystem h Query ["anvil"]': Answer(["anvil.acme.org says 10.1.2.3"])},
+        objects={"h": RecordedObject("HostSystem", {"name": "anvil.acme.org"})},
+        calls={'HostSystem h Query ["anvil"]': CallAnswer(["anvil.acme.org says 10.1.2.3"])},
         commands=[
-            Command("h", "network nic list", {"nic": "<nic>anvil</nic>"}, "<obj><N>anvil &amp; 10.1.2.3</N></obj>"),
-            Command("h", "software vib list", {}, "<obj><Name>anvil</Name></obj>"),
+            EsxcliCommand(
+                "h", "network nic list", {"nic": "<nic>anvil</nic>"}, "<obj><N>anvil &amp; 10.1.2.3</N></obj>"
+            ),
+            EsxcliCommand("h", "software vib list", {}, "<obj><Name>anvil</Name></obj>"),
         ],
         requests=[
             Request("GET", "/api/cis/tagging/tag/1", None, 200, '{"name": "Basalt", "category_id": "c"}'),
             Request("GET", "/api/x", None, 200, '{"version": "10.1.2.3", "of": "anvil", "tag": "basalt"}'),
         ],
     )
-    nameless.replace(recording, Pseudonyms())
+    anonymization.replace_names(recording, Pseudonyms())
     assert list(recording.calls) == ['HostSystem h Query ["host-1"]']
     assert recording.calls['HostSystem h Query ["host-1"]'].value == ["host-1.domain-1.example says 198.18.0.1"]
     assert recording.commands[0].response == "<obj><N>host-1 &amp; 198.18.0.1</N></obj>"
@@ -86,25 +88,25 @@ def test_answers_of_esxcli_and_rest() -> None:
 
 def test_the_task_of_a_deleted_machine_its_snapshots_and_its_files() -> None:
     task = vim.TaskInfo(key="task-1", entityName="quartz-old", descriptionId="VirtualMachine.destroy")
-    found = nameless_of("Task", "info", task)
+    found = anonymized("Task", "info", task)
     assert (found.entityName, found.descriptionId) == ("object-2", "VirtualMachine.destroy")
     snapshot = vim.vm.SnapshotTree(name="before the Feldspar audit", description="by Wilhelmina")
-    (found,) = nameless_of("VirtualMachine", "snapshot.rootSnapshotList", [snapshot])
+    (found,) = anonymized("VirtualMachine", "snapshot.rootSnapshotList", [snapshot])
     assert found.name == "snapshot-1" and "Wilhelmina" not in found.description
     disk = vim.vm.device.VirtualDisk.FlatVer2BackingInfo(fileName="[granite] quartz/opal_1-000002.vmdk")
-    assert nameless_of("Datastore", "config.hardware.device", disk).fileName == (
+    assert anonymized("Datastore", "config.hardware.device", disk).fileName == (
         "[datastore-1] file-1/file-2-000002.vmdk"
     )
-    plain = nameless_of("Datastore", "summary.config.vmPathName", "[granite] quartz/quartz.vmx")
+    plain = anonymized("Datastore", "summary.config.vmPathName", "[granite] quartz/quartz.vmx")
     assert plain == "[datastore-1] file-1/file-1.vmx"
 
 
 def test_switches_and_stacks_that_a_site_named() -> None:
     switch = vim.host.VirtualSwitch(key="key-vim.host.VirtualSwitch-basalt", name="basalt", portgroup=[])
-    (found,) = nameless_of("HostSystem", "config.network.vswitch", [switch])
+    (found,) = anonymized("HostSystem", "config.network.vswitch", [switch])
     assert (found.name, found.key) == ("switch-1", "key-vim.host.VirtualSwitch-switch-1")
     stacks = [vim.host.NetStackInstance(key="opal", name="opal"), vim.host.NetStackInstance(key="vmotion")]
-    own, usual = nameless_of("HostSystem", "config.network.netStackInstance", stacks)
+    own, usual = anonymized("HostSystem", "config.network.netStackInstance", stacks)
     assert (own.key, own.name, usual.key) == ("stack-1", "stack-1", "vmotion")
 
 
@@ -115,8 +117,8 @@ def test_home_made_packages_lose_their_names_and_those_of_others_stay() -> None:
 
     theirs = package("nmlx5-core", "MEL")
     answer = f"<obj>{theirs}{package('basalt-agent', 'Feldspar')}</obj>"
-    recording = Recording(commands=[Command("h", "software vib list", {}, answer)])
-    nameless.replace(recording, Pseudonyms())
+    recording = Recording(commands=[EsxcliCommand("h", "software vib list", {}, answer)])
+    anonymization.replace_names(recording, Pseudonyms())
     said = recording.commands[0].response or ""
     assert theirs in said
     assert "<Name>package-1</Name><Vendor>vendor-1</Vendor>" in said and "basalt" not in said and "Feldspar" not in said

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""A recording without what names the site: names, addresses, serials and UUIDs are replaced, each everywhere alike."""
+"""Anonymize a recording: replace names, addresses, serials and UUIDs of the site consistently."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape, unescape
 from ...vsphere.typed import TypedField, clear_numbers, fields, replace_texts
 from . import home_made
 from .pseudonyms import Pseudonyms
-from .recording import Command, Recording, Request
+from .recording import EsxcliCommand, Recording, Request
 
 # The words of pseudonyms, by kind of object.
 _KINDS = {
@@ -30,7 +30,7 @@ _KINDS = {
     "DistributedVirtualSwitch": "switch",
     "VmwareDistributedVirtualSwitch": "switch",
 }
-# Fields of data objects that hold a name, a serial or a sentence of somebody, each with the word of its pseudonyms.
+# Fields of data objects that contain a name, a serial or a note of a user, each with the word of its pseudonyms.
 _FIELDS = {
     "hostName": "host",
     "dnsName": "host",
@@ -62,7 +62,7 @@ _FIELDS = {
     "storageUrl": "place",
     "url": "place",
 }
-# Types whose field "name" is a name that somebody gave.
+# Types whose field "name" is a name from a user.
 _NAMED = re.compile(
     r"vim\.event\.\w+Argument|vim\.vm\.ConfigInfo|vim\.vm\.Summary\.\w+|vim\.host\.(PortGroup|VirtualSwitch)(\.\w+)?"
     r"|vim\.(dvs|DistributedVirtualSwitch)[\w.]*(ConfigInfo|ConfigSpec)|vim\.cluster\.(\w*Rule\w*|\w*Group\w*)"
@@ -75,31 +75,31 @@ _STACK, _SWITCH_KEY = "vim.host.NetStackInstance", "key-vim."
 _PATH = re.compile(r"\[[^\]]+\] (?P<file>.+)|(?:ds:///)?/?vmfs/volumes/[^/]+/(?P<below>.+)")
 _FILE_ENDING = re.compile(r"(-\d{6})?(-(flat|delta|sesparse|ctk|rdmp?))?(-[0-9a-f]{8})?\.[A-Za-z0-9]{1,5}$")
 _UUID_LIKE = re.compile(r"[0-9a-fA-F-]{8,}")
-# Words of vSphere and of hardware, which a site's name may equal by chance. They stay as they are.
+# Fields with words of vSphere and of hardware, which may equal a name of the site by chance. They are not replaced.
 _PUBLIC = re.compile(
     r"(?i)key|eventTypeId|descriptionId|vendor(Name)?|deviceName|model|vgpu|profileName|\w*version|build|firmware"
     r"|driver|graphicsType|vgpuMode|fullName|productLineId|osType|guestId|guestFullName|licenseProductVersion|label"
     r"|summary|privId|nicType|adapterType|cpuModel|patchLevel|apiType|licenseProductName|sharedPassthruAssignmentPolicy"
 )
-# Only a counter's description is vSphere's own; that of a virtual device names its network.
+# Only the description of a counter comes from vSphere; that of a virtual device contains the name of its network.
 _DESCRIBING = ("label", "summary")
 _DESCRIPTIONS = ("vim.ElementDescription", "vim.host.")
 _VIRTUAL_DEVICE = "vim.vm.device."
 _SECRET = re.compile(r"(?i).*(secret|password|passphrase).*")
-# Numbers that name a host in the world.
+# Numbers that identify a host worldwide.
 _WORLD_WIDE = ("nodeWorldWideName", "portWorldWideName")
-# Standard switches, adapters and roles that every site has under these names.
+# Standard switches, adapters and roles, which have these names on every site.
 _USUAL = re.compile(
     r"key-vim\..*|vSphereProvisioning|mirror|ops|vxlan|hyperbus"
     r"|vSwitch\d+|vmk\d+|vmnic\d+|vmrdma\d+|DSwitch|dvUplink\d*|Uplink \d+|dml\.vsphere[\w.-]*"
 )
-# What esxcli says of software is the same on every site.
+# The answers of esxcli about software are the same on every site.
 _SOFTWARE = "software "
 _CONTENT = re.compile(r">([^<>]+)<")
 
 
-def replace(recording: Recording, pseudonyms: Pseudonyms) -> None:
-    """Replace all that names the site, in place."""
+def replace_names(recording: Recording, pseudonyms: Pseudonyms) -> None:
+    """Replace all names of the site, in place."""
     for kind, value in _names(recording):
         if not _USUAL.fullmatch(value):
             pseudonyms.name(kind, value)
@@ -110,16 +110,16 @@ def replace(recording: Recording, pseudonyms: Pseudonyms) -> None:
     text = pseudonyms.text
     recording.calls = {text(key): answer for key, answer in recording.calls.items()}
     packages = {value: pseudonyms.whole(value) for kind, value in _names(recording) if kind in ("package", "vendor")}
-    recording.commands = [_command(one, text, packages) for one in recording.commands]
-    recording.requests = [_request(one, text) for one in recording.requests]
+    recording.commands = [_command(command, text, packages) for command in recording.commands]
+    recording.requests = [_request(request, text) for request in recording.requests]
 
 
 def _names(recording: Recording) -> Iterator[tuple[str, str]]:
     """Yield every name and serial, with the word of its pseudonyms."""
-    for one in recording.objects.values():
-        if isinstance(one.values.get("name"), str):
-            yield _KINDS.get(one.kind, "object"), one.values["name"]
-        for path, value in one.values.items():
+    for recorded in recording.objects.values():
+        if isinstance(recorded.values.get("name"), str):
+            yield _KINDS.get(recorded.kind, "object"), recorded.values["name"]
+        for path, value in recorded.values.items():
             yield from _in_property(path, value)
             yield from _in_fields(value)
     for answer in recording.calls.values():
@@ -149,13 +149,13 @@ def _in_fields(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _kind_of(field: TypedField) -> str:
-    """The word of the pseudonyms of a field; empty where it holds no name."""
+    """Return the word of the pseudonyms of a field; empty if it contains no name."""
     if field.name in ("name", "groupName") and _NAMED.fullmatch(field.kind):
         return _argument_kind(field.kind)
     if field.kind.endswith("CustomFieldsManager.FieldDef") and field.name == "name":
         return "attribute"
     if field.kind.endswith("CustomFieldsManager.StringValue") and field.name == "value":
-        return "" if _is_ours(field.value) else "value"
+        return "" if _is_note(field.value) else "value"
     if field.name == "description" and not field.kind.startswith(("vim.alarm", "vim.host.Host", "vim.vm.SnapshotTree")):
         return ""
     return _FIELDS.get(field.name, "")
@@ -175,8 +175,8 @@ def _in_path(text: str) -> Iterator[tuple[str, str]]:
         yield from (("file", name) for name in (*folders, _FILE_ENDING.sub("", file)) if not _UUID_LIKE.fullmatch(name))
 
 
-def _is_ours(value: Any) -> bool:
-    """Whether a custom value is a note of this collection; names within it are replaced one by one."""
+def _is_note(value: Any) -> bool:
+    """Return whether a custom value is a note of this collection; the names within it are replaced separately."""
     try:
         return isinstance(json.loads(value), dict)
     except (TypeError, ValueError):
@@ -186,8 +186,8 @@ def _is_ours(value: Any) -> bool:
 def _in_request(request: Request) -> Iterator[tuple[str, str]]:
     if "/tagging/" in request.path and request.verb == "GET":
         answer = _parsed(request.text)
-        for one in [answer] if isinstance(answer, dict) else []:
-            yield from (("tag", str(one[key])) for key in ("name", "description") if one.get(key))
+        if isinstance(answer, dict):
+            yield from (("tag", str(answer[key])) for key in ("name", "description") if answer.get(key))
 
 
 def _typed(pseudonyms: Pseudonyms) -> Callable[[str, str, str], str]:
@@ -204,49 +204,51 @@ def _typed(pseudonyms: Pseudonyms) -> Callable[[str, str, str], str]:
 
 
 def _is_public(kind: str, name: str) -> bool:
-    """Whether a field has words of vSphere or of hardware, and no name of the site."""
+    """Return whether a field contains words of vSphere or of hardware, and no name of the site."""
     if name in _DESCRIBING:
         return kind.startswith(_DESCRIPTIONS)
     return bool(_PUBLIC.fullmatch(name)) and not (name == "deviceName" and kind.startswith(_VIRTUAL_DEVICE))
 
 
 def _replace_values(recording: Recording, new: Callable[[str, str, str], str]) -> None:
-    for one in recording.objects.values():
-        for path, value in one.values.items():
+    for recorded in recording.objects.values():
+        for path, value in recorded.values.items():
             clear_numbers(value, _WORLD_WIDE)
-            one.values[path] = replace_texts(value, new, one.kind, path.rsplit(".", maxsplit=1)[-1])
+            recorded.values[path] = replace_texts(value, new, recorded.kind, path.rsplit(".", maxsplit=1)[-1])
     for answer in recording.calls.values():
         answer.value = replace_texts(answer.value, new)
         answer.fault = replace_texts(answer.fault, new)
     recording.content = replace_texts(recording.content, new)
 
 
-def _command(one: Command, text: Callable[[str], str], packages: dict[str, str]) -> Command:
-    if one.command.startswith(_SOFTWARE):
-        replaced = (said and home_made.replaced(said, packages) for said in (one.response, one.fault, one.detail))
-        return Command(one.host, one.command, one.arguments, *replaced)
-    answers = (_in_xml(said, text) for said in (one.response, one.fault, one.detail))
-    return Command(one.host, one.command, {key: text(value) for key, value in one.arguments.items()}, *answers)
+def _command(command: EsxcliCommand, text: Callable[[str], str], packages: dict[str, str]) -> EsxcliCommand:
+    answers = (command.response, command.fault, command.detail)
+    if command.command.startswith(_SOFTWARE):
+        replaced = (answer and home_made.replaced(answer, packages) for answer in answers)
+        return EsxcliCommand(command.host, command.command, command.arguments, *replaced)
+    arguments = {key: text(value) for key, value in command.arguments.items()}
+    return EsxcliCommand(command.host, command.command, arguments, *(_in_xml(answer, text) for answer in answers))
 
 
-def _in_xml(said: str | None, text: Callable[[str], str]) -> str | None:
-    """An answer with the text of each element replaced, never its name; one that is no XML, as a whole."""
-    if not said or not said.lstrip().startswith("<"):
-        return text(said) if said else said
-    return _CONTENT.sub(lambda found: f">{escape(text(unescape(found[1])))}<", said)
+def _in_xml(answer: str | None, text: Callable[[str], str]) -> str | None:
+    """Return an answer with replaced texts of elements and unchanged names; another format is replaced as a whole."""
+    if not answer or not answer.lstrip().startswith("<"):
+        return text(answer) if answer else answer
+    return _CONTENT.sub(lambda match: f">{escape(text(unescape(match[1])))}<", answer)
 
 
-def _request(one: Request, text: Callable[[str], str]) -> Request:
-    answer = _parsed(one.text)
-    said = text(one.text) if answer is None else json.dumps(_in_json(answer, text))
-    return Request(one.verb, text(one.path), text(one.body) if one.body else one.body, one.status, said)
+def _request(request: Request, text: Callable[[str], str]) -> Request:
+    content = _parsed(request.text)
+    answer = text(request.text) if content is None else json.dumps(_in_json(content, text))
+    body = text(request.body) if request.body else request.body
+    return Request(request.verb, text(request.path), body, request.status, answer)
 
 
 def _in_json(value: Any, text: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
-        return {key: one if _PUBLIC.fullmatch(key) else _in_json(one, text) for key, one in value.items()}
+        return {key: item if _PUBLIC.fullmatch(key) else _in_json(item, text) for key, item in value.items()}
     if isinstance(value, list):
-        return [_in_json(one, text) for one in value]
+        return [_in_json(item, text) for item in value]
     return text(value) if isinstance(value, str) else value
 
 
