@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Shows what worker_vm does while it does it."""
+"""Shows the progress lines of worker_vm while the module runs."""
 
 from __future__ import annotations
 

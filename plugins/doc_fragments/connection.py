@@ -13,7 +13,7 @@ options:
     description: Name or address of the vCenter server. Required. Falls back to E(VMWARE_HOST).
     type: str
   username:
-    description: Who logs in. Required. Falls back to E(VMWARE_USER).
+    description: The user name. Required. Falls back to E(VMWARE_USER).
     type: str
   password:
     description: The password. Required. Falls back to E(VMWARE_PASSWORD).
@@ -24,28 +24,28 @@ options:
     default: 443
   validate_certs:
     description:
-      - Whether the server's certificate must be signed by an authority that is trusted here. Without that and without
-        O(tls_fingerprint), whoever answers gets the password, and the module warns.
+      - Whether the server's certificate must be signed by an authority that is trusted here. If it is V(false) and
+        O(tls_fingerprint) is not set, any server that answers gets the password, and the module warns.
         Falls back to E(VMWARE_VALIDATE_CERTS).
     type: bool
     default: true
   ca_path:
-    description: A PEM file with the authorities to trust, such as vCenter's own. Falls back to E(VMWARE_CA_PATH).
+    description: A PEM file with the authorities to trust, such as that of vCenter. Falls back to E(VMWARE_CA_PATH).
     type: path
   tls_fingerprint:
     description:
-      - The SHA-256 of the server's certificate. Where it is given, every connection must show exactly this certificate,
-        and authorities are not asked. Falls back to E(VMWARE_TLS_FINGERPRINT).
+      - The SHA-256 of the server's certificate. If it is given, every connection must present exactly this certificate,
+        and authorities are not checked. Falls back to E(VMWARE_TLS_FINGERPRINT).
     type: str
   proxy:
     description: An HTTP proxy as HOST:PORT, without an account. Falls back to E(VMWARE_PROXY).
     type: str
   timeout:
-    description: Seconds to wait for one answer of the server, also while connecting. Falls back to E(VMWARE_TIMEOUT).
+    description: Seconds to wait for an answer from the server, also while connecting. Falls back to E(VMWARE_TIMEOUT).
     type: int
     default: 60
 requirements:
   - pyvmomi >= 8.0.3
 notes:
-  - Give the connection once, by C(module_defaults) for the group C(dml.vsphere.vsphere) or by environment variables.
+  - Set the connection once, with C(module_defaults) for the group C(dml.vsphere.vsphere) or with environment variables.
 """

@@ -11,10 +11,10 @@ class ModuleDocFragment:
 options:
   hosts:
     description:
-      - Names of ESXi hosts as vCenter shows them. Exactly one of O(hosts) and O(cluster) is needed.
+      - Names of ESXi hosts as vCenter shows them. Exactly one of O(hosts) and O(cluster) is required.
     type: list
     elements: str
   cluster:
-    description: Name of a cluster, to take all its hosts.
+    description: Name of a cluster, which selects all its hosts.
     type: str
 """

@@ -11,7 +11,7 @@ class ModuleDocFragment:
 options:
   kubeconfig:
     description:
-      - The file that says how to reach Kubernetes, by default that of the user, as C(kubectl) finds it. Falls back to
+      - The file with the connection to Kubernetes, by default that of the user, as C(kubectl) finds it. Falls back to
         E(K8S_AUTH_KUBECONFIG).
     type: path
   context:
@@ -20,6 +20,6 @@ options:
 requirements:
   - kubernetes
 notes:
-  - The Python package C(kubernetes) is needed on the machine that runs the module, and by nothing else of this
-    collection. The options have the names of the collection C(kubernetes.core).
+  - The machine that runs the module needs the Python package C(kubernetes). Other parts of this collection do not need
+    it. The options have the same names as in the collection C(kubernetes.core).
 """

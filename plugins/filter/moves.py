@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filters for what was seen of the nodes of a job whose workers move."""
+"""Filters for readings of the nodes of a job whose workers move."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.parsing.dataloader import DataLoader
-from ansible_collections.dml.vsphere.plugins.module_utils.training.transport import connections as transport_seen
+from ansible_collections.dml.vsphere.plugins.module_utils.training.transport import connections
 from ansible_collections.dml.vsphere.plugins.module_utils.vmotion.checks import node_findings
 
 TABLE = Path(__file__).resolve().parents[2] / "stacks" / "facts" / "compatibility.yml"
@@ -23,10 +23,10 @@ def transport_of(
     usual: dict[str, Any] | None = None,
     rdma: dict[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The transport of each node between two looks, each with ``nodes`` and, where they were read, ``hosts``."""
+    """Return the transport of each node between two readings, each with ``nodes`` and, if they were read, ``hosts``."""
     first, second = looks
     hosts = (first.get("hosts") or [], second.get("hosts") or [])
-    return dict(transport_seen.judge(first["nodes"], second["nodes"], hosts=hosts, at=at, rdma=rdma, usual=usual))
+    return dict(connections.judge(first["nodes"], second["nodes"], hosts=hosts, at=at, rdma=rdma, usual=usual))
 
 
 def guest_findings(
@@ -36,7 +36,7 @@ def guest_findings(
     minutes: float = 0.0,
     hosts: list[dict[str, Any]] | None = None,
 ) -> Any:
-    """The findings in some nodes that forbid a stun, as plain data."""
+    """Return the findings in some nodes that forbid a stun, as plain data."""
     table = DataLoader().load_from_file(str(TABLE))
     given = {"lasts": float(lasts), "minutes": float(minutes)}
     return node_findings.findings(nodes, float(budget), time.time(), (hosts or [], table), **given)

@@ -68,7 +68,7 @@ options:
     env:
       - name: VMWARE_PROXY
   timeout:
-    description: Seconds to wait for one answer of the server.
+    description: Seconds to wait for an answer from the server.
     type: int
     default: 60
     env:
@@ -92,7 +92,7 @@ notes:
   - Texts from vCenter and from guests are never evaluated as templates. Only an address of another machine becomes
     C(ansible_host). The plugin leaves a worker out, with a warning, if its name is not a valid name of a worker, or
     if any of its texts has a template or invisible characters.
-  - With a cache, a worker that moved or was powered on is shown as it was before, until the cache expires.
+  - With a cache, a worker that moved or was powered on has its previous variables until the cache expires.
     C(ansible-playbook --flush-cache) reads the workers again.
 seealso:
   - module: dml.vsphere.worker_vm
@@ -154,16 +154,16 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
                 self._add(wrap_var(worker))
 
     def _workers(self, key: str, *, fresh: bool) -> list[dict[str, Any]]:
-        kept = self.get_option("cache")
-        if kept and not fresh:
+        has_cache = self.get_option("cache")
+        if has_cache and not fresh:
             try:
                 return list(self._cache[key])
             except KeyError:  # no entry, or an expired one
                 pass
-        read = self._read()
-        if kept:
-            self._cache[key] = read
-        return read
+        workers = self._read()
+        if has_cache:
+            self._cache[key] = workers
+        return workers
 
     def _read(self) -> list[dict[str, Any]]:
         connection = {name: self.get_option(name) for name in session.arguments()}

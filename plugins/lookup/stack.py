@@ -25,7 +25,7 @@ options:
     type: dict
     default: {}
   bases:
-    description: Base URLs of mirrors by the name of the base, instead of those in the stack.
+    description: Base URLs of mirrors by base name, instead of those in the stack.
     type: dict
     default: {}
   mirror:

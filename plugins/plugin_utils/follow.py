@@ -20,12 +20,12 @@ from ansible.utils.display import Display
 
 from ..module_utils.core.names import printable
 
-LOOK_SECONDS = 0.3
+POLL_SECONDS = 0.3
 OPTION = "progress_file"
 
 
 class Follower:
-    """Reads whole lines as they are appended to a file, until it is told that no more will come."""
+    """Reads complete lines as they are appended to a file, until the end of the ``with`` block."""
 
     def __init__(self, path: str, show: Callable[[dict[str, Any]], None]) -> None:
         self._path, self._show = path, show
@@ -44,15 +44,15 @@ class Follower:
         with open(self._path, encoding="utf-8", errors="replace") as events:
             held = ""
             while True:
-                last = self._ended.wait(LOOK_SECONDS)
+                last = self._ended.wait(POLL_SECONDS)
                 *lines, held = (held + events.read()).split("\n")
                 for line in lines:
-                    self._tell(line)
+                    self._show_line(line)
                 if last:
                     return
 
-    def _tell(self, line: str) -> None:
-        """Show one line; what is no event is shown unchanged, because odd output must not end the task."""
+    def _show_line(self, line: str) -> None:
+        """Show one line; a line that is not a valid event is shown unchanged, so that it does not end the task."""
         try:
             event = json.loads(line)
             shown = {"about": str(event["about"]), "what": str(event["what"]), "seconds": float(event["seconds"])}
@@ -62,18 +62,18 @@ class Follower:
 
 
 def line_of(event: dict[str, Any]) -> str:
-    """An event as one line; names come from others and must not control the terminal."""
+    """Return an event as one line; names come from others and must not control the terminal."""
     return "  " + printable(f"{event['about']}: {event['what']} [{event['seconds']:.1f} s]")
 
 
 class FollowingAction(ActionBase):  # type: ignore[misc]  # ansible is not read by mypy
-    """An action that runs the module of its own name and shows its events meanwhile."""
+    """An action that runs the module with its name and shows the events of the module."""
 
     _supports_check_mode = True
     _supports_async = True
 
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
-        """Run the module, with a file for its events where they can be followed."""
+        """Run the module, with a file for its events if they can be followed."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         if not self._can_follow():
             result.update(self._execute_module(task_vars=task_vars, wrap_async=self._task.async_val))
@@ -86,14 +86,14 @@ class FollowingAction(ActionBase):  # type: ignore[misc]  # ansible is not read 
         return result
 
     def _can_follow(self) -> bool:
-        """Whether the module can write the file: on this machine, as this user, not in the background."""
+        """Return whether the module can write the file: on this machine, as this user, not in the background."""
         here = self._connection.transport == "local" and not self._connection.become and not self._task.async_val
         return here and bool(boolean(self._task.args.get("progress", True), strict=False))
 
 
 @contextmanager
 def _private_file() -> Iterator[str]:
-    """A new file that only this user can read and write, by mkstemp."""
+    """Yield a new file that only this user can read and write."""
     handle, path = tempfile.mkstemp(prefix="dml-progress-", dir=constants.DEFAULT_LOCAL_TMP)
     os.close(handle)
     try:

@@ -17,7 +17,7 @@ from ansible.plugins.loader import connection_loader
 from .follow import FollowingAction
 
 COLLECTION, ROOT = "dml.vsphere", Path(__file__).resolve().parents[2]
-# The options of the connection to vCenter, which the action got for all modules that it runs.
+# The options of the connection to vCenter, which the action has for all modules that it runs.
 CONNECTION = (
     "hostname",
     "username",
@@ -43,29 +43,32 @@ WITH_PROGRESS = ("vmotion", "training_wait")
 
 
 def _without_account(name: str) -> dict[str, str]:
-    """What keeps the account of vCenter from modules that do not connect to it; a watch outlives its controller."""
+    """Return an environment that hides the vCenter account from modules that do not connect to vCenter.
+
+    A watch outlives its controller.
+    """
     return {} if name not in WITHOUT_VCENTER else {key: "" for key in os.environ if key.startswith("VMWARE_")}
 
 
 class Modules:
-    """Each call gives the module's result; a host that cannot be reached is a failure as any other."""
+    """Runs modules and returns their results; an unreachable host is a failure like any other."""
 
     def __init__(self, action: ActionBase, task_vars: dict[str, Any]) -> None:
         self._action, self._task_vars = action, task_vars
         self.environment: dict[str, str] = {}
 
     def here(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
-        """Run it on the controller; what it tells while it runs is shown."""
+        """Run a module on the controller, and show its progress."""
         action = self._local(name, self._with_connection(name, options))
         return self._ended(action, lambda: self._run(action, name))
 
     def background(self, name: str, options: dict[str, Any], seconds: int) -> dict[str, Any]:
-        """Begin it on the controller, and leave it."""
+        """Start a module on the controller without waiting for its end."""
         action = self._local(name, options, seconds)
         return self._ended(action, lambda: action._execute_module(task_vars=self._here, wrap_async=True))
 
     def there(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
-        """Run it on the host of the task, as the user of the task."""
+        """Run a module on the host of the task, as the user of the task."""
         full = name if "." in name else f"{COLLECTION}.{name}"
         run = self._action._execute_module
         return self._ended(
@@ -73,12 +76,12 @@ class Modules:
         )
 
     def load(self, path: str) -> Any:
-        """A YAML file of the collection."""
+        """Return the content of a YAML file of the collection."""
         return self._action._loader.load_from_file(str(ROOT / path))
 
     @property
     def version(self) -> str:
-        """The version of the collection: of its manifest where it was installed, of its source else."""
+        """Return the version of the collection, from its manifest if it was installed, otherwise from its source."""
         manifest = ROOT / "MANIFEST.json"
         if manifest.exists():
             return str(json.loads(manifest.read_text())["collection_info"]["version"])
@@ -100,7 +103,7 @@ class Modules:
         return {**{key: given[key] for key in CONNECTION if key in given}, **options}
 
     def _local(self, name: str, options: dict[str, Any], seconds: int = 0) -> FollowingAction:
-        """An action as Ansible makes it of a task, with a connection to this machine."""
+        """Return an action as Ansible creates it from a task, with a connection to this machine."""
         outer = self._action
         task, context = outer._task.copy(), outer._play_context.copy()
         task.action, task.args, task.delegate_to = name if "." in name else f"{COLLECTION}.{name}", options, None

@@ -74,7 +74,7 @@ class Trial:
 
     def run(self) -> dict[str, Any]:
         """Do all steps that are left, and return the result of the test."""
-        first = "takes up the test in {}, with the settings with which it began" if self._is_taken_up else "begins {}"
+        first = "continues the test in {} with its original settings" if self._is_taken_up else "starts {}"
         show(first.format(self._folder))
         try:
             with Journal(self._folder / NAME) as journal:
@@ -88,7 +88,7 @@ class Trial:
         while True:
             state = state_of(journal.entries)
             step = next_step(state)
-            # A killed controller leaves this process behind, which must not start anything more.
+            # A killed controller leaves this process behind, which must not start another step.
             if step is None or os.getppid() != self._parent:
                 return ""
             self._show(step.title_of(state), state)
@@ -102,7 +102,7 @@ class Trial:
                 journal.append(kind, **content)
 
     def _refused(self, journal: Journal, state: TrialState, reason: str) -> str:
-        """Leave the cluster alone, which another run has locked; nothing can be given back either."""
+        """Leave the cluster, which another run has locked, unchanged; there is nothing to restore either."""
         if state.job is None:
             journal.append("end", passed=False, said=reason)
         return reason
@@ -144,7 +144,7 @@ class Trial:
             time.sleep(POLL_SECONDS)
 
     def _start(self, call: ModuleCall) -> Result:
-        """Start a watch, which outlives this controller, unless one is running or was told to end."""
+        """Start a watch, which outlives this controller, unless one is running or was asked to end."""
         records, stop = Path(call.options["records"]), Path(call.options["stop"])
         if is_watched(records) or stop.exists():
             return {"begun": False}

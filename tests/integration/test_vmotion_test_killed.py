@@ -68,7 +68,7 @@ def goes_on(trial: Trial, workers: list[str], **given: Any) -> dict[str, Any]:
     """Run the playbook again: it ends the test, and every worker has moved once; the verdict."""
     done = trial.run(vmotion_test_workers=workers, **given)
     assert done.rc == 0, done.out
-    assert f"takes up the test in {folder(trial)}" in done.out
+    assert f"continues the test in {folder(trial)}" in done.out
     assert sorted(trial.moved()) == workers, "a move was started twice, or never"
     assert entries(trial)[-1] == "end"
     assert trial.free()

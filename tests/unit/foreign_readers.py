@@ -151,7 +151,7 @@ def filled(folder: Path, files: Any) -> Path:
 
 def event(folder: Path, line: str) -> Any:
     shown: list[Any] = []
-    Follower(str(folder / "none"), shown.append)._tell(line)
+    Follower(str(folder / "none"), shown.append)._show_line(line)
     return shown[0]
 
 

@@ -47,7 +47,7 @@ def test_what_is_told_by_many_threads_is_shown_line_by_line(file: Path) -> None:
 def test_a_line_is_shown_when_it_is_whole(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[dict[str, Any]] = []
     seen = threading.Event()
-    monkeypatch.setattr(follow, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(follow, "POLL_SECONDS", 0.01)
 
     def show(event: dict[str, Any]) -> None:
         shown.append(event)
