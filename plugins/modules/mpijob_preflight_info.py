@@ -105,7 +105,7 @@ from ..module_utils import runner
 from ..module_utils.core import findings
 from ..module_utils.errors import Refused
 from ..module_utils.kubernetes import preflight
-from ..module_utils.kubernetes.api import connection
+from ..module_utils.kubernetes.api import connection, jobs
 
 # A day: a longer stun is a mistake in the unit.
 LONGEST = 86400
@@ -133,11 +133,12 @@ def cluster_objects(api: connection.Api, with_config_maps: bool) -> preflight.Cl
     )
 
 
-def moved_job(params: dict[str, Any], cluster: preflight.ClusterObjects) -> preflight.MovedJob:
+def moved_job(params: dict[str, Any], cluster: preflight.ClusterObjects, api: connection.Api) -> preflight.MovedJob:
     """Return the job from the options, with the toleration of its pods if it exists."""
     given, stun = params["toleration_seconds"], params["stun_seconds"]
+    namespace, name = params["namespace"], params["name"]
     needs = {str(name): int(count) for name, count in params["needs"].items()}
-    pods = preflight.pods_of(cluster, params["namespace"], params["name"]) if params["name"] else []
+    pods = preflight.pods_of(cluster, namespace, name, jobs.owners(api, namespace, name)) if name else []
     tolerates = given
     if given is None:
         tolerates = preflight.least_tolerated(pods) if pods else preflight.toleration(stun)
@@ -157,7 +158,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     check(params)
     api = connection.Api(params["kubeconfig"], params["context"])
     cluster = cluster_objects(api, with_config_maps=params["pvrdma"])
-    all_findings = findings.as_dicts(preflight.findings(cluster, moved_job(params, cluster)))
+    all_findings = findings.as_dicts(preflight.findings(cluster, moved_job(params, cluster, api)))
     return {
         "changed": False,
         "findings": all_findings,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,9 +78,10 @@ def toleration(stun_seconds: float) -> int:
     return max(DEFAULT_TOLERATION, least_toleration(stun_seconds, GRACE_BEFORE))
 
 
-def pods_of(cluster: ClusterObjects, namespace: str, job: str) -> list[Pod]:
-    """Return the pods of a job."""
-    return seen.pods_of(job, [pod for pod in cluster.pods if part(pod, "metadata").get("namespace") == namespace])
+def pods_of(cluster: ClusterObjects, namespace: str, job: str, owners: Collection[str]) -> list[Pod]:
+    """Return the pods of a job that these UIDs own: another tenant may give a pod the same labels."""
+    pods = [pod for pod in cluster.pods if part(pod, "metadata").get("namespace") == namespace]
+    return seen.pods_of(job, pods, owners)
 
 
 def least_tolerated(pods: Sequence[Pod]) -> float | None:

@@ -7,12 +7,14 @@ from __future__ import annotations
 import time
 
 from ...errors import Failed
+from ..job_spec import APIS
 from ..manifests import GROUP
 from ..object_fields import Object, part, seconds, several
 from ..seen import LAUNCHER, JobSnapshot, boot_ids, events_of, owners_of, pods_of
 from .connection import Api, segment
 
-LOG_BYTES = 1 << 16
+# The end of a log that is kept, and the part that is read at most: a line may have any length.
+LOG_BYTES, LOG_LIMIT = 1 << 16, 1 << 24
 ENDED = ("Succeeded", "Failed")
 
 
@@ -42,10 +44,19 @@ def read(api: Api, namespace: str, name: str, version: str) -> JobSnapshot:
     )
 
 
+def owners(api: Api, namespace: str, name: str) -> frozenset[str]:
+    """Return the UIDs that own the pods of a job: its own and its launcher's; none if there is no such job."""
+    for version in APIS:
+        job = api.get(f"/apis/{GROUP}/{version}/namespaces/{segment(namespace)}/mpijobs/{segment(name)}")
+        if job is not None:
+            return owners_of(job, _launcher_jobs(api, namespace, name))
+    return frozenset()
+
+
 def launcher_log(api: Api, namespace: str, pod: str, last: int = LOG_BYTES) -> str:
     """Return the end of a pod's log; empty if its node has deleted the log."""
     path = f"/api/v1/namespaces/{segment(namespace)}/pods/{segment(pod)}/log"
-    return (api.text(path, tailLines=5000) or "")[-last:]
+    return (api.text(path, tailLines=5000, limitBytes=LOG_LIMIT) or "")[-last:]
 
 
 def _launcher_jobs(api: Api, namespace: str, name: str) -> list[Object]:

@@ -64,13 +64,16 @@ def test_what_would_end_a_job_stops_and_may_be_accepted(tmp_path: Path) -> None:
     assert accepted["stops"] == [] and accepted["lines"][-1] == "0 stop, 0 warn, 2 note, 4 accepted"
 
 
-def tolerating(name: str, seconds: float | None, namespace: str = "ml") -> dict[str, Any]:
-    """A pod of the job train."""
+JOB = {"/apis/kubeflow.org/v2beta1/namespaces/ml/mpijobs/train": {"metadata": {"name": "train", "uid": "job-1"}}}
+
+
+def tolerating(name: str, seconds: float | None, namespace: str = "ml", owner: str = "job-1") -> dict[str, Any]:
+    """A pod with the labels of the job train."""
     bound = {} if seconds is None else {"tolerationSeconds": seconds}
     taints = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
     tolerations = [{"key": taint, "operator": "Exists", "effect": "NoExecute", **bound} for taint in taints]
     labels = {"training.kubeflow.org/job-name": "train", "training.kubeflow.org/job-role": "worker"}
-    metadata = {"name": name, "namespace": namespace, "labels": labels}
+    metadata = {"name": name, "namespace": namespace, "labels": labels, "ownerReferences": [{"uid": owner}]}
     return {"metadata": metadata, "spec": {"nodeName": "w1", "tolerations": tolerations}}
 
 
@@ -81,13 +84,14 @@ def tolerating(name: str, seconds: float | None, namespace: str = "ml") -> dict[
         ([tolerating("a", 300), tolerating("b", None)], []),
         ([tolerating("a", None)], []),
         ([tolerating("a", 10, "others")], []),
+        ([tolerating("a", 300), tolerating("b", 10, owner="another-job")], []),
         ([], []),
     ],
 )
 def test_a_job_that_is_there_tolerates_what_its_pods_do(tmp_path: Path, pods: list[Any], stops: list[str]) -> None:
-    told = found(tmp_path, {"/api/v1/pods": pods}, name="train", namespace="ml")
+    told = found(tmp_path, {**JOB, "/api/v1/pods": pods}, name="train", namespace="ml")
     assert [one["rule"] for one in told["stops"]] == stops
-    given = found(tmp_path, {"/api/v1/pods": pods}, name="train", namespace="ml", toleration_seconds=5)
+    given = found(tmp_path, {**JOB, "/api/v1/pods": pods}, name="train", namespace="ml", toleration_seconds=5)
     assert [one["rule"] for one in given["stops"]] == ["toleration"]
 
 

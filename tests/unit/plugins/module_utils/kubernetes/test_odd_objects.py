@@ -62,7 +62,7 @@ def test_a_job_of_odd_objects_has_a_state(objects: Any) -> None:
 def test_a_cluster_of_odd_objects_has_findings(objects: Any) -> None:
     keys = ("nodes", "pods", "budgets", "config_maps")
     cluster = ClusterObjects("v1.35.4", *(several(objects, key) for key in keys))
-    tolerated = least_tolerated(pods_of(cluster, "default", NAME))
+    tolerated = least_tolerated(pods_of(cluster, "default", NAME, ["uid-of-the-job"]))
     moved_job = MovedJob(["w1", "w2"], 30, tolerated, {"nvidia.com/gpu": 1}, 2, True)
     assert all(isinstance(finding, Finding) for finding in findings(cluster, moved_job))
     assert grace(cluster) > 0
