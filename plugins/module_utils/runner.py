@@ -60,6 +60,8 @@ class Work:
     refresh: Callable[[Sequence[Subject]], None]
     make_plan: Callable[[Mapping[str, Any]], Plan] | None = None
     parallel: int = PARALLEL
+    # The subjects to change before all others, which need what these free.
+    first: Callable[[Any], bool] = lambda _subject: False
 
     def plan(self, subject: Any) -> Plan:
         """Read one subject and plan it; a refusal names the subject's object."""
@@ -105,8 +107,11 @@ def _unmet(subject: Subject, plan: Any) -> Refused | None:
 
 def _apply(work: Work, plans: Sequence[Any], due: Sequence[int]) -> dict[int, Outcome]:
     """Apply the due plans, then read all of them again: the new state, or the error, by index."""
-    written = _each(due, lambda index: work.subjects[index].apply(plans[index]), work.parallel)
-    outcome = {index: error for index, error in zip(due, written) if _bad(error)}
+    outcome: dict[int, Outcome] = {}
+    first = [index for index in due if work.first(work.subjects[index])]
+    for group in (first, [index for index in due if index not in first]):
+        written = _each(group, lambda index: work.subjects[index].apply(plans[index]), work.parallel)
+        outcome.update({index: error for index, error in zip(group, written) if _bad(error)})
     good = [index for index in due if index not in outcome]
     try:
         work.refresh([work.subjects[index] for index in good])

@@ -451,7 +451,8 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     with session.session(module.params) as opened:
         context = context_of(opened, options, progress.Progress(module.params["progress_file"]).tell)
         workers = WorkerSet(context, specs)
-        work = runner.Work(subjects=_subjects(workers, specs), refresh=workers.refresh)
+        subjects = _subjects(workers, specs)
+        work = runner.Work(subjects=subjects, refresh=workers.refresh, first=workers.makes_room)
         return by_worker(runner.converge(module, work))
 
 

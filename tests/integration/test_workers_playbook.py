@@ -102,7 +102,9 @@ def test_wrong_options_and_a_list_of_another_inventory_end_with_their_sentence(
 
     for option in ({"gpu": None}, {"cpus": "many"}):
         rc, out = run(["worker01"], **option)
-        assert rc == 2 and next(iter(option)) in out and "changed_when" not in out, out
+        # ansible-core 2.21 shows the result of changed_when with each failure.
+        assert rc == 2 and next(iter(option)) in out, out
+        assert "changed_when" not in out.replace("changed_when_result", ""), out
     assert run(["worker01", "worker02"])[0] == 0
     prepared.clear()
     rc, out = run(["worker03", "worker04"])

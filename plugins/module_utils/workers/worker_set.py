@@ -44,6 +44,10 @@ class WorkerSet:
             self._assign_hosts(names)
             self._assign_macs()
 
+    def makes_room(self, subject: Any) -> bool:
+        """Return whether a worker moves away to make room for another one, which cannot start before."""
+        return bool(self.assignments[subject.target].makes_room_for)
+
     def _await_addresses(self) -> None:
         started = [assignment.started for assignment in self.assignments.values() if assignment.started]
         silent = worker_power.without_address(started, self.context.options.address_timeout, self.context.tell)

@@ -103,3 +103,9 @@ def test_a_message_is_said_as_it_is_and_a_plan_says_what_is_left() -> None:
 )
 def test_hosts_that_do_not_exist_have_a_sentence_each(canary: str, profiles: list[str], sentences: list[str]) -> None:
     assert unknown_hosts(["esx2", "esx1"], canary, profiles) == sentences
+
+
+def test_the_reason_is_told_although_the_condition_has_a_message() -> None:
+    message = "Task failed: Module failed: A 'failed_when' expression evaluated to 'True'."
+    result = {"msg": message, "hosts": [{"host": "esx1", "needs": ["reboot"], "why": ["the driver is not loaded"]}]}
+    assert "yet the driver is not loaded; look at" in why_failed(result, ["esx1"], "Verify that the profile is active")
