@@ -80,7 +80,7 @@ def _reason(result: Mapping[str, Any], accepted: Sequence[str]) -> str:
     """The message of a failed task, or the stop rules that it met, or what is not in force after all."""
     stops = [stop["text"].rstrip(".") for stop in findings.stops(result.get("stops", []), accepted)]
     message = str(result.get("msg") or "").rstrip(".")
-    # From ansible-core 2.21, the condition failed_when has a message of its own, which contains no reason.
+    # From ansible-core 2.21, a failed_when that holds has its own message, which contains no reason.
     said = [message] if message and "'failed_when'" not in message else []
     return "; ".join(stops or said or not_in_force(result.get("hosts", []))) or "it returned no message"
 
