@@ -95,7 +95,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.fabric import reach
+from ..module_utils.fabric import pings
 from ..module_utils.fabric.fabric import Fabric
 from ..module_utils.fabric.fabric_spec import FabricSpec
 from ..module_utils.vsphere import session
@@ -110,12 +110,12 @@ ARGUMENTS = {
 def body(module: AnsibleModule) -> dict[str, Any]:
     with session.session(module.params) as opened:
         fabric = Fabric(opened, FabricSpec(module.params["cluster"], module.params["switch"]))
-        found = fabric.info()
-        adapters = {name: one["adapters"] for name, one in found["hosts"].items()}
-        pairs = reach.pairs(adapters, list(found["port_groups"])) if module.params["ping"] else []
-        pings = reach.ping(fabric.hosts, pairs)
-    error = reach.error(module.params["cluster"], module.params["switch"], pings)
-    return {"changed": False, "fabric": found, "pings": pings, "error": error}
+        info = fabric.info()
+        adapters = {name: host["adapters"] for name, host in info["hosts"].items()}
+        planned = pings.ring_pings(adapters, list(info["port_groups"])) if module.params["ping"] else []
+        answers = pings.send_pings(fabric.hosts, planned)
+    error = pings.reach_error(module.params["cluster"], module.params["switch"], answers)
+    return {"changed": False, "fabric": info, "pings": answers, "error": error}
 
 
 def main() -> None:

@@ -31,18 +31,18 @@ class Attributes:
 
     def read(self) -> dict[str, Any]:
         """The objects that carry each attribute, and the hosts whose boot note is outdated."""
-        fields = [one for one in custom_fields.definitions(self.session) if one.name.startswith(PREFIX)]
-        self.keys = {one.name: one.key for one in fields}
+        fields = [field for field in custom_fields.definitions(self.session) if field.name.startswith(PREFIX)]
+        self.keys = {field.name: field.key for field in fields}
         hosts = inventory.find_hosts(self.session, {"cluster": self.cluster}, boot.PATHS)
         hosts.refresh()
         noted = [host for host in hosts.hosts if _value(host, fields)]
         self.over = [host for host in noted if host.reachable and not boot.pending(host)]
-        carriers: dict[str, list[str]] = {one.name: [] for one in fields}
+        carriers: dict[str, list[str]] = {field.name: [] for field in fields}
         for kind in (vim.VirtualMachine, vim.HostSystem) if fields else ():
             for ref, values in properties.find_all(self.session, kind, ("name", "customValue")):
-                for one in fields:
-                    if custom_fields.value_of(one.name, fields, values.get("customValue")):
-                        carriers[one.name].append(f"{values['name']} ({ref._moId})")
+                for field in fields:
+                    if custom_fields.value_of(field.name, fields, values.get("customValue")):
+                        carriers[field.name].append(f"{values['name']} ({ref._moId})")
         return {"carriers": carriers, "over": [f"{host.name} ({host.ref._moId})" for host in self.over]}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
@@ -63,12 +63,13 @@ def plan_attributes(carriers: Carriers, over: Iterable[str]) -> Plan:
     """The plan to remove attributes that no object carries; for the others, the objects that carry them."""
     done = set(over)
     left = {
-        name: [one for one in whose if name != boot.ATTRIBUTE or one not in done] for name, whose in carriers.items()
+        name: [carrier for carrier in objects if name != boot.ATTRIBUTE or carrier not in done]
+        for name, objects in carriers.items()
     }
     return Plan(
         before={**dict.fromkeys(left, "defined"), "notes that are over": sorted(done)},
-        after={**{name: "defined" if whose else None for name, whose in left.items()}, "notes that are over": []},
-        why=tuple(f"{name} stays: {_named(whose)} carry it" for name, whose in left.items() if whose),
+        after={**{name: "defined" if objects else None for name, objects in left.items()}, "notes that are over": []},
+        why=tuple(f"{name} stays: {_named(objects)} carry it" for name, objects in left.items() if objects),
     )
 
 
@@ -76,7 +77,7 @@ def _value(host: inventory.Host, fields: list[Any]) -> str:
     return custom_fields.value_of(boot.ATTRIBUTE, fields, host["customValue"])
 
 
-def _named(whose: list[str]) -> str:
-    names = sorted(one.rpartition(" (")[0] for one in whose)
+def _named(objects: list[str]) -> str:
+    names = sorted(carrier.rpartition(" (")[0] for carrier in objects)
     rest = len(names) - MOST_NAMED
     return ", ".join(names[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")

@@ -49,11 +49,11 @@ class ClusterReader:
         self.session, self.name = session, name
         self.ref, self.values = find_cluster(session, name, CLUSTER_PATHS)
         refs = self.values.get("host") or []
-        fleet = HostSet(session, [Host(session, ref, "") for ref in refs], HOST_PATHS)
-        fleet.refresh()
-        for host in fleet.hosts:
+        host_set = HostSet(session, [Host(session, ref, "") for ref in refs], HOST_PATHS)
+        host_set.refresh()
+        for host in host_set.hosts:
             host.name = host["name"]
-        self.hosts: Sequence[Host] = sorted(fleet.hosts, key=lambda host: host.name)
+        self.hosts: Sequence[Host] = sorted(host_set.hosts, key=lambda host: host.name)
         self.names = {host.ref._moId: host.name for host in self.hosts} | {self.ref._moId: name}
 
     def must_have(self, names: Collection[str]) -> None:
@@ -93,8 +93,8 @@ class ClusterReader:
 
     def _identity(self, now: Any) -> ClusterIdentity:
         about = self.session.content.about
-        places = {host.name: management.HostRefs(host.ref, self.ref) for host in self.hosts}
-        managed = list(management.managers_of(self.session, places).values())
+        refs = {host.name: management.HostRefs(host.ref, self.ref) for host in self.hosts}
+        managed = list(management.managers_of(self.session, refs).values())
         return {
             "name": self.name,
             "vcenter": {
@@ -104,8 +104,8 @@ class ClusterReader:
                 "time": stamp(now),
             },
             "options": vcenter_options(self.session),
-            "image_managed": any(one["image_managed"] for one in managed),
-            "configuration_profile": any(one["configuration_profile"] for one in managed),
+            "image_managed": any(host["image_managed"] for host in managed),
+            "configuration_profile": any(host["configuration_profile"] for host in managed),
         }
 
     def _host(self, host: Host) -> HostState:
@@ -120,7 +120,7 @@ class ClusterReader:
 
     def _alarm_states(self) -> list[Any]:
         objects = [self.values, *(host.properties for host in self.hosts)]
-        return [state for one in objects for state in one.get("triggeredAlarmState") or []]
+        return [state for values in objects for state in values.get("triggeredAlarmState") or []]
 
     def _vms(self, *, everywhere: bool) -> list[Vm]:
         """The running virtual machines; without ``everywhere`` only on hosts that offer virtual GPUs."""
@@ -138,14 +138,18 @@ def licences(session: Session, names: Mapping[str, str], now: datetime) -> list[
     """The licence of each host of the cluster and of vCenter."""
     with translating_faults(session.server, "read its licences"):
         manager = session.content.licenseManager.licenseAssignmentManager
-        found = manager.QueryAssignedLicenses(None) if manager else []
-    ours = {**names, session.content.about.instanceUuid: session.server}
-    return [_licence(ours[one.entityId], one.assignedLicense, now) for one in found or [] if one.entityId in ours]
+        assigned = manager.QueryAssignedLicenses(None) if manager else []
+    names_by_id = {**names, session.content.about.instanceUuid: session.server}
+    return [
+        _licence(names_by_id[assignment.entityId], assignment.assignedLicense, now)
+        for assignment in assigned or []
+        if assignment.entityId in names_by_id
+    ]
 
 
 def _licence(name: str, licence: Any, now: datetime) -> dict[str, Any]:
-    values = {one.key: one.value for one in licence.properties or [] if one.key != "feature"}
-    features = [one.value for one in licence.properties or [] if one.key == "feature"]
+    values = {entry.key: entry.value for entry in licence.properties or [] if entry.key != "feature"}
+    features = [entry.value for entry in licence.properties or [] if entry.key == "feature"]
     ends = _licence_end(values, now)
     return {
         "object": name,
@@ -154,7 +158,7 @@ def _licence(name: str, licence: Any, now: datetime) -> dict[str, Any]:
         "evaluation": licence.editionKey == EVALUATION,
         "expires": stamp(ends) if ends else None,
         "expired": bool(ends and ends <= now),
-        "features": sorted(str(getattr(one, "value", one)) for one in features),
+        "features": sorted(str(getattr(entry, "value", entry)) for entry in features),
     }
 
 
@@ -170,25 +174,27 @@ def _licence_end(values: Mapping[str, Any], now: datetime) -> datetime | None:
 
 def slots_by_profile(hosts: Sequence[Host], vms: Sequence[Vm]) -> list[ProfileSlots]:
     """The slots of each profile that a host in service offers."""
-    there = {host.name: _slots_of_host(host, vms) for host in hosts if host_capacity.in_service(host.properties)}
-    profiles = sorted({profile for slots in there.values() for profile in slots.offered})
-    return [_slots_of_profile(profile, there) for profile in profiles]
+    slots_by_host = {
+        host.name: _slots_of_host(host, vms) for host in hosts if host_capacity.in_service(host.properties)
+    }
+    profiles = sorted({profile for slots in slots_by_host.values() for profile in slots.offered})
+    return [_slots_of_profile(profile, slots_by_host) for profile in profiles]
 
 
 def _slots_of_host(host: Host, vms: Sequence[Vm]) -> Slots:
     return host_capacity.slots(host.properties, {vm.key: vm.vgpus for vm in vms if vm.host == host.name})
 
 
-def _slots_of_profile(profile: str, there: dict[str, Slots]) -> ProfileSlots:
+def _slots_of_profile(profile: str, slots_by_host: dict[str, Slots]) -> ProfileSlots:
     hosts: list[HostSlots] = [
         {"host": name, "used": _used_slots(slots, profile), "free": slots.free(profile)}
-        for name, slots in there.items()
+        for name, slots in slots_by_host.items()
         if slots.total(profile)
     ]
     return {
         "profile": profile,
-        "used": sum(one["used"] for one in hosts),
-        "free": sum(one["free"] for one in hosts),
+        "used": sum(host["used"] for host in hosts),
+        "free": sum(host["free"] for host in hosts),
         "hosts": hosts,
     }
 

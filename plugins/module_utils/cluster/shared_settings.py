@@ -29,7 +29,7 @@ def vcenter_options(session: Session) -> dict[str, Any]:
     return {HOT_MIGRATE: None if value is None else is_on(value)}
 
 
-class _Shared:
+class _SharedSettings:
     """Shared settings: changed only with permission; their previous values are kept for a restore."""
 
     name = "shared settings"
@@ -51,9 +51,9 @@ class _Shared:
         if self.allowed:
             return plan
         unmet = [
-            f"{one.key} is {_shown(one.before)} for {self.reach} and would become {_shown(one.after)}: "
+            f"{change.key} is {_shown(change.before)} for {self.reach} and would become {_shown(change.after)}: "
             "that reaches beyond this collection; allow_shared_settings: true permits it"
-            for one in plan.changes
+            for change in plan.changes
         ]
         return Plan(before=plan.before, after=plan.after, unmet=tuple(unmet))
 
@@ -64,15 +64,15 @@ class _Shared:
         raise NotImplementedError
 
 
-class VcenterOptions(_Shared):
+class VcenterOptions(_SharedSettings):
     """Options of vCenter itself."""
 
     def __init__(self, session: Session, wanted: Mapping[str, Any], *, allowed: bool) -> None:
         super().__init__(session.server, wanted, allowed=allowed)
         self.session, self.reach = session, f"all of vCenter {session.server}"
         with translating_faults(self.target, "read which options it has"):
-            found = session.content.setting.supportedOption or []
-        self.known = {one.key: one.optionType for one in found}
+            options = session.content.setting.supportedOption or []
+        self.known = {option.key: option.optionType for option in options}
 
     def _read(self) -> dict[str, Any]:
         return {key: vcenter_option(self.session, key) for key in self.wanted}
@@ -95,12 +95,12 @@ class VcenterOptions(_Shared):
 
     def apply(self, plan: Plan) -> None:
         """Write the changed options, each in the type that vCenter declares."""
-        values = [option_value(one.key, one.after, self.known.get(one.key)) for one in plan.changes]
-        with translating_faults(self.target, f"set {', '.join(one.key for one in values)}"):
+        values = [option_value(change.key, change.after, self.known.get(change.key)) for change in plan.changes]
+        with translating_faults(self.target, f"set {', '.join(option.key for option in values)}"):
             self.session.content.setting.UpdateOptions(changedValue=values)
 
 
-class DrsOptions(_Shared):
+class DrsOptions(_SharedSettings):
     """The advanced options of a cluster's DRS, which are texts."""
 
     def __init__(self, session: Session, cluster: str, wanted: Mapping[str, Any], *, allowed: bool) -> None:
@@ -112,7 +112,7 @@ class DrsOptions(_Shared):
     def _read(self) -> dict[str, Any]:
         self.ref, values = find_cluster(self.session, self.target, ("configurationEx",))
         config = values["configurationEx"].drsConfig
-        self.all = {one.key: str(one.value) for one in config.option or [] if str(one.value) != ""}
+        self.all = {option.key: str(option.value) for option in config.option or [] if str(option.value) != ""}
         return {key: self.all.get(key) for key in self.wanted}
 
     def _typed(self, key: str, current: Any) -> Any:  # noqa: ARG002 - DRS options are always texts
@@ -121,10 +121,10 @@ class DrsOptions(_Shared):
 
     def apply(self, plan: Plan) -> None:
         """Send all options, with an empty value for each removed one: correct whether the server merges or replaces."""
-        left = {**self.all, **{one.key: one.after or "" for one in plan.changes}}
+        left = {**self.all, **{change.key: change.after or "" for change in plan.changes}}
         options = [vim.option.OptionValue(key=key, value=value) for key, value in left.items()]
         spec = vim.cluster.ConfigSpecEx(drsConfig=vim.cluster.DrsConfigInfo(option=options))
-        tried = f"set the DRS options {', '.join(one.key for one in plan.changes)}"
+        tried = f"set the DRS options {', '.join(change.key for change in plan.changes)}"
         with translating_faults(self.target, tried):
             task = self.ref.ReconfigureComputeResource_Task(spec=spec, modify=True)
         tasks.wait(self.session, tasks.Started(task, self.target, tried), RECONFIGURE_SECONDS)

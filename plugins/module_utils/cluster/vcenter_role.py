@@ -59,7 +59,7 @@ class VcenterRole:
         """Give the role what is wanted, and the role to whom it shall be given; grants by others stay."""
         if self.wanted is None:
             return Plan(before=current, after={"privileges": None, "grants": {}})
-        wanted = {self._label(one): {"group": one.group, "propagate": one.propagate} for one in self.grants}
+        wanted = {self._label(grant): {"group": grant.group, "propagate": grant.propagate} for grant in self.grants}
         return Plan(before=current, after={"privileges": list(self.wanted), "grants": {**current["grants"], **wanted}})
 
     def apply(self, plan: Plan) -> None:
@@ -85,15 +85,15 @@ class VcenterRole:
         return int(self.role.roleId)
 
     def _grant(self, number: int, plan: Plan) -> None:
-        for one in self.grants:
-            label = self._label(one)
+        for grant in self.grants:
+            label = self._label(grant)
             if plan.before["grants"].get(label) == plan.after["grants"][label]:
                 continue
             rule = vim.AuthorizationManager.Permission(
-                principal=one.principal, group=one.group, propagate=one.propagate, roleId=number
+                principal=grant.principal, group=grant.group, propagate=grant.propagate, roleId=number
             )
             with translating_faults(self.target, f"give the role {self.role_name} to {label}"):
-                self.manager.SetEntityPermissions(entity=self._entity(one.path), permission=[rule])
+                self.manager.SetEntityPermissions(entity=self._entity(grant.path), permission=[rule])
 
     def _must_know(self, known: set[str]) -> None:
         lacking = sorted(set(self.wanted or ()) - known)
@@ -116,21 +116,21 @@ class VcenterRole:
             for one in rules
         }
 
-    def _label(self, one: Grant) -> str:
+    def _label(self, grant: Grant) -> str:
         """Who and where; refused where the server would take another role from them: it keeps one for each object."""
-        entity = self._entity(one.path)
-        with translating_faults(self.target, f"read who has which role on {one.path}"):
+        entity = self._entity(grant.path)
+        with translating_faults(self.target, f"read who has which role on {grant.path}"):
             rules = self.manager.RetrieveEntityPermissions(entity=entity, inherited=False)
         number = self.role.roleId if self.role else None
         for rule in rules or []:
-            if canonical(rule.principal) == canonical(one.principal) and rule.roleId != number:
+            if canonical(rule.principal) == canonical(grant.principal) and rule.roleId != number:
                 raise Refused(
-                    f"{one.principal} on {one.path}",
+                    f"{grant.principal} on {grant.path}",
                     f"give it the role {self.role_name}",
                     "it has another role there, and vCenter keeps one for each object",
                     "use another account, or remove that role from it first",
                 )
-        return f"{one.principal} on {one.path}"
+        return f"{grant.principal} on {grant.path}"
 
     def _entity(self, path: str) -> Any:
         if path == ROOT_PATH:

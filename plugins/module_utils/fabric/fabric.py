@@ -32,17 +32,17 @@ class Fabric:
     def __init__(self, session: Session, spec: FabricSpec, *, present: bool = True) -> None:
         self.session, self.spec, self.present, self.target = session, spec, present, spec.cluster
         self.hosts: dict[str, Host] = {}
-        self.groups: dict[str, port_groups.Group] = {}
+        self.groups: dict[str, port_groups.PortGroup] = {}
         self.switch: Any = None
-        self.place: Any = None
+        self.location: Any = None
 
     def read(self) -> dict[str, Any]:
         """The switch, its port groups, the network of every host, and the machines on it."""
         cluster, _values = inventory.find_cluster(self.session, self.target)
-        self.place = switch.place_of(self.session, cluster)
-        found = inventory.find_hosts(self.session, {"cluster": self.target}, vmkernel.PATHS)
-        found.refresh()
-        self.hosts = {host.name: host for host in found.hosts}
+        self.location = switch.location_of(self.session, cluster)
+        host_set = inventory.find_hosts(self.session, {"cluster": self.target}, vmkernel.PATHS)
+        host_set.refresh()
+        self.hosts = {host.name: host for host in host_set.hosts}
         self._must_answer()
         others = self._read_switch()
         keys = {group.key: group.name for group in self.groups.values()}
@@ -69,11 +69,11 @@ class Fabric:
     def apply(self, plan: Plan) -> None:
         """Apply the plan, then wait until vCenter shows the result."""
         changed = {change.key: change for change in plan.changes}
-        hosts = {key.removeprefix(HOST): one for key, one in changed.items() if key.startswith(HOST)}
+        hosts = {key.removeprefix(HOST): change for key, change in changed.items() if key.startswith(HOST)}
         if self.present:
             self._build(changed, hosts)
         else:
-            self._take_away(plan, hosts)
+            self._remove(plan, hosts)
         self._settle([self.hosts[name] for name in hosts])
 
     def _must_answer(self) -> None:
@@ -84,20 +84,20 @@ class Fabric:
 
     def _read_switch(self) -> dict[str, str]:
         """The switch and its port groups; the names that other networks have, with where they are."""
-        groups, plain = port_groups.read(self.session, self.place)
+        groups, plain = port_groups.read(self.session, self.location)
         owners = list({group.switch._moId: group.switch for group in groups}.values())
         self.switch = switch.find(self.session, owners, self.spec.switch)
         own = self.switch.ref._moId if self.switch else None
         mine = [group for group in groups if group.switch._moId == own]
         up = {ref._moId for ref in (self.switch.config.uplinkPortgroup or [])} if self.switch else set()
-        self.groups = {one.name: one for one in mine if not one.carries_uplinks and one.ref._moId not in up}
+        self.groups = {group.name: group for group in mine if not group.carries_uplinks and group.ref._moId not in up}
         others = {group.name: "another distributed switch" for group in groups if group.switch._moId != own}
         return {**dict.fromkeys(plain, "a standard switch"), **others}
 
     def _members(self) -> list[str]:
         """The hosts that have joined, those of other clusters by their object id."""
         names = {host.ref._moId: name for name, host in self.hosts.items()}
-        return [names.get(one, one) for one in (self.switch.members if self.switch else [])]
+        return [names.get(member, member) for member in (self.switch.members if self.switch else [])]
 
     def _machines(self) -> list[dict[str, Any]]:
         """The virtual machines on the port groups, if there are any."""
@@ -106,21 +106,24 @@ class Fabric:
         keys = {group.ref._moId: group.name for group in self.groups.values()}
         refs = [host.ref for host in self.hosts.values()]
         names = {host.ref._moId: name for name, host in self.hosts.items()}
-        found = properties.read_linked(self.session, refs, "vm", vim.VirtualMachine, MACHINES)
-        machines = [_machine(values, names, keys) for _ref, values in found]
-        return sorted((one for one in machines if one["port_groups"]), key=lambda one: str(one["name"]))
+        vms = properties.read_linked(self.session, refs, "vm", vim.VirtualMachine, MACHINES)
+        machines = [_machine(values, names, keys) for _ref, values in vms]
+        return sorted(
+            (machine for machine in machines if machine["port_groups"]), key=lambda machine: str(machine["name"])
+        )
 
     def _build(self, changed: Mapping[str, Any], hosts: Mapping[str, Any]) -> None:
         """Build switch, port groups, notes, hosts, adapters, in the order in which each step finds what it needs."""
         spec = self.spec
         if self.switch is None:
-            self.switch = switch.make(self.session, self.place, spec.switch, spec.cluster, spec.mtu)
-        self._make_groups({key.removeprefix(GROUP): one for key, one in changed.items() if key.startswith(GROUP)})
+            self.switch = switch.make(self.session, self.location, spec.switch, spec.cluster, spec.mtu)
+        self._make_groups({key.removeprefix(GROUP): change for key, change in changed.items() if key.startswith(GROUP)})
         self._each(hosts, lambda name: self._note(self.hosts[name], hosts[name]))
         joining = {
-            self.hosts[name]: one.after["uplinks"][0]
-            for name, one in hosts.items()
-            if self.hosts[name].ref._moId not in self.switch.members or one.before["uplinks"] != one.after["uplinks"]
+            self.hosts[name]: change.after["uplinks"][0]
+            for name, change in hosts.items()
+            if self.hosts[name].ref._moId not in self.switch.members
+            or change.before["uplinks"] != change.after["uplinks"]
         }
         if joining or (SWITCH in changed and changed[SWITCH].before is not None):
             self.switch = switch.reread(self.session, spec.switch, self.switch.ref)
@@ -128,12 +131,12 @@ class Fabric:
         self._each(hosts, lambda name: self._adapters(self.hosts[name], hosts[name]))
 
     def _make_groups(self, changed: Mapping[str, Any]) -> None:
-        new = [PortGroupSpec(name, one.after["vlan"]) for name, one in changed.items() if one.before is None]
+        new = [PortGroupSpec(name, change.after["vlan"]) for name, change in changed.items() if change.before is None]
         if new:
             port_groups.make(self.session, self.switch, self.spec.cluster, new)
-        for name, one in changed.items():
-            if one.before is not None:
-                port_groups.set_vlan(self.session, self.groups[name], one.after["vlan"])
+        for name, change in changed.items():
+            if change.before is not None:
+                port_groups.set_vlan(self.session, self.groups[name], change.after["vlan"])
         if not new:
             return
         self._read_switch()
@@ -160,11 +163,11 @@ class Fabric:
                 port = vim.dvs.PortConnection(switchUuid=self.switch.config.uuid, portgroupKey=self.groups[name].key)
                 vmkernel.put(host, port, there.get(name), after)
 
-    def _take_away(self, plan: Plan, hosts: Mapping[str, Any]) -> None:
+    def _remove(self, plan: Plan, hosts: Mapping[str, Any]) -> None:
         """Remove adapters, hosts, port groups, switch, notes: what depends on something is removed before it."""
         self._each(hosts, lambda name: vmkernel.remove(self.hosts[name], _devices(hosts[name].before)))
         members = self._members()
-        leaving = [self.hosts[name] for name, one in hosts.items() if one.before["uplinks"] and name in members]
+        leaving = [self.hosts[name] for name, change in hosts.items() if change.before["uplinks"] and name in members]
         if self.switch and leaving:
             switch.leave(self.session, self.switch, leaving)
         if self.switch and SWITCH in plan.after:
@@ -218,13 +221,13 @@ def _machine(values: Mapping[str, Any], names: Mapping[str, str], keys: Mapping[
         "name": values["name"],
         "host": names.get(host._moId, "") if host else "",
         "on": values.get("runtime.powerState") == "poweredOn",
-        "rdma": any(isinstance(one, vim.vm.device.VirtualVmxnet3Vrdma) for one in devices),
+        "rdma": any(isinstance(device, vim.vm.device.VirtualVmxnet3Vrdma) for device in devices),
         "port_groups": sorted(keys[key] for key in networks if key in keys),
     }
 
 
 def _devices(before: Mapping[str, Any]) -> list[str]:
-    return [one["device"] for one in before["adapters"].values()]
+    return [adapter["device"] for adapter in before["adapters"].values()]
 
 
 def _attempt(action: Callable[[str], None], name: str) -> CollectionError | None:

@@ -35,14 +35,14 @@ def built_on(host: Host, switch: str) -> dict[str, Any] | None:
 
 def write(host: Host, switch: str, built: Mapping[str, Any] | None) -> None:
     """Write the note of a host about a switch, or remove the note where nothing is left."""
-    notes = {name: one for name, one in {**_all(host), switch: built}.items() if one is not None}
+    notes = {name: mark for name, mark in {**_all(host), switch: built}.items() if mark is not None}
     text = json.dumps(notes, sort_keys=True) if notes else ""
     custom_fields.store(host.session, host.ref, host.name, ATTRIBUTE, text)
 
 
 def _all(host: Host) -> dict[str, Any]:
     try:
-        found = json.loads(custom_fields.value_of(ATTRIBUTE, host["availableField"], host["customValue"]) or "{}")
+        notes = json.loads(custom_fields.value_of(ATTRIBUTE, host["availableField"], host["customValue"]) or "{}")
     except (ValueError, RecursionError):
         return {}
-    return {name: one for name, one in found.items() if isinstance(one, dict)} if isinstance(found, dict) else {}
+    return {name: mark for name, mark in notes.items() if isinstance(mark, dict)} if isinstance(notes, dict) else {}

@@ -60,20 +60,21 @@ class FabricSpec:
 
 def fabric_spec_of(params: Mapping[str, Any]) -> FabricSpec:
     """The desired fabric from the options of the module; options that contradict each other are refused."""
-    found = FabricSpec(
+    spec = FabricSpec(
         cluster=plain(params["cluster"]),
         switch=plain(params["switch"]),
         mtu=params["mtu"],
         uplink=params["uplink"] or None,
-        port_groups=tuple(PortGroupSpec(plain(one["name"]), one["vlan"]) for one in params["port_groups"]),
-        adapters=tuple(_adapter(one, params["mtu"]) for one in params["adapters"]),
+        port_groups=tuple(PortGroupSpec(plain(group["name"]), group["vlan"]) for group in params["port_groups"]),
+        adapters=tuple(_adapter(adapter, params["mtu"]) for adapter in params["adapters"]),
         adopt=params["adopt"],
     )
-    reasons = [*_bad_switch(found), *_bad_names(found), *(text for one in found.adapters for text in _bad(one, found))]
-    reasons += _bad_addresses(found.adapters)
+    reasons = [*_bad_switch(spec), *_bad_names(spec)]
+    reasons += [reason for adapter in spec.adapters for reason in _bad_adapter(adapter, spec)]
+    reasons += _bad_addresses(spec.adapters)
     if reasons:
-        raise Refused(found.cluster, f"plan its RDMA switch {found.switch}", "; ".join(reasons), "correct that first")
-    return found
+        raise Refused(spec.cluster, f"plan its RDMA switch {spec.switch}", "; ".join(reasons), "correct that first")
+    return spec
 
 
 def _adapter(given: Mapping[str, Any], mtu: int) -> AdapterSpec:
@@ -88,38 +89,38 @@ def _adapter(given: Mapping[str, Any], mtu: int) -> AdapterSpec:
     )
 
 
-def _bad_switch(found: FabricSpec) -> Iterator[str]:
-    if not LEAST_MTU <= found.mtu <= MOST_MTU:
-        yield f"an MTU of {found.mtu} is out of range: a distributed switch takes {LEAST_MTU} to {MOST_MTU}"
-    for one in found.port_groups:
-        if one.vlan is not None and not 0 <= one.vlan <= MOST_VLAN:
-            yield f"port group {one.name} cannot have VLAN {one.vlan}: it is a number from 0 (none) to {MOST_VLAN}"
+def _bad_switch(spec: FabricSpec) -> Iterator[str]:
+    if not LEAST_MTU <= spec.mtu <= MOST_MTU:
+        yield f"an MTU of {spec.mtu} is out of range: a distributed switch takes {LEAST_MTU} to {MOST_MTU}"
+    for group in spec.port_groups:
+        if group.vlan is not None and not 0 <= group.vlan <= MOST_VLAN:
+            yield f"port group {group.name} cannot have VLAN {group.vlan}: it is a number from 0 (none) to {MOST_VLAN}"
 
 
-def _bad_names(found: FabricSpec) -> Iterator[str]:
-    for name in _twice(one.name for one in found.port_groups):
+def _bad_names(spec: FabricSpec) -> Iterator[str]:
+    for name in _twice(group.name for group in spec.port_groups):
         yield f"port group {name} is named twice"
-    for name in _twice(one.port_group for one in found.adapters):
+    for name in _twice(adapter.port_group for adapter in spec.adapters):
         yield f"two adapters are wanted on port group {name}; give each adapter another port group"
-    for name in _twice(one.device for one in found.adapters if one.device):
+    for name in _twice(adapter.device for adapter in spec.adapters if adapter.device):
         yield f"{name} is wanted on two port groups"
 
 
-def _bad(one: AdapterSpec, found: FabricSpec) -> Iterator[str]:
-    """The errors in the options of one adapter."""
-    place = f"the adapter on {one.port_group}"
-    if not LEAST_MTU <= one.mtu <= found.mtu:
-        yield f"{place} cannot have MTU {one.mtu}: the switch has {found.mtu}, and the least is {LEAST_MTU}"
-    if one.dhcp and one.addresses:
-        yield f"{place} has addresses but no network; give the network in which they lie, such as 10.216.0.0/24"
-    if one.dhcp:
+def _bad_adapter(adapter: AdapterSpec, spec: FabricSpec) -> Iterator[str]:
+    """Yield the errors in the options of one adapter."""
+    label = f"the adapter on {adapter.port_group}"
+    if not LEAST_MTU <= adapter.mtu <= spec.mtu:
+        yield f"{label} cannot have MTU {adapter.mtu}: the switch has {spec.mtu}, and the least is {LEAST_MTU}"
+    if adapter.dhcp and adapter.addresses:
+        yield f"{label} has addresses but no network; give the network in which they lie, such as 10.216.0.0/24"
+    if adapter.dhcp:
         return
     try:
-        network = IPv4Network(one.network or "")
+        network = IPv4Network(adapter.network or "")
     except (AddressValueError, NetmaskValueError, ValueError) as error:
-        yield f"{place} has no usable network: {error}"
+        yield f"{label} has no usable network: {error}"
         return
-    for host, address in one.addresses.items():
+    for host, address in adapter.addresses.items():
         yield from _bad_address(host, address, network)
 
 
@@ -136,8 +137,8 @@ def _bad_address(host: str, text: str, network: IPv4Network) -> Iterator[str]:
 
 def _bad_addresses(adapters: Iterable[AdapterSpec]) -> Iterator[str]:
     owners: dict[str, list[str]] = {}
-    for one in adapters:
-        for host, address in one.addresses.items():
+    for adapter in adapters:
+        for host, address in adapter.addresses.items():
             owners.setdefault(address, []).append(host)
     for address, hosts in owners.items():
         if len(hosts) > 1:

@@ -75,8 +75,8 @@ def shown(state: Mapping[str, Any]) -> dict[str, Any]:
     """A state of a plan, sorted for the result."""
     return {
         "switch": state.get(SWITCH),
-        "port_groups": {key.removeprefix(GROUP): one for key, one in state.items() if key.startswith(GROUP)},
-        "hosts": {key.removeprefix(HOST): one for key, one in state.items() if key.startswith(HOST)},
+        "port_groups": {key.removeprefix(GROUP): value for key, value in state.items() if key.startswith(GROUP)},
+        "hosts": {key.removeprefix(HOST): value for key, value in state.items() if key.startswith(HOST)},
     }
 
 
@@ -85,9 +85,9 @@ def host_facts(net: State, switch: str) -> dict[str, Any]:
     there = net["switches"].get(switch, {"uplinks": []})
     shown_keys = ("port_group", "address", "netmask", "mtu", "services")
     adapters = {
-        one["port_group"]: {"device": device, **{key: one[key] for key in shown_keys}}
-        for device, one in net["vmkernel"].items()
-        if one["switch"] == switch
+        adapter["port_group"]: {"device": device, **{key: adapter[key] for key in shown_keys}}
+        for device, adapter in net["vmkernel"].items()
+        if adapter["switch"] == switch
     }
     other_facts = {key: net[key] for key in ("rdma", "built", "tagged")}
     return {"uplinks": there["uplinks"], "adapters": adapters, **other_facts}
@@ -100,16 +100,16 @@ def uplink_of(net: State, spec: FabricSpec) -> str | None:
     cards = refusals.rdma_cards(net)
     given = [card for card in cards if card in net["switches"].get(spec.switch, {"uplinks": []})["uplinks"]]
     free = [card for card in cards if not refusals.other_switch(net, card, spec.switch)]
-    found = given if len(given) == 1 else free
-    return found[0] if len(found) == 1 else None
+    candidates = given if len(given) == 1 else free
+    return candidates[0] if len(candidates) == 1 else None
 
 
-def device_of(net: State, spec: FabricSpec, one: AdapterSpec) -> str | None:
+def device_of(net: State, spec: FabricSpec, adapter: AdapterSpec) -> str | None:
     """The existing adapter for a desired one: the named device, or the one on the port group."""
-    if one.device:
-        return one.device if one.device in net["vmkernel"] else None
-    found = vmkernel.on_group(net, spec.switch, one.port_group)
-    return found[0] if found else None
+    if adapter.device:
+        return adapter.device if adapter.device in net["vmkernel"] else None
+    devices = vmkernel.on_group(net, spec.switch, adapter.port_group)
+    return devices[0] if devices else None
 
 
 def _host(net: State, spec: FabricSpec, name: str) -> tuple[Any, Any]:
@@ -117,37 +117,37 @@ def _host(net: State, spec: FabricSpec, name: str) -> tuple[Any, Any]:
     new = vmkernel.next_devices(net)
     before: dict[str, Any] = {"uplinks": net["switches"].get(spec.switch, {"uplinks": []})["uplinks"], "adapters": {}}
     after: dict[str, Any] = {"uplinks": [uplink_of(net, spec)], "adapters": {}}
-    for one in spec.adapters:
-        device = device_of(net, spec, one)
+    for adapter in spec.adapters:
+        device = device_of(net, spec, adapter)
         if device:
-            before["adapters"][one.port_group] = _adapter(net, device, one)
-        after["adapters"][one.port_group] = _wanted(one, name, device or next(new))
+            before["adapters"][adapter.port_group] = _adapter(net, device, adapter)
+        after["adapters"][adapter.port_group] = _desired_adapter(adapter, name, device or next(new))
     joined = spec.switch in net["switches"]
     return (before if joined or before["adapters"] else None), after
 
 
-def _adapter(net: State, device: str, one: AdapterSpec) -> dict[str, Any]:
+def _adapter(net: State, device: str, desired: AdapterSpec) -> dict[str, Any]:
     """An adapter as it is, as far as it is managed."""
     there = net["vmkernel"][device]
-    found = {
+    state = {
         "device": device,
         "port_group": there["port_group"],
         "address": "dhcp" if there["dhcp"] else there["address"],
         "netmask": "" if there["dhcp"] else there["netmask"],
         "mtu": there["mtu"],
     }
-    return found if one.services is None else {**found, "services": there["services"]}
+    return state if desired.services is None else {**state, "services": there["services"]}
 
 
-def _wanted(one: AdapterSpec, host: str, device: str) -> dict[str, Any]:
-    found = {
+def _desired_adapter(adapter: AdapterSpec, host: str, device: str) -> dict[str, Any]:
+    state = {
         "device": device,
-        "port_group": one.port_group,
-        "address": "dhcp" if one.dhcp else one.addresses[host],
-        "netmask": one.netmask,
-        "mtu": one.mtu,
+        "port_group": adapter.port_group,
+        "address": "dhcp" if adapter.dhcp else adapter.addresses[host],
+        "netmask": adapter.netmask,
+        "mtu": adapter.mtu,
     }
-    return found if one.services is None else {**found, "services": list(one.services)}
+    return state if adapter.services is None else {**state, "services": list(adapter.services)}
 
 
 def _built(net: State, spec: FabricSpec, groups: Sequence[str]) -> dict[str, Any]:
@@ -175,9 +175,9 @@ def _unmet(current: State, spec: FabricSpec, plan: Plan) -> Iterator[str]:
     if not plan.changes:
         return
     if current["switch"] and not current["switch"]["ours"] and not spec.adopt:
-        what = ", ".join(change.key for change in plan.changes)
+        keys = ", ".join(change.key for change in plan.changes)
         yield (
-            f"switch {spec.switch} exists and was not built by this collection, and {what} would change; "
+            f"switch {spec.switch} exists and was not built by this collection, and {keys} would change; "
             "adopt: true lets it be changed, or give the fabric another name"
         )
     yield from refusals.disturbed(current, spec, plan)

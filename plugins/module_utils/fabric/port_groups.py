@@ -22,7 +22,7 @@ PORTS = 8
 
 
 @dataclass(frozen=True)
-class Group:
+class PortGroup:
     """A distributed port group as it was read last."""
 
     name: str
@@ -50,19 +50,19 @@ class Group:
         return self.config.distributedVirtualSwitch
 
 
-def read(session: Session, place: SwitchLocation) -> tuple[list[Group], list[str]]:
+def read(session: Session, location: SwitchLocation) -> tuple[list[PortGroup], list[str]]:
     """The distributed port groups of a data centre, and the names of its other networks."""
     kind = vim.dvs.DistributedVirtualPortgroup
-    groups = properties.read_linked(session, [place.ref], "network", kind, ("name", "key", "config"))
-    plain = properties.read_linked(session, [place.ref], "network", vim.Network, ("name",))
+    groups = properties.read_linked(session, [location.ref], "network", kind, ("name", "key", "config"))
+    plain = properties.read_linked(session, [location.ref], "network", vim.Network, ("name",))
     known = {ref._moId for ref, _values in groups}
     return (
-        [Group(values["name"], values["key"], ref, values["config"]) for ref, values in groups],
+        [PortGroup(values["name"], values["key"], ref, values["config"]) for ref, values in groups],
         [values["name"] for ref, values in plain if ref._moId not in known],
     )
 
 
-def make(session: Session, one: Switch, cluster: str, wanted: Sequence[PortGroupSpec]) -> None:
+def make(session: Session, switch: Switch, cluster: str, groups: Sequence[PortGroupSpec]) -> None:
     """Make new port groups, all by one task."""
     specs = [
         vim.dvs.DistributedVirtualPortgroup.ConfigSpec(
@@ -73,15 +73,15 @@ def make(session: Session, one: Switch, cluster: str, wanted: Sequence[PortGroup
             autoExpand=True,
             defaultPortConfig=_setting(group.vlan or 0),
         )
-        for group in wanted
+        for group in groups
     ]
-    tried = f"add the port groups {', '.join(group.name for group in wanted)}"
-    with translating_faults(one.name, tried):
-        task = one.ref.AddDVPortgroup_Task(specs)
-    tasks.wait(session, tasks.Started(task, one.name, tried), SECONDS)
+    tried = f"add the port groups {', '.join(group.name for group in groups)}"
+    with translating_faults(switch.name, tried):
+        task = switch.ref.AddDVPortgroup_Task(specs)
+    tasks.wait(session, tasks.Started(task, switch.name, tried), SECONDS)
 
 
-def set_vlan(session: Session, group: Group, vlan: int) -> None:
+def set_vlan(session: Session, group: PortGroup, vlan: int) -> None:
     """Set the VLAN of a port group; its other settings stay."""
     spec = vim.dvs.DistributedVirtualPortgroup.ConfigSpec(
         configVersion=group.config.configVersion, defaultPortConfig=_setting(vlan)
@@ -92,7 +92,7 @@ def set_vlan(session: Session, group: Group, vlan: int) -> None:
     tasks.wait(session, tasks.Started(task, group.name, tried), SECONDS)
 
 
-def remove(session: Session, groups: Sequence[Group]) -> None:
+def remove(session: Session, groups: Sequence[PortGroup]) -> None:
     """Remove port groups."""
     started = []
     for group in groups:

@@ -19,27 +19,27 @@ def reasons_against(current: State, spec: FabricSpec) -> Iterator[str]:
     yield from _names_taken(current, spec)
     for name, net in current["hosts"].items():
         yield from _bad_uplink(net, spec, name)
-        for one in spec.adapters:
-            yield from _bad_adapter(net, spec, one, name)
+        for adapter in spec.adapters:
+            yield from _bad_adapter(net, spec, adapter, name)
         yield from _misnamed(net, spec, name)
     yield from _addresses_taken(current, spec)
-    for one in spec.adapters:
-        for stranger in sorted(set(one.addresses) - set(current["hosts"])):
-            yield f"{stranger}, which has an address on {one.port_group}, is not a host of cluster {spec.cluster}"
+    for adapter in spec.adapters:
+        for stranger in sorted(set(adapter.addresses) - set(current["hosts"])):
+            yield f"{stranger}, which has an address on {adapter.port_group}, is not a host of cluster {spec.cluster}"
 
 
 def rdma_cards(net: State) -> list[str]:
     """Return the cards of a host whose RDMA device supports RoCE; a device with an unknown protocol counts."""
     return [
         card
-        for card, one in net["uplinks"].items()
-        if one["rdma"] and net["rdma"].get(one["rdma"], {}).get("roce") is not False
+        for card, nic in net["uplinks"].items()
+        if nic["rdma"] and net["rdma"].get(nic["rdma"], {}).get("roce") is not False
     ]
 
 
 def other_switch(net: State, card: str, switch: str) -> str | None:
     """The other switch to which a card already belongs, if any."""
-    return next((name for name, one in net["switches"].items() if name != switch and card in one["uplinks"]), None)
+    return next((name for name, other in net["switches"].items() if name != switch and card in other["uplinks"]), None)
 
 
 def in_use(
@@ -82,8 +82,8 @@ def disturbed(current: State, spec: FabricSpec, plan: Plan) -> Iterator[str]:
             hit = kind == "port_groups" and name in machine["port_groups"]
             moved = kind == "hosts" and machine["host"] == name and change.before["uplinks"] != change.after["uplinks"]
             if machine["on"] and machine["rdma"] and (hit or moved or kind == "switch"):
-                what = {"switch": "MTU of", "hosts": "uplink of", "port_groups": "VLAN of"}[kind]
-                yield f"{machine['name']} runs with PVRDMA over the {what} {name or spec.switch}: power it off first"
+                setting = {"switch": "MTU of", "hosts": "uplink of", "port_groups": "VLAN of"}[kind]
+                yield f"{machine['name']} runs with PVRDMA over the {setting} {name or spec.switch}: power it off first"
 
 
 def risks(current: State, spec: FabricSpec) -> Iterator[str]:
@@ -108,9 +108,9 @@ def _names_taken(current: State, spec: FabricSpec) -> Iterator[str]:
         if there and there["vlan"] is None and group.vlan is None:
             yield f"port group {group.name} is a trunk or has a private VLAN; set its vlan"
     known = {group.name for group in spec.port_groups} | set(current["port_groups"])
-    for one in spec.adapters:
-        if one.port_group not in known:
-            yield f"there is no port group {one.port_group} for an adapter; name it in port_groups"
+    for adapter in spec.adapters:
+        if adapter.port_group not in known:
+            yield f"there is no port group {adapter.port_group} for an adapter; name it in port_groups"
     if spec.switch in current["taken"]:
         yield f"a network named {spec.switch} is already on {current['taken'][spec.switch]}"
 
@@ -140,32 +140,35 @@ def _bad_uplink(net: State, spec: FabricSpec, host: str) -> Iterator[str]:
         yield f"{spec.switch} of {host} is a standard switch; PVRDMA works over a distributed switch only"
 
 
-def _bad_adapter(net: State, spec: FabricSpec, one: AdapterSpec, host: str) -> Iterator[str]:
-    if not one.dhcp and host not in one.addresses:
-        yield f"{host} has no address on {one.port_group}; add it to addresses"
-    there = vmkernel.on_group(net, spec.switch, one.port_group)
-    if not one.device and len(there) > 1:
-        yield f"{', '.join(there)} of {host} are all on {one.port_group}; name the device"
-    if one.device in net["vmkernel"] and net["vmkernel"][one.device]["switch"] != spec.switch:
-        yield f"{one.device} of {host} is on switch {net['vmkernel'][one.device]['switch']}, not on {spec.switch}"
+def _bad_adapter(net: State, spec: FabricSpec, adapter: AdapterSpec, host: str) -> Iterator[str]:
+    if not adapter.dhcp and host not in adapter.addresses:
+        yield f"{host} has no address on {adapter.port_group}; add it to addresses"
+    there = vmkernel.on_group(net, spec.switch, adapter.port_group)
+    if not adapter.device and len(there) > 1:
+        yield f"{', '.join(there)} of {host} are all on {adapter.port_group}; name the device"
+    if adapter.device in net["vmkernel"]:
+        current_switch = net["vmkernel"][adapter.device]["switch"]
+        if current_switch != spec.switch:
+            yield f"{adapter.device} of {host} is on switch {current_switch}, not on {spec.switch}"
 
 
 def _misnamed(net: State, spec: FabricSpec, host: str) -> Iterator[str]:
     """The adapters whose name cannot be had, because ESXi names a new adapter by the lowest free number."""
     new = vmkernel.next_devices(net)
-    for one in spec.adapters:
-        if one.device in net["vmkernel"]:
+    for adapter in spec.adapters:
+        if adapter.device in net["vmkernel"]:
             continue
-        if one.device is None and vmkernel.on_group(net, spec.switch, one.port_group):
+        if adapter.device is None and vmkernel.on_group(net, spec.switch, adapter.port_group):
             continue
         name = next(new)  # pylint: disable=stop-iteration-return # the host's names do not end
-        if one.device and one.device != name:
-            yield f"the adapter on {one.port_group} of {host} cannot be {one.device}: the host would name it {name}"
+        if adapter.device and adapter.device != name:
+            text = f"the adapter on {adapter.port_group} of {host} cannot be {adapter.device}"
+            yield f"{text}: the host would name it {name}"
 
 
 def _addresses_taken(current: State, spec: FabricSpec) -> Iterator[str]:
     """The addresses that another adapter of the cluster already has."""
-    own = {(host, address) for one in spec.adapters for host, address in one.addresses.items()}
+    own = {(host, address) for desired in spec.adapters for host, address in desired.addresses.items()}
     for host, address in sorted(own):
         for name, net in current["hosts"].items():
             for device, adapter in net["vmkernel"].items():
@@ -178,9 +181,11 @@ def _is_meant(net: State, spec: FabricSpec, device: str, address: str) -> bool:
     """Whether a device is the adapter that is to have the address itself."""
     adapter = net["vmkernel"][device]
     return any(
-        address in one.addresses.values()
-        and (device == one.device or (adapter["switch"], adapter["port_group"]) == (spec.switch, one.port_group))
-        for one in spec.adapters
+        address in desired.addresses.values()
+        and (
+            device == desired.device or (adapter["switch"], adapter["port_group"]) == (spec.switch, desired.port_group)
+        )
+        for desired in spec.adapters
     )
 
 
@@ -188,7 +193,7 @@ def _leaves(spec: FabricSpec, host: str, device: str, net: State, address: str) 
     """Whether the adapter that has the address gets another one by this very plan."""
     adapter = net["vmkernel"][device]
     return any(
-        (adapter["switch"], adapter["port_group"]) == (spec.switch, one.port_group)
-        and one.addresses.get(host, address) != address
-        for one in spec.adapters
+        (adapter["switch"], adapter["port_group"]) == (spec.switch, desired.port_group)
+        and desired.addresses.get(host, address) != address
+        for desired in spec.adapters
     )

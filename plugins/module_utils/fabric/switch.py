@@ -46,10 +46,10 @@ class Switch:
     @property
     def members(self) -> list[str]:
         """The object ids of the hosts that have joined."""
-        return [one.config.host._moId for one in self.config.host or [] if one.config.host is not None]
+        return [member.config.host._moId for member in self.config.host or [] if member.config.host is not None]
 
 
-def place_of(session: Session, cluster: Any) -> SwitchLocation:
+def location_of(session: Session, cluster: Any) -> SwitchLocation:
     """The data centre of a cluster."""
     ref = cluster
     while not isinstance(ref, vim.Datacenter):
@@ -60,21 +60,23 @@ def place_of(session: Session, cluster: Any) -> SwitchLocation:
 
 def find(session: Session, refs: Sequence[Any], name: str) -> Switch | None:
     """The one switch of that name among these."""
-    kinds: dict[Any, dict[str, Any]] = {}
+    refs_by_type: dict[Any, dict[str, Any]] = {}
     for ref in refs:
-        kinds.setdefault(type(ref), {})[ref._moId] = ref
-    found = [
-        Switch(values["name"], some[key], values["config"])
-        for some in kinds.values()
-        for key, values in properties.read_many(session, list(some.values()), ("name", "config")).items()
+        refs_by_type.setdefault(type(ref), {})[ref._moId] = ref
+    switches = [
+        Switch(values["name"], refs_of_type[key], values["config"])
+        for refs_of_type in refs_by_type.values()
+        for key, values in properties.read_many(session, list(refs_of_type.values()), ("name", "config")).items()
         if values["name"] == plain(name)
     ]
-    if len(found) > 1:
-        raise Refused(name, "take it as the RDMA switch", f"{len(found)} switches have that name", "rename one of them")
-    return found[0] if found else None
+    if len(switches) > 1:
+        raise Refused(
+            name, "take it as the RDMA switch", f"{len(switches)} switches have that name", "rename one of them"
+        )
+    return switches[0] if switches else None
 
 
-def make(session: Session, place: SwitchLocation, name: str, cluster: str, mtu: int) -> Switch:
+def make(session: Session, location: SwitchLocation, name: str, cluster: str, mtu: int) -> Switch:
     """Make a new switch without hosts."""
     spec = vim.dvs.VmwareDistributedVirtualSwitch.ConfigSpec(
         name=escaped(name),
@@ -83,9 +85,9 @@ def make(session: Session, place: SwitchLocation, name: str, cluster: str, mtu: 
         uplinkPortPolicy=vim.DistributedVirtualSwitch.NameArrayUplinkPortPolicy(uplinkPortName=[UPLINK]),
     )
     tried = f"make the distributed switch {name}"
-    with translating_faults(place.name, tried):
-        task = place.folder.CreateDVS_Task(vim.DistributedVirtualSwitch.CreateSpec(configSpec=spec))
-    return reread(session, name, tasks.made(session, tasks.Started(task, place.name, tried), SECONDS))
+    with translating_faults(location.name, tried):
+        task = location.folder.CreateDVS_Task(vim.DistributedVirtualSwitch.CreateSpec(configSpec=spec))
+    return reread(session, name, tasks.made(session, tasks.Started(task, location.name, tried), SECONDS))
 
 
 def reread(session: Session, name: str, ref: Any) -> Switch:
@@ -93,28 +95,28 @@ def reread(session: Session, name: str, ref: Any) -> Switch:
     return Switch(name, ref, properties.read_many(session, [ref], ("config",))[ref._moId]["config"])
 
 
-def change(session: Session, one: Switch, mtu: int, hosts: Mapping[Host, str]) -> None:
+def change(session: Session, switch: Switch, mtu: int, hosts: Mapping[Host, str]) -> None:
     """Set the MTU, and give the switch each host with one uplink."""
     members = [
-        _member("edit" if host.ref._moId in one.members else "add", host, uplink) for host, uplink in hosts.items()
+        _member("edit" if host.ref._moId in switch.members else "add", host, uplink) for host, uplink in hosts.items()
     ]
     names = ", ".join(host.name for host in hosts)
     tried = f"set MTU {mtu}" + (f" and the uplinks of {names}" if names else "")
-    _reconfigure(session, one, tried, host=members, maxMtu=mtu)
+    _reconfigure(session, switch, tried, host=members, maxMtu=mtu)
 
 
-def leave(session: Session, one: Switch, hosts: Sequence[Host]) -> None:
+def leave(session: Session, switch: Switch, hosts: Sequence[Host]) -> None:
     """Remove hosts from the switch."""
     spec = vim.dvs.HostMember.ConfigSpec
     members = [spec(operation="remove", host=host.ref) for host in hosts]
-    _reconfigure(session, one, f"take {', '.join(host.name for host in hosts)} off it", host=members)
+    _reconfigure(session, switch, f"take {', '.join(host.name for host in hosts)} off it", host=members)
 
 
-def remove(session: Session, one: Switch) -> None:
+def remove(session: Session, switch: Switch) -> None:
     """Remove the switch and its port groups."""
-    with translating_faults(one.name, "remove the switch"):
-        task = one.ref.Destroy_Task()
-    tasks.wait(session, tasks.Started(task, one.name, "remove the switch"), SECONDS)
+    with translating_faults(switch.name, "remove the switch"):
+        task = switch.ref.Destroy_Task()
+    tasks.wait(session, tasks.Started(task, switch.name, "remove the switch"), SECONDS)
 
 
 def _member(operation: str, host: Host, uplink: str) -> Any:
@@ -123,8 +125,8 @@ def _member(operation: str, host: Host, uplink: str) -> Any:
     return vim.dvs.HostMember.ConfigSpec(operation=operation, host=host.ref, backing=backing)
 
 
-def _reconfigure(session: Session, one: Switch, tried: str, **wanted: Any) -> None:
-    spec = vim.dvs.VmwareDistributedVirtualSwitch.ConfigSpec(configVersion=one.config.configVersion, **wanted)
-    with translating_faults(one.name, tried):
-        task = one.ref.ReconfigureDvs_Task(spec)
-    tasks.wait(session, tasks.Started(task, one.name, tried, "run again: what was done is seen"), SECONDS)
+def _reconfigure(session: Session, switch: Switch, tried: str, **settings: Any) -> None:
+    spec = vim.dvs.VmwareDistributedVirtualSwitch.ConfigSpec(configVersion=switch.config.configVersion, **settings)
+    with translating_faults(switch.name, tried):
+        task = switch.ref.ReconfigureDvs_Task(spec)
+    tasks.wait(session, tasks.Started(task, switch.name, tried, "run again: what was done is seen"), SECONDS)

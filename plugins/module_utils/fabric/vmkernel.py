@@ -46,10 +46,12 @@ def facts(host: Host, switch: str, groups: Mapping[str, str]) -> dict[str, Any]:
 
 def on_group(net: Mapping[str, Any], switch: str, port_group: str) -> list[str]:
     """The devices of a host that are on a port group of the switch, by number."""
-    found = [
-        device for device, one in net["vmkernel"].items() if (one["switch"], one["port_group"]) == (switch, port_group)
+    devices = [
+        device
+        for device, adapter in net["vmkernel"].items()
+        if (adapter["switch"], adapter["port_group"]) == (switch, port_group)
     ]
-    return sorted(found, key=number)
+    return sorted(devices, key=number)
 
 
 def next_devices(net: Mapping[str, Any]) -> Iterator[str]:

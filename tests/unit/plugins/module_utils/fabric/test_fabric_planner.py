@@ -12,7 +12,7 @@ from pyVmomi import vim
 
 from plugins.module_utils import runner
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.fabric import fabric_spec, planner, reach, switch
+from plugins.module_utils.fabric import fabric_spec, planner, switch
 from plugins.module_utils.fabric.planner import GROUP, HOST, SWITCH
 from plugins.module_utils.plan import Plan
 from tests.fakes.module import FakeModule
@@ -275,13 +275,3 @@ def test_options_that_contradict_each_other_are_refused(more: dict[str, Any], sa
     with pytest.raises(Refused, match=r"could not plan its RDMA switch rdma") as caught:
         wanted(**more)
     assert said in str(caught.value)
-
-
-def test_every_adapter_asks_its_neighbour_in_a_ring() -> None:
-    adapters = {
-        name: {"g": {"device": "vmk1", "address": f"10.0.0.{number}", "mtu": 9000 - number}}
-        for number, name in enumerate("cab", start=1)
-    }
-    ring = [(one.host, one.peer, one.address, one.size) for one in reach.pairs(adapters, ["g"])]
-    assert ring == [("a", "b", "10.0.0.3", 8969), ("b", "c", "10.0.0.1", 8969), ("c", "a", "10.0.0.2", 8970)]
-    assert reach.pairs({"a": adapters["a"]}, ["g"]) == []

@@ -13,14 +13,14 @@ from ..errors import CollectionError
 from ..vsphere.inventory import Host
 
 COUNT = 3
-# IPv4 and ICMP headers: what is left of the MTU is the payload, and it must arrive in one piece.
+# IPv4 and ICMP headers: the rest of the MTU is the payload, which must arrive without fragmentation.
 HEADERS = 28
 PARALLEL = 16
 
 
 @dataclass(frozen=True)
-class Pair:
-    """One adapter that pings another."""
+class Ping:
+    """A ping from one adapter to another."""
 
     port_group: str
     host: str
@@ -30,57 +30,57 @@ class Pair:
     size: int
 
 
-def pairs(adapters: Mapping[str, Mapping[str, Mapping[str, Any]]], port_groups: Sequence[str]) -> list[Pair]:
-    """The pings on each port group, from every host to the next one and from the last to the first.
+def ring_pings(adapters: Mapping[str, Mapping[str, Mapping[str, Any]]], port_groups: Sequence[str]) -> list[Ping]:
+    """Return the pings on each port group, from every host to the next one and from the last to the first.
 
     A host without connection is in two of them.
     """
-    found = []
+    pings = []
     for group in port_groups:
         endpoints = [
             (host, some[group]) for host, some in sorted(adapters.items()) if some.get(group, {}).get("address")
         ]
-        for (host, one), (peer, other) in zip(endpoints, [*endpoints[1:], *endpoints[:1]]):
+        for (host, source), (peer, target) in zip(endpoints, [*endpoints[1:], *endpoints[:1]]):
             if host != peer:
-                size = min(one["mtu"], other["mtu"]) - HEADERS
-                found.append(Pair(group, host, one["device"], peer, other["address"], size))
-    return found
+                size = min(source["mtu"], target["mtu"]) - HEADERS
+                pings.append(Ping(group, host, source["device"], peer, target["address"], size))
+    return pings
 
 
-def ping(hosts: Mapping[str, Host], wanted: Sequence[Pair]) -> list[dict[str, Any]]:
-    """The answers of all pings, sent at once."""
-    if not wanted:
+def send_pings(hosts: Mapping[str, Host], pings: Sequence[Ping]) -> list[dict[str, Any]]:
+    """Return the answers of all pings, which are sent at the same time."""
+    if not pings:
         return []
-    _primed = hosts[wanted[0].host].esxcli  # pyVmomi is taught the types of esxcli once, not by two threads at a time
-    with ThreadPoolExecutor(max_workers=min(PARALLEL, len(wanted))) as pool:
-        return list(pool.map(lambda one: _ask(hosts[one.host], one), wanted))
+    _primed = hosts[pings[0].host].esxcli  # one thread loads the types of esxcli into pyVmomi
+    with ThreadPoolExecutor(max_workers=min(PARALLEL, len(pings))) as pool:
+        return list(pool.map(lambda ping: _send(hosts[ping.host], ping), pings))
 
 
-def error(cluster: str, switch: str, answers: Sequence[Mapping[str, Any]]) -> str:
+def reach_error(cluster: str, switch: str, answers: Sequence[Mapping[str, Any]]) -> str:
     """Return the pings without all answers as one error; empty if every ping was answered."""
-    lost = "; ".join(one["text"] for one in answers if not one["reached"])
+    lost = "; ".join(answer["text"] for answer in answers if not answer["reached"])
     what = f"{cluster}: not all hosts reach each other over switch {switch}: {lost}"
     return f"{what}; check VLAN and MTU of the physical switch" if lost else ""
 
 
-def _ask(host: Host, one: Pair) -> dict[str, Any]:
+def _send(host: Host, ping: Ping) -> dict[str, Any]:
     addressed = {
-        "port_group": one.port_group,
-        "host": one.host,
-        "device": one.device,
-        "peer": one.peer,
-        "address": one.address,
-        "size": one.size,
+        "port_group": ping.port_group,
+        "host": ping.host,
+        "device": ping.device,
+        "peer": ping.peer,
+        "address": ping.address,
+        "size": ping.size,
     }
     options: dict[str, Any] = {
         "count": COUNT,
         "df": True,
-        "host": one.address,
-        "interface": one.device,
-        "size": one.size,
+        "host": ping.address,
+        "interface": ping.device,
+        "size": ping.size,
     }
     try:
-        answer = host.esxcli.run("network diag ping", tried=f"ping {one.address} of {one.peer}", **options)
+        answer = host.esxcli.run("network diag ping", tried=f"ping {ping.address} of {ping.peer}", **options)
     except CollectionError as error:
         counted = {"sent": COUNT, "received": 0, "reached": False, "said": str(error)}
     else:
@@ -89,7 +89,7 @@ def _ask(host: Host, one: Pair) -> dict[str, Any]:
 
 
 def _counted(answer: Any) -> dict[str, Any]:
-    """The counts of an answer; ESXi misspells one of them, and may correct that one day."""
+    """Return the counts of an answer; ESXi misspells one of them, and may correct that."""
     summary = answer.get("Summary", {}) if isinstance(answer, dict) else {}
     sent = int(summary.get("Transmitted", 0))
     received = int(summary.get("Recieved", summary.get("Received", 0)))

@@ -1,0 +1,30 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The pings between hosts: their ring, and one error for those without all answers."""
+
+from __future__ import annotations
+
+from plugins.module_utils.fabric import pings
+
+ANSWERED = {"reached": True, "text": "vmk1 of esx01 -> esx02 (10.0.0.2), 8972 bytes: 3 of 3 answered"}
+LOST = {"reached": False, "text": "vmk1 of esx02 -> esx01 (10.0.0.1), 8972 bytes: 0 of 3 answered (no answer)"}
+
+
+def test_without_lost_pings_the_error_is_empty() -> None:
+    assert pings.reach_error("gpu", "rdma", [ANSWERED]) == ""
+    assert pings.reach_error("gpu", "rdma", []) == ""
+
+
+def test_the_error_names_only_the_pings_without_all_answers() -> None:
+    error = f"gpu: not all hosts reach each other over switch rdma: {LOST['text']}; check VLAN and MTU of the physical"
+    assert pings.reach_error("gpu", "rdma", [ANSWERED, LOST]) == f"{error} switch"
+
+
+def test_every_adapter_pings_the_next_one_in_a_ring() -> None:
+    adapters = {
+        name: {"g": {"device": "vmk1", "address": f"10.0.0.{number}", "mtu": 9000 - number}}
+        for number, name in enumerate("cab", start=1)
+    }
+    ring = [(ping.host, ping.peer, ping.address, ping.size) for ping in pings.ring_pings(adapters, ["g"])]
+    assert ring == [("a", "b", "10.0.0.3", 8969), ("b", "c", "10.0.0.1", 8969), ("c", "a", "10.0.0.2", 8970)]
+    assert pings.ring_pings({"a": adapters["a"]}, ["g"]) == []
