@@ -102,12 +102,12 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.maintenance.lock import lock
+from ..module_utils.maintenance.lock import cluster_lock
 from ..module_utils.vsphere import session
 
 ARGUMENTS = {
     "cluster": {"type": "str", "required": True},
-    "state": {"type": "str", "choices": list(lock.STATES), "default": "held"},
+    "state": {"type": "str", "choices": list(cluster_lock.STATES), "default": "held"},
     "ttl": {"type": "int", "default": 7200},
     "run": {"type": "str"},
     "owner": {"type": "str"},
@@ -117,9 +117,10 @@ ARGUMENTS = {
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    desired = lock.lock_request(params)
+    desired = cluster_lock.lock_request(params)
     with session.session(params) as opened:
-        return runner.converge_one(module, lock.ClusterLock(opened, params["cluster"], params["state"], desired))
+        lock = cluster_lock.ClusterLock(opened, params["cluster"], params["state"], desired)
+        return runner.converge_one(module, lock)
 
 
 def main() -> None:

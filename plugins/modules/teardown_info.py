@@ -134,7 +134,7 @@ from ..module_utils.cluster.attributes import Attributes
 from ..module_utils.fabric.fabric import Fabric
 from ..module_utils.fabric.fabric_spec import FabricSpec
 from ..module_utils.hosts.rollback import teardown
-from ..module_utils.maintenance.lock import lock
+from ..module_utils.maintenance.lock import cluster_lock
 from ..module_utils.vsphere import session
 from ..module_utils.workers import existing_workers
 from ..module_utils.workers.rules import rule_options
@@ -152,11 +152,11 @@ ARGUMENTS = {
 def due(opened: session.Session, params: dict[str, Any]) -> dict[str, bool]:
     """Whether rules, custom attributes and the lock are there to be removed."""
     cluster, gone = params["cluster"], {"state": "absent", "name": params["rules_name"]}
-    asking = lock.lock_request({"ttl": 0, "force_unlock": False})
+    asking = cluster_lock.lock_request({"ttl": 0, "force_unlock": False})
     subjects: dict[str, Any] = {
         "rules": WorkerRules(opened, cluster, rule_options.rule_set_spec(gone)),
         "attributes": Attributes(opened, cluster),
-        "lock": lock.ClusterLock(opened, cluster, "absent", asking),
+        "lock": cluster_lock.ClusterLock(opened, cluster, "absent", asking),
     }
     return {name: bool(subject.plan(subject.read()).due) for name, subject in subjects.items()}
 

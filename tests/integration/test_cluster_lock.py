@@ -18,7 +18,7 @@ import pytest
 from lab.simulator import Simulator
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.maintenance.lock import holder, lock_rules
-from plugins.module_utils.maintenance.lock.lock import ClusterLock
+from plugins.module_utils.maintenance.lock.cluster_lock import ClusterLock
 from plugins.module_utils.vsphere import session
 from tests.integration.ansible import Ansible, Outcome
 

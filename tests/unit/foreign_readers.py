@@ -121,7 +121,7 @@ def pending(value: str) -> Any:
 def taken_out(value: str) -> Any:
     """The note of who took a host out, with which a host is then looked at."""
     note = service_note.note_on(Noted(service_note.ATTRIBUTE, value))  # type: ignore[arg-type]
-    return note if note is None or isinstance(boot.same(note.ending_boot, BOOTED), bool) else str(note)
+    return note if note is None or isinstance(boot.is_same_boot(note.ending_boot, BOOTED), bool) else str(note)
 
 
 def built_on(value: str) -> Any:

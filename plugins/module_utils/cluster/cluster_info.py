@@ -12,8 +12,8 @@ from ..errors import NotFound
 from ..hosts import management
 from ..maintenance import availability, cluster_problems, out_of_service, service_note
 from ..maintenance.cluster_facts import ClusterFacts, ClusterIdentity, HostSlots, HostState, ProfileSlots
+from ..maintenance.lock.cluster_lock import record_at
 from ..maintenance.lock.folders import LockFolders
-from ..maintenance.lock.lock import record_at
 from ..maintenance.lock.lock_rules import stamp
 from ..vsphere import host_clocks
 from ..vsphere.faults import translating_faults

@@ -50,12 +50,13 @@ def _now(summary: Any) -> int | None:
 
 def drs(config: Any) -> DrsState:
     """DRS, with its advanced options as text."""
-    found = config.drsConfig
+    drs_config = config.drsConfig
+    options = sorted(drs_config.option or [], key=lambda option: str(option.key))
     return {
-        "enabled": bool(found.enabled),
-        "behaviour": str(found.defaultVmBehavior) if found.defaultVmBehavior else None,
-        "vmotion_rate": found.vmotionRate,
-        "options": {one.key: str(one.value) for one in sorted(found.option or [], key=lambda one: str(one.key))},
+        "enabled": bool(drs_config.enabled),
+        "behaviour": str(drs_config.defaultVmBehavior) if drs_config.defaultVmBehavior else None,
+        "vmotion_rate": drs_config.vmotionRate,
+        "options": {option.key: str(option.value) for option in options},
     }
 
 
@@ -75,8 +76,8 @@ def vsan(config: Any, hosts: Sequence[Host]) -> VsanState:
 def resync_bytes(text: str) -> int | None:
     """The bytes that all components still have to resynchronise; None for an unknown format."""
     try:
-        found = json.loads(text)
-        return sum(_left(found["dom_objects"]))
+        answer = json.loads(text)
+        return sum(_left(answer["dom_objects"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
 

@@ -18,17 +18,17 @@ CORRECTION = timedelta(seconds=30)
 PATHS = ("availableField", "customValue", "runtime.bootTime", "summary.rebootRequired")
 
 
-def same(one: str | None, other: str | None) -> bool:
+def is_same_boot(first: str | None, second: str | None) -> bool:
     """Whether two boot times are of the same boot.
 
     A host calculates its boot time from its clock, so a correction of the clock moves it; a reboot moves it further.
     """
-    if not one or not other:
-        return one == other
+    if not first or not second:
+        return first == second
     try:
-        return abs(datetime.fromisoformat(one) - datetime.fromisoformat(other)) <= CORRECTION
+        return abs(datetime.fromisoformat(first) - datetime.fromisoformat(second)) <= CORRECTION
     except (ValueError, TypeError):  # a note from another author may contain an invalid time
-        return one == other
+        return first == second
 
 
 def pending(host: Host) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def pending(host: Host) -> dict[str, Any]:
     written = custom_fields.value_of(ATTRIBUTE, host["availableField"], host["customValue"])
     try:
         note = json.loads(host[ATTRIBUTE] or written or "{}")
-        was = note.get("was", {}) if same(note.get("boot"), host.boot_time) else {}
+        was = note.get("was", {}) if is_same_boot(note.get("boot"), host.boot_time) else {}
     except (ValueError, TypeError, AttributeError, RecursionError):
         return {}  # whoever may set custom attributes may have written anything
     return dict(was) if isinstance(was, dict) else {}

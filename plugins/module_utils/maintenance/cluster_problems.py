@@ -22,35 +22,35 @@ ENTERED = ("EnteringMaintenanceModeEvent", "EnteredMaintenanceModeEvent")
 
 def alarms(session: Session, names: Mapping[str, str], states: Iterable[Any]) -> list[Alarm]:
     """The red and yellow alarms among the states, each once: a cluster repeats those of its hosts."""
-    raised = {one.key: one for one in states if one.overallStatus in {"red", "yellow"}}
-    refs = {one.alarm._moId: one.alarm for one in raised.values()}
+    raised = {state.key: state for state in states if state.overallStatus in {"red", "yellow"}}
+    refs = {state.alarm._moId: state.alarm for state in raised.values()}
     titles = read_many(session, list(refs.values()), ("info.name",))
-    found: list[Alarm] = [
+    raised_alarms: list[Alarm] = [
         {
-            "object": names.get(one.entity._moId, one.entity._moId),
-            "alarm": titles[one.alarm._moId].get("info.name", one.alarm._moId),
-            "status": str(one.overallStatus),
-            "since": stamp(one.time),
-            "acknowledged": bool(one.acknowledged),
+            "object": names.get(state.entity._moId, state.entity._moId),
+            "alarm": titles[state.alarm._moId].get("info.name", state.alarm._moId),
+            "status": str(state.overallStatus),
+            "since": stamp(state.time),
+            "acknowledged": bool(state.acknowledged),
         }
-        for one in raised.values()
+        for state in raised.values()
     ]
-    return sorted(found, key=lambda one: (one["status"], one["object"], one["alarm"]))
+    return sorted(raised_alarms, key=lambda state: (state["status"], state["object"], state["alarm"]))
 
 
 def tasks(session: Session, cluster: Any, hosts: Sequence[Host], names: Mapping[str, str]) -> list[RunningTask]:
     """The tasks that run on the cluster and its hosts."""
     noted = {host.ref._moId for host in hosts if service_note.note_on(host)}
-    found = recent_tasks.recent(session, [cluster]) + recent_tasks.recent(session, [host.ref for host in hosts])
+    tasks = recent_tasks.recent(session, [cluster]) + recent_tasks.recent(session, [host.ref for host in hosts])
     return [
         {
-            "object": names.get(one.entity, one.entity),
-            "task": one.what,
-            "user": one.user,
-            "ours": one.entity in noted,
+            "object": names.get(task.entity, task.entity),
+            "task": task.what,
+            "user": task.user,
+            "ours": task.entity in noted,
         }
-        for one in found
-        if one.running
+        for task in tasks
+        if task.running
     ]
 
 
@@ -73,8 +73,8 @@ def _entered_by(session: Session, host: Host) -> str | None:
         events = session.content.eventManager.QueryEvents(
             vim.event.EventFilterSpec(entity=entity, eventTypeId=list(ENTERED))
         )
-    named = [one for one in events if one.userName]
+    named = [event for event in events if event.userName]
     if not named:
         return None
-    last = max(named, key=lambda one: one.createdTime)
+    last = max(named, key=lambda event: event.createdTime)
     return f"{last.userName} since {stamp(last.createdTime)}"

@@ -137,17 +137,17 @@ class _Placing:
 
     def as_placed(self, verdict: HostEvacuation) -> HostEvacuation:
         """The verdict with the places that were found in the end."""
-        return replace(verdict, moves=tuple(Move(one.vm, self.where[one.vm.key]) for one in verdict.moves))
+        return replace(verdict, moves=tuple(Move(move.vm, self.where[move.vm.key]) for move in verdict.moves))
 
     def _place_all(self, movers: Sequence[Vm]) -> dict[str, str]:
         """Places for all of them: the largest first, because they have the fewest; why not, for those without one."""
         without = [vm for vm in movers if not self._place(vm)]
-        found = self._seats([*self.leaving, *movers]) if without else None
-        if found is None:
+        seats = self._seats([*self.leaving, *movers]) if without else None
+        if seats is None:
             return {vm.key: self._no_place(vm) for vm in without}
         self.rooms, self.where = dict(self.open), dict(self.before)
         for vm in (*self.leaving, *movers):
-            self._put(vm, found[vm.key])
+            self._put(vm, seats[vm.key])
         return {}
 
     def _seats(self, vms: Sequence[Vm]) -> dict[str, str] | None:
@@ -245,9 +245,9 @@ def _take(state: _Seats, kind: _Kind) -> _Seats | None:
 def as_dict(verdict: HostEvacuation) -> dict[str, list[Mapping[str, str]]]:
     """A verdict as plain data."""
     return {
-        "moves": [{"vm": one.vm.name, **_owners(one.vm), "to": one.to} for one in verdict.moves],
+        "moves": [{"vm": entry.vm.name, **_owners(entry.vm), "to": entry.to} for entry in verdict.moves],
         "power_off": [{"vm": vm.name, **_owners(vm), "why": " and ".join(vm.fixed)} for vm in verdict.power_off],
-        "blocked": [{"vm": one.vm.name, **_owners(one.vm), "why": one.why} for one in verdict.blocks],
+        "blocked": [{"vm": entry.vm.name, **_owners(entry.vm), "why": entry.why} for entry in verdict.blocks],
     }
 
 

@@ -13,8 +13,8 @@ from . import boot, recent_tasks, service_note
 from .evacuation import DRS, MODULE
 from .in_service import InService
 from .leaving import Evacuations
-from .maintenance_mode import Maintenance
-from .reboot import Rebooted
+from .maintenance_mode import MaintenanceMode
+from .reboot import HostReboot
 from .service_options import ServiceOptions
 
 PATHS = (
@@ -27,7 +27,7 @@ PATHS = (
     *boot.PATHS,
 )
 MOVED_BY = (DRS, MODULE)
-STATES: dict[str, Any] = {"maintenance": Maintenance, "in_service": InService, "rebooted": Rebooted}
+STATES: dict[str, Any] = {"maintenance": MaintenanceMode, "in_service": InService, "rebooted": HostReboot}
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ def _still_running(host: Host, refs: list[Any], deadline: float) -> set[str]:
     """The keys of the machines that still run at the deadline."""
     running = {ref._moId for ref in refs}
     for values in properties.watch(host.session, refs, ("runtime.powerState", "guest.toolsRunningStatus"), deadline):
-        running = {key for key, one in values.items() if one.get("runtime.powerState") != "poweredOff"}
+        running = {key for key, vm in values.items() if vm.get("runtime.powerState") != "poweredOff"}
         listening = [key for key in running if values[key].get("guest.toolsRunningStatus") == "guestToolsRunning"]
         if not listening:  # a guest without tools hears no request to end
             break
@@ -101,27 +101,27 @@ def _still_running(host: Host, refs: list[Any], deadline: float) -> set[str]:
 def move(host: Host, moves: Sequence[Move], desired: ServiceOptions, deadline: float) -> None:
     """Move the virtual machines; those with a vGPU one after another, as each move stuns a GPU."""
     targets, under_way = _targets(host), _under_way(host, moves)
-    slow = [one for one in moves if one.vm.vgpus]
-    quick = [one for one in moves if not one.vm.vgpus]
-    for batch in (*([one] for one in slow), quick):
-        started = [under_way.get(one.vm.key) or _relocate(host, one, targets[one.to], desired) for one in batch]
+    slow = [step for step in moves if step.vm.vgpus]
+    quick = [step for step in moves if not step.vm.vgpus]
+    for batch in (*([step] for step in slow), quick):
+        started = [under_way.get(step.vm.key) or _relocate(host, step, targets[step.to], desired) for step in batch]
         _raise_first(tasks.wait_all(host.session, started, max(deadline - time.monotonic(), 1)))
 
 
-def _relocate(host: Host, one: Move, target: Any, desired: ServiceOptions) -> tasks.Started:
-    desired.go_on(host.name, f"move {one.vm.name} away")
-    tried = f"move it from {host.name} to {one.to}"
-    desired.report(host.name, f"moves {one.vm.name} to {one.to}")
-    ref = vim.VirtualMachine(one.vm.key, host.session.stub)
-    with translating_faults(one.vm.name, tried):
+def _relocate(host: Host, step: Move, target: Any, desired: ServiceOptions) -> tasks.Started:
+    desired.go_on(host.name, f"move {step.vm.name} away")
+    tried = f"move it from {host.name} to {step.to}"
+    desired.report(host.name, f"moves {step.vm.name} to {step.to}")
+    ref = vim.VirtualMachine(step.vm.key, host.session.stub)
+    with translating_faults(step.vm.name, tried):
         task = ref.RelocateVM_Task(spec=vim.vm.RelocateSpec(host=target))
-    return tasks.Started(task, one.vm.name, tried, f"{host.name} is still in service; remove the cause and run again")
+    return tasks.Started(task, step.vm.name, tried, f"{host.name} is still in service; remove the cause and run again")
 
 
 def _under_way(host: Host, moves: Sequence[Move]) -> dict[str, tasks.Started]:
     """The running moves of the machines; the server would refuse to start them again."""
-    refs = [vim.VirtualMachine(one.vm.key, host.session.stub) for one in moves]
-    names = {one.vm.key: one.vm.name for one in moves}
+    refs = [vim.VirtualMachine(step.vm.key, host.session.stub) for step in moves]
+    names = {step.vm.key: step.vm.name for step in moves}
     return {
         task.entity: tasks.Started(task.ref, names[task.entity], f"move it away from {host.name}")
         for task in recent_tasks.recent(host.session, refs)

@@ -25,7 +25,7 @@ ENTER = "enter maintenance mode"
 GRACE = 30
 
 
-class Maintenance:
+class MaintenanceMode:
     """One host that should be in maintenance mode."""
 
     name = "maintenance mode"
@@ -48,10 +48,10 @@ class Maintenance:
     def plan(self, current: Mapping[str, Any]) -> Plan:
         """The change to maintenance mode; virtual machines that block the evacuation are unmet."""
         if current["maintenance"]:
-            found = () if current["ours"] else ("it was in maintenance mode already and will be left so",)
-            return Plan(before=current, after=current, why=found)
+            reasons = () if current["ours"] else ("it was in maintenance mode already and will be left so",)
+            return Plan(before=current, after=current, why=reasons)
         verdict = self.evacuations.verdict(self.host)
-        leave = [f"{one.vm.name} ({one.vm.whose}) moves, for example to {one.to}" for one in verdict.moves]
+        leave = [f"{move.vm.name} ({move.vm.whose}) moves, for example to {move.to}" for move in verdict.moves]
         end = [f"{vm.name} ({vm.whose}) is shut down: {' and '.join(vm.fixed)}" for vm in verdict.power_off]
         return Plan(
             before=current,

@@ -32,7 +32,7 @@ def by_ha(cluster: ClusterState) -> tuple[int, str] | None:
 
 def by_slots(cluster: ClusterState) -> tuple[int, str] | None:
     """The limit up to which the other hosts can take the virtual GPUs, whichever hosts leave."""
-    bounds = [_by_profile(one) for one in cluster["gpu_slots"] if one["used"]]
+    bounds = [_by_profile(slots) for slots in cluster["gpu_slots"] if slots["used"]]
     return min(bounds, key=lambda bound: bound[0]) if bounds else None
 
 

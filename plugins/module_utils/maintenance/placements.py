@@ -50,18 +50,18 @@ def read_cluster(
     staying = machines.read(session, reading.refs(key for key in offering if key not in gone), reading.names)
     taking = {key: reading.hosts[key]["name"] for key in offering if each_alone or key not in gone}
     there = _by_host([*moving, *staying], taking.values())
-    rooms = tuple(_room(one, there.get(taking.get(key, ""))) for key, one in reading.hosts.items())
+    rooms = tuple(_room(values, there.get(taking.get(key, ""))) for key, values in reading.hosts.items())
     hot = bool(wanted) and machines.hot_migrate(session)
     return _configured(values, reading, rooms, (*moving, *staying), hot)
 
 
 def _by_host(vms: Iterable[Vm], names: Iterable[str]) -> dict[str, list[Vm]]:
     """The virtual machines on each of these hosts."""
-    found: dict[str, list[Vm]] = {name: [] for name in names}
+    vms_by_host: dict[str, list[Vm]] = {name: [] for name in names}
     for vm in vms:
-        if vm.host in found:
-            found[vm.host].append(vm)
-    return found
+        if vm.host in vms_by_host:
+            vms_by_host[vm.host].append(vm)
+    return vms_by_host
 
 
 def _room(host: Values, there: Sequence[Vm] | None) -> HostRoom:
@@ -78,8 +78,8 @@ def _configured(
     config = values.get("configurationEx")
     drs = getattr(config, "drsConfig", None)
     mode = str(drs.defaultVmBehavior) if drs and drs.enabled else ""
-    options = {one.key: str(one.value) for one in (drs.option if drs else None) or []}
-    overridden = {one.key._moId for one in getattr(config, "drsVmConfig", None) or [] if _left_by_drs(one)}
+    options = {entry.key: str(entry.value) for entry in (drs.option if drs else None) or []}
+    overridden = {entry.key._moId for entry in getattr(config, "drsVmConfig", None) or [] if _left_by_drs(entry)}
     return EvacuationCluster(
         name=values["name"],
         rooms=rooms,
@@ -92,8 +92,8 @@ def _configured(
     )
 
 
-def _left_by_drs(one: Any) -> bool:
-    return one.enabled is False or one.behavior in {"manual", "partiallyAutomated"}
+def _left_by_drs(override: Any) -> bool:
+    return override.enabled is False or override.behavior in {"manual", "partiallyAutomated"}
 
 
 def _with_override(vm: Vm, overridden: set[str]) -> Vm:

@@ -23,7 +23,7 @@ DUE, ASKED, UNDER_WAY, DONE = "due", "asked for", "under way", "done"
 WAIT_ON = "it stays in maintenance mode; look at its console, and run again to go on waiting"
 
 
-class Rebooted:
+class HostReboot:
     """One host to reboot."""
 
     name = "power state"
@@ -43,7 +43,7 @@ class Rebooted:
         if not self.host.reachable and asked:
             return UNDER_WAY
         self.host.must_answer(BOOT)
-        if boot.same(asked, self.host.boot_time or ""):
+        if boot.is_same_boot(asked, self.host.boot_time or ""):
             return ASKED if self.host.ref._moId in self.desired.rebooting else DUE
         owed = boot.reboot_owed(self.host) or boot.pending(self.host)
         return DUE if owed or not asked else UNDER_WAY
@@ -96,7 +96,7 @@ class Rebooted:
             if state != "connected" and not gone:
                 gone = True
                 self.desired.report(self.target, "is down")
-            if state == "connected" and booted and not boot.same(booted.isoformat(timespec="seconds"), was):
+            if state == "connected" and booted and not boot.is_same_boot(booted.isoformat(timespec="seconds"), was):
                 self.desired.report(self.target, "is back")
                 return
         cause = "it went down and did not return" if gone else "it did not go down"
@@ -109,8 +109,9 @@ class Rebooted:
 
     def _services(self) -> set[str]:
         """The services that ran and start with the host, and those that the user named."""
-        there = self.host["config.service.service"] or []
-        return {one.key for one in there if one.policy == "on" and one.running} | set(self.desired.services)
+        services = self.host["config.service.service"] or []
+        started = {service.key for service in services if service.policy == "on" and service.running}
+        return started | set(self.desired.services)
 
     def _wait_for_services(self, expected: set[str], deadline: float) -> None:
         """Wait until the host itself answers and its services run; a returned host does not answer at once."""
@@ -118,7 +119,7 @@ class Rebooted:
         for values in properties.watch(self.host.session, [self.host.ref], (path,), deadline):
             self.desired.go_on(self.target, "wait for its services after the reboot")
             answers = self._answers()
-            running = {one.key for one in values[self.host.ref._moId].get(path) or [] if one.running}
+            running = {service.key for service in values[self.host.ref._moId].get(path) or [] if service.running}
             missing = sorted(expected - running)
             if answers and not missing:
                 self.desired.report(self.target, "serves again")

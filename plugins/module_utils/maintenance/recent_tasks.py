@@ -33,8 +33,8 @@ class RecentTask:
 
 def recent(session: Session, refs: Sequence[Any]) -> list[RecentTask]:
     """The running and just ended tasks of some objects, in one read."""
-    found = read_linked(session, refs, "recentTask", vim.Task, PATHS)
-    return [_described(ref, values) for ref, values in found if values.get("info.entity") is not None]
+    tasks = read_linked(session, refs, "recentTask", vim.Task, PATHS)
+    return [_described(ref, values) for ref, values in tasks if values.get("info.entity") is not None]
 
 
 def _described(ref: Any, values: dict[str, Any]) -> RecentTask:

@@ -23,7 +23,7 @@ def lines(hosts: Hosts, left: Hosts = ()) -> list[str]:
 
 def _with_left(hosts: Hosts, left: Hosts) -> list[dict[str, Any]]:
     """The plans, with a need to return to service for the hosts that an earlier run left in maintenance mode."""
-    waiting = {one["host"] for one in left if one.get("changed")}
+    waiting = {host["host"] for host in left if host.get("changed")}
     return [_to_return(host) if host["host"] in waiting else dict(host) for host in hosts]
 
 
@@ -66,8 +66,9 @@ def unknown_hosts(hosts: Iterable[str], canary: str, profiles: Iterable[str] = (
     """Return a sentence for the canary, and for each host with a profile, that is not among the hosts of a run."""
     known = sorted(set(hosts))
     its_hosts = f"the hosts of this run are {', '.join(known) or 'none'}"
-    found = [f"esxi_host_profiles has a profile for {name}: {its_hosts}" for name in sorted(set(profiles) - set(known))]
-    return [*([f"there is no canary {canary}: {its_hosts}"] if canary and canary not in known else []), *found]
+    unknown = sorted(set(profiles) - set(known))
+    errors = [f"esxi_host_profiles has a profile for {name}: {its_hosts}" for name in unknown]
+    return [*([f"there is no canary {canary}: {its_hosts}"] if canary and canary not in known else []), *errors]
 
 
 def why_failed(result: Mapping[str, Any], hosts: Sequence[str], task: str, accepted: Sequence[str] = ()) -> str:
@@ -81,8 +82,8 @@ def _reason(result: Mapping[str, Any], accepted: Sequence[str]) -> str:
     stops = [stop["text"].rstrip(".") for stop in findings.stops(result.get("stops", []), accepted)]
     message = str(result.get("msg") or "").rstrip(".")
     # From ansible-core 2.21, a failed_when that holds has its own message, which contains no reason.
-    said = [message] if message and "'failed_when'" not in message else []
-    return "; ".join(stops or said or not_in_force(result.get("hosts", []))) or "it returned no message"
+    texts = [message] if message and "'failed_when'" not in message else []
+    return "; ".join(stops or texts or not_in_force(result.get("hosts", []))) or "it returned no message"
 
 
 def not_in_force(hosts: Hosts) -> list[str]:

@@ -47,12 +47,12 @@ def our_note(host: Host) -> ServiceNote | None:
 def parse(text: str) -> ServiceNote | None:
     """The note in a text; None for a text without a note."""
     try:
-        found: Any = json.loads(text or "null")
-        note = ServiceNote(**found) if found else None
+        fields: Any = json.loads(text or "null")
+        note = ServiceNote(**fields) if fields else None
     except (TypeError, ValueError, RecursionError):
         return None
     # Values other than text were not written by this collection, and contain neither user nor time.
-    is_text = note and all(isinstance(one, str) for one in (note.by, note.since, note.ending_boot))
+    is_text = note and all(isinstance(value, str) for value in (note.by, note.since, note.ending_boot))
     return note if is_text else None
 
 

@@ -29,7 +29,7 @@ def stops(cluster: ClusterState, leaving: LeavingHosts) -> list[dict[str, Any]]:
 
 def _ours(cluster: ClusterState, leaving: LeavingHosts) -> set[str]:
     """The hosts that this collection has taken, or is about to take, out of service: their alarms come from that."""
-    return {one["host"] for one in cluster["out_of_service"] if one["ours"]} | set(leaving.hosts)
+    return {host["host"] for host in cluster["out_of_service"] if host["ours"]} | set(leaving.hosts)
 
 
 def _alarms(cluster: ClusterState, leaving: LeavingHosts) -> Iterator[Finding]:
@@ -47,15 +47,15 @@ def _resync(cluster: ClusterState, _leaving: LeavingHosts) -> Iterator[Finding]:
 
 
 def _strangers(cluster: ClusterState, leaving: LeavingHosts) -> Iterator[Finding]:
-    for one in cluster["out_of_service"]:
-        if not one["ours"] and one["host"] not in leaving.hosts:
-            by = f" through {one['by']}" if one["by"] else ""
-            text = f"it is out of service ({one['why']}){by} and not by this collection; return it to service first"
-            yield Finding(STOP, "out_of_service", one["host"], text)
+    for host in cluster["out_of_service"]:
+        if not host["ours"] and host["host"] not in leaving.hosts:
+            by = f" through {host['by']}" if host["by"] else ""
+            text = f"it is out of service ({host['why']}){by} and not by this collection; return it to service first"
+            yield Finding(STOP, "out_of_service", host["host"], text)
 
 
 def _out(cluster: ClusterState, leaving: LeavingHosts) -> list[str]:
-    return sorted({one["host"] for one in cluster["out_of_service"]} | set(leaving.hosts))
+    return sorted({host["host"] for host in cluster["out_of_service"]} | set(leaving.hosts))
 
 
 def _too_many(cluster: ClusterState, leaving: LeavingHosts) -> Iterator[Finding]:

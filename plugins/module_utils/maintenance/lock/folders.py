@@ -72,14 +72,15 @@ class LockFolders:
 
     def read(self) -> LockState:
         """Read the lock in one go."""
-        found = find_all(self.session, vim.Folder, ("name", "parent"))
-        siblings = [(ref, one["name"]) for ref, one in found if id_of(one.get("parent")) == self.parent._moId]
+        all_folders = find_all(self.session, vim.Folder, ("name", "parent"))
+        parent = self.parent._moId
+        siblings = [(ref, values["name"]) for ref, values in all_folders if id_of(values.get("parent")) == parent]
         roots = [ref for ref, its_name in siblings if its_name == self.name]
-        remains = tuple(_tree(ref, its_name, found) for ref, its_name in siblings if its_name.startswith(GONE))
+        remains = tuple(_tree(ref, its_name, all_folders) for ref, its_name in siblings if its_name.startswith(GONE))
         if not roots:
             return LockState(None, 0, None, remains)
-        root = _tree(roots[0], self.name, found)
-        numbered = {int(one.name): one for one in root.inside if one.name.isdigit()}
+        root = _tree(roots[0], self.name, all_folders)
+        numbered = {int(folder.name): folder for folder in root.inside if folder.name.isdigit()}
         highest = max(numbered, default=0)
         return LockState(root, highest, numbered.get(highest), remains)
 
@@ -96,11 +97,11 @@ class LockFolders:
 
     def remove(self, state: LockState) -> None:
         """Remove a lock that this run holds, under another name so that no other run takes it in between."""
-        roots = [one for one in (state.root, *state.remains) if one]
+        roots = [folder for folder in (state.root, *state.remains) if folder]
         if state.root:
             self._rename(state.root.ref, f"{GONE}{secrets.token_hex(4)}")
-        inside = [one for root in roots for one in root.inside]
-        for level in ([line for one in inside for line in one.inside], inside, roots):
+        inside = [folder for root in roots for folder in root.inside]
+        for level in ([line for folder in inside for line in folder.inside], inside, roots):
             self._destroy(level)
 
     def _make_root(self) -> Any:
@@ -131,17 +132,17 @@ class LockFolders:
         """Remove what no longer counts: older generations, claims of killed runs, and our own claim if it lost."""
         state = self.read()
         inside = state.root.inside if state.root else ()
-        old = [one for one in inside if won and one.name.isdigit() and int(one.name) < state.number]
-        stale = [one for one in inside if _claimed(one.name, now) > STALE_CLAIM_SECONDS]
-        ours = [one for one in inside if not won and one.ref._moId == claim._moId]
+        old = [folder for folder in inside if won and folder.name.isdigit() and int(folder.name) < state.number]
+        stale = [folder for folder in inside if _claimed(folder.name, now) > STALE_CLAIM_SECONDS]
+        ours = [folder for folder in inside if not won and folder.ref._moId == claim._moId]
         useless = [*old, *stale, *ours]
-        self._destroy([line for one in useless for line in one.inside if not line.inside])
+        self._destroy([line for folder in useless for line in folder.inside if not line.inside])
         self._destroy(useless)
 
     def _destroy(self, folders: Sequence[Folder]) -> None:
         tried = "remove what is left of earlier locks"
-        outcomes = [self._destroying(one.ref, tried) for one in folders]
-        started = [one for one in outcomes if one is not None]
+        outcomes = [self._destroying(folder.ref, tried) for folder in folders]
+        started = [task for task in outcomes if task is not None]
         for outcome in tasks.wait_all(self.session, started, TASK_SECONDS):
             if isinstance(outcome, Failed):
                 _unless_gone(outcome)
@@ -161,9 +162,9 @@ def _unless_gone(error: Failed) -> None:
         raise error
 
 
-def _tree(ref: Any, name: str, found: Sequence[tuple[Any, dict[str, Any]]]) -> Folder:
-    inside = [(child, one["name"]) for child, one in found if id_of(one.get("parent")) == ref._moId]
-    return Folder(ref, name, tuple(_tree(child, its_name, found) for child, its_name in inside))
+def _tree(ref: Any, name: str, all_folders: Sequence[tuple[Any, dict[str, Any]]]) -> Folder:
+    inside = [(child, values["name"]) for child, values in all_folders if id_of(values.get("parent")) == ref._moId]
+    return Folder(ref, name, tuple(_tree(child, its_name, all_folders) for child, its_name in inside))
 
 
 def _claimed(name: str, now: datetime) -> float:

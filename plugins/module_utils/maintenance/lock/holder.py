@@ -32,13 +32,13 @@ def owner() -> str:
 
 def running() -> RunProcess | None:
     """The run that the environment names, else the outermost ansible command above this process, if there is one."""
-    named, found = _named(), None
+    named, ancestor = _named(), None
     if named:
         return named
     for pid in _ancestors(os.getpid()):
         if _is_ansible(pid):
-            found = pid
-    return _described(found) if found else None
+            ancestor = pid
+    return _described(ancestor) if ancestor else None
 
 
 def run_watch() -> Callable[[], bool]:

@@ -56,13 +56,13 @@ def _keep(session: Session, process: lock_rules.RunProcess, ended: threading.Eve
 
 def renew(session: Session, process: lock_rules.RunProcess) -> int | None:
     """Renew all locks that the run of a process holds: the shortest of their times in seconds, None without any."""
-    found = find_all(session, vim.Folder, ("name", "parent"))
+    all_folders = find_all(session, vim.Folder, ("name", "parent"))
     now = server_time(session).replace(microsecond=0)
     times = []
-    for _ref, one in found:
-        if one["name"].startswith(PREFIX):
-            key = one["name"].removeprefix(PREFIX)
-            times.append(_renewed(LockFolders(session, key, one["parent"], key), process, now))
+    for _ref, values in all_folders:
+        if values["name"].startswith(PREFIX):
+            key = values["name"].removeprefix(PREFIX)
+            times.append(_renewed(LockFolders(session, key, values["parent"], key), process, now))
     return min((seconds for seconds in times if seconds), default=None)
 
 

@@ -68,54 +68,54 @@ class LockDecision:
 
 
 def hold(
-    found: LockRecord | None, desired: LockRequest, now: datetime, *, dead: bool, alive: bool = False
+    current: LockRecord | None, desired: LockRequest, now: datetime, *, dead: bool, alive: bool = False
 ) -> LockDecision:
     """Take or renew the lock; ``found`` is its record now.
 
     ``dead`` says that the holder's process is known to have ended, ``alive`` that it is known to run. On another
     machine neither is known, and the time in the record decides.
     """
-    mine = found is not None and not found.free and found.run == desired.run
-    if found is not None and mine and now < found.until:
-        if found.until >= now + timedelta(seconds=FRESH * desired.seconds):
+    mine = current is not None and not current.free and current.run == desired.run
+    if current is not None and mine and now < current.until:
+        if current.until >= now + timedelta(seconds=FRESH * desired.seconds):
             return LockDecision()
-        return LockDecision(_record(desired, found.since, now))
+        return LockDecision(_record(desired, current.since, now))
     taken = LockDecision(_record(desired, now, now))
-    if found is None or found.free:
+    if current is None or current.free:
         return taken
-    return _take_over(found, desired, now, taken, dead=dead, alive=alive and not mine)
+    return _take_over(current, desired, now, taken, dead=dead, alive=alive and not mine)
 
 
 def release(
-    found: LockRecord | None, desired: LockRequest, now: datetime, *, dead: bool, alive: bool = False
+    current: LockRecord | None, desired: LockRequest, now: datetime, *, dead: bool, alive: bool = False
 ) -> LockDecision:
     """Release our own lock; the lock of another run only by force, or when that run has ended."""
-    if found is None or found.free:
+    if current is None or current.free:
         return LockDecision()
     freed = LockDecision(LockRecord(desired.owner, desired.run, now, now, free=True))
-    if found.run == desired.run:
+    if current.run == desired.run:
         return freed
-    return _take_over(found, desired, now, freed, dead=dead, alive=alive)
+    return _take_over(current, desired, now, freed, dead=dead, alive=alive)
 
 
 def _take_over(
-    found: LockRecord, desired: LockRequest, now: datetime, done: LockDecision, *, dead: bool, alive: bool
+    current: LockRecord, desired: LockRequest, now: datetime, done: LockDecision, *, dead: bool, alive: bool
 ) -> LockDecision:
-    if alive and found.process and not desired.force:
-        return LockDecision(refusal=f"it is held by {found}, and process {found.process.pid} of that run is alive")
-    why = why_expired(found, now, dead=dead, alive=False)
+    if alive and current.process and not desired.force:
+        return LockDecision(refusal=f"it is held by {current}, and process {current.process.pid} of that run is alive")
+    why = why_expired(current, now, dead=dead, alive=False)
     if why:
-        return LockDecision(done.write, warning=f"the lock of {found} was taken over: {why}")
+        return LockDecision(done.write, warning=f"the lock of {current} was taken over: {why}")
     if desired.force:
-        return LockDecision(done.write, warning=f"the lock of {found} was taken away by force")
-    return LockDecision(refusal=f"it is held by {found}")
+        return LockDecision(done.write, warning=f"the lock of {current} was taken away by force")
+    return LockDecision(refusal=f"it is held by {current}")
 
 
-def why_expired(found: LockRecord, now: datetime, *, dead: bool, alive: bool) -> str:
+def why_expired(current: LockRecord, now: datetime, *, dead: bool, alive: bool) -> str:
     """Return why a lock that was not released no longer counts; empty while it counts."""
-    if alive and found.process:
+    if alive and current.process:
         return ""
-    if now >= found.until:
+    if now >= current.until:
         return "it has run out"
     return "its process is gone" if dead else ""
 
@@ -143,8 +143,8 @@ def decode(lines: Sequence[str]) -> LockRecord | None:
     if not texts or any(not text.startswith(f"{index + 1}of{len(texts)} ") for index, text in enumerate(texts)):
         return None
     try:
-        found = dict(word.split("=", 1) for text in texts for word in text.split(" ")[1:])
-        return _of_fields(found)
+        fields = dict(word.split("=", 1) for text in texts for word in text.split(" ")[1:])
+        return _of_fields(fields)
     except (KeyError, ValueError):
         return None
 
@@ -153,19 +153,20 @@ def _fields(record: LockRecord) -> dict[str, str]:
     fields = {"state": "free" if record.free else "held", "owner": record.owner, "run": record.run}
     fields.update(since=stamp(record.since), until=stamp(record.until), ttl=str(record.seconds))
     if record.process:
-        one = record.process
-        fields.update(machine=one.machine, boot=one.boot, space=one.namespace)
-        fields.update(pid=str(one.pid), started=str(one.started))
+        process = record.process
+        fields.update(machine=process.machine, boot=process.boot, space=process.namespace)
+        fields.update(pid=str(process.pid), started=str(process.started))
     return fields
 
 
-def _of_fields(found: dict[str, str]) -> LockRecord:
+def _of_fields(fields: dict[str, str]) -> LockRecord:
     process = None
-    if "pid" in found:
-        process = RunProcess(found["machine"], found["boot"], found["space"], int(found["pid"]), int(found["started"]))
-    since, until = parse_stamp(found["since"]), parse_stamp(found["until"])
-    seconds = int(found.get("ttl", 0))
-    return LockRecord(found["owner"], found["run"], since, until, process, found["state"] == "free", seconds)
+    if "pid" in fields:
+        pid, started = int(fields["pid"]), int(fields["started"])
+        process = RunProcess(fields["machine"], fields["boot"], fields["space"], pid, started)
+    since, until = parse_stamp(fields["since"]), parse_stamp(fields["until"])
+    seconds = int(fields.get("ttl", 0))
+    return LockRecord(fields["owner"], fields["run"], since, until, process, fields["state"] == "free", seconds)
 
 
 def safe_text(text: str, most: int = LONGEST_VALUE) -> str:

@@ -14,8 +14,8 @@ from plugins.module_utils.maintenance import boot, service_note
 from plugins.module_utils.maintenance.evacuation import Blocker, HostEvacuation, Move
 from plugins.module_utils.maintenance.in_service import InService
 from plugins.module_utils.maintenance.leaving import Evacuations
-from plugins.module_utils.maintenance.maintenance_mode import Maintenance
-from plugins.module_utils.maintenance.reboot import Rebooted
+from plugins.module_utils.maintenance.maintenance_mode import MaintenanceMode
+from plugins.module_utils.maintenance.reboot import HostReboot
 from plugins.module_utils.maintenance.recent_tasks import RecentTask
 from plugins.module_utils.maintenance.service_note import ServiceNote
 from plugins.module_utils.maintenance.service_options import ServiceOptions
@@ -59,14 +59,14 @@ def judged(made: FakeHost, verdict: HostEvacuation, entering: RecentTask | None 
 
 def test_a_host_with_somewhere_to_go_for_all_is_emptied() -> None:
     made = host()
-    plan = planned(Maintenance, made, evacuations=judged(made, HostEvacuation(moves=(Move(VM, "esx02.lab"),))))
+    plan = planned(MaintenanceMode, made, evacuations=judged(made, HostEvacuation(moves=(Move(VM, "esx02.lab"),))))
     assert [change.key for change in plan.changes] == ["maintenance"] and not plan.unmet
     assert plan.why == ("w1 (folder ml) moves, for example to esx02.lab",)
 
 
 def test_a_block_is_unmet() -> None:
     made = host()
-    plan = planned(Maintenance, made, evacuations=judged(made, HostEvacuation(blocks=(Blocker(VM, "is tied"),))))
+    plan = planned(MaintenanceMode, made, evacuations=judged(made, HostEvacuation(blocks=(Blocker(VM, "is tied"),))))
     assert plan.unmet == ("w1 (folder ml) is tied",)
 
 
@@ -76,7 +76,7 @@ def test_a_host_that_is_entering_is_somebody_elses_unless_our_note_is_on_it(
 ) -> None:
     made = host(note=note)
     entering = RecentTask(None, made.ref._moId, "enterMaintenanceMode", True, "bob")
-    plan = planned(Maintenance, made, evacuations=judged(made, HostEvacuation(), entering))
+    plan = planned(MaintenanceMode, made, evacuations=judged(made, HostEvacuation(), entering))
     assert len(plan.unmet) == unmet and all("bob" in text for text in plan.unmet)
 
 
@@ -86,7 +86,7 @@ def test_a_host_that_is_entering_is_somebody_elses_unless_our_note_is_on_it(
 )
 def test_a_host_in_maintenance_mode_is_ours_only_by_the_note(note: ServiceNote | None, ours: bool) -> None:
     made = host(maintenance=True, note=note)
-    plan = planned(Maintenance, made)
+    plan = planned(MaintenanceMode, made)
     assert plan.before["ours"] is ours and not plan.changes
     back = planned(InService, made)
     assert bool(back.changes) is ours and bool(back.warnings) is not ours
@@ -118,7 +118,7 @@ def test_a_reboot_of_an_earlier_run_counts(
 ) -> None:
     made = host(maintenance=maintenance, connection=connection, note=note)
     desired = ServiceOptions("me", rebooting={made.ref._moId} if recent else set())
-    plan = planned(Rebooted, made, desired)
+    plan = planned(HostReboot, made, desired)
     assert plan.before["reboot"] == state and plan.after["reboot"] == "done" and not plan.unmet
     assert bool(plan.why) is (state != "due")
 
@@ -128,13 +128,13 @@ def test_what_was_changed_since_a_finished_reboot_needs_another() -> None:
     boot.remember(made, "nmlx5_core", "")
     made.refresh()
     made.writes.clear()
-    assert planned(Rebooted, made).before["reboot"] == "due"
+    assert planned(HostReboot, made).before["reboot"] == "due"
 
 
 def test_a_host_in_service_is_not_booted_and_one_that_is_gone_is_unreachable() -> None:
-    assert planned(Rebooted, host()).unmet
+    assert planned(HostReboot, host()).unmet
     with pytest.raises(Unreachable, match="notResponding"):
-        planned(Rebooted, host(connection="notResponding"))
+        planned(HostReboot, host(connection="notResponding"))
 
 
 @pytest.mark.parametrize("text", ["", "null", "{", "[]", '{"odd": 1}', '"x"'])

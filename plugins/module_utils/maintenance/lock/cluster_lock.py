@@ -32,13 +32,13 @@ class ClusterLock:
         ref, values = find_cluster(session, cluster, ("parent",))
         self.ref = ref
         self.folders = LockFolders(session, cluster, values["parent"], id_of(ref))
-        self.seen: LockState = LockState(None, 0, None)
+        self.lock_state: LockState = LockState(None, 0, None)
         self.now = _now(session)
 
     def read(self) -> dict[str, Any]:
         """Who holds the lock, since when and until when."""
-        self.seen, self.now = self.folders.read(), _now(self.session)
-        return state_of(self.seen.record)
+        self.lock_state, self.now = self.folders.read(), _now(self.session)
+        return state_of(self.lock_state.record)
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
         """Return the plan that takes, renews, releases or keeps the lock."""
@@ -46,7 +46,7 @@ class ClusterLock:
         if decision.refusal:
             raise Refused(self.target, self._tried, decision.refusal, WAIT_FOR_IT)
         if self.wanted == "absent":
-            there = {**current, "folder": self.seen.root is not None or self.seen.remains != ()}
+            there = {**current, "folder": self.lock_state.root is not None or self.lock_state.remains != ()}
             gone = {**state_of(None), "folder": False}
             return Plan(before=there, after=gone, warnings=(decision.warning,) if decision.warning else ())
         after = current if decision.write is None else state_of(decision.write)
@@ -55,7 +55,7 @@ class ClusterLock:
     def apply(self, plan: Plan) -> None:
         """Write what was planned; a rival that was faster is named."""
         record = self._decide().write if plan.changes else None
-        if record is None or self.folders.write(self.seen, record, self.now):
+        if record is None or self.folders.write(self.lock_state, record, self.now):
             if self.wanted == "absent":
                 self.folders.remove(self.folders.read())
             return
@@ -64,7 +64,7 @@ class ClusterLock:
         raise Refused(self.target, self._tried, cause, WAIT_FOR_IT)
 
     def _decide(self) -> lock_rules.LockDecision:
-        if self.seen.unreadable and not self.desired.force:
+        if self.lock_state.unreadable and not self.desired.force:
             raise Failed(
                 self.target,
                 "read its lock",
@@ -73,7 +73,7 @@ class ClusterLock:
             )
         # Who removes the lock must hold it: a rival that read it before cannot take what is removed meanwhile.
         rule: Callable[..., lock_rules.LockDecision] = lock_rules.release if self.wanted == "free" else lock_rules.hold
-        record = self.seen.record
+        record = self.lock_state.record
         dead, alive, working = _holder(record)
         decision = rule(record, self.desired, self.now, dead=dead, alive=alive)
         if not decision.refusal or not working:
