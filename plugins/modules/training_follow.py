@@ -11,17 +11,17 @@ module: training_follow
 short_description: Show the pace of a watched training job, line by line
 version_added: 1.0.0
 description:
-  - Follows the file that M(dml.vsphere.training_watch) writes and shows step, images per second, loss, time to go and
-    the slowest rank every few seconds.
-  - The module ends when every rank has made O(steps) steps, or when no record came for O(quiet) seconds. In the second
-    case the job may have ended, or may not train yet; M(dml.vsphere.training_job_info) tells which.
+  - Follows the file that M(dml.vsphere.training_watch) writes, and shows step, images per second, loss, remaining time
+    and the slowest rank every few seconds.
+  - The module ends when every rank has made O(steps) steps, or when no record arrived for O(quiet) seconds. In the
+    second case the job may have ended, or may not train yet; M(dml.vsphere.training_job_info) returns its state.
 options:
   records:
     description: The file of records on this machine.
     type: path
     required: true
   steps:
-    description: The last step of the job; V(0) means that the last step is not known.
+    description: The last step of the job; V(0) means that the last step is unknown.
     type: int
     default: 0
   warmup:
@@ -57,8 +57,8 @@ EXAMPLES = r"""
 RETURN = r"""
 ended:
   description:
-    - V(finished) if every rank made all steps, V(unwatched) if nobody collects records any more, so that nothing is
-      known of the job, else V(quiet).
+    - V(finished) if every rank made all steps, V(unwatched) if no watch collects records any longer, so that the state
+      of the job is unknown, else V(quiet).
   returned: success
   type: str
 last_seen:
@@ -70,15 +70,15 @@ pace:
   returned: success
   type: dict
 curve:
-  description: Rate and loss over the steps; many steps are put together into one point.
+  description: Rate and loss over the steps; a point may combine several steps.
   returned: success
   type: dict
   contains:
-    images_per_sec: {description: The rate without the first steps; V(null) if no record has a rate., type: float}
+    images_per_sec: {description: The rate without the warm-up steps; V(null) if no record has a rate., type: float}
     points:
       description:
         - The points, each with the C(step), the C(seconds) since the first record, the C(images_per_sec) of all ranks
-          and the mean C(loss). First steps have no rate.
+          and the mean C(loss). Warm-up steps have no rate.
       type: list
       elements: dict
 """
@@ -108,20 +108,20 @@ ARGUMENTS = {
 def follow(
     growing: GrowingFile, pace: LivePace, quiet: float, every: float, told: progress.Progress, records: Path
 ) -> str:
-    """Follow the records until all steps are made or none came for a while, and report the pace; how it ended."""
-    heard = said = time.monotonic()
+    """Follow the records until all steps are made or no record arrives, report the pace, and return how it ended."""
+    received = reported = time.monotonic()
     while True:
         now = time.monotonic()
         if pace.feed(growing.new_records()):
-            heard = now
-        if pace.is_done or now - said >= every:
-            said = now
+            received = now
+        if pace.is_done or now - reported >= every:
+            reported = now
             told.tell("training", pace.line())
             for node, why in watcher.troubles(records).items():
                 told.tell("training", f"{node} cannot be read: {why}")
         if pace.is_done:
             return "finished"
-        if now - heard > quiet:
+        if now - received > quiet:
             return "unwatched" if watcher.is_left(records) else "quiet"
         growing.wait()
 
@@ -132,8 +132,8 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     pace = LivePace(params["steps"], curve)
     with GrowingFile(Path(params["records"])) as growing:
         ended = follow(growing, pace, params["quiet"], params["every"], told, Path(params["records"]))
-    went = {"images_per_sec": curve.rate(), "points": curve.points()}
-    return {"changed": False, "ended": ended, "last_seen": pace.last_seen, "pace": pace.summary(), "curve": went}
+    drawn = {"images_per_sec": curve.rate(), "points": curve.points()}
+    return {"changed": False, "ended": ended, "last_seen": pace.last_seen, "pace": pace.summary(), "curve": drawn}
 
 
 def main() -> None:

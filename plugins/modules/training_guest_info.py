@@ -11,9 +11,9 @@ module: training_guest_info
 short_description: Read the timers, licences and checkpoints of the nodes of a job
 version_added: 1.0.0
 description:
-  - Reads, in the guests of all nodes at once, the timers of ssh, sshd, TCP, Open MPI and of the ranks' environment, the
-    licence of the GPU from C(nvidia-smi), and the newest checkpoint.
-  - The filter P(dml.vsphere.guest_findings#filter) returns those that would end the job while one node is stunned.
+  - Reads in parallel, in the guests of all nodes, the timers of ssh, sshd, TCP, Open MPI and of the ranks' environment,
+    the licence of the GPU from C(nvidia-smi), and the latest checkpoint.
+  - The filter P(dml.vsphere.guest_findings#filter) returns the values that would end the job while a node is stunned.
 options:
   checkpoints:
     description: The folder on the nodes with the job's checkpoints. Empty if the job writes none.
@@ -49,8 +49,8 @@ EXAMPLES = r"""
 RETURN = r"""
 nodes:
   description:
-    - By node, C(sysctls), C(ssh), C(sshd), C(mca), C(mpirun), C(environment), C(nvidia), C(rdma) and C(checkpoint),
-      null if a value could not be read; or C(error).
+    - The values by node, C(sysctls), C(ssh), C(sshd), C(mca), C(mpirun), C(environment), C(nvidia), C(rdma) and
+      C(checkpoint), V(null) if a value could not be read; or C(error).
   returned: success
   type: dict
 """

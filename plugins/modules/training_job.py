@@ -11,16 +11,16 @@ module: training_job
 short_description: Start or stop a training job on its launcher node
 version_added: 1.0.0
 description:
-  - Runs on the launcher, the node from which C(mpirun) reaches the others by ssh. The launcher needs only Python and
-    Open MPI 4.
-  - Starts C(mpirun) in a session of its own, under a small supervisor that outlives the connection and the controller.
-    A I(run directory) holds exactly one job and all data to judge the job later. A second run of the same task finds
-    the running or finished job, and changes nothing.
-  - However the job ends, the supervisor looks on every node for processes of this job, and of no other, and ends them.
+  - Runs on the launcher, the node from which C(mpirun) reaches the other nodes with ssh. The launcher needs only Python
+    and Open MPI 4.
+  - Starts C(mpirun) in a separate session, under a small supervisor that continues to run if the connection or the
+    controller fails. A I(run directory) contains exactly one job and all data to check the job later. A second run of
+    the same task finds the running or finished job, and changes nothing.
+  - When the job ends, the supervisor finds and ends the remaining processes of this job on every node.
 options:
   run_dir:
     description:
-      - The run directory on the launcher. The ranks keep their records in a directory of this name on their nodes.
+      - The run directory on the launcher. The ranks write their records to a directory of this name on their nodes.
     type: path
     required: true
   state:
@@ -41,7 +41,7 @@ options:
     default: []
     suboptions:
       name:
-        description: The name or address by which the launcher reaches the node.
+        description: The name or address with which the launcher reaches the node.
         type: str
         required: true
       slots:
@@ -57,19 +57,19 @@ options:
     default: {}
   secret_environment:
     description:
-      - More environment variables of every rank, whose values are in no log and in no result, such as a token.
+      - Additional environment variables of every rank, such as a token. Their values do not occur in logs or results.
         They have precedence over O(environment).
-      - Values of fewer than eight characters are hidden in no text, because they stand for other things there.
+      - Values shorter than eight characters are not masked, because they would match unrelated text.
     type: dict
     default: {}
   transport:
-    description: The transport of the job, kept for the record.
+    description: The transport of the job, only for the record.
     type: str
   stack:
-    description: The versions that the job runs on, kept for the record.
+    description: The software versions of the job, only for the record.
     type: raw
   script:
-    description: The training script, whose checksum and commit are kept for the record.
+    description: The training script; its checksum and commit are recorded.
     type: path
   mpirun:
     description: The C(mpirun) to run.
@@ -83,19 +83,19 @@ options:
   daemon_ports:
     description:
       - Ports for the daemons of C(mpirun), as FIRST-LAST. The job uses 16 of them that are free on the launcher, so
-        several jobs can run on the same nodes. Without it the parameters of OpenMPI on the nodes decide.
+        several jobs can run on the same nodes. Without it, the parameters of Open MPI on the nodes apply.
     type: str
   remote_shell:
-    description: The command, with its options, by which the launcher reaches the other nodes without a prompt.
+    description: The command, with its options, with which the launcher reaches the other nodes without a prompt.
     type: str
     default: ssh -o BatchMode=yes
   daemon_shell:
     description:
-      - The command by which C(mpirun) starts its daemons on the other nodes, where that is another one than
-        O(remote_shell), as for a job in containers.
+      - The command with which C(mpirun) starts its daemons on the other nodes, if it differs from O(remote_shell), as
+        for a job in containers.
     type: str
   remote_python:
-    description: The Python interpreter, 3.8 or later, on the other nodes, to look for left-over processes.
+    description: The Python interpreter, 3.8 or later, on the other nodes, to find left-over processes.
     type: str
     default: python3
   start_timeout:
@@ -135,7 +135,7 @@ state:
   contains:
     state: {description: The state of the job., type: str, sample: running}
 job:
-  description: The job, as M(dml.vsphere.training_job_info) returns it.
+  description: The job, in the form of M(dml.vsphere.training_job_info).
   returned: success
   type: dict
 """
@@ -176,7 +176,7 @@ ARGUMENTS = {
 
 
 def hide(module: AnsibleModule) -> None:
-    """Have Ansible hide the secret values alone: one such as 1 or lo would be hidden in all other words too."""
+    """Let Ansible mask only the long secret values: a value such as 1 or lo would also be masked in other words."""
     environment = module.params["secret_environment"]
     module.no_log_values = set(job_secrets.values(environment))
     module.params["secret_environment"] = dict.fromkeys(environment, job_secrets.HIDDEN)

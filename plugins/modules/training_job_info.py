@@ -11,8 +11,8 @@ module: training_job_info
 short_description: Read the state of a training job
 version_added: 1.0.0
 description:
-  - Runs on the launcher node and reads the run directory of M(dml.vsphere.training_job) and the processes.
-  - If the job died, RV(job.why) is the cause in one sentence, with rank and node where the output names them.
+  - Runs on the launcher node, and reads the run directory of M(dml.vsphere.training_job) and the processes.
+  - If the job died, RV(job.why) is the cause in one sentence, with rank and node if the output names them.
 options:
   run_dir:
     description: The run directory on the launcher.
@@ -30,12 +30,12 @@ EXAMPLES = r"""
 - name: Read the state of the training job
   dml.vsphere.training_job_info:
     run_dir: /var/lib/dml/runs/2026-01-02
-  register: looked
+  register: training
 
 - name: Fail because the training job died
   ansible.builtin.fail:
-    msg: "{{ looked.job.why }}"
-  when: looked.job.state == 'died'
+    msg: "{{ training.job.why }}"
+  when: training.job.state == 'died'
 """
 
 RETURN = r"""
@@ -47,17 +47,17 @@ job:
     state: {description: "V(absent), V(running), V(finished), V(died) or V(stopped).", type: str, sample: died}
     run_id: {description: The value of C(DML_RUN_ID) in the environment of the processes of the job., type: str}
     launcher: {description: "The process of C(mpirun): host, number, start in kernel ticks, and boot id.", type: dict}
-    job: {description: The namespace of the job in MPI., type: str, sample: "422313985"}
+    job: {description: The MPI namespace of the job., type: str, sample: "422313985"}
     nodes_of_ranks: {description: The node of each rank., type: list, elements: str}
     mpirun_command: {description: The command of C(mpirun) with its arguments., type: list, elements: str}
     started: {description: "The time of the start, in seconds since 1970.", type: float}
     ended: {description: "The time of the end, in seconds since 1970.", type: float}
     exit_code: {description: Exit code of C(mpirun)., type: int}
-    why: {description: "The cause of its death, in one sentence.", type: str, sample: "the launcher lost the node n3"}
+    why: {description: "The cause of its end, in one sentence.", type: str, sample: "the launcher lost the node n3"}
     rank: {description: The rank at fault., type: int}
     node: {description: The node at fault., type: str}
     last_lines: {description: The last lines of the output., type: list, elements: str}
-    left: {description: "Nodes where processes may be left, with the reason.", type: dict}
+    left: {description: "Nodes on which processes may remain, with the reason.", type: dict}
     script_sha256: {description: Checksum of the training script., type: str}
     script_git: {description: The git commit of the folder of the script., type: str}
 """

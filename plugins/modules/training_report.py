@@ -11,16 +11,16 @@ module: training_report
 short_description: Write the report on training runs
 version_added: 1.0.0
 description:
-  - Reads the results of training runs, as the role P(dml.vsphere.training#role) keeps them, and writes the report on
+  - Reads the results of training runs, which the role P(dml.vsphere.training#role) stores, and writes a report about
     them as C(training.html), C(training.md), C(training.csv) and C(training.json).
-  - The report has the scaling table, published figures beside it, each run with the proof of its transport, its
-    throughput and loss over the steps, the software of the nodes, the timelines of vMotion tests, and a list of what
-    was not measured.
-  - A run whose transport was not proven does not count in the scaling table, unless it ran on one node.
-  - The same results give the same files, so that a second run changes nothing.
+  - The report contains the scaling table, published results next to it, each run with the check of its transport, its
+    throughput and loss over the steps, the software of the nodes, the timelines of vMotion tests, and a list of missing
+    measurements.
+  - A run whose transport could not be verified does not count in the scaling table, unless it ran on one node.
+  - The same results produce the same files, so a second run changes nothing.
 options:
   results:
-    description: The folder with the results of runs. A folder that does not exist holds no results.
+    description: The folder with the results of runs. If the folder does not exist, there are no results.
     type: path
     required: true
   runs:
@@ -28,14 +28,14 @@ options:
     type: str
     default: "*"
   folder:
-    description: The folder for the report, which only its owner can read. It is made where it does not exist.
+    description: The folder for the report, which only its owner can read. The module creates it if it does not exist.
     type: path
     required: true
   vmotion_tests:
-    description: The folder of vMotion tests; the report shows each C(timeline.json) under it.
+    description: The folder of vMotion tests; the report shows each C(timeline.json) below it.
     type: path
   published:
-    description: Published results, which the report shows beside the measured ones.
+    description: Published results, which the report shows next to the measured ones.
     type: list
     elements: dict
     default: []
@@ -45,7 +45,7 @@ options:
         type: str
         required: true
       source:
-        description: Where the figures were published, and what was measured there.
+        description: The source of the publication, and its measurement.
         type: str
         required: true
       runs:
@@ -55,7 +55,8 @@ options:
         required: true
   images_per_epoch:
     description:
-      - The number of images of an epoch, for the seconds of an epoch where no run measured them; V(0) leaves them out.
+      - The number of images of an epoch, to calculate the seconds of an epoch if no run measured them; V(0) leaves them
+        out.
     type: int
     default: 0
   title:
@@ -72,7 +73,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Write the report on the runs of one scaling measurement
+- name: Write the report about the runs of one scaling measurement
   dml.vsphere.training_report:
     results: "{{ playbook_dir }}/reports/runs"
     runs: scaling-*
@@ -89,7 +90,7 @@ EXAMPLES = r"""
 RETURN = r"""
 lines:
   description:
-    - The scaling table as lines for a terminal, with the published figures beside it, and what was not measured.
+    - The scaling table as lines for a terminal, with the published results next to it, and the missing measurements.
   returned: success
   type: list
   elements: str
@@ -101,7 +102,7 @@ rows:
   type: list
   elements: dict
 not_measured:
-  description: What the results do not tell, in sentences.
+  description: The missing measurements, in sentences.
   returned: success
   type: list
   elements: str
@@ -111,7 +112,7 @@ files:
   type: list
   elements: str
 state:
-  description: The checksum and mode of each file, and the mode of the folder; in check mode those that they would get.
+  description: The checksum and mode of each file, and the mode of the folder; in check mode the planned ones.
   returned: success
   type: dict
 """
@@ -146,7 +147,7 @@ ARGUMENTS = {
 
 
 def report_of(params: dict[str, Any]) -> dict[str, Any]:
-    """The content of the report."""
+    """Return the content of the report."""
     runs = saved_results.runs(Path(params["results"]), params["runs"])
     try:
         report = training_page.report(runs, params["published"], params["images_per_epoch"] or None, params["title"])
@@ -157,7 +158,7 @@ def report_of(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def texts_of(report: dict[str, Any]) -> dict[str, str]:
-    """The text of each file by its name."""
+    """Return the text of each file by its name."""
     return {
         "training.html": training_page.page(report),
         "training.md": training_page.markdown(report),

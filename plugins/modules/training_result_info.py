@@ -8,21 +8,22 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: training_result_info
-short_description: Read the result of a training run and prove its transport
+short_description: Read the result of a training run and verify its transport
 version_added: 1.0.0
 description:
   - Runs on the launcher node when a job of M(dml.vsphere.training_job) has ended, and reads the run directory.
-  - The rate is that of the ranks' summaries. Where there are none, it is the total that tf_cnn_benchmarks or Horovod's
+  - The rate is that of the ranks' summaries. Without summaries, it is the total that tf_cnn_benchmarks or Horovod's
     synthetic benchmark printed at its end, else the rate of O(curve).
-  - The transport is proven by NCCL's log in the output of the job and, for RDMA, by counters from before and after it.
-    PVRDMA falls back to TCP below the guest, so that only the counters of the ESXi hosts count there.
+  - The module verifies the transport with NCCL's log in the output of the job and, for RDMA, with counters from before
+    and after the job. PVRDMA can fall back to TCP outside the guest, so only the counters of the ESXi hosts count for
+    PVRDMA.
 options:
   run_dir:
     description: The run directory on the launcher.
     type: path
     required: true
   job:
-    description: The job, instead of that in O(run_dir), as M(dml.vsphere.mpijob_info) returns it.
+    description: The job, instead of that in O(run_dir), in the form of M(dml.vsphere.mpijob_info).
     type: dict
   output:
     description: The output of the job, instead of that in O(run_dir).
@@ -42,7 +43,7 @@ options:
     type: str
     required: true
   asked:
-    description: What the run was to do, kept for the record; runs with the same work can be compared.
+    description: The options of the run, only for the record; runs with the same options can be compared.
     type: dict
     default: {}
   ranks_per_node:
@@ -50,7 +51,7 @@ options:
     type: int
     default: 1
   stack:
-    description: The versions that the job ran on, kept for the record.
+    description: The software versions of the job, only for the record.
     type: raw
     default: ""
   pace:
@@ -62,35 +63,35 @@ options:
     type: dict
     default: {}
   records:
-    description: The file of step records on the controller, kept for the record.
+    description: The file of step records on the controller, only for the record.
     type: str
     default: ""
   summaries:
     description:
       - The summaries that the ranks wrote on their nodes, with C(images_per_sec), C(seconds_per_epoch),
-        C(gradient_bytes) and C(parameters_sha256), and C(network) of a program that no option tells of.
+        C(gradient_bytes) and C(parameters_sha256), and C(network) for a program whose options do not contain it.
     type: list
     elements: dict
     default: []
   cards:
-    description: The network card of each node, with its name, C(card), and its C(speed) in Gbit/s as the guest sees it.
+    description: The network adapter of each node, with its name, C(card), and its C(speed) in Gbit/s in the guest.
     type: list
     elements: dict
     default: []
   built:
-    description: By node the proofs that the roles kept on it, for the record.
+    description: The proofs that the roles stored on each node, only for the record.
     type: dict
     default: {}
   gradient_bytes:
-    description: Bytes of the gradients of one step, where no summary gives them.
+    description: Bytes of the gradients of one step, if no summary contains them.
     type: float
     default: 0
   rdma_before:
-    description: By node its RDMA devices before the job, with C(name), C(driver) and C(sent_bytes).
+    description: The RDMA devices of each node before the job, with C(name), C(driver) and C(sent_bytes).
     type: dict
     default: {}
   rdma_after:
-    description: By node its RDMA devices after the job.
+    description: The RDMA devices of each node after the job.
     type: dict
     default: {}
   esxi_hosts:
@@ -98,7 +99,7 @@ options:
     type: dict
     default: {}
   neighbours:
-    description: Workers that are not of the job, and their ESXi hosts, whose counters have the traffic of both.
+    description: Workers that do not belong to the job, and their ESXi hosts, whose counters include other traffic.
     type: dict
     default: {}
   esxi_before:
@@ -112,7 +113,7 @@ options:
     elements: dict
     default: []
   prove:
-    description: Whether a transport that is not proven is a fault.
+    description: Whether a transport that could not be verified is a fault.
     type: bool
     default: true
 extends_documentation_fragment:
@@ -133,19 +134,19 @@ EXAMPLES = r"""
     transport: tcp
     curve: "{{ followed.curve }}"
     pace: "{{ followed.pace }}"
-  register: found
+  register: training
 
 - name: Require a run that counts
   ansible.builtin.assert:
-    that: found.faults | length == 0
-    fail_msg: "{{ found.faults | join(' ') }}"
-    success_msg: "{{ found.summary }}"
+    that: training.faults | length == 0
+    fail_msg: "{{ training.faults | join(' ') }}"
+    success_msg: "{{ training.summary }}"
 """
 
 RETURN = r"""
 result:
   description:
-    - The result, as the role P(dml.vsphere.training#role) keeps it and M(dml.vsphere.training_report) reads it.
+    - The result, which the role P(dml.vsphere.training#role) stores and M(dml.vsphere.training_report) reads.
   returned: success
   type: dict
   contains:
@@ -153,24 +154,24 @@ result:
     nodes: {description: The number of nodes., type: int}
     gpus: {description: The number of ranks of all nodes., type: int}
     transport: {description: The transport that the job was set to., type: str}
-    card: {description: The names of the network cards of the nodes., type: str}
-    speed: {description: The speed of the slowest of them in Gbit/s; V(null) where one is unknown., type: float}
-    images_per_sec: {description: Images per second of all ranks; V(null) where nothing gives them., type: float}
-    seconds_per_epoch: {description: Seconds of an epoch; V(null) where no summary gives them., type: float}
+    card: {description: The names of the network adapters of the nodes., type: str}
+    speed: {description: The speed of the slowest adapter in Gbit/s; V(null) if a speed is unknown., type: float}
+    images_per_sec: {description: Images per second of all ranks; V(null) if unknown., type: float}
+    seconds_per_epoch: {description: Seconds of an epoch; V(null) if no summary contains them., type: float}
     steps: {description: The last step of all ranks., type: int}
     loss: {description: The last loss., type: float}
-    network: {description: What a program of its own says that it trains; V(null) where no summary says it., type: str}
+    network: {description: The network that the program reports; V(null) if no summary contains it., type: str}
     curve: {description: Rate and loss over the steps., type: list, elements: dict}
     proof:
       description: C(wanted), C(transport) (V(tcp), V(rdma), V(local) or V(unproven)), C(ok) and C(why).
       type: dict
-    job: {description: "The job, as M(dml.vsphere.training_job_info) returns it.", type: dict}
+    job: {description: "The job, in the form of M(dml.vsphere.training_job_info).", type: dict}
     asked: {description: O(asked)., type: dict}
     built: {description: O(built)., type: dict}
     stack: {description: O(stack)., type: raw}
     records: {description: O(records)., type: str}
 faults:
-  description: Why the run does not count, in sentences; empty where it counts.
+  description: The reasons why the run does not count, in sentences; empty if it counts.
   returned: success
   type: list
   elements: str
@@ -221,20 +222,20 @@ ARGUMENTS = {
 
 
 def output_of(run_dir: str) -> str:
-    """The output of the job."""
+    """Return the output of the job."""
     try:
         return Path(run_dir, supervisor.OUTPUT).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise Refused(run_dir, "read the output of the job", str(error), "give the directory of a job") from error
+        raise Refused(run_dir, "read the output of the job", str(error), "specify the directory of a job") from error
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     run_dir, output = params["run_dir"], params["output"]
     job = params["job"] or job_state(run_dir)
-    found = result.result(params, job, output_of(run_dir) if output is None else output)
-    faults = result.faults(found, params["summaries"], run_dir, params["prove"])
-    return {"changed": False, "result": found, "faults": faults, "summary": result.summary(found)}
+    run_result = result.result(params, job, output_of(run_dir) if output is None else output)
+    faults = result.faults(run_result, params["summaries"], run_dir, params["prove"])
+    return {"changed": False, "result": run_result, "faults": faults, "summary": result.summary(run_result)}
 
 
 def main() -> None:

@@ -11,16 +11,16 @@ module: training_sweep_info
 short_description: Plan the runs of a scaling measurement
 version_added: 1.0.0
 description:
-  - Gives each number of nodes by each transport as many times as wanted. The transports of one size follow each other,
-    and every second round goes backwards, so that an even drift changes all points alike.
-  - Leaves out the runs that have a good result in O(results), and refuses results of other work than O(asked).
+  - Plans O(repeats) runs for each number of nodes and transport. The transports of one size follow each other, and
+    every second round runs in reverse order, so that a linear drift has the same effect on all points.
+  - Leaves out the runs that have a good result in O(results), and refuses results with other options than O(asked).
 options:
   name:
-    description: The name of the measurement, with which the names of its runs begin.
+    description: The name of the measurement; the names of its runs start with it.
     type: str
     default: scaling
   nodes:
-    description: The names of the nodes; a run on two nodes takes the first two.
+    description: The names of the nodes; a run on two nodes uses the first two.
     type: list
     elements: str
     required: true
@@ -35,19 +35,19 @@ options:
     elements: str
     required: true
   repeats:
-    description: The number of runs of each size by each transport.
+    description: The number of runs for each size and transport.
     type: int
     default: 3
   results:
-    description: The folder with the results of earlier runs. A folder that does not exist holds no results.
+    description: The folder with the results of earlier runs. If the folder does not exist, there are no results.
     type: path
     required: true
   asked:
-    description: What the runs are to do, as each result has it in C(asked).
+    description: The options of the runs, in the form of C(asked) in a result.
     type: dict
     required: true
   prove:
-    description: Whether a result is good only if its transport was proven.
+    description: Whether a result is good only if its transport was verified.
     type: bool
     default: true
 extends_documentation_fragment:
@@ -69,7 +69,7 @@ EXAMPLES = r"""
   delegate_to: localhost
   register: sweep
 
-- name: Show the runs that are left
+- name: Show the remaining runs
   ansible.builtin.debug:
     msg: "{{ sweep.summary }}"
 """
@@ -82,13 +82,13 @@ runs:
   elements: dict
 left:
   description:
-    - The runs without a good result, each with the names of its nodes in C(on) too, and with C(again), which is V(true)
-      where it has a result that is not good.
+    - The runs without a good result, each also with the names of its nodes in C(on), and with C(again), which is
+      V(true) if the run has a result that does not count.
   returned: success
   type: list
   elements: dict
 summary:
-  description: The number and the names of the runs that are left.
+  description: The number and the names of the remaining runs.
   returned: success
   type: str
   sample: "1 of 2 runs are to be made: scaling-2-nodes-tcp-1"

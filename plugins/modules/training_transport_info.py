@@ -11,14 +11,14 @@ module: training_transport_info
 short_description: Read the connections and RDMA counters of the ranks of a running job
 version_added: 1.0.0
 description:
-  - Looks at all nodes of a job at once, while it runs. The established TCP connections of each rank, whether it has an
-    RDMA device open, how far it is, and what the RDMA devices of the node have sent.
-  - Two looks, one before and one after some steps, prove the transport; the filter P(dml.vsphere.transport_seen#filter)
-    does that.
-  - What a process has open is told to its own user and to root alone.
+  - Reads in parallel, from all nodes of a running job, the established TCP connections of each rank, whether it has an
+    RDMA device open, its step, and the bytes that the RDMA devices of the node have sent.
+  - The filter P(dml.vsphere.transport_seen#filter) verifies the transport from two readings, one before and one after
+    a number of steps.
+  - Only root and the process owner can list a process's open files.
 options:
   timeout:
-    description: Seconds within which every node must have answered.
+    description: Seconds to wait for the answers of all nodes.
     type: float
     default: 30
 extends_documentation_fragment:
@@ -31,22 +31,22 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Look at the job
+- name: Read the connections of the job
   dml.vsphere.training_transport_info:
     nodes:
       - {name: worker-1, reach: [ssh, -oBatchMode=yes, ubuntu@10.0.1.1]}
       - {name: worker-2, reach: [ssh, -oBatchMode=yes, ubuntu@10.0.1.2]}
     folder: /var/lib/dml/runs/one
   delegate_to: localhost
-  register: seen
+  register: transport
 """
 
 RETURN = r"""
 nodes:
   description:
-    - By node C(ranks), each with C(rank), C(pid), C(step), C(connections) as pairs of addresses and C(rdma_open), and
-      C(devices), each with C(device), C(driver) and C(sent_bytes), and C(checksums) of the parameters that ranks ended
-      with. What could not be seen has C(error) instead.
+    - The reading of each node. C(ranks), each with C(rank), C(pid), C(step), C(connections) as pairs of addresses and
+      C(rdma_open), C(devices), each with C(device), C(driver) and C(sent_bytes), and C(checksums) of the ranks' final
+      parameters. A node or rank that could not be read has C(error) instead.
   returned: success
   type: dict
   sample:

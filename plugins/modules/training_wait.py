@@ -53,7 +53,7 @@ ranks:
   returned: success
   type: int
 fewest:
-  description: The number of steps, since O(since), of the rank that made the fewest.
+  description: The number of steps, since O(since), of the rank with the fewest steps.
   returned: success
   type: int
 step:
@@ -81,7 +81,7 @@ from ..module_utils.vmotion.watch.growing_file import GrowingFile
 
 TELL_SECONDS = 5.0
 UNWATCHED_SECONDS = 15.0
-UNWATCHED = "nobody collects the records of its nodes any more"
+UNWATCHED = "no watch collects the records of its nodes any longer"
 ARGUMENTS = {
     "records": {"type": "path", "required": True},
     "steps": {"type": "int", "default": 20},
@@ -95,21 +95,21 @@ def wait(
     growing: GrowingFile, advance: StepsSince, steps: int, timeout: float, told: progress.Progress, records: Path
 ) -> None:
     """Wait until every rank has advanced, and report the progress."""
-    begun = said = watched = time.monotonic()
+    started = reported = watched = time.monotonic()
     while True:
         advance.feed(growing.new_records())
         if advance.size and advance.fewest() >= steps:
             return
         now = time.monotonic()
-        if now - begun > timeout:
+        if now - started > timeout:
             raise _late(advance, steps, timeout, records)
         watched = watched if watcher.is_left(records) else now
         if now - watched > UNWATCHED_SECONDS:
             raise Failed(
-                "the job", f"make {steps} steps on every rank", UNWATCHED, "begin the watch of its nodes again"
+                "the job", f"make {steps} steps on every rank", UNWATCHED, "start the watch of its nodes again"
             )
-        if now - said >= TELL_SECONDS:
-            said = now
+        if now - reported >= TELL_SECONDS:
+            reported = now
             told.tell("job", f"step {advance.step}, {advance.fewest()} of {steps} steps on every rank")
             for node, why in watcher.troubles(records).items():
                 told.tell("job", f"{node} cannot be read: {why}")
@@ -119,8 +119,8 @@ def wait(
 def _late(advance: StepsSince, steps: int, timeout: float, records: Path) -> TimedOut:
     late = ", ".join(map(str, advance.behind(steps))) or "no step of any rank arrived"
     unread = [f"{node} cannot be read: {why}" for node, why in watcher.troubles(records).items()]
-    said = "; ".join([f"within {timeout:.0f} s these ranks did not: {late}", *unread])
-    return TimedOut("the job", f"make {steps} steps on every rank", said, "look at the log of the job on the launcher")
+    cause = "; ".join([f"within {timeout:.0f} s these ranks did not: {late}", *unread])
+    return TimedOut("the job", f"make {steps} steps on every rank", cause, "check the log of the job on the launcher")
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:

@@ -12,16 +12,16 @@ short_description: Collect the step records of a training job from all its nodes
 version_added: 1.0.0
 description:
   - Keeps one connection to each node open, and appends every step record of the nodes to one file on the machine that
-    runs the module. Each record gets the key C(seen), its time of arrival by the clock of this machine. Nodes look for
-    records twice a second, so that C(seen) may be half a second late.
-  - A broken connection is opened again; no record is lost and none is written twice.
-  - Only one watch at a time writes a file of records; a second one ends at once. A watch that continues an earlier one
-    reads all records again; those that were written between the two watches have no C(seen), because their time of
-    arrival is not known.
-  - A node of which nothing is known for some seconds is named in a file beside O(records), until it answers again;
+    runs the module. Each record gets the key C(seen), its time of arrival on the clock of this machine. Nodes check for
+    records twice a second, so C(seen) may be half a second late.
+  - A broken connection is opened again; no record is lost or written twice.
+  - Only one watch at a time writes a file of records; a second one ends immediately. A watch that continues an earlier
+    one reads all records again; records that were written between the two watches have no C(seen), because their time
+    of arrival is unknown.
+  - A node that does not answer for some seconds is listed in a file next to O(records), until it answers again;
     M(dml.vsphere.training_wait) and M(dml.vsphere.training_follow) show it.
-  - The module ends when the file O(stop) appears, when no record came for O(silence) seconds, or after O(timeout)
-    seconds. Run it on the controller, by C(async) with C(poll) 0, while workers are moved.
+  - The module ends when the file O(stop) appears, when no record arrived for O(silence) seconds, or after O(timeout)
+    seconds. Run it on the controller, with C(async) and C(poll) 0, while vMotion moves workers.
 options:
   records:
     description: The file on this machine to which records are appended. Only its owner can read it.
@@ -41,17 +41,17 @@ options:
     default: 86400
   asked_by:
     description:
-      - The number of a process on this machine. The watch ends when this process ends, such as the C(ansible-playbook)
-        that started the watch. V(0) means no process.
+      - The PID of a process on this machine, such as the C(ansible-playbook) that started the watch. The watch ends
+        when this process ends. V(0) means no process.
     type: int
     default: 0
   attended:
     description:
-      - A file on this machine that whoever wants the records holds locked, such as the journal of a test. The watch
-        ends when nobody has held it for O(alone) seconds.
+      - A file on this machine that the user of the records keeps locked, such as the journal of a test. The watch ends
+        when no process has locked it for O(alone) seconds.
     type: path
   alone:
-    description: Seconds that the watch goes on after the last process that held O(attended) ended.
+    description: Seconds that the watch continues after the last process with a lock on O(attended) ended.
     type: float
     default: 600
 author:
@@ -77,17 +77,17 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ended:
-  description: Why it ended, V(stopped), V(silent), V(out of time), V(abandoned) or V(watched already).
+  description: The reason of the end, V(stopped), V(silent), V(out of time), V(abandoned) or V(watched already).
   returned: success
   type: str
 nodes:
   description:
-    - By node the number of its C(lines), the C(breaks) of its connection, and the last error as C(said).
-    - C(noise) counts what came and was no message, such as a greeting at login.
+    - The number of C(lines) of each node, the C(breaks) of its connection, and the last error as C(said).
+    - C(noise) is the number of lines that are not messages, such as a greeting at login.
   returned: success
   type: dict
 unreadable:
-  description: The number of lines that were no records.
+  description: The number of lines that are not records.
   returned: success
   type: int
 """

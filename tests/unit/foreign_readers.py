@@ -287,6 +287,7 @@ ELSEWHERE: dict[str, str] = {
     "plugin_utils/trial.py": OURS,
     "site/recording/guard.py": OURS,
     "site/recording/anonymization.py": f"{_UNIT}/site/recording/test_anonymization.py",
+    "site/recording/home_made.py": f"{_UNIT}/site/recording/test_anonymization.py",
     "workers/worker_spec.py": USER,
     "vmotion/move/move_watch.py": OURS,
     "vsphere/option_definitions.py": USER,

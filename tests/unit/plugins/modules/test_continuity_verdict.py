@@ -100,8 +100,8 @@ def test_a_wait_for_records_that_nobody_collects_ends_soon(tmp_path: Path, monke
     result = call(training_wait, records=str(tmp_path / "records.jsonl"), steps=20, timeout=60)
     assert time.monotonic() - began < 20
     assert result["msg"] == (
-        "the job: could not make 20 steps on every rank: nobody collects the records of its nodes any more; "
-        "begin the watch of its nodes again"
+        "the job: could not make 20 steps on every rank: no watch collects the records of its nodes any longer; "
+        "start the watch of its nodes again"
     )
 
 
@@ -112,7 +112,7 @@ def test_a_job_that_does_not_advance_names_the_node_that_cannot_be_read(tmp_path
     with path.open("a") as watch:
         fcntl.flock(watch, fcntl.LOCK_EX)
         result = call(training_wait, records=str(path), steps=20, timeout=0.5)
-    assert "did not: 0, 1; w1 cannot be read: Permission denied (publickey). (for 9 s); look at" in result["msg"]
+    assert "did not: 0, 1; w1 cannot be read: Permission denied (publickey). (for 9 s); check" in result["msg"]
 
 
 def test_odd_lines_do_not_stop_the_wait(tmp_path: Path) -> None:
