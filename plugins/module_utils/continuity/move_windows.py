@@ -81,7 +81,7 @@ def external_text(move: Mapping[str, Any]) -> str:
     """Return the note on a move that another user started."""
     ended = "moved" if move.get("ok") else "began to move" if move.get("completed") is None else "failed to move"
     where = f"{move.get('worker')} from {move.get('source')} to {move.get('target')}"
-    return f"moved by others: {move.get('by') or 'somebody'} {ended} {where}; this test did not begin that"
+    return f"moved by others: {move.get('by') or 'an unknown user'} {ended} {where}; this test did not begin that"
 
 
 def faults(moves: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -43,7 +43,7 @@ def _judge_event(
     event: Mapping[str, Any], workers: _Workers, tracks: Sequence[Track], ended: str, found: Power
 ) -> None:
     worker, at = event.get("worker"), moment(event.get("at"))
-    detail = f"{worker} was power-cycled by {event.get('by') or 'somebody'} ({event.get('what')})"
+    detail = f"{worker} was power-cycled by {event.get('by') or 'an unknown user'} ({event.get('what')})"
     runs = workers.run_ranks(worker)
     if runs is False:
         found.notes.append(f"{detail}; no rank of the job runs on it")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Training runs that are continuous, or that nobody can tell, and what a verdict must then say."""
+"""Training runs that are continuous or undecidable, with the verdict that each must get."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .records import EDGE, EPOCH, Run, draw, fill
 
 
 class Expected(NamedTuple):
-    """The only right answer to a run."""
+    """The only correct verdict on a run."""
 
     verdict: str
     kinds: frozenset[str] = frozenset()  # exactly these breaches
-    missing: str = ""  # something unproven begins with it
-    moved: str | None = None  # all that moved, unless told otherwise
+    missing: str = ""  # some entry of "unproven" starts with it
+    moved: str | None = None  # by default, whatever moved
     clock_set: frozenset[int] = frozenset()  # ranks whose clock must be reported to have been set
 
 
@@ -26,22 +26,22 @@ CONTINUOUS = Expected("continuous")
 
 
 def broken(*kinds: str) -> Expected:
-    """A job broken in these ways and no others."""
+    """Return the verdict on a job with exactly these breaches."""
     return Expected("broken", frozenset(kinds))
 
 
 def inconclusive(missing: str) -> Expected:
-    """Evidence that is not enough."""
+    """Return the verdict on insufficient evidence."""
     return Expected("inconclusive", missing=missing)
 
 
 def amid(run: Run) -> int:
-    """Some tick with enough of them on both sides."""
+    """Return a random tick with enough ticks on both sides."""
     return run.rng.randint(EDGE, run.ticks - EDGE - 1)
 
 
 def cut(run: Run, keeps: Callable[[dict[str, Any]], bool]) -> None:
-    """Keep some records only, and have each rank's last losses finite as they were before."""
+    """Keep only some records, and keep the last losses of each rank finite."""
     run.records = [record for record in run.records if keeps(record)]
     for record in run.records:
         record["loss"] = 1.0
@@ -121,12 +121,12 @@ def observed_until_now(rng: random.Random) -> Case:
 
 
 def one_rank_unstamped(rng: random.Random) -> Case:
-    """The clock of a rank that the observer did not stamp is found by the steps that it makes with the others."""
+    """The clock of a rank without stamps of the observer is derived from the steps that it shares with the others."""
     run = draw(rng, ranks=rng.randint(2, 4))
     run.stamped = True
     run.calm()
     run = fill(run)
-    for record in run.of(rng.randrange(run.ranks)):
+    for record in run.records_of(rng.randrange(run.ranks)):
         del record["seen"]
     return run, CONTINUOUS
 
@@ -193,7 +193,7 @@ def rank_never_heard(rng: random.Random) -> Case:
 
 
 def loss_gone_at_the_end(rng: random.Random) -> Case:
-    """Fewer losses are not finite than tell a job that diverged from a loss scale that is being found."""
+    """Too few losses are infinite to distinguish a diverged job from a search for the loss scale."""
     run = fill(draw(rng))
     last = max(record["step"] for record in run.records)
     few = rng.randint(0, 19 - run.stride)

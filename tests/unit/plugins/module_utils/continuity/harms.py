@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Harm done to training runs drawn by chance, one kind at a time, and the breaches that a verdict must then name."""
+"""Random training runs with one kind of harm each, and the breaches that the verdict must name."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def identity_changed(rng: random.Random) -> Case:
     shared = key in ("job", "generation", "size")
     from_tick = amid(run)
     for rank in range(run.ranks) if shared or rng.random() < 0.3 else [rng.randrange(run.ranks)]:
-        for record in run.of(rank, from_tick):
+        for record in run.records_of(rank, from_tick):
             record[key] = {"size": run.ranks + 1, "generation": 1}.get(key, f"another-{key}")
     return run, broken("identity")
 
 
 def restarted(rng: random.Random) -> Case:
-    """A supervisor starts the job again: from its beginning, a checkpoint, or the very step it had reached."""
+    """A supervisor restarts the job: from its beginning, from a checkpoint, or from the step that it had reached."""
     run = draw(rng)
     run.disorder = 0.0
     run = fill(run)
@@ -45,7 +45,7 @@ def step_lost(rng: random.Random) -> Case:
     run.step_s = min(run.step_s, 0.4)
     run = fill(run)
     at_tick, count = amid(run), rng.choice((1, 1, 2))
-    for record in run.of(rng.randrange(run.ranks), at_tick, at_tick + count):
+    for record in run.records_of(rng.randrange(run.ranks), at_tick, at_tick + count):
         run.records.remove(record)
     return run, broken("step_lost")
 
@@ -55,7 +55,7 @@ def step_repeated(rng: random.Random) -> Case:
     run.pauses.clear()
     run.calm()
     run = fill(run)
-    record = rng.choice(run.of(rng.randrange(run.ranks), EDGE, run.ticks - 1))
+    record = rng.choice(run.records_of(rng.randrange(run.ranks), EDGE, run.ticks - 1))
     again = dict(record, t=record["t"] + 0.4 * run.step_s)
     if "seen" in again:
         again["seen"] += 0.4 * run.step_s
@@ -68,7 +68,7 @@ def step_back(rng: random.Random) -> Case:
     run.pauses.clear()
     run.calm()
     run = fill(run)
-    first, second = run.of(rng.randrange(run.ranks), at_tick := amid(run), at_tick + 2)
+    first, second = run.records_of(rng.randrange(run.ranks), at_tick := amid(run), at_tick + 2)
     first["step"], second["step"] = second["step"], first["step"]
     if run.stamped:
         first["seen"], second["seen"] = sorted((first["seen"], second["seen"] + 1e-6))
@@ -101,7 +101,7 @@ def all_stopped(rng: random.Random) -> Case:
 
 
 def resumed_late(rng: random.Random) -> Case:
-    """The silence is short enough, but it begins when the move is over and outlasts the deadline."""
+    """The silence is short enough, but it begins after the move and exceeds the deadline."""
     run = draw(rng, moves=1)
     run.pauses.clear()
     run.stuns = {run.move_ticks[0][1] + 1: 0.6 * run.limits["max_gap_s"]}
@@ -118,7 +118,7 @@ def stun_too_long(rng: random.Random) -> Case:
 
 
 def pause_too_long(rng: random.Random) -> Case:
-    """An evaluation within a move outlasts even the limit of its own."""
+    """An evaluation within a move exceeds even the limit of its phase."""
     run = draw(rng, moves=1)
     phase = rng.choice(("eval", "checkpoint"))
     limit = max(run.limits["phases"][phase], run.limits["max_gap_s"])
@@ -146,7 +146,7 @@ def loss_gone(rng: random.Random) -> Case:
     run.pauses.clear()
     run = fill(run)
     for rank in range(run.ranks) if rng.random() < 0.5 else [rng.randrange(run.ranks)]:
-        for record in run.of(rank, amid(run)):
+        for record in run.records_of(rank, amid(run)):
             record["loss"] = rng.choice(("nan", "inf", "-inf", float("nan"), float("inf")))
     return run, broken("loss")
 
@@ -174,9 +174,9 @@ def launcher_changed(rng: random.Random) -> Case:
 
 
 def switched_by_others(rng: random.Random) -> Case:
-    """A worker is reset through vCenter, moves or not."""
+    """A worker is reset through vCenter, with or without moves."""
     run = fill(draw(rng))
-    later = run.of(0, amid(run))
+    later = run.records_of(0, amid(run))
     at = next((record["seen"] for record in later if "seen" in record), later[0]["t"])
     run.facts["power"] = [{"worker": later[0]["host"], "at": at, "by": "eve", "what": "VmResettingEvent"}]
     return run, broken("power_cycle")
@@ -196,7 +196,7 @@ def slower(rng: random.Random) -> Case:
     run = fill(run)
     since = run.move_ticks[rng.randrange(len(run.moves))][1]
     for rank in range(run.ranks) if rng.random() < 0.5 else [rng.randrange(run.ranks)]:
-        for record in run.of(rank, since):
+        for record in run.records_of(rank, since):
             record["images_per_sec"] *= 0.5
     return run, broken("throughput")
 
@@ -208,7 +208,7 @@ def rank_added(rng: random.Random) -> Case:
     run.calm()
     run = fill(run)
     began = run.move_ticks[0][0] + 2
-    for record in run.of(0, began):
+    for record in run.records_of(0, began):
         run.records.append(record | {"rank": run.ranks, "host": "w9", "pid": 9, "start": 9, "boot_id": "boot-of-w9"})
     tells_size = rng.random() < 0.5
     for record in run.records:

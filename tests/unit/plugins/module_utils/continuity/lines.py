@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Lines and tracks written out by hand, for what is asked about some of them only."""
+"""Lines and tracks written by hand, for tests that need only a few of them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from plugins.module_utils.continuity.step_records import Track, loss_of, rate_of
 
 
 def line(step: int, at: float, **others: Any) -> Line:
-    """Return a step that was seen when its rank's own clock says that it was made; ``others`` are other values."""
+    """Return a step that arrived at the time on the clock of its rank; ``others`` are other values."""
     given = {"loss": loss_of(others.pop("loss", None)), "rate": rate_of(others.pop("rate", None))}
-    told = {
+    values = {
         "t": at,
         "seen": at,
         "at": at,
@@ -24,16 +24,16 @@ def line(step: int, at: float, **others: Any) -> Line:
         **given,
         **others,
     }
-    return Line(step=step, **told)
+    return Line(step=step, **values)
 
 
 def track(*lines: Line, rank: int = 0) -> Track:
-    """What one rank wrote, in the order of time."""
+    """Return the lines of one rank, in the order of time."""
     written = Lines.of(lines)
     steps, repeated = split_steps(written.ordered(written.step))
     return Track(rank, written, steps, repeated, typical_interval(written.at))
 
 
 def seconds(*steps: int, begin: float = 0.0, rank: int = 0, **others: Any) -> Track:
-    """Steps made one each second."""
+    """Return steps at intervals of one second."""
     return track(*(line(step, begin + index, **others) for index, step in enumerate(steps)), rank=rank)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Training runs drawn by chance: what the ranks write and the observer sees while workers move and all is well."""
+"""Random training runs without harm: the records of the ranks and their times of arrival while workers move."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WARM = 4
 
 @dataclass
 class Run:
-    """A run and the world around it; a tick is one record of every rank."""
+    """A run and its environment; a tick is one record of every rank."""
 
     rng: random.Random
     ranks: int
@@ -45,35 +45,35 @@ class Run:
     require: tuple[str, ...] = ("launcher", "transport", "vsphere")
 
     def calm(self) -> None:
-        """Let every line arrive in time and every clock go right."""
+        """Let every line arrive in time and every clock be correct."""
         self.disorder = self.delays = self.lost_clocks = self.unstamped = self.grid = 0.0
 
-    def tell(self, time: float) -> float:
-        """A time as a clock tells it that knows no finer parts than those of its grid."""
+    def clock_reading(self, time: float) -> float:
+        """Return a time as read from a clock with the resolution ``grid``."""
         return round(time / self.grid) * self.grid if self.grid else time
 
     def step(self, tick: int) -> int:
-        """The step that a tick ends."""
+        """Return the step that a tick ends."""
         return self.first_step + tick * self.stride
 
     def tick_s(self) -> float:
-        """How long a tick usually takes."""
+        """Return the usual duration of a tick."""
         return self.step_s * self.stride
 
-    def of(self, rank: int, from_tick: int = 0, to_tick: int | None = None) -> list[dict[str, Any]]:
-        """The records of a rank from one tick to before another, without the marks of phases."""
+    def records_of(self, rank: int, from_tick: int = 0, to_tick: int | None = None) -> list[dict[str, Any]]:
+        """Return the records of a rank from one tick up to another, without the marks of phases."""
         low, high = self.step(from_tick), self.step(self.ticks if to_tick is None else to_tick)
         return [r for r in self.records if r["rank"] == rank and low <= r["step"] < high and "mark" not in r]
 
     def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What to call the verdict with; the records in any order, some of them twice."""
+        """Return the arguments of the verdict, with the records in random order and some of them twice."""
         records = self.records + [dict(record) for record in self.records if self.rng.random() < 0.02]
         self.rng.shuffle(records)
         return (records, self.moves, self.limits), {"ended": self.ended, "facts": self.facts, "require": self.require}
 
 
 def draw(rng: random.Random, *, moves: int | None = None, ranks: int | None = None) -> Run:
-    """Draw a run up to the plan of its ticks; ``fill`` then lets it happen, after any harm to the plan."""
+    """Draw a run up to the plan of its ticks; ``fill`` then makes its records, after any harm to the plan."""
     step_s, stride = rng.choice((0.05, 0.1, 0.4, 1.0, 2.0)), rng.choice((1, 1, 1, 5, 10))
     run = Run(
         rng=rng,
@@ -99,7 +99,7 @@ def draw(rng: random.Random, *, moves: int | None = None, ranks: int | None = No
 
 
 def fill(run: Run) -> Run:
-    """Let a planned run happen."""
+    """Make the records of a planned run."""
     _let_time_pass(run)
     for start, end in run.move_ticks:
         run.moves.append(_move(run, len(run.moves), start, end))
@@ -111,7 +111,7 @@ def fill(run: Run) -> Run:
 
 
 def identity(run: Run, rank: int, incarnation: int = 0) -> dict[str, Any]:
-    """The keys that tell one process of the job from any other."""
+    """Return the keys that identify one process of the job."""
     return {
         "rank": rank,
         "size": run.ranks,
@@ -161,14 +161,14 @@ def _move(run: Run, index: int, start: int, end: int) -> dict[str, Any]:
         "ranks": [worker],
         "source": f"esx{index % 5}",
         "target": f"esx{(index + 1) % 5}",
-        "started": run.tell(run.ends[start] + 0.2 * run.step_s + clock),
-        "completed": run.tell(run.ends[end] + 0.2 * run.step_s + clock),
+        "started": run.clock_reading(run.ends[start] + 0.2 * run.step_s + clock),
+        "completed": run.clock_reading(run.ends[end] + 0.2 * run.step_s + clock),
         "ok": True,
     }
 
 
 def _delay_delivery(run: Run) -> None:
-    """A moved worker's clock may lose its stun, and the observer's connection to it may come back late."""
+    """The clock of a moved worker may lose its stun, and the observer's connection to it may recover late."""
     if not run.stamped:
         return
     for (start, end), move in zip(run.move_ticks, run.moves):
@@ -194,7 +194,7 @@ def _write(run: Run, rank: int) -> None:
         pause, phase = run.pauses.get(tick, (0.0, "train"))
         record = {
             **who,
-            "t": run.tell(offset + written * drift + (set_by if tick >= set_at else 0.0)),
+            "t": run.clock_reading(offset + written * drift + (set_by if tick >= set_at else 0.0)),
             "step": run.step(tick),
             "phase": phase if not run.marks else "train",
             "loss": _loss(rng, tick, run.ticks),
@@ -226,7 +226,7 @@ def _stamped(run: Run, record: dict[str, Any], written: float) -> dict[str, Any]
         seen = written + run.rng.uniform(0.0, 0.003)
         seen += run.rng.uniform(0.0, 3.0) * run.step_s if run.rng.random() < run.disorder else 0.0
         since, until = run.late.get(record["rank"], (0.0, 0.0))
-        record["seen"] = run.tell(max(seen, until) if since <= written < until else seen)
+        record["seen"] = run.clock_reading(max(seen, until) if since <= written < until else seen)
     return record
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Small training runs written out by rule: a record of every rank each second, all of them well."""
+"""Small regular training runs: a record of every rank each second, without harm."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LAUNCHER = {"host": "w0", "pid": 40, "start": 776_000, "boot_id": "b0"}
 
 
 def records(steps: int = 100, ranks: int = 4, first: int = 0, stall: tuple[int, float] | None = None) -> list[Record]:
-    """One record of every rank each second; ``stall`` is a step and by how many seconds all of them come later."""
+    """Return one record of every rank each second; ``stall`` is a step and the seconds by which all records delay."""
     return [
         {
             "t": START + after + 0.01 * rank,
@@ -39,7 +39,7 @@ def records(steps: int = 100, ranks: int = 4, first: int = 0, stall: tuple[int, 
 
 
 def move(started: float, completed: float, rank: int = 1, **others: Any) -> Record:
-    """A move of one worker, in seconds since the first record."""
+    """Return a move of one worker, in seconds since the first record."""
     return {
         "worker": f"w{rank}",
         "ranks": [rank],
@@ -53,7 +53,7 @@ def move(started: float, completed: float, rank: int = 1, **others: Any) -> Reco
 
 
 def facts(moves: list[Record]) -> dict[str, Any]:
-    """All that can be asked for, of moves that went well."""
+    """Return all required facts, for moves that succeeded."""
     return {
         "launcher": {"before": LAUNCHER, "after": dict(LAUNCHER)},
         "transport": [{"before": "rdma", "after": "rdma"} for _move in moves],
@@ -70,10 +70,10 @@ def facts(moves: list[Record]) -> dict[str, Any]:
 
 
 def changed(made: list[Record], which: Callable[[Record], bool], **values: Any) -> list[Record]:
-    """The same records, some of them with other values."""
+    """Return the same records, some of them with other values."""
     return [{**record, **values} if which(record) else record for record in made]
 
 
 def kinds(result: dict[str, Any]) -> set[str]:
-    """The kinds of breach that a verdict names."""
+    """Return the kinds of breach that a verdict names."""
     return {breach["kind"] for breach in result["breaches"]}

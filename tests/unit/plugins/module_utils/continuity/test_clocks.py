@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The continuity verdict: clocks that differ or are set, records that come late or in disorder, and marked phases."""
+"""The continuity verdict with clocks that differ or are set, records that are late or unordered, and marked phases."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_steps_in_the_wrong_order_are_no_clock_step() -> None:
 
 
 def test_a_line_that_arrives_proves_those_before_it() -> None:
-    """One line comes 50 s late; the lines after it told meanwhile that the rank was alive."""
+    """One line arrives 50 s late; the later lines showed in the meantime that the rank was alive."""
     made = [{**r, "seen": r["seen"] + 50} if r["rank"] == 2 and r["step"] == 60 else r for r in records()]
     result = judge(made, [])
     assert result["longest_gap_s"] == pytest.approx(2.0)
@@ -130,7 +130,7 @@ def test_a_line_that_arrives_proves_those_before_it() -> None:
 
 
 def pause(phase: str, seconds: float, marked: bool) -> list[dict[str, Any]]:
-    """All ranks pause before step 60, told by two marks or by the phase of the step."""
+    """Return records in which all ranks pause before step 60, shown by two marks or by the phase of the step."""
     made = records(stall=(60, seconds))
     if not marked:
         return changed(made, lambda r: r["step"] == 60, phase=phase)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The continuity verdict on what once misled it: too good, too bad, or too slow to wait for."""
+"""The continuity verdict on runs for which it was once too good, too bad or too slow."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ AMID = SEEN + 50
 
 
 def judge(made: list[Record], moves: list[Record], more: dict[str, Any] | None = None, **limits: Any) -> dict[str, Any]:
-    """The verdict on a running job of which all facts of the moves were observed."""
+    """Return the verdict on a running job with all facts of its moves observed."""
     seen = {**facts(moves), **(more or {})}
     return verdict(made, moves, {**LIMITS, **limits}, ended="running", facts=seen)
 
 
 def without_seen(made: list[Record], *ranks: int) -> list[Record]:
-    """The records, those of some ranks as a node alone would have them."""
+    """Return the records; those of some ranks lack the time of arrival, as on their node."""
     return [{key: value for key, value in one.items() if key != "seen" or one["rank"] not in ranks} for one in made]
 
 
 def test_peers_without_stamps_do_not_take_the_stall_of_a_moved_rank_for_a_clock_that_was_set() -> None:
     moves = [move(38, 60, rank=1)]
-    # The guest of rank 1 slept through its stun: its own clock knows nothing of it.
+    # The guest of rank 1 slept through its stun: its clock does not show the stun.
     asleep = [
         {**one, "t": one["t"] - 20} if one["rank"] == 1 and one["step"] >= 40 else one
         for one in records(150, stall=(40, 20.0))
@@ -158,7 +158,7 @@ def test_power_counts_while_the_job_trained(at: float, ended: str, expected: str
 
 
 def marked(begin: float, end: float | None, step: int, phase: str = "checkpoint") -> list[Record]:
-    """The marks of rank 0 alone around a phase, in seconds since the first record."""
+    """Return marks of only rank 0 around a phase, in seconds since the first record."""
     when = [("begin", begin), *([("end", end)] if end is not None else [])]
     mark = {"rank": 0, "step": step, "phase": phase}
     return [{**mark, "mark": word, "t": START + at, "seen": SEEN + at} for word, at in when]
@@ -253,7 +253,7 @@ def test_no_record_move_or_fact_makes_it_raise(
 
 
 def bursts(many: int) -> list[Record]:
-    """Records that the observer read every three seconds."""
+    """Return records that the observer read every three seconds."""
     return [{**one, "seen": SEEN + 3 * ((one["seen"] - SEEN) // 3 + 1)} for one in records(many)]
 
 
@@ -265,7 +265,7 @@ def in_random_order(many: int) -> list[Record]:
 
 
 def brackets(many: int) -> list[Record]:
-    """A phase that is marked again and again at one step and one moment."""
+    """Return a phase that is marked repeatedly at one step and one moment."""
     return [
         {"rank": 0, "step": 5, "t": START + 5, "seen": SEEN + 5 + index / 1000, "phase": "checkpoint", "mark": mark}
         for index in range(2 * many)
@@ -274,7 +274,7 @@ def brackets(many: int) -> list[Record]:
 
 
 def at_one_moment(many: int) -> list[Record]:
-    """A rank that writes one step again and again with another loss each time."""
+    """Return a rank that writes one step repeatedly with another loss each time."""
     return [{**one, "step": 1, "t": START, "seen": SEEN, "loss": index} for index, one in enumerate(records(many))]
 
 
@@ -286,5 +286,5 @@ def test_the_time_grows_with_the_number_of_records(make: Any) -> None:
         judge(made, [move(40, 50)])
         return time.process_time() - begin
 
-    # Eight times as many records: linear time, with what sorting and a noisy machine add.
+    # Eight times the records take linear time, plus the time for sorting and the noise of the machine.
     assert seconds(2000) < 20 * max(seconds(250), 0.02)

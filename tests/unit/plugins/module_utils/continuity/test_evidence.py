@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The continuity verdict: what is not enough to tell, what was observed beside the records, and what moved."""
+"""The continuity verdict: insufficient evidence, observations in addition to the records, and completed moves."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_twenty_steps_are_needed_on_both_sides_of_a_move_on_every_rank(count: in
     if side == "before":
         assert result["verdict"] == ("inconclusive" if count == 19 else "continuous")
     else:
-        assert result["verdict"] == "broken"  # the others went on
+        assert result["verdict"] == "broken"  # the others continued
 
 
 def test_warm_up_steps_are_no_evidence_and_their_gaps_no_breach() -> None:
@@ -185,7 +185,7 @@ def test_a_move_that_was_refused_needs_no_evidence_of_its_own_beside_that_of_pow
 
 
 def test_gaps_are_measured_on_ranks_that_do_not_move() -> None:
-    """The observer hears nothing of the moved worker for 150 s, while all others train."""
+    """The observer receives nothing from the moved worker for 150 s, while all others train."""
     late = [{**r, "seen": max(r["seen"], 7_181.0)} if r["rank"] == 1 and r["step"] > 31 else r for r in records(250)]
     result = judge(late, [move(30, 170)], max_gap_s=60)
     assert (result["verdict"], result["source"]) == ("continuous", "others")
@@ -194,7 +194,7 @@ def test_gaps_are_measured_on_ranks_that_do_not_move() -> None:
 
 
 def test_a_gap_just_after_a_rank_has_moved_is_measured_on_it_too() -> None:
-    """Back to back moves: the second's stun begins a moment before the first one's worker is told to have moved."""
+    """Back-to-back moves: the stun of the second begins a moment before the first is reported as complete."""
     result = judge(records(ranks=2, stall=(40, 90.0)), [move(30, 39.5), move(39.5, 130, rank=0)], max_gap_s=60)
     assert [(b["kind"], b["rank"]) for b in result["breaches"]] == [("gap", 1)]
     assert [told["gap_s"] > 60 for told in result["moves"]] == [False, True]

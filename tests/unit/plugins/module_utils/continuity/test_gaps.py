@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Silences alone: from when to when, in which phase, under which limit, of which move, and which of them are one."""
+"""Single silences: their begin and end, phase, limit and move, and the silences that count as one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Record = dict[str, Any]
 
 
 def told(rank: int, *lines: Any, **always: Any) -> list[Record]:
-    """Records of a rank: a step at each moment, or what stands beside the moment."""
+    """Return records of a rank: a step at each moment, or the values given with the moment."""
     pairs = [line if isinstance(line, tuple) else (line, {}) for line in lines]
     return [
         {"rank": rank, "step": step, "t": at, "seen": at, **always, **more} for step, (at, more) in enumerate(pairs)
@@ -163,7 +163,7 @@ def test_a_silence_that_goes_on_counts_for_the_move_that_it_overlaps() -> None:
 def test_who_is_silent_now_is_in_the_phase_that_its_last_record_tells(last: Any, phase: str, limit: float) -> None:
     found = gaps(told(0, 0, (1, last)), until=90, phases={"eval": 50})
     gap = max(found.by_phase.values(), key=lambda one: one.end)
-    # A phase that was begun excuses the silence for as long as the phase may last, and no longer.
+    # A phase that has started excuses the silence for as long as the phase may last, and no longer.
     assert (gap.phase, gap.limit, gap.begin, gap.end) == (phase, limit, 1, 90)
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The continuity verdict on ten thousand training runs drawn by chance, well and harmed: none is judged wrong."""
+"""The continuity verdict on ten thousand random training runs, with and without harm: none is judged wrong."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from .cases import CONTINUOUS_CASES, INCONCLUSIVE_CASES, Expected, plain
 from .harms import BROKEN_CASES
 from .records import Run
 
-# Another seed judges other runs, more sets more of them.
+# Another seed draws other runs, and a larger number of sets draws more runs.
 SETS = int(os.environ.get("CONTINUITY_SETS", "10000"))
 SEED = int(os.environ.get("CONTINUITY_SEED", "0"))
 CASES = (*BROKEN_CASES, *INCONCLUSIVE_CASES, *CONTINUOUS_CASES)
-PLAIN_SHARE = 6  # as many plain runs as of six other kinds
+PLAIN_SHARE = 6  # the number of plain runs is that of six other kinds
 EACH = -(-SETS // (len(CASES) - 1 + PLAIN_SHARE))
 TABLE = Path(__file__).parents[5] / "docs" / "continuity.md"
 
 
 def count(case: Any) -> int:
-    """How many runs of a kind are drawn."""
+    """Return the number of runs of a kind."""
     return EACH * (PLAIN_SHARE if case is plain else 1)
 
 
@@ -38,7 +38,7 @@ def test_so_many_runs_are_drawn_and_each_kind_of_breach_is_planted() -> None:
     assert sum(map(count, CASES)) >= SETS
     made = [one for module in (cases, harms) for one in vars(module).values()]
     drawn = {one for one in made if inspect.isfunction(one) and one.__annotations__.get("return") == "Case"}
-    assert drawn == set(CASES), "what is defined is drawn"
+    assert drawn == set(CASES), "every defined case is drawn"
     planted = {kind for case in BROKEN_CASES for kind in case(random.Random(case.__name__))[1].kinds}
     assert planted == set(
         re.findall(r"^\| `(\w+)` \|", TABLE.read_text().partition("## Inconclusive")[0], re.MULTILINE)
@@ -46,7 +46,7 @@ def test_so_many_runs_are_drawn_and_each_kind_of_breach_is_planted() -> None:
 
 
 def wrong(result: dict[str, Any], expected: Expected, run: Run) -> list[str]:
-    """In what a verdict differs from the only right one."""
+    """Return the differences between a verdict and the only correct one."""
     kinds = {breach["kind"] for breach in result["breaches"]}
     moved = expected.moved or ("all" if run.moves else "none")
     told = {step["rank"] for step in result["clock_steps"]}

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Every harm of docs/harms.md as records alone: the verdict, the breach and the sentence of each."""
+"""The records of every harm in docs/harms.md: the verdict, the breach and the sentence of each."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ STUNNED = (45, 6.0)
 
 
 def judge(name: str, made: list[Record], moves: list[Record], limits: Any = None, **seen: Any) -> Record:
-    """The verdict must be that of the table."""
+    """Check that the verdict is that of the table."""
     told = verdict.verdict(made, moves, limits or {}, ended="running", facts={**facts(moves), **seen})
     check(name, told, moves)
     return told
 
 
 def gone(made: list[Record], rank: int = 2) -> tuple[list[Record], float]:
-    """A worker falls silent, and so do all that wait for it; the time until the observer listened."""
+    """Return records in which a worker and all that wait for it become silent, and the end of the observation."""
     until = max(one["seen"] for one in made if one["step"] == 120)
     return [one for one in made if one["step"] < 120 or (one["step"] == 120 and one["rank"] != rank)], until + 8
 

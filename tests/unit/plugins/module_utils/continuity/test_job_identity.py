@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One and the same job: which ranks changed, are strangers, came later, are missing, or tell half of who they are."""
+"""The identity of a job: ranks that changed, are foreign, came later, are missing, or report only part of it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOBODY = Timeline([], 20)
 
 
 def heard(rank: int, *lines: dict[str, Any], first: float = 0.0, **always: Any) -> list[dict[str, Any]]:
-    """The records of a rank, one each second."""
+    """Return the records of a rank, one each second."""
     return [
         {"rank": rank, "step": step, "t": first + step, "seen": first + step, **always, **line}
         for step, line in enumerate(lines)
@@ -142,7 +142,7 @@ def test_the_size_is_the_first_that_a_rank_tells_and_the_greatest_of_all_ranks()
 
 
 def sides(began: float, completed: float, *lines: dict[str, Any]) -> list[str]:
-    """What is said of a rank that wrote at 0, 1, 2 and so on, around one move."""
+    """Return the sentences about a rank that wrote at 0, 1, 2 and so on, around one move."""
     timeline = Timeline([{"worker": "w1", "ranks": [0], "started": began, "completed": completed}], 20)
     return list(one_sided(tracks(heard(0, *lines)), timeline, ["the move"]))
 

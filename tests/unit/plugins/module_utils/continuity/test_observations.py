@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What was observed beside the records: what it proves against a job, and what of it is missing."""
+"""The observations in addition to the records: the breaches that they show, and the missing observations."""
 
 from __future__ import annotations
 

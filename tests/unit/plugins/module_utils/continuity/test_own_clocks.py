@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Clocks at their borders: which steps went back, where a clock was set, and where each line stands in time."""
+"""Clocks at their limits: steps that went back, settings of a clock, and the time of each line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .lines import line
 
 
 def own(times: Sequence[float], seen: Sequence[float | None] | None = None, first: int = 0) -> list[Line]:
-    """Steps by a rank's own clock, stamped or not."""
+    """Return steps with the time on the clock of their rank, stamped or not."""
     stamps = seen or [None] * len(times)
     return [
         line(first + index, t if stamp is None else stamp, t=t, seen=stamp)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Images a second before, during and after a move: by the observer's clock, over the whole window."""
+"""Images per second before, during and after a move: on the observer's clock, over the complete window."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOVE = {"worker": "w1", "ranks": [1], "source": "a", "target": "b", "started": M
 
 
 def a_run(stall: float = STALL, claimed: float = USUAL, **marks: Any) -> list[dict[str, Any]]:
-    """Steps of 0.2 s; one of them, in the middle of the move, arrives late. Their own clocks stood still meanwhile."""
+    """Return steps of 0.2 s; one, in the middle of the move, arrives late, and the clocks of the ranks stand still."""
     found = []
     for step in range(1, 301):
         seen = BEGAN + step * STEP_S
@@ -42,7 +42,7 @@ def test_a_stall_of_most_of_a_move_shows_as_the_images_that_were_not_made() -> N
 
 
 def test_what_the_steps_claim_of_themselves_does_not_hide_the_stall() -> None:
-    # As a guest measures whose clock stood still, and whose next step found its batch ready.
+    # The rate that a guest measures if its clock stood still and its next step found its batch ready.
     rates = told(a_run(claimed=2 * USUAL))
     assert rates["during"] is not None and rates["before"] is not None
     assert rates["during"] < rates["before"] / 2

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Switches of the power of virtual machines: which hit the job, which did not, and of which that is not known."""
+"""Power cycles of virtual machines: those that hit the job, those that did not, and those of unknown effect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CYCLED = "w1 was power-cycled by eve (VmPoweredOffEvent)"
 
 
 def tracks(*hosts: str | None) -> list[Track]:
-    """One rank on each host, from 10 to 12 and each a second later than the one before."""
+    """Return one rank on each host, from 10 to 12, each a second later than the previous one."""
     made = [
         {"rank": rank, "step": step, "t": at, "seen": at, **({} if host is None else {"host": host})}
         for rank, host in enumerate(hosts)
@@ -35,7 +35,7 @@ def judged(
 
 
 def kind(found: Power) -> str:
-    """Which of the three it is."""
+    """Return which of the three lists has the result."""
     (only,) = [name for name in ("breaches", "missing", "notes") if getattr(found, name)]
     return only
 
@@ -128,7 +128,7 @@ def test_without_any_record_nothing_is_known_and_odd_events_are_left_out() -> No
     event = {"worker": "w1", "at": 11.0}
     for ended in ("running", "finished"):
         assert judge_power({"power": (event, "odd")}, [], [], ended).missing == [
-            "power: w1 was power-cycled by somebody (None), and it is not known whether a rank runs on it"
+            "power: w1 was power-cycled by an unknown user (None), and it is not known whether a rank runs on it"
         ]
     assert judge_power({"power": "odd"}, [], [], "running") == Power([], [], [])
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Where the clock of a rank was set whose every line the observer stamped."""
+"""The settings of the clock of a rank, if the observer stamped all its lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .lines import line
 
 
 def clock_steps(lines: list[Line]) -> list[tuple[int, float, float]]:
-    """Each clock step that is told: the step, the moment, and by how much."""
+    """Return each reported clock step: the step, the moment, and the seconds."""
     return [(found.step, found.at, found.seconds) for found in tracks_of({0: Lines.of(lines)}, Timeline((), 0.0))[1]]
 
 
@@ -30,7 +30,7 @@ def by_own_clock(times: Sequence[float], seen: Sequence[float]) -> list[Line]:
 
 
 def stamped(offsets: Sequence[float], interval: float = 1.0) -> list[Line]:
-    """Steps seen at regular times; the offset is that from the rank's clock to the observer's."""
+    """Return steps that arrive at regular times; the offset is between the clocks of rank and observer."""
     seen = [1000.0 + index * interval for index in range(len(offsets))]
     return by_own_clock([at - offset for at, offset in zip(seen, offsets, strict=True)], seen)
 
@@ -80,7 +80,7 @@ def test_lines_that_came_all_at_once_settle_nothing() -> None:
 
 
 def plainly(lines: list[Line]) -> list[tuple[int, float]]:
-    """The clock steps of stamped lines, by the least offsets within ten minutes or of twenty lines on either side."""
+    """Return the clock steps of stamped lines, from the least offsets of ten minutes or twenty lines on each side."""
     offsets = [each.at - each.t for each in lines]
     times = list(accumulate((each.at for each in lines), max))
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Progress at its borders: steps lost or made again, a loss that is gone, ranks that are late or have stopped."""
+"""Progress at its limits: lost or repeated steps, a loss that is no longer finite, and late or stopped ranks."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_rank_is_late_only_beyond_the_deadline() -> None:
 
 
 def test_the_deadline_begins_with_the_last_line_before_the_end_of_the_move() -> None:
-    """Its phase is that of the pause, not that of the step before it."""
+    """The phase of the silence is that of the pause, not that of the previous step."""
     steps, pause = [line(step, float(step)) for step in range(4)], line(4, 4.0, phase="eval")
     moves = timeline((3.5, 5.0))
     assert late(*steps, pause, line(5, 55.0), moves=moves) == []

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How many steps a rank made and how fast, counted at the borders, and when a rank has become slower."""
+"""The number and rate of a rank's steps at the limits of a window, and the detection of a slower rank."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def pace(one: Track, first_step: int = 0, *marks: Line) -> Pace:
 
 
 def rated(rates: Sequence[Any], step_s: float = 1.0, begin: float = 1.0, **others: Any) -> list[Line]:
-    """A step with each of these rates, one after the other."""
+    """Return one step with each of these rates, in order."""
     return [line(int(begin) + index, begin + index * step_s, rate=rate, **others) for index, rate in enumerate(rates)]
 
 
@@ -189,7 +189,7 @@ def test_a_rank_that_is_seen_to_be_slower_is_whatever_it_says() -> None:
 
 
 def test_what_the_observer_cannot_tell_is_no_matter() -> None:
-    """Its stretches are of any length, but the rank says that all is well."""
+    """The intervals have any length, but the rank reports its usual rate."""
     chance = random.Random(3)
     uneven, at = [], 0.0
     for step in range(200):
@@ -267,7 +267,7 @@ def test_of_few_rates_a_fall_must_exceed_five_times_their_error(after: float, is
 
 
 def test_the_more_certain_of_two_falls_is_told() -> None:
-    """Against the rates just before the move it is within their spread, against those before all moves it is not."""
+    """The rate is within the spread of the rates just before the move, but not of those before all moves."""
     unsteady = [80.0 + 40 * (index % 2) for index in range(40)]
     lines = [*rated([100.0] * 40), *rated(unsteady, begin=43.0), *rated([70.0] * 40, begin=103.0)]
     breaches, unproven = judged(lines, MOVE, (100.5, 102.5))

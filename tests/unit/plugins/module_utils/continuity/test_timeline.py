@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The moves of a verdict: which are judged as one, to which a silence is put down, and what is told of each."""
+"""The moves of a verdict: moves that are judged as one, the move that explains a silence, and the report on each."""
 
 from __future__ import annotations
 
@@ -105,10 +105,13 @@ def test_around_each_group_are_the_end_of_the_one_before_and_the_start_of_the_on
     ("more", "text"),
     [
         ({"by": "eve"}, "moved by others: eve moved w1 from esx1 to esx5; this test did not begin that"),
-        ({"ok": False}, "moved by others: somebody failed to move w1 from esx1 to esx5; this test did not begin that"),
+        (
+            {"ok": False},
+            "moved by others: an unknown user failed to move w1 from esx1 to esx5; this test did not begin that",
+        ),
         (
             {"ok": None, "completed": None},
-            "moved by others: somebody began to move w1 from esx1 to esx5; this test did not begin that",
+            "moved by others: an unknown user began to move w1 from esx1 to esx5; this test did not begin that",
         ),
     ],
 )

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The continuity verdict: every breach, its limit on both sides, and what is none."""
+"""The continuity verdict: every breach, both sides of its limit, and harmless events."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_job_that_runs_on_is_continuous() -> None:
 def test_of_each_move_is_told_gap_throughput_and_steps() -> None:
     made = changed(records(), lambda r: 31 <= r["step"] <= 39, images_per_sec=100.0)
     told = judge(made)["moves"][0]
-    # What the steps claim of themselves is not believed against the observer's clock.
+    # The observer's clock takes precedence over the times in the steps.
     assert told["throughput"] == pytest.approx({"before": 340.0, "during": 340.0, "after": 340.0})
     assert told["steps"] == {"before": 30, "during": 10, "after": 60}
     assert told["gap_s"] == pytest.approx(1.0)
@@ -137,7 +137,7 @@ def test_a_rank_that_stops_while_others_go_on_breaks(ended: str) -> None:
 def test_a_rank_may_lag_behind_the_others_a_little(ended: str, ahead: int, expected: set[str]) -> None:
     made = [r for r in records() if r["rank"] != 2 or r["step"] < 100 - ahead]
     assert kinds(verdict(made, [], {}, ended=ended, require=())) == expected
-    quick = [{**r, "seen": SEEN + (r["seen"] - SEEN) / 30} for r in made]  # what is missing may still be on its way
+    quick = [{**r, "seen": SEEN + (r["seen"] - SEEN) / 30} for r in made]  # the missing records may still arrive
     assert kinds(verdict(quick, [], {}, ended=ended, require=())) == (expected if ended == "finished" else set())
 
 
@@ -186,7 +186,7 @@ def test_a_gap_over_the_limit_breaks_within_the_window(stall: float, limit: floa
     result = judge(records(stall=(35, stall)), moves, max_gap_s=limit)
     assert kinds(result) == expected
     assert result["longest_gap_s"] == pytest.approx(stall + 1)
-    assert len(result["breaches"]) == len(expected)  # one stall of four ranks is told once
+    assert len(result["breaches"]) == len(expected)  # one stall of four ranks is reported once
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a verdict tells beside its one word: the order of breaches, what is missing, the notes, and each figure."""
+"""The details of a verdict: the order of breaches, the missing evidence, the notes and the figures."""
 
 from __future__ import annotations
 
