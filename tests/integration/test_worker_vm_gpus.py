@@ -249,7 +249,7 @@ def test_a_linked_clone_needs_a_snapshot_and_efi_a_template_that_has_it(
         ([], {"memory_mb": 1001}, "no multiple of 4"),
         ([], {"guest": {"address": "10.0.0.1"}, "management_nic": {"portgroup": "VM Network"}}, "has no prefix length"),
         ([], {"guest": {"address": "10.0.0/24"}, "management_nic": {"portgroup": "VM Network"}}, "or dhcp"),
-        ([], {"guest": {"rdma_address": "10.0.0.1/24"}}, "give management_nic as well"),
+        ([], {"guest": {"rdma_address": "10.0.0.1/24"}}, "set management_nic as well"),
         ([], {"clone": "linked", "snapshot": "nowhere"}, "has no snapshot named 'nowhere'"),
         (
             [],
