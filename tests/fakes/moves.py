@@ -14,7 +14,7 @@ from pyVmomi import vim
 from plugins.module_utils.vmotion.move.move import move_facts
 from plugins.module_utils.vsphere import properties, tasks
 from plugins.module_utils.workers.machine import Machine
-from tests.fakes.sites import STORE, FakeSite
+from tests.fakes.worker_cluster import STORE, FakeWorkerCluster
 
 MORE: dict[str, Any] = {
     "datastore": [STORE],
@@ -41,8 +41,8 @@ class FakeServer:
         return {ref._moId: {path: self.values[path] for path in paths if path in self.values} for ref in refs}
 
 
-def site_of(server: FakeServer, *machines: Machine, **more: Any) -> FakeSite:
-    site = FakeSite(*machines, **more)
+def site_of(server: FakeServer, *machines: Machine, **more: Any) -> FakeWorkerCluster:
+    site = FakeWorkerCluster(*machines, **more)
     site.session.api_version = (8, 0, 1)  # type: ignore[misc]
     site.session.content = SimpleNamespace(vmProvisioningChecker=server)  # type: ignore[misc]
     return site

@@ -28,35 +28,38 @@ class Finding:
         return {**asdict(self), "text": f"{self.object}: {self.text.rstrip('.')}."}
 
 
-def as_dicts(found: Iterable[Finding]) -> list[dict[str, Any]]:
+def as_dicts(findings: Iterable[Finding]) -> list[dict[str, Any]]:
     """Return the unique findings as plain data: stops first, then by object."""
-    unique = list(dict.fromkeys(found))
-    return [one.plain for one in sorted(unique, key=lambda one: (ORDER.index(one.severity), one.object, one.rule))]
+    unique = list(dict.fromkeys(findings))
+    return [
+        finding.plain
+        for finding in sorted(unique, key=lambda finding: (ORDER.index(finding.severity), finding.object, finding.rule))
+    ]
 
 
-def stops(found: Iterable[Mapping[str, Any]], accepted: Sequence[str] = ()) -> list[Mapping[str, Any]]:
+def stops(findings: Iterable[Mapping[str, Any]], accepted: Sequence[str] = ()) -> list[Mapping[str, Any]]:
     """Return the findings that stop the work; ``accepted`` contains rules, or RULE:OBJECT for one object."""
-    return [one for one in found if one["severity"] == STOP and not _accepted(one, accepted)]
+    return [finding for finding in findings if finding["severity"] == STOP and not _accepted(finding, accepted)]
 
 
-def lines(found: Sequence[Mapping[str, Any]], accepted: Sequence[str] = ()) -> list[str]:
+def lines(findings: Sequence[Mapping[str, Any]], accepted: Sequence[str] = ()) -> list[str]:
     """Return the findings as lines, with one line for the same finding at many objects, and a line of counts."""
     groups: dict[tuple[str, str, str], list[str]] = {}
-    for one in found:
-        text = said_of(one["object"], one["text"])
-        groups.setdefault((_word(one, accepted), one["rule"], text), []).append(one["object"])
+    for finding in findings:
+        text = said_of(finding["object"], finding["text"])
+        groups.setdefault((_word(finding, accepted), finding["rule"], text), []).append(finding["object"])
     rows = [f"{word:<8} {listed(objects)}: {text}  ({rule})" for (word, rule, text), objects in groups.items()]
     words = [word for word, _rule, _text in groups]
     counts = [f"{words.count(word)} {word}" for word in (*ORDER, ACCEPTED) if word in words or word != ACCEPTED]
     return [*rows, ", ".join(counts)]
 
 
-def _word(one: Mapping[str, Any], accepted: Sequence[str]) -> str:
-    return ACCEPTED if one["severity"] == STOP and _accepted(one, accepted) else str(one["severity"])
+def _word(finding: Mapping[str, Any], accepted: Sequence[str]) -> str:
+    return ACCEPTED if finding["severity"] == STOP and _accepted(finding, accepted) else str(finding["severity"])
 
 
-def _accepted(one: Mapping[str, Any], accepted: Sequence[str]) -> bool:
-    return one["rule"] in accepted or f"{one['rule']}:{one['object']}" in accepted
+def _accepted(finding: Mapping[str, Any], accepted: Sequence[str]) -> bool:
+    return finding["rule"] in accepted or f"{finding['rule']}:{finding['object']}" in accepted
 
 
 def said_of(name: str, text: Any) -> str:

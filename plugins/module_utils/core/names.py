@@ -49,7 +49,7 @@ def printable(text: str) -> str:
 
 def odd(data: Any) -> list[str]:
     """Return the texts in the data that contain a template or unprintable characters."""
-    return [text for text in _texts(data) if not text.isprintable() or any(one in text for one in _TEMPLATE)]
+    return [text for text in _texts(data) if not text.isprintable() or any(mark in text for mark in _TEMPLATE)]
 
 
 def _texts(data: Any) -> Iterable[str]:

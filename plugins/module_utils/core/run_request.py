@@ -44,7 +44,7 @@ class Known:
     def variables(self) -> set[str]:
         """Return all variables with a prefix: those of roles, and those of playbooks without a role."""
         of_roles = {name for names in self.roles.values() for name in names}
-        return of_roles | {name for one in self.playbooks.values() for name in one.get("variables", ())}
+        return of_roles | {name for playbook in self.playbooks.values() for name in playbook.get("variables", ())}
 
     @property
     def all_options(self) -> set[str]:
@@ -54,7 +54,7 @@ class Known:
     @property
     def prefixes(self) -> tuple[str, ...]:
         """Return the prefixes of variables that only this collection uses."""
-        own = {name.split("_", 1)[0] for one in self.playbooks.values() for name in one.get("variables", ())}
+        own = {name.split("_", 1)[0] for playbook in self.playbooks.values() for name in playbook.get("variables", ())}
         return tuple(f"{word}_" for word in sorted((own | set(self.roles)) - COMMON_WORDS))
 
 
@@ -119,7 +119,7 @@ def _bad_options(known: Known, request: RunRequest) -> list[str]:
         if name in variables or name in readable or name.startswith("ansible_"):
             continue
         if name in known.all_options:
-            readers = ", ".join(sorted(one for one in known.playbooks if name in known.options(one)))
+            readers = ", ".join(sorted(reader for reader in known.playbooks if name in known.options(reader)))
             found.append(f"-e {name}: {', '.join(ours)} does not read this option, only {readers}")
         elif name.startswith(known.prefixes) or get_close_matches(name, variables | known.all_options, 1, SIMILAR):
             found.append(f"-e {name}: this variable does not exist{_meant(name, variables | readable, SIMILAR)}")
@@ -167,7 +167,7 @@ def _bad_hosts(request: RunRequest, playbook: str, pattern: str) -> list[str]:
 
 def evaluate(parts: Sequence[str], groups: Mapping[str, Sequence[str]]) -> set[str]:
     """Return the hosts that a pattern selects, as Ansible does: the union, then each intersection and exclusion."""
-    parts = [one for part in parts for one in split(part)]
+    parts = [piece for part in parts for piece in split(part)]
     plain = [part for part in parts if part[:1] not in "!&"]
     found = set().union(*(_matches(part, groups) for part in plain or ["all"]))
     for part in parts:
@@ -180,7 +180,7 @@ def evaluate(parts: Sequence[str], groups: Mapping[str, Sequence[str]]) -> set[s
 
 def split(part: str) -> list[str]:
     """Return the parts of a host pattern."""
-    return [one for one in re.split(r"[,:](?![^\[]*\])", part) if one]
+    return [piece for piece in re.split(r"[,:](?![^\[]*\])", part) if piece]
 
 
 def _matches(part: str, groups: Mapping[str, Sequence[str]]) -> set[str]:

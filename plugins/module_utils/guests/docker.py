@@ -55,7 +55,7 @@ def _both(there: object, wanted: Any) -> Any:
     if isinstance(there, Mapping) and isinstance(wanted, Mapping):
         return _merged(there, wanted)
     if isinstance(there, list) and isinstance(wanted, list):
-        return [*wanted, *(one for one in there if one not in wanted)]
+        return [*wanted, *(entry for entry in there if entry not in wanted)]
     return wanted
 
 

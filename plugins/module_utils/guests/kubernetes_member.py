@@ -68,7 +68,7 @@ def _of_devices(found: Values) -> Iterator[str]:
 def _of_node(found: Values, wanted: Values) -> Iterator[str]:
     status = _part(found["node"], "status")
     conditions = status.get("conditions") or []
-    ready: Values = next((one for one in conditions if one.get("type") == "Ready"), {})
+    ready: Values = next((condition for condition in conditions if condition.get("type") == "Ready"), {})
     if ready.get("status") != "True":
         yield f"The node is not ready: {ready.get('message') or 'its kubelet has not reported'}."
     there = _part(_part(found["node"], "metadata"), "labels")
@@ -93,7 +93,7 @@ def _wanted_limit(wanted: Values) -> str:
 
 
 def _gpus(local: Values) -> Sequence[Values]:
-    return [one for one in _proof(local, "gpu_driver").get("gpus") or [] if isinstance(one, Mapping)]
+    return [gpu for gpu in _proof(local, "gpu_driver").get("gpus") or [] if isinstance(gpu, Mapping)]
 
 
 def _proof(local: Values, role: str) -> Values:

@@ -30,8 +30,8 @@ def openmpi_facts(found: Mapping[str, Any]) -> dict[str, Any]:
     linked = [LIBRARY.search(rank["library"]) for rank in records(_output(found["run"]), "hello")]
     reported = NUMBER.search(found.get("version") or "")
     return {
-        "version": next((one.group() for one in linked if one), ""),
-        "linked": list(dict.fromkeys(one.group() if one else "" for one in linked)),
+        "version": next((match.group() for match in linked if match), ""),
+        "linked": list(dict.fromkeys(match.group() if match else "" for match in linked)),
         "reported": reported.group() if reported else "",
     }
 
@@ -132,12 +132,12 @@ def _allreduce(found: Mapping[str, Any], wanted: Mapping[str, Any], own: Mapping
     # The fields that are the same for all ranks.
     rank = {"framework": wanted["framework_version"], "size": count, "sum": count * (count + 1) / 2, **own}
     ranks = sums(found["run"])
-    for one in ranks:
-        there = {**one, "framework": released(one["framework"], wanted["framework_version"])}
+    for record in ranks:
+        there = {**record, "framework": released(record["framework"], wanted["framework_version"])}
         sentences += node_settings.misfits(there, rank)
     if wanted["nccl"] and count > 1 and not networks(found["run"]):
         sentences.append("NCCL was not used: it reports no network to the other nodes.")
-    nodes = sorted(one["node"] for one in ranks)
+    nodes = sorted(record["node"] for record in ranks)
     if len(set(nodes)) != count:
         sentences.append(f"All {count} nodes must take part; ranks ran on {', '.join(nodes) or 'no node'}.")
     return _once(sentences)

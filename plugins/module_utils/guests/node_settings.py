@@ -21,8 +21,8 @@ def misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     for name, value in wanted.items():
         there = found.get(name)
         values = there if isinstance(there, list) else [there]
-        if {_plain(one) for one in values} != {_plain(value)}:
-            sentences.append(f"{name} is {' and '.join(str(one) for one in values)}, not {value}.")
+        if {_plain(actual) for actual in values} != {_plain(value)}:
+            sentences.append(f"{name} is {' and '.join(str(actual) for actual in values)}, not {value}.")
     return sentences
 
 

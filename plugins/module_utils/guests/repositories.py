@@ -17,18 +17,20 @@ FAULT = re.compile(
 def misfits(repositories: Sequence[Mapping[str, Any]], keys: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return a sentence for each repository without an address or a key, and each key that cannot be checked."""
     sentences = []
-    for one in repositories:
-        if not one.get("url"):
-            sentences.append(f"The repository {one['name']} has no url: give the address of its base.")
-        named = one.get("keys") or []
+    for repository in repositories:
+        if not repository.get("url"):
+            sentences.append(f"The repository {repository['name']} has no url: give the address of its base.")
+        named = repository.get("keys") or []
         if not named:
-            sentences.append(f"The repository {one['name']} names no key: a repository without a signature is refused.")
+            sentences.append(
+                f"The repository {repository['name']} names no key: a repository without a signature is refused."
+            )
         sentences += [
-            f"The repository {one['name']} names the key {name}, which repositories_keys does not have."
+            f"The repository {repository['name']} names the key {name}, which repositories_keys does not have."
             for name in named
             if name not in keys
         ]
-    used = {name for one in repositories for name in one.get("keys") or []}
+    used = {name for repository in repositories for name in repository.get("keys") or []}
     for name in sorted(used & set(keys)):
         key = keys[name]
         if not key.get("keyring") and not (key.get("url") and key.get("fingerprint")):
@@ -43,7 +45,7 @@ def apt_misfits(found: Mapping[str, Any], repositories: Sequence[Mapping[str, An
     faults = update_faults(text)
     if faults or update["rc"] != 0:
         return faults or [update["stderr"]]
-    urls = [one["url"].rstrip("/") + "/" for one in repositories]  # as apt prints them
+    urls = [repository["url"].rstrip("/") + "/" for repository in repositories]  # as apt prints them
     return _others(found["targets"], urls, only)
 
 
@@ -54,7 +56,7 @@ def dnf_misfits(found: Mapping[str, Any], repositories: Sequence[Mapping[str, An
         lines = (update.get("stderr") or "").splitlines()
         return [line for line in lines if line.lower().startswith("error")] or [update["stderr"]]
     names = [line.split()[0] for line in found["enabled"][1:] if line.strip()]
-    return _others(names, [f"dml-{one['name']}" for one in repositories], only)
+    return _others(names, [f"dml-{repository['name']}" for repository in repositories], only)
 
 
 def _others(there: Sequence[str], wanted: Sequence[str], only: bool) -> list[str]:

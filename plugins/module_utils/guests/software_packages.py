@@ -19,17 +19,20 @@ JOINTS = {"apt": "=", "dnf": "-", "dnf5": "-", "yum": "-"}
 def specs(packages: Sequence[Mapping[str, str]], manager: str) -> list[str]:
     """Return names with versions in the notation of a package manager; only the name if there is no version."""
     joint = JOINTS[manager]
-    return [f"{one['name']}{joint}{one['version']}" if one.get("version") else one["name"] for one in packages]
+    return [
+        f"{package['name']}{joint}{package['version']}" if package.get("version") else package["name"]
+        for package in packages
+    ]
 
 
 def python_requirements(packages: Sequence[Mapping[str, str]]) -> str:
     """Return the text of a requirements file for pip: each package with its version or address, and a checksum."""
-    return "".join(f"{_requirement(one)} --hash=sha256:{one['sha256']}\n" for one in packages)
+    return "".join(f"{_requirement(package)} --hash=sha256:{package['sha256']}\n" for package in packages)
 
 
-def _requirement(one: Mapping[str, str]) -> str:
+def _requirement(package: Mapping[str, str]) -> str:
     """Return a package with the address of its file, if it has one, else with its version in the package index."""
-    return f"{one['name']} @ {one['url']}" if one.get("url") else f"{one['name']}=={one['version']}"
+    return f"{package['name']} @ {package['url']}" if package.get("url") else f"{package['name']}=={package['version']}"
 
 
 def pip_list(output: Any) -> list[dict[str, str]]:
@@ -39,11 +42,12 @@ def pip_list(output: Any) -> list[dict[str, str]]:
 
 def python_misfits(installed: Sequence[Mapping[str, str]], packages: Sequence[Mapping[str, str]]) -> list[str]:
     """Return a sentence for each package that pip does not list, or lists with another version."""
-    there = {_normal(one["name"]): one["version"] for one in installed}
+    there = {_normal(package["name"]): package["version"] for package in installed}
+    pairs = [(package, there.get(_normal(package["name"]), "missing")) for package in packages]
     return [
-        f"The Python package {one['name']} is {there.get(_normal(one['name']), 'missing')}, not {one['version']}."
-        for one in packages
-        if there.get(_normal(one["name"])) != one["version"]
+        f"The Python package {package['name']} is {version}, not {package['version']}."
+        for package, version in pairs
+        if version != package["version"]
     ]
 
 
@@ -56,10 +60,10 @@ def misfits(
     """
     there = _versions(installed)
     sentences = []
-    for one in packages:
-        name, found, version = one["name"], there.get(one["name"], []), one.get("version")
-        if not found or (version and version not in found):
-            named = " and ".join(found) or "missing"
+    for package in packages:
+        name, versions, version = package["name"], there.get(package["name"], []), package.get("version")
+        if not versions or (version and version not in versions):
+            named = " and ".join(versions) or "missing"
             sentences.append(f"The package {name} is {named}{f', not {version}' if version else ''}.")
         elif version and held is not None and not any(_holds(line, name, version) for line in held):
             sentences.append(f"The package {name} is not held at {version}.")
@@ -70,12 +74,12 @@ def replacements(installed: Sequence[str], packages: Sequence[Mapping[str, str]]
     """Return each package whose installed version differs from the pinned one, as "NAME VERSION by VERSION"."""
     there = _versions(installed)
     return [
-        f"{one['name']} {' and '.join(there[one['name']])} by {one['version']}"
-        for one in packages
-        if one.get("version")
-        and one["version"] not in there.get(one["name"], [one["version"]])
+        f"{package['name']} {' and '.join(there[package['name']])} by {package['version']}"
+        for package in packages
+        if package.get("version")
+        and package["version"] not in there.get(package["name"], [package["version"]])
         # dnf installs these next to the existing versions.
-        and not one["name"].startswith(BESIDE)
+        and not package["name"].startswith(BESIDE)
     ]
 
 

@@ -14,8 +14,8 @@ STREAMS = ("stderr", "module_stderr", "stdout", "module_stdout")
 
 def message_of(result: Mapping[str, Any]) -> str:
     """Return the message of a failed task, or its program and the end of the output; for a loop, those of each item."""
-    each = [one for one in _items(result.get("results")) if isinstance(one, Mapping)]
-    items = [message_of(one) for one in each if one.get("failed") or one.get("unreachable")]
+    results = [item for item in _items(result.get("results")) if isinstance(item, Mapping)]
+    items = [message_of(item) for item in results if item.get("failed") or item.get("unreachable")]
     if items:
         return " ".join(dict.fromkeys(items))
     message = str(result.get("msg") or "").strip()

@@ -27,7 +27,7 @@ def facts(found: Found, wanted: Found) -> dict[str, Any]:
         # PyTorch also trains without Horovod, with a separate benchmark.
         "framework": ALONE if framework == "pytorch" and not reported.get("horovod") else framework,
         "nccl": reported.get("nccl") or "",
-        "uses_nccl": bool(asked.get("uses_nccl")) or any(one.get("backend") == "nccl" for one in _ranks(found)),
+        "uses_nccl": bool(asked.get("uses_nccl")) or any(rank.get("backend") == "nccl" for rank in _ranks(found)),
         "versions": {name: version for name, version in {**versions, "OpenMPI": linked}.items() if name and version},
     }
 
@@ -70,8 +70,8 @@ def _run(found: Found, wanted: Found) -> Iterator[str]:
     ranks = _ranks(found)
     first = 1 if mpi_checks.sums(run) else 0  # ranks add up from 1 in an allreduce, from 0 with MPI only
     right = sum(range(first, count + first))
-    nodes: Sequence[str] = sorted(str(one["node"]) for one in ranks)
-    if len(set(nodes)) != count or any(one["sum"] != right for one in ranks):
+    nodes: Sequence[str] = sorted(str(rank["node"]) for rank in ranks)
+    if len(set(nodes)) != count or any(rank["sum"] != right for rank in ranks):
         there = ", ".join(nodes) or "no node"
         yield f"Each of {count} nodes must run a rank in the image that reaches all others; ranks ran on {there}."
 

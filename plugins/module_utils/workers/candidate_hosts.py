@@ -34,19 +34,21 @@ def host_for_planner(host: Values, others: OtherMachines, groups: Iterable[str] 
     """Return a host for the placement planner, without the resources that other virtual machines use."""
     nodes, coming = capacity.numa_nodes(host), host.get(TO_COME, ())
     shared = [gpu.pciId for gpu in capacity.shared(host, coming)]
-    vgpus = {one.ref._moId: machines.vgpus(one.values) for one in others.running}
+    vgpus = {machine.ref._moId: machines.vgpus(machine.values) for machine in others.running}
     return Host(
         name=host["name"],
         in_service=capacity.in_service(host),
         slots=capacity.slots(host, vgpus, coming),
         devices=_devices(host, _holders(others.running)),
-        free_mb=capacity.memory_mb(host) - sum(machines.reserved_mb(one.values) for one in others.running),
+        free_mb=capacity.memory_mb(host) - sum(machines.reserved_mb(machine.values) for machine in others.running),
         threads=int(host.get("summary.hardware.numCpuThreads") or 0),
         nic_node=capacity.rdma_node(host),
         nodes=tuple(sorted((address, nodes[address]) for address in shared if address in nodes)),
         groups=tuple(groups),
         workers=others.workers,
-        holders=tuple(sorted((one.name, profile) for one in others.running for profile in vgpus[one.ref._moId])),
+        holders=tuple(
+            sorted((machine.name, profile) for machine in others.running for profile in vgpus[machine.ref._moId])
+        ),
     )
 
 
@@ -88,8 +90,8 @@ def _devices(host: Values, holders: Mapping[str, str]) -> tuple[Device, ...]:
 def _holders(running: Iterable[Machine]) -> dict[str, str]:
     """Return the names of the virtual machines that have a PCI device, by its address."""
     return {
-        device.address: one.name
-        for one in running
-        for device in machines.passthrough_devices(one.values)
+        device.address: machine.name
+        for machine in running
+        for device in machines.passthrough_devices(machine.values)
         if device.address
     }

@@ -47,7 +47,7 @@ def read_workers(session: Session, clusters: Collection[str] = ()) -> list[dict[
 
 def worker_refs(session: Session, cluster: str) -> dict[str, Any]:
     """Return the virtual machines of the workers of a cluster, by worker name."""
-    return {str(one.mark["name"]): one.ref for one in _marked_machines(session, [cluster])}
+    return {str(marked.mark["name"]): marked.ref for marked in _marked_machines(session, [cluster])}
 
 
 def unfinished_clones(session: Session, cluster: str) -> list[str]:
@@ -63,7 +63,7 @@ def unfinished_clones(session: Session, cluster: str) -> list[str]:
     ]
     read = properties.read_many(session, unmarked, ("name", "config.extraConfig"))
     machines = [Machine(session, ref, read[ref._moId]) for ref in unmarked if ref._moId in read]
-    return sorted(one.name for one in machines if one.extra.get(worker_mark.BUILDING) == one.name)
+    return sorted(machine.name for machine in machines if machine.extra.get(worker_mark.BUILDING) == machine.name)
 
 
 def inventory_groups(worker: Mapping[str, Any]) -> Iterator[str]:
@@ -82,9 +82,9 @@ def _marked_machines(session: Session, clusters: Collection[str]) -> list[worker
         definitions, properties.find_all(session, vim.VirtualMachine, worker_identity.PATHS)
     )
     wanted = {plain(cluster) for cluster in clusters}
-    chosen = [one for one in known.all() if not wanted or one.mark.get("cluster") in wanted]
-    for one in chosen:
-        known.worker(str(one.mark.get("cluster", "")), str(one.mark["name"]))
+    chosen = [marked for marked in known.all() if not wanted or marked.mark.get("cluster") in wanted]
+    for marked in chosen:
+        known.worker(str(marked.mark.get("cluster", "")), str(marked.mark["name"]))
     return chosen
 
 
@@ -104,7 +104,7 @@ def _worker(machine: Machine, marked: Mapping[str, Any], hosts: Mapping[str, str
         "vm_host": hosts.get(machine.host, ""),
         "vm_power": "on" if machine.on else "off",
         "vm_gpus": worker_gpus.texts(gpus),
-        "vm_profiles": sorted({one.profile for one in gpus if one.profile}),
+        "vm_profiles": sorted({gpu.profile for gpu in gpus if gpu.profile}),
         "vm_rdma_mac": rdma[0].macAddress if rdma else None,
         "vm_rdma_protocol": rdma[0].deviceProtocol if rdma else None,
         "vm_rdma_address": _address(machine, rdma[0]) if rdma else None,
@@ -124,6 +124,6 @@ def _given(machine: Machine, card: Any) -> Iterator[str]:
     """Yield the fixed addresses of a card in the guest's cloud-init data."""
     metadata = (customise.facts(machine.extra) or {}).get("metadata")
     network = metadata.get("network") or {} if isinstance(metadata, dict) else {}
-    for one in (network.get("ethernets") or {}).values():
-        if (one.get("match") or {}).get("macaddress", "").lower() == (card.macAddress or "").lower():
-            yield from (text.partition("/")[0] for text in one.get("addresses") or [] if ":" not in text)
+    for ethernet in (network.get("ethernets") or {}).values():
+        if (ethernet.get("match") or {}).get("macaddress", "").lower() == (card.macAddress or "").lower():
+            yield from (text.partition("/")[0] for text in ethernet.get("addresses") or [] if ":" not in text)

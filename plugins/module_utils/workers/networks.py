@@ -58,7 +58,9 @@ class Networks:
         """Return the name of the network that a card is connected to."""
         port = getattr(backing, "port", None)
         if port is not None:
-            return next((one.name for one in self.all if one.key and one.key == port.portgroupKey), None)
+            return next(
+                (network.name for network in self.all if network.key and network.key == port.portgroupKey), None
+            )
         name = getattr(backing, "deviceName", None)
         return name and plain(name)
 
@@ -78,8 +80,8 @@ def read(session: Session, cluster: str, refs: Sequence[Any]) -> Networks:
     standard = [ref for ref in refs if type(ref) is vim.Network]
     group_values = properties.read_many(session, groups, ("name", "key", "config.distributedVirtualSwitch"))
     switches = {
-        one["config.distributedVirtualSwitch"]._moId: one["config.distributedVirtualSwitch"]
-        for one in group_values.values()
+        group["config.distributedVirtualSwitch"]._moId: group["config.distributedVirtualSwitch"]
+        for group in group_values.values()
     }
     uuids = {
         key: values["uuid"]

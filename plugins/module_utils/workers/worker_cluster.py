@@ -62,9 +62,9 @@ class WorkerCluster:
             raise NotFound(self.session.server, tried, "no virtual machine has that name", f"correct the {role}")
         return self.machines[name]
 
-    def mark_of(self, one: Machine) -> dict[str, Any] | None:
+    def mark_of(self, vm: Machine) -> dict[str, Any] | None:
         """Return the mark of a machine."""
-        return self.identities.mark_of(one.ref)
+        return self.identities.mark_of(vm.ref)
 
     def others(self, host: str, wanted: Iterable[str]) -> OtherMachines:
         """Return the running virtual machines and the workers on a host, without those with the given names."""
@@ -124,7 +124,7 @@ class WorkerCluster:
     def groups(self, host: str) -> list[str]:
         """Return the device groups that a host offers."""
         offered = getattr(self.target(host), "vendorDeviceGroupInfo", None) or []
-        return sorted(str(one.deviceGroupName) for one in offered)
+        return sorted(str(group.deviceGroupName) for group in offered)
 
     def taken_macs(self) -> set[str]:
         """Return the MAC addresses of all network cards from the latest read."""

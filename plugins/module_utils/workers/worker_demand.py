@@ -17,7 +17,7 @@ def gpus_of(cluster: WorkerCluster, desired: WorkerSpec) -> tuple[Gpu, ...]:
     if desired.gpus is not None:
         return desired.gpus
     base = _base(cluster, desired)
-    return tuple(one.gpu for one in worker_gpus.assigned_gpus(base)) if base else ()
+    return tuple(assigned.gpu for assigned in worker_gpus.assigned_gpus(base)) if base else ()
 
 
 def placement_worker(cluster: WorkerCluster, desired: WorkerSpec, allowed: frozenset[str] | None) -> place.Worker:

@@ -36,7 +36,7 @@ class AssignedGpu:
 def assigned_gpus(machine: Machine) -> list[AssignedGpu]:
     """Return the GPUs that a virtual machine has."""
     groups = getattr(machine["config.deviceGroups"], "deviceGroup", None) or []
-    named = {one.groupInstanceKey: one for one in groups}
+    named = {group.groupInstanceKey: group for group in groups}
     single, grouped = list[AssignedGpu](), dict[int, list[Any]]()
     for device in machine.devices(vim.vm.device.VirtualPCIPassthrough):
         info = getattr(device, "deviceGroupInfo", None)
@@ -72,7 +72,7 @@ def pair(wanted: Sequence[Gpu], there: Sequence[AssignedGpu]) -> tuple[list[Assi
 def names_after(desired: WorkerSpec, there: Sequence[AssignedGpu]) -> list[str]:
     """Return the names of the GPUs after the change."""
     kept, missing, _left = pair(desired.gpus or (), there)
-    return texts([*(one.gpu for one in kept), *missing])
+    return texts([*(assigned.gpu for assigned in kept), *missing])
 
 
 def demand_of(gpus: Sequence[Gpu], memory_mb: int, cpus: int) -> Demand:
@@ -139,12 +139,12 @@ class DeviceBackings:
 def change(spec: Any, desired: WorkerSpec, machine: Machine, backings: DeviceBackings, new_key: Iterator[int]) -> None:
     """Add the changes of the GPUs to a ConfigSpec."""
     kept, missing, too_many = pair(desired.gpus or (), assigned_gpus(machine))
-    if any(gpu.group for gpu in (*missing, *(one.gpu for one in too_many))):
+    if any(gpu.group for gpu in (*missing, *(assigned.gpu for assigned in too_many))):
         # The server removes every group that the list does not contain.
-        stay = [one.group for one in kept if one.gpu.group]
+        stay = [assigned.group for assigned in kept if assigned.gpu.group]
         spec.deviceGroups = vim.vm.VirtualDeviceGroups(deviceGroup=stay)
-    for one in too_many:
-        spec.deviceChange += [_operation("remove", device) for device in one.devices]
+    for assigned in too_many:
+        spec.deviceChange += [_operation("remove", device) for device in assigned.devices]
     for gpu in missing:
         if gpu.group:
             _add_group(spec, gpu, backings, new_key)

@@ -71,13 +71,13 @@ class WorkerIdentities:
 
     def all(self) -> list[MarkedMachine]:
         """Return the machines of all workers; ``worker`` refuses two machines of one worker."""
-        return [one for claims in self._claims.values() for one in claims]
+        return [claim for claims in self._claims.values() for claim in claims]
 
     def worker(self, cluster: str, name: str) -> MarkedMachine | None:
         """Return the machine of a worker, whatever its name is; refused if two machines match."""
         claims = self._claims.get((cluster, name), [])
         if len(claims) > 1:
-            named = " and ".join(sorted(f"{one.shown} ({one.ref._moId})" for one in claims))
+            named = " and ".join(sorted(f"{claim.shown} ({claim.ref._moId})" for claim in claims))
             said = f"several virtual machines carry its mark, by its name or its instance UUID: {named}"
             remedy = f"clear the custom attribute {worker_mark.ATTRIBUTE} of those that are not the worker"
             raise NotFound(name, "take one virtual machine as the worker", said, remedy)
@@ -89,7 +89,7 @@ class WorkerIdentities:
 
     def refuse_doubtful(self, cluster: str, name: str) -> None:
         """Refuse to build a worker if another machine may be the worker, or uses its addresses."""
-        if doubtful := [one.shown for one in self.copies(cluster, name) if one.doubtful]:
+        if doubtful := [copy.shown for copy in self.copies(cluster, name) if copy.doubtful]:
             said = f"{', '.join(sorted(doubtful))} carries its mark, and no virtual machine is named {name}"
             remedy = (
                 f"name that machine {name} if it is the worker, under another name, or a restored backup;"
@@ -108,4 +108,4 @@ def names_of(machines: Sequence[Found]) -> dict[str, list[Any]]:
 
 def _claims(marked_machines: Sequence[MarkedMachine]) -> list[MarkedMachine]:
     """Return the machines that match a worker: one, unless the UUID and the name match different machines."""
-    return [one for one in marked_machines if one.of_uuid or one.of_name]
+    return [marked for marked in marked_machines if marked.of_uuid or marked.of_name]

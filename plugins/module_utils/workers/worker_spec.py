@@ -175,7 +175,7 @@ def set_options_of(params: Mapping[str, Any]) -> WorkerSetOptions:
 def worker_specs_of(params: Mapping[str, Any]) -> list[WorkerSpec]:
     """Return the checked specifications of the workers, each merged with the defaults."""
     defaults = _given(params.get("defaults") or {})
-    worker_specs = [_desired(_merged(_merged(BUILT_IN, defaults), _given(one))) for one in params["workers"]]
+    worker_specs = [_desired(_merged(_merged(BUILT_IN, defaults), _given(options))) for options in params["workers"]]
     names = [desired.name for desired in worker_specs]
     for name in names:
         if names.count(name) > 1:

@@ -34,7 +34,7 @@ def facts(cluster: WorkerCluster, machine: Machine | None) -> dict[str, Any]:
         "power": "on" if machine.on else "off",
         **sizing.facts(machine),
         **nics.facts(machine, cluster.networks),
-        "gpus": worker_gpus.texts([one.gpu for one in worker_gpus.assigned_gpus(machine)]),
+        "gpus": worker_gpus.texts([assigned.gpu for assigned in worker_gpus.assigned_gpus(machine)]),
         "mmio_gb": worker_gpus.window_in(machine.extra),
         "guest": customise.facts(machine.extra),
         "mark": {"built": True} if unfinished else marked,

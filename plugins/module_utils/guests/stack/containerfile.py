@@ -51,8 +51,8 @@ def _key(made: Part) -> str:
     """Return the hash of all inputs of an image; the addresses of archives and signing keys do not count."""
     sums = {
         **made,
-        "downloads": [[one["name"], one["sha256"]] for one in made["downloads"]],
-        "keys": [[one["name"], one["fingerprint"]] for one in made["keys"]],
+        "downloads": [[item["name"], item["sha256"]] for item in made["downloads"]],
+        "keys": [[item["name"], item["fingerprint"]] for item in made["keys"]],
     }
     return hashlib.sha256(json.dumps(sums, sort_keys=True).encode()).hexdigest()[:12]
 
@@ -116,7 +116,12 @@ def _packages(own: Part, side: Part, platform: str) -> list[Any]:
     """Return the packages that the system's package manager installs, including those for builds."""
     parts = [own, *(side.get(name) or {} for name in ("python", "cuda", "cudnn", "nccl", "openmpi", "horovod"))]
     lists = [(part.get(name) or {}) for part in parts for name in ("packages", "build_packages")]
-    return [one for by_platform in lists if isinstance(by_platform, Mapping) for one in by_platform.get(platform, [])]
+    return [
+        package
+        for by_platform in lists
+        if isinstance(by_platform, Mapping)
+        for package in by_platform.get(platform, [])
+    ]
 
 
 def _interpreter(side: Part) -> Iterator[str]:
@@ -239,7 +244,7 @@ def _files(own: Part, side: Part, platform: str) -> dict[str, str]:
     return {
         **requirements,
         "patches.json": json.dumps(horovod["patches"], indent=1) + "\n",
-        "repositories.sources": "\n".join(_source(one) for one in _repositories(side, platform)),
+        "repositories.sources": "\n".join(_source(repository) for repository in _repositories(side, platform)),
     }
 
 
@@ -256,7 +261,7 @@ def _repositories(side: Part, platform: str) -> Sequence[Part]:
 
 
 def _keys(side: Part, platform: str) -> list[dict[str, str]]:
-    names = dict.fromkeys(name for one in _repositories(side, platform) for name in one["keys"])
+    names = dict.fromkeys(name for repository in _repositories(side, platform) for name in repository["keys"])
     keys = side.get("keys") or {}
     return [{"name": name, "url": keys[name]["url"], "fingerprint": keys[name]["fingerprint"]} for name in names]
 
@@ -270,7 +275,11 @@ def _downloads(own: Part, side: Part) -> list[dict[str, str]]:
         _file("openmpi", mpi.get("source")): mpi.get("source") if mpi["install"] == "source" else None,
         "horovod.tar.gz": horovod if _is_downloaded(horovod) else None,
     }
-    return [{"name": name, "url": one.get("url", ""), "sha256": one["sha256"]} for name, one in archives.items() if one]
+    return [
+        {"name": name, "url": archive.get("url", ""), "sha256": archive["sha256"]}
+        for name, archive in archives.items()
+        if archive
+    ]
 
 
 def _file(part: str, source: Part | None) -> str:

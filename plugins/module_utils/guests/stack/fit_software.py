@@ -98,7 +98,7 @@ def horovod_and_cuda(stack: Stack, facts: CompatibilityTables) -> Iterator[Compa
     if not cuda or not horovod:
         return
     version, known = horovod["version"], facts["horovod_cuda"]["rows"]
-    if not any(within(version, one["horovod"]) and within(cuda["version"], one["cuda"]) for one in known):
+    if not any(within(version, build["horovod"]) and within(cuda["version"], build["cuda"]) for build in known):
         yield unknown(f"Horovod {version} with CUDA {cuda['version']}")
 
 
@@ -166,7 +166,7 @@ def openmpi(stack: Stack, facts: CompatibilityTables) -> Iterator[CompatibilityI
 def container(stack: Stack, facts: CompatibilityTables) -> Iterator[CompatibilityIssue]:
     """Yield an issue unless Docker has one version and NVIDIA's container packages are built for it."""
     part = stack.get("container")
-    for package in [one for packages in (part["packages"] if part else {}).values() for one in packages]:
+    for package in [entry for packages in (part["packages"] if part else {}).values() for entry in packages]:
         version = package.get("version", "")
         built = version.partition("+docker")[2].partition("-")[0]
         told = f"is built for Docker {built}" if built else "is another version"

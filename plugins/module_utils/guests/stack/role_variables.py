@@ -25,7 +25,7 @@ def variables(stack: Mapping[str, Any], platform: str, parts: Sequence[str] = ()
 
 def _repositories(stack: Mapping[str, Any], platform: str, parts: Sequence[str]) -> dict[str, Any]:
     there = (stack.get("repositories") or {}).get(platform, [])
-    wanted = [one for one in there if one.get("part") in (None, *parts)]
+    wanted = [repository for repository in there if repository.get("part") in (None, *parts)]
     return {"wanted": wanted, "keys": stack.get("keys") or {}}
 
 
@@ -91,7 +91,7 @@ def _cuda(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> dic
         return {}
     versions = {name: there.get(name, {}).get("version", "") for name in CUDA}
     return {
-        "packages": [one for part in there.values() for one in _of(part, "packages", platform)],
+        "packages": [package for part in there.values() for package in _of(part, "packages", platform)],
         "version": versions["cuda"],
         "cudnn_version": versions["cudnn"],
         "nccl_version": versions["nccl"],

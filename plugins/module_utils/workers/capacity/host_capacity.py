@@ -55,12 +55,12 @@ def offered(host: Mapping[str, Any]) -> set[str]:
 
 def graphics(host: Mapping[str, Any]) -> dict[str, Any]:
     """Return the GPUs that the host's graphics driver reports, by PCI address."""
-    return {one.pciId: one for one in host.get("config.graphicsInfo") or []}
+    return {info.pciId: info for info in host.get("config.graphicsInfo") or []}
 
 
 def shared(host: Mapping[str, Any], coming: Sequence[str] = ()) -> list[Any]:
     """Return the GPUs in shared direct mode; with profiles to come, all that the driver reports."""
-    return [one for one in graphics(host).values() if one.graphicsType == SHARED_DIRECT or coming]
+    return [info for info in graphics(host).values() if info.graphicsType == SHARED_DIRECT or coming]
 
 
 def gigabytes(info: Any) -> float:
@@ -79,7 +79,7 @@ def slots(host: Mapping[str, Any], vgpus: Mapping[str, Sequence[str]], coming: S
     ``vgpus`` are the profiles by the virtual machine's ID, ``coming`` those that the host offers after preparation.
     """
     waiting = {vm: list(profiles) for vm, profiles in vgpus.items()}
-    gpus = tuple(_gpu(one, waiting) for one in shared(host, coming))
+    gpus = tuple(_gpu(info, waiting) for info in shared(host, coming))
     occupied = Slots(gpus, tuple(sorted({*offered(host), *coming})))
     # If the server does not report the GPU of a virtual machine, the first GPU with room is assumed.
     for profile in [profile for profiles in waiting.values() for profile in profiles]:
@@ -98,24 +98,26 @@ def whole_gpus(host: Mapping[str, Any], holders: Mapping[str, str], *, active: b
 
     If ``active`` is false, also return GPUs whose passthrough starts at the next boot or is not set yet.
     """
-    passed = {one.id: one for one in host.get("config.pciPassthruInfo") or [] if one.passthruActive or not active}
+    passed = {
+        device.id: device for device in host.get("config.pciPassthruInfo") or [] if device.passthruActive or not active
+    }
     nodes, known = numa_nodes(host), graphics(host)
     return tuple(
         Device(
-            address=one.id,
-            kind=pci_ids.kind_of(one),
-            label=str(getattr(passed[one.id], "hardwareLabel", None) or ""),
-            node=nodes.get(one.id),
-            holder=holders.get(one.id.lower(), ""),
+            address=device.id,
+            kind=pci_ids.kind_of(device),
+            label=str(getattr(passed[device.id], "hardwareLabel", None) or ""),
+            node=nodes.get(device.id),
+            holder=holders.get(device.id.lower(), ""),
         )
-        for one in host.get("hardware.pciDevice") or []
-        if one.id in passed and pci_ids.is_gpu(one, known)
+        for device in host.get("hardware.pciDevice") or []
+        if device.id in passed and pci_ids.is_gpu(device, known)
     )
 
 
 def gpu_memory_gb(host: Mapping[str, Any], address: str) -> float | None:
     """Return the memory of a GPU: the reported size, else the size in its name or of its model; None if unknown."""
-    device = next((one for one in host.get("hardware.pciDevice") or [] if one.id == address), None)
+    device = next((candidate for candidate in host.get("hardware.pciDevice") or [] if candidate.id == address), None)
     nominal = mmio.memory_gb(pci_ids.kind_of(device), str(device.deviceName)) if device else None
     return gigabytes(graphics(host).get(address)) or nominal
 
@@ -130,6 +132,6 @@ def numa_nodes(host: Mapping[str, Any]) -> dict[str, int]:
 def rdma_node(host: Mapping[str, Any]) -> int | None:
     """Return the NUMA node of the RDMA NIC; None if the host does not report it."""
     nodes = numa_nodes(host)
-    cards = {one.key: one.pci for one in host.get("config.network.pnic") or []}
+    cards = {nic.key: nic.pci for nic in host.get("config.network.pnic") or []}
     uplinks = (getattr(device.backing, "pairedUplink", None) for device in host.get(RDMA) or [])
     return next((nodes.get(cards[uplink]) for uplink in uplinks if uplink in cards), None)

@@ -56,23 +56,23 @@ class PassthroughDevice:
 def read(session: Session, refs: Sequence[Any], host_names: Mapping[str, str]) -> list[Vm]:
     """Return the powered-on virtual machines; ``host_names`` are by object ID."""
     values_by_id = read_many(session, refs, PATHS)
-    running = {key: one for key, one in values_by_id.items() if one.get("runtime.powerState") == "poweredOn"}
-    named = names(session, [one.get(path) for one in running.values() for path in ("parent", "resourcePool")])
+    running = {key: values for key, values in values_by_id.items() if values.get("runtime.powerState") == "poweredOn"}
+    named = names(session, [values.get(path) for values in running.values() for path in ("parent", "resourcePool")])
     # Only virtual machines with a vGPU have these settings; those of the other machines are not read.
     settings = read_many(session, [ref for ref in refs if vgpus(running.get(ref._moId, {}))], ("config.extraConfig",))
     return [
         Vm(
             key=key,
-            name=one["name"],
-            host=host_names.get(id_of(one.get("runtime.host")), ""),
-            folder=named.get(id_of(one.get("parent")), ""),
-            pool=named.get(id_of(one.get("resourcePool")), ""),
-            owner=owner_of(one),
-            vgpus=vgpus(one),
-            fixed=(*fixed(one), *_flags(settings.get(key, {}))),
-            reserved_mb=reserved_mb(one),
+            name=values["name"],
+            host=host_names.get(id_of(values.get("runtime.host")), ""),
+            folder=named.get(id_of(values.get("parent")), ""),
+            pool=named.get(id_of(values.get("resourcePool")), ""),
+            owner=owner_of(values),
+            vgpus=vgpus(values),
+            fixed=(*fixed(values), *_flags(settings.get(key, {}))),
+            reserved_mb=reserved_mb(values),
         )
-        for key, one in running.items()
+        for key, values in running.items()
     ]
 
 
@@ -81,14 +81,14 @@ def hot_migrate(session: Session) -> bool:
     return is_on(vcenter_option(session, HOT_MIGRATE))
 
 
-def owner_of(one: Mapping[str, Any]) -> str:
+def owner_of(values: Mapping[str, Any]) -> str:
     """Return the custom attribute ``owner``, else the owner in the annotation."""
-    for field in one.get("availableField") or []:
+    for field in values.get("availableField") or []:
         if field.name.lower() == "owner":
-            written = custom_fields.value_of(field.name, one["availableField"], one.get("customValue"))
+            written = custom_fields.value_of(field.name, values["availableField"], values.get("customValue"))
             if written:
                 return written
-    note = one.get("config.annotation") or ""
+    note = values.get("config.annotation") or ""
     line = OWNER_LINE.search(note)
     first = note.strip().split("\n", maxsplit=1)[0]
     return line["owner"] if line else first if len(first) <= LONGEST_OWNER else ""
@@ -107,21 +107,23 @@ def names(session: Session, refs: Iterable[Any]) -> dict[str, str]:
     }
 
 
-def reserved_mb(one: Mapping[str, Any]) -> int:
+def reserved_mb(values: Mapping[str, Any]) -> int:
     """Return the memory reservation of a virtual machine."""
-    return int(one.get(RESERVED_MB) or 0)
+    return int(values.get(RESERVED_MB) or 0)
 
 
-def vgpus(one: Mapping[str, Any]) -> tuple[str, ...]:
+def vgpus(values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the profiles of the vGPUs of a virtual machine, including those in device groups."""
-    backings = [device.backing for device in devices(one, vim.vm.device.VirtualPCIPassthrough)]
+    backings = [device.backing for device in devices(values, vim.vm.device.VirtualPCIPassthrough)]
     vmiop = vim.vm.device.VirtualPCIPassthrough.VmiopBackingInfo
     return tuple(str(backing.vgpu) for backing in backings if isinstance(backing, vmiop))
 
 
-def passthrough_devices(one: Mapping[str, Any]) -> list[PassthroughDevice]:
+def passthrough_devices(values: Mapping[str, Any]) -> list[PassthroughDevice]:
     """Return the PCI devices in passthrough to a virtual machine."""
-    candidates = (passthrough_device_of(device.backing) for device in devices(one, vim.vm.device.VirtualPCIPassthrough))
+    candidates = (
+        passthrough_device_of(device.backing) for device in devices(values, vim.vm.device.VirtualPCIPassthrough)
+    )
     return [device for device in candidates if device]
 
 
@@ -142,10 +144,10 @@ def passthrough_device_of(backing: Any) -> PassthroughDevice | None:
     return None
 
 
-def fixed(one: Mapping[str, Any]) -> tuple[str, ...]:
+def fixed(values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return, as text, the devices of the host that keep a running virtual machine from moving."""
-    cards = devices(one, vim.vm.device.VirtualSriovEthernetCard)
-    return (*map(str, passthrough_devices(one)), *("an SR-IOV network card" for _card in cards))
+    cards = devices(values, vim.vm.device.VirtualSriovEthernetCard)
+    return (*map(str, passthrough_devices(values)), *("an SR-IOV network card" for _card in cards))
 
 
 def plugin_flags(extra: Mapping[str, str]) -> list[str]:
@@ -153,11 +155,11 @@ def plugin_flags(extra: Mapping[str, str]) -> list[str]:
     return sorted(key for key, value in extra.items() if _PLUGIN_FLAG.match(key) and is_on(value))
 
 
-def _flags(one: Mapping[str, Any]) -> tuple[str, ...]:
-    extra = extra_config(one.get("config.extraConfig"))
+def _flags(values: Mapping[str, Any]) -> tuple[str, ...]:
+    extra = extra_config(values.get("config.extraConfig"))
     return tuple(f"{key}={extra[key]}" for key in plugin_flags(extra))
 
 
-def devices(one: Mapping[str, Any], kind: Any) -> list[Any]:
+def devices(values: Mapping[str, Any], kind: Any) -> list[Any]:
     """Return the devices of a type in a virtual machine."""
-    return [device for device in one.get(DEVICES) or [] if isinstance(device, kind)]
+    return [device for device in values.get(DEVICES) or [] if isinstance(device, kind)]

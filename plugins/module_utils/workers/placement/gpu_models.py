@@ -26,6 +26,6 @@ def fits_profile(name: str, model: str) -> bool:
 def _runs(name: str) -> set[str]:
     """Return the adjacent parts of a name, joined in all ways that start and end at a word boundary."""
     parts = list(_PARTS.finditer(name))
-    begins = [i for i, one in enumerate(parts) if not (i and parts[i - 1].end() == one.start())]
-    ends = [i for i, one in enumerate(parts) if i + 1 == len(parts) or parts[i + 1].start() != one.end()]
-    return {"".join(one[0] for one in parts[i : j + 1]) for i in begins for j in ends if i <= j}
+    begins = [i for i, part in enumerate(parts) if not (i and parts[i - 1].end() == part.start())]
+    ends = [i for i, part in enumerate(parts) if i + 1 == len(parts) or parts[i + 1].start() != part.end()]
+    return {"".join(part[0] for part in parts[i : j + 1]) for i in begins for j in ends if i <= j}

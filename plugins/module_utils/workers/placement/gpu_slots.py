@@ -120,21 +120,23 @@ class Slots:
 
     def _gigabytes(self, gpu: Gpu, wanted: Profile) -> int:
         """Return the nominal memory, which is at least the largest offered profile: a GPU reports less."""
-        largest = [one.gigabytes for one in map(parse, self.offered) if one and one.model == wanted.model]
+        largest = [
+            offered.gigabytes for offered in map(parse, self.offered) if offered and offered.model == wanted.model
+        ]
         return max(math.ceil(gpu.gigabytes), *largest, 0)
 
     def _free_on(self, gpu: Gpu, profile: str) -> int:
-        there = [one for one in map(parse, gpu.used) if one]
+        there = [used for used in map(parse, gpu.used) if used]
         wanted = parse(profile)
         if wanted is None or (len(there) < len(gpu.used)):
             return 0
         capacity = self._capacity(gpu, profile)
-        if all(one.gigabytes == wanted.gigabytes and one.slices == wanted.slices for one in there):
+        if all(used.gigabytes == wanted.gigabytes and used.slices == wanted.slices for used in there):
             return max(capacity - len(there), 0)
-        if bool(wanted.slices) != any(one.slices for one in there) or not (gpu.mixed_sizes or wanted.slices):
+        if bool(wanted.slices) != any(used.slices for used in there) or not (gpu.mixed_sizes or wanted.slices):
             return 0
-        memory = self._gigabytes(gpu, wanted) - sum(one.gigabytes for one in there)
-        slices = MIG_SLICES - sum(one.slices for one in there)
+        memory = self._gigabytes(gpu, wanted) - sum(used.gigabytes for used in there)
+        slices = MIG_SLICES - sum(used.slices for used in there)
         return max(min(memory // wanted.gigabytes, slices // wanted.slices if wanted.slices else memory), 0)
 
 

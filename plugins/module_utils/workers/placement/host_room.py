@@ -106,7 +106,7 @@ class Host:
             return None
         for slots, node in self._parts(same_node):
             after = slots.take_all(demand.vgpus)
-            promises = (*self.promises, *(Promise(one, node) for one in demand.devices))
+            promises = (*self.promises, *(Promise(request, node) for request in demand.devices))
             given = self._give(promises)
             if after is not None and given is not None:
                 left = tuple(device for device in (*self.devices, *self.given) if device not in given)

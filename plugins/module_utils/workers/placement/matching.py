@@ -77,7 +77,7 @@ class DemandGroups:
         known: dict[Host, int] = {}
         self.alike = [known.setdefault(alike(host), len(known)) for host in hosts]
         numbers: dict[tuple[Demand, frozenset[str] | None], int] = {}
-        self.of = [numbers.setdefault((one.demand, one.hosts), len(numbers)) for one in workers]
+        self.of = [numbers.setdefault((worker.demand, worker.hosts), len(numbers)) for worker in workers]
         self.fitting = [self._fitting(demand, names) for demand, names in numbers]
 
     def hosts_of(self, worker: int) -> Sequence[int]:

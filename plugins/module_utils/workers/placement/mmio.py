@@ -32,7 +32,7 @@ _IN_NAME = re.compile(r"(\d+)\s*GB", re.IGNORECASE)
 
 def window_gb(gpus_gb: Iterable[float]) -> int:
     """Return the memory of all GPUs, rounded up to a power of two and doubled; 0 without GPUs."""
-    total = sum(math.ceil(one) for one in gpus_gb)
+    total = sum(math.ceil(size) for size in gpus_gb)
     return 2 ** math.ceil(math.log2(total)) * 2 if total else 0
 
 

@@ -16,7 +16,9 @@ PATIENCE = 5_000
 
 def pack(hosts: Sequence[Host], workers: Sequence[Candidate], same_node: str) -> dict[str, str]:
     """Return the host of each worker; if not all fit, the hosts of those that fit one after another."""
-    table = _Table(hosts, sorted(workers, key=lambda one: ([-n for n in one.demand.size], one.name)), same_node)
+    table = _Table(
+        hosts, sorted(workers, key=lambda worker: ([-n for n in worker.demand.size], worker.name)), same_node
+    )
     return _search(table) or _greedy(table)
 
 
@@ -67,7 +69,7 @@ class _Table:
     _failed: set[tuple[int, tuple[tuple[int, int], ...]]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        sets = list(dict.fromkeys(one.hosts for one in self.workers if one.hosts is not None))
+        sets = list(dict.fromkeys(worker.hosts for worker in self.workers if worker.hosts is not None))
         # Hosts are interchangeable only if the same workers may run on them.
         self.members = [tuple(host.name in names for names in sets) for host in self.hosts]
         self._member_ids: dict[tuple[bool, ...], int] = {}

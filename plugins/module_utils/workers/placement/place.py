@@ -70,7 +70,9 @@ class Placement:
 def place(hosts: Iterable[Host], workers: Iterable[Worker], rules: Rules | None = None) -> Placement:
     """Return the placement of all workers; the fewest running workers change their host, and only to make room."""
     rules, all_hosts = rules or Rules(), sorted(hosts, key=lambda host: host.name)
-    ordered = sorted(workers, key=lambda one: (not one.settled, not one.at, [-n for n in one.demand.size], one.name))
+    ordered = sorted(
+        workers, key=lambda worker: (not worker.settled, not worker.at, [-n for n in worker.demand.size], worker.name)
+    )
     homes = _homes(all_hosts, ordered, rules)
     placement = _fill(all_hosts, ordered, homes, rules)
     if not placement.refusals:
@@ -110,7 +112,11 @@ def _with_moves(
     running = {worker.name for worker in ordered if worker.settled}
     if rules.apart:
         return one_per_host([host for host in hosts if not host.workers], ordered, homes, running, rules.same_node)
-    first = [host.name for host in hosts if any(one.may(host.name) for one in ordered if one.name in refused)]
+    first = [
+        host.name
+        for host in hosts
+        if any(candidate.may(host.name) for candidate in ordered if candidate.name in refused)
+    ]
     return several_per_host(homes, running, first, fill) or {}
 
 
@@ -124,32 +130,32 @@ def _homes(hosts: Sequence[Host], ordered: Sequence[Worker], rules: Rules) -> di
     """Return the workers that stay, with their hosts."""
     left = {host.name: host for host in hosts}
     homes: dict[str, str] = {}
-    for one in ordered:
-        host = left.get(one.at)
-        if host is None or not one.may(host.name) or (rules.apart and (host.workers or host.name in homes.values())):
+    for worker in ordered:
+        host = left.get(worker.at)
+        if host is None or not worker.may(host.name) or (rules.apart and (host.workers or host.name in homes.values())):
             continue
-        after = host.take(one.demand, rules.same_node)
-        if after or one.settled:
-            left[one.at], homes[one.name] = after or host.occupy(one.demand, rules.same_node), one.at
+        after = host.take(worker.demand, rules.same_node)
+        if after or worker.settled:
+            left[worker.at], homes[worker.name] = after or host.occupy(worker.demand, rules.same_node), worker.at
     return homes
 
 
 def _fill(hosts: Sequence[Host], ordered: Sequence[Worker], homes: Mapping[str, str], rules: Rules) -> Placement:
     """Return the placement after the workers that do not stay get a host."""
-    demands = {one.name: one.demand for one in ordered}
+    demands = {worker.name: worker.demand for worker in ordered}
     left = {host.name: host for host in hosts}
     for name, home in homes.items():
         left[home] = left[home].occupy(demands[name], rules.same_node)
-    others = [one for one in ordered if one.name not in homes]
+    others = [worker for worker in ordered if worker.name not in homes]
     if rules.apart:
         open_ = [host for host in left.values() if not host.workers and host.name not in homes.values()]
         assigned = match(open_, others, rules.same_node)
     else:
         assigned = pack(list(left.values()), others, rules.same_node)
     where = {**homes, **assigned}
-    missing = [one for one in others if one.name not in where]
+    missing = [worker for worker in others if worker.name not in where]
     full, here = _taken(left, assigned, demands, rules) if missing else [], _workers_on(where)
-    return Placement(where, {one.name: why_not(one, full, here, rules) for one in missing})
+    return Placement(where, {worker.name: why_not(worker, full, here, rules) for worker in missing})
 
 
 def _workers_on(where: Mapping[str, str]) -> dict[str, list[str]]:

@@ -29,10 +29,12 @@ class Rules(Protocol):
 
 def why_not(worker: Candidate, hosts: Sequence[Host], here: Mapping[str, Sequence[str]], rules: Rules) -> str:
     """Return one sentence with a reason for each host; ``here`` are the workers of this call on each host."""
-    unknown = [one for one in dict.fromkeys(worker.demand.vgpus) if not any(one in h.slots.offered for h in hosts)]
+    unknown = [
+        profile for profile in dict.fromkeys(worker.demand.vgpus) if not any(profile in h.slots.offered for h in hosts)
+    ]
     if unknown:
         every = dict.fromkeys(name for host in hosts for name in host.slots.offered)
-        near = dict.fromkeys(name for one in unknown for name in difflib.get_close_matches(one, every))
+        near = dict.fromkeys(name for profile in unknown for name in difflib.get_close_matches(profile, every))
         meant = f", did you mean {' or '.join(near)}" if near else ""
         return f"no host offers {' or '.join(unknown)}{meant}; {offers(hosts)}"
     allowed = [host for host in hosts if worker.hosts is None or host.name in worker.hosts]

@@ -16,24 +16,24 @@ def as_lines(workers: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
 def plan_lines(workers: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the changes of each worker with their reasons; workers without changes share a line."""
     listed = list(workers)
-    idle = [one["name"] for one in listed if not one.get("failed") and not one.get("changed")]
+    idle = [worker["name"] for worker in listed if not worker.get("failed") and not worker.get("changed")]
     lines = [f"{', '.join(idle)}: as described, nothing to do"] if idle else []
-    for one in listed:
-        if one["name"] not in idle:
-            lines += _lines(one)
+    for worker in listed:
+        if worker["name"] not in idle:
+            lines += _lines(worker)
     return lines
 
 
 def state_lines(workers: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the host, the GPUs and the address of each worker."""
-    return [_where(one["name"], one["state"]) for one in workers if not one.get("failed")]
+    return [_where(worker["name"], worker["state"]) for worker in workers if not worker.get("failed")]
 
 
-def _lines(one: Mapping[str, Any]) -> list[str]:
-    if one.get("failed"):
-        return [str(one["msg"])]
-    reasons = [*one.get("why", []), *(f"not now: {reason}" for reason in one.get("unmet", []))]
-    head = f"{one['name']}: {'is shut down and changes' if 'power_off' in one.get('needs', []) else 'changes'}"
+def _lines(worker: Mapping[str, Any]) -> list[str]:
+    if worker.get("failed"):
+        return [str(worker["msg"])]
+    reasons = [*worker.get("why", []), *(f"not now: {reason}" for reason in worker.get("unmet", []))]
+    head = f"{worker['name']}: {'is shut down and changes' if 'power_off' in worker.get('needs', []) else 'changes'}"
     return [head, *(f"    {reason}" for reason in reasons)]
 
 

@@ -23,9 +23,9 @@ def rule_set_spec(params: Mapping[str, Any]) -> RuleSetSpec:
         return RuleSetSpec(params["name"], gone=True, drop=(*workers, *drop) or None)
     if both := sorted(set(workers) & set(drop)):
         raise Refused(", ".join(both), "drop it from the rules", "it is also in workers", "name it in only one list")
-    single = {one["name"]: one for one in params["overrides"]}
+    single = {override["name"]: override for override in params["overrides"]}
     _once("worker", workers)
-    _once("override", [one["name"] for one in params["overrides"]])
+    _once("override", [override["name"] for override in params["overrides"]])
     for name in sorted(set(single) - set(workers)):
         raise Refused(name, "give it overrides", "it is not among the workers of the call", "name it there too")
     return RuleSetSpec(

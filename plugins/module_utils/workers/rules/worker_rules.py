@@ -122,15 +122,15 @@ class WorkerRules:
         """Find the workers of this cluster by their mark and their host."""
         known = worker_identity.WorkerIdentities(custom_fields.definitions(self.session), machines)
         self.workers, self.marks, self.elsewhere = {}, {}, {}
-        for one in known.all():
-            name = str(one.mark["name"])
-            if one.mark.get("cluster", self.target) != self.target:
-                self.elsewhere[name] = f"is a worker of cluster {one.mark['cluster']}"
-            elif getattr(one.values.get("runtime.host"), "_moId", None) not in self.homes:
+        for marked in known.all():
+            name = str(marked.mark["name"])
+            if marked.mark.get("cluster", self.target) != self.target:
+                self.elsewhere[name] = f"is a worker of cluster {marked.mark['cluster']}"
+            elif getattr(marked.values.get("runtime.host"), "_moId", None) not in self.homes:
                 self.elsewhere[name] = "is on a host of another cluster"
             else:
-                known.worker(str(one.mark.get("cluster", "")), name)
-                self.workers[name], self.marks[name] = one.ref, dict(one.mark)
+                known.worker(str(marked.mark.get("cluster", "")), name)
+                self.workers[name], self.marks[name] = marked.ref, dict(marked.mark)
 
     def _labels(self, machines: Sequence[properties.Found]) -> dict[str, str]:
         """Return the names of all virtual machines by object ID, with the ID added to a name that a worker also has."""

@@ -13,7 +13,7 @@ from plugins.module_utils.workers.candidate_hosts import OtherMachines
 from plugins.module_utils.workers.placement.place import Demand, DeviceRequest
 from tests.fakes import hardware
 from tests.fakes.hardware import NIC, T4, graphics
-from tests.fakes.sites import groups_of, machine
+from tests.fakes.worker_cluster import groups_of, machine
 
 BARE = {"config__graphicsInfo": [graphics(graphicsType="basic")], "config__sharedPassthruGpuTypes": []}
 

@@ -14,7 +14,7 @@ from plugins.module_utils.errors import NotFound, Refused
 from plugins.module_utils.vsphere import properties
 from plugins.module_utils.workers import clone
 from plugins.module_utils.workers.worker_spec import WorkerSpec
-from tests.fakes.sites import STORE, FakeSite, machine, with_values
+from tests.fakes.worker_cluster import STORE, FakeWorkerCluster, machine, with_values
 
 ELSEWHERE = vim.Datastore("datastore-9")
 GIVEN = {"template": "golden", "clone": "full", "folder": None, "resource_pool": None, "datastore": None}
@@ -51,7 +51,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def location_of(
     template: Any = None, locations: clone.CloneLocations | None = None, **given: Any
 ) -> clone.CloneLocation:
-    return (locations or clone.CloneLocations(FakeSite())).find(
+    return (locations or clone.CloneLocations(FakeWorkerCluster())).find(
         WorkerSpec("w1", {**GIVEN, **given}), template or machine("golden")
     )
 
@@ -104,7 +104,7 @@ def test_a_template_on_a_datastore_of_another_cluster_needs_one_by_name() -> Non
 
 
 def test_many_workers_list_each_kind_once(reads: list[Any]) -> None:
-    locations = clone.CloneLocations(FakeSite())
+    locations = clone.CloneLocations(FakeWorkerCluster())
     for _worker in range(3):
         location_of(locations=locations, folder="training", datastore="vsan")
     assert reads == [vim.Folder, vim.Datastore]
@@ -128,7 +128,7 @@ def test_a_linked_clone_without_its_snapshot_is_refused() -> None:
 
 
 def test_a_clone_says_from_its_first_moment_whose_it_is_and_stays_off() -> None:
-    cluster, asked = FakeSite(), dict[str, Any]()
+    cluster, asked = FakeWorkerCluster(), dict[str, Any]()
 
     def clone_task(**given: Any) -> str:
         asked.update(given)

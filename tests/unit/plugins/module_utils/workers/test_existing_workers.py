@@ -17,7 +17,7 @@ from plugins.module_utils.workers import customise, existing_workers, worker_mar
 from plugins.module_utils.workers.machine import Machine
 from plugins.module_utils.workers.worker_spec import WorkerSpec
 from tests.fakes import hardware
-from tests.fakes.sites import machine, plain_card, rdma_card
+from tests.fakes.worker_cluster import machine, plain_card, rdma_card
 
 MARK = 101
 

@@ -17,10 +17,18 @@ from plugins.module_utils.workers.placement.place import DeviceRequest
 from plugins.module_utils.workers.worker_spec import Gpu, WorkerSpec
 from tests.fakes import hardware
 from tests.fakes.hardware import NIC, T4
-from tests.fakes.sites import MANAGEMENT, RDMA_GROUP, FakeSite, groups_of, machine, plain_card, rdma_card
+from tests.fakes.worker_cluster import (
+    MANAGEMENT,
+    RDMA_GROUP,
+    FakeWorkerCluster,
+    groups_of,
+    machine,
+    plain_card,
+    rdma_card,
+)
 
 PAIR = "Nvidia:2@grid_t4-8c%NVLink"
-KNOWN = FakeSite().networks
+KNOWN = FakeWorkerCluster().networks
 
 
 def spec() -> Any:

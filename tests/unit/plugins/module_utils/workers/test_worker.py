@@ -19,7 +19,7 @@ from plugins.module_utils.workers.worker import Worker
 from plugins.module_utils.workers.worker_spec import Gpu, WorkerSetOptions, WorkerSpec
 from plugins.module_utils.workers.worker_state import KEYS
 from tests.fakes import hardware
-from tests.fakes.sites import RDMA_GROUP, FakeSite, machine, plain_card, rdma_card, with_values
+from tests.fakes.worker_cluster import RDMA_GROUP, FakeWorkerCluster, machine, plain_card, rdma_card, with_values
 
 T4 = (Gpu("grid_t4-16c"),)
 OURS = {"built": True, "name": "w1", "cluster": "gpu", "role": "worker", "tenant": ""}
@@ -32,7 +32,7 @@ def settings(**more: str) -> dict[str, Any]:
 
 
 def worker(
-    cluster: FakeSite,
+    cluster: FakeWorkerCluster,
     assigned: Assignment | None = None,
     gpus: Any = T4,
     call: dict[str, Any] | None = None,
@@ -42,13 +42,13 @@ def worker(
     return Worker(context, WorkerSpec("w1", {**GIVEN, **given}, gpus), assigned or Assignment("esx1"))
 
 
-def planned(cluster: FakeSite, *args: Any, **more: Any) -> Plan:
+def planned(cluster: FakeWorkerCluster, *args: Any, **more: Any) -> Plan:
     one = worker(cluster, *args, **more)
     return one.plan(one.read())
 
 
-def ours(*devices: Any, **more: Any) -> FakeSite:
-    cluster = FakeSite(machine("w1", *(devices or (hardware.vgpu(),)), **{**settings(), **more}))
+def ours(*devices: Any, **more: Any) -> FakeWorkerCluster:
+    cluster = FakeWorkerCluster(machine("w1", *(devices or (hardware.vgpu(),)), **{**settings(), **more}))
     cluster.marks["w1"] = OURS
     return cluster
 
@@ -108,11 +108,11 @@ def keys(plan: Plan) -> set[str]:
 
 
 def test_one_that_does_not_exist_has_every_key() -> None:
-    assert worker(FakeSite()).read() == {**dict.fromkeys(KEYS), "exists": False}
+    assert worker(FakeWorkerCluster()).read() == {**dict.fromkeys(KEYS), "exists": False}
 
 
 def test_a_new_worker_is_cloned_to_its_host_with_what_it_asks_for() -> None:
-    plan = planned(FakeSite(machine("golden", on=False)), Assignment("esx2"), cpus=8, memory_mb=16384)
+    plan = planned(FakeWorkerCluster(machine("golden", on=False)), Assignment("esx2"), cpus=8, memory_mb=16384)
     assert plan.after["host"] == "esx2"
     assert (plan.after["cpus"], plan.after["memory_mb"], plan.after["memory_reserved"]) == (8, 16384, True)
     assert (plan.after["gpus"], plan.after["mmio_gb"], plan.after["power"]) == (["grid_t4-16c"], 32, "on")
@@ -127,18 +127,18 @@ def test_a_worker_that_is_as_it_should_be_changes_nothing_however_its_window_was
 
 def test_without_a_place_it_is_refused_with_the_reason() -> None:
     with pytest.raises(Refused, match="find a host for it: all are full; free a slot"):
-        planned(FakeSite(machine("golden")), Assignment(refusal="all are full"))
+        planned(FakeWorkerCluster(machine("golden")), Assignment(refusal="all are full"))
 
 
 def test_without_a_template_it_cannot_be_made() -> None:
     with pytest.raises(Refused, match="it does not exist, and no template is given"):
-        planned(FakeSite(), template=None)
+        planned(FakeWorkerCluster(), template=None)
     with pytest.raises(Refused, match="find the template 'golden'"):
-        planned(FakeSite())
+        planned(FakeWorkerCluster())
 
 
 def test_somebody_elses_machine_is_taken_over_only_when_asked() -> None:
-    cluster = FakeSite(machine("w1", hardware.vgpu(), **settings()))
+    cluster = FakeWorkerCluster(machine("w1", hardware.vgpu(), **settings()))
     with pytest.raises(Refused, match="this collection did not build it"):
         planned(cluster)
     assert planned(cluster, call={"adopt": True}).after["mark"]["built"] is False
@@ -178,7 +178,7 @@ def test_hardware_of_a_running_worker_changes_only_with_a_power_cycle() -> None:
 def test_a_running_worker_moves_while_it_runs_where_nothing_ties_it(
     devices: tuple[Any, ...], more: dict[str, Any], hot: bool, why: str
 ) -> None:
-    cluster = FakeSite(machine("w1", *devices, **{**settings(), **more}))
+    cluster = FakeWorkerCluster(machine("w1", *devices, **{**settings(), **more}))
     cluster.marks["w1"] = OURS
     cluster.__dict__["hot_migrate"] = hot
     plan = planned(cluster, Assignment("esx2"), None)
@@ -187,15 +187,15 @@ def test_a_running_worker_moves_while_it_runs_where_nothing_ties_it(
 
 
 def test_bios_with_a_large_bar_is_warned_of() -> None:
-    cluster = FakeSite(machine("golden", on=False, config__firmware="bios"))
+    cluster = FakeWorkerCluster(machine("golden", on=False, config__firmware="bios"))
     gpus = (Gpu(device=hardware.wanted("10de:20f1"), memory_gb=40),)
     assert "its firmware is BIOS" in planned(cluster, gpus=gpus).warnings[0]
-    assert planned(FakeSite(machine("golden", on=False)), gpus=gpus).warnings == ()
+    assert planned(FakeWorkerCluster(machine("golden", on=False)), gpus=gpus).warnings == ()
 
 
 def test_another_firmware_is_refused() -> None:
     with pytest.raises(Refused, match="an installed system does not boot with another firmware"):
-        planned(FakeSite(machine("golden", on=False)), firmware="bios")
+        planned(FakeWorkerCluster(machine("golden", on=False)), firmware="bios")
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_another_firmware_is_refused() -> None:
 def test_virtual_hardware_that_is_too_old_for_pvrdma_is_refused(
     version: str | None, protocol: str | None, refused: str
 ) -> None:
-    cluster = FakeSite(machine("golden", on=False, config__version=version))
+    cluster = FakeWorkerCluster(machine("golden", on=False, config__version=version))
     card = {"portgroup": RDMA_GROUP, **({"protocol": protocol} if protocol else {})}
     if not refused:
         assert planned(cluster, rdma_nic=card).after["rdma_nic"]["portgroup"] == RDMA_GROUP
@@ -223,7 +223,7 @@ def test_virtual_hardware_that_is_too_old_for_pvrdma_is_refused(
 
 def test_new_cards_have_the_addresses_that_the_guest_is_told() -> None:
     macs = {"rdma_nic": "00:50:56:3f:00:01", "management_nic": "00:50:56:3f:00:02"}
-    cluster, guest = FakeSite(machine("golden", on=False)), {"guest": {"user": "me"}}
+    cluster, guest = FakeWorkerCluster(machine("golden", on=False)), {"guest": {"user": "me"}}
     given = {"rdma_nic": {"portgroup": RDMA_GROUP}, "management_nic": {"portgroup": "VM Network"}}
     plan = planned(cluster, Assignment("esx1", macs=macs), **given, **guest)
     assert plan.after["rdma_nic"]["mac"] == macs["rdma_nic"]
@@ -235,7 +235,7 @@ def test_new_cards_have_the_addresses_that_the_guest_is_told() -> None:
 def test_a_clone_that_a_killed_run_left_gets_the_addresses_that_its_guest_is_told() -> None:
     macs = {"rdma_nic": "00:50:56:3f:00:01", "management_nic": "00:50:56:3f:00:02"}
     left = hardware.settings(**{worker_mark.BUILDING: "w1"})
-    cluster = FakeSite(
+    cluster = FakeWorkerCluster(
         machine("golden", on=False),
         machine("w1", plain_card(mac="00:50:56:9a:00:07"), on=False, config__extraConfig=left),
     )
@@ -252,7 +252,7 @@ def test_a_second_rdma_card_is_a_difference() -> None:
     assert {(change.key, change.before, change.after) for change in plan.changes} == {("rdma_nics", 2, 1)}
 
 
-def absent(cluster: FakeSite, **call: Any) -> Plan:
+def absent(cluster: FakeWorkerCluster, **call: Any) -> Plan:
     one = AbsentWorker(
         Context(cluster, WorkerSetOptions("gpu", state="absent", **call), clone.CloneLocations(cluster)),
         WorkerSpec("w1", {}),
@@ -290,4 +290,4 @@ def test_machines_of_others_are_left_alone(marked: Any, words: str) -> None:
 
 
 def test_what_is_not_there_is_gone() -> None:
-    assert keys(absent(FakeSite())) == set()
+    assert keys(absent(FakeWorkerCluster())) == set()

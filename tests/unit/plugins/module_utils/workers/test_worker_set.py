@@ -14,7 +14,7 @@ from plugins.module_utils.workers.context import Context
 from plugins.module_utils.workers.worker_set import WorkerSet
 from plugins.module_utils.workers.worker_spec import Gpu, PendingPreparation, WorkerSetOptions, WorkerSpec
 from tests.fakes import hardware
-from tests.fakes.sites import RDMA_GROUP, FakeSite, groups_of, machine, plain_card
+from tests.fakes.worker_cluster import RDMA_GROUP, FakeWorkerCluster, groups_of, machine, plain_card
 
 T4 = (Gpu("grid_t4-16c"),)
 PAIR = "Nvidia:2@grid_t4-8c%NVLink"
@@ -25,11 +25,11 @@ def desired(name: str = "w1", gpus: Any = T4, **given: Any) -> WorkerSpec:
     return WorkerSpec(name, {"template": "golden", "reserve_memory": True, **given}, gpus)
 
 
-def context(cluster: FakeSite, **call: Any) -> Context:
+def context(cluster: FakeWorkerCluster, **call: Any) -> Context:
     return Context(cluster, WorkerSetOptions("gpu", **call), clone.CloneLocations(cluster))
 
 
-def assigned(cluster: FakeSite, *workers: WorkerSpec, **call: Any) -> WorkerSet:
+def assigned(cluster: FakeWorkerCluster, *workers: WorkerSpec, **call: Any) -> WorkerSet:
     made = WorkerSet(context(cluster, **call), workers)
     made.refresh(workers)
     return made
@@ -40,7 +40,7 @@ def hosts_of(workers: WorkerSet) -> list[str]:
 
 
 def test_every_worker_gets_a_host_of_its_own_and_addresses_of_its_own() -> None:
-    cluster = FakeSite(machine("golden"))
+    cluster = FakeWorkerCluster(machine("golden"))
     there = assigned(cluster, desired("w1"), desired("w2"))
     assert sorted(hosts_of(there)) == ["esx1", "esx2"]
     macs = [mac for one in there.assignments.values() for mac in one.macs.values()]
@@ -49,18 +49,18 @@ def test_every_worker_gets_a_host_of_its_own_and_addresses_of_its_own() -> None:
 
 
 def test_one_too_many_is_told_why() -> None:
-    there = assigned(FakeSite(machine("golden"), hosts=1), desired("w1"), desired("w2"))
+    there = assigned(FakeWorkerCluster(machine("golden"), hosts=1), desired("w1"), desired("w2"))
     assert hosts_of(there) == ["esx1", ""]
     assert there.assignments["w2"].refusal
 
 
 def test_a_worker_stays_where_it_runs() -> None:
-    there = assigned(FakeSite(machine("w2", hardware.vgpu(), host="host-2"), machine("golden")), desired("w2"))
+    there = assigned(FakeWorkerCluster(machine("w2", hardware.vgpu(), host="host-2"), machine("golden")), desired("w2"))
     assert hosts_of(there) == ["esx2"]
 
 
 def test_workers_go_where_the_user_lets_them() -> None:
-    cluster = FakeSite(machine("golden"), hosts=3)
+    cluster = FakeWorkerCluster(machine("golden"), hosts=3)
     assert hosts_of(assigned(cluster, desired(), hosts=("esx3",))) == ["esx3"]
     assert hosts_of(assigned(cluster, desired(host="esx2"), hosts=("esx3",))) == ["esx2"]
     with pytest.raises(Refused, match="find esx9: it has esx1, esx2, esx3; correct the names of hosts"):
@@ -68,21 +68,21 @@ def test_workers_go_where_the_user_lets_them() -> None:
 
 
 def test_an_address_that_a_card_of_others_has_is_not_given_again() -> None:
-    taken = assigned(FakeSite(machine("golden")), desired()).assignments["w1"].macs["rdma_nic"]
-    cluster = FakeSite(machine("golden"), running=[machine("v1", plain_card(mac=taken.upper()))])
+    taken = assigned(FakeWorkerCluster(machine("golden")), desired()).assignments["w1"].macs["rdma_nic"]
+    cluster = FakeWorkerCluster(machine("golden"), running=[machine("v1", plain_card(mac=taken.upper()))])
     assert assigned(cluster, desired()).assignments["w1"].macs["rdma_nic"] != taken
 
 
 def test_of_workers_that_are_to_go_nothing_is_placed() -> None:
-    there = assigned(FakeSite(hosts=0), desired(), state="absent")
+    there = assigned(FakeWorkerCluster(hosts=0), desired(), state="absent")
     assert there.assignments["w1"].host == ""
-    cluster = FakeSite()
+    cluster = FakeWorkerCluster()
     WorkerSet(context(cluster), [desired()]).refresh([])
     assert cluster.refreshed == []
 
 
 def test_hosts_are_asked_for_device_groups_only_where_a_group_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster, asked = FakeSite(machine("golden")), list[str]()
+    cluster, asked = FakeWorkerCluster(machine("golden")), list[str]()
     monkeypatch.setattr(cluster, "groups", lambda host: asked.append(host) or [PAIR])
     assert assigned(cluster, desired()).assignments["w1"].refusal == ""
     assert asked == []
@@ -91,7 +91,7 @@ def test_hosts_are_asked_for_device_groups_only_where_a_group_is_wanted(monkeypa
 
 
 def test_a_guest_that_stays_silent_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = WorkerSet(context(FakeSite(machine("golden"))), [desired("w1"), desired("w2")])
+    there = WorkerSet(context(FakeWorkerCluster(machine("golden"))), [desired("w1"), desired("w2")])
     there.assignments["w1"].started = machine("w1")
     waited = list[list[str]]()
     monkeypatch.setattr(
@@ -103,13 +103,15 @@ def test_a_guest_that_stays_silent_is_remembered(monkeypatch: pytest.MonkeyPatch
 
 
 def test_workers_are_placed_on_gpus_that_are_yet_to_be_prepared() -> None:
-    cluster = FakeSite(machine("golden"), **BARE)
+    cluster = FakeWorkerCluster(machine("golden"), **BARE)
     assert assigned(cluster, desired()).assignments["w1"].refusal
     assert hosts_of(assigned(cluster, desired(), to_come=PendingPreparation(gpus=True))) == ["esx1"]
 
 
 def test_without_a_list_of_gpus_those_of_the_machine_or_its_template_count() -> None:
-    cluster = FakeSite(machine("w1", hardware.vgpu("grid_t4-8c")), machine("golden", hardware.vgpu("grid_t4-16c")))
+    cluster = FakeWorkerCluster(
+        machine("w1", hardware.vgpu("grid_t4-8c")), machine("golden", hardware.vgpu("grid_t4-16c"))
+    )
     assert worker_demand.gpus_of(cluster, desired(gpus=None)) == (Gpu("grid_t4-8c"),)
     assert worker_demand.gpus_of(cluster, desired("w2", None)) == (Gpu("grid_t4-16c"),)
     assert worker_demand.gpus_of(cluster, desired("w2", ())) == ()
@@ -117,7 +119,7 @@ def test_without_a_list_of_gpus_those_of_the_machine_or_its_template_count() -> 
 
 
 def test_the_demand_is_what_is_asked_for_else_what_is_there() -> None:
-    cluster = FakeSite(machine("w1", hardware.vgpu()))
+    cluster = FakeWorkerCluster(machine("w1", hardware.vgpu()))
     there = worker_demand.placement_worker(cluster, desired(), None)
     assert (there.at, there.settled, there.demand.memory_mb, there.demand.cpus) == ("esx1", True, 8192, 4)
     more = worker_demand.placement_worker(cluster, desired(memory_mb=16384, cpus=8), frozenset({"esx2"}))
@@ -128,24 +130,24 @@ def test_the_demand_is_what_is_asked_for_else_what_is_there() -> None:
 
 def test_memory_that_nobody_reserves_is_not_demanded() -> None:
     loose = machine("w1", config__memoryReservationLockedToMax=False, config__memoryAllocation__reservation=0)
-    cluster = FakeSite(loose)
+    cluster = FakeWorkerCluster(loose)
     assert worker_demand.placement_worker(cluster, desired(reserve_memory=False), None).demand.memory_mb == 0
     assert worker_demand.placement_worker(cluster, desired(), None).demand.memory_mb == 8192
 
 
 def test_linked_gpus_are_demanded_as_a_group() -> None:
     linked = groups_of(machine("w1", hardware.vgpu("grid_t4-8c", 1), hardware.vgpu("grid_t4-8c", 1)), **{PAIR: 1})
-    there = worker_demand.placement_worker(FakeSite(linked), desired(gpus=None), None)
+    there = worker_demand.placement_worker(FakeWorkerCluster(linked), desired(gpus=None), None)
     assert (there.demand.groups, there.demand.vgpus, there.settled) == ((PAIR,), ("grid_t4-8c",) * 2, True)
 
 
 def test_what_is_awaited_is_named() -> None:
     coming = PendingPreparation(("storage",), gpus=True)
     given = {"rdma_nic": {"portgroup": "storage"}, "management_nic": {"portgroup": RDMA_GROUP}}
-    cluster = FakeSite(machine("golden"), **BARE)
+    cluster = FakeWorkerCluster(machine("golden"), **BARE)
     assert worker_demand.missing_preparations(context(cluster, to_come=coming), desired(**given), "esx1") == [
         "port group storage",
         "the GPUs of esx1",
     ]
     assert worker_demand.missing_preparations(context(cluster), desired(), "esx1") == []
-    assert worker_demand.missing_preparations(context(FakeSite(), to_come=coming), desired(), "esx1") == []
+    assert worker_demand.missing_preparations(context(FakeWorkerCluster(), to_come=coming), desired(), "esx1") == []

@@ -13,7 +13,7 @@ from plugins.module_utils.vmotion.move.move import Move, MoveRequest
 from plugins.module_utils.workers.machine import Machine
 from tests.fakes import hardware
 from tests.fakes.moves import FakeServer, site_of
-from tests.fakes.sites import FakeSite, machine
+from tests.fakes.worker_cluster import FakeWorkerCluster, machine
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
     return FakeServer(monkeypatch)
 
 
-def moving(server: FakeServer, one: Machine, target: str = "esx2", **more: Any) -> tuple[Move, FakeSite]:
+def moving(server: FakeServer, one: Machine, target: str = "esx2", **more: Any) -> tuple[Move, FakeWorkerCluster]:
     site = site_of(server, one)
     site.marks[one.name] = {"name": one.name, "cluster": "gpu"}
     return Move(site, MoveRequest(one.name, target, **more)), site

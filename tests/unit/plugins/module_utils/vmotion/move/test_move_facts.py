@@ -18,7 +18,7 @@ from plugins.module_utils.workers.machine import Machine
 from tests.fakes import hardware
 from tests.fakes.hardware import MELLANOX, NIC
 from tests.fakes.moves import FakeServer, site_of
-from tests.fakes.sites import groups_of, machine, plain_card, rdma_card
+from tests.fakes.worker_cluster import groups_of, machine, plain_card, rdma_card
 
 PAIR = "Nvidia:2@grid_t4-8c%NVLink"
 

@@ -14,7 +14,7 @@ from plugins.module_utils.vmotion.checks import move_events
 from plugins.module_utils.vmotion.move.move import move_watch
 from plugins.module_utils.vsphere import properties
 from tests.fakes import hardware
-from tests.fakes.sites import machine
+from tests.fakes.worker_cluster import machine
 
 BEFORE = move_watch.WorkerRuntime("esx1", ("esx1/0000:3b:00.0",), "on", "2026-01-01T00:00:00+00:00", "opportunistic")
 

@@ -13,13 +13,13 @@ from plugins.module_utils.vmotion.move import rolling_moves
 from plugins.module_utils.vmotion.move.rolling_moves import ClusterWorkers
 from tests.fakes import hardware
 from tests.fakes.hardware import MELLANOX, NIC
-from tests.fakes.sites import FakeSite, groups_of, machine, rdma_card
+from tests.fakes.worker_cluster import FakeWorkerCluster, groups_of, machine, rdma_card
 
 PAIR = "Nvidia:2@grid_t4-8c%NVLink"
 
 
 def look(*workers: Any, **site: Any) -> ClusterWorkers:
-    return rolling_moves.read_workers(FakeSite(*workers, **site), [one.name for one in workers])
+    return rolling_moves.read_workers(FakeWorkerCluster(*workers, **site), [one.name for one in workers])
 
 
 def test_workers_are_sorted_by_what_they_can_do() -> None:
@@ -63,7 +63,7 @@ def test_linked_virtual_gpus_are_as_many_slots_as_they_are() -> None:
 
 
 def test_a_host_out_of_service_takes_nobody() -> None:
-    site = FakeSite(machine("w1", hardware.vgpu()))
+    site = FakeWorkerCluster(machine("w1", hardware.vgpu()))
     site.hosts["host-2"]["runtime.inMaintenanceMode"] = True
     assert rolling_moves.read_workers(site, ["w1"]).targets == ["esx1"]
 

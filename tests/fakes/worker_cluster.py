@@ -20,7 +20,7 @@ RDMA_GROUP, MANAGEMENT = "rdma-vm", "VM Network"
 KILOBYTES_IN_GB = 2**20
 
 
-class FakeSite(WorkerCluster):
+class FakeWorkerCluster(WorkerCluster):
     """The cluster gpu; host-1 is esx1, and so on. ``refresh`` reads nothing and is counted."""
 
     def __init__(self, *machines: Machine, hosts: int = 2, running: Sequence[Machine] = (), **more: Any) -> None:
@@ -44,8 +44,8 @@ class FakeSite(WorkerCluster):
     def refresh(self, names: Iterable[str]) -> None:
         self.refreshed.append(set(names))
 
-    def mark_of(self, one: Machine) -> dict[str, Any] | None:
-        return self.marks.get(one.name)
+    def mark_of(self, vm: Machine) -> dict[str, Any] | None:
+        return self.marks.get(vm.name)
 
 
 STORE = vim.Datastore("datastore-1")
