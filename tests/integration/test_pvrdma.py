@@ -97,7 +97,7 @@ def test_a_tag_that_a_running_machine_needs_is_kept(
     assert ansible.module("esxi_pvrdma", hosts=["good.lab"], vmk="vmk1").rc == 0
     vcenter.clear()
     planned = ansible.module("esxi_pvrdma", check=True, hosts=["good.lab"], state="absent")
-    assert "worker run here with a PVRDMA adapter" in planned.host("good.lab")["unmet"][0]
+    assert "worker runs here with a PVRDMA adapter" in planned.host("good.lab")["unmet"][0]
     kept = ansible.module("esxi_pvrdma", hosts=["good.lab"], state="absent")
     assert kept.rc == 1 and "worker" in kept.msg and vcenter.writes() == []
 
@@ -112,7 +112,7 @@ def test_check_mode_of_the_playbooks_refuses_what_the_real_run_refuses(
     given = ("-i", "inventories/lab", "-e", json.dumps({"esxi_host_profile": {"pvrdma": {"state": "absent"}}}))
     real = ansible.playbook("playbooks/hosts.yml", *given)
     planned = ansible.playbook("playbooks/hosts.yml", "--check", *given)
-    error = "good.lab: could not change host profile: worker run here with a PVRDMA adapter and would lose vmk1"
+    error = "good.lab: could not change host profile: worker runs here with a PVRDMA adapter and would lose vmk1"
     assert [(run.rc, error in run.out) for run in (real, planned)] == [(2, True)] * 2, planned.out
     assert vcenter.writes() == []
     found = ansible.playbook("playbooks/preflight.yml", *given)

@@ -48,8 +48,8 @@ class VcenterRole:
     def read(self) -> dict[str, Any]:
         """The privileges of the role beyond those that every role has (None without the role), and its grants."""
         (values,) = properties.read_many(self.session, [self.manager], ("roleList", "privilegeList")).values()
-        self.role = next((one for one in values["roleList"] if one.name == self.role_name), None)
-        self._must_know({one.privId for one in values.get("privilegeList") or []})
+        self.role = next((role for role in values["roleList"] if role.name == self.role_name), None)
+        self._must_know({privilege.privId for privilege in values.get("privilegeList") or []})
         if self.role is None:
             return {"privileges": None, "grants": {}}
         held = sorted(set(self.role.privilege or []) - set(ALWAYS))
@@ -68,7 +68,7 @@ class VcenterRole:
             with translating_faults(self.target, f"remove the role {self.role_name}"):
                 self.manager.RemoveAuthorizationRole(roleId=self.role.roleId, failIfUsed=False)
             return
-        changed = {one.key for one in plan.changes}
+        changed = {change.key for change in plan.changes}
         number = self._write(changed)
         if "grants" in changed:
             self._grant(number, plan)
@@ -106,15 +106,16 @@ class VcenterRole:
     def _granted(self) -> dict[str, dict[str, bool]]:
         with translating_faults(self.target, f"read who has the role {self.role_name}"):
             rules = self.manager.RetrieveRolePermissions(roleId=self.role.roleId)
-            names = {one.entity._moId: _name(one.entity) for one in rules}
-        mine = {(self._entity(one.path)._moId, canonical(one.principal)): self._label(one) for one in self.grants}
-        return {
-            mine.get((one.entity._moId, canonical(one.principal)), f"{one.principal} on {names[one.entity._moId]}"): {
-                "group": one.group,
-                "propagate": one.propagate,
-            }
-            for one in rules
+            names = {rule.entity._moId: _name(rule.entity) for rule in rules}
+        labels = {
+            (self._entity(grant.path)._moId, canonical(grant.principal)): self._label(grant) for grant in self.grants
         }
+        granted = {}
+        for rule in rules:
+            entity = rule.entity._moId
+            label = labels.get((entity, canonical(rule.principal)), f"{rule.principal} on {names[entity]}")
+            granted[label] = {"group": rule.group, "propagate": rule.propagate}
+        return granted
 
     def _label(self, grant: Grant) -> str:
         """Who and where; refused where the server would take another role from them: it keeps one for each object."""

@@ -58,9 +58,9 @@ def differing(
     return {key: (before.get(key), after.get(key)) for key in (*before, *after) if before.get(key) != after.get(key)}
 
 
-def same_value(one: str, other: str) -> bool:
+def same_value(first: str, second: str) -> bool:
     """Return whether two option values are equal: numbers as numbers, comma lists item by item."""
-    return [_comparable(item) for item in one.split(",")] == [_comparable(item) for item in other.split(",")]
+    return [_comparable(item) for item in first.split(",")] == [_comparable(item) for item in second.split(",")]
 
 
 def pfc_mask(priorities: Iterable[int]) -> str:

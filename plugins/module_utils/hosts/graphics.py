@@ -235,7 +235,8 @@ def _unmet(
 ) -> tuple[str, ...]:
     """Return the reasons why the change must wait: GPUs that change are in use, or Xorg may not be restarted."""
     used = {gpu: vms for gpu in _differing(current, after) if (vms := current["gpus"][gpu]["vms"])}
-    texts = [f"{', '.join(vms)} on {_label(current, gpu)}: move or power off first" for gpu, vms in used.items()]
+    remedy = "move the virtual machines or power them off first"
+    texts = [f"{_label(current, gpu)} is in use by {', '.join(vms)}: {remedy}" for gpu, vms in used.items()]
     if desired.restart_xorg and changed and not current["in_maintenance"]:
         texts.append("Xorg is restarted only in maintenance mode: enter it first, or leave restart_xorg out and reboot")
     return tuple(texts)

@@ -117,7 +117,7 @@ def _still_used(current: Mapping[str, Any], changing: Sequence[str]) -> tuple[st
     """Return the reasons why the change must wait: running virtual machines share a GPU that changes."""
     users = {address: vms for address in changing if (vms := current["devices"][address]["vms"])}
     return tuple(
-        f"{', '.join(vms)} still used {_label(current, address)}: move or power off first"
+        f"{_label(current, address)} is in use by {', '.join(vms)}: move the virtual machines or power them off first"
         for address, vms in users.items()
     )
 

@@ -244,8 +244,9 @@ def _narrow(current: Mapping[str, Any]) -> Iterator[str]:
 def _disturbed(current: Mapping[str, Any], vmk: str | None) -> tuple[str, ...]:
     if not current["machines"] or vmk == current["vmk"]:
         return ()
-    running = ", ".join(current["machines"])
-    return (f"{running} run here with a PVRDMA adapter and would lose {current['vmk']}: move them or power them off",)
+    verb = "runs" if len(current["machines"]) == 1 else "run"
+    users = f"{', '.join(current['machines'])} {verb} here with a PVRDMA adapter"
+    return (f"{users} and would lose {current['vmk']}: move the virtual machines or power them off",)
 
 
 def _shown(values: Mapping[str, Any]) -> tuple[str | None, bool | None]:

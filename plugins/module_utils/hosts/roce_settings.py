@@ -175,5 +175,5 @@ def _stale(driver: str, module: str, key: str, value: str, options: dict[str, st
     return key in DRIVER_OPTIONS[driver][module] and key not in options and not (options and same_value(value, _OFF))
 
 
-def _unequal(one: dict[str, str], other: dict[str, str]) -> list[str]:
-    return [key for key in {**other, **one} if one.get(key) != other.get(key)]
+def _unequal(active: dict[str, str], desired: dict[str, str]) -> list[str]:
+    return [key for key in {**desired, **active} if active.get(key) != desired.get(key)]

@@ -61,7 +61,7 @@ def _owners(cluster: CheckedCluster) -> Iterator[Finding]:
 def _availability(cluster: CheckedCluster) -> Iterator[Finding]:
     most, ha = cluster.facts["max_out_of_service"], cluster.facts["ha"]
     if most["allowed"] < 1 and cluster.leaving:
-        text = f"no host may leave service, because {most['why']}; add a host, or free what is needed"
+        text = f"no host may leave service, because {most['why']}; add a host, or free capacity"
         yield cluster.finding(STOP, "capacity", text)
     elif most["allowed"] < 1:
         text = f"no host may leave service now, because {most['why']}; make room before a host must leave"
@@ -71,7 +71,7 @@ def _availability(cluster: CheckedCluster) -> Iterator[Finding]:
             NOTE, "ha", "HA is off, so nothing restarts virtual machines if a host fails; switch it on"
         )
     elif not ha["admission_control"]:
-        text = "HA has no admission control, so room for failures is not kept free; switch that on, or watch it"
+        text = "HA has no admission control, so it reserves no capacity for failures; switch it on, or monitor that"
         yield cluster.finding(WARN, "ha", text)
     if ha["enabled"] and ha["failover_hosts_now"] == 0:
         text = "HA cannot tolerate the failure of one host now; free capacity before a host leaves service"
@@ -163,7 +163,7 @@ def _clocks(cluster: CheckedCluster) -> Iterator[Finding]:
     for clock in cluster.facts["clocks"]:
         offset = clock["offset_seconds"]
         if offset is not None and abs(offset) > CLOCKS_APART:
-            text = f"its clock is {offset:+.1f} s off vCenter's, and its events and logs too; correct its time service"
+            text = f"its clock is {offset:+.1f} s off vCenter's, as are its events and logs; correct its time service"
             yield Finding(WARN, "clock", clock["host"], text)
         elif not clock["running"]:
             text = "no time service runs on it; give it NTP servers and start ntpd"

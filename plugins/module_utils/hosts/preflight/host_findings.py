@@ -84,7 +84,7 @@ def _gpus(host: Data, desired: ExpectedHost) -> Iterator[Finding]:
     if not desired.words & {"vgpu", "passthrough"}:
         return
     if not gpus:
-        text = "it shows no NVIDIA GPU; check the card, its power and the firmware settings, or leave the host out"
+        text = "it reports no NVIDIA GPU; check the card, its power and the firmware settings, or leave the host out"
         yield Finding(STOP, "gpu", name, text)
         return
     wrong = [

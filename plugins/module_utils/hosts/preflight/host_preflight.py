@@ -45,16 +45,16 @@ def findings(read: Data) -> list[dict[str, Any]]:
     models = expected_models(read["gpu"], [host["host"] for host in hosts])
     by_host = {name: ExpectedHost(_profile(read, name), expected) for name, expected in models.items()}
     words = frozenset(word for desired in by_host.values() for word in desired.words)
-    found = [finding for host in hosts for finding in host_findings.findings(host, by_host[host["host"]])]
-    found += cluster_findings.findings(CheckedCluster(cluster, words, read["vgpu"], _leaving(read["plan"])))
-    found += _mixed(hosts, cluster, words)
-    found += _absent(read["gpu"], models, cluster["name"])
-    found += _managers(hosts, by_host)
-    found += _rolling(read, found)
-    found += _emptying(read["emptying"], cluster["name"])
-    found += _plan(read["plan"], cluster["name"], found)
-    found += _acceptance(read.get("acceptance") or {}, cluster["name"])
-    return as_dicts(found)
+    all_findings = [finding for host in hosts for finding in host_findings.findings(host, by_host[host["host"]])]
+    all_findings += cluster_findings.findings(CheckedCluster(cluster, words, read["vgpu"], _leaving(read["plan"])))
+    all_findings += _mixed(hosts, cluster, words)
+    all_findings += _absent(read["gpu"], models, cluster["name"])
+    all_findings += _managers(hosts, by_host)
+    all_findings += _rolling(read, all_findings)
+    all_findings += _emptying(read["emptying"], cluster["name"])
+    all_findings += _plan(read["plan"], cluster["name"], all_findings)
+    all_findings += _acceptance(read.get("acceptance") or {}, cluster["name"])
+    return as_dicts(all_findings)
 
 
 def expected_models(gpu: Any, hosts: Iterable[str]) -> dict[str, tuple[str, ...]]:
@@ -130,9 +130,9 @@ def _branch(version: str) -> str:
     return version.split(".", maxsplit=1)[0]
 
 
-def _rolling(read: Data, found: Iterable[Finding]) -> Iterator[Finding]:
+def _rolling(read: Data, earlier: Iterable[Finding]) -> Iterator[Finding]:
     """Yield findings about the stop rules of a rolling change."""
-    disconnected = {finding.object for finding in found if finding.rule == "disconnected"}
+    disconnected = {finding.object for finding in earlier if finding.rule == "disconnected"}
     todo = {host["host"] for host in read["plan"].get("hosts") or [] if leaves_service(host) or host.get("changed")}
     for stop in read["cluster"]["stops"]:
         rule, name = stop["rule"], stop["object"]
@@ -191,9 +191,9 @@ def _acceptance(result: Data, cluster: str) -> Iterator[Finding]:
             yield Finding(STOP, "refuted", cluster, text)
 
 
-def _plan(plan: Data, cluster: str, found: Iterable[Finding]) -> Iterator[Finding]:
+def _plan(plan: Data, cluster: str, earlier: Iterable[Finding]) -> Iterator[Finding]:
     """Yield findings about warnings of the planner, and its refusals, unless a stop at that host explains them."""
-    explained = {finding.object for finding in found if finding.severity == STOP}
+    explained = {finding.object for finding in earlier if finding.severity == STOP}
     if "hosts" not in plan:
         yield Finding(STOP, "plan", cluster, str(plan.get("msg", "its hosts could not be planned")))
     for host in plan.get("hosts") or []:

@@ -119,7 +119,9 @@ def test_a_gpu_that_lost_its_driver_waits_for_nothing_when_shared() -> None:
 def test_gpus_in_use_are_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(properties, "read_many", lambda _session, refs, _paths: {r._moId: {"name": "w1"} for r in refs})
     plan = plan_graphics(state(Gpu(vms=["vm-1"])), DIRECT)
-    assert plan.unmet == (f"w1 on NVIDIA Tesla T4 at {T4}: move or power off first",)
+    assert plan.unmet == (
+        f"NVIDIA Tesla T4 at {T4} is in use by w1: move the virtual machines or power them off first",
+    )
 
 
 def test_four_runs_write_once_keep_foreign_devices_and_a_boot_settles_it() -> None:

@@ -55,7 +55,7 @@ def test_a_device_that_cannot_be_passed_through_is_refused() -> None:
 
 def test_a_gpu_in_use_is_not_taken_from_its_virtual_machines() -> None:
     used = state(False, False, device={"vms": ["worker01"]})
-    assert "worker01 still used" in plan_passthrough(used, enabled=True).unmet[0]
+    assert "is in use by worker01" in plan_passthrough(used, enabled=True).unmet[0]
     assert plan_passthrough(state(True, True, device={"vms": ["worker01"]}), enabled=False).unmet == ()
 
 

@@ -252,7 +252,7 @@ def test_a_tag_in_use_waits_for_the_machines_that_use_it(desired: PvrdmaSpec, mo
     _with_machines(esx, monkeypatch)
     planned = converge(esx, desired=desired, check=True)
     assert planned["hosts"][0]["unmet"] == [
-        "worker01 run here with a PVRDMA adapter and would lose vmk1: move them or power them off"
+        "worker01 runs here with a PVRDMA adapter and would lose vmk1: move the virtual machines or power them off"
     ]
     assert "worker01" in converge(esx, desired=desired)["msg"] and esx.writes == []
 

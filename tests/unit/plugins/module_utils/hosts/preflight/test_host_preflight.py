@@ -100,7 +100,7 @@ def test_the_options_of_the_playbooks_are_named_and_not_those_of_the_module() ->
     assert texts[0].endswith("choose esxi_host_moved_by: module.") and "-e power_off=true would power" in texts[1]
 
 
-LOSES = "w1 run here with a PVRDMA adapter and would lose vmk1: move them or power them off"
+LOSES = "w1 runs here with a PVRDMA adapter and would lose vmk1: move the virtual machines or power them off"
 TO_COME = "there is no vmkernel adapter vmk1 yet; it comes with the RDMA fabric"
 
 
