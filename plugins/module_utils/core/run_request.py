@@ -80,9 +80,9 @@ class RunRequest:
 
 def problems(known: Known, request: RunRequest, playbook: str, pattern: str) -> list[str]:
     """Return a sentence for each name in the request that does not exist for a play of the playbook."""
-    found = [*_bad_options(known, request), *_bad_tags(known, request)]
-    if found or pattern == LOCALHOST or not is_selected(known, request, playbook):
-        return found
+    sentences = [*_bad_options(known, request), *_bad_tags(known, request)]
+    if sentences or pattern == LOCALHOST or not is_selected(known, request, playbook):
+        return sentences
     if pattern != CLUSTERS and not request.needs_workers:
         return []
     return _bad_hosts(request, playbook, pattern)
@@ -114,16 +114,16 @@ def _bad_options(known: Known, request: RunRequest) -> list[str]:
     """Return the sentences about extra variables that no playbook of the run reads."""
     ours = [playbook for playbook in request.playbooks if playbook in known.playbooks]
     readable = {name for playbook in ours for name in known.options(playbook)} if ours else known.all_options
-    variables, found = known.variables, []
+    variables, sentences = known.variables, []
     for name in request.extra:
         if name in variables or name in readable or name.startswith("ansible_"):
             continue
         if name in known.all_options:
             readers = ", ".join(sorted(reader for reader in known.playbooks if name in known.options(reader)))
-            found.append(f"-e {name}: {', '.join(ours)} does not read this option, only {readers}")
+            sentences.append(f"-e {name}: {', '.join(ours)} does not read this option, only {readers}")
         elif name.startswith(known.prefixes) or get_close_matches(name, variables | known.all_options, 1, SIMILAR):
-            found.append(f"-e {name}: this variable does not exist{_meant(name, variables | readable, SIMILAR)}")
-    return found
+            sentences.append(f"-e {name}: this variable does not exist{_meant(name, variables | readable, SIMILAR)}")
+    return sentences
 
 
 def _meant(name: str, known: Iterable[str], cutoff: float) -> str:
@@ -169,13 +169,13 @@ def evaluate(parts: Sequence[str], groups: Mapping[str, Sequence[str]]) -> set[s
     """Return the hosts that a pattern selects, as Ansible does: the union, then each intersection and exclusion."""
     parts = [piece for part in parts for piece in split(part)]
     plain = [part for part in parts if part[:1] not in "!&"]
-    found = set().union(*(_matches(part, groups) for part in plain or ["all"]))
+    selected = set().union(*(_matches(part, groups) for part in plain or ["all"]))
     for part in parts:
         if part.startswith("&"):
-            found &= _matches(part[1:], groups)
+            selected &= _matches(part[1:], groups)
         elif part.startswith("!"):
-            found -= _matches(part[1:], groups)
-    return found
+            selected -= _matches(part[1:], groups)
+    return selected
 
 
 def split(part: str) -> list[str]:
@@ -194,5 +194,5 @@ def _matches(part: str, groups: Mapping[str, Sequence[str]]) -> set[str]:
         return {host for host in hosts if fits(host)} | {
             host for name, members in groups.items() if fits(name) for host in members
         }
-    found = {host for name, members in groups.items() if fnmatchcase(name, part) for host in members}
-    return found | {host for host in hosts if fnmatchcase(host, part)}
+    of_groups = {host for name, members in groups.items() if fnmatchcase(name, part) for host in members}
+    return of_groups | {host for host in hosts if fnmatchcase(host, part)}

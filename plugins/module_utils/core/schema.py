@@ -77,9 +77,9 @@ def _children(value: object, schema: Schema, where: str) -> Iterator[tuple[objec
     if isinstance(value, Mapping):
         others = schema.get("additionalProperties", {})
         for key, child in value.items():
-            found = schema.get("properties", {}).get(key, others)
-            if isinstance(found, Mapping):
-                yield child, found, f"{where}.{key}" if where else str(key)
+            child_schema = schema.get("properties", {}).get(key, others)
+            if isinstance(child_schema, Mapping):
+                yield child, child_schema, f"{where}.{key}" if where else str(key)
     elif isinstance(value, (list, tuple)) and "items" in schema:
         for position, child in enumerate(value, 1):
             yield child, schema["items"], f"{where}[{position}]"

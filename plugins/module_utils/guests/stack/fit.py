@@ -28,10 +28,10 @@ class NodeEnvironment:
 
 def issues(stack: Stack, facts: CompatibilityTables, around: NodeEnvironment | None = None) -> list[CompatibilityIssue]:
     """Return all pairs that are incompatible, or whose compatibility no source confirms."""
-    found = [issue for rule in RULES for issue in rule(image_parts.training_side(stack), facts)]
+    result = [issue for rule in RULES for issue in rule(image_parts.training_side(stack), facts)]
     if stack.get("image"):
-        found += [issue for rule in OF_GUEST for issue in rule(image_parts.guest_side(stack), facts)]
-    return [*found, *_issues_around(stack, facts, around or NodeEnvironment())]
+        result += [issue for rule in OF_GUEST for issue in rule(image_parts.guest_side(stack), facts)]
+    return [*result, *_issues_around(stack, facts, around or NodeEnvironment())]
 
 
 def misfits(stack: Stack, facts: CompatibilityTables, around: NodeEnvironment | None = None) -> list[str]:

@@ -56,21 +56,19 @@ def libraries_and_cuda(stack: Stack, facts: CompatibilityTables) -> Iterator[Com
         library = stack.get(key)
         if not library:
             continue
-        told = f"{name} {library['version']}"
+        named = f"{name} {library['version']}"
         source = facts["cuda_builds"]["source"]
         if cuda is None:
-            yield misfit(f"{told} is built for CUDA {library['cuda']} and the stack has no CUDA", source)
+            yield misfit(f"{named} is built for CUDA {library['cuda']} and the stack has no CUDA", source)
         elif not same_cuda(library["cuda"], cuda["version"]):
-            words = f"{told} is built for CUDA {library['cuda']} and the stack has CUDA {cuda['version']}"
+            words = f"{named} is built for CUDA {library['cuda']} and the stack has CUDA {cuda['version']}"
             yield misfit(words, source)
         for packages in library["packages"].values():
             for package in packages:
                 built = built_for_cuda(package.get("version", ""))
                 if built is not None and built != library["cuda"]:
-                    words = (
-                        f"{package['name']} {package['version']} is built for CUDA {built} and the stack says {told}"
-                    )
-                    yield misfit(f"{words} for CUDA {library['cuda']}", source)
+                    words = f"{package['name']} {package['version']} is built for CUDA {built}"
+                    yield misfit(f"{words} and the stack specifies {named} for CUDA {library['cuda']}", source)
 
 
 def nccl_and_moves(stack: Stack, facts: CompatibilityTables) -> Iterator[CompatibilityIssue]:
@@ -79,10 +77,10 @@ def nccl_and_moves(stack: Stack, facts: CompatibilityTables) -> Iterator[Compati
     if not gpu or gpu["attachment"] != "vgpu" or not gpu.get("moves", True):
         return
     known = row(facts, "vgpu_moves", "library", "nccl")
-    for told, version in _nccls(stack) if known else ():
+    for owner, version in _nccls(stack) if known else ():
         if known and at_least(version, known["before"]):
             words = f"A vGPU that moves has no unified memory and needs NCCL < {known['before']}"
-            yield misfit(f"{words} and {told} has NCCL {version}", known["source"])
+            yield misfit(f"{words} and {owner} has NCCL {version}", known["source"])
 
 
 def _nccls(stack: Stack) -> Iterator[tuple[str, str]]:
@@ -108,17 +106,15 @@ def gpu_of_node(stack: Stack, facts: CompatibilityTables, model: str) -> Iterato
     gpu = row(facts, "gpus", "gpu", model)
     known = row(facts, "cuda_capabilities", "capability", gpu["capability"]) if gpu else None
     if gpu is None or known is None:
-        yield unknown(f"the compute capability of the GPU {model}, and whether CUDA {cuda['version']} knows it")
+        yield unknown(f"the compute capability of the GPU {model}, and whether CUDA {cuda['version']} supports it")
         return
-    told = f"The GPU {model} has compute capability {gpu['capability']}"
+    capability = f"The GPU {model} has compute capability {gpu['capability']}"
     if not at_least(cuda["version"], known["since"]):
-        words = f"{told}, which CUDA knows from {known['since']} on, and the stack has CUDA {cuda['version']}"
-        yield misfit(words, known["source"])
+        words = f"{capability}, which CUDA supports from {known['since']} on"
+        yield misfit(f"{words}, and the stack has CUDA {cuda['version']}", known["source"])
     if "before" in known and at_least(cuda["version"], known["before"]):
-        words = (
-            f"{told}, which CUDA no longer knows from {known['before']} on, and the stack has CUDA {cuda['version']}"
-        )
-        yield misfit(words, known["source"])
+        words = f"{capability}, which CUDA no longer supports from {known['before']} on"
+        yield misfit(f"{words}, and the stack has CUDA {cuda['version']}", known["source"])
 
 
 def host_and_guest(stack: Stack, facts: CompatibilityTables, host_driver: str) -> Iterator[CompatibilityIssue]:

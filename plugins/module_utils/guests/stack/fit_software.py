@@ -21,7 +21,7 @@ def _framework_row(stack: Stack, facts: CompatibilityTables) -> Mapping[str, Any
 
 
 def _named(framework: Mapping[str, Any]) -> str:
-    """Return the framework in words."""
+    """Return the name and version of the framework, as text."""
     return f"{_NAMES[framework['name']]} {framework['version']}"
 
 
@@ -41,17 +41,17 @@ def framework_and_cuda(stack: Stack, facts: CompatibilityTables) -> Iterator[Com
     framework, cuda = stack["framework"], stack.get("cuda")
     if framework["cuda"] is None or not stack.get("horovod"):
         return
-    told = _named(framework)
+    named = _named(framework)
     known = _framework_row(stack, facts) or {}
     source = known.get("source", "framework.cuda of the stack")
     loads = f" ({', '.join(known['sonames'])})" if "sonames" in known else ""
     if cuda is None:
-        yield misfit(f"{told} is built for CUDA {framework['cuda']}{loads} and the stack has no CUDA", source)
+        yield misfit(f"{named} is built for CUDA {framework['cuda']}{loads} and the stack has no CUDA", source)
     elif not same_cuda(framework["cuda"], cuda["version"]):
-        words = f"{told} is built for CUDA {framework['cuda']}{loads} and the stack has CUDA {cuda['version']}"
+        words = f"{named} is built for CUDA {framework['cuda']}{loads} and the stack has CUDA {cuda['version']}"
         yield misfit(words, source)
     if "cuda" in known and not same_cuda(framework["cuda"], known["cuda"]):
-        words = f"{told} is built for CUDA {known['cuda']}{loads} and the stack says it is for {framework['cuda']}"
+        words = f"{named} is built for CUDA {known['cuda']}{loads} and the stack specifies {framework['cuda']}"
         yield misfit(words, known["source"])
     yield from _framework_and_cudnn(stack, known)
 
@@ -60,11 +60,11 @@ def _framework_and_cudnn(stack: Stack, known: Mapping[str, Any]) -> Iterator[Com
     """Yield an issue unless cuDNN has the same major version and is not older."""
     if "cudnn" not in known:
         return
-    told, cudnn = _named(stack["framework"]), stack.get("cudnn")
+    named, cudnn = _named(stack["framework"]), stack.get("cudnn")
     if not cudnn:
-        yield misfit(f"{told} needs cuDNN {known['cudnn']} and the stack has none", known["source"])
+        yield misfit(f"{named} needs cuDNN {known['cudnn']} and the stack has none", known["source"])
     elif series(cudnn["version"], 1) != series(known["cudnn"], 1) or not at_least(cudnn["version"], known["cudnn"]):
-        words = f"{told} is built for cuDNN {known['cudnn']} and the stack has cuDNN {cudnn['version']}"
+        words = f"{named} is built for cuDNN {known['cudnn']} and the stack has cuDNN {cudnn['version']}"
         yield misfit(words, known["source"])
 
 
@@ -114,7 +114,7 @@ def variables(stack: Stack, facts: CompatibilityTables) -> Iterator[Compatibilit
         too_new = "before" in known and at_least(version, known["before"])
         if too_old or too_new:
             when = f"before {known['since']}" if too_old else f"from {known['before']} on"
-            words = f"{name} reads no {known['variable']} {when} and the stack has {name} {version}"
+            words = f"{name} does not read {known['variable']} {when} and the stack has {name} {version}"
             yield misfit(f"{words}: use {known['instead']}", known["source"])
 
 
@@ -126,7 +126,9 @@ def system(stack: Stack, facts: CompatibilityTables) -> Iterator[CompatibilityIs
             yield unknown(f"the C library and the Python of {name}")
             continue
         if numbers(known["glibc"]) != numbers(platform["glibc"]):
-            yield misfit(f"{name} has glibc {known['glibc']} and the stack says {platform['glibc']}", known["source"])
+            yield misfit(
+                f"{name} has glibc {known['glibc']} and the stack specifies {platform['glibc']}", known["source"]
+            )
         python = stack.get("python")
         if python and python["interpreter"] == "/usr/bin/python3" and series(python["version"], 2) != known["python"]:
             words = f"{name} has Python {known['python']} at /usr/bin/python3 and the stack has {python['version']}"
@@ -169,10 +171,10 @@ def container(stack: Stack, facts: CompatibilityTables) -> Iterator[Compatibilit
     for package in [entry for packages in (part["packages"] if part else {}).values() for entry in packages]:
         version = package.get("version", "")
         built = version.partition("+docker")[2].partition("-")[0]
-        told = f"is built for Docker {built}" if built else "is another version"
+        built_for = f"is built for Docker {built}" if built else "is another version"
         docker = built or (version if package["name"] in _DOCKER else "")
         if part and docker and numbers(docker) != numbers(part["docker"]):
-            words = f"{package['name']} {version} {told} and the stack has Docker {part['docker']}"
+            words = f"{package['name']} {version} {built_for} and the stack has Docker {part['docker']}"
             yield misfit(words, facts["container_builds"]["source"])
 
 

