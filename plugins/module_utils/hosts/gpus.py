@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..maintenance import boot
@@ -62,7 +62,7 @@ def name_of(api: str | None) -> str | None:
     return _NAMES.get(api, api) if api else None
 
 
-def _gpu(device: Mapping[str, Any], info: Any, vms: list[str]) -> dict[str, Any]:
+def _gpu(device: pci_devices.PciDevice, info: Any, vms: list[str]) -> dict[str, Any]:
     mode = name_of(getattr(info, "vgpuMode", None))
     return {
         **{key: device[key] for key in ("name", "vendor", "vendor_id", "device_id")},

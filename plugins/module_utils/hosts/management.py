@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from ..errors import Failed
 from ..vsphere import properties
@@ -24,17 +24,23 @@ class HostRefs:
     parent: Any
 
 
-def managers_of(session: Session, hosts: Mapping[str, HostRefs]) -> dict[str, dict[str, Any]]:
-    """Return the cluster and the managing features of each host; a feature that this server does not have is None.
+class HostManagers(TypedDict):
+    """The cluster of a host and the features that manage it; a feature that the server does not have is None."""
 
-    All hosts are read with a few calls.
-    """
+    cluster: str | None
+    image_managed: bool | None
+    configuration_profile: bool | None
+    host_profile: str | None
+
+
+def managers_of(session: Session, hosts: Mapping[str, HostRefs]) -> dict[str, HostManagers]:
+    """Return the cluster and the managing features of each host, which are read with a few calls for all hosts."""
     parents = {refs.parent._moId: refs.parent for refs in hosts.values() if refs.parent}
     clusters = list(parents.values())
     names, images = _values(session, clusters, "name"), _values(session, clusters, "lifecycleManaged")
     configurations = _values(session, clusters, "configManagerEnabled")
     profiles = _host_profiles(session)
-    managers = {}
+    managers: dict[str, HostManagers] = {}
     for name, refs in hosts.items():
         parent = refs.parent._moId if refs.parent else ""
         managers[name] = {

@@ -16,6 +16,7 @@ from ..vsphere.sdk import vim
 from . import gpus, pci_devices
 from .part import Part, PlannedSubject, ProfileContext
 from .pci_address import GPUS, pci_address
+from .pci_devices import PciDevice
 from .rollback import restoring
 
 PATHS = ("configManager.pciPassthruSystem", "capability.deviceRebindWithoutRebootSupported", *pci_devices.PATHS)
@@ -63,7 +64,7 @@ class Passthrough:
             ),
         )
 
-    def _chosen(self, devices: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    def _chosen(self, devices: Mapping[str, PciDevice]) -> dict[str, PciDevice]:
         unknown = [address for address in self.addresses if address not in devices]
         if unknown:
             raise Refused(
@@ -122,7 +123,7 @@ def _still_used(current: Mapping[str, Any], changing: Sequence[str]) -> tuple[st
     )
 
 
-def _described(device: Mapping[str, Any], vms: list[str]) -> dict[str, Any]:
+def _described(device: PciDevice, vms: list[str]) -> dict[str, Any]:
     kept = {key: device[key] for key in ("name", "vendor", "vendor_id", "device_id", "gpu")}
     return {**kept, "capable": device["passthrough"]["capable"], "vms": vms}
 
@@ -131,7 +132,7 @@ def _label(current: Mapping[str, Any], address: str) -> str:
     return f"{current['devices'][address]['name']} at {address}"
 
 
-def _capable(devices: Mapping[str, dict[str, Any]]) -> str:
+def _capable(devices: Mapping[str, PciDevice]) -> str:
     addresses = [address for address, device in devices.items() if device["passthrough"]["capable"]]
     return ", ".join(addresses) or "none: none is capable"
 

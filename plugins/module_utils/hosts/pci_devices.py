@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from ..vsphere import properties
 from ..vsphere.inventory import Host
@@ -14,7 +13,26 @@ from ..workers.capacity.pci_ids import is_gpu, unsigned
 PATHS = ("hardware.pciDevice", "config.pciPassthruInfo", "config.graphicsInfo")
 
 
-def devices(host: Host) -> dict[str, dict[str, Any]]:
+class PassthroughState(TypedDict):
+    """The passthrough of a device: whether it is possible, configured, and active since the last boot."""
+
+    capable: bool
+    enabled: bool
+    active: bool
+
+
+class PciDevice(TypedDict):
+    """A PCI device; its IDs are four hexadecimal digits."""
+
+    name: str
+    vendor: str
+    vendor_id: str
+    device_id: str
+    gpu: bool
+    passthrough: PassthroughState
+
+
+def devices(host: Host) -> dict[str, PciDevice]:
     """Return every PCI device by address, with its passthrough state."""
     passthrough = {device.id: device for device in host["config.pciPassthruInfo"] or []}
     with_graphics = {gpu.pciId for gpu in host["config.graphicsInfo"] or []}
@@ -22,12 +40,12 @@ def devices(host: Host) -> dict[str, dict[str, Any]]:
     return {device.id: _device(device, passthrough.get(device.id), with_graphics) for device in devices_of_host}
 
 
-def gpus(host: Host) -> dict[str, dict[str, Any]]:
+def gpus(host: Host) -> dict[str, PciDevice]:
     """Return the NVIDIA GPUs among the devices."""
     return {address: device for address, device in devices(host).items() if device["gpu"]}
 
 
-def passthrough_of(device: Mapping[str, Any]) -> str:
+def passthrough_of(device: PciDevice) -> str:
     """Return the passthrough of a device: off, on, or pending, if the configured value waits for a boot."""
     state = device["passthrough"]
     if state["enabled"] and state["active"]:
@@ -43,7 +61,7 @@ def vms_on_gpus(host: Host) -> dict[str, list[str]]:
     return {gpu: sorted(names[ref._moId]["name"] for ref in vms if ref._moId in names) for gpu, vms in users.items()}
 
 
-def _device(device: Any, passthrough: Any, with_graphics: set[str]) -> dict[str, Any]:
+def _device(device: Any, passthrough: Any, with_graphics: set[str]) -> PciDevice:
     return {
         "name": device.deviceName,
         "vendor": device.vendorName,

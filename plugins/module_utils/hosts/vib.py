@@ -250,7 +250,7 @@ def _other_managers(rows: Sequence[Row], name: str) -> list[str]:
     return [f"{row['Name']} {row['Version']}" for row in rows if is_manager(row["Name"]) and row["Name"] != name]
 
 
-def _without_driver(host: Host, gpus: Mapping[str, Any]) -> list[str]:
+def _without_driver(host: Host, gpus: Mapping[str, pci_devices.PciDevice]) -> list[str]:
     """Return the GPUs that are not in passthrough, if none of them has a driver."""
     types = {gpu.pciId: gpu.graphicsType for gpu in host["config.graphicsInfo"] or []}
     on_host = [gpu for gpu, device in gpus.items() if pci_devices.passthrough_of(device) == "off"]
