@@ -75,7 +75,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils import progress, runner
 from ..module_utils.core.names import short_name
 from ..module_utils.errors import Failed, TimedOut
-from ..module_utils.training.pace_since import StepsSince
+from ..module_utils.training.live_pace import StepsSince
 from ..module_utils.vmotion.watch import watcher
 from ..module_utils.vmotion.watch.growing_file import GrowingFile
 
@@ -92,17 +92,17 @@ ARGUMENTS = {
 
 
 def wait(
-    growing: GrowingFile, advance: StepsSince, steps: int, timeout: float, told: progress.Progress, records: Path
+    growing: GrowingFile, counted: StepsSince, steps: int, timeout: float, told: progress.Progress, records: Path
 ) -> None:
     """Wait until every rank has advanced, and report the progress."""
     started = reported = watched = time.monotonic()
     while True:
-        advance.feed(growing.new_records())
-        if advance.size and advance.fewest() >= steps:
+        counted.feed(growing.new_records())
+        if counted.size and counted.fewest() >= steps:
             return
         now = time.monotonic()
         if now - started > timeout:
-            raise _late(advance, steps, timeout, records)
+            raise _late(counted, steps, timeout, records)
         watched = watched if watcher.is_left(records) else now
         if now - watched > UNWATCHED_SECONDS:
             raise Failed(
@@ -110,14 +110,14 @@ def wait(
             )
         if now - reported >= TELL_SECONDS:
             reported = now
-            told.tell("job", f"step {advance.step}, {advance.fewest()} of {steps} steps on every rank")
+            told.tell("job", f"step {counted.step}, {counted.fewest()} of {steps} steps on every rank")
             for node, why in watcher.troubles(records).items():
                 told.tell("job", f"{node} cannot be read: {why}")
         growing.wait()
 
 
-def _late(advance: StepsSince, steps: int, timeout: float, records: Path) -> TimedOut:
-    late = ", ".join(map(str, advance.behind(steps))) or "no step of any rank arrived"
+def _late(counted: StepsSince, steps: int, timeout: float, records: Path) -> TimedOut:
+    late = ", ".join(map(str, counted.behind(steps))) or "no step of any rank arrived"
     unread = [f"{node} cannot be read: {why}" for node, why in watcher.troubles(records).items()]
     cause = "; ".join([f"within {timeout:.0f} s these ranks did not: {late}", *unread])
     return TimedOut("the job", f"make {steps} steps on every rank", cause, "check the log of the job on the launcher")
@@ -125,16 +125,16 @@ def _late(advance: StepsSince, steps: int, timeout: float, records: Path) -> Tim
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    advance, told = StepsSince(params["since"]), progress.Progress(params["progress_file"])
+    counted, told = StepsSince(params["since"]), progress.Progress(params["progress_file"])
     with GrowingFile(Path(params["records"])) as growing:
-        wait(growing, advance, params["steps"], params["timeout"], told, Path(params["records"]))
-    nodes = {short_name(host) for host in advance.hosts.values()}
+        wait(growing, counted, params["steps"], params["timeout"], told, Path(params["records"]))
+    nodes = {short_name(host) for host in counted.hosts.values()}
     return {
         "changed": False,
-        "ranks": advance.size,
-        "fewest": advance.fewest(),
-        "step": advance.step,
-        "hosts": {node: advance.ranks_on(node) for node in sorted(nodes)},
+        "ranks": counted.size,
+        "fewest": counted.fewest(),
+        "step": counted.step,
+        "hosts": {node: counted.ranks_on(node) for node in sorted(nodes)},
     }
 
 

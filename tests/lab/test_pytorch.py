@@ -134,7 +134,7 @@ def test_a_script_for_torchrun_runs_as_it_is(pair: Pair) -> None:
 def test_rdma_is_refused_before_the_job(pair: Pair) -> None:
     done = pair.play("train", training_name="rdma", training_options=SMALL, training_transport="rdma")
     assert done.rc != 0
-    assert "PyTorch without Horovod has RDMA by NCCL alone" in " ".join(done.out.split())
+    assert "PyTorch without Horovod has RDMA only through NCCL" in " ".join(done.out.split())
     assert pair.place.inside(1, f"test -e {RUNS}/rdma/run.json", check=False).returncode == 1
 
 

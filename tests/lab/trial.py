@@ -14,7 +14,7 @@ from typing import Any
 
 from lab.simulator import ROOT
 from plugins.module_utils.continuity import verdict
-from plugins.module_utils.training.pace_since import StepsSince
+from plugins.module_utils.training.live_pace import StepsSince
 from plugins.module_utils.training.transport import connections as transport_seen
 from plugins.module_utils.vmotion.checks import move_events, move_lines
 from plugins.module_utils.vmotion.watch import link, node_programs, transport_side, watcher

@@ -108,7 +108,7 @@ class MovedJob:
 def findings(cluster: ClusterObjects, job: MovedJob) -> list[Finding]:
     """Return all findings for a job."""
     nodes = set(job.moved)
-    found = [
+    all_findings = [
         *_stuns(cluster, job),
         *_nodes(cluster, nodes),
         *_control_plane(cluster, nodes),
@@ -116,7 +116,7 @@ def findings(cluster: ClusterObjects, job: MovedJob) -> list[Finding]:
         *_resources(cluster, job.needs, job.workers),
         *_budgets(cluster),
     ]
-    return [*found, *(_vendors(cluster) if job.has_pvrdma else [])]
+    return [*all_findings, *(_vendors(cluster) if job.has_pvrdma else [])]
 
 
 def _stuns(cluster: ClusterObjects, job: MovedJob) -> Iterator[Finding]:

@@ -128,7 +128,7 @@ def owners_of(job: Object | None, launchers: Iterable[Object]) -> frozenset[str]
 
 
 def pods_of(
-    name: str, found: Iterable[Object], owners: Collection[str] | None = None, job: Object | None = None
+    name: str, objects: Iterable[Object], owners: Collection[str] | None = None, job: Object | None = None
 ) -> list[Pod]:
     """Return the pods of a job among those of its namespace.
 
@@ -136,7 +136,7 @@ def pods_of(
     owners count.
     """
     pods = []
-    for each in found:
+    for each in objects:
         marked = labels(each)
         is_owned = owners is None or not _owners(each).isdisjoint(owners)
         if is_owned and any(marked.get(key) == name for key in _JOB):
@@ -145,7 +145,7 @@ def pods_of(
 
 
 def events_of(
-    name: str, found: Iterable[Object], uids: Collection[str] | None = None, since: float | None = None
+    name: str, objects: Iterable[Object], uids: Collection[str] | None = None, since: float | None = None
 ) -> list[Event]:
     """Return the events about a job, its launcher's Job and its pods, the oldest first.
 
@@ -154,7 +154,7 @@ def events_of(
     """
     own = re.compile(rf"{re.escape(name)}(-launcher(-[a-z0-9]+)?|-worker-[0-9]+)?")
     mine = []
-    for each in found:
+    for each in objects:
         event, uid = _event(each), str(part(each, "involvedObject").get("uid") or "")
         is_old = since is not None and event.at is not None and event.at < int(since)
         is_of_another = uids is not None and uid not in (*uids, "") and event.kind != "Pod"
@@ -225,8 +225,8 @@ def _index(marked: Object, name: str) -> int | None:
 
 
 def _word(thing: Object, key: str) -> str | None:
-    found = thing.get(key)
-    return found if isinstance(found, str) else None
+    word = thing.get(key)
+    return word if isinstance(word, str) else None
 
 
 def tolerated_seconds(tolerations: Iterable[Object]) -> float | None:

@@ -66,39 +66,39 @@ def _explanation(lines: Sequence[Line], text: str, ranks: Sequence[str]) -> Expl
 
 def _by_abort(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
     words = r"MPI_ABORT was invoked on rank (\d+) in communicator\s+MPI_COMM_WORLD\b.*?errorcode:?\s+(-?\d+)"
-    found = re.search(words, text, re.DOTALL | re.IGNORECASE)
-    if found is None:
+    match = re.search(words, text, re.DOTALL | re.IGNORECASE)
+    if match is None:
         return None
-    rank = int(found[1])
-    sentence = f"{_who(rank, ranks)} called MPI_Abort with code {found[2]}"
+    rank = int(match[1])
+    sentence = f"{_who(rank, ranks)} called MPI_Abort with code {match[2]}"
     return _own_error(rank, lines, ranks) or (sentence, rank, _node_of(rank, ranks))
 
 
 def _by_signal(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
     words = r"process rank (\d+) with PID (\d+)\s+on\s+node\s+(\S+)\s+exited\s+on\s+signal\s+(\d+)(?: \(([^)]*)\))?"
-    found = re.search(words, text)
-    if found is None:
+    match = re.search(words, text)
+    if match is None:
         return None
-    name = f" ({found[5]})" if found[5] else ""
+    name = f" ({match[5]})" if match[5] else ""
     # Some versions report the PID 0 for processes on other nodes.
-    process = f" (process {found[2]})" if int(found[2]) else ""
-    sentence = f"rank {found[1]} on {found[3]}{process} was ended by signal {found[4]}{name}"
+    process = f" (process {match[2]})" if int(match[2]) else ""
+    sentence = f"rank {match[1]} on {match[3]}{process} was ended by signal {match[4]}{name}"
     # A rank that aborts has printed the reason; other signals come from outside, whatever the rank printed before.
-    if int(found[4]) != ABORTED:
-        return sentence, int(found[1]), found[3]
-    rank = int(found[1])
+    if int(match[4]) != ABORTED:
+        return sentence, int(match[1]), match[3]
+    rank = int(match[1])
     waited = any(writer == rank for writer, _message in _errors(lines, reported=True))
     other = (_by_error(text, lines, ranks) or _by_report(text, lines, ranks)) if waited else None
-    return _own_error(rank, lines, ranks) or other or (sentence, rank, found[3])
+    return _own_error(rank, lines, ranks) or other or (sentence, rank, match[3])
 
 
 def _by_exit(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
     """Return the first process that ended with an exit code, or the one whose end that process only reported."""
-    found = re.search(r"Process name:\s+\[(?:\[\d+,\d+\]|[^\[\],\s]+),(\d+)\]\s+Exit code:\s+(\d+)", text)
-    if found is None:
+    match = re.search(r"Process name:\s+\[(?:\[\d+,\d+\]|[^\[\],\s]+),(\d+)\]\s+Exit code:\s+(\d+)", text)
+    if match is None:
         return None
-    rank = int(found[1])
-    sentence = f"{_who(rank, ranks)} ended with exit code {found[2]}"
+    rank = int(match[1])
+    sentence = f"{_who(rank, ranks)} ended with exit code {match[2]}"
     reported = [message for writer, message in _errors(lines, reported=True) if writer == rank]
     other = _by_error(text, lines, ranks) if reported else None
     if any(_WAITED.search(message) for message in reported):
@@ -120,7 +120,7 @@ def _by_report(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explan
     if first is None:
         return None
     reports = (_MISSED.search(message) for _writer, message in _errors(lines, reported=True))
-    missed = next((found for found in reports if found), None)
+    missed = next((match for match in reports if match), None)
     if missed:
         rank = int(missed[1])
         return f"{_who(rank, ranks)} was missing when the others waited: {missed[0]}", rank, _node_of(rank, ranks)
@@ -151,33 +151,33 @@ def _errors(lines: Sequence[Line], reported: bool) -> Iterator[tuple[int, str]]:
 
 def _by_lost_node(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
     del lines
-    found = re.search(r"lost communication with a remote daemon.*?Remote daemon:\s+\S+ on node (\S+)", text, re.DOTALL)
-    if found:
-        return f"the launcher lost the node {found[1]}", _first_rank(found[1], ranks), found[1]
+    match = re.search(r"lost communication with a remote daemon.*?Remote daemon:\s+\S+ on node (\S+)", text, re.DOTALL)
+    if match:
+        return f"the launcher lost the node {match[1]}", _first_rank(match[1], ranks), match[1]
     return None
 
 
 def _by_ssh(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
     del lines
-    found = re.search(
+    match = re.search(
         r"(?:ssh: (?:connect to host|Could not resolve hostname) (?P<node>[^\s:]+)[^\n]*)"
         r"|(?:(?P<login>\S{1,300}): Permission denied[^\n]*)|Host key verification failed[^\n]*",
         text,
     )
-    if found is None:
+    if match is None:
         return None
-    node = found["node"] or (found["login"].rpartition("@")[2] if found["login"] else None)
+    node = match["node"] or (match["login"].rpartition("@")[2] if match["login"] else None)
     where = f"the node {node}" if node else "a node"
-    return f"the launcher could not reach {where}: {found[0].strip()}", _first_rank(node, ranks), node
+    return f"the launcher could not reach {where}: {match[0].strip()}", _first_rank(node, ranks), node
 
 
 def _by_executable(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
     del lines
     words = r"could not (?:find an|access\s+or execute an) executable:.*?Executable:\s+(\S+)\s+Node:\s+(\S+)"
-    found = re.search(words, text, re.DOTALL)
-    if found is None:
+    match = re.search(words, text, re.DOTALL)
+    if match is None:
         return None
-    return f"the program {found[1]} cannot be run on {found[2]}", _first_rank(found[2], ranks), found[2]
+    return f"the program {match[1]} cannot be run on {match[2]}", _first_rank(match[2], ranks), match[2]
 
 
 def _by_slots(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:

@@ -84,9 +84,9 @@ def lines_of(output: str) -> list[Line]:
     return [line for line in lines if line.text.strip()]
 
 
-def _form_of(found: re.Match[str]) -> Form:
-    return found["job"] or found["named"], bool(found["place"])
+def _form_of(match: re.Match[str]) -> Form:
+    return match["job"] or match["named"], bool(match["place"])
 
 
-def _tag_of(found: re.Match[str]) -> Tag:
-    return Tag(found.start(), found.end(), found["job"] or found["named"], int(found["rank"]), found["stream"])
+def _tag_of(match: re.Match[str]) -> Tag:
+    return Tag(match.start(), match.end(), match["job"] or match["named"], int(match["rank"]), match["stream"])

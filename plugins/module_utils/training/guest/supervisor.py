@@ -92,13 +92,13 @@ def write_end(folder: str, end: dict[str, Any]) -> None:
 
 def sweep(run_id: str, job: str, seconds: float) -> dict[str, Any]:
     """End every process of the job on this machine; return their number and the remaining ones."""
-    found: set[int] = set()
+    pids: set[int] = set()
     deadline, number = time.monotonic() + seconds, int(signal.SIGTERM)
     while True:
         left = list(processes_of(run_id, job))
-        found.update(left)
+        pids.update(left)
         if not left or time.monotonic() > deadline + KILL_SECONDS:
-            return {"found": len(found), "left": left}
+            return {"found": len(pids), "left": left}
         if time.monotonic() > deadline:
             number = int(signal.SIGKILL)
         for pid in left:
@@ -119,9 +119,9 @@ def processes_of(run_id: str, job: str) -> Iterator[int]:
 
 def _is_daemon(pid: str, job: str) -> bool:
     words = _content(pid, "cmdline")
-    found = _JOB.search(words.replace(b"\0", b" ").decode("utf-8", "replace"))
+    match = _JOB.search(words.replace(b"\0", b" ").decode("utf-8", "replace"))
     is_orted = os.path.basename(words.split(b"\0", 1)[0]) == b"orted"
-    return is_orted and found is not None and int(found[1]) + 1 == int(job)
+    return is_orted and match is not None and int(match[1]) + 1 == int(job)
 
 
 def _content(pid: str, name: str) -> bytes:
@@ -142,9 +142,9 @@ def find_job(run_id: str, launcher: int) -> str:
             if pair.startswith(b"PMIX_NAMESPACE="):
                 return pair.split(b"=", 1)[1].decode()
         words = _content(name, "cmdline").replace(b"\0", b" ").decode("utf-8", "replace")
-        found = _JOB.search(words) if int(name) != launcher else None
-        if found:
-            return str(int(found[1]) + 1)
+        match = _JOB.search(words) if int(name) != launcher else None
+        if match:
+            return str(int(match[1]) + 1)
     return ""
 
 

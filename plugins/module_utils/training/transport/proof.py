@@ -70,11 +70,11 @@ def _together(wanted: str, esxi_hosts: Mapping[str, str]) -> str:
 
 def _ways(log: str) -> set[str]:
     """Return the connections of the ranks between nodes; those within nodes only if there are no others."""
-    between = {found[1] for found in _VIA.finditer(log)}
+    between = {match[1] for match in _VIA.finditer(log)}
     across = {way for way in between if way.startswith("NET/")}
     if across or between:
         return across or between
-    return {f"NET/{found['plugin'] or found['network']}" for found in _USING.finditer(log)}
+    return {f"NET/{match['plugin'] or match['network']}" for match in _USING.finditer(log)}
 
 
 def _without_nccl(

@@ -1,12 +1,12 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The line of text with the pace of a running job."""
+"""The pace of a running job: its line of text, and the number of steps since a given time."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from plugins.module_utils.training.live_pace import LivePace
+from plugins.module_utils.training.live_pace import LivePace, StepsSince
 
 
 def record(rank: int, step: int, seen: float, **more: Any) -> dict[str, Any]:
@@ -56,3 +56,29 @@ def test_a_pause_is_named_until_it_ends() -> None:
     pace.feed([record(0, 2, 6.0, phase="eval", mark="end")])
     assert "eval" not in pace.line()
     assert pace.last_seen == 6.0
+
+
+def in_domain(rank: int, step: int, seen: float, **more: Any) -> dict[str, Any]:
+    """Return a record of a node whose name has a domain."""
+    return record(rank, step, seen, **{"host": f"w{rank}.lab", **more})
+
+
+def test_only_steps_since_then_count_and_the_slowest_rank_decides() -> None:
+    counted = StepsSince(since=10.0)
+    counted.feed(in_domain(0, step, 8.0 + step) for step in range(6))
+    assert (counted.fewest(), counted.behind(1)) == (0, [1]), "a rank of the job has sent no record"
+    counted.feed([in_domain(1, 5, 12.0), in_domain(1, 6, 13.0, stride=3)])
+    assert (counted.steps, counted.fewest(), counted.step) == ({0: 4, 1: 4}, 4, 6)
+    assert counted.behind(5) == [0, 1]
+
+
+def test_phases_and_strangers_are_no_steps() -> None:
+    counted = StepsSince(since=0.0)
+    counted.feed([in_domain(0, 1, 1.0, mark="begin"), {"rank": "x"}, {"rank": 0, "step": 1}])
+    assert (counted.size, counted.steps, counted.fewest()) == (0, {}, 0)
+
+
+def test_ranks_are_found_by_the_name_of_their_node() -> None:
+    counted = StepsSince(since=0.0)
+    counted.feed([in_domain(0, 1, 1.0), in_domain(1, 1, 1.0), in_domain(2, 1, 1.0, host="w1")])
+    assert (counted.ranks_on("w1"), counted.ranks_on("w0.other"), counted.ranks_on("w9")) == ([1, 2], [0], [])

@@ -19,8 +19,7 @@ from plugins.module_utils.continuity.verdict import verdict
 from plugins.module_utils.errors import CollectionError
 from plugins.module_utils.pages import verdict_files
 from plugins.module_utils.training.curve import Curve
-from plugins.module_utils.training.live_pace import LivePace
-from plugins.module_utils.training.pace_since import StepsSince
+from plugins.module_utils.training.live_pace import LivePace, StepsSince
 from plugins.module_utils.vmotion.watch import (
     growing_file,
     guest_side,
