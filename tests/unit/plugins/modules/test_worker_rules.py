@@ -38,7 +38,7 @@ def test_four_runs() -> None:
         assert (again["changed"], cluster.writes) == (False, []), again
 
 
-def test_the_cluster_holds_what_was_asked_for() -> None:
+def test_the_cluster_has_the_desired_rules() -> None:
     cluster = FakeCluster()
     call(cluster, **DESIRED)
     rules = {one.name: one for one in cluster.config.rule}
@@ -50,7 +50,7 @@ def test_the_cluster_holds_what_was_asked_for() -> None:
     assert priorities_of(cluster) == {"w1": "highest"}
 
 
-def test_absent_takes_away_what_is_ours_and_nothing_else() -> None:
+def test_absent_removes_only_the_rules_of_the_set() -> None:
     cluster = FakeCluster()
     add_rule(cluster, together(cluster, "w1", "w2", enabled=False))
     override(cluster, "w2", drs="fullyAutomated")
@@ -73,7 +73,7 @@ def test_absent_takes_away_what_is_ours_and_nothing_else() -> None:
     assert cluster.writes == []
 
 
-def test_what_others_added_to_an_override_of_ours_stays() -> None:
+def test_foreign_settings_in_an_override_stay() -> None:
     cluster = FakeCluster()
     call(cluster, workers=WORKERS, restart_priority="high")
     override(cluster, "w1", ha={"restartPriority": "high", "isolationResponse": "shutdown"})
@@ -91,7 +91,7 @@ def test_an_override_that_was_right_already_is_not_ours() -> None:
     assert drs_of(cluster) == {"w1": "manual"}
 
 
-def test_what_a_call_no_longer_asks_for_goes() -> None:
+def test_rules_that_a_call_no_longer_contains_are_removed() -> None:
     cluster = FakeCluster()
     call(cluster, **DESIRED)
     less = call(cluster, workers=["w1", "w2"], drop=["w3"], drs_override="disabled")
@@ -170,7 +170,7 @@ def test_a_fault_is_a_sentence_and_the_next_run_finishes() -> None:
     assert (drs_of(cluster), cluster.notes("w1")) == ({"w1": "fullyAutomated"}, {})
 
 
-def test_a_stranger_of_the_same_name_in_our_rule_is_told_from_the_worker() -> None:
+def test_a_foreign_machine_with_a_workers_name_is_distinguished() -> None:
     cluster = FakeCluster()
     call(cluster, workers=WORKERS)
     stranger = cluster.add("w3/elsewhere", cluster=None)

@@ -69,7 +69,7 @@ GONE = {"state": "absent"}
         ),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_sentence(make: Any, desired: dict[str, Any], words: str) -> None:
+def test_impossible_rules_are_refused_in_one_sentence(make: Any, desired: dict[str, Any], words: str) -> None:
     cluster = FakeCluster()
     make(cluster)
     refused = call(cluster, **{"workers": WORKERS, **desired})
@@ -78,7 +78,7 @@ def test_what_cannot_be_is_refused_in_one_sentence(make: Any, desired: dict[str,
     assert cluster.writes == []
 
 
-def test_a_rule_of_others_that_uses_our_groups_keeps_them() -> None:
+def test_a_foreign_rule_that_uses_the_groups_of_the_set_keeps_them() -> None:
     cluster = FakeCluster()
     call(cluster, **DESIRED)
     add_rule(
@@ -111,7 +111,7 @@ def test_overrides_belong_to_one_set() -> None:
         ({"dasConfig": vim.cluster.DasConfigInfo(enabled=False)}, "HA is off: restart priorities are stored"),
     ],
 )
-def test_what_is_stored_and_not_in_force_is_told(setting: dict[str, Any], words: str) -> None:
+def test_stored_settings_without_effect_are_warnings(setting: dict[str, Any], words: str) -> None:
     cluster = FakeCluster()
     for key, value in setting.items():
         setattr(cluster.config, key, value)
@@ -121,7 +121,7 @@ def test_what_is_stored_and_not_in_force_is_told(setting: dict[str, Any], words:
     assert call(cluster, **GONE)["told"] == []
 
 
-def test_a_move_that_a_rule_brings_and_what_others_prefer_are_told() -> None:
+def test_moves_of_a_new_rule_and_foreign_preferences_are_warnings() -> None:
     cluster = FakeCluster()
     cluster.homes["w2"] = cluster.hosts["esx1"]
     pinned(cluster, ["w3"], ["esx3"], mandatory=False)

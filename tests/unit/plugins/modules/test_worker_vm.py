@@ -42,7 +42,7 @@ def test_four_runs() -> None:
         assert (again["changed"], vcenter.writes) == (False, []), again
 
 
-def test_each_step_is_told_while_it_is_done(tmp_path: Path) -> None:
+def test_each_step_reports_progress(tmp_path: Path) -> None:
     vcenter, events = FakeVcenter(), tmp_path / "events"
     events.touch()
 
@@ -66,7 +66,7 @@ def test_each_step_is_told_while_it_is_done(tmp_path: Path) -> None:
 COMING = {"port_groups": ["rdma-vm"], "gpus": True}
 
 
-def test_workers_are_planned_on_what_is_yet_to_be_prepared() -> None:
+def test_workers_are_planned_on_hosts_to_be_prepared() -> None:
     vcenter = FakeVcenter(bare=True)
     planned = call(vcenter, check=True, to_come=COMING, **DESIRED)
     assert (planned.get("failed"), planned["changed"], vcenter.writes) == (None, True, []), planned
@@ -86,7 +86,7 @@ def test_workers_are_planned_on_what_is_yet_to_be_prepared() -> None:
         (COMING, False, "port group rdma-vm, the GPUs of host-1.lab must be prepared first"),
     ],
 )
-def test_what_is_not_there_is_refused(coming: dict[str, Any], check: bool, words: str) -> None:
+def test_missing_objects_are_refused(coming: dict[str, Any], check: bool, words: str) -> None:
     vcenter = FakeVcenter(bare=True)
     refused = call(vcenter, check=check, to_come=coming, **DESIRED)
     assert refused["failed"] and words in refused["msg"], refused["msg"]
@@ -99,7 +99,7 @@ def test_a_profile_that_no_gpu_of_the_cluster_will_ever_have_is_refused() -> Non
     assert refused["failed"] and "grid_a100-40c" in refused["msg"]
 
 
-def test_the_hardware_is_as_asked_for() -> None:
+def test_the_hardware_matches_the_options() -> None:
     vcenter = FakeVcenter()
     call(vcenter, **DESIRED)
     vm = vcenter.named("w1")
@@ -256,7 +256,7 @@ def test_a_second_pvrdma_card_goes() -> None:
     assert done["workers"][0]["state"]["rdma_nics"] == 1, done
 
 
-def test_absent_deletes_what_we_built_only() -> None:
+def test_absent_deletes_only_built_workers() -> None:
     vcenter = FakeVcenter()
     call(vcenter, **DESIRED)
     vcenter.add("w3")

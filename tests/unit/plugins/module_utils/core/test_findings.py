@@ -16,7 +16,7 @@ FOUND = [
 ]
 
 
-def test_stops_come_first_and_each_finding_is_told_once() -> None:
+def test_stops_come_first_and_each_finding_is_listed_once() -> None:
     assert [(one["severity"], one["text"]) for one in as_dicts(FOUND)] == [
         ("stop", "esx1: has no RDMA device; look."),
         ("stop", "esx2: has no RDMA device; look."),
@@ -26,7 +26,7 @@ def test_stops_come_first_and_each_finding_is_told_once() -> None:
     ]
 
 
-def test_what_is_alike_at_many_objects_is_one_line() -> None:
+def test_the_same_finding_at_many_objects_is_one_line() -> None:
     assert lines(as_dicts(FOUND))[:2] == [
         "stop     esx1, esx2: has no RDMA device; look.  (rdma)",
         "warn     esx1, esx2: set the switch.  (plan)",

@@ -45,17 +45,17 @@ def test_an_address_of_another_machine(text: str) -> None:
         *("127.0.0.1", "0.0.0.0", "224.0.0.1", "255.255.255.255", "::1", "::ffff:127.0.0.1", "fe80::1%{{ 6 * 7 }}"),
     ],
 )
-def test_what_is_no_address_of_another_machine(text: str | None) -> None:
+def test_addresses_of_no_other_machine_are_refused(text: str | None) -> None:
     assert names.address(text) is None
 
 
 @given(st.text())
-def test_what_passes_as_an_address_is_one(text: str) -> None:
+def test_accepted_addresses_are_valid(text: str) -> None:
     found = names.address(text)
     assert found is None or str(ipaddress.ip_address(found)) == found
 
 
-def test_odd_texts_are_found_wherever_they_are() -> None:
+def test_odd_texts_are_found_at_any_depth() -> None:
     told = {"a": ["plain", {"{{ key }}": 1}], "b": ("{% if %}", None, 7), "c": "bell\x07", "d": "team a, 50 % {x}"}
     assert names.odd(told) == ["{{ key }}", "{% if %}", "bell\x07"]
 

@@ -30,7 +30,7 @@ def test_a_value_becomes_its_kind(value: Any, kind: str, after: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "kind"), [("maybe", BOOL), (2, BOOL), (True, INTEGER), ("1.5", INTEGER), ("x", FLOAT)]
 )
-def test_what_does_not_fit_is_refused(value: Any, kind: str) -> None:
+def test_incompatible_parts_are_refused(value: Any, kind: str) -> None:
     with pytest.raises(ValueError, match="is not"):
         typed(value, kind)
 

@@ -70,14 +70,14 @@ def test_the_stack_of_the_lab_has_no_fault() -> None:
 
 
 @pytest.mark.parametrize(("path", "value", "sentence"), PLANTED)
-def test_a_fault_is_told_in_one_sentence(path: str, value: Any, sentence: str) -> None:
+def test_a_fault_is_one_sentence(path: str, value: Any, sentence: str) -> None:
     found = faults(changed(LAB, path, value), SCHEMA)
     assert len(found) == 1
     assert found[0].startswith(sentence)
 
 
 @pytest.mark.parametrize("document", [None, [], "lab-cpu", 3])
-def test_what_is_no_mapping_is_no_stack(document: Any) -> None:
+def test_a_stack_must_be_a_mapping(document: Any) -> None:
     assert faults(document, SCHEMA) == [f"The stack must be a mapping, and is {document!r}."]
 
 

@@ -21,7 +21,7 @@ from plugins.module_utils.core.vgpu_manager import is_manager
         "nvd-aie_esxi_8.0.0_driver",
     ],
 )
-def test_a_manager_is_known_by_its_name(name: str) -> None:
+def test_a_manager_is_detected_by_its_name(name: str) -> None:
     assert is_manager(name)
 
 

@@ -71,7 +71,7 @@ def test_a_daemon_that_does_not_answer_has_no_version(said: str) -> None:
         ('{"debug": true}', {"debug": False}, {"debug": False}),
     ],
 )
-def test_settings_stand_beside_those_that_are_there(there: str, wanted: Any, after: Any) -> None:
+def test_settings_are_merged_with_existing_ones(there: str, wanted: Any, after: Any) -> None:
     merged = settings(there, wanted)
     assert merged == after
     assert settings(json.dumps(merged), wanted) == merged
@@ -98,7 +98,7 @@ def test_settings_that_cannot_be_read_are_not_written_over(there: str, words: st
         (found(), {**WANTED, "mirrors": ["http://a"]}, ["Docker does not use the mirror http://a."]),
     ],
 )
-def test_what_is_not_as_wanted_is_named(told: Any, wanted: Any, sentences: list[str]) -> None:
+def test_each_misfit_is_listed(told: Any, wanted: Any, sentences: list[str]) -> None:
     assert misfits(told, wanted) == sentences
 
 

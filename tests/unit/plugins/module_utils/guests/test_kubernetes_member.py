@@ -17,7 +17,7 @@ def with_labels(labels: dict[str, str]) -> dict[str, Any]:
     return {**MEMBER, "node": {**JOINED, "metadata": {"name": "w1", "labels": labels}}}
 
 
-def test_labels_are_what_was_proven() -> None:
+def test_labels_come_from_proofs() -> None:
     assert kubernetes_member.labels(PROVEN) == OWN
     assert kubernetes_member.labels({**PROVEN, "dml_rdma": {"proven": False, "device": "rocep0"}}) == {
         name: value for name, value in OWN.items() if "rdma" not in name
@@ -35,7 +35,7 @@ def test_labels_are_what_was_proven() -> None:
         ("GPU: Größe", "GPU-Gr-e"),
     ],
 )
-def test_a_name_becomes_what_kubernetes_allows(name: str, value: str) -> None:
+def test_a_name_becomes_a_valid_label(name: str, value: str) -> None:
     labels = kubernetes_member.labels({"dml_gpu_driver": {"proven": True, "gpus": [{"name": name}]}})
     assert labels == {**({"dml.vsphere/gpu": value} if value else {}), "dml.vsphere/gpus": "1"}
 
@@ -68,7 +68,7 @@ def test_a_node_that_is_not_ready_says_why() -> None:
         ("", "unlimited", False),
     ],
 )
-def test_a_runtime_is_restarted_where_it_runs_with_another_limit(limits: str, memlock: Any, is_stale: bool) -> None:
+def test_a_runtime_with_another_limit_is_restarted(limits: str, memlock: Any, is_stale: bool) -> None:
     facts = kubernetes_member.facts({**MEMBER, "limits": limits}, {**AS_MEMBER, "memlock": memlock})
     assert facts["is_stale"] is is_stale
 

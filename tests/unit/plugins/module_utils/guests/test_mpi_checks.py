@@ -168,7 +168,7 @@ def test_misfits_of_horovod_are_named(found: dict[str, Any], wanted: dict[str, A
     assert mpi_checks.horovod_misfits(found, wanted) == sentences
 
 
-def test_one_node_alone_needs_no_network_of_nccl() -> None:
+def test_a_single_node_needs_no_network_of_nccl() -> None:
     alone = {**HOROVOD, "nodes": ["n1"], "nccl": True}
     assert mpi_checks.horovod_misfits(horovod(summed(0, size=1, sum=1.0)), alone) == []
 

@@ -209,7 +209,7 @@ def test_every_kind_is_checked_here_or_in_the_tests_of_jobs_and_keys() -> None:
     assert {case[0] for case in CASES} | {"openmpi", "horovod", "pytorch", "training_image"} == set(node_checks.KINDS)
 
 
-def test_facts_are_what_the_roles_keep() -> None:
+def test_facts_contain_the_values_that_roles_use() -> None:
     def facts(kind: str, found: Any, wanted: Any) -> dict[str, Any]:
         return node_checks.check(kind, "n1", found, wanted)[0].facts
 

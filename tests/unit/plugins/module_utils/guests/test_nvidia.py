@@ -86,7 +86,7 @@ def test_driver_gpus_and_licences_are_read() -> None:
 @pytest.mark.parametrize(
     "status", ["Licensed", "Licensed (Expiry: Permanent)", "Licensed (Expiry: 2025-1-31 11:32:22 GMT)"]
 )
-def test_a_licensed_gpu_is_as_it_should_be(title: str, status: str) -> None:
+def test_a_licensed_gpu_has_no_misfit(title: str, status: str) -> None:
     assert wrong(said(status, title=title), gpus=1, licensed=True, persistent=True) == []
 
 
@@ -112,7 +112,7 @@ def test_another_driver_a_missing_gpu_and_a_gpu_that_sleeps_are_named() -> None:
     ]
 
 
-def test_the_time_at_which_a_licence_ends_does_not_change_what_is_kept() -> None:
+def test_the_expiry_of_a_licence_is_not_in_the_facts() -> None:
     first, second = (said(f"Licensed (Expiry: 2025-6-{day} 11:32:22 GMT)") for day in (18, 19))
     assert report(first) == report(second)
 
@@ -132,7 +132,7 @@ WANTED = {"nvcc": "10.0", "cudnn": "7.6.0.64", "nccl": "2.4.7"}
         ({"nvcc": "10.0", "cudnn": "7.6.0", "nccl_why": "no such file"}, ["nccl reports no version: no such file."]),
     ],
 )  # fmt: skip
-def test_parts_of_cuda_are_held_against_what_they_say(told: dict[str, str], sentences: list[str]) -> None:
+def test_parts_of_cuda_are_compared_with_their_reports(told: dict[str, str], sentences: list[str]) -> None:
     assert cuda_misfits(told, WANTED) == sentences
 
 
@@ -144,7 +144,7 @@ def test_a_device_that_cuda_does_not_see_is_a_fault() -> None:
     assert device_misfits([{}, {}], "", 1) == ["CUDA sees 2 devices, not 1."]
 
 
-def test_gpus_and_their_parts_are_told_by_their_identifiers() -> None:
+def test_gpus_and_their_instances_are_listed_by_uuid() -> None:
     said = (
         "GPU 0: GRID T4-16C (UUID: GPU-b3ce1f12-0000-11f0-9d1c-0123456789a1)\n"
         "GPU 1: NVIDIA A30 (UUID: GPU-0)\n  MIG 1g.6gb Device 0: (UUID: MIG-1)\n"

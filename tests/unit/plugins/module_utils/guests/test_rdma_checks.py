@@ -72,12 +72,12 @@ def test_each_bad_pair_is_named() -> None:
     ]
 
 
-def test_nothing_at_all_is_too_little_also_where_no_least_is_given() -> None:
+def test_zero_is_too_little_even_without_a_minimum() -> None:
     pair = {"from": "n1", "to": "n2", "output": GOOD.replace("92.55", " 0.00")}
     assert rdma_checks.bandwidth_misfits([pair], 0) == ["ib_write_bw from n1 to n2 measured 0 Gbit/s, less than 0."]
 
 
-def test_what_was_not_measured_is_not_zero() -> None:
+def test_a_missing_measurement_is_not_zero() -> None:
     pair = {"from": "n1", "to": "n2", "output": BLIND, "error": BLINDNESS}
     assert rdma_checks.bandwidth_misfits([pair], 0) == []
     (sentence,) = rdma_checks.bandwidth_misfits([pair], 20)

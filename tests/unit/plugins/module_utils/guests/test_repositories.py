@@ -38,7 +38,7 @@ CUDA = {"name": "cuda", "url": "https://mirror/cuda/", "keys": ["nvidia"]}
         ),
     ],
 )
-def test_what_is_not_told_in_full_is_named(
+def test_incomplete_repositories_are_listed(
     repositories: list[dict[str, Any]], keys: dict[str, dict[str, Any]], sentences: list[str]
 ) -> None:
     assert misfits(repositories, keys) == sentences
@@ -58,13 +58,13 @@ STALE = (
 )
 
 
-def test_an_archive_that_is_not_trusted_is_a_fault_also_where_apt_only_warns() -> None:
+def test_an_untrusted_archive_is_a_fault_even_if_apt_only_warns() -> None:
     assert len(update_faults(STALE)) == 3
     assert update_faults(UNSIGNED) == [UNSIGNED.splitlines()[1]]
     assert len(update_faults(UNSIGNED + "\n" + UNSIGNED)) == 1
 
 
-def test_what_does_no_harm_is_no_fault() -> None:
+def test_harmless_output_is_not_a_fault() -> None:
     harmless = (
         "W: Target Packages (Packages) is configured multiple times in a.list:1 and b.list:1\nReading package lists..."
     )

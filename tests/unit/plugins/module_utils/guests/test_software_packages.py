@@ -40,13 +40,13 @@ def test_each_misfit_is_named(wanted: list[dict[str, str]], held: list[str] | No
     assert software_packages.misfits(THERE, wanted, held) == sentences
 
 
-def test_what_would_be_replaced_is_told_with_both_versions() -> None:
+def test_replacements_are_listed_with_both_versions() -> None:
     wanted = [{**MPI, "version": "4.1.5"}, MAKE, {"name": "g++", "version": "12"}, {"name": "libmpi", "version": "2"}]
     assert software_packages.replacements(THERE, wanted) == ["openmpi-bin 4.1.4-3+b1 by 4.1.5"]
     assert software_packages.replacements(THERE, [MPI]) == []
 
 
-def test_kernels_stand_beside_each_other_and_are_never_replaced() -> None:
+def test_kernels_are_installed_next_to_each_other_and_never_replaced() -> None:
     two = ["kernel-devel 5.14.0-427.el9 installed", "kernel-devel 5.14.0-503.el9 installed"]
     older = {"name": "kernel-devel", "version": "5.14.0-427.el9"}
     assert software_packages.misfits(two, [older]) == []

@@ -25,7 +25,7 @@ MPI = {f"oob_tcp_keepalive_{name}": value for name, value in (("time", "300"), (
 
 
 @pytest.mark.parametrize(("retries", "seconds"), [(0, 0.2), (3, 3.0), (8, 102.2), (9, 204.6), (15, 924.6)])
-def test_the_kernel_waits_as_its_documentation_says(retries: int, seconds: float) -> None:
+def test_the_kernel_waits_as_documented(retries: int, seconds: float) -> None:
     assert stun_timers.retransmission_patience(retries) == pytest.approx(seconds)
 
 
@@ -53,7 +53,7 @@ def test_more_retries_wait_longer(retries: int) -> None:
         ({"mca": {**MPI, "oob_tcp_keepalive_time": "0", "oob_tcp_keepalive_probes": "0"}}, []),
     ],
 )
-def test_what_gives_up_before_the_stun_ends_is_named(observed: dict[str, Any], named: list[str]) -> None:
+def test_timers_shorter_than_a_stun_are_listed(observed: dict[str, Any], named: list[str]) -> None:
     sentences = stun_timers.risks(observed, 100)
     assert len(sentences) == len(named)
     for sentence, words in zip(sentences, named):

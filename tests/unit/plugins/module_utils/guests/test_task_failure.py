@@ -31,11 +31,11 @@ APT = "'/usr/bin/apt-get install' failed: E: Version '9' for 'hello' was not fou
         ({}, "The task failed without a message"),
     ],
 )
-def test_what_the_program_said_is_told(result: dict[str, Any], words: str) -> None:
+def test_the_output_of_the_program_is_shown(result: dict[str, Any], words: str) -> None:
     assert task_failure.message_of(result) == words
 
 
-def test_each_failed_item_says_why_and_the_others_do_not() -> None:
+def test_only_failed_items_have_a_reason() -> None:
     items = [{**PIP, "failed": True, "stderr": "first"}, {"stderr": "fine"}, {"failed": True, "msg": "second"}]
     assert (
         task_failure.message_of({"msg": "One or more items failed", "results": items})
@@ -43,7 +43,7 @@ def test_each_failed_item_says_why_and_the_others_do_not() -> None:
     )
 
 
-def test_of_much_that_was_said_the_end_is_told() -> None:
+def test_of_a_long_output_the_end_is_shown() -> None:
     told = task_failure.message_of({**PIP, "stderr": "x" * 5000 + "the reason"})
     assert told.endswith("the reason")
     assert len(told) < 1300

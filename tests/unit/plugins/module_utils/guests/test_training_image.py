@@ -38,14 +38,14 @@ def judged(found: dict[str, Any], run: dict[str, Any], **wanted: Any) -> tuple[d
     return answer.facts, answer.misfits
 
 
-def test_an_image_that_is_right_is_told_by_its_versions() -> None:
+def test_a_correct_image_has_its_versions_as_facts() -> None:
     facts, misfits = judged(versions(), ran("w1", "w2"), uses_nccl=True)
     assert misfits == []
     assert facts["versions"] == {"Python": "3.7.9", "tensorflow": "1.13.1", "horovod": "0.16.4", "OpenMPI": "4.0.0"}
     assert (facts["framework"], facts["nccl"], facts["uses_nccl"]) == ("tensorflow", "2.4.7", True)
 
 
-def test_an_image_of_others_is_taken_as_it_is() -> None:
+def test_a_foreign_image_is_used_unchanged() -> None:
     nothing = dict.fromkeys(WANTED, "")
     told = versions(tensorflow="", pytorch="2.6.0+cu124", horovod="")
     facts, misfits = judged(told, ran("w1", "w2", word="hello", total=1), **nothing)
@@ -84,6 +84,6 @@ def test_pytorch_without_horovod_trains_by_itself(horovod: str, framework: str) 
         (versions(), {"rc": 1, "stderr": "ssh: refused"}, "The run in the image over all nodes failed: ssh: refused."),
     ],
 )
-def test_what_is_wrong_is_told(found: dict[str, Any], run: dict[str, Any], sentence: str) -> None:
+def test_each_fault_is_listed(found: dict[str, Any], run: dict[str, Any], sentence: str) -> None:
     _facts, misfits = judged(found, run)
     assert [one for one in misfits if one.startswith(sentence)], misfits

@@ -25,7 +25,7 @@ def gpus_passed(*kinds: int, **more: Any) -> dict[str, Any]:
     return hardware.host(config__graphicsInfo=[], hardware__pciDevice=devices, config__pciPassthruInfo=passed)
 
 
-def test_what_others_hold_is_gone_from_the_host() -> None:
+def test_resources_of_other_machines_are_not_free() -> None:
     others = OtherMachines([machine("v1", hardware.vgpu("grid_t4-8c")), machine("v2")], ("w9",))
     found = candidate_hosts.host_for_planner(hardware.host(), others, ["a group"])
     assert (found.name, found.in_service, found.threads, found.workers) == ("esx1", True, 32, ("w9",))
@@ -33,7 +33,7 @@ def test_what_others_hold_is_gone_from_the_host() -> None:
     assert (found.slots.free("grid_t4-8c"), found.holders, found.groups) == (1, (("v1", "grid_t4-8c"),), ("a group",))
 
 
-def test_linked_virtual_gpus_of_others_take_slots_like_any() -> None:
+def test_linked_vgpus_of_other_machines_use_slots() -> None:
     linked = groups_of(machine("v1", hardware.vgpu("grid_t4-8c", 1), hardware.vgpu("grid_t4-8c", 1)), pair=1)
     found = candidate_hosts.host_for_planner(hardware.host(), OtherMachines([linked]))
     assert (found.slots.free("grid_t4-8c"), len(found.holders)) == (0, 2)
@@ -42,7 +42,7 @@ def test_linked_virtual_gpus_of_others_take_slots_like_any() -> None:
 @pytest.mark.parametrize(
     "device", [hardware.passed(T4.upper()), hardware.passed_any(assigned=T4), hardware.passed_any(assigned=T4.upper())]
 )
-def test_a_gpu_in_passthrough_has_its_holder_however_it_was_given(device: Any) -> None:
+def test_a_gpu_in_passthrough_has_its_holder_whatever_its_backing(device: Any) -> None:
     values = hardware.host(
         config__graphicsInfo=[],
         hardware__pciDevice=[hardware.pci_device()],
@@ -52,13 +52,13 @@ def test_a_gpu_in_passthrough_has_its_holder_however_it_was_given(device: Any) -
     assert candidate_hosts.host_for_planner(values, OtherMachines()).devices[0].holder == ""
 
 
-def test_the_nodes_of_shared_gpus_and_of_the_rdma_nic_are_told() -> None:
+def test_the_numa_nodes_of_shared_gpus_and_of_the_rdma_nic_are_read() -> None:
     values = hardware.host(hardware__numaInfo=hardware.numa([NIC], [T4]), **hardware.rdma_nic())
     found = candidate_hosts.host_for_planner(values, OtherMachines())
     assert (found.nodes, found.nic_node) == (((T4, 1),), 0)
 
 
-def test_a_host_that_is_to_be_prepared_offers_what_its_gpus_can() -> None:
+def test_a_host_to_be_prepared_offers_the_profiles_of_its_gpus() -> None:
     later = candidate_hosts.prepared_host(hardware.host(**BARE), ["grid_t4-16c", "grid_a100-40c", "no profile"])
     found = candidate_hosts.host_for_planner(later, OtherMachines())
     assert (found.slots.offered, found.slots.free("grid_t4-16c")) == (("grid_t4-16c",), 1)
@@ -84,7 +84,7 @@ def test_gpus_that_are_to_be_given_away_count_once_the_host_is_prepared() -> Non
         (gpus_passed(0x20F1, active=False), Demand(devices=(DeviceRequest("10de:20f1"),)), True),
     ],
 )
-def test_what_a_host_lacks_until_its_gpus_are_prepared(values: Any, demand: Demand, lacks: bool) -> None:
+def test_a_host_lacks_gpus_until_they_are_prepared(values: Any, demand: Demand, lacks: bool) -> None:
     assert candidate_hosts.lacks_gpus(values, demand) == lacks
 
 
@@ -97,6 +97,6 @@ def test_the_memory_of_a_wanted_gpu() -> None:
     assert candidate_hosts.gpu_memory_gb(waiting, DeviceRequest(address="0000:00:00.0")) == 40
 
 
-def test_a_label_stands_for_the_kinds_that_carry_it() -> None:
+def test_a_label_selects_the_kinds_that_have_it() -> None:
     labelled = gpus_passed(0x20F1, 0x20F1, 0x1EB8, label="gold")
     assert candidate_hosts.kinds_of([labelled, gpus_passed(0x2330)], "gold") == ["10de:20f1", "10de:1eb8"]

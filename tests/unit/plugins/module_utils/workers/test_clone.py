@@ -64,7 +64,7 @@ def tree(name: str, ref: str, *children: Any) -> Any:
     return SimpleNamespace(name=name, snapshot=vim.vm.Snapshot(ref), childSnapshotList=list(children))
 
 
-def test_without_wishes_it_lies_beside_its_template(reads: list[Any]) -> None:
+def test_without_options_a_clone_is_next_to_its_template(reads: list[Any]) -> None:
     location = location_of()
     assert (location.folder._moId, location.pool._moId, location.datastore, location.snapshot) == (
         "folder-1",
@@ -75,7 +75,7 @@ def test_without_wishes_it_lies_beside_its_template(reads: list[Any]) -> None:
     assert reads == []
 
 
-def test_names_are_found_where_machines_may_lie_and_in_this_cluster() -> None:
+def test_folders_accept_machines_and_pools_are_of_this_cluster() -> None:
     location = location_of(folder="training", resource_pool="gpus", datastore="vsan")
     assert (location.folder._moId, location.pool._moId, location.datastore) == ("folder-5", "pool-5", STORE)
 
@@ -110,7 +110,7 @@ def test_many_workers_list_each_kind_once(reads: list[Any]) -> None:
     assert reads == [vim.Folder, vim.Datastore]
 
 
-def test_a_linked_clone_stands_on_the_current_snapshot_or_the_named_one_at_any_depth() -> None:
+def test_a_linked_clone_uses_the_current_snapshot_or_the_named_one_at_any_depth() -> None:
     info = SimpleNamespace(
         currentSnapshot=vim.vm.Snapshot("snapshot-2"),
         rootSnapshotList=[tree("base", "snapshot-1", tree("drivers", "snapshot-2", tree("cuda", "snapshot-3")))],
@@ -127,7 +127,7 @@ def test_a_linked_clone_without_its_snapshot_is_refused() -> None:
         location_of(template_with(none), clone="linked", snapshot="cuda")
 
 
-def test_a_clone_says_from_its_first_moment_whose_it_is_and_stays_off() -> None:
+def test_a_clone_has_the_building_marker_from_the_start_and_stays_off() -> None:
     cluster, asked = FakeWorkerCluster(), dict[str, Any]()
 
     def clone_task(**given: Any) -> str:

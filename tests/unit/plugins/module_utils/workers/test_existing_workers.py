@@ -84,7 +84,7 @@ def test_a_mark_that_a_clone_brought_along_is_no_mark(reads: dict[str, dict[str,
     assert existing_workers.read_workers(SESSION) == []
 
 
-def test_a_guest_that_is_silent_has_the_address_that_it_was_given(reads: dict[str, dict[str, Any]]) -> None:
+def test_a_guest_without_a_report_has_the_address_in_its_cloud_init_data(reads: dict[str, dict[str, Any]]) -> None:
     given = {"guest": {"address": "10.0.0.7/24"}, "management_nic": {"portgroup": "a"}}
     data = customise.desired_data(WorkerSpec("w1", given), {"management_nic": {"mac": "00:50:56:01:02:03"}})
     assert data
@@ -93,7 +93,7 @@ def test_a_guest_that_is_silent_has_the_address_that_it_was_given(reads: dict[st
     assert existing_workers.read_workers(SESSION)[0]["ansible_host"] == "10.0.0.7"
 
 
-def test_clones_that_nobody_marked_are_found_in_their_cluster(reads: dict[str, dict[str, Any]]) -> None:
+def test_unmarked_clones_are_found_in_their_cluster(reads: dict[str, dict[str, Any]]) -> None:
     def building(name: str, written: str, host: str = "host-1") -> dict[str, Any]:
         extra = [vim.option.OptionValue(key=worker_mark.BUILDING, value=written)]
         return dict(machine(name, host=host, config__extraConfig=extra).values)

@@ -53,12 +53,12 @@ def test_the_size_of_a_machine() -> None:
 
 
 @pytest.mark.parametrize(("locked", "reserved"), [(False, 8192), (True, 4096), (False, 0)])
-def test_memory_is_reserved_only_where_all_of_it_is_and_follows_the_size(locked: bool, reserved: int) -> None:
+def test_memory_is_reserved_only_if_all_of_it_is_and_follows_the_size(locked: bool, reserved: int) -> None:
     values = {"config__memoryReservationLockedToMax": locked, "config__memoryAllocation__reservation": reserved}
     assert sizing.facts(machine("w1", **values))["memory_reserved"] is False
 
 
-def test_what_nobody_asks_for_stays() -> None:
+def test_unmanaged_values_stay() -> None:
     made = sized(machine())
     assert (made.numCPUs, made.memoryMB, operations(made), made.extraConfig) == (None, None, [], [])
 
@@ -206,7 +206,7 @@ def test_a_pvrdma_card_is_added_with_its_protocol_and_address() -> None:
     assert card.backing.port.portgroupKey == "dvpg-1"
 
 
-def test_a_card_that_is_right_is_left_alone_and_its_address_stays() -> None:
+def test_a_correct_card_and_its_address_stay() -> None:
     assert operations(carded(machine("w1", rdma_card()), rdma_nic={"portgroup": RDMA_GROUP})) == []
     made = carded(machine("w1", rdma_card(protocol="rocev1")), rdma_nic={"portgroup": RDMA_GROUP, "protocol": "rocev2"})
     assert (operations(made), made.deviceChange[0].device.macAddress) == (
@@ -220,7 +220,7 @@ def test_pvrdma_needs_a_distributed_port_group() -> None:
         carded(machine(), rdma_nic={"portgroup": MANAGEMENT})
 
 
-def test_a_network_is_found_by_name_or_the_known_names_are_told() -> None:
+def test_a_network_is_found_by_name_or_the_error_lists_the_names() -> None:
     with pytest.raises(NotFound, match="there is none; it has VM Network, rdma-vm"):
         KNOWN.named("storage")
     twice = networks.Networks("gpu", [*KNOWN.all, *KNOWN.all])

@@ -123,13 +123,13 @@ def test_addresses_need_a_managed_card() -> None:
         customise.desired_data(WorkerSpec("w1", {"guest": {"address": "10.0.0.1/24"}}), {})
 
 
-def test_data_of_others_is_not_shown() -> None:
+def test_foreign_data_is_not_shown() -> None:
     secret = customise.facts({"guestinfo.userdata": "password: hunter2"})
     assert secret
     assert "hunter2" not in str(secret)
 
 
-def test_a_mark_keeps_what_others_added() -> None:
+def test_a_mark_keeps_foreign_keys() -> None:
     assert worker_mark.desired_mark("w1", {"built": True, "note": "x", "role": "old"}, role="new") == {
         "built": True,
         "note": "x",

@@ -65,7 +65,7 @@ def renamed(*, shown: str = "gpu-7", **call: Any) -> Worker:
     return subject
 
 
-def test_a_renamed_or_moved_worker_is_told_and_stays_as_it_is() -> None:
+def test_a_renamed_or_moved_worker_is_a_warning_and_not_changed() -> None:
     subject = renamed()
     current = subject.read()
     assert (current["name"], current["folder"]) == ("gpu-7", "archive")
@@ -77,7 +77,7 @@ def test_a_renamed_or_moved_worker_is_told_and_stays_as_it_is() -> None:
     )
 
 
-def test_a_renamed_worker_is_put_back_where_that_is_asked_for() -> None:
+def test_a_renamed_worker_is_put_back_with_put_back() -> None:
     subject = renamed(put_back=True)
     plan = subject.plan(subject.read())
     assert {one.key: (one.before, one.after) for one in plan.changes} == {
@@ -111,7 +111,7 @@ def test_one_that_does_not_exist_has_every_key() -> None:
     assert worker(FakeWorkerCluster()).read() == {**dict.fromkeys(KEYS), "exists": False}
 
 
-def test_a_new_worker_is_cloned_to_its_host_with_what_it_asks_for() -> None:
+def test_a_new_worker_is_cloned_to_its_host_with_its_options() -> None:
     plan = planned(FakeWorkerCluster(machine("golden", on=False)), Assignment("esx2"), cpus=8, memory_mb=16384)
     assert plan.after["host"] == "esx2"
     assert (plan.after["cpus"], plan.after["memory_mb"], plan.after["memory_reserved"]) == (8, 16384, True)
@@ -121,7 +121,7 @@ def test_a_new_worker_is_cloned_to_its_host_with_what_it_asks_for() -> None:
     assert plan.needs == frozenset()
 
 
-def test_a_worker_that_is_as_it_should_be_changes_nothing_however_its_window_was_written() -> None:
+def test_a_correct_worker_is_not_changed_whatever_the_spelling_of_its_window() -> None:
     assert keys(planned(ours())) == set()
 
 
@@ -137,7 +137,7 @@ def test_without_a_template_it_cannot_be_made() -> None:
         planned(FakeWorkerCluster())
 
 
-def test_somebody_elses_machine_is_taken_over_only_when_asked() -> None:
+def test_a_foreign_machine_is_adopted_only_with_adopt() -> None:
     cluster = FakeWorkerCluster(machine("w1", hardware.vgpu(), **settings()))
     with pytest.raises(Refused, match="this collection did not build it"):
         planned(cluster)
@@ -145,7 +145,7 @@ def test_somebody_elses_machine_is_taken_over_only_when_asked() -> None:
     assert planned(cluster, Assignment("esx1", cloned=True)).after["mark"]["built"] is True
 
 
-def test_a_guest_that_told_no_address_is_an_error_not_a_plan() -> None:
+def test_a_guest_without_an_address_is_an_error_not_a_plan() -> None:
     with pytest.raises(TimedOut, match="within 600 s"):
         planned(ours(), Assignment("esx1", silent=True))
 
@@ -175,7 +175,7 @@ def test_hardware_of_a_running_worker_changes_only_with_a_power_cycle() -> None:
         ((), {}, False, ""),
     ],
 )
-def test_a_running_worker_moves_while_it_runs_where_nothing_ties_it(
+def test_a_running_worker_moves_hot_unless_a_device_prevents_it(
     devices: tuple[Any, ...], more: dict[str, Any], hot: bool, why: str
 ) -> None:
     cluster = FakeWorkerCluster(machine("w1", *devices, **{**settings(), **more}))
@@ -221,7 +221,7 @@ def test_virtual_hardware_that_is_too_old_for_pvrdma_is_refused(
     assert planned(cluster).changes, "without the card the same template will do"
 
 
-def test_new_cards_have_the_addresses_that_the_guest_is_told() -> None:
+def test_new_cards_have_the_addresses_in_the_cloud_init_data() -> None:
     macs = {"rdma_nic": "00:50:56:3f:00:01", "management_nic": "00:50:56:3f:00:02"}
     cluster, guest = FakeWorkerCluster(machine("golden", on=False)), {"guest": {"user": "me"}}
     given = {"rdma_nic": {"portgroup": RDMA_GROUP}, "management_nic": {"portgroup": "VM Network"}}
@@ -232,7 +232,7 @@ def test_new_cards_have_the_addresses_that_the_guest_is_told() -> None:
     assert (untold.after["rdma_nic"]["mac"], untold.after["guest"]) == (None, None)
 
 
-def test_a_clone_that_a_killed_run_left_gets_the_addresses_that_its_guest_is_told() -> None:
+def test_a_clone_of_a_killed_run_gets_the_addresses_in_its_cloud_init_data() -> None:
     macs = {"rdma_nic": "00:50:56:3f:00:01", "management_nic": "00:50:56:3f:00:02"}
     left = hardware.settings(**{worker_mark.BUILDING: "w1"})
     cluster = FakeWorkerCluster(
@@ -260,7 +260,7 @@ def absent(cluster: FakeWorkerCluster, **call: Any) -> Plan:
     return one.plan(one.read())
 
 
-def test_a_worker_that_runs_is_deleted_only_where_it_may_be_shut_down() -> None:
+def test_a_running_worker_is_deleted_only_with_power_cycle() -> None:
     plan = absent(ours())
     assert (plan.after["exists"], plan.needs) == (False, {POWER_OFF})
     assert plan.unmet == ("it runs: set power_cycle: true to shut it down first",)
@@ -282,12 +282,12 @@ def test_one_that_was_taken_over_only_loses_its_mark() -> None:
         ({**OURS, "name": "w2"}, "it is the worker w2, renamed in vCenter"),
     ],
 )
-def test_machines_of_others_are_left_alone(marked: Any, words: str) -> None:
+def test_foreign_machines_are_left_alone(marked: Any, words: str) -> None:
     cluster = ours()
     cluster.marks = {"w1": marked} if marked else {}
     plan = absent(cluster)
     assert (keys(plan), words in plan.warnings[0]) == (set(), True)
 
 
-def test_what_is_not_there_is_gone() -> None:
+def test_removed_objects_are_gone() -> None:
     assert keys(absent(FakeWorkerCluster())) == set()

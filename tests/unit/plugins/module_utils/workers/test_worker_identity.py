@@ -106,7 +106,7 @@ def test_workers_of_two_clusters_may_share_a_name() -> None:
         (vm("golden", old=True, template=True), False),
     ],
 )
-def test_no_worker_is_built_beside_what_may_be_it(machine: Any, refused: bool) -> None:
+def test_no_worker_is_built_if_another_machine_may_be_it(machine: Any, refused: bool) -> None:
     identities = known(machine)
     if not refused:
         identities.refuse_doubtful("gpu", "w1")

@@ -13,7 +13,7 @@ from plugins.module_utils.workers import worker_power
 from tests.fakes.guests import FakeGuest
 
 
-def test_a_guest_that_hears_is_shut_down_and_its_task_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_guest_with_tools_is_shut_down_and_its_task_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
     guest = FakeGuest(monkeypatch, "poweredOn", "poweredOff")
     worker_power.stop(guest, 60)  # type: ignore[arg-type]
     assert guest.calls == ["shut down", "end task-7"]
@@ -25,13 +25,13 @@ def test_a_guest_that_does_not_end_in_time_is_switched_off(monkeypatch: pytest.M
     assert guest.calls == ["shut down", "power off", "wait switch it off"]
 
 
-def test_a_guest_without_tools_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_guest_without_tools_is_not_shut_down(monkeypatch: pytest.MonkeyPatch) -> None:
     guest = FakeGuest(monkeypatch, tools="guestToolsNotRunning")
     worker_power.stop(guest, 60)  # type: ignore[arg-type]
     assert guest.calls == ["power off", "wait switch it off"]
 
 
-def test_a_refused_power_on_says_what_to_look_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_power_on_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     guest = FakeGuest(monkeypatch)
 
     def refused() -> None:
@@ -42,7 +42,7 @@ def test_a_refused_power_on_says_what_to_look_at(monkeypatch: pytest.MonkeyPatch
         worker_power.start(guest, 60)  # type: ignore[arg-type]
 
 
-def test_the_address_that_comes_is_told_and_the_silent_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_addresses_are_reported_and_missing_ones_are_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = FakeGuest(monkeypatch), FakeGuest(monkeypatch)
     second.name = second._moId = "w2"
     told = list[tuple[str, str]]()

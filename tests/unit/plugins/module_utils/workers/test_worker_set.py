@@ -39,7 +39,7 @@ def hosts_of(workers: WorkerSet) -> list[str]:
     return [one.host for one in workers.assignments.values()]
 
 
-def test_every_worker_gets_a_host_of_its_own_and_addresses_of_its_own() -> None:
+def test_every_worker_gets_a_separate_host_and_separate_addresses() -> None:
     cluster = FakeWorkerCluster(machine("golden"))
     there = assigned(cluster, desired("w1"), desired("w2"))
     assert sorted(hosts_of(there)) == ["esx1", "esx2"]
@@ -48,18 +48,18 @@ def test_every_worker_gets_a_host_of_its_own_and_addresses_of_its_own() -> None:
     assert cluster.refreshed == [{"w1", "w2", "golden"}]
 
 
-def test_one_too_many_is_told_why() -> None:
+def test_a_refusal_of_one_worker_too_many_has_a_reason() -> None:
     there = assigned(FakeWorkerCluster(machine("golden"), hosts=1), desired("w1"), desired("w2"))
     assert hosts_of(there) == ["esx1", ""]
     assert there.assignments["w2"].refusal
 
 
-def test_a_worker_stays_where_it_runs() -> None:
+def test_a_worker_stays_on_its_host() -> None:
     there = assigned(FakeWorkerCluster(machine("w2", hardware.vgpu(), host="host-2"), machine("golden")), desired("w2"))
     assert hosts_of(there) == ["esx2"]
 
 
-def test_workers_go_where_the_user_lets_them() -> None:
+def test_workers_go_to_the_allowed_hosts() -> None:
     cluster = FakeWorkerCluster(machine("golden"), hosts=3)
     assert hosts_of(assigned(cluster, desired(), hosts=("esx3",))) == ["esx3"]
     assert hosts_of(assigned(cluster, desired(host="esx2"), hosts=("esx3",))) == ["esx2"]
@@ -67,7 +67,7 @@ def test_workers_go_where_the_user_lets_them() -> None:
         assigned(cluster, desired(host="esx9"))
 
 
-def test_an_address_that_a_card_of_others_has_is_not_given_again() -> None:
+def test_a_mac_address_in_use_is_not_assigned_again() -> None:
     taken = assigned(FakeWorkerCluster(machine("golden")), desired()).assignments["w1"].macs["rdma_nic"]
     cluster = FakeWorkerCluster(machine("golden"), running=[machine("v1", plain_card(mac=taken.upper()))])
     assert assigned(cluster, desired()).assignments["w1"].macs["rdma_nic"] != taken
@@ -81,7 +81,7 @@ def test_of_workers_that_are_to_go_nothing_is_placed() -> None:
     assert cluster.refreshed == []
 
 
-def test_hosts_are_asked_for_device_groups_only_where_a_group_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_device_groups_are_read_only_if_a_worker_requests_one(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, asked = FakeWorkerCluster(machine("golden")), list[str]()
     monkeypatch.setattr(cluster, "groups", lambda host: asked.append(host) or [PAIR])
     assert assigned(cluster, desired()).assignments["w1"].refusal == ""
@@ -90,7 +90,7 @@ def test_hosts_are_asked_for_device_groups_only_where_a_group_is_wanted(monkeypa
     assert asked == ["esx1", "esx2"]
 
 
-def test_a_guest_that_stays_silent_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_guest_without_an_address_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     there = WorkerSet(context(FakeWorkerCluster(machine("golden"))), [desired("w1"), desired("w2")])
     there.assignments["w1"].started = machine("w1")
     waited = list[list[str]]()
@@ -118,7 +118,7 @@ def test_without_a_list_of_gpus_those_of_the_machine_or_its_template_count() -> 
     assert worker_demand.gpus_of(cluster, desired("w2", None, template=None)) == ()
 
 
-def test_the_demand_is_what_is_asked_for_else_what_is_there() -> None:
+def test_the_demand_is_that_of_the_options_else_of_the_machine() -> None:
     cluster = FakeWorkerCluster(machine("w1", hardware.vgpu()))
     there = worker_demand.placement_worker(cluster, desired(), None)
     assert (there.at, there.settled, there.demand.memory_mb, there.demand.cpus) == ("esx1", True, 8192, 4)
@@ -128,7 +128,7 @@ def test_the_demand_is_what_is_asked_for_else_what_is_there() -> None:
     assert (other.at, other.settled) == ("esx1", False)
 
 
-def test_memory_that_nobody_reserves_is_not_demanded() -> None:
+def test_unreserved_memory_is_not_in_the_demand() -> None:
     loose = machine("w1", config__memoryReservationLockedToMax=False, config__memoryAllocation__reservation=0)
     cluster = FakeWorkerCluster(loose)
     assert worker_demand.placement_worker(cluster, desired(reserve_memory=False), None).demand.memory_mb == 0
@@ -141,7 +141,7 @@ def test_linked_gpus_are_demanded_as_a_group() -> None:
     assert (there.demand.groups, there.demand.vgpus, there.settled) == ((PAIR,), ("grid_t4-8c",) * 2, True)
 
 
-def test_what_is_awaited_is_named() -> None:
+def test_missing_preparations_are_listed() -> None:
     coming = PendingPreparation(("storage",), gpus=True)
     given = {"rdma_nic": {"portgroup": "storage"}, "management_nic": {"portgroup": RDMA_GROUP}}
     cluster = FakeWorkerCluster(machine("golden"), **BARE)

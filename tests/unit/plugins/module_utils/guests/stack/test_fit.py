@@ -81,7 +81,7 @@ def test_a_shipped_stack_fits_together(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_the_documents_list_what_no_source_establishes_for_a_shipped_stack(name: str) -> None:
+def test_the_documents_list_unconfirmed_pairs_of_shipped_stacks(name: str) -> None:
     (row,) = [line for line in DOCUMENT.splitlines() if line.startswith(f"| [`{name}`]")]
     listed = set(re.findall(r"Not established: [^|;]*?\.(?= |$)", row))
     assert listed == set(not_established(SHIPPED[name], FACTS)), f"mend the row of {name} in docs/stacks.md"
@@ -96,7 +96,7 @@ def test_a_planted_misfit_is_refused_with_its_pair(name: str, changes: dict[str,
 
 
 @pytest.mark.parametrize(("name", "around", "sentence"), AROUND)
-def test_a_stack_is_held_against_its_surroundings(name: str, around: NodeEnvironment, sentence: str | None) -> None:
+def test_a_stack_is_compared_with_its_environment(name: str, around: NodeEnvironment, sentence: str | None) -> None:
     found = misfits(ALL[name], FACTS, around)
     assert len(found) == (0 if sentence is None else 1)
     assert all(text.startswith(sentence or "") for text in found)
@@ -136,7 +136,7 @@ def test_a_gpu_that_does_not_move_may_have_any_nccl(gpu: dict[str, Any]) -> None
         ({"container.docker": "27.0.1"}, "docker-ce 5:28.3.3"),
     ],
 )
-def test_an_image_is_held_against_the_guest_on_whose_driver_it_runs(changes: dict[str, Any], sentence: str) -> None:
+def test_an_image_is_compared_with_the_guest_whose_driver_it_uses(changes: dict[str, Any], sentence: str) -> None:
     path, value = next(iter(changes.items()))
     document = copy.deepcopy(SHIPPED["t4-2019"])
     holder: Any = document

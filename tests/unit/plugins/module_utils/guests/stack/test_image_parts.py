@@ -30,7 +30,7 @@ def test_the_image_of_2019_has_the_whitepaper_s_versions(part: str, version: str
     assert list(image["platforms"]) == ["ubuntu-18.04"]
 
 
-def test_the_guest_of_2019_is_of_today_and_what_trains_is_in_its_image_alone() -> None:
+def test_the_2019_stack_has_a_current_guest_and_trains_only_in_its_image() -> None:
     document = stack("t4-2019")
     assert list(document["platforms"]) == ["ubuntu-22.04"]
     assert not {"cuda", "python", "framework", "horovod", "openmpi"} & set(document)
@@ -74,7 +74,7 @@ def test_an_image_that_cannot_be_made_is_refused(change: dict[str, Any], sentenc
     assert any(found.startswith(sentence) for found in faults(document, SCHEMA)), faults(document, SCHEMA)
 
 
-def test_a_wrong_name_in_an_image_is_told_as_such() -> None:
+def test_a_wrong_name_in_an_image_is_a_fault() -> None:
     document = stack("t4-2019")
     document["image"]["nccl"]["packages"]["ubuntu-22.04"] = []
     assert faults(document, SCHEMA) == ["image: nccl has packages for 'ubuntu-22.04', and platforms has ubuntu-18.04."]

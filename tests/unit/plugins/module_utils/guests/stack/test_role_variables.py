@@ -131,7 +131,7 @@ def test_nodes_get_an_interpreter_from_an_archive() -> None:
 
 
 @pytest.mark.parametrize(("name", "backend"), [("lab-ddp", "gloo"), ("cuda13-ddp", "nccl")])
-def test_pytorch_alone_speaks_by_nccl_where_there_are_gpus(name: str, backend: str) -> None:
+def test_pytorch_without_horovod_uses_nccl_with_gpus(name: str, backend: str) -> None:
     (platform,) = STACKS[name]["platforms"]
     made = role_variables.variables(STACKS[name], platform)["pytorch"]
     assert (made["pytorch_backend"], made["pytorch_version"]) == (backend, "2.13.0")

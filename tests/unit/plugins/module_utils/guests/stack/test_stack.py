@@ -98,7 +98,7 @@ def test_every_address_of_a_shipped_stack_comes_from_a_base(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_only_an_address_that_is_not_public_and_checksums_are_asked_for(name: str) -> None:
+def test_inputs_are_checksums_and_addresses_that_are_not_public(name: str) -> None:
     document = SHIPPED[name]
     asked = missing_inputs(document)
     assert asked == list(document.get("inputs", []))
@@ -131,7 +131,7 @@ def test_a_runfile_finds_a_compiler_and_the_headers_of_the_c_library(name: str) 
         assert ("--dkms" in driver["arguments"]) is ("dkms" in there)
 
 
-def test_an_optional_part_asks_for_its_own_only_where_it_is_wanted() -> None:
+def test_inputs_of_an_optional_part_are_required_only_on_request() -> None:
     document = stack("bare-2019")
     assert missing_inputs(document, ["container"])[-1] == "container.digest"
     digest = "sha256:" + "d" * 64
@@ -172,7 +172,7 @@ def test_an_input_reaches_a_package_by_its_name() -> None:
         ({}, {"pypi": "http://x"}, "The stack lab-cpu has no base 'pypi'; it has distribution, python."),
     ],
 )
-def test_what_a_stack_does_not_ask_for_is_refused(inputs: Any, bases: Any, sentence: str) -> None:
+def test_unknown_inputs_are_refused(inputs: Any, bases: Any, sentence: str) -> None:
     with pytest.raises(StackError, match=f"^{re.escape(sentence)}$"):
         completed(stack("lab-cpu"), inputs, bases)
 
@@ -209,7 +209,7 @@ def broken(kind: str) -> Any:
         ("origin", "openmpi is installed from a source and lacks 'source'."),
     ],
 )
-def test_parts_that_name_each_other_wrongly_are_seen(kind: str, sentence: str) -> None:
+def test_mismatched_names_of_parts_are_faults(kind: str, sentence: str) -> None:
     found = faults(broken(kind), SCHEMA)
     assert len(found) == 1
     assert found[0].startswith(sentence)

@@ -61,7 +61,7 @@ def test_a_gpu_that_reports_no_memory_has_that_of_its_largest_profile() -> None:
     assert slots.free("grid_t4-8c") == 2
 
 
-def test_sizes_are_mixed_only_where_the_gpu_does() -> None:
+def test_sizes_are_mixed_only_if_the_gpu_supports_it() -> None:
     mixed = host(config__graphicsInfo=[graphics(T4, "vm-1", vgpuMode="mixedSize")])
     profiles = ["grid_t4-4c", "grid_t4-8c", "grid_t4-16c"]
     for there, free in ((mixed, 1), (host(), 0)):
@@ -79,7 +79,7 @@ def whole(*devices: Any, **more: Any) -> dict[str, Any]:
     return host(**{**values, **more})
 
 
-def test_what_is_given_as_a_whole_are_gpus_not_all_that_nvidia_makes() -> None:
+def test_passthrough_devices_are_gpus_not_all_nvidia_devices() -> None:
     devices = [
         hardware.pci_device(),
         hardware.pci_device("0000:3b:00.1", 0x10F8, 0x0403),
@@ -97,7 +97,7 @@ def test_a_gpu_in_passthrough_has_its_kind_label_node_and_holder() -> None:
     assert (found.kind, found.label, found.node, found.holder) == ("10de:1eb8", "gold", 1, "w1")
 
 
-def test_passthrough_that_waits_for_a_boot_counts_only_when_asked_for() -> None:
+def test_passthrough_that_waits_for_a_boot_counts_only_if_active_is_false() -> None:
     waiting = whole(hardware.pci_device(), config__pciPassthruInfo=[hardware.passthrough_of(active=False)])
     assert host_capacity.whole_gpus(waiting, {}) == ()
     assert len(host_capacity.whole_gpus(waiting, {}, active=False)) == 1
@@ -108,7 +108,7 @@ def test_ids_from_0x8000_on_are_not_negative() -> None:
     assert found.kind == "10de:9abc"
 
 
-def test_the_memory_of_a_gpu_is_what_it_reports_else_what_its_kind_says() -> None:
+def test_the_memory_of_a_gpu_is_reported_else_that_of_its_kind() -> None:
     assert host_capacity.gpu_memory_gb(whole(hardware.pci_device()), T4) == 16
     assert host_capacity.gpu_memory_gb(whole(hardware.pci_device(), config__graphicsInfo=[graphics()]), T4) == 15
     assert host_capacity.gpu_memory_gb(whole(hardware.pci_device(kind=0x1)), T4) is None

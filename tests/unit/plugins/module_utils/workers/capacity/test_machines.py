@@ -19,7 +19,7 @@ def test_virtual_gpus_count_within_device_groups_too() -> None:
     assert machines.fixed(worker) == ()
 
 
-def test_every_device_of_the_host_ties_not_gpus_alone() -> None:
+def test_every_host_device_prevents_moves_not_only_gpus() -> None:
     assert machines.fixed(hardware.vm("w1", hardware.passed(T4))) == (f"PCI device {T4} in passthrough",)
     assert machines.fixed(hardware.vm("w1", hardware.passed(NIC, MELLANOX))) == (f"PCI device {NIC} in passthrough",)
     assert machines.fixed(hardware.vm("w1", hardware.sriov_card())) == ("an SR-IOV network card",)
@@ -65,11 +65,11 @@ def test_advanced_settings_are_text_by_key() -> None:
         (None, ""),
     ],
 )
-def test_the_owner_is_what_the_annotation_says(note: str | None, owner: str) -> None:
+def test_the_owner_comes_from_the_annotation(note: str | None, owner: str) -> None:
     assert machines.owner_of({"config.annotation": note}) == owner
 
 
-def test_the_custom_attribute_says_more_than_the_annotation() -> None:
+def test_the_custom_attribute_precedes_the_annotation() -> None:
     field = vim.CustomFieldsManager.FieldDef(key=7, name="Owner")
     value = vim.CustomFieldsManager.StringValue(key=7, value="team blue")
     worker = {"config.annotation": "owner: red", "availableField": [field]}

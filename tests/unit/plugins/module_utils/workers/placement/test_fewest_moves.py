@@ -76,7 +76,7 @@ def test_a_worker_that_is_off_gives_way_before_one_that_runs() -> None:
         assert found.moves == {} and found.where == {"w0": "esx0", "new": "esx1", "w1": "esx2"}
 
 
-def test_if_not_all_fit_nobody_moves() -> None:
+def test_if_not_all_fit_no_worker_moves() -> None:
     running = [worker(f"w{n}", OFFERED[0], at=f"esx{n}", settled=True) for n in range(2)]
     found = place([host("esx0"), host("esx1")], [*running, worker("new", OFFERED[0])])
     assert found.where == {"w0": "esx0", "w1": "esx1"} and list(found.refusals) == ["new"] and not found.moves

@@ -26,7 +26,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("model", NAMES)
-def test_a_name_is_of_its_own_model_and_of_no_other(model: str) -> None:
+def test_a_name_matches_only_its_model(model: str) -> None:
     for other, names in NAMES.items():
         for name in names:
             assert is_of_model(name, model) == (other == model), (name, model)
@@ -56,7 +56,7 @@ def test_a_user_may_write_more_of_the_name(text: str) -> None:
         ("nvidia_rtx6000-ada-48q", "rtx6000-ada", 48, 0),
     ],
 )
-def test_profiles_of_all_families_fit_their_own_gpus(profile: str, model: str, gigabytes: int, slices: int) -> None:
+def test_profiles_of_all_families_fit_their_gpus(profile: str, model: str, gigabytes: int, slices: int) -> None:
     found = parse(profile)
     assert found is not None and (found.gigabytes, found.slices) == (gigabytes, slices)
     fitting = {other for other, names in NAMES.items() if all(fits_profile(name, found.model) for name in names)}

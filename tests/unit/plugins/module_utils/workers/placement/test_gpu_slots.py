@@ -56,7 +56,7 @@ def test_taking_all_places_leaves_none_and_more_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "grid_t4", "grid_t4-0c", "t4-16c", "grid_t4-16"])
-def test_what_is_no_profile_is_none(name: str) -> None:
+def test_other_texts_are_not_profiles(name: str) -> None:
     assert gpu_slots.parse(name) is None
 
 

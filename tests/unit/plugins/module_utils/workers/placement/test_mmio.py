@@ -38,5 +38,5 @@ def test_the_sum_is_rounded_up_to_a_power_of_two_and_doubled(gpus: list[float], 
         ("10de:ffff", "NVIDIA A100", None),
     ],
 )
-def test_memory_is_told_by_the_name_before_the_id(kind: str, name: str, size: int | None) -> None:
+def test_memory_in_the_name_precedes_that_of_the_id(kind: str, name: str, size: int | None) -> None:
     assert memory_gb(kind, name) == size

@@ -110,7 +110,7 @@ def brute_force(hosts: Sequence[Host], workers: Sequence[Worker], rule: Rules) -
 
 @settings(max_examples=400)
 @given(hosts_of_a_cluster, people, rules)
-def test_all_are_placed_exactly_where_brute_force_can(hosts: list[Host], workers: list[Worker], rule: Rules) -> None:
+def test_all_are_placed_if_brute_force_places_all(hosts: list[Host], workers: list[Worker], rule: Rules) -> None:
     found = place(hosts, workers, rule)
     assert bool(found.refusals) != brute_force(hosts, workers, rule)
     assert set(found.where) | set(found.refusals) == {one.name for one in workers}
@@ -146,21 +146,21 @@ def test_who_is_settled_stays_while_there_is_a_place_for_the_others(
     assert place(hosts, settled, rule).where == {one.name: one.at for one in settled}
 
 
-def test_a_settled_worker_stays_where_nobody_else_would_fit() -> None:
+def test_a_settled_worker_stays_even_if_no_other_would_fit() -> None:
     closed = host("esx1", in_service=False)
     runs = worker("w1", OFFERED[0], at="esx1", settled=True)
     assert place([closed, host("esx2")], [runs]).where == {"w1": "esx1"}
     assert place([closed, host("esx2")], [replace(runs, settled=False)]).where == {"w1": "esx2"}
 
 
-def test_somebody_moves_where_there_is_no_other_way() -> None:
+def test_a_worker_moves_if_there_is_no_other_way() -> None:
     runs = worker("w1", OFFERED[0], at="esx1", settled=True)
     bound = worker("w2", OFFERED[0], hosts=frozenset({"esx1"}))
     found = place([host("esx1"), host("esx2")], [runs, bound])
     assert (found.where, found.refusals) == ({"w1": "esx2", "w2": "esx1"}, {})
 
 
-def test_two_share_a_gpu_only_where_they_may_and_with_one_size() -> None:
+def test_two_workers_share_a_gpu_only_if_allowed_and_with_one_size() -> None:
     pair = [worker("w1", "grid_t4-8c"), worker("w2", "grid_t4-8c")]
     assert place([host("esx1")], pair, Rules(apart=False)).where == {"w1": "esx1", "w2": "esx1"}
     assert place([host("esx1")], pair, Rules(apart=True)).refusals
@@ -170,7 +170,7 @@ def test_two_share_a_gpu_only_where_they_may_and_with_one_size() -> None:
     assert not place([mixed], unequal, Rules(apart=False)).refusals
 
 
-def test_gpu_and_rdma_nic_share_a_numa_node_where_that_is_wanted() -> None:
+def test_gpu_and_rdma_nic_share_a_numa_node_if_required() -> None:
     far = host("esx1", devices=(Device("0000:01:00.0", A100, node=1),), nic_node=0)
     near = host("esx2", devices=(Device("0000:01:00.0", A100, node=0),), nic_node=0)
     silent = host("esx3", devices=(Device("0000:01:00.0", A100),))
@@ -181,7 +181,7 @@ def test_gpu_and_rdma_nic_share_a_numa_node_where_that_is_wanted() -> None:
     assert "not on one NUMA node" in place([far], [one], Rules(same_node=REQUIRE)).refusals["w1"]
 
 
-def test_of_two_devices_the_one_beside_the_nic_is_taken() -> None:
+def test_of_two_devices_the_one_near_the_nic_is_taken() -> None:
     both = host(
         "esx1", devices=(Device("0000:01:00.0", A100, node=1), Device("0000:02:00.0", A100, node=0)), nic_node=0
     )
@@ -190,7 +190,7 @@ def test_of_two_devices_the_one_beside_the_nic_is_taken() -> None:
     assert [device.address for device in after.devices] == ["0000:01:00.0"]
 
 
-def test_a_vgpu_is_near_only_where_all_shared_gpus_are() -> None:
+def test_a_vgpu_is_near_only_if_all_shared_gpus_are() -> None:
     nodes = (("0000:00:00.0", 0), ("0000:01:00.0", 1))
     assert not host("esx1", 2, nic_node=0, nodes=nodes).near(Demand((OFFERED[0],)))
     assert host("esx1", 1, nic_node=0, nodes=nodes[:1]).near(Demand((OFFERED[0],)))
@@ -208,7 +208,7 @@ def test_linked_gpus_are_a_group_that_the_host_offers() -> None:
     assert f"no device group {NVLINK} (offered: none)" in found.refusals["w1"]
 
 
-def test_the_pickiest_wish_chooses_first() -> None:
+def test_the_most_specific_request_chooses_first() -> None:
     free = cards(A100, A100)
     chosen = choose([DeviceRequest(A100), DeviceRequest(label="gold")], free)
     assert chosen
@@ -243,7 +243,7 @@ def test_a_promise_is_kept_on_the_node_it_was_made_for() -> None:
     assert near.take(Demand(devices=(DeviceRequest(A100),)), PREFER)
 
 
-def test_sixteen_alike_wishes_for_fifteen_devices_end_at_once() -> None:
+def test_sixteen_equal_requests_for_fifteen_devices_end_at_once() -> None:
     assert choose([DeviceRequest(A100)] * 16, cards(*[A100] * 15)) is None
 
 
@@ -277,7 +277,7 @@ def test_every_refusal_says_why(there: Host, one: Worker, words: str) -> None:
     assert words in refusal([there], one)
 
 
-def test_a_host_that_offers_other_profiles_is_told_apart() -> None:
+def test_hosts_are_grouped_by_their_profiles() -> None:
     other = host("esx2", slots=Slots((Gpu("a", "NVIDIA A100", 40.0),), ("grid_a100-40c",)))
     full = host("esx1", workers=("old",))
     said = refusal([full, other], worker("w", OFFERED[0]))

@@ -73,9 +73,7 @@ STATES = st.fixed_dictionaries(dict.fromkeys(WORKERS, TEXTS))
     before=STATES,
     requests=st.lists(st.dictionaries(st.sampled_from(WORKERS), st.sampled_from(["manual", "disabled"]))),
 )
-def test_whatever_was_asked_for_the_way_back_ends_where_it_began(
-    before: dict[str, Any], requests: list[dict[str, str]]
-) -> None:
+def test_removal_restores_the_original_overrides(before: dict[str, Any], requests: list[dict[str, str]]) -> None:
     state: dict[str, Any] = {**NOTHING, "drs": before}
     for asked in requests:
         desired = RuleSetSpec(
@@ -132,7 +130,7 @@ def possible(desired: RuleSetSpec, foreign: Sequence[ForeignRule], hosts: tuple[
     count=st.integers(2, 4),
     required=st.booleans(),
 )
-def test_what_is_refused_is_what_no_placement_can_keep(
+def test_exactly_the_impossible_rules_are_refused(
     one_per_host: bool,
     pinned: frozenset[str],
     each: tuple[ForeignRule, ...],
@@ -187,7 +185,7 @@ def test_a_worker_makes_room_for_another() -> None:
         ),
     ],
 )
-def test_what_is_not_in_force_is_told(facts: ClusterRules, desired: RuleSetSpec, words: list[str]) -> None:
+def test_rules_without_effect_are_warnings(facts: ClusterRules, desired: RuleSetSpec, words: list[str]) -> None:
     told = list(placement_rules.warnings(placement_rules.after(NOTHING, desired), desired, facts))
     assert [any(text.startswith(word) for text in told) for word in words] == [True] * len(words)
     assert len(told) == len(words)

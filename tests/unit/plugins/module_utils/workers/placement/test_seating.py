@@ -37,7 +37,7 @@ guests_of_two_kinds = st.lists(st.tuples(st.integers(1, 3), st.frozensets(st.sam
 
 @settings(max_examples=300)
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=4), guests_of_two_kinds)
-def test_all_have_a_room_exactly_where_brute_force_finds_one(sizes: list[int], guests: list[Guest[int]]) -> None:
+def test_all_have_a_room_exactly_if_brute_force_finds_one(sizes: list[int], guests: list[Guest[int]]) -> None:
     rooms = dict(zip(ROOMS, sizes))
     found = seat(rooms, guests, take)
     assert (found is not None) == brute_force(rooms, guests)

@@ -28,7 +28,7 @@ def test_a_plan_says_what_happens_and_why() -> None:
     ]
 
 
-def test_a_worker_is_told_with_its_host_gpus_and_address() -> None:
+def test_a_worker_line_has_host_gpus_and_address() -> None:
     workers = [
         {"name": "w1", "state": RUNS},
         {"name": "w2", "state": {**RUNS, "power": "off", "gpus": [], "address": None}},
