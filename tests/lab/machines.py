@@ -14,7 +14,7 @@ from typing import Any
 from lab.nodes.network import AUTO
 from lab.running import Desired, Lab
 from lab.simulator import ROOT
-from plugins.module_utils.training.transport.job_settings import settings
+from plugins.module_utils.training.transport.job_settings import MpirunSettings, settings
 from tests.integration.ansible import Ansible
 from tests.lab.places import Place, desired, said, text_of
 from tests.lab.rolling import inventory, moved, train
@@ -55,7 +55,7 @@ def devices(place: Place, number: int) -> list[dict[str, Any]]:
     return list(json.loads(said.stdout))
 
 
-def rdma_settings(place: Place) -> dict[str, Any]:
+def rdma_settings(place: Place) -> MpirunSettings:
     """The environment and the words of mpirun with which a job uses the RDMA devices that are found."""
     nodes = [{"name": f"worker0{number}", "hcas": devices(place, number)} for number in place.numbers]
     return settings("rdma", nodes, None, network=RDMA_NETWORK)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from ..training.mpi_output import lines_of
 from .causes import ended_launchers, silences, why_deleted, why_died, why_impossible, why_waiting
@@ -16,6 +16,20 @@ ABSENT, WAITING, RUNNING, FINISHED, DIED, STOPPED = "absent", "waiting", "runnin
 SHOWN_LINES = 10
 # The fields that identify a pod; each except the first with its words in a sentence.
 IDENTITY = {"uid": "", "node": "its node", "restarts": "its restarts", "started": "the start of its container"}
+
+
+class WorkerPod(TypedDict):
+    """The name of a worker, and the command prefix that runs a command in its pod."""
+
+    name: str
+    reach: list[str]
+
+
+class PodRanks(TypedDict):
+    """The worker of a pod, and the ranks in the pod."""
+
+    worker: str
+    ranks: list[int]
 
 
 def state_of(snapshot: JobSnapshot) -> dict[str, Any]:
@@ -75,7 +89,7 @@ def _described(snapshot: JobSnapshot, pod: Pod) -> dict[str, Any]:
     return {**identity(pod), **({"why": why} if why else {})}
 
 
-def workers_of(snapshot: JobSnapshot, kubectl: Sequence[str], names: Mapping[str, str]) -> list[dict[str, Any]]:
+def workers_of(snapshot: JobSnapshot, kubectl: Sequence[str], names: Mapping[str, str]) -> list[WorkerPod]:
     """Return the pods of the workers: the node (or its name in ``names``), and the words to run a command."""
     inside = ["-c", WORKER, "--", "sh", "-c"]
     return [
@@ -87,13 +101,13 @@ def workers_of(snapshot: JobSnapshot, kubectl: Sequence[str], names: Mapping[str
 
 def ranks_of_pods(
     hosts: Mapping[str, Sequence[int]], pods: Mapping[str, Mapping[str, Any]], names: Mapping[str, str]
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, PodRanks]:
     """Return the ``worker`` and the ``ranks`` of each pod; ``hosts`` are the ranks by the host name that they report.
 
     That is the name of its pod, or of its node if the pod uses the network of the node. A rank with another host name
     is not in a pod that Kubernetes reports. ``names`` are those of the workers by node.
     """
-    by_pod: dict[str, dict[str, Any]] = {}
+    by_pod: dict[str, PodRanks] = {}
     for name, pod in pods.items():
         node = str(pod.get("node") or "")
         ranks = hosts.get(name) or hosts.get(node.partition(".")[0]) if pod.get("role") == WORKER else None

@@ -94,7 +94,7 @@ def _known(summaries: Iterable[Fields], key: str) -> list[float]:
     return [float(each[key]) for each in summaries if each.get(key)]
 
 
-def _proof(run: Fields, job: Fields, output: str, summaries: Sequence[Fields]) -> dict[str, Any]:
+def _proof(run: Fields, job: Fields, output: str, summaries: Sequence[Fields]) -> proof.TransportProof:
     gradients = max([float(run["gradient_bytes"]), *_known(summaries, "gradient_bytes")])
     return proof.judge(
         str(run["transport"]),

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from .proof import LEAST_SHARE, doubt_of, grown_by
 from .rdma_counters import counters
@@ -18,6 +18,14 @@ Reading = Mapping[str, Mapping[str, Any]]
 Rows = Sequence[Mapping[str, Any]]
 
 
+class NodeTransports(TypedDict):
+    """The transport of each node, its evidence, and the bytes that it sends with RDMA in a step."""
+
+    transports: dict[str, str]
+    why: dict[str, str]
+    bytes_per_step: dict[str, float]
+
+
 def judge(
     first: Reading,
     second: Reading,
@@ -26,7 +34,7 @@ def judge(
     at: Mapping[str, str] | None = None,
     rdma: Mapping[str, str] | None = None,
     usual: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+) -> NodeTransports:
     """Return, by node, ``transports`` (``tcp``, ``rdma`` or ``unproven``), ``why``, and ``bytes_per_step`` if known.
 
     The readings are the ``nodes`` of training_transport_info. For paravirtual RDMA, ``hosts`` are the hosts of
@@ -34,7 +42,7 @@ def judge(
     adapter and their hosts, for machines that ``at`` lacks: a counter that two machines share does not count. ``usual``
     are the bytes per step of an earlier check: a node must send a share of them.
     """
-    judged: dict[str, Any] = {"transports": {}, "why": {}, "bytes_per_step": {}}
+    judged = NodeTransports(transports={}, why={}, bytes_per_step={})
     places = at or {}
     cards = {name: places.get(name, host) for name, host in (rdma or {}).items()}
     for node in sorted(first):

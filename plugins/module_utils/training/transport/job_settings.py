@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 TRANSPORTS = ("tcp", "rdma")
 # An IB time-out T lasts 4.096 us * 2^T; a message is sent once and repeated RETRIES times.
@@ -17,6 +17,13 @@ _CONSTANTS = {
     "tcp": {"NCCL_IB_DISABLE": "1", "HOROVOD_MPI_THREADS_DISABLE": "0"},
     "rdma": {"NCCL_IB_DISABLE": "0", "HOROVOD_MPI_THREADS_DISABLE": "1", "NCCL_IB_RETRY_CNT": str(RETRIES)},
 }
+
+
+class MpirunSettings(TypedDict):
+    """The environment of a job, and the arguments of mpirun."""
+
+    environment: dict[str, str]
+    mpirun_arguments: list[str]
 
 
 class TransportError(ValueError):
@@ -31,7 +38,7 @@ def settings(
     stun_seconds: float = 100.0,
     network: str = "",
     bind_to: str = "none",
-) -> dict[str, Any]:
+) -> MpirunSettings:
     """Return the environment and the arguments of mpirun for a job.
 
     ``nodes`` have ``name``, ``interface`` (for NCCL's bootstrap), ``network`` (for MPI, unless one serves all) and,

@@ -6,10 +6,19 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 Facts = Mapping[str, Any]
 MEGABITS = 1000.0
+
+
+class NetworkCard(TypedDict):
+    """A network adapter of a guest; an unknown address is empty, and an unknown speed is None."""
+
+    card: str
+    address: str
+    network: str
+    speed: float | None
 
 
 def known(nodes: Mapping[str, Facts]) -> dict[str, Any]:
@@ -45,13 +54,17 @@ def interface(facts: Facts, address: str = "") -> str:
     return str((facts.get("default_ipv4") or {}).get("interface") or "")
 
 
-def card(facts: Facts, name: str) -> dict[str, Any]:
+def card(facts: Facts, name: str) -> NetworkCard:
     """Return the address, the network (ADDRESS/BITS) and the speed in Gbit/s of an interface; None is unknown."""
     # Ansible's names of facts have no dashes and colons.
     fact = facts.get(name.replace("-", "_").replace(":", "_")) or {}
     address, speed = next(iter(_addresses(fact)), {}), fact.get("speed") or 0
-    place = {"address": str(address.get("address") or ""), "network": _network(address)}
-    return {"card": name, **place, "speed": speed / MEGABITS if speed > 0 else None}
+    return {
+        "card": name,
+        "address": str(address.get("address") or ""),
+        "network": _network(address),
+        "speed": speed / MEGABITS if speed > 0 else None,
+    }
 
 
 def slowest(cards: Sequence[Facts]) -> dict[str, Any]:

@@ -6,13 +6,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 # The counters must show at least this share of the bytes that the allreduces must have sent.
 LEAST_SHARE = 0.5
 PARAVIRTUAL = "vmw_pvrdma"
 _VIA = re.compile(r"NCCL INFO.*\bvia (?:direct )?(NET/IB|NET/Socket|P2P|SHM|direct shared memory)")
 _USING = re.compile(r"NCCL INFO (?:NET/(?P<plugin>IB|Socket) : Using|Using network (?P<network>IB|Socket))")
+
+
+class TransportProof(TypedDict):
+    """The wanted transport, the one that a job used, whether they are equal, and the evidence."""
+
+    wanted: str
+    transport: str
+    ok: bool
+    why: str
 
 
 def judge(
@@ -23,7 +32,7 @@ def judge(
     counters: Iterable[Mapping[str, Any]] = (),
     sent_bytes: float | None = None,
     mpi_arguments: Sequence[str] = (),
-) -> dict[str, Any]:
+) -> TransportProof:
     """Return the ``transport`` (``tcp``, ``rdma``, ``local`` or ``unproven``), whether it is ``ok``, and ``why``.
 
     ``esxi_hosts``: node -> ESXi host. ``counters``: ``node, device, driver, source`` (``guest`` or ``host``),

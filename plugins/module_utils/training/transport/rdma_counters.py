@@ -5,11 +5,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from .proof import PARAVIRTUAL
 
 Entry = Mapping[str, Any]
+
+
+class RdmaCounter(TypedDict):
+    """The bytes that a device sent before and after a job, read in the guest or on its ESXi host."""
+
+    node: str
+    device: str | None
+    driver: str | None
+    source: str
+    shared: bool
+    before: int | None
+    after: int | None
 
 
 def counters(
@@ -20,14 +32,14 @@ def counters(
     esxi_before: Sequence[Entry] = (),
     esxi_after: Sequence[Entry] = (),
     neighbours: Mapping[str, str] | None = None,
-) -> list[dict[str, Any]]:
+) -> list[RdmaCounter]:
     """Return the counters of a job, for ``proof.judge``.
 
     ``before`` and ``after``: node -> its devices with ``name``, ``driver`` and ``sent_bytes``. ``esxi_before`` and
     ``esxi_after``: entries of esxi_info. ``neighbours``: workers that do not belong to the job, and their ESXi hosts.
     """
     first, last = ({str(entry["host"]): entry for entry in entries} for entries in (esxi_before, esxi_after))
-    rows: list[dict[str, Any]] = []
+    rows: list[RdmaCounter] = []
     for node in dict.fromkeys((*before, *after)):
         devices = before.get(node) or ()
         # A node without a device has no counter of bytes sent with RDMA.
@@ -49,7 +61,7 @@ def least_sent(gradient_bytes: float, steps: int, nodes: int) -> float | None:
     return 2 * (nodes - 1) / nodes * gradient_bytes * steps
 
 
-def _guest_counter(node: str, device: Entry, later: Entry) -> dict[str, Any]:
+def _guest_counter(node: str, device: Entry, later: Entry) -> RdmaCounter:
     return {
         "node": node,
         "device": str(device["name"]) if device else None,
@@ -63,7 +75,7 @@ def _guest_counter(node: str, device: Entry, later: Entry) -> dict[str, Any]:
 
 def _host_counters(
     node: str, host: str, before: Mapping[str, Entry], after: Mapping[str, Entry], has_neighbour: bool
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[RdmaCounter]:
     if host not in before:
         return
     later = {str(device["device"]): device for device in after.get(host, {}).get("rdma_devices", ())}

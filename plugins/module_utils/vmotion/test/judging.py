@@ -80,20 +80,23 @@ def _death(state: TrialState) -> str:
     return "" if job.get("state", "") in ("", *ENDINGS) else str(job.get("why") or f"it is {job['state']}")
 
 
-def _transport_readings(state: TrialState) -> list[dict[str, Any]]:
+def _transport_readings(state: TrialState) -> list[connections.NodeTransports]:
     """Return the transports between each reading of the connections and the one before it."""
-    readings: list[dict[str, Any]] = []
+    readings: list[connections.NodeTransports] = []
     for first, second in zip(state.looks, state.looks[1:]):
-        given = {
-            "hosts": (first["hosts"] or [], second["hosts"] or []),
-            "at": move_lines.hosts_after(state.at, [*state.moves[: second["moves"]], *second["others"]]),
-            "rdma": second["rdma"],
-            "usual": readings[0]["bytes_per_step"] if readings else {},
-        }
-        readings.append(connections.judge(first["nodes"], second["nodes"], **given))
+        readings.append(
+            connections.judge(
+                first["nodes"],
+                second["nodes"],
+                hosts=(first["hosts"] or [], second["hosts"] or []),
+                at=move_lines.hosts_after(state.at, [*state.moves[: second["moves"]], *second["others"]]),
+                rdma=second["rdma"],
+                usual=readings[0]["bytes_per_step"] if readings else {},
+            )
+        )
     return readings
 
 
-def _transports_after(readings: list[dict[str, Any]], looks: int) -> dict[str, str] | None:
+def _transports_after(readings: list[connections.NodeTransports], looks: int) -> dict[str, str] | None:
     """Return the transports after the given number of looks; None before the second look."""
     return dict(readings[looks - 2]["transports"]) if 2 <= looks <= len(readings) + 1 else None
