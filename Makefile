@@ -20,7 +20,7 @@ export GIT_CONFIG_VALUE_0 := $(CURDIR)
 
 # The budget of each stage of `make test` in seconds, on a warm machine with two cores; an excess is a warning.
 STAGES := setup=30 static=240 unit=120 integration=1050 clients=240
-STAGES_FULL := $(filter-out clients=%,$(STAGES)) mutants=1200 crowd=1200 clients=1800 oldest=1200 attack=1200 nodes=6000 \
+STAGES_FULL := $(filter-out clients=%,$(STAGES)) mutants=1200 crowd=1200 clients=1800 oldest=1200 newest=1200 attack=1200 nodes=6000 \
   kubernetes=2400 molecule=5600
 
 # Tests marked slow run only in test-full.
@@ -32,7 +32,7 @@ GOVC := .cache/govc
 
 .PHONY: help root setup setup-nodes setup-machines setup-kubernetes setup-tests environment lock demo test test-full \
   lint lint-python lint-types lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security static sanity \
-  unit unit-python unit-go mutants crowd attack integration clients nodes kubernetes oldest molecule bench docs build clean
+  unit unit-python unit-go mutants crowd attack integration clients nodes kubernetes oldest newest molecule bench docs build clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -163,7 +163,10 @@ kubernetes: root setup-kubernetes ## Run the tests of the lab's Kubernetes, as r
 	$(PYTEST) tests/kubernetes $(MARKS) --junitxml=$(REPORTS)/kubernetes.xml
 
 oldest: setup-tests ## Run module and integration tests with the oldest supported ansible-core and pyVmomi
-	tools/oldest $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/oldest.xml
+	tools/other_core $@ $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/$@.xml
+
+newest: setup-tests ## Run module and integration tests with the next ansible-core, which needs Python 3.13
+	tools/other_core $@ $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/$@.xml
 
 molecule: root setup-nodes setup-machines ## Test the roles on the lab's nodes and machines, as root; SCENARIO=NAME for one scenario
 	molecule test $(if $(SCENARIO),--scenario-name $(SCENARIO),--all)

@@ -18,6 +18,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 DAYS = 365
+_USES = ("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
+_USES += ("key_cert_sign", "crl_sign", "encipher_only", "decipher_only")
+_AUTHORITY_USAGE = x509.KeyUsage(**{use: use in {"key_cert_sign", "crl_sign"} for use in _USES})
 MASTERS, NODES = "system:masters", "system:nodes"
 
 
@@ -44,7 +47,9 @@ class Authority:
         """Make the authority, and the key that signs service account tokens."""
         self.folder.mkdir(parents=True, exist_ok=True)
         key, name = ec.generate_private_key(ec.SECP256R1()), _name("lab", ())
-        builder = _builder(name, name, key).add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        builder = _builder(name, name, key, key.public_key())
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        builder = builder.add_extension(_AUTHORITY_USAGE, critical=True)
         Identity(_pem(builder.sign(key, hashes.SHA256())), _key_pem(key)).write(self.folder, "ca")
         accounts = ec.generate_private_key(ec.SECP256R1())
         write_secret(self.folder / "accounts.key", _key_pem(accounts))
@@ -88,7 +93,7 @@ class Authority:
         signer = serialization.load_pem_private_key((self.folder / "ca.key").read_bytes(), None)
         assert isinstance(signer, ec.EllipticCurvePrivateKey)
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = _builder(subject, authority.subject, key)
+        builder = _builder(subject, authority.subject, key, signer.public_key())
         builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         if known_as:
             builder = builder.add_extension(x509.SubjectAlternativeName([_known(name) for name in known_as]), False)
@@ -106,12 +111,18 @@ def _name(name: str, groups: Sequence[str]) -> x509.Name:
     return x509.Name([*organisations, x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, signer: ec.EllipticCurvePublicKey
+) -> x509.CertificateBuilder:
+    """Return a certificate to sign, with the key identifiers that Python 3.13 requires."""
     now = datetime.datetime.now(datetime.UTC)
     builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key.public_key())
     builder = builder.serial_number(x509.random_serial_number())
     hour, days = datetime.timedelta(hours=1), datetime.timedelta(days=DAYS)
-    return builder.not_valid_before(now - hour).not_valid_after(now + days)
+    builder = builder.not_valid_before(now - hour).not_valid_after(now + days)
+    own = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    issuer_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer)
+    return builder.add_extension(own, critical=False).add_extension(issuer_key, critical=False)
 
 
 def _known(text: str) -> x509.GeneralName:

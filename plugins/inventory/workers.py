@@ -36,6 +36,7 @@ options:
   password:
     description: The password.
     type: str
+    secret: true
     env:
       - name: VMWARE_PASSWORD
   port:
@@ -65,6 +66,7 @@ options:
   proxy:
     description: An HTTP proxy as HOST:PORT, without an account.
     type: str
+    secret: true
     env:
       - name: VMWARE_PROXY
   timeout:

@@ -148,6 +148,11 @@ from ..module_utils import runner
 from ..module_utils.training.guest import job_secrets
 from ..module_utils.training.guest.job import TrainingJob
 
+try:
+    from ansible.module_utils.secrets import register_secrets
+except ImportError:  # before ansible-core 2.22
+    register_secrets = None
+
 ARGUMENTS = {
     "run_dir": {"type": "path", "required": True},
     "state": {"type": "str", "choices": ["started", "stopped"], "default": "started"},
@@ -178,7 +183,10 @@ ARGUMENTS = {
 def hide(module: AnsibleModule) -> None:
     """Let Ansible mask only the long secret values: a value such as 1 or lo would also be masked in other words."""
     environment = module.params["secret_environment"]
-    module.no_log_values = set(job_secrets.values(environment))
+    if register_secrets:
+        register_secrets(job_secrets.values(environment))
+    else:
+        module.no_log_values = set(job_secrets.values(environment))
     module.params["secret_environment"] = dict.fromkeys(environment, job_secrets.HIDDEN)
 
 
@@ -189,7 +197,13 @@ def body(module: AnsibleModule) -> dict[str, Any]:
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    # From 2.22, Ansible masks each value of a no_log option. Without one, it must not log the options.
+    secret = {**ARGUMENTS["secret_environment"], "no_log": register_secrets is None}
+    module = AnsibleModule(
+        argument_spec={**ARGUMENTS, "secret_environment": secret},
+        supports_check_mode=True,
+        no_log=register_secrets is not None,
+    )
     runner.run(module, lambda: body(module))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: vmotion_test_info
-short_description: Find the unfinished vMotion test of a cluster, and return its observations
+short_description: Find the vMotion test of a cluster that was not ended, and tell what it observed
 version_added: 1.0.0
 description:
   - Reads the journal in the folder of a test of M(dml.vsphere.vmotion_test). It needs no vCenter.
@@ -18,11 +18,11 @@ options:
     type: str
     required: true
   folder:
-    description: The folder of the test; empty means the unfinished test in O(dir).
+    description: The folder of the test. Empty to find the one in O(dir) that was not ended.
     type: str
     default: ""
   dir:
-    description: The folder on this machine in which each test has a separate folder.
+    description: The folder on this machine in which each test has a folder of its own.
     type: path
     required: true
 extends_documentation_fragment:
@@ -34,7 +34,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Find the unfinished test of cluster gpu
+- name: Find the test of cluster gpu that was not ended
   dml.vsphere.vmotion_test_info:
     cluster: gpu
     dir: /var/lib/dml/vmotion_test
@@ -44,23 +44,23 @@ EXAMPLES = r"""
 
 RETURN = r"""
 found:
-  description: Whether there is an unfinished test.
+  description: Whether there is a test that was begun and not ended.
   returned: success
   type: bool
 folder:
-  description: The folder of the test; empty if there is none.
+  description: Its folder; empty where there is none.
   returned: success
   type: str
 launcher:
-  description: The host of the inventory on which the job was started.
+  description: The host of the inventory on which its job was started.
   returned: success
   type: str
 user:
-  description: The user who runs the job.
+  description: Who runs its job.
   returned: success
   type: str
 next_step:
-  description: The next step.
+  description: The step that comes next.
   returned: success
   type: str
   sample: move

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Templates in names, marks, addresses, records and logs: no playbook evaluates one, whatever it shows.
 
-ansible-core 2.17 and 2.18 take every text for a template that no one marked; `make oldest` runs these tests with them.
+`make oldest` and `make newest` run these tests with other versions of ansible-core.
 """
 
 from __future__ import annotations

@@ -112,5 +112,5 @@ def test_wrong_options_and_a_list_of_another_inventory_end_with_their_sentence(
     assert "could not remove the rules and overrides of worker01, worker02: the set 'workers' contains these" in out
     for state in ("present", "absent"):
         rc, out = run([], "-e", f"worker_state={state}")
-        assert rc == 0 and prepared.writes() == [], out
+        assert rc == 2 and "worker_vms has no worker" in out and prepared.writes() == [], out
     assert run(["worker03", "worker04"], "-e", "worker_rules_name=second")[0] == 0

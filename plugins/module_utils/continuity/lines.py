@@ -143,6 +143,7 @@ class Lines(Sequence[Line]):
     def __getitem__(self, index: int) -> Line: ...
     @overload
     def __getitem__(self, index: slice) -> list[Line]: ...
+
     def __getitem__(self, index: int | slice) -> Line | list[Line]:
         if isinstance(index, slice):
             return [self[each] for each in range(*index.indices(len(self)))]

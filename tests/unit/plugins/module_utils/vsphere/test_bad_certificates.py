@@ -89,6 +89,38 @@ def test_a_bad_certificate_is_refused(connect: Any, certificates: Certificates, 
     assert server.asked == []
 
 
+@pytest.mark.parametrize(
+    ("weak", "reported"),
+    [
+        ({"has_identifiers": False}, "Missing Authority Key Identifier"),
+        ({"is_critical": False}, "Basic Constraints of CA cert not marked critical"),
+    ],
+)
+def test_an_authority_that_breaks_rfc_5280_is_refused_from_python_3_13(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weak: dict[str, bool], reported: str
+) -> None:
+    usual = ssl.create_default_context
+
+    def strict(**options: Any) -> ssl.SSLContext:
+        made = usual(**options)
+        made.verify_flags |= ssl.VERIFY_X509_STRICT
+        return made
+
+    monkeypatch.setattr(ssl, "create_default_context", strict)
+    authority = Authority(tmp_path, **weak)
+    certificate = authority.server("weak")
+    connection = {"hostname": "127.0.0.1", "username": "u", "password": "p", "timeout": 60, "proxy": None}
+    with OddServer(certificate) as server:
+        params = {**connection, "port": server.port, "validate_certs": True, "ca_path": str(authority.ca_path)}
+        with pytest.raises(Refused) as refused, session.session(params):
+            pass
+        assert server.asked == []
+        with session.session({**params, "tls_fingerprint": fingerprint(certificate)}):
+            pass
+    assert refused.value.said == reported
+    assert "ca_path" in refused.value.remedy and "tls_fingerprint" in refused.value.remedy
+
+
 @pytest.mark.parametrize("name", ["good", *BAD])
 def test_another_than_the_pinned_one_is_refused(connect: Any, certificates: Certificates, name: str) -> None:
     with OddServer(certificates[name]) as server, pytest.raises(Refused, match="set tls_fingerprint again"):
