@@ -5,22 +5,15 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from pathlib import Path
 from typing import Any
 
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import init_plugin_loader
 from ansible.template import Templar
-
-try:
-    from ansible.template import trust_as_template as trusted
-except ImportError:  # before 2.19 all text was
-    trusted = str
+from ansible.template import trust_as_template as trusted
 
 ROLES = Path(__file__).parents[1] / "roles"
-# From 2.19 on Ansible evaluates only what its author is trusted to have written as a template.
-TRUSTED = {"trusted_as_template": True} if "trusted" in str(inspect.signature(DataLoader.load_from_file)) else {}
 
 
 @functools.cache
@@ -35,7 +28,7 @@ def variables(role: str) -> dict[str, Any]:
     loader, found = DataLoader(), {}
     for kind in ("defaults", "vars"):
         path = ROLES / role / kind / "main.yml"
-        found.update(loader.load_from_file(str(path), **TRUSTED) if path.exists() else {})
+        found.update(loader.load_from_file(str(path), trusted_as_template=True) if path.exists() else {})
     return found
 
 

@@ -13,9 +13,10 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+from ansible.module_utils.testing import patch_module_args
+
 from plugins.module_utils.vsphere import inventory, session
 from tests.fakes.esxi import FakeHost, refresh
-from tests.module_arguments import patch_module_args
 
 CONNECTION = {"hostname": "vcenter.lab", "username": "ansible", "password": "not-a-secret"}
 

@@ -15,13 +15,13 @@ from typing import Any
 from unittest import mock
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.testing import patch_module_args
 from pyVmomi import vim
 
 from plugins.module_utils.vsphere import properties, session, tasks
 from plugins.module_utils.workers import worker_mark
 from plugins.modules import worker_rules
 from tests.fakes.calling import CONNECTION
-from tests.module_arguments import patch_module_args
 
 MARK_KEY = 101
 

@@ -14,13 +14,13 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+from ansible.module_utils.testing import patch_module_args
 from pyVmomi import vim
 
 from plugins.module_utils.vsphere import properties, session, tasks
 from plugins.module_utils.workers import worker_power
 from plugins.modules import worker_vm
 from tests.fakes.calling import CONNECTION
-from tests.module_arguments import patch_module_args
 
 OFFERED = ("grid_t4-16c", "grid_t4-8c")
 GIGABYTE = 2**20

@@ -20,9 +20,9 @@ from typing import Any
 from unittest import mock
 
 from ansible.module_utils.common import warnings
+from ansible.module_utils.testing import patch_module_args
 
 from lab.simulator import ROOT
-from tests.module_arguments import patch_module_args
 
 BIN = Path(sys.executable).parent
 _RUNNING = threading.RLock()

@@ -196,7 +196,7 @@ def test_a_full_disk_is_told(nodes: Nodes) -> None:
 
 def test_a_job_outlives_its_controller_and_is_found_again(nodes: Nodes) -> None:
     program = (
-        "import sys; from tests.module_arguments import patch_module_args; from plugins.modules import training_job\n"
+        "from ansible.module_utils.testing import patch_module_args\nfrom plugins.modules import training_job\n"
         f"with patch_module_args({nodes.options(*LONG)!r}): training_job.main()"
     )
     controller = subprocess.Popen(

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.module_utils.testing import patch_module_args
 
 from plugins.modules import continuity_verdict, training_wait
-from tests.module_arguments import patch_module_args
 
 
 def record(rank: int, step: int, at: float) -> dict[str, Any]:

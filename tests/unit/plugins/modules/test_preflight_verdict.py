@@ -10,9 +10,9 @@ from contextlib import redirect_stdout
 from typing import Any
 
 import pytest
+from ansible.module_utils.testing import patch_module_args
 
 from plugins.modules import preflight_verdict
-from tests.module_arguments import patch_module_args
 from tests.unit.plugins.module_utils.hosts.preflight.preflight_data import gpu, host, read
 
 OTHER = {"hosts": {"hosts": [host(gpus=[gpu(name="NVIDIA A100")])]}, "gpu": "T4"}

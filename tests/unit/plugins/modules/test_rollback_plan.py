@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.module_utils.testing import patch_module_args
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plugins.module_utils.hosts.rollback.evidence import digest
 from plugins.modules import rollback_plan
-from tests.module_arguments import patch_module_args
 
 HOST = {"host": "esx01.lab", "uuid": "a-1", "pvrdma": {"vmk": "", "firewall_open": False}}
 CLUSTER: dict[str, Any] = {

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.module_utils.testing import patch_module_args
 
 from plugins.modules import training_job
-from tests.module_arguments import patch_module_args
 
 SECRET = "hush-hush-token"
 registered: set[str] = set()

@@ -15,9 +15,9 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
+from ansible.module_utils.testing import patch_module_args
 
 from plugins.modules import training_watch
-from tests.module_arguments import patch_module_args
 
 
 def test_the_result_says_why_it_ended_and_what_came_from_where(tmp_path: Path) -> None:
