@@ -161,7 +161,7 @@ def accept(session: Session) -> acceptance.AcceptanceRun:
     params = {key: option.get("default") for key, option in acceptance.OPTIONS.items()}
     params.update(vms=named[vim.VirtualMachine], hosts=named[vim.HostSystem], days=3650.0)
     params["switch"] = next(iter(named[vim.DistributedVirtualSwitch]), "")
-    return acceptance.AcceptanceRun(session, acceptance.read_request(session, params), acceptance.everything())
+    return acceptance.AcceptanceRun(session, acceptance.read_request(session, params), acceptance.full_scope())
 
 
 def _names(session: Session, kind: Any) -> list[str]:

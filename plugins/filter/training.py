@@ -39,7 +39,7 @@ def training_words(command: list[str], python: str, torchrun: str) -> list[str]:
 
 def network_card(facts: dict[str, Any], interface: str = "", address: str = "") -> dict[str, Any]:
     """Return a network adapter by its name or its address, or that of the default route."""
-    return dict(node_transport.card(facts, interface or node_transport.interface(facts, address)))
+    return dict(node_transport.network_card(facts, interface or node_transport.interface(facts, address)))
 
 
 def scaling_table(runs: list[dict[str, Any]], images_per_epoch: int | None = None) -> list[dict[str, Any]]:
@@ -57,7 +57,7 @@ class FilterModule:
         return {
             "network_card": network_card,
             "training_words": training_words,
-            "training_known": node_transport.known,
+            "training_known": node_transport.default_settings,
             "transport_settings": transport_settings,
             "scaling_table": scaling_table,
         }

@@ -110,7 +110,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     with session.session(params) as opened:
         run = acceptance.AcceptanceRun(
-            opened, acceptance.read_request(opened, params), acceptance.everything(), short=params["short"]
+            opened, acceptance.read_request(opened, params), acceptance.full_scope(), short=params["short"]
         )
     judged = assumptions.judged(run.recording)
     lines = [*acceptance.lines(run.rows), "", *assumptions.lines(judged)]

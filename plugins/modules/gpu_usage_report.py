@@ -100,7 +100,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils import runner
 from ..module_utils.errors import Refused
 from ..module_utils.pages import usage_page
-from ..module_utils.training.reports.report_files import PRIVATE, Files
+from ..module_utils.training.reports.report_files import PRIVATE, ReportFiles
 from ..module_utils.usage import usage_report, usage_text
 
 ARGUMENTS = {
@@ -121,11 +121,11 @@ def report_of(params: dict[str, Any]) -> dict[str, Any]:
         raise Refused("usage", "report how the GPUs are used", f"it has no {error}", remedy) from error
 
 
-def files_of(folder: str, judged: dict[str, Any]) -> Files:
+def files_of(folder: str, judged: dict[str, Any]) -> ReportFiles:
     """The files of a report, named by its cluster."""
     content = json.dumps(judged, indent=4) + "\n"
     name = str(judged["cluster"]).replace("/", "%2f")
-    return Files(Path(folder), {f"{name}.html": usage_page.page(judged), f"{name}.json": content}, PRIVATE)
+    return ReportFiles(Path(folder), {f"{name}.html": usage_page.page(judged), f"{name}.json": content}, PRIVATE)
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:

@@ -88,7 +88,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.site.acceptance import acceptance, collect
-from ..module_utils.training.reports.report_files import PRIVATE, Files
+from ..module_utils.training.reports.report_files import PRIVATE, ReportFiles
 from ..module_utils.vsphere import inventory, session
 
 ARGUMENTS = {**acceptance.OPTIONS, "folder": {"type": "path", "required": True}}
@@ -101,7 +101,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         collected = collect.collect(opened, module.params)
     texts: dict[str, str | bytes] = {ARCHIVE: collected.archive}
     texts[MANIFEST] = json.dumps(collected.manifest, indent=4) + "\n"
-    files = Files(Path(module.params["folder"]), texts, PRIVATE)
+    files = ReportFiles(Path(module.params["folder"]), texts, PRIVATE)
     answer = {"manifest": dict(collected.manifest), "lines": collect.lines(collected.manifest), "files": files.paths}
     return {**runner.converge_one(module, files), **answer}
 

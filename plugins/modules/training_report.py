@@ -127,7 +127,7 @@ from ..module_utils import runner
 from ..module_utils.errors import Refused
 from ..module_utils.pages import training_page, training_screen
 from ..module_utils.training.reports import saved_results
-from ..module_utils.training.reports.report_files import PRIVATE, Files
+from ..module_utils.training.reports.report_files import PRIVATE, ReportFiles
 from ..module_utils.training.scaling import ScalingError
 
 PUBLISHED = {
@@ -169,7 +169,7 @@ def texts_of(report: dict[str, Any]) -> dict[str, str]:
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     report = report_of(module.params)
-    files = Files(Path(module.params["folder"]), texts_of(report), PRIVATE)
+    files = ReportFiles(Path(module.params["folder"]), texts_of(report), PRIVATE)
     shown = {"lines": training_screen.lines(report), "rows": report["rows"], "not_measured": report["not_measured"]}
     return {**runner.converge_one(module, files), **shown, "files": files.paths}
 

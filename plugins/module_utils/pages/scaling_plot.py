@@ -19,7 +19,7 @@ LOWEST, HIGHEST = 1e-9, 1e15
 
 
 @dataclass(frozen=True)
-class Line:
+class PlotLine:
     """A line: its name in the legend, its points, the number of its colour, and whether its results are published."""
 
     name: str
@@ -28,7 +28,7 @@ class Line:
     is_dashed: bool = False
 
 
-def plot(title: str, unit: str, lines: Sequence[Line], axis: str = GPUS, note: str = "") -> str:
+def plot(title: str, unit: str, lines: Sequence[PlotLine], axis: str = GPUS, note: str = "") -> str:
     """Return one figure with its legend; the note is a caution for the reader."""
     points = [point for line in lines for point in line.points]
     across = sorted({point[0] for point in points})
@@ -88,7 +88,7 @@ class _Frame:
         yield f'<text class="tick" x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 6}">{self.axis}</text>'
         yield f"<desc>{escape(unit)}</desc>"
 
-    def line(self, line: Line, unit: str) -> Iterator[str]:
+    def line(self, line: PlotLine, unit: str) -> Iterator[str]:
         """Yield the line with its points."""
         kind = f"c{line.colour % COLOURS}" + (" published" if line.is_dashed else "")
         places = " ".join(f"{self.across(gpus):.1f},{self.up(value):.1f}" for gpus, value in line.points)
@@ -101,6 +101,6 @@ class _Frame:
         yield "</g>"
 
 
-def _key(line: Line) -> str:
+def _key(line: PlotLine) -> str:
     kind = f"c{line.colour % COLOURS}" + (" published" if line.is_dashed else "")
     return f'<span class="series {kind}"><i></i>{escape(line.name)}</span>'

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..training.scaling import ScalingError, table
 from . import escaping, training_runs, vmotion_page
-from .scaling_plot import Line, plot
+from .scaling_plot import PlotLine, plot
 from .style import STYLE
 from .workload import caution, sentences
 
@@ -84,7 +84,7 @@ def report(
     return {"title": title, **workloads, "runs": runs, "rows": rows, "published": others, "not_measured": missing}
 
 
-def lines_of(report_: Mapping[str, Any], key: str) -> list[Line]:
+def lines_of(report_: Mapping[str, Any], key: str) -> list[PlotLine]:
     """Return the lines of one figure: solid for measured results, dashed for published ones."""
     lines, colours = [], {"tcp": 0, "rdma": 1, "pvrdma": 1}
     sources = [
@@ -94,7 +94,7 @@ def lines_of(report_: Mapping[str, Any], key: str) -> list[Line]:
     for name, rows, is_dashed in sources:
         for transport in sorted({row["transport"] for row in rows}):
             points = tuple((row["gpus"], row[key]) for row in rows if row["transport"] == transport)
-            lines.append(Line(f"{transport}, {name}", points, colours.get(transport, 2), is_dashed))
+            lines.append(PlotLine(f"{transport}, {name}", points, colours.get(transport, 2), is_dashed))
     return lines
 
 
@@ -187,7 +187,10 @@ def _figures(report_: Mapping[str, Any]) -> str:
     figures = (
         plot("Throughput, images per second", "images/s", lines_of(report_, "images_per_sec"), note=note),
         plot(
-            "Speed-up against one GPU", "times", [Line("ideal", ((1, 1), (most, most)), 3, True), *speedup], note=note
+            "Speed-up against one GPU",
+            "times",
+            [PlotLine("ideal", ((1, 1), (most, most)), 3, True), *speedup],
+            note=note,
         ),
         plot("Efficiency, speed-up for each GPU", "", lines_of(report_, "efficiency"), note=note),
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .scaling_plot import STEPS, Line, plot
+from .scaling_plot import STEPS, PlotLine, plot
 
 BUILT_HEADS = ("Node", "Part", "Found", "Proven")
 _PREFIX = "dml_"
@@ -64,11 +64,11 @@ def missing(runs: Sequence[Run]) -> Iterator[str]:
         yield "No point was measured twice: the spread is unknown."
 
 
-def _lines(group: Sequence[Run], key: str) -> Iterator[Line]:
+def _lines(group: Sequence[Run], key: str) -> Iterator[PlotLine]:
     for number, run in enumerate(group):
         points = tuple((point["step"], point[key]) for point in run["curve"] if point[key] is not None)
         if points:
-            yield Line(str(run["name"]), points, number)
+            yield PlotLine(str(run["name"]), points, number)
 
 
 def _words(facts: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Optional, Tuple
 
-from .mpi_output import Line, lines_of
+from .mpi_output import OutputLine, lines_of
 
 SHOWN_LINES = 10
 ABORTED = 6
@@ -59,12 +59,12 @@ def cause_of(output: str, exit_code: int | None, ranks: Sequence[str]) -> Cause:
     return Cause(sentence, rank, node, tuple(map(str, lines[-SHOWN_LINES:])))
 
 
-def _explanation(lines: Sequence[Line], text: str, ranks: Sequence[str]) -> Explanation:
+def _explanation(lines: Sequence[OutputLine], text: str, ranks: Sequence[str]) -> Explanation:
     explanations = (finder(text, lines, ranks) for finder in CAUSE_FINDERS)
     return next((explanation for explanation in explanations if explanation is not None), None)
 
 
-def _by_abort(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
+def _by_abort(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
     words = r"MPI_ABORT was invoked on rank (\d+) in communicator\s+MPI_COMM_WORLD\b.*?errorcode:?\s+(-?\d+)"
     match = re.search(words, text, re.DOTALL | re.IGNORECASE)
     if match is None:
@@ -74,7 +74,7 @@ def _by_abort(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explana
     return _own_error(rank, lines, ranks) or (sentence, rank, _node_of(rank, ranks))
 
 
-def _by_signal(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
+def _by_signal(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
     words = r"process rank (\d+) with PID (\d+)\s+on\s+node\s+(\S+)\s+exited\s+on\s+signal\s+(\d+)(?: \(([^)]*)\))?"
     match = re.search(words, text)
     if match is None:
@@ -92,7 +92,7 @@ def _by_signal(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explan
     return _own_error(rank, lines, ranks) or other or (sentence, rank, match[3])
 
 
-def _by_exit(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
+def _by_exit(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
     """Return the first process that ended with an exit code, or the one whose end that process only reported."""
     match = re.search(r"Process name:\s+\[(?:\[\d+,\d+\]|[^\[\],\s]+),(\d+)\]\s+Exit code:\s+(\d+)", text)
     if match is None:
@@ -106,14 +106,14 @@ def _by_exit(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanat
     return _own_error(rank, lines, ranks) or other or (sentence, rank, _node_of(rank, ranks))
 
 
-def _by_error(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
+def _by_error(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
     """Return the first Python error of a rank: it made mpirun end the other ranks."""
     del text
     first = next(_errors(lines, reported=False), None)
     return _own_error(first[0], lines, ranks) if first else None
 
 
-def _by_report(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
+def _by_report(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
     """Return a rank that reported the end of another rank, if the output contains no other cause."""
     del text
     first = next(_errors(lines, reported=True), None)
@@ -127,7 +127,7 @@ def _by_report(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explan
     return f"some rank is gone, as {_who(first[0], ranks)} reported: {first[1]}", None, None
 
 
-def _own_error(rank: int, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
+def _own_error(rank: int, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
     """Return the Python error with which a rank ended."""
     message = next((message for writer, message in _errors(lines, reported=False) if writer == rank), None)
     if message is None:
@@ -136,7 +136,7 @@ def _own_error(rank: int, lines: Sequence[Line], ranks: Sequence[str]) -> Explan
     return f"{_who(rank, ranks)} {event}: {message}", rank, _node_of(rank, ranks)
 
 
-def _errors(lines: Sequence[Line], reported: bool) -> Iterator[tuple[int, str]]:
+def _errors(lines: Sequence[OutputLine], reported: bool) -> Iterator[tuple[int, str]]:
     """Yield the errors in the output of ranks: their own, or reports about the end or the silence of another rank."""
     for line in lines:
         if line.stream != "err" or line.rank is None:
@@ -149,7 +149,7 @@ def _errors(lines: Sequence[Line], reported: bool) -> Iterator[tuple[int, str]]:
             yield line.rank, message
 
 
-def _by_lost_node(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
+def _by_lost_node(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
     del lines
     match = re.search(r"lost communication with a remote daemon.*?Remote daemon:\s+\S+ on node (\S+)", text, re.DOTALL)
     if match:
@@ -157,7 +157,7 @@ def _by_lost_node(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Exp
     return None
 
 
-def _by_ssh(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
+def _by_ssh(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
     del lines
     match = re.search(
         r"(?:ssh: (?:connect to host|Could not resolve hostname) (?P<node>[^\s:]+)[^\n]*)"
@@ -171,7 +171,7 @@ def _by_ssh(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanati
     return f"the launcher could not reach {where}: {match[0].strip()}", _first_rank(node, ranks), node
 
 
-def _by_executable(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
+def _by_executable(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
     del lines
     words = r"could not (?:find an|access\s+or execute an) executable:.*?Executable:\s+(\S+)\s+Node:\s+(\S+)"
     match = re.search(words, text, re.DOTALL)
@@ -180,14 +180,14 @@ def _by_executable(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Ex
     return f"the program {match[1]} cannot be run on {match[2]}", _first_rank(match[2], ranks), match[2]
 
 
-def _by_slots(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
+def _by_slots(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
     del lines, ranks
     if re.search(r"not enough slots available", text):
         return "the nodes have fewer slots than ranks were asked for", None, None
     return None
 
 
-def _by_daemon(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
+def _by_daemon(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
     del lines
     if not re.search(r"unable to reliably start one or more daemons", text):
         return None
@@ -198,14 +198,14 @@ def _by_daemon(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explan
     return sentence, _first_rank(alone[1], ranks), alone[1]
 
 
-def _by_full_disk(text: str, lines: Sequence[Line], ranks: Sequence[str]) -> Explanation:
+def _by_full_disk(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
     del text, ranks
     is_full = any(_NO_SPACE.search(line.text) for line in lines)
     return ("a disk is full: No space left on device", None, None) if is_full else None
 
 
 # mpirun reports the rank that ended first; the other ranks detect its end, and end for that reason.
-CAUSE_FINDERS: tuple[Callable[[str, Sequence[Line], Sequence[str]], Explanation], ...] = (
+CAUSE_FINDERS: tuple[Callable[[str, Sequence[OutputLine], Sequence[str]], Explanation], ...] = (
     _by_abort,
     _by_signal,
     _by_lost_node,

@@ -37,7 +37,7 @@ class Tag(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Line:
+class OutputLine:
     """A line of a rank, or of mpirun itself without rank and stream."""
 
     text: str
@@ -65,22 +65,22 @@ def plain(text: str) -> str:
     return _TERMINAL.sub("", text) if "\x1b" in text else text
 
 
-def lines_of(output: str) -> list[Line]:
+def lines_of(output: str) -> list[OutputLine]:
     """Return the lines of each rank, joined from their pieces; empty lines are left out."""
-    lines: list[Line] = []
+    lines: list[OutputLine] = []
     held: dict[tuple[int, str], str] = {}
     form: Form | None = None
     for printed in output.split("\n"):
         tags, form = tags_of(printed, form)
         ends = [tag.begin for tag in tags[1:]] + [len(printed)]
-        lines.append(Line(printed[: tags[0].begin] if tags else printed))
+        lines.append(OutputLine(printed[: tags[0].begin] if tags else printed))
         for tag, end in zip(tags, ends):
             writer = (tag.rank, tag.stream)
             held[writer] = held.get(writer, "") + printed[tag.end : end]
             if end == len(printed):
-                lines.append(Line(held.pop(writer), *writer))
-    lines += [Line(text, *writer) for writer, text in held.items()]
-    lines = [Line(plain(line.text).rstrip(), line.rank, line.stream) for line in lines]
+                lines.append(OutputLine(held.pop(writer), *writer))
+    lines += [OutputLine(text, *writer) for writer, text in held.items()]
+    lines = [OutputLine(plain(line.text).rstrip(), line.rank, line.stream) for line in lines]
     return [line for line in lines if line.text.strip()]
 
 

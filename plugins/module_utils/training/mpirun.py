@@ -15,7 +15,7 @@ class LaunchError(ValueError):
 
 
 @dataclass(frozen=True)
-class Job:
+class MpirunJob:
     """A command and the nodes that it runs on; ``slots`` is the number of ranks of each node, in the nodes' order."""
 
     command: tuple[str, ...]
@@ -33,7 +33,9 @@ class Job:
         return nodes[: self.ranks]
 
 
-def job_of(command: Sequence[str], hosts: Iterable[Mapping[str, object]], ranks: int | None, **rest: object) -> Job:
+def job_of(
+    command: Sequence[str], hosts: Iterable[Mapping[str, object]], ranks: int | None, **rest: object
+) -> MpirunJob:
     """Return the job for the options: each node once, with one slot or more, and at most one rank for each slot."""
     slots: dict[str, int] = {}
     for host in hosts:
@@ -48,11 +50,11 @@ def job_of(command: Sequence[str], hosts: Iterable[Mapping[str, object]], ranks:
         raise LaunchError(f"command begins with the launcher {command[0]}: give the command of one rank")
     if not 1 <= (total if ranks is None else ranks) <= total:
         raise LaunchError(f"ranks is {ranks}, and the hosts have {total} slots: give from 1 to {total}")
-    # mypy cannot check which fields of Job the rest are.
-    return Job(tuple(command), slots, total if ranks is None else ranks, **rest)  # type: ignore[arg-type]
+    # mypy cannot check which fields of MpirunJob the rest are.
+    return MpirunJob(tuple(command), slots, total if ranks is None else ranks, **rest)  # type: ignore[arg-type]
 
 
-def command_of(job: Job, run_id_name: str, is_root: bool) -> list[str]:
+def command_of(job: MpirunJob, run_id_name: str, is_root: bool) -> list[str]:
     """Return the command; it contains no values of the environment, because a process list shows it."""
     used = dict.fromkeys(job.nodes_of_ranks)
     command = [job.mpirun, *(["--allow-run-as-root"] if is_root else [])]

@@ -37,14 +37,14 @@ FOLLOWS: dict[str, Any] = {
 
 @pytest.mark.parametrize(("name", "wanted"), FOLLOWS.items())
 def test_an_option_follows_from_what_the_roles_noted(name: str, wanted: Any) -> None:
-    known = node_transport.known({"w1": NODE, "w2": NODE})
+    known = node_transport.default_settings({"w1": NODE, "w2": NODE})
     assert value("training", name, __training_known=known, inventory_hostname="w1", ansible_facts={}) == wanted
 
 
 def test_before_anything_is_known_the_options_have_values() -> None:
     assert value("training", "training_transport", inventory_hostname="w1") == "tcp"
     assert value("training", "training_ranks_per_node", inventory_hostname="w1") == 1
-    nothing = node_transport.known({"w1": {}})
+    nothing = node_transport.default_settings({"w1": {}})
     where = value("training", "training_python", inventory_hostname="w1", __training_known=nothing, ansible_facts={})
     assert where == "/opt/dml/horovod/bin/python"
 

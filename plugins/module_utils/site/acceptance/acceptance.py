@@ -110,14 +110,14 @@ def _attempt(session: Session, reader: Reader, request: ReadRequest, name: str) 
 
 
 def _judged(recording: Recording, status: str, problems: Sequence[str], hosts: Mapping[str, str]) -> dict[str, Any]:
-    lacking = [*problems, *shapes.lacking(recording, hosts)]
-    strange = list(shapes.strange(recording))
+    lacking = [*problems, *shapes.missing_fields(recording, hosts)]
+    strange = list(shapes.unknown_words(recording))
     if lacking:
         return {"status": NOT_UNDERSTOOD, "what": [*lacking, *strange]}
     return {"status": NEVER_SEEN if strange else status, "what": strange}
 
 
-def everything() -> Scope:
+def full_scope() -> Scope:
     """Return the scope of a run that stores nothing: all objects that the account can read."""
     return Scope(None, frozenset())
 

@@ -32,7 +32,7 @@ class CollectedRecording:
     @property
     def archive(self) -> bytes:
         """Return the files and the manifest as one archive."""
-        return archive.packed(self.files, self.manifest)
+        return archive.archive_bytes(self.files, self.manifest)
 
 
 def collect(session: Session, params: Mapping[str, Any]) -> CollectedRecording:

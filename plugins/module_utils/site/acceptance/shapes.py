@@ -14,11 +14,11 @@ from ...errors import CollectionError
 from ...vsphere.esxcli import Row, parse
 from ...vsphere.sdk import VmomiSupport
 from ...vsphere.typed import fields
-from ..recording.recording import EsxcliCommand, Recording, Request
+from ..recording.recording import EsxcliCommand, Recording, RestRequest
 
 
 @dataclass(frozen=True)
-class Shape:
+class AnswerShape:
     """The fields of an answer that a reader needs, and the other ones that recordings or documents contain."""
 
     needed: tuple[str, ...]
@@ -36,24 +36,24 @@ _RECEIVE = tuple(f"Receive {what} errors" for what in ("length", "over", "CRC", 
 _TRANSMIT = tuple(f"Transmit {what} errors" for what in ("aborted", "carrier", "FIFO", "heartbeat", "window"))
 _TOTALS = ("Receive packets dropped", "Transmit packets dropped", "Total receive errors", "Total transmit errors")
 # Only letters are compared, in lower case: in the API, the names of the fields are the printed words without blanks.
-COMMANDS: dict[str, Shape] = {
-    "software vib list": Shape(
+COMMANDS: dict[str, AnswerShape] = {
+    "software vib list": AnswerShape(
         ("Name", "Version", "Vendor", "Acceptance Level"), ("ID", "Install Date", "Platforms", "Status")
     ),
-    "rdma device list": Shape(
+    "rdma device list": AnswerShape(
         ("Name", "Driver", "State", "MTU", "Speed", "Paired Uplink"), ("Description", "Firmware Version", "GUID")
     ),
-    "rdma device stats get": Shape(
+    "rdma device stats get": AnswerShape(
         _TRAFFIC,
         (
             *(*_CAST, "Error packets received", "Error packets sent", "Error length packets received"),
             *("Queue pairs allocated", "Name", "Device"),
         ),
     ),
-    "network nic stats get": Shape(
+    "network nic stats get": AnswerShape(
         _TRAFFIC, ("NIC name", "NIC statistics for", *_CAST, *_RECEIVE, *_TRANSMIT, *_TOTALS)
     ),
-    "network nic dcb status get": Shape(
+    "network nic dcb status get": AnswerShape(
         ("PFC Enabled", "PFC Configuration"),
         (
             *("Nic", "Mode", "Enabled", "Capabilities", "Willing", "PG Configuration", "IEEE ETS Configuration"),
@@ -82,7 +82,7 @@ _ENUMERATED = {
 }
 
 
-def lacking(recording: Recording, hosts: Mapping[str, str]) -> Iterator[str]:
+def missing_fields(recording: Recording, hosts: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence for each answer that lacks a required field; ``hosts`` are names by id."""
     for command in recording.commands:
         shape, host = COMMANDS.get(command.command), hosts.get(command.host, command.host)
@@ -111,7 +111,7 @@ def _unset(recording: Recording) -> Iterator[str]:
                     yield f"property {path} of {recorded.kind} lacks {name}"
 
 
-def strange(recording: Recording) -> Iterator[str]:
+def unknown_words(recording: Recording) -> Iterator[str]:
     """Yield a sentence for each field or word of an answer that no recording or document of this collection has."""
     yielded = set[str]()
     for text in (
@@ -144,7 +144,7 @@ def _strange_words(recording: Recording) -> Iterator[str]:
                 yield f"{field.kind}.{field.name} is {field.value!r}"
 
 
-def _strange_states(requests: Iterable[Request]) -> Iterator[str]:
+def _strange_states(requests: Iterable[RestRequest]) -> Iterator[str]:
     for request, answer in _answers(requests):
         if request.path.endswith("/compliance") and str(answer.get("status")).lower() not in _COMPLIANCE:
             yield f"the compliance of a cluster's image is {answer.get('status')!r}"
@@ -167,7 +167,7 @@ def _rows(command: EsxcliCommand) -> list[Row]:
     return [answer] if isinstance(answer, Row) else answer if isinstance(answer, list) else []
 
 
-def _answers(requests: Iterable[Request]) -> Iterator[tuple[Request, dict[str, Any]]]:
+def _answers(requests: Iterable[RestRequest]) -> Iterator[tuple[RestRequest, dict[str, Any]]]:
     for request in requests:
         try:
             answer = json.loads(request.text)
@@ -177,7 +177,7 @@ def _answers(requests: Iterable[Request]) -> Iterator[tuple[Request, dict[str, A
             yield request, answer
 
 
-def _needed(request: Request) -> tuple[str, ...]:
+def _needed(request: RestRequest) -> tuple[str, ...]:
     return next((needed for path, needed in REQUESTS.items() if re.fullmatch(path, request.path)), ())
 
 

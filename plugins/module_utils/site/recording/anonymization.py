@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape, unescape
 from ...vsphere.typed import TypedField, clear_numbers, fields, replace_texts
 from . import home_made
 from .pseudonyms import Pseudonyms
-from .recording import EsxcliCommand, Recording, Request
+from .recording import EsxcliCommand, Recording, RestRequest
 
 # The words of pseudonyms, by kind of object.
 _KINDS = {
@@ -183,7 +183,7 @@ def _is_note(value: Any) -> bool:
         return False
 
 
-def _in_request(request: Request) -> Iterator[tuple[str, str]]:
+def _in_request(request: RestRequest) -> Iterator[tuple[str, str]]:
     if "/tagging/" in request.path and request.verb == "GET":
         answer = _parsed(request.text)
         if isinstance(answer, dict):
@@ -237,11 +237,11 @@ def _in_xml(answer: str | None, text: Callable[[str], str]) -> str | None:
     return _CONTENT.sub(lambda match: f">{escape(text(unescape(match[1])))}<", answer)
 
 
-def _request(request: Request, text: Callable[[str], str]) -> Request:
+def _request(request: RestRequest, text: Callable[[str], str]) -> RestRequest:
     content = _parsed(request.text)
     answer = text(request.text) if content is None else json.dumps(_in_json(content, text))
     body = text(request.body) if request.body else request.body
-    return Request(request.verb, text(request.path), body, request.status, answer)
+    return RestRequest(request.verb, text(request.path), body, request.status, answer)
 
 
 def _in_json(value: Any, text: Callable[[str], str]) -> Any:

@@ -17,7 +17,7 @@ from xml.parsers.expat import ExpatError
 from ...errors import Refused
 from ...vsphere.wire import text_of, value_of
 from .recorder import NEVER_READ
-from .recording import CallAnswer, EsxcliCommand, RecordedObject, Recording, Request
+from .recording import CallAnswer, EsxcliCommand, RecordedObject, Recording, RestRequest
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -71,7 +71,7 @@ def manifest_of(recording: Recording, files: Mapping[str, str], replaced: Mappin
     }
 
 
-def packed(files: Mapping[str, str], manifest: Mapping[str, Any]) -> bytes:
+def archive_bytes(files: Mapping[str, str], manifest: Mapping[str, Any]) -> bytes:
     """Return the archive; its bytes depend only on its content."""
     everything = {MANIFEST: json.dumps(manifest, indent=1, sort_keys=True), **files}
     packed_files = io.BytesIO()
@@ -115,7 +115,7 @@ def _read(path: Path, stub: Any) -> Recording:
         },
         commands=[EsxcliCommand(**entry) for entry in parts["esxcli.json"]],
         schemas=parts["esxcli_schemas.json"],
-        requests=[Request(**entry) for entry in parts["rest.json"]],
+        requests=[RestRequest(**entry) for entry in parts["rest.json"]],
     )
 
 

@@ -13,7 +13,7 @@ from ...vsphere.sdk import vmodl
 from ...vsphere.typed import is_object
 from ...vsphere.wire import ApiCall
 from . import guard
-from .recording import CallAnswer, EsxcliCommand, RecordedObject, Recording, Request, key_of_call, key_of_link
+from .recording import CallAnswer, EsxcliCommand, RecordedObject, Recording, RestRequest, key_of_call, key_of_link
 
 # A property that may contain passwords of guests; a part of it cannot be read.
 NEVER_READ = ("config.extraConfig",)
@@ -74,7 +74,7 @@ class Recorder:
         status, text = carry()
         if path not in _SESSIONS:
             with self._lock:
-                self.recording.requests.append(Request(verb, path, body, status, text))
+                self.recording.requests.append(RestRequest(verb, path, body, status, text))
         return status, text
 
     def _properties(self, call: ApiCall, carry: Callable[[], Any]) -> Any:

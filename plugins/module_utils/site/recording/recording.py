@@ -41,7 +41,7 @@ class CallAnswer:
 
 
 @dataclass
-class Request:
+class RestRequest:
     """One request to the REST API and its answer."""
 
     verb: str
@@ -68,7 +68,7 @@ class Recording:
     calls: dict[str, CallAnswer] = field(default_factory=dict)
     commands: list[EsxcliCommand] = field(default_factory=list)
     schemas: dict[str, str] = field(default_factory=dict)
-    requests: list[Request] = field(default_factory=list)
+    requests: list[RestRequest] = field(default_factory=list)
 
     def add(self, other: Recording) -> None:
         """Add the content of another recording."""

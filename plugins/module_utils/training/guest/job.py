@@ -151,7 +151,7 @@ class TrainingJob:
     def _refused(self, cause: str) -> Refused:
         return Refused(self.target, "start a job", cause, "give each job a separate run directory")
 
-    def _job(self, is_to_start: bool = False) -> mpirun.Job:
+    def _job(self, is_to_start: bool = False) -> mpirun.MpirunJob:
         params = self._params
         given = [pair for key in ENVIRONMENTS for pair in params[key].items()]
         environment = {str(name): str(value) for name, value in given}

@@ -21,22 +21,22 @@ REMEDY = "check the folder's owner, its mode and the free space, then run again"
 
 
 @dataclass(frozen=True)
-class Modes:
+class FileModes:
     """The permissions of a report's folder and of the files in it."""
 
     folder: int
     file: int
 
 
-PRIVATE = Modes(0o700, 0o600)
+PRIVATE = FileModes(0o700, 0o600)
 
 
-class Files:
+class ReportFiles:
     """The contents of a report by the names of their files, in one folder of this machine."""
 
     name = "report"
 
-    def __init__(self, folder: Path, texts: Mapping[str, str | bytes], modes: Modes) -> None:
+    def __init__(self, folder: Path, texts: Mapping[str, str | bytes], modes: FileModes) -> None:
         self._folder, self._modes = folder, modes
         self._contents = {
             name: text.encode(errors="replace") if isinstance(text, str) else text for name, text in texts.items()

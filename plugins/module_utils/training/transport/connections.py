@@ -59,7 +59,7 @@ def judge(
 
 def uses_rdma(reading: Reading) -> bool:
     """Return whether a rank has an RDMA device open: then the counters of hosts are necessary."""
-    return any(rank.get("rdma_open") for node in reading.values() for rank in dicts(node.get("ranks")))
+    return any(rank.get("rdma_open") for node in reading.values() for rank in objects_in(node.get("ranks")))
 
 
 def checksums(reading: Reading) -> dict[str, str]:
@@ -77,7 +77,7 @@ def _of_node(
     sent: Rows,
     usual: float | None,
 ) -> tuple[str, str, float | None]:
-    ranks = [dicts(reading.get("ranks")) for reading in readings]
+    ranks = [objects_in(reading.get("ranks")) for reading in readings]
     unreadable = _unreadable(node, readings, ranks)
     if unreadable:
         return UNPROVEN, unreadable, None
@@ -132,10 +132,10 @@ def _grown(sent: Rows) -> tuple[float | None, str]:
 
 
 def _devices(reading: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [{**device, "name": str(device.get("device"))} for device in dicts(reading.get("devices"))]
+    return [{**device, "name": str(device.get("device"))} for device in objects_in(reading.get("devices"))]
 
 
-def dicts(value: object) -> list[Mapping[str, Any]]:
+def objects_in(value: object) -> list[Mapping[str, Any]]:
     """Return the objects in a list; empty if a node sent something else."""
     return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, (list, tuple)) else []
 

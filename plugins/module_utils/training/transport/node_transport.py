@@ -21,7 +21,7 @@ class NetworkCard(TypedDict):
     speed: float | None
 
 
-def known(nodes: Mapping[str, Facts]) -> dict[str, Any]:
+def default_settings(nodes: Mapping[str, Facts]) -> dict[str, Any]:
     """Return the default settings of a training job, from the Ansible facts of each node.
 
     The transport is RDMA if every node has a verified device and the framework uses NCCL. TCP then uses the same
@@ -54,7 +54,7 @@ def interface(facts: Facts, address: str = "") -> str:
     return str((facts.get("default_ipv4") or {}).get("interface") or "")
 
 
-def card(facts: Facts, name: str) -> NetworkCard:
+def network_card(facts: Facts, name: str) -> NetworkCard:
     """Return the address, the network (ADDRESS/BITS) and the speed in Gbit/s of an interface; None is unknown."""
     # Ansible's names of facts have no dashes and colons.
     fact = facts.get(name.replace("-", "_").replace(":", "_")) or {}

@@ -25,9 +25,9 @@ def numbers(svg: str) -> list[float]:
 
 @pytest.mark.parametrize("value", ODD)
 def test_a_curve_with_an_odd_value_is_drawn(value: float) -> None:
-    line = scaling_plot.Line("rdma", ((1.0, 10.0), (2.0, value), (2.0, 1e308)))
+    line = scaling_plot.PlotLine("rdma", ((1.0, 10.0), (2.0, value), (2.0, 1e308)))
     assert all(math.isfinite(number) for number in numbers(scaling_plot.plot("Throughput", "images/s", [line])))
-    curve = scaling_plot.Line("rdma", tuple((10.0 ** (index * 20), value) for index in range(14)))
+    curve = scaling_plot.PlotLine("rdma", tuple((10.0 ** (index * 20), value) for index in range(14)))
     assert all(math.isfinite(number) for number in numbers(scaling_plot.plot("Loss", "", [curve], scaling_plot.STEPS)))
 
 

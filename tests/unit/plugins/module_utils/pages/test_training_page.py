@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plugins.module_utils.pages.scaling_plot import Line, nice, plot
+from plugins.module_utils.pages.scaling_plot import PlotLine, nice, plot
 from plugins.module_utils.pages.training_page import comma_separated, markdown, page, report
 from tests.page import Page
 
@@ -94,7 +94,7 @@ def test_names_cannot_command_the_page() -> None:
 
 
 def test_a_figure_holds_all_its_points() -> None:
-    drawn = plot("T", "u", [Line("a", ((1, 0.0), (8, 13.0)))])
+    drawn = plot("T", "u", [PlotLine("a", ((1, 0.0), (8, 13.0)))])
     assert 'cx="504.0"' in drawn
     assert nice(13.0) == 16.0
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.training.job_end import cause_of
-from plugins.module_utils.training.mpirun import Job, LaunchError, command_of, job_of
+from plugins.module_utils.training.mpirun import LaunchError, MpirunJob, command_of, job_of
 
 RANKS = ["n1", "n2", "n3", "n4"]
 # The output of Open MPI 4.1.4 in such cases.
@@ -247,4 +247,4 @@ def test_an_impossible_job_is_refused(command: list[str], hosts: list[Any], rank
 
 
 def test_all_slots_are_used_unless_ranks_are_given() -> None:
-    assert job_of(["x"], [{"name": "n1", "slots": 4}], None) == Job(("x",), {"n1": 4}, 4)
+    assert job_of(["x"], [{"name": "n1", "slots": 4}], None) == MpirunJob(("x",), {"n1": 4}, 4)

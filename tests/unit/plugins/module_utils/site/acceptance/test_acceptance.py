@@ -12,7 +12,13 @@ import pytest
 from plugins.module_utils.site.acceptance import acceptance, assumptions, readers, shapes
 from plugins.module_utils.site.acceptance.assumptions import ASSUMPTIONS, OPEN, PROVEN, REFUTED
 from plugins.module_utils.site.acceptance.readers import READERS, ReadRequest
-from plugins.module_utils.site.recording.recording import CallAnswer, EsxcliCommand, RecordedObject, Recording, Request
+from plugins.module_utils.site.recording.recording import (
+    CallAnswer,
+    EsxcliCommand,
+    RecordedObject,
+    Recording,
+    RestRequest,
+)
 from plugins.module_utils.vsphere.sdk import VmomiSupport, vim
 from plugins.module_utils.vsphere.session import Session
 from tests.unit.test_documents import ROOT
@@ -35,14 +41,14 @@ def answered(command: str, row: dict[str, str], **arguments: str) -> Recording:
 
 def requested(path: str, answer: Any) -> Recording:
     """Return a recording of one request."""
-    return Recording(requests=[Request("GET", path, None, 200, json.dumps(answer))])
+    return Recording(requests=[RestRequest("GET", path, None, 200, json.dumps(answer))])
 
 
 def test_fields_are_compared_by_their_letters() -> None:
     said = answered(STATS, TRAFFIC)
-    assert list(shapes.lacking(said, HOSTS)) == [] and list(shapes.strange(said)) == []
+    assert list(shapes.missing_fields(said, HOSTS)) == [] and list(shapes.unknown_words(said)) == []
     spelled = answered(STATS, {"NICname": "x", "packetsReceived": "1", "PACKETSSENT": "2", "BytesReceived": "3"})
-    assert list(shapes.lacking(spelled, HOSTS)) == [
+    assert list(shapes.missing_fields(spelled, HOSTS)) == [
         (
             "esxcli network nic stats get on esx01 lacks Bytes sent; it has BytesReceived, NICname, PACKETSSENT, "
             "packetsReceived"
@@ -52,28 +58,28 @@ def test_fields_are_compared_by_their_letters() -> None:
 
 def test_an_unknown_field_is_reported() -> None:
     said = answered(STATS, {**TRAFFIC, "Flux": "7"})
-    assert list(shapes.lacking(said, HOSTS)) == []
-    assert list(shapes.strange(said)) == ["esxcli network nic stats get has Flux"]
-    assert list(shapes.strange(answered("system uptime get", {"Days": "1"}))) == ["esxcli system uptime get"]
+    assert list(shapes.missing_fields(said, HOSTS)) == []
+    assert list(shapes.unknown_words(said)) == ["esxcli network nic stats get has Flux"]
+    assert list(shapes.unknown_words(answered("system uptime get", {"Days": "1"}))) == ["esxcli system uptime get"]
 
 
 def test_answers_of_the_rest_api() -> None:
     path = "/api/esx/settings/clusters/domain-c9/enablement/software"
-    assert list(shapes.lacking(requested(path, {"enabled": True}), HOSTS)) == []
-    assert list(shapes.lacking(requested(path, {"active": True}), HOSTS)) == [
+    assert list(shapes.missing_fields(requested(path, {"enabled": True}), HOSTS)) == []
+    assert list(shapes.missing_fields(requested(path, {"active": True}), HOSTS)) == [
         f"GET {path} lacks enabled; it has active"
     ]
     compliance = "/api/esx/settings/clusters/domain-c9/software/compliance"
-    assert list(shapes.strange(requested(compliance, {"status": "COMPLIANT"}))) == []
-    assert "'ODD'" in next(shapes.strange(requested(compliance, {"status": "ODD"})))
+    assert list(shapes.unknown_words(requested(compliance, {"status": "COMPLIANT"}))) == []
+    assert "'ODD'" in next(shapes.unknown_words(requested(compliance, {"status": "ODD"})))
 
 
 def test_words_outside_their_enumeration() -> None:
     gpu = vim.host.GraphicsInfo(graphicsType="sharedDirect", pciId="0000:3b:00.0", vgpuMode="sameSize")
     known = Recording(objects={"host-1": RecordedObject("HostSystem", {"config.graphicsInfo": gpu})})
-    assert list(shapes.strange(known)) == []
+    assert list(shapes.unknown_words(known)) == []
     gpu.graphicsType = "sharedTwice"
-    assert list(shapes.strange(known)) == ["vim.host.GraphicsInfo.graphicsType is 'sharedTwice'"]
+    assert list(shapes.unknown_words(known)) == ["vim.host.GraphicsInfo.graphicsType is 'sharedTwice'"]
 
 
 def test_every_enumeration_that_is_named_exists() -> None:
@@ -85,7 +91,7 @@ def test_every_enumeration_that_is_named_exists() -> None:
 def test_a_field_that_the_type_tables_promise() -> None:
     switch = vim.dvs.VmwareDistributedVirtualSwitch.ConfigInfo(name="rdma")
     seen = Recording(objects={"dvs-1": RecordedObject("DistributedVirtualSwitch", {"config": switch})})
-    assert any(text.endswith("ConfigInfo.defaultPortConfig") for text in shapes.lacking(seen, HOSTS))
+    assert any(text.endswith("ConfigInfo.defaultPortConfig") for text in shapes.missing_fields(seen, HOSTS))
 
 
 @pytest.mark.parametrize("one", ASSUMPTIONS, ids=lambda one: one.name)

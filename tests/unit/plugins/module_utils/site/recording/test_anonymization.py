@@ -8,7 +8,13 @@ from typing import Any
 
 from plugins.module_utils.site.recording import anonymization
 from plugins.module_utils.site.recording.pseudonyms import Pseudonyms
-from plugins.module_utils.site.recording.recording import CallAnswer, EsxcliCommand, RecordedObject, Recording, Request
+from plugins.module_utils.site.recording.recording import (
+    CallAnswer,
+    EsxcliCommand,
+    RecordedObject,
+    Recording,
+    RestRequest,
+)
 from plugins.module_utils.vsphere.sdk import vim
 
 
@@ -72,8 +78,8 @@ def test_answers_of_esxcli_and_rest() -> None:
             EsxcliCommand("h", "software vib list", {}, "<obj><Name>anvil</Name></obj>"),
         ],
         requests=[
-            Request("GET", "/api/cis/tagging/tag/1", None, 200, '{"name": "Basalt", "category_id": "c"}'),
-            Request("GET", "/api/x", None, 200, '{"version": "10.1.2.3", "of": "anvil", "tag": "basalt"}'),
+            RestRequest("GET", "/api/cis/tagging/tag/1", None, 200, '{"name": "Basalt", "category_id": "c"}'),
+            RestRequest("GET", "/api/x", None, 200, '{"version": "10.1.2.3", "of": "anvil", "tag": "basalt"}'),
         ],
     )
     anonymization.replace_names(recording, Pseudonyms())

@@ -12,9 +12,9 @@ import pytest
 
 from plugins.module_utils import runner
 from plugins.module_utils.errors import CollectionError, Failed, Refused
-from plugins.module_utils.training.reports.report_files import PRIVATE, Files, Modes
+from plugins.module_utils.training.reports.report_files import PRIVATE, FileModes, ReportFiles
 
-PUBLIC = Modes(0o755, 0o644)
+PUBLIC = FileModes(0o755, 0o644)
 TEXTS = {"a.html": "<p>Größe</p>\n", "a.json": "{}\n"}
 
 
@@ -25,8 +25,8 @@ class Module:
         self.check_mode = check
 
 
-def write(folder: Path, texts: dict[str, str], modes: Modes = PUBLIC, check: bool = False) -> dict[str, Any]:
-    return runner.converge_one(Module(check), Files(folder, texts, modes))  # type: ignore[arg-type]
+def write(folder: Path, texts: dict[str, str], modes: FileModes = PUBLIC, check: bool = False) -> dict[str, Any]:
+    return runner.converge_one(Module(check), ReportFiles(folder, texts, modes))  # type: ignore[arg-type]
 
 
 def modes_of(folder: Path) -> tuple[int, set[int]]:
@@ -34,7 +34,9 @@ def modes_of(folder: Path) -> tuple[int, set[int]]:
 
 
 @pytest.mark.parametrize(("modes", "expected"), [(PUBLIC, (0o755, {0o644})), (PRIVATE, (0o700, {0o600}))])
-def test_a_report_is_written_once_with_its_modes(tmp_path: Path, modes: Modes, expected: tuple[int, set[int]]) -> None:
+def test_a_report_is_written_once_with_its_modes(
+    tmp_path: Path, modes: FileModes, expected: tuple[int, set[int]]
+) -> None:
     folder = tmp_path / "deep" / "report"
     before = os.umask(0o077)
     try:
@@ -62,7 +64,7 @@ def test_only_the_file_that_differs_is_written(tmp_path: Path) -> None:
     kept = (tmp_path / "a.html").stat().st_ino
     (tmp_path / "a.json").write_text("other")
     (tmp_path / "a.html").chmod(0o600)
-    told = write(tmp_path, {**TEXTS, "a.html": TEXTS["a.html"]}, Modes(tmp_path.stat().st_mode & 0o777, 0o600))
+    told = write(tmp_path, {**TEXTS, "a.html": TEXTS["a.html"]}, FileModes(tmp_path.stat().st_mode & 0o777, 0o600))
     assert set(told["diff"][0]["after"]) == {"a.json"}
     assert ((tmp_path / "a.html").stat().st_ino, (tmp_path / "a.json").read_text()) == (kept, TEXTS["a.json"])
 
@@ -75,13 +77,13 @@ def test_another_kind_of_file_is_refused_and_stays(tmp_path: Path, taken: str) -
     else:
         (folder / "a.json").mkdir(parents=True)
     with pytest.raises(Refused, match="could not write the report: another kind of file has this path"):
-        Files(folder, TEXTS, PUBLIC).plan(Files(folder, TEXTS, PUBLIC).read())
+        ReportFiles(folder, TEXTS, PUBLIC).plan(ReportFiles(folder, TEXTS, PUBLIC).read())
     assert told_failure(folder) and not (folder / "a.html").exists()
 
 
 def test_a_folder_that_cannot_be_created_is_reported_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    files = Files(tmp_path / "file" / "report", TEXTS, PUBLIC)
+    files = ReportFiles(tmp_path / "file" / "report", TEXTS, PUBLIC)
     with pytest.raises(Failed, match=r"could not write the report: .*Not a directory.*; check the folder's owner"):
         files.apply(files.plan(files.read()))
 
@@ -95,7 +97,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    files = Files(tmp_path, {"a.json": "new"}, PUBLIC)
+    files = ReportFiles(tmp_path, {"a.json": "new"}, PUBLIC)
     with pytest.raises(CollectionError, match="No space left"):
         files.apply(files.plan(files.read()))
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]

@@ -31,7 +31,7 @@ def node(**proofs: Any) -> dict[str, Any]:
 
 def test_rdma_runs_where_there_is_rdma_and_tcp_over_the_same_card() -> None:
     stack = {"proven": True, "name": "a100-2021"}
-    found = node_transport.known({"w1": node(stack=stack), "w2": node(stack=stack)})
+    found = node_transport.default_settings({"w1": node(stack=stack), "w2": node(stack=stack)})
     assert found == {
         "stack": "a100-2021",
         "transport": "rdma",
@@ -49,17 +49,17 @@ def test_rdma_runs_where_there_is_rdma_and_tcp_over_the_same_card() -> None:
     [{"rdma": None}, {"rdma": {**RDMA, "proven": False}}, {"cuda": None}, {"horovod": {**HOROVOD, "uses_nccl": False}}],
 )
 def test_one_node_without_it_makes_all_use_tcp(lacking: dict[str, Any]) -> None:
-    found = node_transport.known({"w1": node(), "w2": node(**lacking)})
+    found = node_transport.default_settings({"w1": node(), "w2": node(**lacking)})
     assert (found["transport"], found["transports"]) == ("tcp", ["tcp"])
 
 
 def test_a_node_without_a_device_lets_all_use_the_card_of_the_default_route() -> None:
-    found = node_transport.known({"w1": node(), "w2": node(rdma=None)})
+    found = node_transport.default_settings({"w1": node(), "w2": node(rdma=None)})
     assert found["interfaces"] == {"w1": "ens192", "w2": "ens192"}
 
 
 def test_a_node_of_which_nothing_was_noted_trains_as_before() -> None:
-    assert node_transport.known({"w1": {}}) == {
+    assert node_transport.default_settings({"w1": {}}) == {
         "stack": "",
         "transport": "tcp",
         "transports": ["tcp"],
@@ -76,33 +76,39 @@ def test_pytorch_alone_trains_where_the_stack_has_put_it_and_by_its_own_nccl() -
     own = {"proven": True, "framework": "pytorch_ddp", "uses_nccl": True, "nccl": "2.29.7", "venv": "/opt/dml/pytorch"}
     stack = {"name": "cuda13-ddp", "trains_by": "pytorch"}
     driver = {"proven": True, "gpus": [{}, {}]}
-    found = node_transport.known({"w1": node(pytorch=own, stack=stack, cuda=None, gpu_driver=driver)})
+    found = node_transport.default_settings({"w1": node(pytorch=own, stack=stack, cuda=None, gpu_driver=driver)})
     assert (found["framework"], found["nccl"], found["transport"]) == ("pytorch_ddp", "2.29.7", "rdma")
     assert (found["python"], found["ranks_per_node"]) == ("/opt/dml/pytorch/bin/python", 2)
-    back = node_transport.known({"w1": node(pytorch=own, stack={"name": "current", "trains_by": "horovod"})})
+    back = node_transport.default_settings({"w1": node(pytorch=own, stack={"name": "current", "trains_by": "horovod"})})
     assert (back["framework"], back["nccl"], back["python"]) == ("pytorch", "2.21.5", "/opt/dml/horovod/bin/python")
-    on_cpus = node_transport.known({"w1": node(pytorch={**own, "uses_nccl": False, "nccl": ""}, stack=stack)})
+    on_cpus = node_transport.default_settings(
+        {"w1": node(pytorch={**own, "uses_nccl": False, "nccl": ""}, stack=stack)}
+    )
     assert (on_cpus["nccl"], on_cpus["transport"]) == ("", "tcp")
 
 
 def test_nodes_of_two_stacks_have_none_in_common() -> None:
-    found = node_transport.known({"w1": node(stack={"name": "current"}), "w2": node(stack={"name": "lab-cpu"})})
+    found = node_transport.default_settings(
+        {"w1": node(stack={"name": "current"}), "w2": node(stack={"name": "lab-cpu"})}
+    )
     assert found["stack"] == ""
 
 
 @pytest.mark.parametrize(("counts", "ranks"), [((2, 2), 2), ((4, 2), 2), ((0, 0), 1)])
 def test_each_gpu_has_a_rank(counts: tuple[int, int], ranks: int) -> None:
     nodes = {f"w{count}": node(cuda={**CUDA, "devices": [{}] * count}) for count in counts}
-    assert node_transport.known(nodes)["ranks_per_node"] == ranks
+    assert node_transport.default_settings(nodes)["ranks_per_node"] == ranks
 
 
 def test_gpus_are_counted_by_the_driver_where_cuda_came_with_the_framework() -> None:
-    assert node_transport.known({"w1": node(cuda=None, gpu_driver={"gpus": [{}, {}]})})["ranks_per_node"] == 2
+    assert (
+        node_transport.default_settings({"w1": node(cuda=None, gpu_driver={"gpus": [{}, {}]})})["ranks_per_node"] == 2
+    )
 
 
 def test_a_card_has_its_address_network_and_speed() -> None:
     def told(facts: Any, name: str) -> tuple[Any, ...]:
-        found = node_transport.card(facts, name)
+        found = node_transport.network_card(facts, name)
         assert found["card"] == name
         return found["address"], found["network"], found["speed"]
 
