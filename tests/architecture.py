@@ -39,19 +39,19 @@ class Source:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The dotted name of the file as Python sees it from the root."""
+        """Return the dotted name of the file as Python sees it from the root."""
         return tuple(self.name.removesuffix(".py").split("/"))
 
     @property
     def room(self) -> str:
-        """The room it lies in; empty outside of plugins."""
+        """Return the room of the file; empty outside plugins."""
         return room_of(self.parts)
 
     def where(self, node: Any) -> str:
         return f"{self.name}:{node.lineno}"
 
     def imports(self) -> Iterator[tuple[ast.stmt, tuple[str, ...]]]:
-        """Every imported dotted name, relative ones resolved."""
+        """Yield every imported dotted name, with relative ones resolved."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
                 yield from ((node, tuple(alias.name.split("."))) for alias in node.names)
@@ -62,14 +62,14 @@ class Source:
 
 
 class Checkout:
-    """The files that the rules look at."""
+    """The files that the rules check."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     @cached_property
     def sources(self) -> list[Source]:
-        """All Python files of ours."""
+        """Return all Python files of the project."""
         folders = [self.root / name for name in OUR_PYTHON]
         return [Source(self.root, path) for folder in folders for path in sorted(folder.rglob("*.py"))]
 
@@ -160,19 +160,19 @@ def foreign_imports(checkout: Checkout) -> Iterator[str]:
 
 
 def one_gate(checkout: Checkout) -> Iterator[str]:
-    """Check mode is read, and modules end, in the runner alone."""
+    """Only the runner reads check mode and ends modules."""
     for source in checkout.plugins:
         if source.room == "runner":
             continue
         for node in ast.walk(source.tree):
             if isinstance(node, ast.Attribute) and node.attr in {"check_mode", *MODULE_ENDS}:
-                yield f"{source.where(node)}: {node.attr} outside of the runner"
+                yield f"{source.where(node)}: {node.attr} outside the runner"
             elif isinstance(node, ast.Constant) and node.value in {"check_mode", "_ansible_check_mode", *MODULE_ENDS}:
-                yield f"{source.where(node)}: {node.value} by name outside of the runner"
+                yield f"{source.where(node)}: {node.value} by name outside the runner"
 
 
 def old_python(checkout: Checkout) -> Iterator[str]:
-    """Return what also runs inside a worker keeps to the syntax of an old Python."""
+    """Code that also runs inside a worker has the syntax of an old Python."""
     for source in checkout.plugins:
         if source.parts[1] == "module_utils":
             try:
@@ -182,7 +182,7 @@ def old_python(checkout: Checkout) -> Iterator[str]:
 
 
 def fragments_of(source: Source) -> list[str]:
-    """The documentation fragments that a module extends."""
+    """Return the documentation fragments that a module extends."""
     node = blocks_of(source).get("DOCUMENTATION")
     text = ast.literal_eval(node.value) if node else ""
     return list((yaml.safe_load(text) or {}).get("extends_documentation_fragment", []))
@@ -192,7 +192,7 @@ def action_group(checkout: Checkout) -> Iterator[str]:
     """Every module that connects to vCenter is in the action group, and nothing else is."""
     modules = {source.parts[-1] for source in checkout.modules if "dml.vsphere.connection" in fragments_of(source)}
     yield from (f"{name} is missing in the action group of meta/runtime.yml" for name in modules - checkout.grouped)
-    yield from (f"meta/runtime.yml names {name}, which is no module of vSphere" for name in checkout.grouped - modules)
+    yield from (f"meta/runtime.yml names {name}, which is not a vSphere module" for name in checkout.grouped - modules)
 
 
 def documented(checkout: Checkout) -> Iterator[str]:
@@ -236,15 +236,15 @@ def short_files(checkout: Checkout) -> Iterator[str]:
 
 
 def named(checkout: Checkout) -> Iterator[str]:
-    """Nothing is called _, which ansible-test forbids: what is not used has a name that begins with it."""
+    """No variable is called _, which ansible-test forbids: the name of an unused variable begins with _."""
     for source in checkout.sources:
         for node in ast.walk(source.tree):
             if isinstance(node, ast.Name) and node.id == "_" and isinstance(node.ctx, ast.Store):
-                yield f"{source.where(node)}: _ is no name, call it _SOMETHING"
+                yield f"{source.where(node)}: _ is not allowed, use _NAME"
 
 
 def licensed(checkout: Checkout) -> Iterator[str]:
-    """Every file begins with whose it is and under which licence."""
+    """Every file begins with its copyright and licence."""
     for source in checkout.sources:
         lines = [line for line in source.text.splitlines() if not line.startswith("#!")][:2]
         if lines and not (lines[0] == COPYRIGHT and lines[-1].startswith(LICENCES)):

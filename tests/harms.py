@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Harm that is done to a job under vMotion, and what must be said of each: the table of docs/harms.md."""
+"""Harm to a job under vMotion, and the required verdict on each kind: the table of docs/harms.md."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plugins.module_utils.vmotion.checks import move_lines
 
 
 class Harm(NamedTuple):
-    """The one right answer to a kind of harm; in the sentence N stands for any number and W for any word."""
+    """The only correct verdict on a kind of harm; in the sentence, N stands for any number and W for any words."""
 
     name: str
     verdict: str
@@ -48,7 +48,7 @@ HARMS = {harm.name: harm for harm in TABLE}
 
 
 def check(name: str, told: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> None:
-    """The verdict, whether all moved, the breach, and the sentence that the playbook shows."""
+    """Check the verdict, whether all workers moved, the breach, and the sentence that the playbook shows."""
     harm = HARMS[name]
     lines = move_lines.verdict(told, moves)
     assert (told["verdict"], told["moved"]) == (harm.verdict, harm.moved), lines
@@ -59,6 +59,6 @@ def check(name: str, told: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]
 
 
 def pattern_of(sentence: str) -> str:
-    """The sentence as a regular expression."""
+    """Return the sentence as a regular expression."""
     parts = (re.escape(part) for part in re.split(r"\b([NW])\b", sentence))
     return "".join({"N": r"-?\d+(?:\.\d+)?", "W": ".*?"}.get(part, part) for part in parts) + "$"

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The schemas of the MPI Operator and of Kubernetes itself, read strictly: a field that they do not know is a fault."""
+"""The schemas of the MPI Operator and of Kubernetes, read strictly: an unknown field is a fault."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _INT_OR_STRING = {"anyOf": [{"type": "integer"}, {"type": "string"}]}
 
 
 def content(name: str) -> bytes:
-    """A manifest as its project publishes it."""
+    """Return a manifest as its project publishes it."""
     return lzma.decompress((FOLDER / name).read_bytes())
 
 
 @cache
 def documents(api: str) -> list[dict[str, Any]]:
-    """The objects of the operator's manifest."""
+    """Return the objects of the operator's manifest."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return [one for one in yaml.load_all(content(OPERATORS[api]), loader) if one]
 
@@ -49,7 +49,7 @@ def kubernetes_faults(manifest: dict[str, Any], release: str) -> list[str]:
 
 
 def pod_of(template: dict[str, Any]) -> dict[str, Any]:
-    """A pod as Kubernetes makes it of a template."""
+    """Return a pod as Kubernetes makes it from a template."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -61,7 +61,7 @@ def pod_of(template: dict[str, Any]) -> dict[str, Any]:
 @cache
 def _schema(api: str) -> dict[str, Any]:
     definition = next(one for one in documents(api) if one["kind"] == "CustomResourceDefinition")["spec"]
-    if "validation" in definition:  # the form of before Kubernetes 1.16, which holds few rules
+    if "validation" in definition:  # the form before Kubernetes 1.16, which contains few rules
         return dict(definition["validation"]["openAPIV3Schema"])
     version = next(one for one in definition["versions"] if one["name"] == api)
     schema: dict[str, Any] = _strict(version["schema"]["openAPIV3Schema"])
@@ -76,7 +76,7 @@ def _metadata() -> dict[str, Any]:
 
 
 def _strict(schema: Any) -> Any:
-    """A schema of OpenAPI as JSON Schema, which refuses fields that it does not name."""
+    """Return an OpenAPI schema as a JSON Schema that refuses unknown fields."""
     if not isinstance(schema, dict):
         return schema
     if schema.get("x-kubernetes-int-or-string"):

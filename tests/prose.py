@@ -36,7 +36,7 @@ DOC_BLOCKS = {"DOCUMENTATION", "EXAMPLES", "RETURN"}
 MESSAGES = {"msg", "fail_msg", "success_msg"}
 DESCRIPTIONS = {"description", "short_description", "notes", "title"}
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-# Code inside of prose: `code`, ``code``, {{ expressions }}, {% statements %}, O(option) and the like.
+# Code in prose: `code`, ``code``, {{ expressions }}, {% statements %}, O(option) and the like.
 CODE = re.compile(r"``[^`]+``|`[^`]+`|\{\{.*?\}\}|\{%.*?%\}|\b[COVEMPR]\([^)]*\)", re.DOTALL)
 # A key of YAML, as in `begun: {type: bool}`.
 KEY = re.compile(r"\b[a-z][a-z0-9_]*:(?=\s)")
@@ -63,7 +63,7 @@ def files(paths: list[Path]) -> Iterator[Path]:
 
 
 def read(file: Path) -> Iterator[Prose]:
-    """Yield the prose of one file, without the code inside of it."""
+    """Yield the prose of one file, without the code in it."""
     name, source = file.relative_to(ROOT).as_posix(), file.read_text(encoding="utf-8", errors="replace")
     if not file.suffix and file.name != "Makefile" and not source.startswith("#!"):
         return

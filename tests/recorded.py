@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Fixtures that no one of this project made, and events that Ruby's client wrote down as objects of pyVmomi."""
+"""Fixtures from other projects, and events from recordings of a Ruby client, as pyVmomi objects."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _RUBY = "!ruby/object:RbVmomi::VIM::"
 
 
 def text(name: str) -> str:
-    """The text of a fixture."""
+    """Return the text of a fixture."""
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
 def data(name: str) -> Any:
-    """A fixture in YAML."""
+    """Return a fixture in YAML."""
     return yaml.safe_load(text(name))
 
 
 def value(name: str, stub: Any = None) -> Any:
-    """A fixture in the XML of the API."""
+    """Return a fixture in the XML of the API."""
     return value_of(text(name), stub)
 
 
 def ruby(name: str) -> Any:
-    """An object that Ruby's client of the API wrote down as YAML."""
+    """Return an object that a Ruby client of the API wrote as YAML."""
 
     class Loader(yaml.SafeLoader):
         pass

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a variable of a role is on a node of which the rest is known, without a node and without a playbook."""
+"""Evaluates the variables of a role for given facts of a node, without a node and without a playbook."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ ROLES = Path(__file__).parents[1] / "roles"
 
 @functools.cache
 def begin() -> None:
-    """Let filters and lookups be found by their whole names."""
+    """Let Ansible find filters and lookups by their full names."""
     init_plugin_loader()
 
 
 @functools.cache
 def variables(role: str) -> dict[str, Any]:
-    """The defaults and the variables of a role, not evaluated."""
+    """Return the defaults and the variables of a role, not evaluated."""
     loader, found = DataLoader(), {}
     for kind in ("defaults", "vars"):
         path = ROLES / role / kind / "main.yml"
@@ -33,18 +33,18 @@ def variables(role: str) -> dict[str, Any]:
 
 
 def value(role: str, name: str, **known: Any) -> Any:
-    """The value of one variable of a role, where these others are known."""
+    """Return the value of one variable of a role, if the others have these values."""
     begin()
     told = {**variables(role), **known}
     return Templar(DataLoader(), variables=told).template(told[name])
 
 
 def truth(condition: str, **known: Any) -> bool:
-    """Return whether the condition of a task or role holds, where these variables are known."""
+    """Return whether the condition of a task or role holds for these variables."""
     return rendered("{{ " + condition + " }}", **known) in {True, "True"}
 
 
 def rendered(text: str, **known: Any) -> Any:
-    """Return what becomes of a text, where these variables are known."""
+    """Return a text evaluated with these variables."""
     begin()
     return Templar(DataLoader(), variables=known).template(trusted(text))

@@ -50,7 +50,7 @@ INPUT_OUTPUT = {
     *("concurrent", "fcntl", "http", "os", "pathlib", "queue", "selectors", "shutil", "signal", "socket", "ssl"),
     *("subprocess", "sys", "tarfile", "tempfile", "threading", "time", "urllib", "zipfile"),
 }
-# What a room may import from outside the collection and the standard library.
+# The packages outside the collection and the standard library that a room may import.
 FOREIGN: dict[str, set[str]] = {
     "vsphere": {"pyVim", "pyVmomi", "ansible"},
     "kubernetes": {"kubernetes", "urllib3", "yaml", "ansible"},
@@ -78,12 +78,12 @@ def matches(pattern: str, file: str) -> bool:
 
 
 def module_utils_of(name: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the part of a dotted name below module_utils; empty for names outside of it."""
+    """Return the part of a dotted name below module_utils; empty for names outside it."""
     name = name[3:] if name[:3] == ("ansible_collections", "dml", "vsphere") else name
     return name[2:] if name[:2] == ("plugins", "module_utils") else ()
 
 
 def room_of(name: tuple[str, ...]) -> str:
-    """Return the room of a dotted name, or the plugin folder for other plugins; empty outside of plugins."""
+    """Return the room of a dotted name, or the plugin folder for other plugins; empty outside plugins."""
     inner = module_utils_of(name)
     return inner[0] if inner else name[1] if name[:1] == ("plugins",) and len(name) > 1 else ""

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the tests of Molecule's scenarios share: nodes by ssh, and runs of a playbook on them, which can be killed."""
+"""Functions for the tests of Molecule's scenarios: nodes over ssh, and runs of a playbook that can be killed."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ ROOT = Path(__file__).parents[1]
 GUESTS = ROOT / "playbooks" / "guests.yml"
 INVENTORY = os.environ["MOLECULE_INVENTORY_FILE"]
 QUICK = {"ANSIBLE_PIPELINING": "1", "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_NOCOLOR": "1"}
-# Ansible's workers begin their own sessions: only with their namespace all of them end at once.
+# Ansible's workers start separate sessions: only their namespace ends all of them at once.
 LOOK_SECONDS = 30
-LATE = 124  # what timeout says
+LATE = 124  # the exit status of timeout
 KILLABLE = ("unshare", "--pid", "--fork", "--kill-child")
 
 
 def stack(name: str, folder: Path = ROOT / "stacks") -> dict[str, Any]:
-    """A stack as its file has it."""
+    """Return a stack as its file has it."""
     return dict(yaml.safe_load((folder / f"{name}.yml").read_text()))
 
 
 def workers() -> list[str]:
-    """The names of the nodes under test."""
+    """Return the names of the nodes under test."""
     return list(AnsibleRunner(INVENTORY).get_hosts("workers"))
 
 
 def node(name: str) -> Host:
-    """A node by ssh, as root."""
+    """Return a node over ssh, as root."""
     return testinfra.get_host(f"ansible://{name}?ansible_inventory={INVENTORY}", sudo=True)
 
 
@@ -49,12 +49,12 @@ def run(host: Host, script: str) -> str:
 
 
 def proof(host: Host, role: str) -> dict[str, Any]:
-    """Return what a role has proven on a node."""
+    """Return the proof that a role wrote on a node."""
     return dict(json.loads(run(host, f"cat /etc/ansible/facts.d/dml_{role}.fact")))
 
 
 def debs(host: Host, names: Iterable[str]) -> dict[str, str]:
-    """The versions of packages that dpkg has installed."""
+    """Return the versions of packages that dpkg has installed."""
     told = run(host, "dpkg-query --show --showformat '${Package} ${Version}\\n' " + " ".join(names))
     return dict(line.split() for line in told.splitlines())
 
@@ -62,7 +62,7 @@ def debs(host: Host, names: Iterable[str]) -> dict[str, str]:
 def start(
     *arguments: str | Path, cache: Path | None = None, out: int | IO[str] = subprocess.PIPE
 ) -> subprocess.Popen[str]:
-    """Begin ansible-playbook on the nodes; killing it leaves nothing of it on this machine."""
+    """Start ansible-playbook on the nodes; killing it leaves no process on this machine."""
     environment = {**os.environ, **QUICK, **({"DML_CACHE_DIR": str(cache)} if cache else {})}
     return subprocess.Popen(
         [*KILLABLE, "ansible-playbook", "-i", INVENTORY, *arguments],
@@ -76,7 +76,7 @@ def start(
 
 
 def meet(running: subprocess.Popen[str], host: Host, moment: str, then: str = "true") -> bool:
-    """Wait, as long as a run lasts, for a moment on a node, and do something there at once."""
+    """Wait for a condition on a node while a run lasts, and then run a command there at once."""
     script = f"until {moment}; do sleep 0.05; done; {then}"
     while running.poll() is None:
         met = host.run(f"timeout {LOOK_SECONDS} sh -c %s", script)

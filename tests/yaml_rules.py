@@ -19,13 +19,13 @@ BARE = {"when", "that", "until", "failed_when", "changed_when"}
 BLOCKS = ("block", "rescue", "always")
 PLAY_PARTS = ("pre_tasks", "tasks", "post_tasks", "handlers")
 LONGEST_EXPRESSION = 200
-# Words in a row that a name, an option or a pattern does not have, and a sentence does.
+# Consecutive words, as in a sentence but not in a name, an option or a pattern.
 SENTENCE = re.compile(r"(?:\b[A-Za-z][a-z']+,? ){3}[a-z']{2,}")
 PRONOUN = re.compile(r"\b(it|itself|they|them|themselves)\b", re.IGNORECASE)
 # Folders in which every user of a node may make files and links, and homes of users.
 EVERYBODYS = re.compile(r"(?<![\w.])(?:/tmp|/var/tmp|/dev/shm|/run/lock|/var/lock|/run/user)(?![\w.-])")
 HOME = re.compile(r"/home/|\bhome\s*\}\}/|~/|\$HOME")
-# The one in C where PyYAML was built with it: it is five times as fast.
+# The loader in C, if PyYAML has it, is five times as fast.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LEXER = Environment(autoescape=True)
 ENDS = {"variable_begin": "variable_end", "block_begin": "block_end"}
@@ -39,7 +39,7 @@ class File:
 
     @cached_property
     def document(self) -> Any:
-        """The content of a file of YAML; the text of a template."""
+        """Return the content of a YAML file, or the text of a template."""
         text = self.path.read_text(encoding="utf-8")
         return yaml.load(text, Loader=LOADER) if self.path.suffix == ".yml" else text
 
@@ -49,7 +49,7 @@ class File:
 
 
 class Files:
-    """The files that the rules look at."""
+    """The files that the rules check."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -61,7 +61,7 @@ class Files:
 
 
 def expressions(value: Any, bare: bool = False) -> Iterator[str]:
-    """Every Jinja expression and statement below a value, as folded YAML gives it."""
+    """Yield every Jinja expression and statement below a value, as folded YAML gives it."""
     if isinstance(value, dict):
         for key, below in value.items():
             yield from expressions(below, key in BARE)
@@ -86,7 +86,7 @@ def _inside(text: str) -> Iterator[str]:
 
 
 def tasks_of(document: Any) -> Iterator[dict[str, Any]]:
-    """Every task and play of a file, those in blocks too."""
+    """Yield every task and play of a file, also those in blocks."""
     for task in document if isinstance(document, list) else []:
         if isinstance(task, dict):
             yield task
@@ -95,7 +95,7 @@ def tasks_of(document: Any) -> Iterator[dict[str, Any]]:
 
 
 def variables_of(file: File) -> Iterator[Any]:
-    """Return what a file gives to variables: a file of variables as a whole, of tasks their vars and set_fact."""
+    """Return the values of variables: all of a variables file, or the vars and set_fact of tasks."""
     if file.holds_variables:
         yield file.document
     for task in tasks_of(file.document):
@@ -104,13 +104,13 @@ def variables_of(file: File) -> Iterator[Any]:
 
 
 def literals(expression: str) -> Iterator[str]:
-    """The texts in quotes in an expression."""
+    """Return the texts in quotes in an expression."""
     tokens = LEXER.lex("{{ " + expression + " }}") if " " in expression else []
     yield from (token[1:-1] for _line, kind, token in tokens if kind == "string")
 
 
 def plain(value: Any) -> Iterator[str]:
-    """Every text below a value that has an expression in it, without its expressions."""
+    """Yield every text below a value that has an expression in it, without its expressions."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):
@@ -121,7 +121,7 @@ def plain(value: Any) -> Iterator[str]:
 
 
 def short_expressions(files: Files) -> Iterator[str]:
-    """No Jinja expression is long: what decides so much belongs in a module."""
+    """No Jinja expression is long: such decisions belong in a module."""
     for file in files.all:
         for expression in expressions(file.document):
             if len(expression) > LONGEST_EXPRESSION:
@@ -144,7 +144,7 @@ def _sentences(texts: Iterator[str]) -> Iterator[str]:
 
 
 def names_without_pronouns(files: Files) -> Iterator[str]:
-    """A task names its object, because its name is read alone."""
+    """The name of a task includes its object, because users read the name without context."""
     for file in files.all:
         for task in tasks_of(file.document):
             if PRONOUN.search(str(task.get("name", ""))):
@@ -152,7 +152,7 @@ def names_without_pronouns(files: Files) -> Iterator[str]:
 
 
 def nothing_of_root_where_others_write(files: Files) -> Iterator[str]:
-    """No role uses a folder that every user of a node may write, and in a user's home only that user works."""
+    """No role uses a folder that every user of a node may write, and only the user works in a user's home."""
     for file in files.all:
         texts = file.document if isinstance(file.document, list) else [file.document]
         for text in _texts(texts):
@@ -163,7 +163,7 @@ def nothing_of_root_where_others_write(files: Files) -> Iterator[str]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text below a value."""
+    """Yield every text below a value."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):
@@ -174,7 +174,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _with_users(document: Any, users: tuple[str, ...]) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
-    """Every task with the users as whom it and the blocks around it run."""
+    """Yield every task with the users of the task and of the blocks around it."""
     for task in document if isinstance(document, list) else []:
         if isinstance(task, dict):
             as_whom = (*users, str(task.get("become_user", "")))
@@ -184,12 +184,12 @@ def _with_users(document: Any, users: tuple[str, ...]) -> Iterator[tuple[dict[st
 
 
 def _own(task: dict[str, Any]) -> list[Any]:
-    """Return what a task gives to its module: conditions, names and blocks decide nothing about files."""
+    """Return the options of the module of a task; conditions, names and blocks do not concern files."""
     return [value for key, value in task.items() if "." in key and key != "ansible.builtin.set_fact"]
 
 
 def no_host_chooses_among_included_files(files: Files) -> Iterator[str]:
-    """Files included in a loop are included for all hosts alike: else the fastest host decides the order."""
+    """Files included in a loop are the same for all hosts; otherwise the fastest host determines their order."""
     for file in files.all:
         for task in tasks_of(file.document):
             included = "loop" in task and any(".include_" in key for key in task)

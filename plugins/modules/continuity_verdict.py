@@ -8,28 +8,28 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: continuity_verdict
-short_description: Say whether a training job ran on, unbroken, while its workers were moved
+short_description: Judge whether a training job continued without interruption while its workers moved
 version_added: 1.0.0
 description:
   - Reads the step records that M(dml.vsphere.training_watch) collected and judges them together with the moves.
-    The verdict is V(continuous), V(broken) with every breach, or V(inconclusive) with what evidence is missing.
-  - It judges and writes files; whether a test passes is decided by who asks.
-  - The folder of a vMotion test has all that its verdict rests on. With O(test) such a test is judged again, by other
-    limits too, without vCenter; its verdict of then stays as it is.
+    The verdict is V(continuous), V(broken) with every breach, or V(inconclusive) with the missing evidence.
+  - The module judges and writes files; the caller decides whether a test passes.
+  - The folder of a vMotion test contains all data of its verdict. With O(test), the module judges a finished test
+    again, optionally with other limits. It does not need vCenter and keeps the original verdict.
 options:
   records:
     description: The file of records. Required without O(test).
     type: path
   test:
     description:
-      - The folder of a test of the role P(dml.vsphere.vmotion_test#role), or one that has exactly one such folder in
-        it, such as that which the demo leaves. Records, moves, facts and what must have been observed are then those of
-        the test, and O(limits) go before the limits of the test.
-      - Without O(folder) a new verdict is written beside those that are there, C(verdict-2.json), C(junit-2.xml),
-        C(timeline-2.json) and C(timeline-2.html), and so on. Nothing is overwritten.
+      - The folder of a test of the role P(dml.vsphere.vmotion_test#role), or a folder that contains exactly one such
+        folder, such as the one that the demo leaves. Records, moves, facts and the required facts are then those of
+        the test, and O(limits) take precedence over the limits of the test.
+      - Without O(folder), a new verdict is written next to the existing ones, as C(verdict-2.json), C(junit-2.xml),
+        C(timeline-2.json) and C(timeline-2.html), and so on. No file is overwritten.
     type: path
   moves:
-    description: What M(dml.vsphere.vmotion) returned as C(move) for each of them, each with C(ranks) added.
+    description: The moves, each as the C(move) that M(dml.vsphere.vmotion) returned, with C(ranks) added.
     type: list
     elements: dict
     default: []
@@ -46,22 +46,23 @@ options:
     default: {}
   facts:
     description:
-      - What was observed beside the records, C(launcher), C(transport), C(vsphere), C(power) and C(observed_until).
+      - The observations in addition to the records, C(launcher), C(transport), C(vsphere), C(power) and
+        C(observed_until).
     type: dict
     default: {}
   require:
-    description: Which of the facts must have been observed.
+    description: The facts that must have been observed.
     type: list
     elements: str
     choices: [launcher, transport, vsphere]
     default: [launcher, transport, vsphere]
   folder:
-    description: A folder on this machine that exists, for C(verdict.json) and C(junit.xml).
+    description: An existing folder on this machine, for C(verdict.json) and C(junit.xml).
     type: path
   at:
     description:
-      - On which host each worker was before the first move. With it, C(timeline.json) and the page C(timeline.html) are
-        written to O(folder) too. They show throughput over time, moves, silences and the host of each worker.
+      - The host of each worker before the first move. With it, the module also writes C(timeline.json) and the page
+        C(timeline.html) to O(folder). They show throughput over time, moves, silences and the host of each worker.
     type: dict
   name:
     description: Name of the test in C(junit.xml) and on the page.
@@ -76,7 +77,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Judge
+- name: Judge the job
   dml.vsphere.continuity_verdict:
     records: /tmp/one/records.jsonl
     moves: "{{ moves }}"
@@ -84,7 +85,7 @@ EXAMPLES = r"""
   register: judged
   failed_when: judged.verdict != 'continuous' or judged.moved != 'all'
 
-- name: Would the test have passed with half of the silence?
+- name: Judge a finished test with a limit of 60 seconds for a silence
   dml.vsphere.continuity_verdict:
     test: /var/lib/dml/vmotion_test/gpu-1a2b3c
     limits: {max_gap_s: 60}
@@ -93,12 +94,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 files:
-  description: The files of the verdict that were written beside the earlier ones.
+  description: The files of the new verdict.
   returned: with O(test), without O(folder)
   type: list
   elements: str
 lines:
-  description: The verdict to read, with its reasons and a line for each move.
+  description: The verdict as lines to show, with its reasons and a line for each move.
   returned: success
   type: list
   elements: str
@@ -111,17 +112,17 @@ moved:
   returned: success
   type: str
 breaches:
-  description: What broke the job, each with C(kind), C(rank), C(step), C(at) and C(detail).
+  description: The breaches that broke the job, each with C(kind), C(rank), C(step), C(at) and C(detail).
   returned: success
   type: list
   elements: dict
 unproven:
-  description: What was not proven.
+  description: The missing evidence, as sentences.
   returned: success
   type: list
   elements: str
 notes:
-  description: What is good to know, such as moves that others began.
+  description: Further observations, such as moves that others started.
   returned: success
   type: list
   elements: str
@@ -130,7 +131,7 @@ longest_gap_s:
   returned: success
   type: float
 moves:
-  description: By move its C(gap_s), C(throughput) before, during and after, and C(steps).
+  description: The C(gap_s), C(throughput) before, during and after, and C(steps) of each move.
   returned: success
   type: list
   elements: dict
@@ -172,28 +173,28 @@ GIVEN = ("moves", "limits", "ended", "facts", "require")
 
 
 def of_test(params: dict[str, Any]) -> dict[str, Any]:
-    """The options as the journal of a test gives them."""
+    """Return the options, completed from the journal of the test."""
     test = trial_folder.one_test(Path(params["test"]))
     state = state_of(read(test / NAME))
     if not state.warm:
-        said = "it ended before the job was warm"
-        raise Refused(str(test), "judge the test in it", said, "name the folder of another test")
+        reason = "it ended before the job was warm"
+        raise Refused(str(test), "judge the test in it", reason, "name the folder of another test")
     at = state.at if state.is_over or not params["folder"] else None
     own = {"test": test, "records": test / "records.jsonl", "at": at, "name": f"vmotion_test {state.cluster}"}
     return {**params, **judging.verdict_input(state, params["limits"]), **own}
 
 
 def judge(params: dict[str, Any], records: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """The verdict over the records."""
+    """Return the verdict on the records."""
     case = {key: params[key] for key in GIVEN}
     try:
         return verdict.verdict(records, case.pop("moves"), case.pop("limits"), **case)
     except ValueError as error:
-        raise Refused(str(params["records"]), "judge its records", str(error), "correct what is named there") from error
+        raise Refused(str(params["records"]), "judge its records", str(error), "correct the named value") from error
 
 
 def write(module: AnsibleModule, params: dict[str, Any], parts: list[Callable[[], dict[str, str]]]) -> dict[str, Any]:
-    """Write the files of the verdict, each part before the next is made; give those of an earlier test new names."""
+    """Write the files of the verdict, each part before the next one is made; keep the files of an earlier verdict."""
     if params["folder"]:
         for part in parts:
             for name, text in part().items():
@@ -206,11 +207,11 @@ def write(module: AnsibleModule, params: dict[str, Any], parts: list[Callable[[]
 
 
 def parts_of(params: dict[str, Any], counted: int, result: dict[str, Any]) -> list[Callable[[], dict[str, str]]]:
-    """Return the verdict, then its timeline: no page can keep the verdict from being written."""
+    """Return the verdict, then its timeline: an error in the page must not prevent the verdict."""
     name, moves, at = params["name"], params["moves"], params["at"]
 
     def timeline() -> dict[str, str]:
-        # The file is read again, up to the same record: it may hold more records than memory.
+        # The file is read again, up to the same record: its records may not fit into memory.
         with GrowingFile(Path(params["records"])) as again:
             return verdict_files.timeline_texts(name, islice(again.new_records(), counted), moves, result, at)
 
@@ -223,7 +224,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         counter = count()
         result = judge(params, (record for record, _number in zip(growing.new_records(), counter)))
     if growing.noise:
-        result["unproven"].append(f"records: {growing.noise} lines are no JSON object and were left out")
+        result["unproven"].append(f"records: {growing.noise} lines are not JSON objects and were left out")
     written = write(module, params, parts_of(params, next(counter), result))
     return {**written, **result, "lines": move_lines.verdict(result, params["moves"])}
 

@@ -37,7 +37,7 @@ options:
     type: dict
     default: {}
   host_profiles:
-    description: Hosts with a profile of their own, as O(dml.vsphere.esxi_profile#module:host_profiles).
+    description: Hosts with a separate profile, as O(dml.vsphere.esxi_profile#module:host_profiles).
     type: dict
     default: {}
   gpu:
@@ -52,7 +52,7 @@ options:
     type: str
     default: ""
   acceptance:
-    description: A result of M(dml.vsphere.acceptance_info). Without one it is not judged what the site answers.
+    description: A result of M(dml.vsphere.acceptance_info). Without it, the answers of the site are not judged.
     type: dict
     default: {}
   accepted:
@@ -113,7 +113,7 @@ findings:
   elements: dict
   contains:
     severity: {description: "V(stop), V(warn) or V(note).", type: str}
-    rule: {description: The rule by which a stop can be accepted., type: str}
+    rule: {description: The rule with which a stop can be accepted., type: str}
     object: {description: The object., type: str}
     text: {description: The sentence., type: str}
 stops:
@@ -127,7 +127,7 @@ lines:
   type: list
   elements: str
 refused:
-  description: The stops that are not accepted, as one error; empty where there is none.
+  description: The stops that are not accepted, as one error; empty if there are none.
   returned: success
   type: str
 """

@@ -11,9 +11,9 @@ module: teardown_info
 short_description: List what a teardown of a cluster removes, and what prevents it
 version_added: 1.0.0
 description:
-  - Finds everything in a cluster that carries the mark of this collection. It finds workers and clones of interrupted
-    runs, rules and overrides, the RDMA network, custom attributes that no object carries, and the folder of the
-    cluster's lock. The role C(teardown) removes exactly that.
+  - Finds everything in a cluster that has the mark of this collection. It finds workers and clones of interrupted
+    runs, rules and overrides, the RDMA network, unused custom attributes, and the folder of the cluster's lock. The
+    role C(teardown) removes exactly these objects.
 options:
   cluster:
     description: Name of the cluster.
@@ -94,11 +94,11 @@ switch:
   returned: success
   type: str
 hosts:
-  description: The file with the old state of the hosts; empty where they are not restored.
+  description: The file with the old state of the hosts; empty if they are not restored.
   returned: success
   type: str
 settings:
-  description: The file with the old values of shared settings; empty where there is none.
+  description: The file with the old values of shared settings; empty if there is none.
   returned: success
   type: str
 record_dir:
@@ -106,12 +106,12 @@ record_dir:
   returned: success
   type: str
 traces:
-  description: Which of C(attributes) and C(lock) are there.
+  description: The existing ones of C(attributes) and C(lock).
   returned: success
   type: list
   elements: str
 refused:
-  description: Who else uses what would be removed, as a sentence; empty where nobody does.
+  description: The other users of the objects to remove, as a sentence; empty if there are none.
   returned: success
   type: str
 unconfirmed:
@@ -119,7 +119,7 @@ unconfirmed:
   returned: success
   type: str
 left:
-  description: What is found, as the sentence with which an incomplete teardown ends; empty where nothing is found.
+  description: The remaining objects, as the error of an incomplete teardown; empty if there are none.
   returned: success
   type: str
 """
@@ -150,7 +150,7 @@ ARGUMENTS = {
 
 
 def due(opened: session.Session, params: dict[str, Any]) -> dict[str, bool]:
-    """Whether rules, custom attributes and the lock are there to be removed."""
+    """Return whether rules, custom attributes and the lock exist and can be removed."""
     cluster, gone = params["cluster"], {"state": "absent", "name": params["rules_name"]}
     asking = cluster_lock.lock_request({"ttl": 0, "force_unlock": False})
     subjects: dict[str, Any] = {
@@ -162,7 +162,7 @@ def due(opened: session.Session, params: dict[str, Any]) -> dict[str, bool]:
 
 
 def record_of(cluster: str, folder: str | None) -> str:
-    """The file with the old values of shared settings of a cluster; empty where there is none."""
+    """Return the file with the old values of shared settings of a cluster; empty if there is none."""
     record = Path(folder or "") / f"{cluster}-shared-settings.json"
     return str(record) if folder and record.is_file() else ""
 

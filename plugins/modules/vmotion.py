@@ -11,13 +11,12 @@ module: vmotion
 short_description: Move a running worker to another host, and return the observed move
 version_added: 1.0.0
 description:
-  - Moves one worker that runs to another host of its cluster by vMotion, follows the server's task to its end, and
-    returns what was observed before and after, never what was asked for. Host, physical GPUs, power cycles, and the
-    events of this very move.
-  - Before the move, the module checks everything that would make the move fail or harm the job. Findings that stop the
-    move are refused before the first write, in check mode too.
-  - A run that was killed is continued. A move that runs already is followed; a second move is never started.
-  - A worker that is already on the host is left alone.
+  - Moves one running worker to another host of its cluster with vMotion, follows the server's task to its end, and
+    returns the observed host, physical GPUs, power cycles and events of the move, not the requested ones.
+  - Before the move, the module checks everything that would make the move fail or harm the job. If a finding stops the
+    move, the module fails before the first write, also in check mode.
+  - After a killed run, the module follows a move that is in progress; it never starts a second one.
+  - A worker that is already on the host does not move.
 options:
   cluster:
     description: The cluster in which the worker runs.
@@ -32,27 +31,28 @@ options:
     type: str
     required: true
   move_timeout:
-    description: Seconds that the move may take. After that it is cancelled, and the worker stays on its host.
+    description: Seconds that the move may take. After that, it is cancelled, and the worker stays on its host.
     type: int
     default: 1800
   stun_budget:
     description:
       - Seconds that the job tolerates without this worker. A move with a longer expected stun is refused.
-      - What is expected is the server's own estimate from vSphere 8.0 U2 on, and else VMware's published times for the
-        version of the target, the framebuffer of the virtual GPUs, and from vSphere 7 on the memory of the worker.
+      - The expected stun is the server's estimate from vSphere 8.0 U2 on. For earlier versions, it comes from the times
+        that VMware published for the version of the target, the framebuffer of the virtual GPUs, and from vSphere 7 on
+        the memory of the worker.
     type: float
   bandwidth:
-    description: Megabits a second of the vMotion network, by which the stun is estimated. By default 10000.
+    description: Megabits per second of the vMotion network, for the estimate of the stun. The default is 10000.
     type: int
   records:
     description:
-      - The file of records of M(dml.vsphere.training_watch) on this machine. Where it is given, step and rate of the
-        job are shown beside the progress of the move.
+      - The file of records of M(dml.vsphere.training_watch) on this machine. If it is given, step and rate of the job
+        are shown with the progress of the move.
     type: path
   accept:
     description:
-      - Rules that may be broken, by their names as the refusals tell them in parentheses. Such as V(alarm). They become
-        warnings.
+      - Rules that may be broken, with the names that errors show in parentheses, such as V(alarm). Their findings
+        become warnings.
     type: list
     elements: str
     default: []
@@ -61,8 +61,8 @@ extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes
 notes:
-  - The times of a move are those of the server's task, put on the clock of the machine that runs the module.
-    C(clock_error_s) says by how much that can be wrong.
+  - The times of a move are those of the server's task, converted to the clock of the machine that runs the module.
+    C(clock_error_s) is the largest possible error of the conversion.
 seealso:
   - module: dml.vsphere.vmotion_plan
   - module: dml.vsphere.worker_vm
@@ -71,7 +71,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Would it move?
+- name: Check whether worker-1 can move
   dml.vsphere.vmotion:
     cluster: gpu
     worker: worker-1
@@ -79,7 +79,7 @@ EXAMPLES = r"""
     stun_budget: 60
   check_mode: true
 
-- name: Move it
+- name: Move worker-1
   dml.vsphere.vmotion:
     cluster: gpu
     worker: worker-1
@@ -89,51 +89,51 @@ EXAMPLES = r"""
 
 RETURN = r"""
 state:
-  description: C(host), on which the worker runs; in check mode, on which it would.
+  description: C(host), the host on which the worker runs; in check mode, the host on which it would run.
   returned: success
   type: dict
   sample: {host: esx05.example.com}
 unmet:
-  description: What stops the move; in check mode.
+  description: The findings that stop the move; in check mode.
   returned: success
   type: list
   elements: str
 begun:
   description:
-    - Whether vCenter may have begun the move for this call. Where a call fails after that, what became of the move is
-      told by M(dml.vsphere.vmotion_info).
+    - Whether vCenter may have started the move for this call. If a call fails after that, M(dml.vsphere.vmotion_info)
+      returns the result of the move.
   returned: when the worker was found
   type: bool
 findings:
-  description: All that was found before the move, each with C(severity), C(rule), C(object) and C(text).
+  description: The findings before the move, each with C(severity), C(rule), C(object) and C(text).
   returned: when it was to be moved
   type: list
   elements: dict
 move:
-  description: The move as it was observed, also when it failed.
+  description: The move as it was observed, even if it failed.
   returned: when it was moved
   type: dict
   contains:
     worker: {description: The worker., type: str}
-    source: {description: The host on which it was seen before., type: str}
-    target: {description: The host that was asked for., type: str}
-    ok: {description: Whether the task succeeded and the worker is seen there., type: bool}
-    attached: {description: Whether the move was under way already., type: bool}
-    started: {description: "When the server's task began, in seconds since the epoch on our clock.", type: float}
-    completed: {description: When it ended., type: float}
-    seconds: {description: How long it took by the server's clock., type: float}
-    clock_offset_s: {description: The server's clock less ours., type: float}
-    clock_error_s: {description: By how much that can be wrong., type: float}
-    said: {description: "The server's words, where it failed.", type: str}
-    by: {description: Who began it., type: str}
+    source: {description: The observed host before the move., type: str}
+    target: {description: The requested host., type: str}
+    ok: {description: Whether the task succeeded and the worker runs on the target., type: bool}
+    attached: {description: Whether the move was already in progress., type: bool}
+    started: {description: "The start of the task, in seconds since the epoch on the local clock.", type: float}
+    completed: {description: The end of the task., type: float}
+    seconds: {description: The duration on the server's clock., type: float}
+    clock_offset_s: {description: The server's clock minus the local clock., type: float}
+    clock_error_s: {description: The largest possible error of the offset., type: float}
+    said: {description: "The error from the server, if the move failed.", type: str}
+    by: {description: The user who started the move., type: str}
     task: {description: "C(key), C(what) and C(state) of the server's task.", type: dict}
     chain: {description: The number that its events share., type: int}
     events: {description: The events of this move., type: list, elements: dict}
     vsphere:
       description:
         - C(hot_migration), C(encrypted), C(power_cycled), C(host) and C(gpus), the last two C(before) and C(after).
-          C(encrypted) is what vCenter's events tell, and C(encryption) the worker's own setting. C(stun_expected_s) is
-          the stun that the findings reckon with; how long it was, no API tells.
+          C(encrypted) comes from the events of vCenter, and C(encryption) is the setting of the worker.
+          C(stun_expected_s) is the estimated stun; no API reports the actual one.
       type: dict
 """
 

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: vmotion_info
-short_description: Read which workers of a cluster moved since a time, and who moved them
+short_description: Read the moves of workers since a time, with the users who started them
 version_added: 1.0.0
 description:
-  - Reads vCenter's events of the workers. They show every move, also those by DRS or a user, and every power-off,
+  - Reads vCenter's events of the workers. They show every move, also moves by DRS or a user, and every power-off,
     reset and boot of a worker.
-  - A vMotion test finds the moves of others by it.
+  - A vMotion test uses this module to find the moves of others.
 options:
   cluster:
     description: The cluster of the workers.
     type: str
     required: true
   workers:
-    description: Names of the workers. By default all workers of the cluster.
+    description: Names of the workers. The default is all workers of the cluster.
     type: list
     elements: str
   since:
@@ -38,13 +38,13 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Who moved what within the last hour?
+- name: Read the moves of the last hour
   dml.vsphere.vmotion_info:
     cluster: gpu
     since: "{{ now().timestamp() - 3600 }}"
   register: history
 
-- name: Show it
+- name: Show the users who moved workers
   ansible.builtin.debug:
     msg: "{{ history.moves | map(attribute='by') | list }}"
 """
@@ -52,19 +52,19 @@ EXAMPLES = r"""
 RETURN = r"""
 moves:
   description:
-    - The moves in their order, shaped as the C(move) of M(dml.vsphere.vmotion), but with no more than events tell.
-      C(completed) is null for one that is under way.
+    - The moves in their order, in the form of the C(move) of M(dml.vsphere.vmotion), with the values from events only.
+      C(completed) is null for a move in progress.
   returned: success
   type: list
   elements: dict
 places:
   description:
-    - By worker where it is now. C(host), C(gpus) as HOST/ADDRESS, C(power), C(powered_on), since when it is powered on,
-      and C(encryption) of its moves.
+    - The current state of each worker. C(host), C(gpus) as HOST/ADDRESS, C(power), C(powered_on), the time of the last
+      power-on, and C(encryption) of its moves.
   returned: success
   type: dict
 power:
-  description: "Workers whose power was switched, or whose guest booted: C(worker), C(at), C(by) and C(what)."
+  description: "Power cycles of workers and boots of their guests: C(worker), C(at), C(by) and C(what)."
   returned: success
   type: list
   elements: dict

@@ -13,22 +13,22 @@ version_added: 1.0.0
 description:
   - Finds the shortest sequence of moves in which each chosen worker goes to another host at least once, and every move
     goes to a GPU slot that is free at that moment. One spare slot is enough for any number of workers with one vGPU.
-  - Where there is no such sequence, the error names the missing slots and their hosts.
+  - If there is no such sequence, the error names the missing slots and their hosts.
 options:
   cluster:
     description: The cluster whose workers move.
     type: str
     required: true
   workers:
-    description: Names of the workers to move. By default all running workers of the cluster.
+    description: Names of the workers to move. The default is all running workers of the cluster.
     type: list
     elements: str
   return_home:
-    description: Whether every worker comes back to the host on which it is now.
+    description: Whether every worker returns to its present host.
     type: bool
     default: false
   one_per_host:
-    description: Whether no two workers may be on one host.
+    description: Whether each host may have at most one worker.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -41,12 +41,12 @@ author:
 """
 
 EXAMPLES = r"""
-- name: In which order could they move?
+- name: Plan the moves of cluster gpu
   dml.vsphere.vmotion_plan:
     cluster: gpu
   register: planned
 
-- name: Show it
+- name: Show the moves
   ansible.builtin.debug:
     msg: "{{ planned.moves }}"
 """
@@ -71,17 +71,17 @@ profile:
   returned: success
   type: str
 slots:
-  description: By host, how many slots it has for these workers, those they hold included.
+  description: The number of slots of each host for these workers, including those that they use.
   returned: success
   type: dict
 at:
-  description: By worker, the host on which it is.
+  description: The host of each worker.
   returned: success
   type: dict
 rdma:
   description:
-    - By virtual machine that runs and has a paravirtual RDMA card, the host on which it is. Two on one host share its
-      RDMA device, whose counters then prove nothing of either.
+    - The host of each running virtual machine with a paravirtual RDMA card. Two of them on one host share its RDMA
+      device, whose counters then do not show which of them uses RDMA.
   returned: success
   type: dict
 """

@@ -8,32 +8,31 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: vmotion_test
-short_description: Move every worker in turn while a job trains, and say whether the job ran on
+short_description: Move every worker in turn while a job trains, and judge whether the job continued
 version_added: 1.0.0
 description:
   - Plans the moves, watches the job, moves one worker after another, and judges the job after each move. It fails
-    unless the job is continuous and every move took place. The role P(dml.vsphere.vmotion_test#role) gives it its
-    options.
-  - All that it observes goes into a journal in the folder of the test, C(journal.jsonl). The next step follows from the
-    journal alone. A test whose controller was killed is taken up where it was, with the settings with which it began. A
-    move that was begun is looked up on the server, and never begun twice.
+    unless the job is continuous and every move took place. The role P(dml.vsphere.vmotion_test#role) sets the options.
+  - The module writes all observations to a journal in the folder of the test, C(journal.jsonl), which determines the
+    next step. If the controller was killed, the next run continues the test with its original settings. It looks up on
+    the server a move that was started, and never starts a move twice.
   - The task is delegated to the host on which the job was started; everything else runs on the controller.
-  - In check mode it shows the plan of the moves and writes nothing.
+  - In check mode, the module shows the plan of the moves and writes nothing.
 options:
   folder:
     description:
-      - The folder of the test. Where a test in it was not ended, that test goes on. Empty to take up the test of this
-        cluster in O(dir) that was not ended, if there is one, and else to make a new folder there.
+      - The folder of the test. If it contains an unfinished test, the module continues that test. If the option is
+        empty, the module continues the unfinished test of this cluster in O(dir), or else creates a new folder there.
     type: str
     default: ""
   cluster:
     description:
-      - The cluster, by its name in vCenter.
+      - The name of the cluster in vCenter.
     type: str
     required: true
   workers:
     description:
-      - Names of the workers to move. Empty for all of the cluster.
+      - Names of the workers to move; empty means all workers of the cluster.
     type: list
     elements: str
     default: []
@@ -44,7 +43,7 @@ options:
     default: ""
   user:
     description:
-      - Who runs the job on its launcher; empty means who logs in.
+      - The user who runs the job on its launcher; empty means the user who logs in.
     type: str
     default: ""
   run_dir:
@@ -54,52 +53,52 @@ options:
     default: ""
   records:
     description:
-      - The folder on the nodes in which the step records lie. It may be the run directory.
+      - The folder on the nodes with the step records. It may be the run directory.
     type: path
     default: ""
   kubernetes:
     description:
-      - Of a job on Kubernetes its C(name), C(namespace), C(kubeconfig), C(context), C(api) and C(names), as
-        M(dml.vsphere.mpijob_info) takes them. The state of the job and the identity of its pods come from there. A pod
-        that was recreated breaks the job. C(names) are the names of the workers in vCenter, by that of the node.
-      - Before each move M(dml.vsphere.mpijob_preflight_info) is asked. A finding that stops refuses the move.
+      - For a job on Kubernetes, its C(name), C(namespace), C(kubeconfig), C(context), C(api) and C(names), as options
+        of M(dml.vsphere.mpijob_info), which returns the state of the job and the identity of its pods. A recreated pod
+        breaks the job. C(names) maps the name of each node to the name of the worker in vCenter.
+      - Before each move, the module runs M(dml.vsphere.mpijob_preflight_info). A finding that stops prevents the move.
     type: dict
     default: {}
   nodes:
     description:
-      - How this machine reaches each node, as M(dml.vsphere.training_watch) takes it.
+      - How this machine reaches each node, as O(dml.vsphere.training_watch#module:nodes).
     type: list
     elements: dict
     default: []
   dir:
     description:
-      - The folder on this machine in which each test gets a folder of its own.
+      - The folder on this machine in which each test gets a separate folder.
     type: path
     required: true
   rounds:
     description:
-      - How often every worker moves.
+      - The number of moves of every worker.
     type: int
     default: 1
   duration:
     description:
-      - Seconds for which rounds go on, however many there are. With 0 only the number of rounds counts.
+      - Seconds for which rounds continue, whatever their number. With 0, only the number of rounds counts.
     type: int
     default: 0
   canary:
     description:
-      - Where no worker of the cluster has ever moved, a worker without a rank of the job moves first, and the test
-        ends there if that fails. V(auto) takes any such worker; or the name of one; or empty for none.
+      - If no worker of the cluster has ever moved, a worker without a rank of the job moves first, and the test ends if
+        that move fails. V(auto) takes any such worker. Other values are the name of one, or empty for none.
     type: str
     default: auto
   return_home:
     description:
-      - Whether every worker comes back to where it was.
+      - Whether every worker returns to its first host.
     type: bool
     default: false
   one_per_host:
     description:
-      - Whether no two workers may be on one host.
+      - Whether each host may have at most one worker.
     type: bool
     default: true
   warmup_steps:
@@ -109,7 +108,7 @@ options:
     default: 20
   steps:
     description:
-      - Steps that every rank makes before the first move and after each.
+      - Steps that every rank completes before the first move and after each move.
     type: int
     default: 20
   warm_timeout:
@@ -124,40 +123,40 @@ options:
     default: 1800
   look_timeout:
     description:
-      - Seconds within which every node must tell the connections of its ranks.
+      - Seconds within which every node must report the connections of its ranks.
     type: int
     default: 30
   finish_timeout:
     description:
-      - Seconds that the test waits for the end of the job after the last move, to see that all ranks ended with the
-        same parameters. With 0 it does not wait.
+      - Seconds that the test waits for the end of the job after the last move, to check that all ranks ended with the
+        same parameters. With 0, it does not wait.
     type: int
     default: 0
   ends_job:
     description:
-      - Whether the job ends with the test, because it was started for it. It is asked to end with its epoch, which
-        our benchmark understands, and stopped when it has not within O(finish_timeout).
+      - Whether the job ends with the test, because it was started for the test. The module asks the job to end after
+        its epoch, which the benchmark of this collection supports, and stops it after O(finish_timeout).
     type: bool
     default: false
   stun_budget:
     description:
-      - Seconds that the job bears without one worker. A move that would stun it longer is not made.
+      - Seconds that the job tolerates without one worker. A move with a longer expected stun is not made.
     type: float
     default: 100
   guest_checks:
     description:
-      - Whether to look into the nodes first for timers that would end the job during a stun, licences, and
+      - Whether to check the nodes first for timers that would end the job during a stun, for licences and for
         checkpoints.
     type: bool
     default: true
   checkpoints:
     description:
-      - The folder on the nodes in which the job keeps checkpoints. Empty where it keeps none.
+      - The folder on the nodes in which the job keeps checkpoints; empty if it keeps none.
     type: str
     default: ""
   checkpoint_minutes:
     description:
-      - How many minutes old the newest checkpoint may be, where the job keeps any.
+      - The greatest age of the newest checkpoint in minutes, if the job keeps checkpoints.
     type: int
     default: 60
   accept:
@@ -174,19 +173,19 @@ options:
     default: {}
   require:
     description:
-      - What must have been observed beside the records for a verdict.
+      - The facts that must have been observed in addition to the records.
     type: list
     elements: str
     choices: [launcher, transport, vsphere]
     default: [launcher, transport, vsphere]
   go_on:
     description:
-      - Whether to go on after a breach or a move that failed.
+      - Whether to continue after a breach or a failed move.
     type: bool
     default: false
   drs_override:
     description:
-      - What DRS does with the workers during the test. Empty to leave that as it is.
+      - The DRS automation level of the workers during the test; empty leaves it unchanged.
     type: str
     default: manual
 extends_documentation_fragment:
@@ -200,7 +199,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Would it be possible?
+- name: Show the moves of a test of cluster gpu
   dml.vsphere.vmotion_test:
     cluster: gpu
     dir: /var/lib/dml/vmotion_test

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: vmotion_test_info
-short_description: Find the vMotion test of a cluster that was not ended, and tell what it observed
+short_description: Find the unfinished vMotion test of a cluster, and return its observations
 version_added: 1.0.0
 description:
   - Reads the journal in the folder of a test of M(dml.vsphere.vmotion_test). It needs no vCenter.
@@ -18,11 +18,11 @@ options:
     type: str
     required: true
   folder:
-    description: The folder of the test. Empty to find the one in O(dir) that was not ended.
+    description: The folder of the test; empty means the unfinished test in O(dir).
     type: str
     default: ""
   dir:
-    description: The folder on this machine in which each test has a folder of its own.
+    description: The folder on this machine in which each test has a separate folder.
     type: path
     required: true
 extends_documentation_fragment:
@@ -34,7 +34,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Find the test of cluster gpu that was not ended
+- name: Find the unfinished test of cluster gpu
   dml.vsphere.vmotion_test_info:
     cluster: gpu
     dir: /var/lib/dml/vmotion_test
@@ -44,23 +44,23 @@ EXAMPLES = r"""
 
 RETURN = r"""
 found:
-  description: Whether there is a test that was begun and not ended.
+  description: Whether there is an unfinished test.
   returned: success
   type: bool
 folder:
-  description: Its folder; empty where there is none.
+  description: The folder of the test; empty if there is none.
   returned: success
   type: str
 launcher:
-  description: The host of the inventory on which its job was started.
+  description: The host of the inventory on which the job was started.
   returned: success
   type: str
 user:
-  description: Who runs its job.
+  description: The user who runs the job.
   returned: success
   type: str
 next_step:
-  description: The step that comes next.
+  description: The next step.
   returned: success
   type: str
   sample: move

@@ -97,7 +97,7 @@ def counts(outcomes: list[Round | str], seconds: float) -> str:
     wrong, scenarios = sum(bool(one.wrong) for one in held), len({one.scenario for one in held})
     met_kills, lost = sum(one.hit for one in kills), len(outcomes) - len(held)
     return (
-        f"{len(kills):,} kills ({met_kills:,} met a run at work), {len(faults):,} faults ({by_kind}) on {scenarios} "
+        f"{len(kills):,} kills ({met_kills:,} during a run), {len(faults):,} faults ({by_kind}) on {scenarios} "
         f"scenarios in {seconds:.0f} s: {wrong} went wrong, {lost} could not be held"
     )
 

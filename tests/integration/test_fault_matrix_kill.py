@@ -31,7 +31,7 @@ PHASES = {
     "host is changed": (CHANGE, REBOOT, EXIT),
     "reboot is noted": (NOTE, REBOOT, EXIT),
     "host reboots": (REBOOT, EXIT),
-    "host is given back": (EXIT,),
+    "host is in service": (EXIT,),
 }
 Kill = Callable[[subprocess.Popen[str]], list[int]]
 both_ways = pytest.mark.parametrize("kill", [kill_all, kill_main], ids=["with all that it started", "alone"])

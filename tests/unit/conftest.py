@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What all unit tests share: fakes need no patience, and Hypothesis judges by what a test asserts, never by time."""
+"""Settings of all unit tests: fakes need no waits, and Hypothesis judges assertions, not time."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, Phase, settings
 
 from plugins.module_utils.vsphere import custom_fields
 
-# By default an example that takes 200 ms fails, and one that did so once and not again is called unreliable. What must
-# be fast has its own test that measures its processor's time.
-# Two runs of the same code meet the same examples; --hypothesis-profile=roam draws others, and more of them.
+# By default, an example that takes 200 ms fails, and one that did so only once is called unreliable. Code that must
+# be fast has a separate test that measures CPU time.
+# Two runs of the same code use the same examples; --hypothesis-profile=roam draws others, and more of them.
 settings.register_profile(
     "house", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )

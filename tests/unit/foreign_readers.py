@@ -82,7 +82,7 @@ UBUNTU = {"os_family": "Debian", "kernel": "6.1", "distribution": "Ubuntu"}
 
 @dataclass(frozen=True)
 class Reader:
-    """A function of its own folder and of what it is given; ``refuses`` is the error of its room."""
+    """A function of a separate folder and a given value; ``refuses`` is the error of its room."""
 
     file: str
     read: Callable[[Path, Any], Any]
@@ -257,7 +257,7 @@ _UNIT = "tests/unit/plugins/module_utils"
 _RECORDS, _HERE = f"{_UNIT}/vmotion/watch/test_odd_records.py", "tests/unit/test_foreign_text.py"
 _KUBERNETES = f"{_UNIT}/kubernetes/test_odd_objects.py"
 _ANSWERS = f"{_UNIT}/vsphere/test_odd_answers.py"
-USER, OURS = "the user wrote it", "this collection wrote it, or the kernel of its own machine"
+USER, OURS = "the user wrote it", "this collection wrote it, or the kernel of the local machine"
 ELSEWHERE: dict[str, str] = {
     "site/acceptance/assumption_checks.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
     "site/acceptance/shapes.py": f"{_UNIT}/site/acceptance/test_acceptance.py",

@@ -85,7 +85,12 @@ BREACHES = [
     ("old_python", f"{UTILS}/training/link.py", "match x:\n    case 1: pass\n", "Pattern matching"),
     ("old_python", f"{UTILS}/training/guest/job.py", "try: pass\nexcept* OSError: pass\n", "Exception groups"),
     ("action_group", "meta/runtime.yml", "action_groups: {vsphere: []}\n", "esxi_thing is missing"),
-    ("action_group", "meta/runtime.yml", "action_groups: {vsphere: [esxi_thing, gone]}\n", "gone, which is no module"),
+    (
+        "action_group",
+        "meta/runtime.yml",
+        "action_groups: {vsphere: [esxi_thing, gone]}\n",
+        "gone, which is not a vSphere module",
+    ),
     ("documented", MODULE, THING.replace("RETURN", "OTHER"), "lacks RETURN"),
     ("documented", MODULE, THING.replace("- dml.vsphere.esxi_thing:", ""), "lacks EXAMPLES"),
     ("documented", MODULE, THING.replace("- dml.vsphere.esxi_thing:", "- debug:"), "no example of itself"),
@@ -102,8 +107,8 @@ BREACHES = [
     ("short_functions", MODULE, THING + "def body():\n" + "    pass\n" * 15, "body has 16 lines, 15"),
     ("short_files", PURE, "x = 1\n" * 299, "sums.py has 301 lines"),
     ("short_files", "lab/up.py", "x = 1\n" * 299, "up.py has 301 lines"),
-    ("named", PURE, "x = [1 for _ in 'ab']\n", "_ is no name"),
-    ("named", "lab/up.py", "x, _ = 1, 2\n", "_ is no name"),
+    ("named", PURE, "x = [1 for _ in 'ab']\n", "_ is not allowed"),
+    ("named", "lab/up.py", "x, _ = 1, 2\n", "_ is not allowed"),
 ]
 
 

@@ -190,7 +190,7 @@ def test_the_closing_line_counts_all() -> None:
         "kill:1 b could not be held",
     ]
     assert counts(some, 12.3) == (
-        "1 kills (1 met a run at work), 2 faults (drop 1) on 2 scenarios in 12 s: 1 went wrong, 1 could not be held"
+        "1 kills (1 during a run), 2 faults (drop 1) on 2 scenarios in 12 s: 1 went wrong, 1 could not be held"
     )
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The names of packages that roles and stacks take from a distribution are held against what it says of itself."""
+"""The package names that roles and stacks use exist in the package lists of the distributions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.rendering import variables
 
 ROOT = Path(__file__).parents[2]
 LISTS = yaml.safe_load((ROOT / "tests" / "fixtures" / "distributions" / "packages.yml").read_text())
-# What roles install beside their options: role node its clock and acl, role packages the locks of dnf.
+# Packages that roles install in addition to their options: chrony and acl (role node), dnf locks (role packages).
 ALWAYS = {"acl", "chrony"}
 OF_DNF = {"python3-dnf-plugin-versionlock"}
 SOURCES = {"ubuntu": "https://packages.ubuntu.com/", "rocky": "https://docs.redhat.com/"}

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Whatever vCenter, hosts, nodes, programs and files say: a reader answers in its own type or refuses in a sentence."""
+"""For any text from vCenter, hosts, nodes, programs or files, a reader returns its type or raises an error."""
 
 from __future__ import annotations
 

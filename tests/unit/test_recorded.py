@@ -47,7 +47,7 @@ def test_every_fixture_is_listed_once_with_where_it_comes_from() -> None:
 
 @pytest.mark.parametrize("name", files())
 def test_every_fixture_is_read_by_a_test(name: str) -> None:
-    # Of a tree of a kernel's files the test reads the whole.
+    # The test reads a tree of kernel files as a whole.
     known = "gpud/sys" if name.startswith("gpud/sys/") else name
     assert known in Path(__file__).read_text()
 
@@ -144,7 +144,7 @@ def test_tasks_of_a_vcenter_have_the_names_that_are_looked_for() -> None:
     assert {*recent_tasks.MOVES, recent_tasks.ENTER, recent_tasks.REBOOT} <= last
     moves = [key for key in keys if key.startswith(("VirtualMachine.", "Drm.")) and _is_of_a_move(key)]
     strange = {key.rsplit(".", maxsplit=1)[-1] for key in moves} - set(recent_tasks.MOVES)
-    assert strange == {"ExecuteStorageVmotionLro"}  # of disks alone: the machine stays on its host
+    assert strange == {"ExecuteStorageVmotionLro"}  # moves only disks: the machine stays on its host
 
 
 def _is_of_a_move(key: str) -> bool:

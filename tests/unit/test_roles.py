@@ -48,12 +48,12 @@ def set_by(tasks: Any) -> Iterator[str]:
 
 
 def variables_of(role: Path) -> set[str]:
-    """Return what the role's task files set."""
+    """Return the variables that the role's task files set."""
     return {name for path in (role / "tasks").rglob("*.yml") for name in set_by(load(path))}
 
 
 def strangers(role: str, names: set[str]) -> list[str]:
-    """The names that begin neither with the role's nor with Ansible's own."""
+    """Return the names that start neither with the name of the role nor with ansible_."""
     return sorted(name for name in names if not name.startswith((f"{role}_", f"__{role}_", "ansible_")))
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Recordings of sites: the readers understand each of them, as far as it holds what they ask."""
+"""The readers understand each recording of a site, as far as it contains the requested data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lab.replay.server import NotRecorded, accept, replayed
 from plugins.module_utils.site.acceptance import acceptance
 
 SITES = sorted((Path(__file__).parents[1] / "fixtures" / "sites").glob("*.tar.xz"))
-# What a recording does not hold, because a reader asks for more since it was made, is no answer that was misunderstood.
+# Data that a recording lacks, because a reader requests more since it was made, is not a misread answer.
 UNASKED = NotRecorded.__name__
 
 

@@ -94,8 +94,8 @@ BREACHES = [
     (
         "names_without_pronouns",
         "playbooks/thing.yml",
-        "- tasks:\n    - name: Keep what they told\n",
-        "'Keep what they told'",
+        "- tasks:\n    - name: Keep what they reported\n",
+        "'Keep what they reported'",
     ),
 ]
 

@@ -132,7 +132,7 @@ def test_without_root_the_guests_are_left_out_and_that_is_said(
         return chapter.title, True
 
     with (
-        mock.patch.object(demo, "require", side_effect=demo.LabError("Nodes cannot be made: nobody is root.")),
+        mock.patch.object(demo, "require", side_effect=demo.LabError("Nodes cannot be made: root is required.")),
         mock.patch.object(demo, "Simulator"),
         mock.patch.object(demo, "state", return_value={}),
         mock.patch.object(demo.tempfile, "mkdtemp", return_value=str(tmp_path)),
@@ -146,7 +146,7 @@ def test_without_root_the_guests_are_left_out_and_that_is_said(
 
 def test_it_is_shown_on_another_vsphere_and_without_guests_if_asked(tmp_path: Path) -> None:
     with (
-        mock.patch.object(demo, "require", side_effect=AssertionError("nobody asks what guests need")),
+        mock.patch.object(demo, "require", side_effect=AssertionError("the requirements of guests are not checked")),
         mock.patch.object(demo, "Simulator") as simulator,
         mock.patch.object(demo, "state", return_value={}),
         mock.patch.object(demo.tempfile, "mkdtemp", return_value=str(tmp_path)),

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The demo shows of a playbook what happened, names what takes long while it runs, and keeps the whole."""
+"""The demo shows the changes of a playbook and names long tasks while they run; it keeps the complete output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 from lab import digest
 from lab.digest import Digest
 
-# What a playbook says, and whether the demo shows it. Ansible ends some lines with a blank, here "~".
+# The output of a playbook, and whether the demo shows it. Ansible ends some lines with a blank, here "~".
 BLOCKS = (
     (True, "PLAY [Prepare] ****\n"),
     (False, "TASK [one : Look] ****\nok: [gpu]\n"),
@@ -35,7 +35,7 @@ BLOCKS = (
 )
 SAID = "".join(f"\n{block}" for _shown, block in BLOCKS).replace("~", " ")
 SHOWN = "".join(f"\n{block}" for shown, block in BLOCKS if shown).replace("~", " ")
-# Some who run tests have their Python unbuffered already.
+# Some users have PYTHONUNBUFFERED set already.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
 
@@ -54,7 +54,7 @@ def test_colours_do_not_hide_what_a_line_is() -> None:
 
 
 class Opener(io.StringIO):
-    """What is shown; a word in it lets the program go on that waits at the gate."""
+    """The shown output; a given word in it lets the program that waits at the gate continue."""
 
     def __init__(self, word: str, gate: Path) -> None:
         super().__init__()

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Every esxcli call of the collection, held against a dump of ESXi 8.0.1's description of its commands.
+"""Every esxcli call of the collection agrees with a dump of the command descriptions of ESXi 8.0.1.
 
-The dump is in govmomi's sources (simulator/esx/type_info.go, Apache-2.0), which the simulator is built with. What it
-lacks is in tests/unproven_esxcli.yml with the reason.
+The dump is in govmomi's sources (simulator/esx/type_info.go, Apache-2.0), which the simulator is built with.
+tests/unproven_esxcli.yml lists the calls that the dump lacks, with the reason.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from plugins.module_utils.hosts.module_privileges import TABLE
 
 ROOT = Path(__file__).resolve().parents[3]
 UNPROVEN: dict[str, str] = yaml.safe_load((ROOT / "tests" / "unproven_esxcli.yml").read_text())
-# By command: the arguments that are given, and the fields of its answer that are read.
+# For each command, the given arguments, and the fields of the answer that are read.
 CALLS: dict[str, tuple[set[str], set[str]]] = {
     "network diag ping": ({"count", "df", "host", "interface", "size"}, {"Summary", "Transmitted", "Recieved"}),
     "network nic dcb status get": ({"nicname"}, set()),
@@ -38,7 +38,7 @@ CALLS: dict[str, tuple[set[str], set[str]]] = {
         {"RebootRequired", "VIBsInstalled", "VIBsRemoved"},
     ),
 }
-# How esxcli describes itself; it is no command of the dump, and what reads it reads the dump's words.
+# The description of esxcli: the dump lacks this command, because it consists of such descriptions.
 OF_ITSELF = {"vim CLIInfo FetchCLIInfo"}
 
 

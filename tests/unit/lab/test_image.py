@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a build of the nodes' image that was killed has left is removed, never through a mount."""
+"""The remains of a killed build of the nodes' image are removed, never through a mount."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ var words = map[string]string{}
 
 def test_the_document_is_written_from_the_code() -> None:
     text = simulator.DOCUMENT.read_text()
-    assert text == simulator.written(text), "write it anew: python tools/simulator.py"
+    assert text == simulator.written(text), "write it again: python tools/simulator.py"
 
 
 def test_every_call_and_command_says_where_its_behaviour_comes_from() -> None:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The lab's training learns, speaks the records and summaries of the benchmarks, and ends when it is asked to."""
+"""The training of the lab learns, writes the records and summaries of the benchmarks, and ends on request."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What other people's benchmarks print becomes the records that the readers of a log of them would give."""
+"""The output of foreign benchmarks becomes the same records that the log readers return."""
 
 from __future__ import annotations
 

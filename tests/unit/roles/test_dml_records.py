@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the training library writes is what the readers of step records understand."""
+"""The readers of step records understand the records of the training library."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What runs inside of the whitepaper's image does so on Python 3.6 and Horovod 0.16.4, and on those of the present."""
+"""The programs in the whitepaper's image run with Python 3.6 and Horovod 0.16.4, and with current versions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IN_IMAGE = [
     ROLES / "training" / "files" / "dml_output.py",
     ROLES / "training" / "files" / "dml_records.py",
 ]
-# What Python knows only since 3.7.
+# Names that Python has only from 3.7 on.
 LATER = {"capture_output", "text", "removeprefix", "removesuffix", "fromisoformat", "time_ns", "get_running_loop"}
 TENSOR = "class Tensor(list):\n    def numpy(self): return self\n"
 HOROVOD = TENSOR + "def init(): pass\ndef rank(): return 1\ndef size(): return 2\ndef shutdown(): pass\n"

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What makes the folder of an interpreter another one, and a virtual environment one that is made again."""
+"""The inputs that change the folder of an interpreter, and those that re-create a virtual environment."""
 
 from __future__ import annotations
 

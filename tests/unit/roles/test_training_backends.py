@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The backends of the role training: the same five names, the same answers, and nothing of them elsewhere."""
+"""The backends of the role training have the same five files and results, and no other file refers to a backend."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plugins.modules import mpijob_info, training_job_info
 ROLE = Path(__file__).parents[3] / "roles" / "training"
 TASKS = ROLE / "tasks"
 BACKENDS = sorted(path.name for path in TASKS.iterdir() if path.is_dir())
-# What each file leaves for the rest of the role.
+# The variables that each file sets for the rest of the role.
 LEAVES = {
     "begin": {"__training_watched", "__training_began"},
     "look": {"__training_looked"},
@@ -23,7 +23,7 @@ LEAVES = {
     "stop": set[str](),
     "forget": set[str](),
 }
-# What the role and the trial read of a job, whoever reports it.
+# The keys of a job that the role and the trial read, whichever module returns it.
 READ = {"state", "why", "launcher", "nodes_of_ranks", "started", "ended", "exit_code", "last_lines"}
 
 

@@ -158,7 +158,7 @@ def fake(folder: Path, text: str) -> Path:
 
 
 def begun(folder: Path, mpirun: str) -> subprocess.Popen[str]:
-    """dml-mpirun on a node where commands run outside of any container."""
+    """Start dml-mpirun on a node on which commands run outside any container."""
     (folder / "container.json").write_text(json.dumps({**SETTINGS, "mpirun": mpirun}))
     container = fake(folder, 'exec "$@"')
     text = (FILES / "dml-mpirun").read_text().replace("/opt/dml/bin/dml-container", str(container))

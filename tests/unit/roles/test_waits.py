@@ -64,7 +64,7 @@ def deadline(role: str, task: dict[str, Any]) -> str:
 
 
 def written(role: str, times: Any, delay: Any) -> str:
-    """So many times a given number of seconds, or the option of the role that holds the seconds."""
+    """Return the number of attempts times the delay in seconds, or the option of the role that has the seconds."""
     inner = str(times).strip().removeprefix("{{").removesuffix("}}")
     own = ROLES / role / "vars" / "main.yml"
     known = yaml.safe_load(own.read_text()) if own.exists() else {}

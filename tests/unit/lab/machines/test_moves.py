@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What virsh and the guest's agent say of a move: how far it is, and whether the guest came through whole."""
+"""The reports of virsh and the guest agent about a move: its progress, and whether the guest is intact."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What machines are made of is built once for each recipe, and what a killed build left is removed with care."""
+"""The root file system of machines is built once for each recipe, and remains of a killed build are removed safely."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a guest's cloud-init gets: the words of vCenter as they are, and the lab's beside them."""
+"""The data for a guest's cloud-init: unchanged data from vCenter, and data of the lab in addition."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def test_lines_that_are_no_records_are_left_out_and_told(tmp_path: Path) -> None
     write(path, range(61, 101), 1000.0)
     result = call(continuity_verdict, records=str(path), moves=[a_move(1000.0)], require=[])
     assert result["verdict"] == "continuous"
-    assert "records: 3 lines are no JSON object and were left out" in result["unproven"]
+    assert "records: 3 lines are not JSON objects and were left out" in result["unproven"]
 
 
 def test_what_is_no_file_of_records_is_refused_in_a_sentence(tmp_path: Path) -> None:

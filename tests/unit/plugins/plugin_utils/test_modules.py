@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What an action hands on to the modules that it runs."""
+"""The options and the environment that an action passes to the modules that it runs."""
 
 from __future__ import annotations
 
