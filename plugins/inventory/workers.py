@@ -155,7 +155,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
             if self._is_accepted(worker):
                 self._add(wrap_var(worker))
 
-    def _workers(self, key: str, *, fresh: bool) -> list[dict[str, Any]]:
+    def _workers(self, key: str, *, fresh: bool) -> list[existing_workers.ExistingWorker]:
         has_cache = self.get_option("cache")
         if has_cache and not fresh:
             try:
@@ -167,7 +167,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
             self._cache[key] = workers
         return workers
 
-    def _read(self) -> list[dict[str, Any]]:
+    def _read(self) -> list[existing_workers.ExistingWorker]:
         connection = {name: self.get_option(name) for name in session.arguments()}
         # Ansible turns an empty path, such as an empty environment variable, into the working directory.
         if connection["ca_path"] == os.path.realpath(os.getcwd()):

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from ..core import names as forms
 from ..vsphere import custom_fields, inventory, properties
@@ -27,13 +27,39 @@ PATHS = (
 )
 
 
-def read_workers(session: Session, clusters: Collection[str] = ()) -> list[dict[str, Any]]:
+class _Reachable(TypedDict, total=False):
+    """The address with which Ansible connects, if it is known."""
+
+    ansible_host: str
+
+
+class ExistingWorker(_Reachable):
+    """One existing worker with the variables for an inventory."""
+
+    name: str
+    vm_name: str
+    vm_cluster: str
+    vm_role: str
+    vm_tenant: str
+    vm_built: bool
+    vm_uuid: str | None
+    vm_host: str
+    vm_power: str
+    vm_gpus: list[str]
+    vm_profiles: list[str]
+    vm_rdma_mac: str | None
+    vm_rdma_protocol: str | None
+    vm_rdma_address: str | None
+
+
+def read_workers(session: Session, clusters: Collection[str] = ()) -> list[ExistingWorker]:
     """Return all marked workers, or those of some clusters, with a constant number of calls to vCenter."""
     marked_machines = _marked_machines(session, clusters)
-    chosen, marks = [one.ref for one in marked_machines], {one.ref._moId: one.mark for one in marked_machines}
+    chosen = [marked.ref for marked in marked_machines]
+    marks = {marked.ref._moId: marked.mark for marked in marked_machines}
     paths = (*PATHS, GROUPS) if session.api_version >= GROUPS_SINCE else PATHS
     values_by_id = properties.read_many(session, chosen, paths)
-    homes = {one["runtime.host"]._moId: one["runtime.host"] for one in values_by_id.values() if "runtime.host" in one}
+    homes = {host._moId: host for values in values_by_id.values() if (host := values.get("runtime.host")) is not None}
     hosts = properties.read_many(session, list(homes.values()), ("name",))
     names = {key: str(values["name"]) for key, values in hosts.items()}
     machines = [
@@ -42,7 +68,7 @@ def read_workers(session: Session, clusters: Collection[str] = ()) -> list[dict[
         if ref._moId in values_by_id
     ]
     read = [_worker(machine, marks[machine.ref._moId], names) for machine in machines]
-    return sorted(read, key=lambda one: str(one["name"]))
+    return sorted(read, key=lambda worker: worker["name"])
 
 
 def worker_refs(session: Session, cluster: str) -> dict[str, Any]:
@@ -88,18 +114,17 @@ def _marked_machines(session: Session, clusters: Collection[str]) -> list[worker
     return chosen
 
 
-def _worker(machine: Machine, marked: Mapping[str, Any], hosts: Mapping[str, str]) -> dict[str, Any]:
+def _worker(machine: Machine, mark: Mapping[str, Any], hosts: Mapping[str, str]) -> ExistingWorker:
     rdma, management = nics.rdma_cards(machine), nics.management_card(machine)
-    gpus = [held.gpu for held in worker_gpus.assigned_gpus(machine)]
+    gpus = [assigned.gpu for assigned in worker_gpus.assigned_gpus(machine)]
     address = _address(machine, management) or forms.address(machine["guest.ipAddress"])
-    return {
+    worker: ExistingWorker = {
         "name": machine.name,
-        **({"ansible_host": address} if address else {}),
         "vm_name": machine.shown,
-        "vm_cluster": marked.get("cluster", ""),
-        "vm_role": marked.get("role", ""),
-        "vm_tenant": marked.get("tenant", ""),
-        "vm_built": bool(marked.get("built")),
+        "vm_cluster": mark.get("cluster", ""),
+        "vm_role": mark.get("role", ""),
+        "vm_tenant": mark.get("tenant", ""),
+        "vm_built": bool(mark.get("built")),
         "vm_uuid": machine["config.instanceUuid"],
         "vm_host": hosts.get(machine.host, ""),
         "vm_power": "on" if machine.on else "off",
@@ -109,6 +134,9 @@ def _worker(machine: Machine, marked: Mapping[str, Any], hosts: Mapping[str, str
         "vm_rdma_protocol": rdma[0].deviceProtocol if rdma else None,
         "vm_rdma_address": _address(machine, rdma[0]) if rdma else None,
     }
+    if address:
+        worker["ansible_host"] = address
+    return worker
 
 
 def _address(machine: Machine, card: Any) -> str | None:
