@@ -5,12 +5,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypedDict
 
 STOP, WARN, NOTE = "stop", "warn", "note"
 ORDER = (STOP, WARN, NOTE)
 ACCEPTED = "accepted"
+
+
+class FindingRecord(TypedDict):
+    """A finding as plain data; the text starts with its object."""
+
+    severity: str
+    rule: str
+    object: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -23,12 +32,13 @@ class Finding:
     text: str
 
     @property
-    def plain(self) -> dict[str, Any]:
-        """The finding as plain data; the text names its object."""
-        return {**asdict(self), "text": f"{self.object}: {self.text.rstrip('.')}."}
+    def plain(self) -> FindingRecord:
+        """The finding as plain data; the text starts with its object."""
+        text = f"{self.object}: {self.text.rstrip('.')}."
+        return {"severity": self.severity, "rule": self.rule, "object": self.object, "text": text}
 
 
-def as_dicts(findings: Iterable[Finding]) -> list[dict[str, Any]]:
+def as_dicts(findings: Iterable[Finding]) -> list[FindingRecord]:
     """Return the unique findings as plain data: stops first, then by object."""
     unique = list(dict.fromkeys(findings))
     return [

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from ..core.findings import STOP, Finding, as_dicts, listed
+from ..core.findings import STOP, Finding, FindingRecord, as_dicts, listed
 from . import out_of_service
 from .cluster_facts import ClusterState
 
@@ -21,7 +20,7 @@ class LeavingHosts:
     most: int = 1
 
 
-def stops(cluster: ClusterState, leaving: LeavingHosts) -> list[dict[str, Any]]:
+def stops(cluster: ClusterState, leaving: LeavingHosts) -> list[FindingRecord]:
     """The stop rules that apply, each with ``rule``, ``object`` and ``text``."""
     rules = (_alarms, _resync, _strangers, _too_many, _ha, _slots, _tasks)
     return as_dicts(finding for rule in rules for finding in rule(cluster, leaving))

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...core.findings import NOTE, STOP, WARN, Finding, as_dicts, lines, listed, said_of, stops
+from ...core.findings import NOTE, STOP, WARN, Finding, FindingRecord, as_dicts, lines, listed, said_of, stops
 from ...core.vgpu_manager import is_manager
 from ...errors import Refused
 from ...maintenance.rolling_change import leaves_service
@@ -33,7 +33,7 @@ def verdict(read: Data, accepted: Sequence[str] = ()) -> dict[str, Any]:
     return {"findings": all_findings, "stops": stopping, "lines": lines(all_findings, accepted), "refused": refused}
 
 
-def findings(read: Data) -> list[dict[str, Any]]:
+def findings(read: Data) -> list[FindingRecord]:
     """Return all findings, stops first.
 
     ``read`` contains ``cluster`` (a result of cluster_info), ``hosts`` (of esxi_info), ``plan`` (a result of

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...core.findings import NOTE, STOP, Finding, as_dicts
+from ...core.findings import NOTE, STOP, Finding, FindingRecord, as_dicts
 from ...core.vgpu_manager import is_manager
 from ...guests import nvidia
 from ...guests.stack import fit_gpu
@@ -24,7 +24,7 @@ def findings(
     *,
     lasts: float = 0.0,
     minutes: float = 0.0,
-) -> list[dict[str, Any]]:
+) -> list[FindingRecord]:
     """Return the findings as plain data.
 
     ``budget`` is the longest stun in seconds, ``lasts`` the shortest duration of the test in seconds, ``minutes`` the
