@@ -11,10 +11,10 @@ from typing import Any
 
 ACTIVE = "4:"  # the kernel's "4: ACTIVE"
 # Bytes, iterations, peak, average, messages per second: the row below the heading with gigabits.
-ROW = re.compile(r"^\s*\d+\s+\d+\s+[\d.]+\s+(?P<average>[\d.]+)\s+[\d.]+\s*$", re.MULTILINE)
+ROW = re.compile(r"^[ \t]*\d+[ \t]+\d+[ \t]+[\d.]+[ \t]+(?P<average>[\d.]+)[ \t]+[\d.]+\s*$", re.MULTILINE)
 HEADING = re.compile(r"BW average\[Gb/sec\]")
 # The program wrote all data but could not determine the processor's frequency, which it reports on stderr.
-UNMEASURED = re.compile(r"^\s*\d+\s+\d+(?:\s+0\.0+){3}\s*$", re.MULTILINE)
+UNMEASURED = re.compile(r"^[ \t]*\d+[ \t]+\d+(?:[ \t]+0\.0+){3}\s*$", re.MULTILINE)
 
 
 def usable_gids(rows: Sequence[Mapping[str, Any]], kind: str, address: str = "") -> list[dict[str, Any]]:

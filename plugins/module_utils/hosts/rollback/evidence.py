@@ -15,7 +15,7 @@ from ...core import schema
 FORMAT = 2
 DIGEST = "digest"
 HIDDEN = "HIDDEN"
-_ACCOUNT_IN_URL = re.compile(r"(\w+://)[^/@\s]+@")
+_ACCOUNT_IN_URL = re.compile(r"(?<!\w)(\w+://)[^/@\s]+@")
 _SECRET_KEY = re.compile(r"pass(word|wd|phrase)|secret|token|community|private_?key", re.IGNORECASE)
 
 

@@ -24,7 +24,7 @@ NCCL_SHORTEST = 14
 # "Licensed (Expiry: Permanent)", "Unlicensed (Restricted)", "N/A".
 _LICENCE = re.compile(r"License Status[ \t]*:([^\n]*)")
 _EXPIRY = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)[ T](\d\d?):(\d\d?):(\d\d?)(?: ?(GMT|UTC|Z|[+-]\d\d:?\d\d))?", re.ASCII)
-_TIME = re.compile(r"((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(ns|us|ms|s|m)?")
+_TIME = re.compile(r"((?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(ns|us|ms|s|m)?")
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
 _FOREVER, _UNKNOWN = ("permanent", "perpetual"), ("", "n/a", "unknown", "unknown error")
 

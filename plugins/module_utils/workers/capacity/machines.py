@@ -30,7 +30,7 @@ PATHS = (
     "availableField",
     "customValue",
 )
-OWNER_LINE = re.compile(r"^\s*owner\s*[:=]\s*(?P<owner>.+?)\s*$", re.IGNORECASE | re.MULTILINE)
+OWNER_LINE = re.compile(r"^[ \t]*owner[ \t]*[:=][ \t]*(?P<owner>\S.*)$", re.IGNORECASE | re.MULTILINE)
 LONGEST_OWNER = 80
 # Settings of the vGPU plugin with which NVIDIA's driver does not move a vGPU.
 _PLUGIN_FLAG = re.compile(r"^pciPassthru\d+\.cfg\.enable_(uvm|debugging|profiling)$")
@@ -91,7 +91,7 @@ def owner_of(values: Mapping[str, Any]) -> str:
     note = values.get("config.annotation") or ""
     line = OWNER_LINE.search(note)
     first = note.strip().split("\n", maxsplit=1)[0]
-    return line["owner"] if line else first if len(first) <= LONGEST_OWNER else ""
+    return line["owner"].rstrip() if line else first if len(first) <= LONGEST_OWNER else ""
 
 
 def names(session: Session, refs: Iterable[Any]) -> dict[str, str]:

@@ -27,7 +27,7 @@ KNOWN = {
     "10de:26b9": 48,
     "10de:27b8": 24,
 }
-_IN_NAME = re.compile(r"(\d+)\s*GB", re.IGNORECASE)
+_IN_NAME = re.compile(r"(?<!\d)(\d+)\s*GB", re.IGNORECASE)
 
 
 def window_gb(gpus_gb: Iterable[float]) -> int:
