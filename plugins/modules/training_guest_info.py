@@ -60,7 +60,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.vmotion.watch import guest_side, node_programs
+from ..module_utils.vmotion.watch import guest_program, node_programs
 
 ARGUMENTS = {
     **node_programs.NODES,
@@ -74,7 +74,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     words = [params["folder"], params["checkpoints"]]
     return {
         "changed": False,
-        "nodes": node_programs.run_on_nodes(params["nodes"], guest_side, words, params["timeout"]),
+        "nodes": node_programs.run_on_nodes(params["nodes"], guest_program, words, params["timeout"]),
     }
 
 

@@ -61,7 +61,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.vmotion.watch import node_programs, transport_side
+from ..module_utils.vmotion.watch import node_programs, transport_program
 
 ARGUMENTS = {
     **node_programs.NODES,
@@ -73,7 +73,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     return {
         "changed": False,
-        "nodes": node_programs.run_on_nodes(params["nodes"], transport_side, [params["folder"]], params["timeout"]),
+        "nodes": node_programs.run_on_nodes(params["nodes"], transport_program, [params["folder"]], params["timeout"]),
     }
 
 

@@ -243,7 +243,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.vmotion.folder.folder import Opening
+from ..module_utils.vmotion.folder.folder import TrialFolder
 from ..module_utils.vsphere import session
 
 SETTINGS = {
@@ -288,7 +288,7 @@ ARGUMENTS = {"folder": {"type": "str", "default": ""}, **SETTINGS}
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     settings = {name: module.params[name] for name in SETTINGS if name != "dir"}
-    subject = Opening(settings, module.params["folder"], module.params["dir"])
+    subject = TrialFolder(settings, module.params["folder"], module.params["dir"])
     taken_up = subject.is_taken_up
     result = runner.converge_one(module, subject)
     folder = str(subject.folder) if subject.folder else ""

@@ -17,7 +17,7 @@ from plugins.module_utils.continuity import verdict
 from plugins.module_utils.training.live_pace import StepsSince
 from plugins.module_utils.training.transport import connections as transport_seen
 from plugins.module_utils.vmotion.checks import move_events, move_lines
-from plugins.module_utils.vmotion.watch import link, node_programs, transport_side, watcher
+from plugins.module_utils.vmotion.watch import link, node_programs, transport_program, watcher
 from plugins.module_utils.vmotion.watch.growing_file import GrowingFile
 from tests import harms
 from tests.lab.places import USER, Place, until
@@ -201,7 +201,7 @@ class Trial:
         return dict(json.loads(said.stdout)) if said.returncode == 0 else {}
 
     def _look(self) -> dict[str, Any]:
-        nodes, hosts = node_programs.run_on_nodes(self.nodes, transport_side, [self.run], 30.0 * self.patience), []
+        nodes, hosts = node_programs.run_on_nodes(self.nodes, transport_program, [self.run], 30.0 * self.patience), []
         if transport_seen.uses_rdma(nodes):
             gather = ["rdma", "network", "pvrdma"]
             hosts = self.place.ansible.module("esxi_info", cluster="gpu", gather=gather).result["hosts"]

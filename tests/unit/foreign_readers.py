@@ -294,6 +294,6 @@ ELSEWHERE: dict[str, str] = {
     "vsphere/rest.py": _HERE,
     "vsphere/route.py": _ANSWERS,
     "vsphere/wire.py": _HERE,  # by recordings
-    **{f"vmotion/watch/{one}.py": _RECORDS for one in ("growing_file", "guest_side", "link", "node_programs")},
-    **{f"vmotion/watch/{one}.py": _RECORDS for one in ("node_side", "transport_side", "watcher")},
+    **{f"vmotion/watch/{one}.py": _RECORDS for one in ("growing_file", "guest_program", "link", "node_programs")},
+    **{f"vmotion/watch/{one}.py": _RECORDS for one in ("records_program", "transport_program", "watcher")},
 }

@@ -20,7 +20,7 @@ from plugins.module_utils.site.recording.recording import RecordedObject, key_of
 from plugins.module_utils.training.log import parse as parse_log
 from plugins.module_utils.training.transport import proof
 from plugins.module_utils.vmotion.move.move import move_watch
-from plugins.module_utils.vmotion.watch import transport_side
+from plugins.module_utils.vmotion.watch import transport_program
 from plugins.module_utils.vsphere import counters, properties
 from plugins.module_utils.vsphere.esxcli import parse
 from plugins.module_utils.vsphere.sdk import vim
@@ -206,8 +206,8 @@ def test_licences_of_virtual_gpus(one: dict[str, str]) -> None:
 
 
 def test_devices_without_counters_or_driver_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport_side, "SYS", str(FOLDER / "gpud/sys"))
-    assert transport_side.devices() == [
+    monkeypatch.setattr(transport_program, "SYS", str(FOLDER / "gpud/sys"))
+    assert transport_program.devices() == [
         {"device": name, "driver": None, "sent_bytes": None} for name in ("mlx5_0", "mlx5_1", "mlx5_bond_0")
     ]
 

@@ -30,7 +30,7 @@ def issues(stack: Stack, facts: CompatibilityTables, around: NodeEnvironment | N
     """Return all pairs that are incompatible, or whose compatibility no source confirms."""
     result = [issue for rule in RULES for issue in rule(image_parts.training_side(stack), facts)]
     if stack.get("image"):
-        result += [issue for rule in OF_GUEST for issue in rule(image_parts.guest_side(stack), facts)]
+        result += [issue for rule in OF_GUEST for issue in rule(image_parts.guest_program(stack), facts)]
     return [*result, *_issues_around(stack, facts, around or NodeEnvironment())]
 
 

@@ -13,7 +13,7 @@ _OF_IMAGE = ("from", "digest", "archive", "inputs", "packages", "python_tools")
 TRAINING = ("python", "openmpi", "framework")
 
 
-def guest_side(stack: Mapping[str, Any]) -> dict[str, Any]:
+def guest_program(stack: Mapping[str, Any]) -> dict[str, Any]:
     """Return the stack without its image."""
     return {key: value for key, value in stack.items() if key != "image"}
 

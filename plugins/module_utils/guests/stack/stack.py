@@ -30,7 +30,7 @@ def faults(document: object, schema: Mapping[str, Any]) -> list[str]:
     inside = image_parts.image_content(document)
     lacking = [name for name in image_parts.required_parts(document) if name not in document] if inside is None else []
     return [
-        *_side_faults(image_parts.guest_side(document)),
+        *_side_faults(image_parts.guest_program(document)),
         *_unlisted_inputs(document),
         *(f"image: {sentence}" for sentence in (_image_faults(document["image"], inside) if inside else [])),
         *(f"The stack has no image, and lacks {name!r}." for name in lacking),

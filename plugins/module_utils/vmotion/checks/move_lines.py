@@ -46,7 +46,7 @@ def verdict(judged: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> li
     reasons = [f"  {one['kind']}: {one['detail']}" for one in judged["breaches"]]
     reasons += [f"  not proven: {text}" for text in judged["unproven"]]
     reasons += [f"  {text}" for text in judged.get("notes") or []]
-    rows = [_row(move, one) for move, one in zip(moves, judged["moves"])]
+    rows = [_row(move, judged_move) for move, judged_move in zip(moves, judged["moves"])]
     return [f"{judged['verdict']}, moved: {judged['moved']}, {longest}", *reasons, *rows]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...errors import CollectionError, Failed, Refused
 from ...plan import Plan
-from .journal import ADVICE, NAME, Ends, Journal, cluster_of, ends, first
+from .journal import ADVICE, NAME, Journal, JournalEnds, cluster_of, ends, first
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 NEW = "name another folder, or judge this test again with the playbook judge"
@@ -29,14 +29,14 @@ def unfinished(where: Path, cluster: str) -> list[Path]:
 def _is_unfinished(path: Path, cluster: str) -> bool:
     """Return whether a journal is that of an unfinished test of a cluster; a damaged one of another cluster is not."""
     try:
-        found = ends(path)
+        entries = ends(path)
     except (CollectionError, OSError):
         # The folder of a test has the name of its cluster, with the suffix that mkdtemp makes.
         owner = cluster_of(first(path)) or path.parent.name.rpartition("-")[0]
         if owner == cluster:
             raise
         return False
-    return found.first is not None and not found.is_ended and found.cluster == cluster
+    return entries.first is not None and not entries.is_ended and entries.cluster == cluster
 
 
 def find(folder: str, where: str, cluster: str) -> Path | None:
@@ -46,13 +46,13 @@ def find(folder: str, where: str, cluster: str) -> Path | None:
         _refuse_other(Path(folder), cluster)
         return Path(folder)
     _must_be_private(Path(where))
-    found = unfinished(Path(where), cluster)
-    for path in found:
+    folders = unfinished(Path(where), cluster)
+    for path in folders:
         _must_be_ours(path)
-    if len(found) > 1:
-        reason = f"several tests of this cluster were not ended: {', '.join(map(str, found))}"
+    if len(folders) > 1:
+        reason = f"several tests of this cluster were not ended: {', '.join(map(str, folders))}"
         raise Refused(f"cluster {cluster}", "find its test", reason, "name one of them by vmotion_test_folder")
-    return found[0] if found else None
+    return folders[0] if folders else None
 
 
 def tests_in(folder: Path) -> list[Path]:
@@ -62,10 +62,10 @@ def tests_in(folder: Path) -> list[Path]:
 
 def one_test(folder: Path) -> Path:
     """Return the folder of the only test at a folder or below it."""
-    found = tests_in(folder)
-    if len(found) == 1:
-        return found[0]
-    reason = f"there are several: {', '.join(map(str, found))}" if found else f"no {NAME} lies in it or below it"
+    folders = tests_in(folder)
+    if len(folders) == 1:
+        return folders[0]
+    reason = f"there are several: {', '.join(map(str, folders))}" if folders else f"no {NAME} lies in it or below it"
     raise Refused(str(folder), "find the vMotion test in it", reason, "name the folder of one test")
 
 
@@ -98,17 +98,17 @@ def _untrusted(path: Path) -> Refused:
 
 
 def _refuse_other(folder: Path, cluster: str) -> None:
-    found = ends(folder / NAME) if (folder / NAME).exists() else Ends(None, None)
+    entries = ends(folder / NAME) if (folder / NAME).exists() else JournalEnds(None, None)
     tried = f"test cluster {cluster} in it"
-    if found.is_ended:
+    if entries.is_ended:
         raise Refused(str(folder), tried, "the test in it has ended", NEW)
-    if found.first is not None and not found.cluster:
+    if entries.first is not None and not entries.cluster:
         raise Failed(str(folder / NAME), "read the journal", "its first entry does not name a cluster", ADVICE)
-    if found.first is not None and found.cluster != cluster:
-        raise Refused(str(folder), tried, f"it has a test of cluster {found.cluster}", NEW)
+    if entries.first is not None and entries.cluster != cluster:
+        raise Refused(str(folder), tried, f"it has a test of cluster {entries.cluster}", NEW)
 
 
-class Opening:
+class TrialFolder:
     """Subject: the folder of a test, with this controller as the one that runs the test."""
 
     name = "vMotion test"

@@ -23,7 +23,7 @@ ADVICE = "restore the file from a copy, or move its folder elsewhere"
 Entry = Dict[str, Any]
 
 
-class Ends(NamedTuple):
+class JournalEnds(NamedTuple):
     """The first and the last entry of a journal; None for each if there is no entry."""
 
     first: Entry | None
@@ -45,12 +45,12 @@ def read(path: Path) -> list[Entry]:
     return [_entry(path, number, line) for number, line in enumerate(_lines(path), start=1)]
 
 
-def ends(path: Path) -> Ends:
+def ends(path: Path) -> JournalEnds:
     """Return the first and the last entry without a check of those between."""
     lines = _lines(path)
     if not lines:
-        return Ends(None, None)
-    return Ends(_entry(path, 1, lines[0]), _entry(path, len(lines), lines[-1]))
+        return JournalEnds(None, None)
+    return JournalEnds(_entry(path, 1, lines[0]), _entry(path, len(lines), lines[-1]))
 
 
 def first(path: Path) -> Entry | None:

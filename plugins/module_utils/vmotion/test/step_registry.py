@@ -8,11 +8,11 @@ from .step import Phase, Step, in_order
 from .steps import (
     before_move,
     cluster,
-    cluster_lock,
     drs_override,
     ending,
     job_progress,
     judge,
+    locking,
     moves_plan,
     one_move,
     records_watch,
@@ -22,7 +22,7 @@ from .steps import (
 )
 
 STEPS: tuple[Step, ...] = (
-    cluster_lock.HOLD,
+    locking.HOLD,
     tested_job.JOB,
     cluster.CLUSTER,
     moves_plan.PLAN,
@@ -50,7 +50,7 @@ STEPS: tuple[Step, ...] = (
     tested_job.AWAIT,
     tested_job.CHECKSUMS,
     records_watch.UNWATCH,
-    cluster_lock.FREE,
+    locking.FREE,
     tested_job.STOP,
     cluster.HOSTS,
     ending.KEEP,

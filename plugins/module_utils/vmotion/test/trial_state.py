@@ -142,10 +142,10 @@ class TrialState:
     def ranks(self) -> dict[str, list[int]]:
         """Return the ranks by the name of the worker's VM, or by the name of the guest if no VM has that name."""
         names = {short_name(worker): worker for worker in self.at}
-        found: dict[str, list[int]] = {}
+        by_worker: dict[str, list[int]] = {}
         for host, ranks in ((self.warm or {}).get("hosts") or {}).items():
-            found.setdefault(names.get(short_name(host), host), []).extend(ranks)
-        return found
+            by_worker.setdefault(names.get(short_name(host), host), []).extend(ranks)
+        return by_worker
 
     def since_last(self, kind: str) -> list[str]:
         """Return the kinds of the entries from the last one of a kind on; all of ``lately`` if there is none."""

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import node_side
+from . import records_program
 
 REOPEN_SECONDS = 1.0
 CLOSE_SECONDS = 5.0
@@ -70,7 +70,7 @@ class Link:
     def _connect(self) -> None:
         self._began = self._began or time.monotonic()
         arguments = (self.folder, json.dumps(self.offsets), self._mark.decode())
-        program = ["python3", "-u", "-c", inspect.getsource(node_side), *arguments]
+        program = ["python3", "-u", "-c", inspect.getsource(records_program), *arguments]
         self._process = subprocess.Popen(  # noqa: S603 - the inventory names the command
             [*self.reach, " ".join(shlex.quote(word) for word in program)],
             stdin=subprocess.DEVNULL,

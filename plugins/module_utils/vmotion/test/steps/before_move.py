@@ -35,7 +35,7 @@ def _guests(state: TrialState, _controller: Controller) -> ModuleCall:
 def _guests_entries(result: Result, state: TrialState, controller: Controller) -> Entries:
     """Keep the findings; if one of them stops the move, the move is not made."""
     settings = state.settings
-    found = node_findings.findings(
+    rows = node_findings.findings(
         result["nodes"],
         settings["stun_budget"],
         controller.now,
@@ -43,8 +43,8 @@ def _guests_entries(result: Result, state: TrialState, controller: Controller) -
         lasts=float(settings["duration"]),
         minutes=float(settings["checkpoint_minutes"]) if settings["checkpoints"] else 0.0,
     )
-    kept = {"findings": found, "accepted": list(settings["accept"])}
-    return [("guests", kept), *_refused(state, stops(found, settings["accept"]))]
+    kept = {"findings": rows, "accepted": list(settings["accept"])}
+    return [("guests", kept), *_refused(state, stops(rows, settings["accept"]))]
 
 
 def _needs_guests(state: TrialState) -> bool:

@@ -134,12 +134,12 @@ def _look_up(state: TrialState, _controller: Controller) -> ModuleCall:
 def _look_up_entries(result: Result, state: TrialState, _controller: Controller) -> Entries:
     """Return whether the server has completed the move, is still making it, or has no such move."""
     begun = state.pending or {}
-    found = requested_moves(result, begun["move"], begun, state)
-    if not found:
+    candidates = requested_moves(result, begun["move"], begun, state)
+    if not candidates:
         return [("look_up", {"found": "nothing"})]
-    if found[-1]["completed"] is None:
+    if candidates[-1]["completed"] is None:
         return [("look_up", {"found": "under way"})]
-    return [("look_up", {"found": "its end"}), ("move", {"move": move_on_server(result, found[-1], begun, state)})]
+    return [("look_up", {"found": "its end"}), ("move", {"move": move_on_server(result, candidates[-1], begun, state)})]
 
 
 def _is_looked_up(state: TrialState, entry: Entry) -> None:

@@ -55,10 +55,10 @@ def _others_entries(result: Result, state: TrialState, _controller: Controller) 
     entries: Entries = []
     own = list[Any]()
     for place, planned, asked in _unanswered(state):
-        found = requested_moves(result, planned, asked, state)
-        own += found
-        if found and found[-1]["completed"] is not None:
-            move = move_on_server(result, found[-1], asked, state)
+        candidates = requested_moves(result, planned, asked, state)
+        own += candidates
+        if candidates and candidates[-1]["completed"] is not None:
+            move = move_on_server(result, candidates[-1], asked, state)
             entries.append(("move", {"move": move}) if place is None else ("found", {"place": place, "move": move}))
     moves = move_events.moves_of_others(result["moves"], [*state.moves, *own], state.ranks)
     return [*entries, ("others", {"moves": moves, "power": result["power"]})]

@@ -12,7 +12,7 @@ import pytest
 from plugins.module_utils import runner
 from plugins.module_utils.errors import CollectionError, Failed, Refused
 from plugins.module_utils.vmotion.folder import folder as folders
-from plugins.module_utils.vmotion.folder.folder import Opening
+from plugins.module_utils.vmotion.folder.folder import TrialFolder
 from plugins.module_utils.vmotion.folder.journal import NAME, Journal, read
 from tests.fakes.module import FakeModule
 
@@ -26,8 +26,8 @@ def begun(where: Path, name: str, cluster: str = "gpu", *, ended: bool = False) 
     return where / name
 
 
-def opening(where: Path, folder: str = "") -> Opening:
-    return Opening({"cluster": "gpu"}, folder, str(where))
+def opening(where: Path, folder: str = "") -> TrialFolder:
+    return TrialFolder({"cluster": "gpu"}, folder, str(where))
 
 
 def test_only_a_test_of_this_cluster_that_was_not_ended_is_found(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_new_test_keeps_its_settings_and_one_that_goes_on_keeps_those_it_began
     runner.converge_one(FakeModule(), first)
     assert first.folder is not None
     assert first.folder.stat().st_mode & 0o777 == 0o700
-    again = Opening({"cluster": "gpu", "rounds": 9}, "", str(tmp_path / "tests"))
+    again = TrialFolder({"cluster": "gpu", "rounds": 9}, "", str(tmp_path / "tests"))
     assert again.is_taken_up
     runner.converge_one(FakeModule(), again)
     assert [entry["entry"] for entry in read(first.folder / NAME)] == ["open", "controller", "controller"]

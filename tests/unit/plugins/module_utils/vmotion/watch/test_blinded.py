@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plugins.module_utils.vmotion.watch import link, node_programs, transport_side, watcher
+from plugins.module_utils.vmotion.watch import link, node_programs, transport_program, watcher
 from tests.unit.plugins.module_utils.vmotion.watch.test_watcher import Bench, record, wait_for
 
 # Output that a shell may print at login, before it runs the command.
@@ -127,7 +127,7 @@ LOOKS = {
 @pytest.mark.parametrize("noise", LOOKS)
 def test_what_a_shell_says_at_login_blinds_no_look(tmp_path: Path, noise: str) -> None:
     node = {"name": "n1", "reach": ["sh", "-c", f'{LOOKS[noise]}; exec sh -c "$0"']}
-    report = node_programs.run_on_nodes([node], transport_side, [str(tmp_path)], 30)
+    report = node_programs.run_on_nodes([node], transport_program, [str(tmp_path)], 30)
     assert report["n1"]["ranks"] == []
     assert "error" not in report["n1"]
 
@@ -145,6 +145,6 @@ def test_what_a_shell_says_at_login_blinds_no_look(tmp_path: Path, noise: str) -
 )
 def test_a_node_that_gives_no_answer_is_an_error_of_that_node(tmp_path: Path, reach: list[str], error: str) -> None:
     began = time.monotonic()
-    report = node_programs.run_on_nodes([{"name": "n1", "reach": reach}], transport_side, [str(tmp_path)], 2)
+    report = node_programs.run_on_nodes([{"name": "n1", "reach": reach}], transport_program, [str(tmp_path)], 2)
     assert report == {"n1": {"error": error}}
     assert time.monotonic() - began < 20

@@ -22,11 +22,11 @@ from plugins.module_utils.training.curve import Curve
 from plugins.module_utils.training.live_pace import LivePace, StepsSince
 from plugins.module_utils.vmotion.watch import (
     growing_file,
-    guest_side,
+    guest_program,
     link,
     node_programs,
-    node_side,
-    transport_side,
+    records_program,
+    transport_program,
     watcher,
 )
 
@@ -189,8 +189,8 @@ def test_a_message_behind_a_word_without_a_line_end_is_read() -> None:
     assert reader.noise == 0
 
 
-def folder(path: Path) -> node_side.Folder:
-    return node_side.Folder(str(path), {})
+def folder(path: Path) -> records_program.Folder:
+    return records_program.Folder(str(path), {})
 
 
 def test_an_entry_that_is_not_a_file_is_reported_once_and_hides_no_file(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_a_file_that_was_rewritten_is_read_from_its_beginning(tmp_path: Path) ->
 
 def test_a_line_longer_than_one_look_hides_no_line_behind_it(tmp_path: Path) -> None:
     path, seen = tmp_path / "rank0.jsonl", folder(tmp_path)
-    path.write_bytes(b"x" * (node_side.MOST_BYTES + 10) + b'\n{"step": 1}\n')
+    path.write_bytes(b"x" * (records_program.MOST_BYTES + 10) + b'\n{"step": 1}\n')
     lines = [line for _look in range(3) for one in seen.read() for line in one["lines"]]  # type: ignore[attr-defined]
     assert lines[-1] == '{"step": 1}'
     assert [watcher._stamped(line, 1.0) for line in lines[:-1]] == [""] * (len(lines) - 1)
@@ -240,10 +240,10 @@ def test_a_look_into_a_node_tells_its_ranks_whatever_their_files_hold(content: b
         path = Path(place) / "rank0.jsonl"
         path.write_bytes(content)
         (Path(place) / "summary0.json").write_bytes(content)
-        told = transport_side.rank_on(str(path))
+        told = transport_program.rank_on(str(path))
         assert set(told) >= {"rank", "pid", "step"}
-        assert isinstance(transport_side.checksums(place), dict)
-        environment = guest_side.rank_environment(place)
+        assert isinstance(transport_program.checksums(place), dict)
+        environment = guest_program.rank_environment(place)
         assert environment is None or isinstance(environment, dict)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.vmotion.watch import link, node_side, watcher
+from plugins.module_utils.vmotion.watch import link, records_program, watcher
 
 HERE = ("sh", "-c")
 
@@ -133,7 +133,7 @@ def test_a_node_that_cannot_be_reached_is_tried_again_and_told(tmp_path: Path) -
 @pytest.mark.parametrize("name", ["notes.txt", "rank0.json"])
 def test_other_files_are_left_alone(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("x\n")
-    assert node_side.Folder(str(tmp_path), {}).read() == []
+    assert records_program.Folder(str(tmp_path), {}).read() == []
 
 
 def test_it_ends_when_nobody_wants_it_any_more(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.vmotion.watch import node_programs, transport_side
+from plugins.module_utils.vmotion.watch import node_programs, transport_program
 
 PROGRAM = """
 import socket, sys
@@ -40,7 +40,7 @@ def own_address() -> str:
 
 def look(folder: Path, *before: str) -> dict[str, Any]:
     report = node_programs.run_on_nodes(
-        [{"name": "n1", "reach": [*before, "sh", "-c"]}], transport_side, [str(folder)], 20
+        [{"name": "n1", "reach": [*before, "sh", "-c"]}], transport_program, [str(folder)], 20
     )
     return dict(report["n1"])
 
@@ -73,8 +73,8 @@ def test_a_rank_that_is_gone_says_so(tmp_path: Path) -> None:
 
 
 def test_addresses_are_read_as_the_kernel_writes_them() -> None:
-    assert transport_side.address("0100007F") == "127.0.0.1"
-    assert transport_side.address("0000000000000000FFFF00000101000A") == "10.0.1.1"
+    assert transport_program.address("0100007F") == "127.0.0.1"
+    assert transport_program.address("0000000000000000FFFF00000101000A") == "10.0.1.1"
 
 
 def test_devices_with_what_they_sent(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_node_that_does_not_answer_hides_no_other(tmp_path: Path) -> None:
         {"name": "refuses", "reach": ["sh", "-c", "echo no way >&2; exit 255 #"]},
         {"name": "answers", "reach": ["sh", "-c"]},
     ]
-    report = node_programs.run_on_nodes(nodes, transport_side, [str(tmp_path)], 5)
+    report = node_programs.run_on_nodes(nodes, transport_program, [str(tmp_path)], 5)
     assert report["silent"] == {"error": "it did not answer in time"}
     assert report["refuses"] == {"error": "no way"}
     assert report["answers"]["ranks"] == []

@@ -8,7 +8,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from plugins.module_utils.vmotion.watch import guest_side
+from plugins.module_utils.vmotion.watch import guest_program
 
 
 def test_the_environment_of_a_rank_is_reported_without_its_keys(tmp_path: Path) -> None:
@@ -16,13 +16,13 @@ def test_the_environment_of_a_rank_is_reported_without_its_keys(tmp_path: Path) 
     with subprocess.Popen(["sleep", "60"], env={**environment, "PATH": "/usr/bin:/bin"}) as rank:
         (tmp_path / "rank0.jsonl").write_text(json.dumps({"pid": rank.pid}) + "\n")
         try:
-            assert guest_side.rank_environment(str(tmp_path)) == {"NCCL_IB_TIMEOUT": "20"}
+            assert guest_program.rank_environment(str(tmp_path)) == {"NCCL_IB_TIMEOUT": "20"}
         finally:
             rank.kill()
 
 
 def test_rdma_devices_are_listed(tmp_path: Path) -> None:
-    assert guest_side.rdma_devices(str(tmp_path / "none")) == []
+    assert guest_program.rdma_devices(str(tmp_path / "none")) == []
     (tmp_path / "mlx5_1").mkdir()
     (tmp_path / "mlx5_0").mkdir()
-    assert guest_side.rdma_devices(str(tmp_path)) == ["mlx5_0", "mlx5_1"]
+    assert guest_program.rdma_devices(str(tmp_path)) == ["mlx5_0", "mlx5_1"]
