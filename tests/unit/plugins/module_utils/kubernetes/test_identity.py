@@ -44,20 +44,20 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize(("after", "said"), BROKEN.values(), ids=BROKEN)
-def test_a_pod_that_is_another_one_is_reported(after: dict[str, Any], said: list[str]) -> None:
-    assert list(changes(BEFORE, after)) == said
+@pytest.mark.parametrize(("after", "sentences"), BROKEN.values(), ids=BROKEN)
+def test_a_pod_that_is_another_one_is_reported(after: dict[str, Any], sentences: list[str]) -> None:
+    assert list(changes(BEFORE, after)) == sentences
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("how", "sentence"),
     [
         ({"uid": "afc6e497", "deleted": True}, "is marked for deletion, which is not taken back"),
         ({"uid": "5264c7a5"}, "was recreated: afc6e497 became 5264c7a5"),
     ],
     ids=["marked for deletion", "recreated"],
 )
-def test_a_pod_that_tolerated_too_little_is_reported_with_its_toleration(how: dict[str, Any], said: str) -> None:
+def test_a_pod_that_tolerated_too_little_is_reported_with_its_toleration(how: dict[str, Any], sentence: str) -> None:
     after = [pod("worker", 0, "k3", tolerates=10, **how), *WORKERS[1:]]
     events = [
         event("Pod", "t2-worker-0", "NodeNotReady", "Node is not ready", 155),
@@ -66,7 +66,7 @@ def test_a_pod_that_tolerated_too_little_is_reported_with_its_toleration(how: di
     pods = state_of(snapshot(job(CREATED, RUNNING), [LAUNCHER, *after], events))["pods"]
     after_silence = "10 s after Kubernetes reported it as not ready"
     why = f"its node k3 was silent for longer than the pod tolerates (10 s), {after_silence}"
-    assert list(changes(BEFORE, pods)) == [f"pod t2-worker-0 {said}; {why}: raise tolerationSeconds"]
+    assert list(changes(BEFORE, pods)) == [f"pod t2-worker-0 {sentence}; {why}: raise tolerationSeconds"]
 
 
 def test_pods_and_events_of_another_job_are_not_of_this_one() -> None:
@@ -74,15 +74,15 @@ def test_pods_and_events_of_another_job_are_not_of_this_one() -> None:
     other["metadata"]["labels"]["training.kubeflow.org/job-name"] = "t2-worker"
     assert pods_of(NAME, [other, *WORKERS]) == pods_of(NAME, WORKERS)
     names = [NAME, "t2-launcher", "t2-launcher-j5h2j", "t2-worker-11", "t2-worker-0-x", "t21", "t2-big-worker-0", "k3"]
-    found = events_of(NAME, [event("Pod", name, "Any", "") for name in names])
-    assert [one.name for one in found] == names[:4]
+    selected = events_of(NAME, [event("Pod", name, "Any", "") for name in names])
+    assert [one.name for one in selected] == names[:4]
 
 
 def test_the_workers_of_v1alpha2_are_known_by_their_own_labels_and_names() -> None:
     old = pod("worker", 2)
     old["metadata"]["labels"] = {"group_name": "kubeflow.org", "mpi_job_name": NAME, "mpi_role_type": "worker"}
-    (found,) = pods_of(NAME, [old])
-    assert (found.role, found.index) == ("worker", 2)
+    (selected,) = pods_of(NAME, [old])
+    assert (selected.role, selected.index) == ("worker", 2)
 
 
 @pytest.mark.parametrize(

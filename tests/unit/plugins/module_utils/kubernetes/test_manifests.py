@@ -95,7 +95,7 @@ def test_every_object_and_pod_is_one_that_kubernetes_knows(wanted: dict[str, Any
     templates = [mpijob["spec"]["mpiReplicaSpecs"][name]["template"] for name in ("Launcher", "Worker")]
     secret = manifests.secret(job)
     each = [*others, *([secret] if secret else []), *map(schema.pod_of, templates)]
-    assert [fault for one in each for fault in schema.kubernetes_faults(one, release)] == []
+    assert [fault for entry in each for fault in schema.kubernetes_faults(entry, release)] == []
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,9 @@ def test_gpus_are_a_limit_of_the_resource_that_the_cluster_offers() -> None:
 
 def test_devices_come_by_a_plugin_or_with_all_rights_or_not_at_all() -> None:
     def infiniband(job: dict[str, Any]) -> list[str]:
-        return [one["mountPath"] for one in container(job, "Worker")["volumeMounts"] if one["name"] == "infiniband"]
+        return [
+            entry["mountPath"] for entry in container(job, "Worker")["volumeMounts"] if entry["name"] == "infiniband"
+        ]
 
     plugin, privileged, without = (made(devices=way, transport="tcp") for way in ("plugin", "privileged", "none"))
     assert container(privileged, "Worker")["securityContext"] == {"privileged": True}
@@ -179,15 +181,15 @@ def test_no_two_workers_of_the_job_share_a_node_of_either_api() -> None:
 def test_workers_run_on_the_nodes_that_are_named_and_the_launcher_anywhere() -> None:
     affinity = spec_of(made(), "Worker")["affinity"]["nodeAffinity"]
     terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-    assert [one["matchFields"][0]["values"] for one in terms] == [["w1"], ["w2"], ["w3"], ["w4"]]
+    assert [entry["matchFields"][0]["values"] for entry in terms] == [["w1"], ["w2"], ["w3"], ["w4"]]
     assert "affinity" not in spec_of(made(), "Launcher")
 
 
 def test_every_pod_tolerates_a_silent_node_for_the_same_seconds() -> None:
     for replica in ("Launcher", "Worker"):
         tolerations = spec_of(made(), replica)["tolerations"]
-        assert {one["key"] for one in tolerations} == set(pod_templates.TAINTS)
-        assert {(one["effect"], one["tolerationSeconds"]) for one in tolerations} == {("NoExecute", 120)}
+        assert {entry["key"] for entry in tolerations} == set(pod_templates.TAINTS)
+        assert {(entry["effect"], entry["tolerationSeconds"]) for entry in tolerations} == {("NoExecute", 120)}
 
 
 def test_the_policies_of_the_job_are_where_each_api_has_them() -> None:
@@ -217,8 +219,8 @@ def test_gang_queue_and_suspension_are_given_only_where_they_are_asked_for() -> 
 
 def test_records_library_and_data_are_mounted_in_the_workers() -> None:
     worker = spec_of(made(), "Worker")
-    sources = {one["name"]: one for one in worker["volumes"]}
-    paths = {one["name"]: one["mountPath"] for one in worker["containers"][0]["volumeMounts"]}
+    sources = {entry["name"]: entry for entry in worker["volumes"]}
+    paths = {entry["name"]: entry["mountPath"] for entry in worker["containers"][0]["volumeMounts"]}
     assert sources["records"]["hostPath"] == {"path": "/var/lib/dml/runs/train", "type": "DirectoryOrCreate"}
     assert paths["records"] == "/var/lib/dml/runs/train" and paths["library"] == "/var/lib/dml/training"
     assert sources["library"]["configMap"]["name"] == "train-library" and paths["data"] == "/data"
@@ -226,7 +228,7 @@ def test_records_library_and_data_are_mounted_in_the_workers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"name": "Train"}, "the name must consist of lower-case letters"),
         ({"name": "t" * 60}, "63 characters"),
@@ -249,8 +251,8 @@ def test_records_library_and_data_are_mounted_in_the_workers() -> None:
         ({"api": V1ALPHA2, **BEYOND}, "v1alpha2 does not support queue, suspend, gang"),
     ],
 )
-def test_a_job_that_cannot_be_is_refused_in_a_sentence(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(JobError, match=said.replace("(", r"\(")):
+def test_a_job_that_cannot_be_is_refused_in_a_sentence(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(JobError, match=message.replace("(", r"\(")):
         job_of({**FULL, **changes})
 
 
@@ -267,18 +269,21 @@ def test_the_last_pods_name_may_have_63_characters(api: str) -> None:
 
 
 def test_a_job_that_the_server_completed_is_the_same_job() -> None:
-    job, found = made(), made()
-    found["status"] = {"conditions": []}
-    found["spec"].update(sshAuthMountPath="/root/.ssh", mpiImplementation="OpenMPI")
-    found["spec"]["runPolicy"]["suspend"] = False
-    worker = found["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
+    job, server_job = made(), made()
+    server_job["status"] = {"conditions": []}
+    server_job["spec"].update(sshAuthMountPath="/root/.ssh", mpiImplementation="OpenMPI")
+    server_job["spec"]["runPolicy"]["suspend"] = False
+    worker = server_job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
     worker["resources"]["limits"]["nvidia.com/GRID_T4-16C"] = "2"
-    assert list(manifests.differences(job["spec"], found["spec"])) == []
+    assert list(manifests.differences(job["spec"], server_job["spec"])) == []
 
 
 def test_another_job_of_the_name_differs_where_it_differs() -> None:
-    job, found = made(), made(workers=2, environment={"NCCL_DEBUG": "WARN", "NCCL_IB_DISABLE": "0"}, pull_secrets=[])
-    paths = list(manifests.differences(job["spec"], found["spec"]))
+    job, server_job = (
+        made(),
+        made(workers=2, environment={"NCCL_DEBUG": "WARN", "NCCL_IB_DISABLE": "0"}, pull_secrets=[]),
+    )
+    paths = list(manifests.differences(job["spec"], server_job["spec"]))
     assert "mpiReplicaSpecs.Worker.replicas" in paths
     assert "mpiReplicaSpecs.Launcher.template.spec.containers[0].env[0].value" in paths
     assert "mpiReplicaSpecs.Worker.template.spec.imagePullSecrets" in paths

@@ -74,10 +74,10 @@ def test_a_running_job_has_its_launcher_its_ranks_and_its_pods() -> None:
 
 
 def test_a_job_that_has_no_start_yet_began_when_it_was_made() -> None:
-    found = job(CREATED)
-    del found["status"]["startTime"]
-    found["metadata"]["creationTimestamp"] = stamp(7)
-    assert state_of(snapshot(found))["started"] == BEGAN + 7
+    job_state = job(CREATED)
+    del job_state["status"]["startTime"]
+    job_state["metadata"]["creationTimestamp"] = stamp(7)
+    assert state_of(snapshot(job_state))["started"] == BEGAN + 7
 
 
 def test_two_ranks_of_a_worker_are_two_of_the_list() -> None:
@@ -158,13 +158,13 @@ WAITS = {
 @pytest.mark.parametrize(("inputs", "cause"), WAITS.values(), ids=WAITS)
 def test_a_job_that_waits_says_for_what(inputs: dict[str, Any], cause: str) -> None:
     given = {**inputs}
-    found = state(*given.pop("conditions", ()), **given)
-    assert found["state"] == "waiting" and found["why"].startswith(cause)
+    job_state = state(*given.pop("conditions", ()), **given)
+    assert job_state["state"] == "waiting" and job_state["why"].startswith(cause)
 
 
 def test_a_suspended_job_was_stopped() -> None:
-    found = state(CREATED, ("Running", "False", "MPIJobSuspended"), ("Suspended", "True", "MPIJobSuspended"))
-    assert (found["state"], found["why"]) == ("stopped", "it is suspended")
+    job_state = state(CREATED, ("Running", "False", "MPIJobSuspended"), ("Suspended", "True", "MPIJobSuspended"))
+    assert (job_state["state"], job_state["why"]) == ("stopped", "it is suspended")
 
 
 def test_a_job_that_was_resumed_is_judged_by_its_pods() -> None:
@@ -184,7 +184,7 @@ def test_a_stun_that_outlasts_a_toleration_is_the_cause_with_the_toleration() ->
     ]
     launcher = pod("launcher", node="k1", phase="Failed", state={"terminated": {"exitCode": 1, "reason": "Error"}})
     again = pod("worker", 0, "k3", uid="5264c7a5", tolerates=10)
-    found = state(
+    job_state = state(
         CREATED,
         ("Running", "False", "MPIJobRunning"),
         FAILED,
@@ -192,12 +192,12 @@ def test_a_stun_that_outlasts_a_toleration_is_the_cause_with_the_toleration() ->
         events=events,
         log=LOG,
     )
-    assert found["state"] == "died" and found["exit_code"] == 1
-    assert found["why"] == (
+    assert job_state["state"] == "died" and job_state["exit_code"] == 1
+    assert job_state["why"] == (
         "pod t2-worker-0 was deleted because its node k3 was silent for longer than the pod tolerates (10 s), 10 s "
         "after Kubernetes reported it as not ready: raise tolerationSeconds"
     )
-    assert found["last_lines"][-1].startswith("to the node")
+    assert job_state["last_lines"][-1].startswith("to the node")
 
 
 def test_the_command_of_its_launcher_is_returned() -> None:
@@ -215,9 +215,9 @@ def test_nodes_of_its_pods_that_were_not_ready_are_reported() -> None:
         event("Pod", "t2-worker-0", "NodeNotReady", "Node is not ready", 355),
         event("Pod", "t2-worker-9", "NodeNotReady", "Node is not ready", 155),
     ]
-    found = state(CREATED, RUNNING, pods=[LAUNCHER, *WORKERS], events=events)
+    job_state = state(CREATED, RUNNING, pods=[LAUNCHER, *WORKERS], events=events)
     at = datetime.fromtimestamp(BEGAN + 355, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    assert found["silences"] == [f"Kubernetes reported node k3 as not ready, last at {at} UTC"]
+    assert job_state["silences"] == [f"Kubernetes reported node k3 as not ready, last at {at} UTC"]
     assert state(CREATED, RUNNING, pods=[LAUNCHER, *WORKERS])["silences"] == []
 
 
@@ -263,13 +263,13 @@ DEATHS = {
 
 @pytest.mark.parametrize(("inputs", "cause"), DEATHS.values(), ids=DEATHS)
 def test_a_job_that_died_says_of_what(inputs: dict[str, Any], cause: str) -> None:
-    found = state(CREATED, FAILED, **inputs)
-    assert found["state"] == "died" and found["why"].startswith(cause)
+    job_state = state(CREATED, FAILED, **inputs)
+    assert job_state["state"] == "died" and job_state["why"].startswith(cause)
 
 
 def test_the_message_of_the_operator_is_the_cause_of_an_eviction_without_other_cause() -> None:
-    found = state(CREATED, ("Failed", "True", "MPIJobEvicted"), message="1/3 workers are evicted")
-    assert found["why"] == "1/3 workers are evicted"
+    job_state = state(CREATED, ("Failed", "True", "MPIJobEvicted"), message="1/3 workers are evicted")
+    assert job_state["why"] == "1/3 workers are evicted"
 
 
 def test_a_deadline_of_the_job_is_the_cause() -> None:
@@ -279,5 +279,5 @@ def test_a_deadline_of_the_job_is_the_cause() -> None:
 def test_answers_that_lack_what_they_should_have_break_nothing() -> None:
     bare = {"metadata": {"name": "t2-worker-0", "labels": {"mpi_job_name": NAME, "mpi_role_type": "worker"}}}
     odd = {"spec": {}, "status": {"conditions": [None], "containerStatuses": [None]}, **bare}
-    found = state_of(snapshot(job(CREATED), [bare, odd], [{}]))
-    assert found["state"] == "waiting" and found["pods"]["t2-worker-0"]["uid"] == ""
+    job_state = state_of(snapshot(job(CREATED), [bare, odd], [{}]))
+    assert job_state["state"] == "waiting" and job_state["pods"]["t2-worker-0"]["uid"] == ""

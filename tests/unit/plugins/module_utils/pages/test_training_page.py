@@ -23,8 +23,15 @@ PUBLISHED = yaml.safe_load((ROOT / "roles" / "report" / "vars" / "main.yml").rea
 def run(nodes: int, rate: float, transport: str = "tcp", **more: Any) -> dict[str, Any]:
     name = f"{transport}-{nodes}-{rate:.0f}"
     proof = {"ok": True, "transport": transport, "why": f"it was {transport}"}
-    told = {"name": name, "nodes": nodes, "gpus": nodes, "transport": transport, "images_per_sec": rate, "proof": proof}
-    return {**told, "loss": 0.5, "steps": 100, **more}
+    fields = {
+        "name": name,
+        "nodes": nodes,
+        "gpus": nodes,
+        "transport": transport,
+        "images_per_sec": rate,
+        "proof": proof,
+    }
+    return {**fields, "loss": 0.5, "steps": 100, **more}
 
 
 RUNS = [run(1, 100.0), run(2, 150.0), run(2, 170.0), run(1, 100.0, "rdma"), run(2, 190.0, "rdma")]
@@ -52,9 +59,9 @@ def test_the_page_needs_nothing_else_and_has_the_numbers() -> None:
 
 
 def test_markdown_and_csv_have_the_same_content() -> None:
-    told = report(RUNS, PUBLISHED)
-    assert "| 2 | 2 | rdma | 190.0 | - | 1.90 | 95% | 1.19 | - |" in markdown(told)
-    rows = list(csv.DictReader(io.StringIO(comma_separated(told))))
+    content = report(RUNS, PUBLISHED)
+    assert "| 2 | 2 | rdma | 190.0 | - | 1.90 | 95% | 1.19 | - |" in markdown(content)
+    rows = list(csv.DictReader(io.StringIO(comma_separated(content))))
     (row,) = [row for row in rows if (row["source"], row["nodes"], row["transport"]) == ("measured", "2", "rdma")]
     assert float(row["speedup"]) == 1.9
     assert {row["source"] for row in rows} == {"measured", PUBLISHED[0]["name"]}
@@ -73,16 +80,16 @@ def test_markdown_and_csv_have_the_same_content() -> None:
     ],
 )
 def test_missing_measurements_are_reported(runs: list[dict[str, Any]], words: str) -> None:
-    told = report(runs, PUBLISHED)
-    assert any(text.startswith(words) for text in told["not_measured"])
-    assert words.replace("'", "&#x27;") in page(told)
-    assert words in markdown(told)
+    content = report(runs, PUBLISHED)
+    assert any(text.startswith(words) for text in content["not_measured"])
+    assert words.replace("'", "&#x27;") in page(content)
+    assert words in markdown(content)
 
 
 def test_published_lines_alone_are_not_drawn() -> None:
-    told = report([run(2, 100.0)], PUBLISHED)
-    read = Page(page(told))
-    assert told["rows"] == []
+    content = report([run(2, 100.0)], PUBLISHED)
+    read = Page(page(content))
+    assert content["rows"] == []
     assert "svg" not in read.elements
     assert any("533.0" in row for table in read.tables for row in table), "the published table stands"
 

@@ -23,9 +23,9 @@ def run(nodes: int, repeat: int = 1, **more: Any) -> dict[str, Any]:
     rate = 100.0 * nodes * 0.9 ** (nodes - 1)
     curve = [{"step": step, "seconds": step / 10, "images_per_sec": rate, "loss": 2.0 / step} for step in range(1, 21)]
     proof = {"ok": True, "transport": "rdma", "why": "it was rdma"}
-    told = {"name": f"rdma-{nodes}-{repeat}", "nodes": nodes, "gpus": nodes, "transport": "rdma", "curve": curve}
+    fields = {"name": f"rdma-{nodes}-{repeat}", "nodes": nodes, "gpus": nodes, "transport": "rdma", "curve": curve}
     built_of = {f"n{number}": {"dml_openmpi": OPENMPI} for number in range(1, nodes + 1)}
-    return {**told, "images_per_sec": rate, "loss": 0.1, "steps": 20, "proof": proof, "built": built_of, **more}
+    return {**fields, "images_per_sec": rate, "loss": 0.1, "steps": 20, "proof": proof, "built": built_of, **more}
 
 
 RUNS = [run(1), run(2), run(2, 2)]
@@ -73,17 +73,17 @@ def test_a_spread_of_single_runs_is_not_taken_for_one() -> None:
 
 
 def test_the_report_holds_all_of_it() -> None:
-    told = report(RUNS, PUBLISHED)
-    read = Page(page(told))
+    content = report(RUNS, PUBLISHED)
+    read = Page(page(content))
     assert read.external == []
     assert read.elements.count("svg") == 3 + 4
     assert ["n2", "openmpi", "nodes n1 n2, version 4.1.4", "yes"] in read.tables[-1]
-    assert "| n2 | openmpi | nodes n1 n2, version 4.1.4 | yes |" in markdown(told)
+    assert "| n2 | openmpi | nodes n1 n2, version 4.1.4 | yes |" in markdown(content)
 
 
 def test_the_last_loss_is_rounded_however_it_came() -> None:
-    told = report([run(1, loss=2.2112989425), run(2, loss="nan"), run(2, 2, loss=None)])
-    (runs,) = [table for table in Page(page(told)).tables if table and table[0][0] == "rdma-1-1"]
+    content = report([run(1, loss=2.2112989425), run(2, loss="nan"), run(2, 2, loss=None)])
+    (runs,) = [table for table in Page(page(content)).tables if table and table[0][0] == "rdma-1-1"]
     assert [row[-1] for row in runs] == ["2.211", "nan", "-"]
 
 

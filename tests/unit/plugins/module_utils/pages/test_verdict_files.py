@@ -24,10 +24,10 @@ def suite(verdict: str, moved: tuple[bool, bool] = (True, True), **more: Any) ->
 
 
 def test_a_test_that_passed_has_no_problem() -> None:
-    found = suite("continuous")
-    assert (found.get("tests"), found.get("failures"), found.get("errors")) == ("3", "0", "0")
-    assert [case.get("name") for case in found] == ["the job ran on", "w1 from a to b", "w2 from b to c"]
-    assert [case.get("time") for case in found] == [None, "2.500", None]
+    cases = suite("continuous")
+    assert (cases.get("tests"), cases.get("failures"), cases.get("errors")) == ("3", "0", "0")
+    assert [case.get("name") for case in cases] == ["the job ran on", "w1 from a to b", "w2 from b to c"]
+    assert [case.get("time") for case in cases] == [None, "2.500", None]
 
 
 @pytest.mark.parametrize(
@@ -40,12 +40,12 @@ def test_a_test_that_passed_has_no_problem() -> None:
 def test_a_job_that_is_not_continuous_has_a_problem(
     verdict: str, more: dict[str, Any], counts: tuple[str, str], message: str
 ) -> None:
-    found = suite(verdict, **more)
-    assert (found.get("failures"), found.get("errors")) == counts
-    assert [problem.get("message") for problem in found[0]] == [message]
+    cases = suite(verdict, **more)
+    assert (cases.get("failures"), cases.get("errors")) == counts
+    assert [problem.get("message") for problem in cases[0]] == [message]
 
 
 def test_a_move_that_failed_fails_the_test_though_the_job_lives() -> None:
-    found = suite("continuous", moved=(True, False))
-    assert (found.get("failures"), found.get("errors")) == ("1", "0")
-    assert found[2][0].get("message") == "No room."
+    cases = suite("continuous", moved=(True, False))
+    assert (cases.get("failures"), cases.get("errors")) == ("1", "0")
+    assert cases[2][0].get("message") == "No room."

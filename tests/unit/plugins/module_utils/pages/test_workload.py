@@ -18,9 +18,9 @@ PAPER = [{"name": "paper", "source": "s", "runs": [{"nodes": 1, "gpus": 1, "tran
 
 
 def run(name: str = "one", **asked: Any) -> dict[str, Any]:
-    told = {"name": name, "nodes": 1, "gpus": 1, "transport": "tcp", "images_per_sec": 32.0, "proof": {"ok": True}}
+    fields = {"name": name, "nodes": 1, "gpus": 1, "transport": "tcp", "images_per_sec": 32.0, "proof": {"ok": True}}
     asked = {"framework": "tensorflow", "options": [], "command": [], "stack": "lab-cpu", **asked}
-    return {**told, "asked": asked, "seconds_per_epoch": 6.25, "card": "ens192", "speed": 25.0}
+    return {**fields, "asked": asked, "seconds_per_epoch": 6.25, "card": "ens192", "speed": 25.0}
 
 
 def runs_of(read: Page) -> dict[str, str]:
@@ -56,8 +56,8 @@ def test_the_program_of_a_user_reports_its_network() -> None:
     own = {**run(command=["python", "mine.py"]), "network": "a regression"}
     assert sentences([own]) == ["Trained: a regression, stack lab-cpu, no container image."]
     assert caution([own]).startswith("Measured with the network a regression: not comparable")
-    told = {**run(), "network": "something else"}
-    assert workload(told)["network"] == "resnet50", "the options of the collection's benchmarks contain it"
+    other = {**run(), "network": "something else"}
+    assert workload(other)["network"] == "resnet50", "the options of the collection's benchmarks contain it"
 
 
 def test_different_workloads_have_the_names_of_their_runs() -> None:
@@ -87,15 +87,15 @@ def test_results_from_before_these_facts_were_kept_have_dashes() -> None:
     ],
 )
 def test_each_figure_has_the_caution_for_other_networks(options: list[str], words: str) -> None:
-    told = report([run(options=options)], PAPER)
-    assert caution(told["runs"]).startswith(words)
-    assert bool(caution(told["runs"])) == bool(words)
-    html = page(told)
+    content = report([run(options=options)], PAPER)
+    assert caution(content["runs"]).startswith(words)
+    assert bool(caution(content["runs"])) == bool(words)
+    html = page(content)
     figures = html.split("<figure>")[1:4]
     assert all(words in figure for figure in figures)
     assert html.count('class="caution"') == (4 if words else 0)
-    assert words in markdown(told)
-    assert words in " ".join(lines(told))
+    assert words in markdown(content)
+    assert words in " ".join(lines(content))
 
 
 def test_without_published_results_there_is_nothing_to_warn_of() -> None:
@@ -103,11 +103,11 @@ def test_without_published_results_there_is_nothing_to_warn_of() -> None:
 
 
 def test_the_first_line_has_the_workload_and_the_rest_the_measurements() -> None:
-    told = report([run(options=LAB)], PAPER)
-    html = page(told)
+    content = report([run(options=LAB)], PAPER)
+    html = page(content)
     assert html.index("Trained: small") < html.index("Not measured")
-    assert lines(told)[0].startswith("Trained: small")
-    assert markdown(told).splitlines()[2].startswith("Trained: small")
+    assert lines(content)[0].startswith("Trained: small")
+    assert markdown(content).splitlines()[2].startswith("Trained: small")
     read = Page(html)
     row = runs_of(read)
     assert (row["Card"], row["Gbit/s"], row["Epoch"]) == ("ens192", "25", "6.25 s")

@@ -18,16 +18,16 @@ def record(step: int, rank: int = 0, rate: Any = 10.0, loss: Any = 1.0, **more: 
     return {"step": step, "rank": rank, "images_per_sec": rate, "loss": loss, "seen": 100.0 + step, **more}
 
 
-def told(one: dict[str, Any]) -> ReceivedRecord:
-    found = received_record(one)
-    assert found
-    return found
+def received(fields: dict[str, Any]) -> ReceivedRecord:
+    record = received_record(fields)
+    assert record
+    return record
 
 
 def fed(records: list[dict[str, Any]], warmup: int = 0) -> Curve:
     curve = Curve(warmup)
     for one in records:
-        curve.feed(told(one))
+        curve.feed(received(one))
     return curve
 
 

@@ -93,8 +93,8 @@ IN_USE = (
     ],
 )
 def test_why_a_job_of_torch_ended(output: str, sentence: str, rank: int | None) -> None:
-    found = cause_of(output, 1, RANKS)
-    assert (found.sentence, found.rank) == (sentence, rank)
+    cause = cause_of(output, 1, RANKS)
+    assert (cause.sentence, cause.rank) == (sentence, rank)
 
 
 def test_a_prefix_of_another_rank_does_not_change_who_wrote_a_line() -> None:

@@ -43,8 +43,8 @@ PYTHON, OURS = "/opt/dml/bin/python", "/lib/dml_torchrun.py"
     ],
 )
 def test_the_ranks_of_a_launcher_are_those_of_mpirun(given: str, command: str, dropped: str) -> None:
-    found = rank_command(given.split(), PYTHON, OURS)
-    assert (" ".join(found.command), "|".join(found.dropped)) == (command, dropped)
+    translated = rank_command(given.split(), PYTHON, OURS)
+    assert (" ".join(translated.command), "|".join(translated.dropped)) == (command, dropped)
     assert is_launcher(given.split()) == (given != command)
 
 

@@ -10,8 +10,8 @@ from plugins.module_utils.training.live_pace import LivePace, StepsSince
 
 
 def record(rank: int, step: int, seen: float, **more: Any) -> dict[str, Any]:
-    told = {"rank": rank, "size": 2, "step": step, "seen": seen, "host": f"n{rank + 1}", "loss": 0.5}
-    return {**told, "images_per_sec": 100.0, **more}
+    fields = {"rank": rank, "size": 2, "step": step, "seen": seen, "host": f"n{rank + 1}", "loss": 0.5}
+    return {**fields, "images_per_sec": 100.0, **more}
 
 
 def steps(pace: LivePace, last: int) -> None:

@@ -130,7 +130,7 @@ def test_any_text_is_read_without_an_error_and_in_any_pieces_alike(text: str, si
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ('{"rank": 0, "step": %s}' % ("7" * 5000), "has step=inf"),
         ('{"rank": %s, "step": 1}' % ("7" * 400), "not a whole number"),
@@ -140,10 +140,10 @@ def test_any_text_is_read_without_an_error_and_in_any_pieces_alike(text: str, si
     ],
     ids=["step", "rank", "tf_cnn", "horovod", "tag"],
 )
-def test_a_number_of_thousands_of_digits_loses_its_own_line_at_most(line: str, said: str) -> None:
+def test_a_number_of_thousands_of_digits_loses_its_own_line_at_most(line: str, message: str) -> None:
     log = parse(f"Iter #1: 1.0 img/sec per GPU\n{line}\nIter #9: 251.3 img/sec per GPU\n")
     assert log.steps[0].step == 1 and log.steps[-1].step == 9
-    assert not said or any(said in one.detail for one in log.problems)
+    assert not message or any(message in one.detail for one in log.problems)
 
 
 @pytest.mark.parametrize("number", ["7" * 400, "1e400", "7" * 5000])

@@ -59,7 +59,7 @@ def test_a_record_of_another_process_is_reported(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("second", "said"),
+    ("second", "message"),
     [
         (step_line(0, 1).strip(), "comes to step 1 after step 1"),
         (step_line(0, 2, loss=math.inf).strip(), "rank 0 has loss inf at step 2"),
@@ -74,10 +74,10 @@ def test_a_record_of_another_process_is_reported(monkeypatch: pytest.MonkeyPatch
         (step_line(0, 1.5).strip(), "has step=1.5, not a whole number"),  # type: ignore[arg-type]  # no rank of ours counts so
     ],
 )
-def test_a_record_that_is_not_usual_is_searched(monkeypatch: pytest.MonkeyPatch, second: str, said: str) -> None:
+def test_a_record_that_is_not_usual_is_searched(monkeypatch: pytest.MonkeyPatch, second: str, message: str) -> None:
     searched, reader, _records = searched_lines(monkeypatch, step_line(0, 1).strip(), second, step_line(0, 9).strip())
     assert second in searched
-    assert [said in problem.detail for problem in reader.problems] == [True]
+    assert [message in problem.detail for problem in reader.problems] == [True]
 
 
 def test_a_record_with_something_behind_it_is_read_with_all_of_its_line() -> None:
@@ -157,7 +157,7 @@ def test_a_closed_reader_holds_nothing_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('[1,4]<stdout>:{"step": "x"}\n', "line 1: '{\"step\": \"x\"}' has step='x', not a whole number from 0 up"),
         ("total images/sec: nan\n", "line 1: rank 0 gives nan as its total"),
@@ -167,8 +167,8 @@ def test_a_closed_reader_holds_nothing_back() -> None:
         ),
     ],
 )
-def test_the_sentence_of(text: str, said: str) -> None:
-    assert problems(parse(text)) == [said]
+def test_the_sentence_of(text: str, message: str) -> None:
+    assert problems(parse(text)) == [message]
 
 
 def test_a_long_line_is_shown_by_its_beginning() -> None:

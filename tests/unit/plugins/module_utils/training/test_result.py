@@ -46,19 +46,25 @@ def device(sent: int) -> list[dict[str, Any]]:
 
 
 def test_all_that_is_known_of_a_run_is_kept() -> None:
-    found = result({**RUN, "summaries": ranks(10.0, 12.0, seconds_per_epoch=9.0)}, JOB, SOCKET)
-    assert (found["nodes"], found["gpus"], found["transport"], found["steps"], found["loss"]) == (2, 4, "tcp", 10, 0.5)
-    assert (found["card"], found["speed"]) == ("ens224", 25.0)
-    assert (found["seconds_per_epoch"], found["curve"], found["job"]) == (9.0, [{"step": 1}], JOB)
-    assert {key: found[key] for key in ("name", "asked", "stack", "built", "records")} == {
+    run_result = result({**RUN, "summaries": ranks(10.0, 12.0, seconds_per_epoch=9.0)}, JOB, SOCKET)
+    assert (
+        run_result["nodes"],
+        run_result["gpus"],
+        run_result["transport"],
+        run_result["steps"],
+        run_result["loss"],
+    ) == (2, 4, "tcp", 10, 0.5)
+    assert (run_result["card"], run_result["speed"]) == ("ens224", 25.0)
+    assert (run_result["seconds_per_epoch"], run_result["curve"], run_result["job"]) == (9.0, [{"step": 1}], JOB)
+    assert {key: run_result[key] for key in ("name", "asked", "stack", "built", "records")} == {
         key: RUN[key] for key in ("name", "asked", "stack", "built", "records")
     }
-    assert found["proof"] == {"wanted": "tcp", "transport": "tcp", "ok": True, "why": "NCCL's log says NET/Socket"}
-    assert summary(found) == "22.0 images/s on 4 ranks of 2 nodes by tcp: NCCL's log says NET/Socket"
+    assert run_result["proof"] == {"wanted": "tcp", "transport": "tcp", "ok": True, "why": "NCCL's log says NET/Socket"}
+    assert summary(run_result) == "22.0 images/s on 4 ranks of 2 nodes by tcp: NCCL's log says NET/Socket"
 
 
 @pytest.mark.parametrize(
-    ("said", "network"),
+    ("names", "network"),
     [
         ([None, "a regression"], "a regression"),
         (["a\x1b[31m\n regression\u202e"], "a[31m regression"),
@@ -67,9 +73,11 @@ def test_all_that_is_known_of_a_run_is_kept() -> None:
         ([], None),
     ],
 )
-def test_a_program_says_itself_what_it_trains(said: list[str | None], network: str | None) -> None:
-    found = result({**RUN, "summaries": [{"rank": rank, "network": one} for rank, one in enumerate(said)]}, JOB, "")
-    assert found["network"] == network
+def test_a_program_says_itself_what_it_trains(names: list[str | None], network: str | None) -> None:
+    run_result = result(
+        {**RUN, "summaries": [{"rank": rank, "network": one} for rank, one in enumerate(names)]}, JOB, ""
+    )
+    assert run_result["network"] == network
 
 
 @pytest.mark.parametrize(
@@ -85,9 +93,9 @@ def test_a_program_says_itself_what_it_trains(said: list[str | None], network: s
 def test_the_rate_is_that_of_the_best_source(
     summaries: list[dict[str, Any]], output: str, curve: dict[str, Any], rate: float | None
 ) -> None:
-    found = result({**RUN, "summaries": summaries, "curve": curve}, JOB, output)
-    assert found["images_per_sec"] == rate
-    assert summary(found).startswith("an unknown rate on" if rate is None else f"{rate:.1f} images/s on")
+    run_result = result({**RUN, "summaries": summaries, "curve": curve}, JOB, output)
+    assert run_result["images_per_sec"] == rate
+    assert summary(run_result).startswith("an unknown rate on" if rate is None else f"{rate:.1f} images/s on")
 
 
 @pytest.mark.parametrize(
@@ -106,19 +114,21 @@ def test_rdma_is_proven_by_counters_against_the_gradients_of_all_steps(
     counted = {"rdma_before": {"w1": device(5), "w2": device(5)}, "rdma_after": {"w1": device(5 + sent)}}
     counted["rdma_after"]["w2"] = device(5 + sent)
     run = {**RUN, **counted, "transport": "rdma", "gradient_bytes": gradients, "summaries": summaries}
-    found = result(run, JOB, IB)
-    assert found["proof"]["transport"] == transport, found["proof"]
-    said = faults(found, summaries, "/runs/one", prove=True)
-    assert (said == []) == (transport == "rdma")
-    assert all(text.startswith(f"The training job /runs/one was set to rdma and used {transport}: ") for text in said)
-    assert faults(found, summaries, "/runs/one", prove=False) == []
-    assert faults({**found, "nodes": 1}, summaries, "/runs/one", prove=True) == []
+    run_result = result(run, JOB, IB)
+    assert run_result["proof"]["transport"] == transport, run_result["proof"]
+    reasons = faults(run_result, summaries, "/runs/one", prove=True)
+    assert (reasons == []) == (transport == "rdma")
+    assert all(
+        text.startswith(f"The training job /runs/one was set to rdma and used {transport}: ") for text in reasons
+    )
+    assert faults(run_result, summaries, "/runs/one", prove=False) == []
+    assert faults({**run_result, "nodes": 1}, summaries, "/runs/one", prove=True) == []
 
 
 def test_ranks_with_different_parameters_are_a_fault_in_any_case() -> None:
-    found = result(RUN, JOB, SOCKET)
+    run_result = result(RUN, JOB, SOCKET)
     same, other = {"parameters_sha256": "aa"}, {"parameters_sha256": "bb"}
-    assert faults(found, [same, {}, same], "/runs/one", prove=False) == []
-    assert faults(found, [other, same], "/runs/one", prove=False) == [
+    assert faults(run_result, [same, {}, same], "/runs/one", prove=False) == []
+    assert faults(run_result, [other, same], "/runs/one", prove=False) == [
         "The ranks of /runs/one ended with different parameters: aa, bb."
     ]

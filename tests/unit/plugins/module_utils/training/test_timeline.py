@@ -21,7 +21,7 @@ from ..continuity.runs import changed, facts, move, records
 AT = {"w0": "esx0", "w1": "esx1", "w2": "esx1", "w3": "esx3"}
 
 
-def told(made: list[dict[str, Any]], moves: list[dict[str, Any]], **limits: Any) -> dict[str, Any]:
+def timeline_of(made: list[dict[str, Any]], moves: list[dict[str, Any]], **limits: Any) -> dict[str, Any]:
     judged = verdict.verdict(made, moves, limits, ended="running", facts=facts(moves))
     return move_timeline.timeline(made, moves, judged, AT)
 
@@ -31,7 +31,7 @@ def rate_at(timeline: dict[str, Any], moment: float) -> float:
 
 
 def test_throughput_is_that_of_all_ranks_and_falls_in_a_stun() -> None:
-    timeline = told(records(200, stall=(45, 12.0)), [move(40, 60)])
+    timeline = timeline_of(records(200, stall=(45, 12.0)), [move(40, 60)])
     assert timeline["unit"] == "images/s"
     assert rate_at(timeline, 20) == pytest.approx(4 * 340)
     assert rate_at(timeline, 50) == pytest.approx(4 * 340 / 13, abs=0.001)
@@ -40,23 +40,23 @@ def test_throughput_is_that_of_all_ranks_and_falls_in_a_stun() -> None:
 
 
 def test_without_images_steps_are_counted() -> None:
-    timeline = told(changed(records(100), lambda _record: True, images_per_sec=None), [])
+    timeline = timeline_of(changed(records(100), lambda _record: True, images_per_sec=None), [])
     assert timeline["unit"] == "steps/s"
     assert rate_at(timeline, 50) == pytest.approx(1.0)
 
 
 def test_a_worker_changes_its_host_when_a_move_has_succeeded() -> None:
     failed = move(90, 110, rank=2, ok=False)
-    timeline = told(records(200), [move(40, 60), failed])
+    timeline = timeline_of(records(200), [move(40, 60), failed])
     stays = {one["worker"]: [stay["host"] for stay in one["stays"]] for one in timeline["hosts"]}
     assert stays == {"w0": ["esx0"], "w1": ["esx1", "esx5"], "w2": ["esx1"], "w3": ["esx3"]}
     assert [band["moved"] for band in timeline["moves"]] == [True, False]
 
 
 def test_silences_have_their_kinds() -> None:
-    too_long = told(records(200, stall=(45, 30.0)), [move(40, 80)], max_gap_s=20)
+    too_long = timeline_of(records(200, stall=(45, 30.0)), [move(40, 80)], max_gap_s=20)
     assert [gap["kind"] for gap in too_long["gaps"]] == ["too long"]
-    elsewhere = told(records(300, stall=(200, 30.0)), [move(40, 60)], max_gap_s=20, resume_deadline_s=30)
+    elsewhere = timeline_of(records(300, stall=(200, 30.0)), [move(40, 60)], max_gap_s=20, resume_deadline_s=30)
     assert [gap["kind"] for gap in elsewhere["gaps"]] == ["unattributed"]
 
 
@@ -65,7 +65,7 @@ def test_phases_are_bands_too() -> None:
     for mark, after in (("begin", 0.1), ("end", 0.8)):
         one = {**made[200], "mark": mark, "phase": "eval"}
         made.append({**one, "seen": one["seen"] + after, "t": one["t"] + after})
-    assert [phase["phase"] for phase in told(made, [])["phases"]] == ["eval"]
+    assert [phase["phase"] for phase in timeline_of(made, [])["phases"]] == ["eval"]
 
 
 def test_the_page_shows_all_of_it() -> None:
@@ -74,7 +74,7 @@ def test_the_page_shows_all_of_it() -> None:
         move(90, 110, rank=2, ok=False, said="<no> room"),
         move(130, 140, external=True, by="someone"),
     ]
-    timeline = told(records(200, stall=(45, 12.0)), moves)
+    timeline = timeline_of(records(200, stall=(45, 12.0)), moves)
     drawing = ET.fromstring(timeline_plot.plot(timeline))
     kinds = [one.get("class") for one in drawing.iter("rect")]
     assert [kind for kind in kinds if kind and kind.startswith("band")] == ["band", "band failed", "band external"]
@@ -89,17 +89,19 @@ def test_the_page_shows_all_of_it() -> None:
 
 
 def test_one_worker_has_the_published_move_beside_it() -> None:
-    page = move_timeline_page.page(told(records(200), [move(40, 60)]))
+    page = move_timeline_page.page(timeline_of(records(200), [move(40, 60)]))
     assert "This worker moved in 20.0 s, the whitepaper&#x27;s in 189 s" in page
     seen = {"hot_migration": True, "encrypted": True}
-    page = move_timeline_page.page(told(records(200), [move(40, 60, vsphere=seen)]))
+    page = move_timeline_page.page(timeline_of(records(200), [move(40, 60, vsphere=seen)]))
     assert "in 20.0 s (hot, encrypted), the whitepaper&#x27;s in 189 s" in page
 
 
 def test_a_move_is_shown_with_the_stun_expected_and_the_encryption_from_the_events() -> None:
     for is_encrypted, shown in ((True, "yes"), (False, "no"), (None, "-")):
         seen = {"hot_migration": True, "encrypted": is_encrypted, "encryption": "required", "stun_expected_s": 22.0}
-        lines = move_timeline_page.markdown(told(records(200), [move(40, 60, vsphere=seen)]), "Test").splitlines()
+        lines = move_timeline_page.markdown(
+            timeline_of(records(200), [move(40, 60, vsphere=seen)]), "Test"
+        ).splitlines()
         heads, cells = ([cell.strip() for cell in line.split("|")] for line in (lines[4], lines[6]))
         row = dict(zip(heads, cells))
         assert (row["Encrypted"], row["Stun expected"]) == (shown, "22.0")
@@ -117,7 +119,7 @@ def test_any_run_can_be_drawn_and_all_of_its_steps_count() -> None:
 
 
 def test_without_records() -> None:
-    timeline = told([], [move(40, 60)])
+    timeline = timeline_of([], [move(40, 60)])
     assert timeline["seconds"] == 0
     ET.fromstring(timeline_plot.plot(timeline))
     assert "inconclusive" in move_timeline_page.page(timeline)

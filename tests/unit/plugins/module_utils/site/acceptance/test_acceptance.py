@@ -45,8 +45,8 @@ def requested(path: str, answer: Any) -> Recording:
 
 
 def test_fields_are_compared_by_their_letters() -> None:
-    said = answered(STATS, TRAFFIC)
-    assert list(shapes.missing_fields(said, HOSTS)) == [] and list(shapes.unknown_words(said)) == []
+    answer = answered(STATS, TRAFFIC)
+    assert list(shapes.missing_fields(answer, HOSTS)) == [] and list(shapes.unknown_words(answer)) == []
     spelled = answered(STATS, {"NICname": "x", "packetsReceived": "1", "PACKETSSENT": "2", "BytesReceived": "3"})
     assert list(shapes.missing_fields(spelled, HOSTS)) == [
         (
@@ -57,9 +57,9 @@ def test_fields_are_compared_by_their_letters() -> None:
 
 
 def test_an_unknown_field_is_reported() -> None:
-    said = answered(STATS, {**TRAFFIC, "Flux": "7"})
-    assert list(shapes.missing_fields(said, HOSTS)) == []
-    assert list(shapes.unknown_words(said)) == ["esxcli network nic stats get has Flux"]
+    answer = answered(STATS, {**TRAFFIC, "Flux": "7"})
+    assert list(shapes.missing_fields(answer, HOSTS)) == []
+    assert list(shapes.unknown_words(answer)) == ["esxcli network nic stats get has Flux"]
     assert list(shapes.unknown_words(answered("system uptime get", {"Days": "1"}))) == ["esxcli system uptime get"]
 
 
@@ -160,11 +160,11 @@ def test_answers_confirm_or_refute(name: str, good: Recording, bad: Recording) -
 
 
 def test_the_error_of_a_group_is_reported_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = "esx01: could not reach its esxcli: the server said NotFound"
-    monkeypatch.setattr(readers.host_info, "gather", lambda *_: [{"host": "esx01", "failed": True, "msg": said}])
+    answer = "esx01: could not reach its esxcli: the server said NotFound"
+    monkeypatch.setattr(readers.host_info, "gather", lambda *_: [{"host": "esx01", "failed": True, "msg": answer}])
     asked = ReadRequest(hosts={"esx01": None}, vms={}, clusters={})
     (reader,) = (one for one in READERS if one.name == "esxi_info: management")
-    assert acceptance._attempt(cast(Session, None), reader, asked, "esx01") == (acceptance.NOT_UNDERSTOOD, [said])
+    assert acceptance._attempt(cast(Session, None), reader, asked, "esx01") == (acceptance.NOT_UNDERSTOOD, [answer])
 
 
 def test_refuted_assumptions_and_answers_that_are_not_understood_are_an_error() -> None:

@@ -51,8 +51,8 @@ def test_a_virtual_card_loses_the_name_of_its_network_and_a_gpu_keeps_its_own() 
 
 def test_servers_of_time_rules_and_alarms() -> None:
     time = vim.host.DateTimeInfo(ntpConfig=vim.host.NtpConfig(server=["ntp.acme.org", "10.9.8.7"]))
-    found = anonymized("HostSystem", "config.dateTimeInfo", time)
-    assert found.ntpConfig.server == ["host-2.domain-1.example", "198.18.0.1"]
+    replaced = anonymized("HostSystem", "config.dateTimeInfo", time)
+    assert replaced.ntpConfig.server == ["host-2.domain-1.example", "198.18.0.1"]
     rule = vim.cluster.AntiAffinityRuleSpec(name="keep payroll apart")
     assert anonymized("ClusterComputeResource", "configurationEx", [rule])[0].name == "object-1"
     assert anonymized("Alarm", "info.name", "ACME GPU is hot") == "title-1"
@@ -94,11 +94,11 @@ def test_answers_of_esxcli_and_rest() -> None:
 
 def test_the_task_of_a_deleted_machine_its_snapshots_and_its_files() -> None:
     task = vim.TaskInfo(key="task-1", entityName="quartz-old", descriptionId="VirtualMachine.destroy")
-    found = anonymized("Task", "info", task)
-    assert (found.entityName, found.descriptionId) == ("object-2", "VirtualMachine.destroy")
+    replaced = anonymized("Task", "info", task)
+    assert (replaced.entityName, replaced.descriptionId) == ("object-2", "VirtualMachine.destroy")
     snapshot = vim.vm.SnapshotTree(name="before the Feldspar audit", description="by Wilhelmina")
-    (found,) = anonymized("VirtualMachine", "snapshot.rootSnapshotList", [snapshot])
-    assert found.name == "snapshot-1" and "Wilhelmina" not in found.description
+    (replaced,) = anonymized("VirtualMachine", "snapshot.rootSnapshotList", [snapshot])
+    assert replaced.name == "snapshot-1" and "Wilhelmina" not in replaced.description
     disk = vim.vm.device.VirtualDisk.FlatVer2BackingInfo(fileName="[granite] quartz/opal_1-000002.vmdk")
     assert anonymized("Datastore", "config.hardware.device", disk).fileName == (
         "[datastore-1] file-1/file-2-000002.vmdk"
@@ -109,8 +109,8 @@ def test_the_task_of_a_deleted_machine_its_snapshots_and_its_files() -> None:
 
 def test_switches_and_stacks_that_a_site_named() -> None:
     switch = vim.host.VirtualSwitch(key="key-vim.host.VirtualSwitch-basalt", name="basalt", portgroup=[])
-    (found,) = anonymized("HostSystem", "config.network.vswitch", [switch])
-    assert (found.name, found.key) == ("switch-1", "key-vim.host.VirtualSwitch-switch-1")
+    (replaced,) = anonymized("HostSystem", "config.network.vswitch", [switch])
+    assert (replaced.name, replaced.key) == ("switch-1", "key-vim.host.VirtualSwitch-switch-1")
     stacks = [vim.host.NetStackInstance(key="opal", name="opal"), vim.host.NetStackInstance(key="vmotion")]
     own, usual = anonymized("HostSystem", "config.network.netStackInstance", stacks)
     assert (own.key, own.name, usual.key) == ("stack-1", "stack-1", "vmotion")

@@ -25,9 +25,9 @@ def test_a_second_job_gets_the_ports_that_the_first_one_does_not_use() -> None:
         port = first.getsockname()[1]
         first.listen()
         begin = min(port, 65535 - 127)
-        found = arguments(f"{begin}-{begin + 127}")
-        low, high = map(int, found[2].split("-"))
-        assert found[:2] == ["--mca", NAME] and high - low == 15 and not low <= port <= high
+        words = arguments(f"{begin}-{begin + 127}")
+        low, high = map(int, words[2].split("-"))
+        assert words[:2] == ["--mca", NAME] and high - low == 15 and not low <= port <= high
         with pytest.raises(
             LaunchError, match=r"other jobs use the ports [\d-]+ for their daemons: wait for the end of one"
         ):

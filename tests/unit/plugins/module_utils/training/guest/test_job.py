@@ -123,10 +123,10 @@ def test_the_state_follows_from_files_and_processes(
     alive, dead = supervisor.identity(os.getpid()), gone()
     files: dict[str, Any] = {"run": run_of(alive if launcher_lives else dead, alive if supervisor_lives else dead)}
     run = written(tmp_path, wish=WISH, **files, **({"end": end} if end else {}))
-    told = job_state(str(run))
-    assert (told["state"], told["run_id"], told["transport"]) == (state, "one", "tcp")
-    assert ("ended" in told) == (state != "running")
-    assert ("why" in told) == (state == "died")
+    state_of_job = job_state(str(run))
+    assert (state_of_job["state"], state_of_job["run_id"], state_of_job["transport"]) == (state, "one", "tcp")
+    assert ("ended" in state_of_job) == (state != "running")
+    assert ("why" in state_of_job) == (state == "died")
 
 
 def test_a_job_that_was_claimed_and_never_ran_has_died(tmp_path: Path) -> None:
@@ -136,9 +136,9 @@ def test_a_job_that_was_claimed_and_never_ran_has_died(tmp_path: Path) -> None:
 def test_a_job_that_died_names_its_rank_and_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"run": run_of(gone(), gone()), "end": {**END, "exit_code": 1}, "output": "x" * job.LOG_BYTES + "\n" + LOST}
     run = written(tmp_path, wish=WISH, **files)
-    told = job_state(str(run))
-    assert (told["rank"], told["node"], told["exit_code"]) == (1, "n2", 1)
-    assert told["why"] == "rank 1 on n2 ended: RuntimeError: out of memory"
+    state_of_job = job_state(str(run))
+    assert (state_of_job["rank"], state_of_job["node"], state_of_job["exit_code"]) == (1, "n2", 1)
+    assert state_of_job["why"] == "rank 1 on n2 ended: RuntimeError: out of memory"
     monkeypatch.setattr(job.os, "statvfs", lambda _path: SimpleNamespace(f_bavail=1, f_frsize=4096))
     assert job_state(str(run))["why"].endswith(f"; the disk of {run} is full")
 
@@ -198,16 +198,16 @@ def test_a_job_is_started_read_and_stopped(left: Path) -> None:
     assert subject.plan(subject.read()).changes == ()
     output = left / "run" / supervisor.OUTPUT
     wait_for(lambda: output.read_text() == f"seed 7, records {left / 'run'}\n")
-    told = subject.read()
-    assert (told["state"], told["nodes_of_ranks"]) == ("running", ["localhost"] * 2)
-    assert told["mpirun_command"][0] == mpirun
+    state_of_job = subject.read()
+    assert (state_of_job["state"], state_of_job["nodes_of_ranks"]) == ("running", ["localhost"] * 2)
+    assert state_of_job["mpirun_command"][0] == mpirun
     # Another job cannot use the folder, also if its plan is older.
     with pytest.raises(Refused, match="another job has just been started in it"):
         subject._start()
     stopping = TrainingJob(params(left, state="stopped"))
     stopping.apply(stopping.plan(stopping.read()))
     assert stopping.read()["state"] == "stopped"
-    assert list(supervisor.processes_of(told["run_id"], "")) == []
+    assert list(supervisor.processes_of(state_of_job["run_id"], "")) == []
 
 
 def test_a_job_that_does_not_start_leaves_the_folder_free(tmp_path: Path) -> None:
@@ -253,12 +253,12 @@ def test_secret_values_reach_the_ranks_and_stand_in_nothing_that_is_told(tmp_pat
     given = params(tmp_path, mpirun=mpirun, secret_environment={"TOKEN": secret, "SEED": 8})
     one = TrainingJob(given)
     one.apply(one.plan(one.read()))
-    told = wait_for(lambda: (found := job_state(given["run_dir"]))["state"] != "running" and found)
+    state_of_job = wait_for(lambda: (current := job_state(given["run_dir"]))["state"] != "running" and current)
     assert f"{secret} 8" in (tmp_path / "run" / "output.log").read_text(), "the secret value has precedence"
-    assert secret not in str(told) and "ValueError: HIDDEN is wrong" in str(told)
+    assert secret not in str(state_of_job) and "ValueError: HIDDEN is wrong" in str(state_of_job)
     assert [(tmp_path / "run" / name).stat().st_mode & 0o777 for name in ("wish.json", "output.log")] == [0o600, 0o600]
     with pytest.raises(Refused, match="it contains a job with another secret_environment") as refused:
-        TrainingJob({**given, "secret_environment": {"TOKEN": "another-token"}}).plan(told)
+        TrainingJob({**given, "secret_environment": {"TOKEN": "another-token"}}).plan(state_of_job)
     assert secret not in str(refused.value)
 
 

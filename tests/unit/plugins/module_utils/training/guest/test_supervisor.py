@@ -108,13 +108,13 @@ def test_the_end_is_written_into_the_room_that_was_kept(tmp_path: Path) -> None:
 
 def test_a_process_differs_from_one_with_the_same_number(begin: Begin) -> None:
     process = begin(SLEEP)
-    told = supervisor.identity(process.pid)
-    assert supervisor.is_alive(told)
-    assert not supervisor.is_alive({**told, "start": told["start"] + 1})
-    assert not supervisor.is_alive({**told, "boot_id": "another"})
+    process_identity = supervisor.identity(process.pid)
+    assert supervisor.is_alive(process_identity)
+    assert not supervisor.is_alive({**process_identity, "start": process_identity["start"] + 1})
+    assert not supervisor.is_alive({**process_identity, "boot_id": "another"})
     process.kill()
     # The test has not waited for it yet: it is a zombie, not a running process.
-    wait_for(lambda: not supervisor.is_alive(told))
+    wait_for(lambda: not supervisor.is_alive(process_identity))
     assert supervisor.start_ticks(process.pid) is None
     # Also if it ended before its identity was read.
     assert not supervisor.is_alive(supervisor.identity(process.pid))

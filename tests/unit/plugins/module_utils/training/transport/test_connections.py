@@ -28,8 +28,8 @@ def host(sent: int, **more: Any) -> list[dict[str, Any]]:
 
 
 def of(first: dict[str, Any], second: dict[str, Any], **more: Any) -> tuple[str, str]:
-    told = transport_seen.judge(first, second, **more)
-    return told["transports"]["w1"], told["why"]["w1"]
+    judged = transport_seen.judge(first, second, **more)
+    return judged["transports"]["w1"], judged["why"]["w1"]
 
 
 def test_connections_without_an_rdma_device_are_tcp() -> None:
@@ -58,9 +58,9 @@ def test_what_was_not_seen_is_unproven(second: dict[str, Any], says: str) -> Non
 
 
 def test_a_counter_that_grows_with_the_steps_is_rdma() -> None:
-    told = transport_seen.judge(look(10, 0, rdma=True), look(30, 200 * MEGABYTE, rdma=True))
-    assert told["transports"] == {"w1": "rdma"}
-    assert told["bytes_per_step"] == {"w1": 10 * MEGABYTE}
+    judged = transport_seen.judge(look(10, 0, rdma=True), look(30, 200 * MEGABYTE, rdma=True))
+    assert judged["transports"] == {"w1": "rdma"}
+    assert judged["bytes_per_step"] == {"w1": 10 * MEGABYTE}
 
 
 def test_a_counter_that_stands_still_is_a_fall_back() -> None:

@@ -31,8 +31,8 @@ def node(**proofs: Any) -> dict[str, Any]:
 
 def test_rdma_runs_where_there_is_rdma_and_tcp_over_the_same_card() -> None:
     stack = {"proven": True, "name": "a100-2021"}
-    found = node_transport.default_settings({"w1": node(stack=stack), "w2": node(stack=stack)})
-    assert found == {
+    settings = node_transport.default_settings({"w1": node(stack=stack), "w2": node(stack=stack)})
+    assert settings == {
         "stack": "a100-2021",
         "transport": "rdma",
         "transports": ["tcp", "rdma"],
@@ -49,13 +49,13 @@ def test_rdma_runs_where_there_is_rdma_and_tcp_over_the_same_card() -> None:
     [{"rdma": None}, {"rdma": {**RDMA, "proven": False}}, {"cuda": None}, {"horovod": {**HOROVOD, "uses_nccl": False}}],
 )
 def test_one_node_without_it_makes_all_use_tcp(lacking: dict[str, Any]) -> None:
-    found = node_transport.default_settings({"w1": node(), "w2": node(**lacking)})
-    assert (found["transport"], found["transports"]) == ("tcp", ["tcp"])
+    settings = node_transport.default_settings({"w1": node(), "w2": node(**lacking)})
+    assert (settings["transport"], settings["transports"]) == ("tcp", ["tcp"])
 
 
 def test_a_node_without_a_device_lets_all_use_the_card_of_the_default_route() -> None:
-    found = node_transport.default_settings({"w1": node(), "w2": node(rdma=None)})
-    assert found["interfaces"] == {"w1": "ens192", "w2": "ens192"}
+    settings = node_transport.default_settings({"w1": node(), "w2": node(rdma=None)})
+    assert settings["interfaces"] == {"w1": "ens192", "w2": "ens192"}
 
 
 def test_a_node_of_which_nothing_was_noted_trains_as_before() -> None:
@@ -76,9 +76,9 @@ def test_pytorch_alone_trains_where_the_stack_has_put_it_and_by_its_own_nccl() -
     own = {"proven": True, "framework": "pytorch_ddp", "uses_nccl": True, "nccl": "2.29.7", "venv": "/opt/dml/pytorch"}
     stack = {"name": "cuda13-ddp", "trains_by": "pytorch"}
     driver = {"proven": True, "gpus": [{}, {}]}
-    found = node_transport.default_settings({"w1": node(pytorch=own, stack=stack, cuda=None, gpu_driver=driver)})
-    assert (found["framework"], found["nccl"], found["transport"]) == ("pytorch_ddp", "2.29.7", "rdma")
-    assert (found["python"], found["ranks_per_node"]) == ("/opt/dml/pytorch/bin/python", 2)
+    settings = node_transport.default_settings({"w1": node(pytorch=own, stack=stack, cuda=None, gpu_driver=driver)})
+    assert (settings["framework"], settings["nccl"], settings["transport"]) == ("pytorch_ddp", "2.29.7", "rdma")
+    assert (settings["python"], settings["ranks_per_node"]) == ("/opt/dml/pytorch/bin/python", 2)
     back = node_transport.default_settings({"w1": node(pytorch=own, stack={"name": "current", "trains_by": "horovod"})})
     assert (back["framework"], back["nccl"], back["python"]) == ("pytorch", "2.21.5", "/opt/dml/horovod/bin/python")
     on_cpus = node_transport.default_settings(
@@ -88,10 +88,10 @@ def test_pytorch_alone_trains_where_the_stack_has_put_it_and_by_its_own_nccl() -
 
 
 def test_nodes_of_two_stacks_have_none_in_common() -> None:
-    found = node_transport.default_settings(
+    settings = node_transport.default_settings(
         {"w1": node(stack={"name": "current"}), "w2": node(stack={"name": "lab-cpu"})}
     )
-    assert found["stack"] == ""
+    assert settings["stack"] == ""
 
 
 @pytest.mark.parametrize(("counts", "ranks"), [((2, 2), 2), ((4, 2), 2), ((0, 0), 1)])
@@ -107,17 +107,17 @@ def test_gpus_are_counted_by_the_driver_where_cuda_came_with_the_framework() -> 
 
 
 def test_a_card_has_its_address_network_and_speed() -> None:
-    def told(facts: Any, name: str) -> tuple[Any, ...]:
-        found = node_transport.network_card(facts, name)
-        assert found["card"] == name
-        return found["address"], found["network"], found["speed"]
+    def card_of(facts: Any, name: str) -> tuple[Any, ...]:
+        settings = node_transport.network_card(facts, name)
+        assert settings["card"] == name
+        return settings["address"], settings["network"], settings["speed"]
 
-    assert told(CARDS, "ens224") == ("10.216.1.11", "10.216.0.0/16", 100.0)
-    assert told(CARDS, "br-lab") == ("10.9.0.1", "10.9.0.0/16", None)
+    assert card_of(CARDS, "ens224") == ("10.216.1.11", "10.216.0.0/16", 100.0)
+    assert card_of(CARDS, "br-lab") == ("10.9.0.1", "10.9.0.0/16", None)
     several = {"eth0": {"device": "eth0", "ipv4": [CARDS["ens192"]["ipv4"]]}, "dns": {"ipv4": ["10.0.0.2"]}}
-    assert told(several, "eth0") == ("10.0.1.11", "10.0.1.0/24", None)
+    assert card_of(several, "eth0") == ("10.0.1.11", "10.0.1.0/24", None)
     assert node_transport.interface(several, "10.0.1.11") == "eth0"
-    assert told(CARDS, "") == ("", "", None)
+    assert card_of(CARDS, "") == ("", "", None)
 
 
 @pytest.mark.parametrize(("address", "name"), [("10.216.1.11", "ens224"), ("w1.example.com", "ens192"), ("", "ens192")])

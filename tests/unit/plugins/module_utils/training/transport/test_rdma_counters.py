@@ -42,9 +42,9 @@ def esxi(host: str, sent: int, **more: Any) -> dict[str, Any]:
     }
 
 
-def proof(found: list[dict[str, Any]], sent: float = 1000.0) -> tuple[str, str]:
-    told = judge("rdma", IB, esxi_hosts=APART, counters=found, sent_bytes=sent)
-    return told["transport"], told["why"]
+def proof(rows: list[dict[str, Any]], sent: float = 1000.0) -> tuple[str, str]:
+    judged = judge("rdma", IB, esxi_hosts=APART, counters=rows, sent_bytes=sent)
+    return judged["transport"], judged["why"]
 
 
 def both(after: int, **more: Any) -> list[dict[str, Any]]:
@@ -59,24 +59,24 @@ def both(after: int, **more: Any) -> list[dict[str, Any]]:
 
 
 def test_a_card_of_its_own_counts_in_the_guest() -> None:
-    found = counters({"w1": [device(5)], "w2": [device(0)]}, {"w1": [device(905)], "w2": [device(600)]})
-    assert [(one["node"], one["source"], one["before"], one["after"]) for one in found] == [
+    rows = counters({"w1": [device(5)], "w2": [device(0)]}, {"w1": [device(905)], "w2": [device(600)]})
+    assert [(one["node"], one["source"], one["before"], one["after"]) for one in rows] == [
         ("w1", "guest", 5, 905),
         ("w2", "guest", 0, 600),
     ]
-    assert proof(found) == ("rdma", "NCCL's log says NET/IB, and the RDMA counters grew with the work")
+    assert proof(rows) == ("rdma", "NCCL's log says NET/IB, and the RDMA counters grew with the work")
 
 
 def test_all_cards_of_a_node_count_together() -> None:
     before = {"w1": [device(0), device(0, "mlx5_1")]}
-    found = counters(before, {"w1": [device(300), device(300, "mlx5_1")]})
-    assert proof(found)[0] == "rdma"
+    rows = counters(before, {"w1": [device(300), device(300, "mlx5_1")]})
+    assert proof(rows)[0] == "rdma"
 
 
 def test_of_pvrdma_only_the_tagged_device_of_the_host_counts() -> None:
-    found = both(900)
-    assert [one["device"] for one in found] == ["vmrdma0 of esx1", "vmrdma0 of esx2"]
-    assert proof(found)[0] == "rdma"
+    rows = both(900)
+    assert [one["device"] for one in rows] == ["vmrdma0 of esx1", "vmrdma0 of esx2"]
+    assert proof(rows)[0] == "rdma"
     assert proof(both(499))[0] == "tcp"
     assert "w1 grew by 0 bytes, and the job sent 1000 or more: it fell back to TCP" in proof(both(0))[1]
 
@@ -96,7 +96,7 @@ def test_a_device_with_other_users_proves_nothing(more: dict[str, Any], words: s
 
 
 def test_a_worker_of_another_job_on_the_host_proves_nothing() -> None:
-    found = counters(
+    rows = counters(
         {"w1": [pvrdma()]},
         {"w1": [pvrdma()]},
         esxi_hosts=APART,
@@ -104,7 +104,7 @@ def test_a_worker_of_another_job_on_the_host_proves_nothing() -> None:
         esxi_after=[esxi("esx1", 9000)],
         neighbours={"other": "esx1"},
     )
-    assert proof(found)[0] == "unproven"
+    assert proof(rows)[0] == "unproven"
 
 
 def test_without_its_host_pvrdma_proves_nothing() -> None:
@@ -114,8 +114,8 @@ def test_without_its_host_pvrdma_proves_nothing() -> None:
 
 
 def test_a_host_that_did_not_answer_again_proves_nothing() -> None:
-    found = counters({"w1": [pvrdma()]}, {}, esxi_hosts=APART, esxi_before=[esxi("esx1", 0)])
-    assert proof(found) == (
+    rows = counters({"w1": [pvrdma()]}, {}, esxi_hosts=APART, esxi_before=[esxi("esx1", 0)])
+    assert proof(rows) == (
         "unproven",
         "NCCL's log says NET/IB, but vmrdma0 of esx1 of w1 has no counter of sent bytes",
     )
@@ -131,8 +131,8 @@ def test_what_a_node_must_have_sent(size: float, steps: int, nodes: int, sent: f
 
 def test_a_node_without_any_counter_is_not_proven_by_those_of_others() -> None:
     for before in ({"w1": [device(5)], "w2": []}, {"w1": [device(5)]}):
-        found = counters(before, {"w1": [device(9005)], "w2": []})
-        assert proof(found) == (
+        rows = counters(before, {"w1": [device(9005)], "w2": []})
+        assert proof(rows) == (
             "unproven",
             "NCCL's log says NET/IB, but w2 has no RDMA device whose counter was read",
         )
@@ -164,7 +164,7 @@ NODES = st.dictionaries(st.sampled_from(["w1", "w2", "w3"]), DEVICES, max_size=3
 @given(NODES, NODES, st.none() | st.floats() | st.integers(0, 10**12))
 def test_rdma_is_proven_only_where_each_node_counted_enough(before: Any, after: Any, sent: float | None) -> None:
     """The oracle: each node has valid counters, which do not decrease, and in total grow by half of the work."""
-    told = judge("rdma", IB, esxi_hosts=APART, counters=counters(before, after), sent_bytes=sent)
+    judged = judge("rdma", IB, esxi_hosts=APART, counters=counters(before, after), sent_bytes=sent)
     is_proven = bool(before) and sent is not None and sent > 0
     for node in {*before, *after}:
         now = {one["name"]: one["sent_bytes"] for one in after.get(node, [])}
@@ -175,7 +175,7 @@ def test_rdma_is_proven_only_where_each_node_counted_enough(before: Any, after: 
         is_own = all(one.get("driver") != "vmw_pvrdma" for one in before.get(node, []))
         is_proven = is_proven and bool(pairs) and is_known and is_own and all(last >= first for first, last in pairs)
         is_proven = is_proven and sum(last - first for first, last in pairs) >= 0.5 * sent
-    assert (told["transport"] == "rdma") == is_proven, told
+    assert (judged["transport"] == "rdma") == is_proven, judged
 
 
 RANKS = st.lists(
@@ -187,9 +187,9 @@ LOOKS = st.fixed_dictionaries({}, optional={"ranks": RANKS | JSON, "devices": DE
 
 @given(st.dictionaries(st.sampled_from(["w1", "w2"]), LOOKS), st.dictionaries(st.sampled_from(["w1", "w2"]), LOOKS))
 def test_no_reading_of_nodes_makes_the_judge_raise(first: Any, second: Any) -> None:
-    told = connections.judge(first, second)
-    assert set(told["transports"]) == set(first)
-    assert set(told["transports"].values()) <= {"tcp", "rdma", "unproven"}
+    judged = connections.judge(first, second)
+    assert set(judged["transports"]) == set(first)
+    assert set(judged["transports"].values()) <= {"tcp", "rdma", "unproven"}
     assert isinstance(connections.checksums(second), dict) and isinstance(connections.uses_rdma(second), bool)
 
 
