@@ -235,7 +235,7 @@ def test_a_linked_clone_needs_a_snapshot_and_efi_a_template_that_has_it(
         ([{"device": "20f1"}], {}, "'20f1' is not an NVIDIA vendor:device ID"),
         ([{"group": "two"}], {}, "is not the name of a device group"),
         ([], {"template": "nowhere"}, "could not find the template 'nowhere'"),
-        ([], {"template": None}, "it does not exist, and no template is given"),
+        ([], {"template": None}, "it does not exist, and no template is set"),
         ([], {"host": "esx09.lab"}, "could not find esx09.lab: it has esx01.lab"),
         ([], {"datastore": "nowhere"}, "could not find one datastore named 'nowhere'"),
         ([], {"folder": "nowhere"}, "could not find one folder named 'nowhere'"),

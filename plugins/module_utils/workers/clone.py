@@ -38,7 +38,7 @@ def base_of(cluster: WorkerCluster, desired: WorkerSpec) -> Machine:
     if there:
         return there
     if not desired["template"]:
-        said = "it does not exist, and no template is given"
+        said = "it does not exist, and no template is set"
         raise Refused(desired.name, "create it", said, "name a template, or correct its name")
     return cluster.find(desired["template"], "template")
 

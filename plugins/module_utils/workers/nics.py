@@ -55,7 +55,7 @@ def desired_cards(
         network = networks.named(given["portgroup"])
         if key == RDMA and not network.key:
             said = f"{network.name} is on a standard switch, where PVRDMA does not work"
-            raise Refused(desired.name, "give it its PVRDMA card", said, "name a port group of the RDMA switch")
+            raise Refused(desired.name, "configure its PVRDMA card", said, "name a port group of the RDMA switch")
         there = current.get(key) or {}
         mac = given.get("mac", "").lower() or there.get("mac") or macs.get(key)
         after[key] = {"portgroup": network.name, "mac": mac, "connected": True}
@@ -75,7 +75,7 @@ def refuse_old(desired: WorkerSpec, after: Mapping[str, Any], machine: Machine) 
     if int(number) < least:
         said = f"{machine.name} has virtual hardware {int(number)}, and {card['protocol']} needs {least}"
         raise Refused(
-            desired.name, "give it its PVRDMA card", said, f"upgrade the hardware of {machine.name}, powered off"
+            desired.name, "configure its PVRDMA card", said, f"upgrade the hardware of {machine.name}, powered off"
         )
 
 

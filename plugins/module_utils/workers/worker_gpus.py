@@ -102,7 +102,7 @@ def _sizes(name: str, gpu: Gpu, memory_of: Callable[[DeviceRequest], int | None]
     if not profiles and (size := memory_of(gpu.device)):
         sizes = [size]
     if not sizes:
-        remedy = "give memory_gb with that GPU, or mmio_gb"
+        remedy = "set memory_gb of that GPU, or mmio_gb"
         raise Refused(name, "size its 64-bit memory window", f"the memory of {gpu} is unknown", remedy)
     yield from sizes
 
@@ -193,7 +193,7 @@ def _device(cluster: WorkerCluster, host: str, address: str) -> Any:
     offered = cluster.target(host).pciPassthrough or []
     device = next((one for one in offered if one.pciDevice.id == address), None)
     if device is None:
-        raise Refused(host, f"give away its device {address}", "it does not offer it", "set it to passthrough first")
+        raise Refused(host, f"pass through its device {address}", "it does not offer it", "set it to passthrough first")
     return _fixed_backing(device)
 
 

@@ -38,7 +38,7 @@ def start(machine: Machine, seconds: int) -> None:
         if values[machine.ref._moId].get(path) == ON:
             return
     said = "the server accepted it, yet the power is 'off', not 'on'"
-    raise StillDiffers(machine.name, "power it on", said, "look at its console and at the log of its host (hostd.log)")
+    raise StillDiffers(machine.name, "power it on", said, "check its console and the log of its host (hostd.log)")
 
 
 def move(machine: Machine, spec: Any, to: str, seconds: int) -> None:

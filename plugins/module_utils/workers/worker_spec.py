@@ -206,15 +206,15 @@ def _desired(options: dict[str, Any]) -> WorkerSpec:
 
 def _gpus(name: str, entry: Mapping[str, Any]) -> Sequence[Gpu]:
     if entry["count"] < 1:
-        raise Refused(name, "give it GPUs", f"count is {entry['count']}", "leave the entry out to give none")
+        raise Refused(name, "assign GPUs", f"count is {entry['count']}", "remove the entry to assign none")
     kind = str(entry.get("device", "")).lower()
     if kind and not _KIND.fullmatch(kind):
         raise Refused(
-            name, "take the GPU's device", f"{kind!r} is not an NVIDIA vendor:device ID", "write it as 10de:20f1"
+            name, "use the GPU's device", f"{kind!r} is not an NVIDIA vendor:device ID", "write it as 10de:20f1"
         )
     if entry.get("group") and not group_profiles(entry["group"]):
         said = f"{entry['group']!r} is not the name of a device group"
-        raise Refused(name, "take the GPUs' group", said, "write it as Nvidia:2@grid_a100-40c%NVLink")
+        raise Refused(name, "use the GPUs' group", said, "write it as Nvidia:2@grid_a100-40c%NVLink")
     wanted = DeviceRequest(kind, entry.get("label", ""), str(entry.get("address", "")).lower())
     return [Gpu(entry.get("profile", ""), entry.get("group", ""), wanted, entry.get("memory_gb"))] * entry["count"]
 
@@ -224,14 +224,14 @@ def _check(name: str, options: Mapping[str, Any]) -> None:
     cpus, cores = options.get("cpus"), options.get("cores_per_socket")
     checks = (
         (names.is_machine(name), "name it", "a name has letters, digits, dots, dashes", "choose another name"),
-        (not cpus or cpus > 0, "give it CPUs", f"cpus is {cpus}", "give it at least one"),
+        (not cpus or cpus > 0, "set its CPUs", f"cpus is {cpus}", "set at least one"),
         (
             not cpus or not cores or cpus % cores == 0,
-            "give it sockets",
+            "set its sockets",
             f"{cpus} CPUs are not a multiple of {cores} cores",
-            "choose cores_per_socket so that it divides cpus",
+            "choose a cores_per_socket that divides cpus",
         ),
-        (options.get("memory_mb", 4) % 4 == 0, "give it memory", "memory_mb is not a multiple of 4", "round it"),
+        (options.get("memory_mb", 4) % 4 == 0, "set its memory", "memory_mb is not a multiple of 4", "round it"),
         (
             options.get("clone") != "linked" or options.get("template"),
             "clone it",
@@ -248,10 +248,10 @@ def _check(name: str, options: Mapping[str, Any]) -> None:
 def _check_devices(name: str, options: Mapping[str, Any]) -> None:
     if any(gpu.get("address") for gpu in options.get("gpus") or []) and not options.get("host"):
         said = "a PCI address identifies a different device on each host"
-        raise Refused(name, "give it a GPU by address", said, "name its host too, or choose the GPU by device or label")
+        raise Refused(name, "assign a GPU by address", said, "name its host too, or choose the GPU by device or label")
     for nic in ("rdma_nic", "management_nic"):
         given = options.get(nic) or {}
         if nic in options and not given.get("portgroup"):
-            raise Refused(name, f"give it its {nic}", "no port group is named", f"set {nic}.portgroup")
+            raise Refused(name, f"configure its {nic}", "no port group is named", f"set {nic}.portgroup")
         if given.get("mac") and not _MAC.fullmatch(given["mac"].lower()):
-            raise Refused(name, f"give it its {nic}", f"{given['mac']!r} is not a MAC address", "correct it")
+            raise Refused(name, f"configure its {nic}", f"{given['mac']!r} is not a MAC address", "correct it")

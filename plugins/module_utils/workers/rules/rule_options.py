@@ -27,7 +27,7 @@ def rule_set_spec(params: Mapping[str, Any]) -> RuleSetSpec:
     _once("worker", workers)
     _once("override", [override["name"] for override in params["overrides"]])
     for name in sorted(set(single) - set(workers)):
-        raise Refused(name, "give it overrides", "it is not among the workers of the call", "name it there too")
+        raise Refused(name, "set its overrides", "it is not among the workers of the call", "name it there too")
     return RuleSetSpec(
         name=params["name"],
         workers=workers,

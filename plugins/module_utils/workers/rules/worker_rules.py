@@ -77,8 +77,8 @@ class WorkerRules:
         for worker in self.desired.overrides:
             owner = (self.marks.get(worker, {}).get(NOTES) or {}).get("set", self.desired.name)
             if owner != self.desired.name:
-                said = f"the set {owner!r} of this cluster gave it overrides already"
-                raise Refused(worker, "give it overrides", said, "leave them to one set")
+                said = f"the set {owner!r} of this cluster already sets its overrides"
+                raise Refused(worker, "set its overrides", said, "name it in only one set")
         planned = plan(current, self.desired, self.facts)
         # After the write, a missing record of a replaced override cannot be detected.
         return planned if self.noted is None else replace(planned, after={**planned.after, "previous": self.noted})

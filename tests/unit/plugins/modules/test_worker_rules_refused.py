@@ -49,7 +49,7 @@ GONE = {"state": "absent"}
             "a host each: only esx1 is left to them;",
         ),
         (lambda _cluster: None, {"workers": ["w1", "w1"]}, "w1: could not take it as a worker: it is named twice"),
-        (lambda _cluster: None, {"overrides": [{"name": "w9"}]}, "w9: could not give it overrides: it is not among"),
+        (lambda _cluster: None, {"overrides": [{"name": "w9"}]}, "w9: could not set its overrides: it is not among"),
         (lambda c: c.add("w4", cluster="other"), {"workers": ["w4"], "hosts": ["esx1"]}, "w4 is a worker of cluster"),
         (lambda c: c.add("w4", host="afar"), {"workers": ["w4"], "hosts": ["esx1"]}, "w4 is on a host of another"),
         (
@@ -93,7 +93,7 @@ def test_overrides_belong_to_one_set() -> None:
     cluster = FakeCluster()
     call(cluster, workers=WORKERS, drs_override="manual")
     words = call(cluster, name="others", workers=["w1", "w2"], drs_override="disabled")["msg"]
-    assert "w1: could not give it overrides: the set 'workers' of this cluster gave it overrides already" in words
+    assert "w1: could not set its overrides: the set 'workers' of this cluster already sets its overrides" in words
     assert call(cluster, name="others", workers=["w1", "w2"])["changed"]
     assert call(cluster, name="others", **GONE)["changed"]
     assert [one.name for one in cluster.config.rule] == [RULE]

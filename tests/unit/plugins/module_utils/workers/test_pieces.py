@@ -73,7 +73,7 @@ def test_the_window_follows_from_profiles_groups_and_devices() -> None:
     device = WorkerSpec("w1", {}, (Gpu(device=DeviceRequest("10de:20f1")),))
     assert worker_gpus.window_of(device, lambda _device: 40) == 128
     assert worker_gpus.window_of(WorkerSpec("w1", {"mmio_gb": 512}, device.gpus), lambda _device: None) == 512
-    with pytest.raises(Refused, match="give memory_gb"):
+    with pytest.raises(Refused, match="set memory_gb"):
         worker_gpus.window_of(device, lambda _device: None)
 
 

@@ -131,7 +131,7 @@ def test_without_a_place_it_is_refused_with_the_reason() -> None:
 
 
 def test_without_a_template_it_cannot_be_made() -> None:
-    with pytest.raises(Refused, match="it does not exist, and no template is given"):
+    with pytest.raises(Refused, match="it does not exist, and no template is set"):
         planned(FakeWorkerCluster(), template=None)
     with pytest.raises(Refused, match="find the template 'golden'"):
         planned(FakeWorkerCluster())
