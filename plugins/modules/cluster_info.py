@@ -11,18 +11,18 @@ module: cluster_info
 short_description: Read the facts of a cluster that matter for changes of its hosts
 version_added: 1.0.0
 description:
-  - Reads one cluster in few calls. High availability and its capacity, DRS, EVC, vSAN, alarms, running tasks,
-    hosts out of service and through whom, time, licences, versions, places for virtual GPUs.
-  - Says how many hosts may be out of service at once, and, for the hosts named in O(leaving), what stops them from
-    leaving service now.
-  - A value that the server does not tell is V(null), not a guess.
+  - Reads one cluster in few calls. The facts are high availability and its capacity, DRS, EVC, vSAN, alarms, running
+    tasks, hosts out of service with the user who took them out, time, licences, versions and slots for virtual GPUs.
+  - Returns how many hosts may be out of service at once, and, for the hosts in O(leaving), the reasons why they must
+    not leave service now.
+  - A value that the server does not report is V(null), not a guess.
 options:
   cluster:
     description: Name of the cluster.
     type: str
     required: true
   leaving:
-    description: Hosts that leave service next; RV(stops) lists what prevents that.
+    description: Hosts that leave service next; RV(stops) lists the reasons that prevent it.
     type: list
     elements: str
     default: []
@@ -32,7 +32,7 @@ options:
     default: 1
   gather:
     description:
-      - Facts that cost more calls. V(clocks) compares every host's clock with vCenter's, three calls for each host.
+      - Facts that need more calls. V(clocks) compares every host's clock with vCenter's, in three calls for each host.
         V(vms) lists the running virtual machines of all hosts.
     type: list
     elements: str
@@ -42,9 +42,9 @@ extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes.info
 notes:
-  - HA's failover capacity is what its admission control is configured to keep free. A percentage is turned into hosts
-    as if all hosts were alike.
-  - Places for virtual GPUs are counted from the names of the profiles and the memory of the GPUs.
+  - The failover capacity of HA is the capacity that its admission control reserves. A percentage is converted into a
+    number of hosts as if all hosts were equal.
+  - Slots for virtual GPUs are counted from the names of the profiles and the memory of the GPUs.
 seealso:
   - module: dml.vsphere.esxi_info
   - module: dml.vsphere.esxi_power
@@ -74,7 +74,7 @@ EXAMPLES = r"""
 RETURN = r"""
 stops:
   description:
-    - Why the next hosts must not leave service now; empty when nothing stops them.
+    - The reasons why the next hosts must not leave service now; empty if they may.
     - "The rules: V(red_alarm), V(vsan_resync), V(out_of_service) (by another user), V(max_out_of_service),
       V(ha_capacity), V(gpu_slots), V(running_task)."
   returned: success
@@ -84,7 +84,7 @@ stops:
     severity: {description: Always V(stop)., type: str}
     rule: {description: The rule., type: str}
     object: {description: The host or the cluster., type: str}
-    text: {description: The sentence for a person., type: str}
+    text: {description: The reason as a sentence., type: str}
 cluster:
   description: The cluster.
   returned: success
@@ -92,7 +92,7 @@ cluster:
   contains:
     name: {description: Its name., type: str}
     vcenter: {description: "C(version), C(build), C(instance_uuid) and C(time) of vCenter.", type: dict}
-    options: {description: "Options of vCenter that matter here, such as C(vgpu.hotmigrate.enabled).", type: dict}
+    options: {description: "Options of vCenter for the collection, such as C(vgpu.hotmigrate.enabled).", type: dict}
     image_managed: {description: Whether vLCM keeps the hosts to an image., type: bool}
     configuration_profile: {description: Whether a configuration profile keeps the hosts' settings., type: bool}
     hosts:
@@ -116,8 +116,8 @@ cluster:
       elements: dict
     lock:
       description:
-        - Who holds the lock of M(dml.vsphere.cluster_lock).
-        - C(over) says why the next run on this controller gets it all the same, if it does.
+        - The holder of the lock of M(dml.vsphere.cluster_lock).
+        - C(over) is the reason why the next run on this controller takes it over, if it does.
       type: dict
     licences:
       description:
@@ -128,7 +128,7 @@ cluster:
     clocks: {description: "By host: C(running), C(servers), C(offset_seconds).", type: list, elements: dict}
     gpu_slots:
       description:
-        - "Places for virtual GPUs on hosts in service: C(profile), C(used), C(free), and C(hosts) with the same."
+        - "Slots for virtual GPUs on hosts in service: C(profile), C(used), C(free), and C(hosts) with the same."
       type: list
       elements: dict
     vms:

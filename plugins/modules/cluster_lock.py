@@ -11,18 +11,17 @@ module: cluster_lock
 short_description: Keep other controllers from working on a cluster at the same time
 version_added: 1.0.0
 description:
-  - Takes, renews and releases a lock that lives in vCenter and that every run of this collection honours.
-    It does not bind other users and tools; vSphere itself does not use it.
-  - A lock has an owner and runs out at a time on vCenter's clock, so that a run that died does not hold it
-    indefinitely. Renew it by asking for it again before each long step. M(dml.vsphere.esxi_power),
-    M(dml.vsphere.esxi_profile) and M(dml.vsphere.vmotion) renew the locks of their run while they work, also in a
+  - Takes, renews and releases a lock in vCenter, which every run of this collection honours. vSphere, other users and
+    other tools do not use the lock.
+  - A lock has an owner and expires at a time on vCenter's clock, so that a run that died does not hold it
+    indefinitely. To renew it, run the module again before each long step. M(dml.vsphere.esxi_power),
+    M(dml.vsphere.esxi_profile) and M(dml.vsphere.vmotion) renew the locks of their run while they work, also during a
     boot that takes longer than O(ttl).
-  - The lock is taken over, with a warning, when it has run out, or when its holder ran on this machine
-    and that process is gone. A lock whose holder is known to run on this machine is not taken over, even if it has run
-    out.
-  - It is kept as folders named C(dml.vsphere.lock ID) beside the cluster, where ID is the cluster's id, such as
-    C(domain-c8); one small folder remains when it is free, until O(state=absent). The account needs the privileges
-    C(Folder.Create), C(Folder.Rename) and C(Folder.Delete) there.
+  - The module takes over a lock, with a warning, if it has expired, or if its holder ran on this machine and that
+    process has ended. It does not take over a lock whose holder runs on this machine, even if the lock has expired.
+  - The lock consists of folders named C(dml.vsphere.lock ID) next to the cluster. ID is the id of the cluster, such as
+    C(domain-c8). One small folder remains when the lock is free, until O(state=absent). The account needs the
+    privileges C(Folder.Create), C(Folder.Rename) and C(Folder.Delete) there.
 options:
   cluster:
     description: Name of the cluster.
@@ -30,35 +29,35 @@ options:
     required: true
   state:
     description:
-      - Whether this run should hold the lock, or give it back.
-      - V(absent) takes the lock and removes its folder, so that nothing of it remains in vCenter.
+      - V(held) takes or renews the lock for this run, V(free) releases it.
+      - V(absent) takes the lock and removes its folder, so that vCenter keeps no trace of it.
     type: str
     choices: [held, free, absent]
     default: held
   ttl:
-    description: Seconds until the lock runs out. It is renewed when less than nine tenths of them are left.
+    description: Seconds until the lock expires. The module renews it when less than nine tenths of them are left.
     type: int
     default: 7200
   run:
     description:
-      - The id of this run. By default it is made of the ansible command that runs the module, so that all
-        tasks of one run share the lock.
+      - The id of this run. The default is derived from the ansible command that runs the module, so that all tasks of
+        one run share the lock.
     type: str
   owner:
-    description: The holder that others see. By default the user and the machine.
+    description: The holder that others see. The default is the user and the machine.
     type: str
   force_unlock:
     description:
-      - Take or free the lock although another run holds it. A warning and the result name the run that held it.
-        Use it only when it is certain that the other run is over.
+      - Take or free the lock even if another run holds it. A warning and the result name the run that held it.
+        Use this only if it is certain that the other run has ended.
     type: bool
     default: false
 extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes
 notes:
-  - As with every lock that expires, a run that was stopped for longer than O(ttl) and then goes on notices only at the
-    next renewal that it lost the lock.
+  - As with every lock that expires, a run that was suspended for longer than O(ttl) detects the loss of the lock only
+    at the next renewal.
 seealso:
   - module: dml.vsphere.esxi_power
 author:
@@ -75,7 +74,7 @@ EXAMPLES = r"""
     cluster: gpu
     state: free
 
-- name: Free the lock of a run that is certainly over, and see whose it was
+- name: Free the lock of a run that has certainly ended, and return its holder
   dml.vsphere.cluster_lock:
     cluster: gpu
     state: free
@@ -85,16 +84,16 @@ EXAMPLES = r"""
 
 RETURN = r"""
 state:
-  description: Who holds the lock now; in check mode, who would.
+  description: The holder of the lock; in check mode, the holder after a real run.
   returned: success
   type: dict
   contains:
-    held: {description: Whether anybody does., type: bool}
+    held: {description: Whether a run holds the lock., type: bool}
     owner: {description: The holder., type: str, sample: alice@controller}
     run: {description: The holder's run., type: str, sample: controller.4711.987654}
-    since: {description: Since when, type: str, sample: "2026-01-02T03:04:05Z"}
-    folder: {description: "With O(state=absent), whether anything of it is in vCenter.", type: bool}
-    until: {description: When it runs out., type: str, sample: "2026-01-02T05:04:05Z"}
+    since: {description: The time at which the run took the lock., type: str, sample: "2026-01-02T03:04:05Z"}
+    folder: {description: "With O(state=absent), whether vCenter has a folder of the lock.", type: bool}
+    until: {description: The time at which the lock expires., type: str, sample: "2026-01-02T05:04:05Z"}
 """
 
 from typing import Any

@@ -11,13 +11,13 @@ module: custom_attributes
 short_description: Remove the custom attributes of this collection that no object carries
 version_added: 1.0.0
 description:
-  - This collection marks what is its own by custom attributes with names that begin with C(dml.vsphere). Their
-    definitions belong to all of vCenter. This module removes those that no host and no virtual machine of vCenter
-    carries, and names who carries the others.
-  - A note about the options of a kernel module is over when its host booted since. Such notes are cleared on the hosts
-    of O(cluster).
-  - Do not run it while another cluster of the same vCenter is being prepared. An attribute that is used for the first
-    time between the look and the removal would lose what was just written.
+  - This collection marks its objects with custom attributes whose names begin with C(dml.vsphere). Their definitions
+    belong to all of vCenter. This module removes the definitions of attributes that no host and no virtual machine of
+    vCenter carries, and names the objects that carry the others.
+  - A note about the options of a kernel module expires when its host boots. The module clears expired notes on the
+    hosts of O(cluster).
+  - Do not run the module while another cluster of the same vCenter is being prepared. An attribute that is used for
+    the first time between the check and the removal would lose its new value.
 options:
   cluster:
     description: Name of the cluster.
@@ -45,7 +45,7 @@ state:
   type: dict
   sample: {dml.vsphere.worker: defined, dml.vsphere.fabric: null, notes that are over: []}
 why:
-  description: Who carries those that stay.
+  description: The objects that carry the remaining attributes.
   returned: success
   type: list
   elements: str

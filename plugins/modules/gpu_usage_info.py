@@ -44,7 +44,7 @@ extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes.info
 notes:
-  - The part of a GPU that a virtual GPU has is that of its memory, by the name of its profile.
+  - The share of a virtual GPU is its share of the memory, from the name of its profile.
   - The PCI address in the name of a counter instance identifies the GPU. The counter of a complete host counts if the
     host has one GPU. RV(usage.period) names instances that cannot be assigned to a GPU.
 seealso:
@@ -70,12 +70,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 usage:
-  description: The GPUs and those who use them.
+  description: The GPUs and their users.
   returned: success
   type: dict
   contains:
     cluster: {description: Name of the cluster., type: str}
-    taken: {description: "When, by vCenter's clock.", type: str}
+    taken: {description: "The time of the reading, on vCenter's clock.", type: str}
     group_by: {description: The property that defines the tenant., type: str}
     period:
       description:
@@ -94,7 +94,7 @@ usage:
         name: {description: Its model., type: str}
         gigabytes: {description: Its memory., type: float}
         mode:
-          description: "V(vgpu), V(passthrough), V(shared), or V(basic) and V(none) where no driver runs it."
+          description: "V(vgpu), V(passthrough), V(shared), or V(basic) and V(none) if no driver runs it."
           type: str
         vgpu_mode: {description: "V(same_size), V(mixed_size), V(mig), or empty.", type: str}
         slots:

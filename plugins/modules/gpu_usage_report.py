@@ -11,9 +11,9 @@ module: gpu_usage_report
 short_description: Report how the GPUs of a cluster are used
 version_added: 1.0.0
 description:
-  - Judges what M(dml.vsphere.gpu_usage_info) read. Each GPU is idle, unassigned, not measured, unreachable or busy; the
-    report names the idle and the unassigned GPUs first. It sums GPUs, hours and costs by tenant, and has one line for
-    the unused share of the GPUs, so that the sums of all lines are all GPUs of the cluster.
+  - Judges a result of M(dml.vsphere.gpu_usage_info). Each GPU is idle, unassigned, not measured, unreachable or busy;
+    the report names the idle and the unassigned GPUs first. It sums GPUs, hours and costs by tenant, and has one line
+    for the unused share of the GPUs, so that the lines add up to all GPUs of the cluster.
   - Writes the report to O(folder) as C(CLUSTER.html), one page with a plot that needs no network, and C(CLUSTER.json).
     Both name virtual machines and their owners, so that only the owner of the files can read them.
   - Without O(folder) it returns the report and writes nothing.
@@ -30,11 +30,11 @@ options:
     type: str
     default: ""
   idle_below:
-    description: A GPU that is assigned is idle when its mean utilisation is below this percentage.
+    description: An assigned GPU is idle if its mean utilisation is below this percentage.
     type: float
     default: 5.0
   folder:
-    description: The folder for the files. It is made where it does not exist.
+    description: The folder for the files. The module creates it if it does not exist.
     type: path
 extends_documentation_fragment:
   - dml.vsphere.attributes

@@ -12,14 +12,14 @@ short_description: Build the RDMA network of a cluster, from switch to vmkernel 
 version_added: 1.0.0
 description:
   - Builds a distributed switch with the RDMA card of every host of a cluster as its only uplink, its port groups, and
-    the vmkernel adapters on them, or changes what differs, by one plan for the whole cluster.
-  - The module first reads everything, in few calls for all hosts. It refuses an impossible request by the names of the
-    objects before it writes anything. It reads again what it changed; what still differs is an error.
-  - Only options that are given are managed. Networks, adapters and hosts that others put on the switch stay.
+    the vmkernel adapters on them, or changes the differences, with one plan for the whole cluster.
+  - The module first reads all objects, in few calls for all hosts. If a request is impossible, it fails before the
+    first write and names the objects. It reads the changed objects again, and fails if they still differ.
+  - The module manages only the given options. Networks, adapters and hosts that others put on the switch stay.
   - The module marks the objects that it builds, with the description C(Built by dml.vsphere for cluster ...) of
     switch and port groups, and with the custom attribute C(dml.vsphere.fabric) of hosts. O(state=absent) removes the
     marked objects.
-  - The next run continues a run that was interrupted.
+  - The next run continues an interrupted run.
 options:
   cluster:
     description: Name of the cluster.
@@ -27,8 +27,8 @@ options:
     required: true
   state:
     description:
-      - V(absent) removes what this module built. It is refused while a virtual machine, or an adapter that others
-        added, uses it. It uses only the options O(cluster) and O(switch).
+      - V(absent) removes the objects that this module built. The module fails while a virtual machine, or an adapter
+        that others added, uses them. V(absent) needs only the options O(cluster) and O(switch).
     type: str
     choices: [present, absent]
     default: present
@@ -72,38 +72,38 @@ options:
         required: true
       device:
         description:
-          - Name of the adapter, such as V(vmk1). ESXi names a new adapter by the lowest free number, so the call is
-            refused where the adapter would get another name, or where the adapter of that name is on another switch.
+          - Name of the adapter, such as V(vmk1). ESXi gives a new adapter the lowest free number, so the module fails
+            if the adapter would get another name, or if the adapter with that name is on another switch.
         type: str
       network:
-        description: The IPv4 network of the addresses, such as V(10.216.0.0/24). Without it addresses come by DHCP.
+        description: The IPv4 network of the addresses, such as V(10.216.0.0/24). Without it, addresses come from DHCP.
         type: str
       addresses:
-        description: The address of every host by its name.
+        description: The address of every host, by host name.
         type: dict
       mtu:
         description: The MTU, by default that of the switch.
         type: int
       services:
         description:
-          - Exactly the services of the adapter. Management is not among them, because it stays apart from this network.
-            Adapters for PVRDMA should carry no service.
+          - Exactly the services of the adapter. Management is not a choice, because it stays apart from this network.
+            Adapters for PVRDMA should have no service.
         type: list
         elements: str
         choices: [faultToleranceLogging, nvmeRdma, nvmeTcp, vmotion, vSphereBackupNFC, vSphereProvisioning,
           vSphereReplication, vSphereReplicationNFC, vsan, vsanWitness]
   adopt:
     description:
-      - Whether the module may change a switch of that name that it did not build. The old values are in the diff;
-        O(state=absent) removes only what was added.
+      - Whether the module may change a switch with that name that it did not build. The diff has the old values;
+        O(state=absent) removes only the added objects.
     type: bool
     default: false
 extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes
 notes:
-  - The uplink of a host, and MTU and VLAN of what exists, are not changed while virtual machines with a PVRDMA adapter
-    run on it.
+  - The module does not change the uplink of a host, or the MTU and VLAN of existing objects, while virtual machines
+    with a PVRDMA adapter use them.
 seealso:
   - module: dml.vsphere.rdma_fabric_info
   - module: dml.vsphere.esxi_pvrdma

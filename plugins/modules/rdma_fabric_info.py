@@ -83,7 +83,7 @@ pings:
     received: {description: Answers received., type: int}
     reached: {description: Whether every packet was answered., type: bool}
     text: {description: The ping as one line., type: str}
-    said: {description: The error where there was no answer., type: str}
+    said: {description: The error if there was no answer., type: str}
 error:
   description: The pings without all answers as one error; empty if every ping was answered.
   returned: success

@@ -12,22 +12,23 @@ short_description: Find the profiles that restore the hosts of a cluster from it
 version_added: 1.0.0
 description:
   - Reads a file that P(dml.vsphere.evidence#role) wrote before a change, and returns for each host the profile that
-    restores what the change touched. It changes nothing; P(dml.vsphere.rollback#role) uses it.
-  - Evidence that cannot be restored completely is refused with all reasons at once. So is evidence of a change that
-    touched what this version of the collection does not know.
-  - A file that is not whole, or was changed after it was written, is refused. So is evidence of another vCenter or of
-    other machines whose names are the same; the instance UUID of vCenter and the hardware UUIDs of the hosts decide.
+    restores the settings of the change. It changes nothing; P(dml.vsphere.rollback#role) uses it.
+  - If the evidence cannot be restored completely, the module fails with all reasons at once. It also fails if the
+    change has settings that this version of the collection does not support.
+  - The module rejects a file that is incomplete or was changed after it was written. It also rejects evidence from
+    another vCenter or from other machines with the same names, which it detects from the instance UUID of vCenter and
+    the hardware UUIDs of the hosts.
 options:
   evidence:
     description: The file of evidence.
     type: path
     required: true
   cluster:
-    description: The cluster that the evidence must be of.
+    description: The cluster that the evidence must describe.
     type: str
     required: true
   hosts:
-    description: The hosts to restore. By default all that the evidence knows.
+    description: The hosts to restore. The default is all hosts in the evidence.
     type: list
     elements: str
     default: []
@@ -40,7 +41,7 @@ options:
       name: {description: The name of the VIB., type: str, required: true}
       version: {description: The version., type: str, required: true}
       source:
-        description: The place where the host finds it, as O(dml.vsphere.esxi_vib#module:source).
+        description: The location of the VIB for the host, as O(dml.vsphere.esxi_vib#module:source).
         type: str
         required: true
 extends_documentation_fragment:
@@ -70,7 +71,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 profiles:
-  description: The profile that restores each host, by the host's name, as M(dml.vsphere.esxi_profile) takes it.
+  description: The profile that restores each host, by host name, as O(dml.vsphere.esxi_profile#module:host_profiles).
   returned: success
   type: dict
   sample: {esx01.lab: {pvrdma: {state: absent, close_firewall: true}}}

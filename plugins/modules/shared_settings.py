@@ -11,19 +11,20 @@ module: shared_settings
 short_description: Set shared options of vCenter and of a cluster's DRS
 version_added: 1.0.0
 description:
-  - Sets options that reach beyond the hosts and workers of this collection. Options of a whole vCenter, such as
-    C(vgpu.hotmigrate.enabled), without which no virtual machine with a vGPU can be moved; and advanced options of a
-    cluster's DRS, such as C(VgpuMMAutomationTimeoutSecs), with which DRS moves them off a host that is emptied.
-  - They are changed only with O(allow_shared_settings=true). Without it a run that would change something is refused,
-    and the error names the old and the new values. Check mode shows the same.
-  - RV(previous) has the form of the options; give it back to restore the previous values.
+  - Sets options that affect more than the hosts and workers of this collection. These are options of a whole vCenter,
+    such as C(vgpu.hotmigrate.enabled), without which no virtual machine with a vGPU can move, and advanced options of
+    a cluster's DRS, such as C(VgpuMMAutomationTimeoutSecs), with which DRS moves such machines off a host that is
+    being emptied.
+  - The module changes them only with O(allow_shared_settings=true). Without it, a run that would change an option
+    fails, and the error names the old and the new values. Check mode shows the same.
+  - RV(previous) has the form of the options; pass it to the module to restore the previous values.
   - Values are sent as the type that vCenter declares; text from templates is read as that type.
 options:
   vcenter_options:
     description: Options of vCenter and their values.
     type: dict
   cluster:
-    description: The cluster that O(drs_options) is about.
+    description: The cluster of O(drs_options).
     type: str
   drs_options:
     description: Advanced options of the cluster's DRS and their values. V(null) removes an option.
@@ -34,15 +35,15 @@ options:
     default: false
   instance_uuid:
     description:
-      - The instance UUID of the vCenter from which the values were recorded. On another vCenter the call is refused.
+      - The instance UUID of the vCenter from which the values were recorded. On another vCenter, the module fails.
     type: str
     default: ""
 extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes
 notes:
-  - DRS options are kept as text by vCenter. VMware's documents do not name their types; the vSphere Client enters them
-    as text too.
+  - vCenter stores DRS options as text. VMware's documents do not state their types; the vSphere Client enters them as
+    text too.
 seealso:
   - module: dml.vsphere.cluster_info
   - module: dml.vsphere.esxi_power
@@ -118,7 +119,7 @@ def subjects(opened: session.Session, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def must_be(wanted: str, opened: session.Session) -> str:
-    """The instance UUID of this vCenter, which must be the wanted one, if there is one."""
+    """Return the instance UUID of this vCenter; raise an error if it is not the given one."""
     here = str(opened.content.about.instanceUuid)
     if wanted and wanted != here:
         said = f"they were read in the vCenter with the instance UUID {wanted}, and this one has {here}"

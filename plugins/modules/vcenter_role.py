@@ -11,13 +11,13 @@ module: vcenter_role
 short_description: Create a role in vCenter with exactly the privileges that the modules need
 version_added: 1.0.0
 description:
-  - Creates a role from the privilege table of the collection, brings an existing role to it, or removes it. Tests
-    compare the table with the calls that the modules really make, and C(docs/privileges.md) shows it.
-  - Only roles whose name is C(dml.vsphere), or begins with it and a space, are touched.
-  - Gives the role to users and groups. Other rules of permission stay as they are. vCenter keeps one role for each
-    account on each object, so an account that has another role on that very object is refused.
+  - Creates a role from the privilege table of the collection, updates an existing role, or removes it. Tests compare
+    the table with the calls that the modules make, and C(docs/privileges.md) shows it.
+  - The module changes only roles whose name is C(dml.vsphere), or begins with it and a space.
+  - Grants the role to users and groups. Other permissions stay unchanged. vCenter has one role for each account on each
+    object, so the module fails if an account has another role on the same object.
   - The account that runs this module needs C(Authorization.ModifyRoles), and C(Authorization.ModifyPermissions) for
-    O(grants). The role that it makes has them only if O(modules) names C(vcenter_role).
+    O(grants). The created role has them only if O(modules) contains C(vcenter_role).
 options:
   name:
     description: Name of the role.
@@ -25,13 +25,12 @@ options:
     default: dml.vsphere
   modules:
     description:
-      - The modules that will be used, to have no more privileges than they need. C(workers) stands for the inventory
-        plugin.
-      - By default all but C(vcenter_role).
+      - The modules that will be used; the role gets only their privileges. C(workers) stands for the inventory plugin.
+      - The default is all modules except C(vcenter_role).
     type: list
     elements: str
   state:
-    description: Whether the role exists. With V(absent) every account that has the role loses it.
+    description: Whether the role exists. With V(absent), every account that has the role loses it.
     type: str
     choices: [present, absent]
     default: present
@@ -46,7 +45,7 @@ options:
         type: str
         required: true
       group:
-        description: Whether it is a group.
+        description: Whether the principal is a group.
         type: bool
         default: false
       path:
@@ -54,7 +53,7 @@ options:
         type: str
         default: /
       propagate:
-        description: Whether the role is valid on all objects below too.
+        description: Whether the role also applies to all objects below.
         type: bool
         default: true
 extends_documentation_fragment:
@@ -63,8 +62,8 @@ extends_documentation_fragment:
 notes:
   - Some privileges work only on the root of vCenter, such as C(Global.Settings) and C(Global.ManageCustomFields).
     C(docs/privileges.md) names the object of each.
-  - No run on a real vCenter has shown yet that this role suffices. The simulator by which
-    this collection is tested enforces no privileges.
+  - This role has not been tested on a real vCenter. The simulator for the tests of this collection does not enforce
+    privileges.
 seealso:
   - module: dml.vsphere.shared_settings
 author:
