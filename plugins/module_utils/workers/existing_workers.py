@@ -128,7 +128,7 @@ def _worker(machine: Machine, mark: Mapping[str, Any], hosts: Mapping[str, str])
         "vm_uuid": machine["config.instanceUuid"],
         "vm_host": hosts.get(machine.host, ""),
         "vm_power": "on" if machine.on else "off",
-        "vm_gpus": worker_gpus.texts(gpus),
+        "vm_gpus": worker_gpus.names_of(gpus),
         "vm_profiles": sorted({gpu.profile for gpu in gpus if gpu.profile}),
         "vm_rdma_mac": rdma[0].macAddress if rdma else None,
         "vm_rdma_protocol": rdma[0].deviceProtocol if rdma else None,

@@ -65,7 +65,7 @@ def desired_cards(
     return after
 
 
-def refuse_old(desired: WorkerSpec, after: Mapping[str, Any], machine: Machine) -> None:
+def refuse_old_hardware(desired: WorkerSpec, after: Mapping[str, Any], machine: Machine) -> None:
     """Refuse a PVRDMA card if the virtual hardware of the machine or its template is too old for it."""
     card, version = after.get(RDMA), str(machine["config.version"] or "")
     number = version.removeprefix("vmx-")

@@ -142,12 +142,12 @@ class Worker:
         macs = self.assigned.macs if self.desired["guest"] is not None else {}
         cards = current if current["exists"] and not (macs and self._building) else {}
         after.update(nics.desired_cards(self.desired, cards, self.context.networks, macs))
-        nics.refuse_old(self.desired, after, clone.base_of(self.cluster, self.desired))
+        nics.refuse_old_hardware(self.desired, after, clone.base_of(self.cluster, self.desired))
         if self.desired.gpus is not None:
             after["gpus"] = worker_gpus.names_after(
                 self.desired, worker_gpus.assigned_gpus(self.machine) if self.machine else []
             )
-            after["mmio_gb"] = worker_gpus.window_of(self.desired, self._gpu_memory) or None
+            after["mmio_gb"] = worker_gpus.desired_window_gb(self.desired, self._gpu_memory) or None
         return after
 
     def _gpu_memory(self, wanted: DeviceRequest) -> int | None:
@@ -175,7 +175,7 @@ class Worker:
         changed = {change.key for change in Plan(current, after).changes}
         running = bool(current["power"] == "on")
         cold = [key for key in COLD if key in changed] if running else []
-        if running and "host" in changed and (why := self.cluster.ties(self.machine)):
+        if running and "host" in changed and (why := self.cluster.move_obstacle(self.machine)):
             cold.append(f"host ({why})")
         cycle = bool(cold) and after["power"] == "on"
         refused = f"it runs, and {', '.join(cold)} can change only while it is off: set power_cycle: true"
@@ -207,7 +207,7 @@ class Worker:
 
     def _warnings(self, current: Mapping[str, Any], after: Mapping[str, Any], changed: set[str]) -> Iterator[str]:
         firmware = after["firmware"] or facts(self.cluster, clone.base_of(self.cluster, self.desired))["firmware"]
-        if worker_gpus.passthrough(self.desired) and (after["mmio_gb"] or 0) >= LARGE_BAR_GB and firmware == "bios":
+        if worker_gpus.has_passthrough(self.desired) and (after["mmio_gb"] or 0) >= LARGE_BAR_GB and firmware == "bios":
             yield "its firmware is BIOS: GPUs with a BAR of more than 256 MB need EFI"
         if current["guest"] and "guest" in changed:
             yield "cloud-init treats it as a new machine at the next boot and creates new SSH host keys"
@@ -276,7 +276,7 @@ class Worker:
         if now["mmio_gb"] != after["mmio_gb"]:
             options.update(worker_gpus.window_options(after["mmio_gb"] or 0))
         if after["guest"] and now["guest"] != after["guest"]:
-            options.update(customise.options(after["guest"]))
+            options.update(customise.guestinfo_options(after["guest"]))
         spec.extraConfig += [vim.option.OptionValue(key=key, value=value) for key, value in options.items()]
         return spec
 

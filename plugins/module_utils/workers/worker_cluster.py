@@ -106,7 +106,7 @@ class WorkerCluster:
         """Whether this vCenter moves virtual machines with a vGPU while they run."""
         return machines.hot_migrate(self.session)
 
-    def ties(self, one: Machine | None) -> str:
+    def move_obstacle(self, one: Machine | None) -> str:
         """Return the reason why a running virtual machine cannot move; empty if it can."""
         if one is None:
             return ""

@@ -30,7 +30,7 @@ def placement_worker(cluster: WorkerCluster, desired: WorkerSpec, allowed: froze
     demand = worker_gpus.demand_of(gpus, reserved, int(desired["cpus"] or size["cpus"] or 0))
     if there is None:
         return place.Worker(desired.name, demand, hosts_)
-    _kept, missing, many = worker_gpus.pair(gpus, worker_gpus.assigned_gpus(there))
+    _kept, missing, many = worker_gpus.compare(gpus, worker_gpus.assigned_gpus(there))
     settled = there.on and not missing and not many
     return place.Worker(desired.name, demand, hosts_, cluster.host_name(there.host) or "", settled)
 

@@ -51,12 +51,14 @@ def assigned_gpus(machine: Machine) -> list[AssignedGpu]:
     return single + of_groups
 
 
-def texts(gpus: Sequence[Gpu]) -> list[str]:
+def names_of(gpus: Sequence[Gpu]) -> list[str]:
     """Return the names of the GPUs, sorted."""
     return sorted(str(gpu) for gpu in gpus)
 
 
-def pair(wanted: Sequence[Gpu], there: Sequence[AssignedGpu]) -> tuple[list[AssignedGpu], list[Gpu], list[AssignedGpu]]:
+def compare(
+    wanted: Sequence[Gpu], there: Sequence[AssignedGpu]
+) -> tuple[list[AssignedGpu], list[Gpu], list[AssignedGpu]]:
     """Return the GPUs that stay, the GPUs to add, and the GPUs to remove."""
     left, kept, missing = list(there), list[AssignedGpu](), list[Gpu]()
     for gpu in sorted(wanted, key=lambda one: str(one.device), reverse=True):
@@ -71,8 +73,8 @@ def pair(wanted: Sequence[Gpu], there: Sequence[AssignedGpu]) -> tuple[list[Assi
 
 def names_after(desired: WorkerSpec, there: Sequence[AssignedGpu]) -> list[str]:
     """Return the names of the GPUs after the change."""
-    kept, missing, _left = pair(desired.gpus or (), there)
-    return texts([*(assigned.gpu for assigned in kept), *missing])
+    kept, missing, _left = compare(desired.gpus or (), there)
+    return names_of([*(assigned.gpu for assigned in kept), *missing])
 
 
 def demand_of(gpus: Sequence[Gpu], memory_mb: int, cpus: int) -> Demand:
@@ -86,7 +88,7 @@ def demand_of(gpus: Sequence[Gpu], memory_mb: int, cpus: int) -> Demand:
     )
 
 
-def window_of(desired: WorkerSpec, memory_of: Callable[[DeviceRequest], int | None]) -> int:
+def desired_window_gb(desired: WorkerSpec, memory_of: Callable[[DeviceRequest], int | None]) -> int:
     """Return the size of the 64-bit MMIO window for the GPUs of a worker, in gigabytes."""
     if desired["mmio_gb"] is not None:
         return int(desired["mmio_gb"])
@@ -107,7 +109,7 @@ def _sizes(name: str, gpu: Gpu, memory_of: Callable[[DeviceRequest], int | None]
     yield from sizes
 
 
-def window_in(extra: Mapping[str, str]) -> int | None:
+def window_gb(extra: Mapping[str, str]) -> int | None:
     """Return the size of the 64-bit MMIO window; None if it is not set."""
     size = extra.get(MMIO_SIZE, "")
     return int(size) if is_on(extra.get(USE_MMIO)) and size.isdigit() else None
@@ -118,7 +120,7 @@ def window_options(size: int) -> dict[str, str]:
     return {USE_MMIO: "TRUE" if size else "", MMIO_SIZE: str(size) if size else ""}
 
 
-def passthrough(desired: WorkerSpec) -> bool:
+def has_passthrough(desired: WorkerSpec) -> bool:
     """Return whether a worker has a PCI device in passthrough."""
     return any(not gpu.profile and not gpu.group for gpu in desired.gpus or ())
 
@@ -138,7 +140,7 @@ class DeviceBackings:
 
 def change(spec: Any, desired: WorkerSpec, machine: Machine, backings: DeviceBackings, new_key: Iterator[int]) -> None:
     """Add the changes of the GPUs to a ConfigSpec."""
-    kept, missing, too_many = pair(desired.gpus or (), assigned_gpus(machine))
+    kept, missing, too_many = compare(desired.gpus or (), assigned_gpus(machine))
     if any(gpu.group for gpu in (*missing, *(assigned.gpu for assigned in too_many))):
         # The server removes every group that the list does not contain.
         stay = [assigned.group for assigned in kept if assigned.gpu.group]

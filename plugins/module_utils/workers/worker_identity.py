@@ -37,12 +37,12 @@ class MarkedMachine:
         return str(self.values["name"])
 
     @property
-    def of_uuid(self) -> bool:
+    def matches_uuid(self) -> bool:
         """Whether the mark contains the instance UUID of this machine."""
         return bool(self.values.get(UUID) and self.mark.get("uuid") == self.values[UUID])
 
     @property
-    def of_name(self) -> bool:
+    def matches_name(self) -> bool:
         return bool(self.mark["name"] == self.shown)
 
     @property
@@ -108,4 +108,4 @@ def names_of(machines: Sequence[Found]) -> dict[str, list[Any]]:
 
 def _claims(marked_machines: Sequence[MarkedMachine]) -> list[MarkedMachine]:
     """Return the machines that match a worker: one, unless the UUID and the name match different machines."""
-    return [marked for marked in marked_machines if marked.of_uuid or marked.of_name]
+    return [marked for marked in marked_machines if marked.matches_uuid or marked.matches_name]

@@ -35,7 +35,7 @@ TOLD = {
 
 
 def test_what_the_collection_writes_is_read() -> None:
-    made = guest("vm-7", "worker01", customise.options(TOLD))
+    made = guest("vm-7", "worker01", customise.guestinfo_options(TOLD))
     assert (made.key, made.name, made.hostname) == ("vm-7", "worker01", "trainer-1")
     assert made.cards == (
         Card(MANAGEMENT, "00:50:56:00:00:01", "10.0.1.11/24", 1500, "10.0.1.1"),

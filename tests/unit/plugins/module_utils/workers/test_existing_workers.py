@@ -88,7 +88,7 @@ def test_a_guest_without_a_report_has_the_address_in_its_cloud_init_data(reads: 
     given = {"guest": {"address": "10.0.0.7/24"}, "management_nic": {"portgroup": "a"}}
     data = customise.desired_data(WorkerSpec("w1", given), {"management_nic": {"mac": "00:50:56:01:02:03"}})
     assert data
-    extra = [vim.option.OptionValue(key=key, value=value) for key, value in customise.options(data).items()]
+    extra = [vim.option.OptionValue(key=key, value=value) for key, value in customise.guestinfo_options(data).items()]
     reads["vm-1"] = marked(machine("w1", plain_card(mac="00:50:56:01:02:03"), config__extraConfig=extra))
     assert existing_workers.read_workers(SESSION)[0]["ansible_host"] == "10.0.0.7"
 

@@ -125,8 +125,8 @@ def test_virtual_gpus_passed_devices_and_groups_are_the_gpus_of_a_machine() -> N
     ],
 )
 def test_the_memory_window_that_is_set(settings: dict[str, str], window: int | None) -> None:
-    assert worker_gpus.window_in(settings) == window
-    assert worker_gpus.window_in(worker_gpus.window_options(32)) == 32
+    assert worker_gpus.window_gb(settings) == window
+    assert worker_gpus.window_gb(worker_gpus.window_options(32)) == 32
 
 
 BACKINGS = worker_gpus.DeviceBackings(

@@ -45,9 +45,9 @@ def test_options_of_a_worker_override_the_defaults_and_in_a_nic_key_by_key() -> 
 
 def test_equal_vgpus_are_counted_not_only_found() -> None:
     t4 = Gpu("grid_t4-8c")
-    kept, missing, many = worker_gpus.pair([t4, t4], assigned(t4))
+    kept, missing, many = worker_gpus.compare([t4, t4], assigned(t4))
     assert (len(kept), missing, many) == (1, [t4], [])
-    kept, missing, many = worker_gpus.pair([t4], assigned(t4, t4, t4))
+    kept, missing, many = worker_gpus.compare([t4], assigned(t4, t4, t4))
     assert (len(kept), missing, len(many)) == (1, [], 2)
 
 
@@ -63,18 +63,18 @@ def test_equal_vgpus_are_counted_not_only_found() -> None:
     ],
 )
 def test_a_device_is_kept_if_it_matches_the_request(wanted: DeviceRequest, there: DeviceRequest, same: bool) -> None:
-    _kept, missing, _many = worker_gpus.pair([Gpu(device=wanted)], assigned(Gpu(device=there)))
+    _kept, missing, _many = worker_gpus.compare([Gpu(device=wanted)], assigned(Gpu(device=there)))
     assert bool(missing) != same
 
 
 def test_the_window_follows_from_profiles_groups_and_devices() -> None:
     desired = WorkerSpec("w1", {}, (Gpu("grid_t4-8c"), Gpu(group="Nvidia:2@grid_a100-40c%NVLink")))
-    assert worker_gpus.window_of(desired, lambda _device: None) == 256
+    assert worker_gpus.desired_window_gb(desired, lambda _device: None) == 256
     device = WorkerSpec("w1", {}, (Gpu(device=DeviceRequest("10de:20f1")),))
-    assert worker_gpus.window_of(device, lambda _device: 40) == 128
-    assert worker_gpus.window_of(WorkerSpec("w1", {"mmio_gb": 512}, device.gpus), lambda _device: None) == 512
+    assert worker_gpus.desired_window_gb(device, lambda _device: 40) == 128
+    assert worker_gpus.desired_window_gb(WorkerSpec("w1", {"mmio_gb": 512}, device.gpus), lambda _device: None) == 512
     with pytest.raises(Refused, match="set memory_gb"):
-        worker_gpus.window_of(device, lambda _device: None)
+        worker_gpus.desired_window_gb(device, lambda _device: None)
 
 
 @given(st.lists(st.text(min_size=1), unique=True, max_size=30))
@@ -90,7 +90,7 @@ def test_addresses_of_new_cards_are_stable_unique_and_in_vmwares_range(names: li
 
 def test_cloud_init_data_is_read_as_it_was_written() -> None:
     data = told(address="10.0.0.1/24", gateway="10.0.0.254", dns=["1.1.1.1"], rdma_address="10.1.0.1/16", user="me")
-    options = customise.options(data)
+    options = customise.guestinfo_options(data)
     assert customise.facts(options) == data
     plain = base64.b64decode(options["guestinfo.userdata"]).decode()
     assert plain.startswith("#cloud-config\n")
