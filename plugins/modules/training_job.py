@@ -153,7 +153,7 @@ try:
 except ImportError:  # before ansible-core 2.22
     register_secrets = None
 
-ARGUMENTS = {
+ARGUMENTS: dict[str, dict[str, Any]] = {
     "run_dir": {"type": "path", "required": True},
     "state": {"type": "str", "choices": ["started", "stopped"], "default": "started"},
     "command": {"type": "list", "elements": "str", "default": []},
