@@ -246,7 +246,7 @@ def test_a_linked_clone_needs_a_snapshot_and_efi_a_template_that_has_it(
         ([], {"management_nic": {"portgroup": "VM Network", "mac": "x"}}, "'x' is not a MAC address"),
         ([], {"disks_gb": [5]}, "a disk cannot shrink"),
         ([], {"cpus": 6, "cores_per_socket": 4}, "6 CPUs are not a multiple of 4 cores"),
-        ([], {"memory_mb": 1001}, "no multiple of 4"),
+        ([], {"memory_mb": 1001}, "not a multiple of 4"),
         ([], {"guest": {"address": "10.0.0.1"}, "management_nic": {"portgroup": "VM Network"}}, "has no prefix length"),
         ([], {"guest": {"address": "10.0.0/24"}, "management_nic": {"portgroup": "VM Network"}}, "or dhcp"),
         ([], {"guest": {"rdma_address": "10.0.0.1/24"}}, "set management_nic as well"),

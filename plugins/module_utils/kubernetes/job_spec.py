@@ -196,7 +196,7 @@ def _invalid_devices(job: MpiJob) -> Iterator[str]:
     if job.transport == "rdma" and job.devices == WITHOUT:
         yield "transport is 'rdma', but the pods get no RDMA device: set devices to 'plugin' or 'privileged'"
     if 0 < job.gpus < job.slots:
-        yield f"{job.slots} ranks of a worker share {job.gpus} of {job.gpu_resource}: give one for each, or none"
+        yield f"{job.slots} ranks of a worker share {job.gpus} of {job.gpu_resource}: request one for each, or none"
 
 
 def _missing_in_v1alpha2(job: MpiJob) -> Iterator[str]:

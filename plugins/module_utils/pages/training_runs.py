@@ -41,7 +41,7 @@ def built(runs: Sequence[Run]) -> list[list[str]]:
             node,
             part,
             _words(facts),
-            "yes" if facts.get("proven") else f"no: {facts.get('why') or 'no reason was given'}",
+            "yes" if facts.get("proven") else f"no: {facts.get('why') or 'no reason is known'}",
         ]
         for (node, part), facts in sorted(parts.items())
     ]

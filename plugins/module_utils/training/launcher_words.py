@@ -54,7 +54,7 @@ def rank_command(command: Sequence[str], python: str, torchrun: str) -> RankComm
         options = (ACCELERATE_PLACES, ACCELERATE_SWITCHES)
         return _translated(words[2:], "accelerate launch", *options, _beside(words[0], python), torchrun)
     if name in LAUNCHERS or _is_wrapped(words):
-        remedy = "which starts ranks by itself: give the command of one rank"
+        remedy = "which starts ranks by itself: specify the command of one rank"
         raise LauncherError(f"training_command begins with {name}, {remedy}")
     return RankCommand(words, [])
 

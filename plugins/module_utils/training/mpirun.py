@@ -45,11 +45,11 @@ def job_of(
         slots[name] = count
     total = sum(slots.values())
     if not command:
-        raise LaunchError("command is empty: give the program and its arguments")
+        raise LaunchError("command is empty: specify the program and its arguments")
     if launcher_words.is_launcher(command):
-        raise LaunchError(f"command begins with the launcher {command[0]}: give the command of one rank")
+        raise LaunchError(f"command begins with the launcher {command[0]}: specify the command of one rank")
     if not 1 <= (total if ranks is None else ranks) <= total:
-        raise LaunchError(f"ranks is {ranks}, and the hosts have {total} slots: give from 1 to {total}")
+        raise LaunchError(f"ranks is {ranks}, and the hosts have {total} slots: specify from 1 to {total}")
     # mypy cannot check which fields of MpirunJob the rest are.
     return MpirunJob(tuple(command), slots, total if ranks is None else ranks, **rest)  # type: ignore[arg-type]
 

@@ -81,7 +81,7 @@ def _single_gpu_rate(transport: str, medians: Mapping[_Point, float]) -> float:
     rate = medians.get(_Point(1, 1, transport))
     if rate is None:
         raise ScalingError(
-            f"The transport {transport!r} has no run on 1 GPU, so no speed-up can be given: "
+            f"The transport {transport!r} has no run on 1 GPU, so no speed-up can be calculated: "
             "measure it on one node with one GPU too."
         )
     return rate

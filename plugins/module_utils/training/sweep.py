@@ -74,14 +74,14 @@ def is_good(result: Mapping[str, Any], prove: bool) -> bool:
 def _check(nodes: Sequence[int], transports: Sequence[str], repeats: int) -> None:
     for name, values in (("numbers of nodes", nodes), ("transports", transports)):
         if not values or len(set(values)) < len(values):
-            raise SweepError(f"the {name} are {list(values)!r}: give one or more, each once.")
+            raise SweepError(f"the {name} are {list(values)!r}: specify one or more, each once.")
     if min(nodes) < 1:
-        raise SweepError(f"the numbers of nodes are {list(nodes)!r}: give numbers from 1 up.")
+        raise SweepError(f"the numbers of nodes are {list(nodes)!r}: specify numbers from 1 up.")
     strange = [name for name in transports if name not in TRANSPORTS]
     if strange:
         raise SweepError(f"the transport {strange[0]!r} is not one of {', '.join(TRANSPORTS)}.")
     if repeats < 1:
-        raise SweepError(f"the number of repeats is {repeats}: give a number from 1 up.")
+        raise SweepError(f"the number of repeats is {repeats}: specify a number from 1 up.")
 
 
 def _must_be_same(result: Mapping[str, Any], asked: Mapping[str, Any]) -> None:

@@ -20,7 +20,7 @@ def arguments(ports: str) -> list[str]:
         if all(map(_is_free, block)):
             return ["--mca", "oob_tcp_dynamic_ipv4_ports", f"{block[0]}-{block[-1]}"]
     raise LaunchError(
-        f"other jobs use the ports {ports} for their daemons: wait for the end of one, or give more ports"
+        f"other jobs use the ports {ports} for their daemons: wait for the end of one, or specify more ports"
     )
 
 
@@ -28,7 +28,7 @@ def blocks(ports: str) -> Iterator[range]:
     """Yield the ports of each job in a range such as 10000-10499."""
     first, _dash, last = ports.partition("-")
     if not (first.isdigit() and last.isdigit() and int(last) - int(first) >= PORTS_OF_A_JOB - 1):
-        raise LaunchError(f"daemon_ports is {ports!r}: give FIRST-LAST with {PORTS_OF_A_JOB} ports or more")
+        raise LaunchError(f"daemon_ports is {ports!r}: specify FIRST-LAST with {PORTS_OF_A_JOB} ports or more")
     for begin in range(int(first), int(last) - PORTS_OF_A_JOB + 2, PORTS_OF_A_JOB):
         yield range(begin, begin + PORTS_OF_A_JOB)
 

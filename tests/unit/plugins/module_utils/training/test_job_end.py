@@ -237,8 +237,8 @@ def test_a_command_names_the_nodes_it_uses_and_no_value_of_the_environment() -> 
         (["x"], [{"name": "n1"}, {"name": "n1"}], None, "'n1' twice"),
         (["x"], [{"name": "n1", "slots": -1}], None, "with -1 slots"),
         (["x"], [{"name": "-oProxyCommand=x"}], None, "'-oProxyCommand=x'"),
-        (["x"], [{"name": "n1"}], 2, "give from 1 to 1"),
-        (["x"], [{"name": "n1"}], 0, "give from 1 to 1"),
+        (["x"], [{"name": "n1"}], 2, "specify from 1 to 1"),
+        (["x"], [{"name": "n1"}], 0, "specify from 1 to 1"),
     ],
 )
 def test_an_impossible_job_is_refused(command: list[str], hosts: list[Any], ranks: int | None, words: str) -> None:

@@ -60,7 +60,7 @@ def test_the_ranks_of_a_launcher_are_those_of_mpirun(given: str, command: str, d
         ("torchrun --no-python train", "the option --no-python, which has no meaning under mpirun"),
         ("accelerate launch --use_deepspeed train.py", "gives accelerate launch the option --use_deepspeed"),
         ("accelerate launch --mixed_precision fp16 train.py", "the option --mixed_precision"),
-        ("deepspeed train.py", "begins with deepspeed, which starts ranks by itself: give the command of one rank"),
+        ("deepspeed train.py", "begins with deepspeed, which starts ranks by itself: specify the command of one rank"),
         ("/usr/bin/mpirun -np 2 python train.py", "begins with mpirun"),
         ("env NCCL_DEBUG=INFO torchrun train.py", "begins with env, which starts ranks by itself"),
         ("uv run torchrun train.py", "begins with uv"),
@@ -76,7 +76,7 @@ def test_what_cannot_be_translated_is_refused_by_name(given: str, words: str) ->
 
 @pytest.mark.parametrize("given", ["torchrun train.py", "python -m torch.distributed.run train.py", "horovodrun x"])
 def test_a_job_of_the_module_is_the_command_of_one_rank(given: str) -> None:
-    with pytest.raises(LaunchError, match=r"begins with the launcher .*: give the command of one rank"):
+    with pytest.raises(LaunchError, match=r"begins with the launcher .*: specify the command of one rank"):
         job_of(given.split(), [{"name": "n1"}], None)
 
 

@@ -97,7 +97,7 @@ def test_other_work_is_not_mixed_in() -> None:
     ("sizes", "transports", "repeats", "words"),
     [
         ([], ["tcp"], 1, "numbers of nodes are []"),
-        ([2, 2], ["tcp"], 1, r"\[2, 2\]: give one or more, each once"),
+        ([2, 2], ["tcp"], 1, r"\[2, 2\]: specify one or more, each once"),
         ([0], ["tcp"], 1, "from 1 up"),
         ([1], [], 1, "transports are"),
         ([1], ["ib"], 1, "'ib' is not one of tcp, rdma"),

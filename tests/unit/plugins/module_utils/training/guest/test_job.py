@@ -175,9 +175,9 @@ def test_the_plan_of_a_job(tmp_path: Path, wanted: str, before: str, after: str)
         ),
         ({"state": "stopped"}, {}, "its job has stopped; give each job a separate run directory"),
         ({"state": "running"}, {"command": ["other"], "ranks": 1}, "it contains a job with another command, ranks"),
-        ({"state": "absent"}, {"command": []}, "command is empty: give the program and its arguments"),
+        ({"state": "absent"}, {"command": []}, "command is empty: specify the program and its arguments"),
         ({"state": "absent"}, {"hosts": HOSTS * 2}, "hosts names 'localhost' twice"),
-        ({"state": "absent"}, {"ranks": 3}, "ranks is 3, and the hosts have 2 slots: give from 1 to 2"),
+        ({"state": "absent"}, {"ranks": 3}, "ranks is 3, and the hosts have 2 slots: specify from 1 to 2"),
     ],
 )
 def test_a_job_that_cannot_be_started_is_refused(
