@@ -31,6 +31,12 @@ options:
     description: Whether each host may have at most one worker.
     type: bool
     default: false
+  empty_hosts:
+    description:
+      - Hosts to empty one after another, such as for a maintenance window. The plan then has the order of these hosts and
+        the fewest moves that empty each of them before its change, instead of a move of every worker.
+    type: list
+    elements: str
 extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes.info
@@ -55,6 +61,11 @@ RETURN = r"""
 moves:
   description: The moves in their order, each with C(worker), C(source) and C(target).
   returned: success
+  type: list
+  elements: dict
+stages:
+  description: With O(empty_hosts), the hosts in their order, each with C(host) and the C(moves) that empty it.
+  returned: with O(empty_hosts)
   type: list
   elements: dict
 not_applicable:
@@ -101,21 +112,27 @@ ARGUMENTS = {
     "workers": {"type": "list", "elements": "str"},
     "return_home": {"type": "bool", "default": False},
     "one_per_host": {"type": "bool", "default": False},
+    "empty_hosts": {"type": "list", "elements": "str"},
 }
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    rules = {key: params[key] for key in ("return_home", "one_per_host")}
     with session.session(params) as opened:
         known = [worker["name"] for worker in existing_workers.read_workers(opened, [params["cluster"]])]
         selected = rolling_moves.select_workers(params["cluster"], known, params["workers"])
         workers = rolling_moves.read_workers(WorkerCluster(opened, params["cluster"]), known)
-    return {
-        "changed": False,
-        "moves": [move._asdict() for move in rolling_moves.plan_moves(workers, selected, **rules)],
-        **rolling_moves.as_dict(workers),
-    }
+    return {"changed": False, **planned(workers, selected, params), **rolling_moves.as_dict(workers)}
+
+
+def planned(workers: rolling_moves.ClusterWorkers, selected: list[str], params: dict[str, Any]) -> dict[str, Any]:
+    """Return the moves of the workers, or the host changes with the moves that empty each host before."""
+    if params["empty_hosts"] is None:
+        rules = {key: params[key] for key in ("return_home", "one_per_host")}
+        return {"moves": [move._asdict() for move in rolling_moves.plan_moves(workers, selected, **rules)]}
+    window = rolling_moves.plan_window(workers, params["empty_hosts"], one_per_host=params["one_per_host"])
+    stages = [{"host": change.host, "moves": [move._asdict() for move in change.moves]} for change in window]
+    return {"stages": stages, "moves": [move for stage in stages for move in stage["moves"]]}
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from ...workers.capacity import machines
 from ...workers.machine import Machine
 from ...workers.worker_cluster import WorkerCluster
 from ..plan import plan as moves
+from ..plan import window
 
 
 @dataclass
@@ -27,6 +28,7 @@ class ClusterWorkers:
     at: dict[str, str] = field(default_factory=dict)
     demand: dict[str, int] = field(default_factory=dict)
     fixed: dict[str, list[str]] = field(default_factory=dict)
+    fixed_at: dict[str, str] = field(default_factory=dict)
     off: list[str] = field(default_factory=list)
     rdma: dict[str, str] = field(default_factory=dict)
     profile: str = ""
@@ -95,9 +97,28 @@ def plan_moves(
         raise Refused("the workers", "plan their moves", str(error), "free a slot or add a host") from error
 
 
+def plan_window(workers: ClusterWorkers, hosts: Sequence[str], *, one_per_host: bool) -> list[window.HostChange]:
+    """Return the order in which these hosts leave service, and the moves that empty them; raise Refused without one."""
+    unknown = sorted(set(hosts) - set(workers.slots))
+    if unknown:
+        remedy = f"its hosts are {', '.join(sorted(workers.slots))}"
+        raise Refused("the cluster", f"find {', '.join(unknown)}", "it has no such host", remedy)
+    tied = [f"{name} on {where}" for name, where in sorted(workers.fixed_at.items()) if where in hosts]
+    if tied:
+        said = f"devices tie {', '.join(tied)} to the host"
+        remedy = "leave these hosts out, or stop the job at its checkpoint and change them without under_training"
+        raise Refused("the workers", "plan their moves", said, remedy)
+    fleet = window.Fleet(workers.slots, workers.demand, frozenset(workers.targets), one_per_host)
+    try:
+        return window.plan_window(fleet, workers.at, hosts)
+    except moves.Infeasible as error:
+        raise Refused("the workers", "plan their moves", str(error)) from error
+
+
 def _sort_in(workers: ClusterWorkers, cluster: WorkerCluster, machine: Machine) -> None:
     if devices := machines.fixed(machine.values):
         workers.fixed[machine.name] = list(devices)
+        workers.fixed_at[machine.name] = cluster.host_name(machine.host) or ""
     elif not machine.on:
         workers.off.append(machine.name)
     else:
