@@ -33,8 +33,8 @@ options:
     default: false
   empty_hosts:
     description:
-      - Hosts to empty one after another, such as for a maintenance window. The plan then has the order of these hosts and
-        the fewest moves that empty each of them before its change, instead of a move of every worker.
+      - Hosts to empty one after another, such as for a maintenance window. The plan then has the order of these hosts
+        and the fewest moves that empty each of them before its change, instead of a move of every worker.
     type: list
     elements: str
 extends_documentation_fragment:

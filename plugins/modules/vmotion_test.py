@@ -183,6 +183,16 @@ options:
       - Whether to continue after a breach or a failed move.
     type: bool
     default: false
+  window:
+    description:
+      - A maintenance window in the place of rounds. C(hosts) are changed one after another while the job trains. The
+        module moves the workers of a host away, puts the host into maintenance mode, applies C(profile) and
+        C(host_profiles) as M(dml.vsphere.esxi_profile) does, reboots the host if that needs a reboot, verifies that the
+        profile is active, returns the host to service, and judges the job. After a breach it finishes the host at
+        hand and changes no other.
+      - C(maintenance_timeout), C(reboot_timeout), C(power_off) and C(moved_by) are those of M(dml.vsphere.esxi_power).
+    type: dict
+    default: {}
   drs_override:
     description:
       - The DRS automation level of the workers during the test; empty leaves it unchanged.
@@ -282,6 +292,7 @@ SETTINGS = {
     },
     "go_on": {"type": "bool", "default": False},
     "drs_override": {"type": "str", "default": "manual"},
+    "window": {"type": "dict", "default": {}},
 }
 ARGUMENTS = {"folder": {"type": "str", "default": ""}, **SETTINGS}
 

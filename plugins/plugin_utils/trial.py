@@ -18,7 +18,6 @@ from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils.core.names import printable
 from ..module_utils.errors import CollectionError
-from ..module_utils.vmotion.checks import move_lines
 from ..module_utils.vmotion.folder.journal import NAME, Journal
 from ..module_utils.vmotion.test.next_step import kind_of, next_step, state_of
 from ..module_utils.vmotion.test.outcome import outcome, passed
@@ -33,7 +32,7 @@ from ..module_utils.vmotion.test.step import (
     Step,
     WriteFiles,
 )
-from ..module_utils.vmotion.test.steps.moves_plan import not_applicable, plan_call
+from ..module_utils.vmotion.test.steps.moves_plan import not_applicable, plan_call, plan_lines
 from ..module_utils.vmotion.test.trial_state import TrialState
 from ..module_utils.vmotion.watch.watcher import is_watched
 from .modules import Modules
@@ -59,8 +58,8 @@ def show_plan(modules: Modules, opened: dict[str, Any]) -> dict[str, Any]:
     refusal = not_applicable(settings["cluster"], planned)
     if refusal:
         return {"failed": True, "msg": refusal}
-    for move in planned["moves"]:
-        show(move_lines.line(move))
+    for line in plan_lines(planned):
+        show(line)
     return {"changed": True, "moves": planned["moves"]}
 
 

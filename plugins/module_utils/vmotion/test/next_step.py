@@ -67,10 +67,18 @@ def _may_go_on(state: TrialState) -> bool:
     return not state.is_over and (not state.stopped or (state.settings["go_on"] and bool(state.round)))
 
 
+def _has_empty_host(state: TrialState) -> bool:
+    """Return whether a host is to be changed: one that is out of service is returned also after a breach."""
+    if state.is_over or state.host is None or state.left:
+        return False
+    return bool(state.host.out_at) or not state.stopped
+
+
 _OPEN: dict[Phase, Callable[[TrialState], bool]] = {
     **dict.fromkeys(Phase, _is_running),
     Phase.LOCK: lambda _state: True,
     Phase.JUDGEMENT: _needs_judgement,
+    Phase.HOST: _has_empty_host,
     Phase.ROUND: _may_go_on,
     Phase.ENDING: lambda state: state.is_over,
 }

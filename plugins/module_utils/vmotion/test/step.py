@@ -25,6 +25,8 @@ class Phase(Enum):
     OPENING = "opening"
     MOVE = "move"
     JUDGEMENT = "judgement"
+    # The change of an empty host in a maintenance window.
+    HOST = "host"
     CANARY = "canary"
     ROUND = "round"
     CLOSING = "closing"

@@ -16,6 +16,8 @@ Entry = Mapping[str, Any]
 class _LaterSettings(TypedDict, total=False):
     # Journals of tests that started before these settings existed lack them.
     kubernetes: dict[str, Any]
+    # A maintenance window: the hosts, the profile and the options of their change.
+    window: dict[str, Any]
 
 
 class Settings(_LaterSettings):
@@ -62,6 +64,26 @@ class Job(TypedDict, total=False):
     why: str
     pods: dict[str, Any] | None
     silences: list[str] | None
+
+
+@dataclass
+class HostChange:
+    """The change of a host in a maintenance window.
+
+    ``first_move`` is the number of moves before those that empty it; ``needs`` is None until the profile was applied
+    since the last boot; ``out_at`` and ``back_at`` are the times of the end and of the return of its service.
+    """
+
+    host: str
+    first_move: int
+    is_out: bool = False
+    is_continued: bool = False
+    needs: list[str] | None = None
+    changed: bool = False
+    rounds: int = 0
+    reboots: int = 0
+    out_at: float = 0.0
+    back_at: float = 0.0
 
 
 class Look(TypedDict):
@@ -127,6 +149,15 @@ class TrialState:
     heard_until: float = 0.0
     hosts: list[dict[str, Any]] = field(default_factory=list)
     end: dict[str, Any] | None = None
+    # Fields of a maintenance window: the host at hand, and the hosts that are back in service.
+    host: HostChange | None = None
+    host_changes: list[HostChange] = field(default_factory=list)
+
+    @property
+    def waiting_hosts(self) -> list[str]:
+        """Return the hosts of the maintenance window that are not changed yet; empty without one."""
+        changed = {change.host for change in self.host_changes}
+        return [host for host in (self.settings.get("window") or {}).get("hosts") or [] if host not in changed]
 
     @property
     def cluster(self) -> str:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from ...checks import move_lines
@@ -33,6 +34,7 @@ def _evidence(state: TrialState, controller: Controller) -> WriteFiles:
             "events": [event for move in state.every_move for event in move.get("events") or []],
             "tasks": [move["task"] for move in state.every_move if "task" in move],
             "transport": transports(state),
+            **({"window": [asdict(change) for change in state.host_changes]} if state.settings.get("window") else {}),
             "versions": _versions(state, controller),
         }
     )

@@ -34,6 +34,7 @@ HOLD = Step(
     due=(
         Due(Phase.LOCK, lambda state: not state.run and not state.is_freed),
         Due(Phase.ROUND, lambda state: bool(state.left) and "hold" not in state.lately, after=("managers",)),
+        Due(Phase.HOST, lambda state: not (state.host and state.host.is_out) and "hold" not in state.lately),
     ),
     action=_hold,
     entries=_run_of,

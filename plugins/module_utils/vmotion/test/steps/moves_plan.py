@@ -4,32 +4,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...checks import move_lines
 from ..step import Controller, Due, Entries, EntryKind, ModuleCall, Phase, Result, Step, failed
-from ..trial_state import Entry, Settings, TrialState
+from ..trial_state import Entry, HostChange, Settings, TrialState
 
 KEPT = ("moves", "rdma", "profile", "slots")
 
 
-def plan_call(settings: Settings) -> ModuleCall:
-    """Return the call that plans all moves; a test that has no journal yet uses it too."""
-    options: dict[str, Any] = {
-        "cluster": settings["cluster"],
-        "return_home": settings["return_home"],
-        "one_per_host": settings["one_per_host"],
-    }
+def plan_call(settings: Settings, hosts: Sequence[str] = ()) -> ModuleCall:
+    """Return the call that plans all moves, or those that empty these hosts; one without a journal uses it too."""
+    options: dict[str, Any] = {"cluster": settings["cluster"], "one_per_host": settings["one_per_host"]}
+    if settings.get("window"):
+        return ModuleCall("vmotion_plan", {**options, "empty_hosts": list(hosts or settings["window"]["hosts"])})
+    options["return_home"] = settings["return_home"]
     return ModuleCall("vmotion_plan", {**options, **({"workers": settings["workers"]} if settings["workers"] else {})})
 
 
 def _plan(state: TrialState, _controller: Controller) -> ModuleCall:
-    return plan_call(state.settings)
+    return plan_call(state.settings, state.waiting_hosts)
 
 
 def not_applicable(cluster: str, planned: Mapping[str, Any]) -> str:
-    """Return why a plan leaves nothing to test; empty if there are moves."""
+    """Return why a plan leaves nothing to test; empty if there are moves, or hosts to change."""
+    if planned.get("stages"):
+        return ""
     tied = planned["not_applicable"]
     if planned["moves"] and not tied:
         return ""
@@ -43,7 +44,8 @@ def _plan_entry(result: Result, state: TrialState, _controller: Controller) -> E
     refusal = not_applicable(state.cluster, result)
     if refusal:
         return failed("plan", refusal)
-    return [("plan", {**{key: result[key] for key in KEPT}, "places": result["at"]})]
+    stages = {"stages": result["stages"]} if "stages" in result else {}
+    return [("plan", {**{key: result[key] for key in KEPT}, **stages, "places": result["at"]})]
 
 
 def _start_round(state: TrialState, entry: Entry) -> None:
@@ -54,12 +56,32 @@ def _start_round(state: TrialState, entry: Entry) -> None:
         return
     state.round += 1
     state.left, state.managers = list(entry["moves"]), None
+    if entry.get("stages"):
+        stage = entry["stages"][0]
+        state.left = list(stage["moves"])
+        state.host = HostChange(str(stage["host"]), len(state.moves))
 
 
 def _needs_round(state: TrialState) -> bool:
-    """Return whether a round is to follow, by the number of rounds or by the time since the test started."""
+    """Return whether a round is to follow: for a waiting host, by the number of rounds, or by the time."""
+    if state.settings.get("window"):
+        return not state.left and state.host is None and bool(state.waiting_hosts)
     is_in_time = state.last_at < state.began + float(state.settings["duration"])
     return not state.left and (state.round < int(state.settings["rounds"]) or is_in_time)
+
+
+def plan_lines(planned: Mapping[str, Any]) -> list[str]:
+    """Return a line for each move, after a line for each host that leaves service."""
+    if "stages" not in planned:
+        return [move_lines.line(move) for move in planned["moves"]]
+    return [
+        line
+        for number, stage in enumerate(planned["stages"], start=1)
+        for line in (
+            f"{number}. {stage['host']} is changed" + ("" if stage["moves"] else ", no worker runs on it"),
+            *(f"   before: {move_lines.line(move)}" for move in stage["moves"]),
+        )
+    ]
 
 
 PLAN = Step(
@@ -75,7 +97,7 @@ PLAN = Step(
         EntryKind(
             "plan",
             _start_round,
-            lambda entry, _state: [move_lines.line(move) for move in entry["moves"]],
+            lambda entry, _state: plan_lines(entry),
             is_milestone=True,
         ),
     ),

@@ -1,0 +1,146 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A maintenance window under training: each host is empty before its change, and returns to service in any case."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.vmotion.plan.window import Fleet, plan_window
+from plugins.module_utils.vmotion.test.outcome import outcome
+from plugins.module_utils.vmotion.test.steps.moves_plan import plan_lines
+from tests.fakes.trial import Killed, World
+
+HOSTS = ["esx1", "esx2", "esx3"]
+WINDOW = {"hosts": HOSTS, "profile": {"kernel_modules": []}, "maintenance_timeout": 900, "reboot_timeout": 1200}
+BROKEN = {"verdict": "broken", "breaches": [{"detail": "rank 1 lost 3 steps"}]}
+
+
+class Window(World):
+    """Hosts whose profile differs, and is active after a reboot; an empty host is the spare one."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.service = dict.fromkeys(HOSTS, "in_service")
+        self.profile = dict.fromkeys(HOSTS, "old")
+        self.boots: Counter[str] = Counter()
+        self.breaks_at = self.dies_at_boot_of = ""
+        super().__init__(**{"window": WINDOW, **settings})
+
+    def vmotion_plan(self, options: dict[str, Any]) -> dict[str, Any]:
+        assert set(options["empty_hosts"]) <= {host for host in HOSTS if self.profile[host] != "active"}
+        serving = [host for host in HOSTS if self.service[host] == "in_service"]
+        plan = plan_window(Fleet(dict.fromkeys(HOSTS, 1), {}, serving), self.at, options["empty_hosts"])
+        stages = [{"host": change.host, "moves": [move._asdict() for move in change.moves]} for change in plan]
+        told = {"not_applicable": {}, "rdma": {}, "profile": "", "slots": {}, "at": dict(self.at)}
+        return {"stages": stages, "moves": [move for stage in stages for move in stage["moves"]], **told}
+
+    def esxi_power(self, options: dict[str, Any]) -> dict[str, Any]:
+        assert self.lock == self.own, "a host changes without the lock"
+        (host,) = options["hosts"]
+        if options["state"] == "rebooted":
+            return self._reboot(host)
+        if options["state"] == "maintenance":
+            assert host not in self.at.values(), "a host with a worker leaves service"
+            assert [name for name in HOSTS if self.service[name] != "in_service"] in ([], [host])
+        self.service[host] = options["state"]
+        return {}
+
+    def _reboot(self, host: str) -> dict[str, Any]:
+        assert self.service[host] == "maintenance"
+        self.boots[host] += 1
+        self.profile[host] = "active"
+        if self.dies_at_boot_of == host:
+            self.dies_at_boot_of = ""
+            raise Killed(host)
+        if self.breaks_at == host:
+            self.verdict.update(BROKEN)
+        return {}
+
+    def esxi_profile(self, options: dict[str, Any]) -> dict[str, Any]:
+        (host,) = options["hosts"]
+        assert self.service[host] == "maintenance" and options["profile"] == WINDOW["profile"]
+        before, self.profile[host] = (
+            self.profile[host],
+            "written" if self.profile[host] == "old" else self.profile[host],
+        )
+        needs = ["reboot"] if self.profile[host] == "written" else []
+        return {"changed": before == "old", "needs": needs, "hosts": [{"host": host, "why": ["it needs a boot"]}]}
+
+
+def test_every_host_is_changed_and_booted_once_and_each_worker_moves_once() -> None:
+    world = Window()
+    state = world.carry_out()
+    assert outcome(state, "/test") == ""
+    assert world.boots == Counter(HOSTS) and set(world.profile.values()) == {"active"}
+    assert set(world.service.values()) == {"in_service"}
+    assert sorted(move["worker"] for move in state.moves) == ["w1", "w2"]
+    assert [change.host for change in state.host_changes] == ["esx3", "esx1", "esx2"]
+    assert all(0 < change.out_at < change.back_at and change.reboots == 1 for change in state.host_changes)
+    assert not world.overridden and not world.watched and not world.lock
+
+
+def entries_of_a_window() -> range:
+    world = Window()
+    world.carry_out()
+    return range(3, len(world.journal))
+
+
+@pytest.mark.parametrize("entries", entries_of_a_window())
+def test_a_window_that_is_killed_after_any_entry_goes_on(entries: int) -> None:
+    world = Window()
+    with pytest.raises(Killed):
+        world.carry_out(entries)
+    state = world.carry_out()
+    assert outcome(state, "/test") == ""
+    assert world.boots == Counter(HOSTS), "each host was booted once"
+    assert [one["worker"] for one in world.chains] == ["w1", "w2"], "each worker was moved once"
+    assert set(world.service.values()) == {"in_service"} and not world.lock
+
+
+def test_a_controller_that_is_killed_in_a_reboot_does_not_reboot_the_host_again() -> None:
+    world = Window()
+    world.dies_at_boot_of = "esx1"
+    with pytest.raises(Killed):
+        world.carry_out()
+    assert outcome(world.carry_out(), "/test") == ""
+    assert world.boots == Counter(HOSTS)
+
+
+def test_after_a_breach_the_host_at_hand_returns_to_service_and_no_other_is_changed() -> None:
+    world = Window()
+    world.breaks_at = "esx1"
+    state = world.carry_out()
+    assert world.boots == Counter(["esx3", "esx1"]) and set(world.service.values()) == {"in_service"}
+    assert [change.host for change in state.host_changes] == ["esx3", "esx1"]
+    assert "rank 1 lost 3 steps" in outcome(state, "/test") and not world.lock
+
+
+@pytest.mark.parametrize("step", ["host_enter", "host_apply", "host_boot", "host_back"])
+def test_a_host_step_that_fails_ends_the_window_with_its_reason(step: str) -> None:
+    world = Window()
+    world.fails = {step: "esx3: could not do it: the server said no"}
+    state = world.carry_out()
+    assert "the server said no; esx3 keeps its state, and the next run continues with it" in outcome(state, "/test")
+    assert sum(world.boots.values()) == (1 if step == "host_back" else 0) and not world.lock and not world.overridden
+    assert not state.moves
+
+
+def test_a_profile_that_stays_inactive_is_a_failure_with_its_reason() -> None:
+    class Deaf(Window):
+        def _reboot(self, host: str) -> dict[str, Any]:
+            self.boots[host] += 1
+            return {}
+
+    world = Deaf()
+    state = world.carry_out()
+    assert "esx3: could not activate its profile: it needs a boot" in outcome(state, "/test")
+    assert world.boots["esx3"] <= 6
+
+
+def test_the_plan_names_the_hosts_and_their_moves() -> None:
+    lines = plan_lines(Window().vmotion_plan({"empty_hosts": HOSTS}))
+    assert lines[0] == "1. esx3 is changed, no worker runs on it"
+    assert lines[1] == "2. esx1 is changed" and "w1" in lines[2] and "esx3" in lines[2]
