@@ -60,12 +60,16 @@ class Link:
     _mark: bytes = field(default_factory=_new_mark)
     _breaks_at_resumption: int = 0
 
-    def open(self) -> int | None:
-        """Connect if that is due. Return the file descriptor to wait for; None if there is none yet."""
+    def open(self) -> None:
+        """Connect if that is due."""
         if self._process is None and time.monotonic() >= self._not_before:
             self._connect()
         self._read_errors()
-        return self._stream
+
+    @property
+    def stream(self) -> int | None:
+        """Return the file descriptor to wait for; None if there is none yet."""
+        return self._process.stdout.fileno() if self._process and self._process.stdout else None
 
     def _connect(self) -> None:
         self._began = self._began or time.monotonic()
@@ -84,7 +88,7 @@ class Link:
 
     def read(self) -> list[str]:
         """Return the lines of records that arrived; at the end of the stream, close the link so that it is reopened."""
-        data = os.read(self._stream, CHUNK) if self._stream is not None else b""
+        data = os.read(self.stream, CHUNK) if self.stream is not None else b""
         if not data:
             self._close_broken()
             return []
@@ -124,10 +128,6 @@ class Link:
         self.close()
         self.breaks += 1
         self.is_resumed, self._breaks_at_resumption = True, self.breaks
-
-    @property
-    def _stream(self) -> int | None:
-        return self._process.stdout.fileno() if self._process and self._process.stdout else None
 
     def _read_errors(self) -> None:
         """Read the error output of the connection, which blocks once its buffer is full."""

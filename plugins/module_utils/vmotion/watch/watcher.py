@@ -224,15 +224,15 @@ class _Arrivals:
     def wait(self) -> list[Link]:
         """Return the links on which data arrived."""
         for link in self._links:
-            descriptor, (known, breaks) = link.open(), self._known[link]
-            # A reopened link often has the same descriptor for another file.
-            if (descriptor, link.breaks) == (known, breaks):
-                continue
-            if known >= 0:
-                self._selector.unregister(known)
-            if descriptor is not None:
-                self._selector.register(descriptor, selectors.EVENT_READ, link)
-            self._known[link] = (-1 if descriptor is None else descriptor, link.breaks)
+            link.open()
+        # A reopened link often has the descriptor that it, or another link, had before for another file.
+        present = {link: (-1 if link.stream is None else link.stream, link.breaks) for link in self._links}
+        changed = [link for link in self._links if present[link] != self._known[link]]
+        for descriptor in [self._known[link][0] for link in changed if self._known[link][0] >= 0]:
+            self._selector.unregister(descriptor)
+        for link in [link for link in changed if link.stream is not None]:
+            self._selector.register(present[link][0], selectors.EVENT_READ, link)
+        self._known = present
         if not self._selector.get_map():
             time.sleep(WAIT_SECONDS)  # every link is broken and waits for its next attempt
             return []

@@ -230,3 +230,27 @@ def test_a_watch_whose_disk_stays_full_can_be_ended(tmp_path: Path, monkeypatch:
     wait_for(lambda: disk.refused > 4)
     assert bench.end().ended == "stopped"
     assert bench.out.read_bytes() == b"", "no part of a record is left"
+
+
+class Reopened:
+    """A link whose descriptor a test sets."""
+
+    def __init__(self, stream: int) -> None:
+        self.stream, self.breaks = stream, 0
+
+    def open(self) -> None:
+        """Keep the descriptor."""
+
+
+def test_links_that_reopen_at_once_may_exchange_their_descriptors() -> None:
+    (first, first_end), (second, second_end) = os.pipe(), os.pipe()
+    links: list[Any] = [Reopened(first), Reopened(second)]
+    arrivals = watcher._Arrivals(links)
+    os.write(first_end, b"x")
+    assert arrivals.wait() == [links[0]]
+    for one, stream in zip(links, (second, first), strict=True):
+        one.stream, one.breaks = stream, 1
+    assert arrivals.wait() == [links[1]]
+    arrivals.close()
+    for descriptor in (first, first_end, second, second_end):
+        os.close(descriptor)
