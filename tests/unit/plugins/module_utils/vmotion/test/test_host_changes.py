@@ -16,6 +16,7 @@ from tests.fakes.trial import Killed, World
 
 HOSTS = ["esx1", "esx2", "esx3"]
 WINDOW = {"hosts": HOSTS, "profile": {"kernel_modules": []}, "maintenance_timeout": 900, "reboot_timeout": 1200}
+REFUSED = {"failed": True, "msg": "esx3: could not do it: the server said no."}
 BROKEN = {"verdict": "broken", "breaches": [{"detail": "rank 1 lost 3 steps"}]}
 
 
@@ -26,7 +27,7 @@ class Window(World):
         self.service = dict.fromkeys(HOSTS, "in_service")
         self.profile = dict.fromkeys(HOSTS, "old")
         self.boots: Counter[str] = Counter()
-        self.breaks_at = self.dies_at_boot_of = ""
+        self.breaks_at = self.dies_at_boot_of = self.refuses = ""
         super().__init__(**{"window": WINDOW, **settings})
 
     def vmotion_plan(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -40,6 +41,8 @@ class Window(World):
     def esxi_power(self, options: dict[str, Any]) -> dict[str, Any]:
         assert self.lock == self.own, "a host changes without the lock"
         (host,) = options["hosts"]
+        if self.refuses == options["state"]:
+            return dict(REFUSED)
         if options["state"] == "rebooted":
             return self._reboot(host)
         if options["state"] == "maintenance":
@@ -62,10 +65,10 @@ class Window(World):
     def esxi_profile(self, options: dict[str, Any]) -> dict[str, Any]:
         (host,) = options["hosts"]
         assert self.service[host] == "maintenance" and options["profile"] == WINDOW["profile"]
-        before, self.profile[host] = (
-            self.profile[host],
-            "written" if self.profile[host] == "old" else self.profile[host],
-        )
+        if self.refuses == "profile":
+            return dict(REFUSED)
+        before = self.profile[host]
+        self.profile[host] = "written" if before == "old" else before
         needs = ["reboot"] if self.profile[host] == "written" else []
         return {"changed": before == "old", "needs": needs, "hosts": [{"host": host, "why": ["it needs a boot"]}]}
 
@@ -118,13 +121,13 @@ def test_after_a_breach_the_host_at_hand_returns_to_service_and_no_other_is_chan
     assert "rank 1 lost 3 steps" in outcome(state, "/test") and not world.lock
 
 
-@pytest.mark.parametrize("step", ["host_enter", "host_apply", "host_boot", "host_back"])
+@pytest.mark.parametrize("step", ["maintenance", "profile", "rebooted", "in_service"])
 def test_a_host_step_that_fails_ends_the_window_with_its_reason(step: str) -> None:
     world = Window()
-    world.fails = {step: "esx3: could not do it: the server said no"}
+    world.refuses = step
     state = world.carry_out()
     assert "the server said no; esx3 keeps its state, and the next run continues with it" in outcome(state, "/test")
-    assert sum(world.boots.values()) == (1 if step == "host_back" else 0) and not world.lock and not world.overridden
+    assert sum(world.boots.values()) == (1 if step == "in_service" else 0) and not world.lock and not world.overridden
     assert not state.moves
 
 
