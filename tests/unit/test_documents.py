@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import coverage_map
 from tests.harms import TABLE, Harm
 
 ROOT = Path(__file__).parents[2]
@@ -67,6 +68,15 @@ def functions_in(path: Path) -> set[str]:
     """The names of the tests that a file of tests defines."""
     module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
     return {name for name in vars(module) if name.startswith("test_")}
+
+
+def test_the_page_of_tests_names_tests_that_exist() -> None:
+    assert coverage_map.NAME.search(coverage_map.DOCUMENT)
+    assert coverage_map.missing(coverage_map.DOCUMENT) == []
+    assert coverage_map.missing("`continuity/test_no_such_file.py` `unit/test_documents.py::test_no_such_test`") == [
+        "continuity/test_no_such_file.py::: []",
+        "unit/test_documents.py::test_no_such_test: ['tests/unit/test_documents.py']",
+    ]
 
 
 def test_the_fault_matrix_names_tests_that_there_are() -> None:
