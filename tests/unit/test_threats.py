@@ -1,39 +1,29 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The page of threats names tests that exist, and one for each row."""
+"""docs/testing.md names a test for each threat of docs/threats.md."""
 
 from __future__ import annotations
 
-import ast
 import hashlib
-import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from jinja2 import Environment
 
+from tests import coverage_map
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "threats.md").read_text()
-ROWS = [line for line in PAGE.splitlines() if line.startswith("| ") and not line.startswith("| May try")]
+ROWS = coverage_map.rows(PAGE)
 
 
-def cells(row: str) -> list[str]:
-    return [cell.strip() for cell in row.strip("|").split("|")]
-
-
-def functions(path: Path) -> set[str]:
-    return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)}
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: cells(row)[0])
-def test_each_threat_has_a_test_that_exists(row: str) -> None:
-    _threat, _holds, shown = cells(row)
-    named = re.findall(r"`([\w/]+\.py)::(test_\w+)`", shown)
-    assert len(named) == shown.count("`") // 2
-    assert named
-    assert [f"{file}::{name}" for file, name in named if name not in functions(ROOT / file)] == []
+def test_each_threat_has_a_test_that_exists() -> None:
+    listed = coverage_map.section("Threats")
+    assert list(listed) == [threat for threat, _mitigation in ROWS]
+    for threat, tests in listed.items():
+        assert coverage_map.NAME.search(tests), threat
+        assert coverage_map.missing(tests) == []
 
 
 def test_the_page_is_one_page() -> None:
