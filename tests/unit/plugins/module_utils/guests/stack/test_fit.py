@@ -84,7 +84,7 @@ def test_a_shipped_stack_fits_together(name: str) -> None:
 def test_the_documents_list_unconfirmed_pairs_of_shipped_stacks(name: str) -> None:
     (row,) = [line for line in DOCUMENT.splitlines() if line.startswith(f"| [`{name}`]")]
     listed = set(re.findall(r"Not established: [^|;]*?\.(?= |$)", row))
-    assert listed == set(not_established(SHIPPED[name], FACTS)), f"mend the row of {name} in docs/stacks.md"
+    assert listed == set(not_established(SHIPPED[name], FACTS)), f"update the row of {name} in docs/stacks.md"
 
 
 @pytest.mark.parametrize(("name", "changes", "sentence"), PLANTED)
