@@ -68,7 +68,7 @@ $(GOVC): lab/govc/main.go lab/govc/go.mod | environment
 	@cd lab/govc && go build -o ../../$@ .
 	@touch $@
 
-demo: setup ## Run the demo on the lab of this machine; RELEASE="9.0" and ENCRYPTION=off for another vSphere
+demo: setup ## Run the demo on the lab of this machine; RELEASE="9.1" and ENCRYPTION=off for another vSphere
 	@lab/demo.sh $(if $(LAB),--lab "$(LAB)") $(if $(RELEASE),--release "$(RELEASE)") $(if $(ENCRYPTION),--encryption $(ENCRYPTION))
 
 test: environment ## Run the checks of CI: lint, sanity, unit and integration tests

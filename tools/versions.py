@@ -21,7 +21,7 @@ TABLE = ROOT / "lab" / "vcenter" / "internal" / "versions" / "since.txt"
 README = ROOT / "README.md"
 BEGIN, END = "<!-- written by tools/versions.py -->\n", "<!-- end -->\n"
 # The oldest version of the simulator: methods and properties of all later versions are not listed.
-OLDEST, NEWEST = "7.0.2.0", "9.0.0.0"
+OLDEST, NEWEST = "7.0.2.0", "9.1.0.0"
 RELEASES = {
     "7.0.2": "7.0 U2",
     "7.0.3": "7.0 U3",
@@ -30,6 +30,7 @@ RELEASES = {
     "8.0.2": "8.0 U2",
     "8.0.3": "8.0 U3",
     "9.0.0": "9.0",
+    "9.1.0": "9.1",
 }
 HEAD = """\
 # Methods and properties that vSphere supports since a version after {oldest}, from the type tables of pyVmomi; written

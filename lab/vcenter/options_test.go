@@ -14,7 +14,7 @@ func TestTheCommandLineSaysMoreThanTheDescription(t *testing.T) {
 	}{
 		{options{}, "8.0.3", true},
 		{options{release: "7.0 U3", encryption: "off"}, "7.0.3", false},
-		{options{release: "9.0", encryption: "on"}, "9.0.0", true},
+		{options{release: "9.1", encryption: "on"}, "9.1.0", true},
 	} {
 		desc, err := datacentre.Load("datacentres/lab.yml")
 		if err != nil {

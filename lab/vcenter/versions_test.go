@@ -22,7 +22,7 @@ func released(t *testing.T, release string) *running {
 func TestARefusalOfWhatAVersionDoesNotKnow(t *testing.T) {
 	known := map[string][3]bool{ // deviceGroups of machines, configManagerEnabled of clusters, profiles of vGPUs
 		"7.0 U2": {false, false, false}, "7.0 U3": {false, false, true}, "8.0 U2": {true, true, true},
-		"8.0 U3": {true, true, true}, "9.0": {true, true, true},
+		"8.0 U3": {true, true, true}, "9.0": {true, true, true}, "9.1": {true, true, true},
 	}
 	for release, knows := range known {
 		t.Run(release, func(t *testing.T) {

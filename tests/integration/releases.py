@@ -8,7 +8,7 @@ The other tests of the playbooks take the newest, and all else the release of th
 
 from __future__ import annotations
 
-RELEASES = {"7.0 U2": "7.0.2", "7.0 U3": "7.0.3", "8.0 U2": "8.0.2", "8.0 U3": "8.0.3", "9.0": "9.0.0"}
+RELEASES = {"7.0 U2": "7.0.2", "7.0 U3": "7.0.3", "8.0 U2": "8.0.2", "8.0 U3": "8.0.3", "9.0": "9.0.0", "9.1": "9.1.0"}
 OLDEST, *BETWEEN, NEWEST = RELEASES
 # The event with which a move begins, by whether moves are encrypted.
 FIRST = {"on": "com.vmware.vc.vm.VmHotMigratingWithEncryptionEvent", "off": "VmBeingHotMigratedEvent"}

@@ -31,10 +31,10 @@ def test_the_readers_understand_a_recorded_site(path: Path) -> None:
 
 def test_a_newer_vcenter_was_never_seen() -> None:
     with replayed(SITES[0]) as session:
-        session.content.about.apiVersion = "9.1.0.0"
+        session.content.about.apiVersion = "9.2.0.0"
         (version, *_others) = accept(session).rows
     assert (version["reader"], version["status"], version["what"]) == (
         "version",
         acceptance.NEVER_SEEN,
-        ["its API is 9.1.0.0"],
+        ["its API is 9.2.0.0"],
     )

@@ -48,6 +48,8 @@ def test_each_feature_is_newer_than_the_oldest_release() -> None:
     assert all(one.needs in versions.since() for one in versions.FEATURES)
 
 
-@pytest.mark.parametrize(("number", "called"), [("8.0.0.1", "8.0"), ("8.0.2.0", "8.0 U2"), ("9.0.0.0", "9.0")])
+@pytest.mark.parametrize(
+    ("number", "called"), [("8.0.0.1", "8.0"), ("8.0.2.0", "8.0 U2"), ("9.0.0.0", "9.0"), ("9.1.0.0", "9.1")]
+)
 def test_a_version_as_people_call_it(number: str, called: str) -> None:
     assert re.fullmatch(called, versions.release(number))

@@ -18,6 +18,7 @@ var releases = map[string]release{
 	"8.0 U2": {"8.0.2", "8.0.2.0", "22380479"},
 	"8.0 U3": {"8.0.3", "8.0.3.0", "24022510"},
 	"9.0":    {"9.0.0", "9.0.0.0", "24755229"},
+	"9.1":    {"9.1.0", "9.1.0.0", "25370933"},
 }
 
 // Be sets the versions of the data centre to those of a release, instead of those in its description.

@@ -22,7 +22,7 @@ from .readers import VCENTER, Reader, ReadRequest, UnreadableGroup, selected
 
 UNDERSTOOD, NOT_UNDERSTOOD, NEVER_SEEN, NOTHING = "understood", "not understood", "never seen by us", "not there"
 _KIND = ("config.product.version", "config.product.build", "summary.hardware.vendor", "summary.hardware.model")
-KNOWN_VERSIONS = ((7, 0), (8, 0), (9, 0))
+KNOWN_VERSIONS = ((7, 0), (8, 0), (9, 0), (9, 1))
 OPTIONS: dict[str, Any] = {
     "hosts": {"type": "list", "elements": "str"},
     "cluster": {"type": "str"},
