@@ -51,6 +51,10 @@ options:
     description: The vGPU profile for which free slots are counted, such as V(grid_t4-16c); empty means none.
     type: str
     default: ""
+  rdma_protocol:
+    description: The version of RoCE of the workers' PVRDMA cards, V(rocev1) or V(rocev2); empty means any.
+    type: str
+    default: ""
   acceptance:
     description: A result of M(dml.vsphere.acceptance_info). Without it, the answers of the site are not judged.
     type: dict
@@ -148,6 +152,7 @@ ARGUMENTS = {
     "host_profiles": {"type": "dict", "default": {}},
     "gpu": {"type": "raw", "default": ""},
     "vgpu": {"type": "str", "default": ""},
+    "rdma_protocol": {"type": "str", "default": ""},
     "acceptance": {"type": "dict", "default": {}},
     "accepted": {"type": "list", "elements": "str", "default": []},
 }

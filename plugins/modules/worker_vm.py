@@ -146,6 +146,7 @@ options:
             description:
               - The version of RoCE, the same for all workers. By default V(rocev2).
               - The virtual hardware of the template must be 13 or later, for V(rocev2) 14.
+              - V(rocev1) is refused on hosts with version 9.0 or later, which removed it.
             type: str
             choices: [rocev1, rocev2]
       management_nic: &management_nic

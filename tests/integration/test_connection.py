@@ -64,6 +64,19 @@ def test_a_wrong_password_is_said_and_not_shown(vcenter: Simulator, ansible: Ans
     assert vcenter.writes() == []
 
 
+@pytest.mark.parametrize(
+    ("release", "remedy"),
+    [
+        ("8.0 U3", "check username and password"),
+        ("9.1", "vCenter 9.1.0 requires user@domain, such as administrator@vsphere.local: write the domain too"),
+    ],
+    indirect=["release"],
+)
+def test_a_name_without_a_domain_is_refused_with_the_reason(ansible: Ansible, remedy: str) -> None:
+    refused = ask(ansible, username="administrator")
+    assert refused.rc == 1 and "InvalidLogin" in refused.msg and remedy in refused.msg
+
+
 def test_the_password_never_stands_in_the_output_of_ansible(ansible: Ansible) -> None:
     shown = ansible.adhoc("esxi_kernel_module", check=True, cluster="gpu", **DESIRED)
     assert shown.rc == 0, shown.out

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..core.versions import numbers
 from ..errors import Failed, Refused
 from . import route as ways
 from . import tls
@@ -29,6 +30,8 @@ NEEDED = {
 }
 # A server that said nothing when it was asked something is not waited for at the end either.
 _FAREWELL_SECONDS = 3
+# From this version on, vCenter refuses names without a domain, as it does wrong passwords.
+_DOMAIN_REQUIRED = (9,)
 
 
 def _shared(name: str, **option: Any) -> dict[str, Any]:
@@ -145,20 +148,27 @@ def _login(server: str, params: Mapping[str, Any]) -> Session:
         content = vim.ServiceInstance("ServiceInstance", stub).RetrieveContent()
         if not content.sessionManager or not content.propertyCollector:
             raise NoAnswer.for_answer("it offers no sessions")
-    _authenticate(server, content.sessionManager, params)
+    _authenticate(server, content, params)
     stub.whole = route.seconds * ways.TRICKLE
     return Session(server, content, stub, params)
 
 
-def _authenticate(server: str, manager: Any, params: Mapping[str, Any]) -> None:
+def _authenticate(server: str, content: Any, params: Mapping[str, Any]) -> None:
     tried = f"log in as {params['username']}"
     try:
         with _reaching(server, tried, _RUNS, params["timeout"]):
-            manager.Login(params["username"], params["password"], None)
+            content.sessionManager.Login(params["username"], params["password"], None)
     except vim.fault.InvalidLogin as fault:
-        raise Failed(server, tried, words(fault), "check username and password") from fault
+        raise Failed(server, tried, words(fault), _after_refusal(params["username"], content.about)) from fault
     except vmodl.MethodFault as fault:
         raise Failed(server, tried, words(fault), remedy_of(fault, _RUNS)) from fault
+
+
+def _after_refusal(username: str, about: Any) -> str:
+    """Return the remedy after a refused login: a server that requires it may miss the domain in the name."""
+    if numbers(about.apiVersion) < _DOMAIN_REQUIRED or any(mark in username for mark in "@\\"):
+        return "check username and password"
+    return f"vCenter {about.version} requires user@domain, such as {username}@vsphere.local: write the domain too"
 
 
 @contextmanager

@@ -12,11 +12,18 @@ from ..vsphere.properties import Values
 from .capacity import host_capacity as capacity
 from .capacity import machines
 from .machine import Machine
+from .nics import VERSION
 from .placement import mmio
 from .placement.gpu_slots import parse
 from .placement.place import Demand, Device, DeviceRequest, Host
 
-PATHS = (*capacity.PATHS, *capacity.DEVICE_PATHS, "summary.hardware.numCpuThreads", "summary.hardware.cpuMhz")
+PATHS = (
+    *capacity.PATHS,
+    *capacity.DEVICE_PATHS,
+    "summary.hardware.numCpuThreads",
+    "summary.hardware.cpuMhz",
+    VERSION,
+)
 RDMA_SINCE = (7, 0)
 # The key, next to the properties of a host, of the profiles that the host offers after its GPUs are prepared.
 TO_COME = "to come"

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from ..core.versions import ROCE_V1, has_roce_v1
 from ..errors import Refused
 from ..vsphere.sdk import vim
 from .machine import Machine
@@ -15,9 +16,10 @@ from .networks import Networks
 from .worker_spec import PROTOCOL, WorkerSpec
 
 RDMA, MANAGEMENT = "rdma_nic", "management_nic"
+VERSION = "config.product.version"
 # vSphere Networking, PVRDMA Support: virtual hardware 13. RoCE v2 came with vSphere 6.7 and its virtual hardware 14, as
 # did the choice of the protocol (vSphere API, VirtualVmxnet3Vrdma.deviceProtocol).
-_SINCE = {"rocev1": 13, "rocev2": 14}
+_SINCE = {ROCE_V1: 13, "rocev2": 14}
 # VMware's range for manually assigned addresses: the fourth byte is at most 3f.
 _PREFIX, _ROOM = "00:50:56", 0x400000
 
@@ -77,6 +79,15 @@ def refuse_old_hardware(desired: WorkerSpec, after: Mapping[str, Any], machine: 
         raise Refused(
             desired.name, "configure its PVRDMA card", said, f"upgrade the hardware of {machine.name}, powered off"
         )
+
+
+def refuse_removed(desired: WorkerSpec, after: Mapping[str, Any], host: Mapping[str, Any]) -> None:
+    """Refuse a PVRDMA card with RoCE version 1 on a host that no longer supports it."""
+    card, version = after.get(RDMA), host.get(VERSION)
+    if desired[RDMA] is None or not card or card["protocol"] != ROCE_V1 or has_roce_v1(version):
+        return
+    said = f"{host['name']} runs ESX {version}, and 9.0 removed RoCE version 1"
+    raise Refused(desired.name, f"configure its PVRDMA card with {ROCE_V1}", said, f"set protocol: {PROTOCOL}")
 
 
 def change(spec: Any, after: Mapping[str, Any], machine: Machine, networks: Networks, new_key: Iterator[int]) -> None:

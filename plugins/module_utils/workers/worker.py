@@ -143,6 +143,7 @@ class Worker:
         cards = current if current["exists"] and not (macs and self._building) else {}
         after.update(nics.desired_cards(self.desired, cards, self.context.networks, macs))
         nics.refuse_old_hardware(self.desired, after, clone.base_of(self.cluster, self.desired))
+        nics.refuse_removed(self.desired, after, self.cluster.properties_of(host))
         if self.desired.gpus is not None:
             after["gpus"] = worker_gpus.names_after(
                 self.desired, worker_gpus.assigned_gpus(self.machine) if self.machine else []

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...core.findings import NOTE, STOP, WARN, Finding, FindingRecord, as_dicts, lines, listed, said_of, stops
+from ...core.versions import ROCE_V1, has_roce_v1
 from ...core.vgpu_manager import is_manager
 from ...errors import Refused
 from ...maintenance.rolling_change import leaves_service
@@ -38,7 +39,8 @@ def findings(read: Data) -> list[FindingRecord]:
 
     ``read`` contains ``cluster`` (a result of cluster_info), ``hosts`` (of esxi_info), ``plan`` (a result of
     esxi_profile in check mode) and ``emptying`` (results of esxi_power in check mode), each as the module returned it;
-    the desired ``profile`` and ``host_profiles``; ``gpu`` and ``vgpu``, the expected GPUs; and ``acceptance`` (a result
+    the desired ``profile`` and ``host_profiles``; ``gpu`` and ``vgpu``, the expected GPUs; ``rdma_protocol`` of the
+    workers; and ``acceptance`` (a result
     of acceptance_info), if there is one.
     """
     hosts, cluster = read["hosts"]["hosts"], read["cluster"]["cluster"]
@@ -48,6 +50,7 @@ def findings(read: Data) -> list[FindingRecord]:
     all_findings = [finding for host in hosts for finding in host_findings.findings(host, by_host[host["host"]])]
     all_findings += cluster_findings.findings(CheckedCluster(cluster, words, read["vgpu"], _leaving(read["plan"])))
     all_findings += _mixed(hosts, cluster, words)
+    all_findings += _roce_versions(hosts, read["rdma_protocol"])
     all_findings += _absent(read["gpu"], models, cluster["name"])
     all_findings += _managers(hosts, by_host)
     all_findings += _rolling(read, all_findings)
@@ -102,6 +105,14 @@ def _mixed(hosts: Sequence[Data], cluster: Data, words: frozenset[str]) -> Itera
             text = f"its hosts have different {name} ({listed(sorted(values))}), between which vMotion may be refused"
             remedy = remedies.get(name, "make them alike")
             yield Finding(WARN, "mixed", cluster["name"], f"{text}; {remedy}")
+
+
+def _roce_versions(hosts: Sequence[Data], protocol: str) -> Iterator[Finding]:
+    """Yield a finding about each host that no longer supports the workers' version of RoCE."""
+    for host in hosts:
+        if protocol == ROCE_V1 and not host.get("failed") and not has_roce_v1(host["version"]):
+            text = f"it runs ESX {host['version']}, and 9.0 removed RoCE version 1, which the workers' PVRDMA cards use"
+            yield Finding(STOP, "roce_v1", host["host"], f"{text}; set protocol: rocev2 in rdma_nic")
 
 
 def _managers(hosts: Sequence[Data], by_host: Mapping[str, ExpectedHost]) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypedDict
 
 from ...core.findings import NOTE, STOP, WARN, Finding, listed
+from ...core.versions import has_roce_v1
 from .stun_estimate import Estimate
 
 SWITCHOVER = "vmotion.maxSwitchoverSeconds"
@@ -55,6 +56,8 @@ class MoveFacts(HostFacts, StunFacts, CheckFacts):
     datastores_missing: list[str]
     networks_missing: list[str]
     rdma: bool
+    roce_v1: bool
+    target_version: str | None
     pvrdma: bool
     snapshot: bool
     tasks: list[str]
@@ -107,6 +110,9 @@ def _surroundings(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
     if facts["rdma"] and not facts["pvrdma"]:
         text = f"{host} has no vmkernel adapter tagged for PVRDMA, so its RDMA would stop: run playbooks/hosts.yml"
         yield STOP, "pvrdma", text
+    if facts["roce_v1"] and not has_roce_v1(facts["target_version"]):
+        text = f"{host} runs ESX {facts['target_version']}, and 9.0 removed RoCE version 1: set protocol: rocev2"
+        yield STOP, "roce_v1", text
 
 
 def _state(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.versions import numbers
+from ...core.versions import ROCE_V1, numbers
 from ...hosts import pvrdma
 from ...maintenance import cluster_problems, recent_tasks
 from ...maintenance.recent_tasks import RecentTask
@@ -72,6 +72,8 @@ def facts(
         "datastores_missing": _missing(cluster, machine["datastore"], more.get("datastore")),
         "networks_missing": _unconnected(cluster, machine, more.get("network")),
         "rdma": bool(nics.rdma_cards(machine)),
+        "roce_v1": any(card.deviceProtocol == ROCE_V1 for card in nics.rdma_cards(machine)),
+        "target_version": values.get(nics.VERSION),
         "pvrdma": bool(more.get(pvrdma.TAG)),
         "snapshot": machine["snapshot"] is not None,
         "tasks": [_text(task) for task in running if task.what not in HARMLESS],

@@ -151,11 +151,16 @@ func (s *System) rdmaDevices() []types.HostRdmaDevice {
 			Backing: &types.HostRdmaDevicePnicBacking{PairedUplink: pnicKey + nic.Device},
 			ConnectionInfo: types.HostRdmaDeviceConnectionInfo{
 				State: "active", Mtu: s.net.roceMTU(nic.Device), SpeedInMbps: nic.SpeedMb},
-			Capability: types.HostRdmaDeviceCapability{RoceV1Capable: true, RoceV2Capable: true},
+			Capability: types.HostRdmaDeviceCapability{RoceV1Capable: s.roceV1(), RoceV2Capable: true},
 		})
 	}
 	return out
 }
+
+// roceV1 reports whether the hosts support RoCE v1.
+// VMware: 9.0 removed it, as its product support notes are summarised by github.com/greghavens/vcf-9-x-skills.
+// Ours: that a host then reports its cards without it (unproven).
+func (s *System) roceV1() bool { return !s.host.Sim.Knows.Since("9.0.0.0") }
 
 // standardSwitch is vSwitch0 with the first NIC, VM Network and Management Network.
 // VMware: a new ESXi has this switch and these port groups.

@@ -109,5 +109,6 @@ def read(**changed: Any) -> dict[str, Any]:
         "host_profiles": {},
         "gpu": "",
         "vgpu": "",
+        "rdma_protocol": "",
     }
     return {**made, **changed}

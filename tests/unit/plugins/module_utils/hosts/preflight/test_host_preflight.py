@@ -183,3 +183,13 @@ def test_answers_that_are_not_understood_stop_and_new_ones_warn() -> None:
     ]
     assert "esxi_info: rdma is not understood (it lacks Bytes sent); run again" in shown[0]["text"]
     assert shown[1]["text"] == "gpu: an assumption does not hold here: All is well. But it is not."
+
+
+@pytest.mark.parametrize(
+    ("version", "protocol", "stops"),
+    [("9.0.0", "rocev1", True), ("9.0.0", "rocev2", False), ("9.0.0", "", False), ("8.0.3", "rocev1", False)],
+)
+def test_hosts_without_roce_version_1_stop_workers_that_use_it(version: str, protocol: str, *, stops: bool) -> None:
+    hosts = {"hosts": [host(version=version, vibs=running("550.90.05"))]}
+    shown = triples(hosts=hosts, rdma_protocol=protocol)
+    assert (("stop", "roce_v1", "esx1") in shown) is stops
