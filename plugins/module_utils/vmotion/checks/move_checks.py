@@ -40,7 +40,16 @@ class CheckFacts(TypedDict):
     check_warnings: list[str]
 
 
-class MoveFacts(HostFacts, StunFacts, CheckFacts):
+class RdmaFacts(TypedDict):
+    """The PVRDMA of the worker, and what the target host supports of it."""
+
+    rdma: bool
+    roce_v1: bool
+    target_version: str | None
+    pvrdma: bool
+
+
+class MoveFacts(HostFacts, StunFacts, CheckFacts, RdmaFacts):
     """The facts about one worker, its running tasks and its target host."""
 
     worker: str
@@ -55,10 +64,6 @@ class MoveFacts(HostFacts, StunFacts, CheckFacts):
     cpu_reserved_mhz: int
     datastores_missing: list[str]
     networks_missing: list[str]
-    rdma: bool
-    roce_v1: bool
-    target_version: str | None
-    pvrdma: bool
     snapshot: bool
     tasks: list[str]
 

@@ -71,14 +71,21 @@ def facts(
         "cpu_reserved_mhz": _reserved_mhz(machine),
         "datastores_missing": _missing(cluster, machine["datastore"], more.get("datastore")),
         "networks_missing": _unconnected(cluster, machine, more.get("network")),
-        "rdma": bool(nics.rdma_cards(machine)),
-        "roce_v1": any(card.deviceProtocol == ROCE_V1 for card in nics.rdma_cards(machine)),
-        "target_version": values.get(nics.VERSION),
-        "pvrdma": bool(more.get(pvrdma.TAG)),
+        **_rdma(nics.rdma_cards(machine), values, more),
         "snapshot": machine["snapshot"] is not None,
         "tasks": [_text(task) for task in running if task.what not in HARMLESS],
         **_vcenter_check(cluster, machine, ref),
         **_stun(_vgpus(cluster, ref, profiles), machine, numbers(more.get("config.product.apiVersion")), budget),
+    }
+
+
+def _rdma(cards: Sequence[Any], target: properties.Values, more: properties.Values) -> move_checks.RdmaFacts:
+    """Return the PVRDMA of the worker, and what the target host supports of it."""
+    return {
+        "rdma": bool(cards),
+        "roce_v1": any(card.deviceProtocol == ROCE_V1 for card in cards),
+        "target_version": target.get(nics.VERSION),
+        "pvrdma": bool(more.get(pvrdma.TAG)),
     }
 
 
