@@ -221,23 +221,6 @@ def test_virtual_hardware_that_is_too_old_for_pvrdma_is_refused(
     assert planned(cluster).changes, "without the card the same template will do"
 
 
-@pytest.mark.parametrize(
-    ("version", "protocol", "refused"),
-    [("9.0.0", "rocev1", True), ("9.1.0", "rocev2", False), ("8.0.3", "rocev1", False), (None, "rocev1", False)],
-)
-def test_roce_version_1_is_refused_where_the_host_no_longer_has_it(
-    version: str | None, protocol: str, *, refused: bool
-) -> None:
-    cluster = FakeWorkerCluster(machine("golden", on=False), config__product__version=version)
-    card = {"portgroup": RDMA_GROUP, "protocol": protocol}
-    if not refused:
-        assert planned(cluster, rdma_nic=card).after["rdma_nic"]["protocol"] == protocol
-        return
-    with pytest.raises(Refused, match=r"esx1 runs ESX 9\.0\.0, and 9\.0 removed RoCE version 1; set protocol: rocev2"):
-        planned(cluster, rdma_nic=card)
-    assert planned(cluster).changes, "a worker without the card is built"
-
-
 def test_new_cards_have_the_addresses_in_the_cloud_init_data() -> None:
     macs = {"rdma_nic": "00:50:56:3f:00:01", "management_nic": "00:50:56:3f:00:02"}
     cluster, guest = FakeWorkerCluster(machine("golden", on=False)), {"guest": {"user": "me"}}
