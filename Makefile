@@ -19,7 +19,7 @@ export GIT_CONFIG_KEY_0 := safe.directory
 export GIT_CONFIG_VALUE_0 := $(CURDIR)
 
 # The budget of each stage of `make test` in seconds, on a warm machine with two cores; an excess is a warning.
-STAGES := setup=30 static=240 unit=120 integration=1050 clients=240
+STAGES := setup=30 static=240 unit=120 integration=1050 clients=240 molecule-default=180
 STAGES_FULL := $(filter-out clients=%,$(STAGES)) mutants=1200 crowd=1200 clients=1800 oldest=1200 newest=1200 attack=1200 nodes=6000 \
   kubernetes=2400 molecule=5600
 
@@ -32,7 +32,7 @@ GOVC := .cache/govc
 
 .PHONY: help root setup setup-nodes setup-machines setup-kubernetes setup-tests environment lock demo test test-full \
   lint lint-python lint-types lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security static sanity \
-  unit unit-python unit-go mutants crowd attack integration clients nodes kubernetes oldest newest molecule bench docs build clean
+  unit unit-python unit-go mutants crowd attack integration clients nodes kubernetes oldest newest molecule molecule-default bench docs build clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -71,7 +71,7 @@ $(GOVC): lab/govc/main.go lab/govc/go.mod | environment
 demo: setup ## Run the demo on the lab of this machine; RELEASE="9.1" and ENCRYPTION=off for another vSphere
 	@lab/demo.sh $(if $(LAB),--lab "$(LAB)") $(if $(RELEASE),--release "$(RELEASE)") $(if $(ENCRYPTION),--encryption $(ENCRYPTION))
 
-test: environment ## Run the checks of CI: lint, sanity, unit and integration tests
+test: environment ## Run the checks of CI: lint, sanity, unit and integration tests, the Molecule scenario default
 	@python tools/stages.py $(STAGES)
 
 test-full: environment ## Run all tests, also those that take minutes each
@@ -169,7 +169,10 @@ newest: setup-tests ## Run module and integration tests with the next ansible-co
 	tools/other_core $@ $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/$@.xml
 
 molecule: root setup-nodes setup-machines ## Test the roles on the lab's nodes and machines, as root; SCENARIO=NAME for one scenario
-	molecule test $(if $(SCENARIO),--scenario-name $(SCENARIO),--all)
+	molecule test $(if $(SCENARIO),--scenario-name $(SCENARIO),--all --exclude default)
+
+molecule-default: setup ## Test the playbooks for ESXi hosts and workers on the simulated data centre, without root
+	molecule test
 
 bench: setup ## Run all benchmarks
 	@for each in bench/*/run; do echo "== $$each"; "$$each"; done

@@ -4,17 +4,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 from typing import Any
 
 import pytest
 
-from lab.simulator import ROOT, Simulator
+from lab.simulator import Simulator
+from tests.govc import govc, vibs
 from tests.integration.ansible import Ansible
 
-GOVC = ROOT / ".cache" / "govc"
 HOST = "esx02.lab"
 DRIVER, VERSION = "NVD-AIE_ESXi_8.0.0_Driver", "550.90.05"
 DEPOT = "[shared] NVD-AIE-800_550.90.05-1OEM.800.1.0.20613240_24012345.zip"
@@ -37,17 +34,6 @@ def theirs(ansible: Ansible, module: str, *, check: bool = False, **options: Any
     """The result of a module of community.vmware, run as its users run it."""
     options["validate_certs"] = False
     return ansible.adhoc(module, collection="community.vmware", check=check, **options).result
-
-
-def govc(simulator: Simulator, *words: str) -> Any:
-    """The JSON answer of a govc command."""
-    address = f"{simulator.facts['hostname']}:{simulator.facts['port']}"
-    user, password = simulator.environment["VMWARE_USER"], simulator.environment["VMWARE_PASSWORD"]
-    environment = {**os.environ, "GOVC_URL": f"https://{address}/sdk", "GOVC_USERNAME": user, "GOVC_PASSWORD": password}
-    environment["GOVC_TLS_CA_CERTS"] = simulator.facts["ca_file"]
-    done = subprocess.run([str(GOVC), *words], env=environment, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def test_community_vmware_finds_nothing_left_to_change(written: Simulator, ansible: Ansible) -> None:
@@ -85,13 +71,7 @@ def test_govc_reads_the_same(written: Simulator, ansible: Ansible) -> None:
     assert ansible.module("esxi_power", hosts=[HOST], state="maintenance").rc == 0
     installed = ansible.module("esxi_vib", hosts=[HOST], name=DRIVER, version=VERSION, source=DEPOT)
     assert installed.changed, installed.msg
-    assert DRIVER not in vibs(written)
-    assert vibs(written, "--rebooting-image=true")[DRIVER].startswith(VERSION)
+    assert DRIVER not in vibs(written, HOST)
+    assert vibs(written, HOST, "--rebooting-image=true")[DRIVER].startswith(VERSION)
     assert ansible.module("esxi_power", hosts=[HOST], state="rebooted").rc == 0
-    assert vibs(written)[DRIVER].startswith(VERSION)
-
-
-def vibs(simulator: Simulator, *options: str) -> dict[str, str]:
-    """Versions of the host's VIBs by name, as govc lists them."""
-    rows = govc(simulator, "host.esxcli", "-json", "-host", HOST, "software", "vib", "list", *options)["values"]
-    return {row["Name"][0]: row["Version"][0] for row in rows or []}
+    assert vibs(written, HOST)[DRIVER].startswith(VERSION)

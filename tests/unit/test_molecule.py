@@ -4,14 +4,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from lab.simulator import PASSWORD, USERNAME
+
 ROOT = Path(__file__).parents[2]
 SCENARIOS = sorted(path.parent for path in (ROOT / "molecule").glob("*/molecule.yml"))
+DEFAULT = ROOT / "molecule" / "default"
 PLAYBOOKS = ("create", "prepare", "converge", "side_effect", "destroy")
 
 
@@ -24,12 +28,18 @@ def settings(scenario: Path) -> dict[str, Any]:
     return dict(yaml.safe_load((scenario / "molecule.yml").read_text()))
 
 
+def provision(scenario: Path) -> dict[str, Any]:
+    """Return how a scenario runs Ansible, in Molecule's native form or the one before."""
+    found = settings(scenario)
+    return dict(found["ansible"] if "ansible" in found else found["provisioner"])
+
+
 def steps(scenario: Path) -> list[str]:
     return list(settings(scenario)["scenario"]["test_sequence"])
 
 
 def test_there_are_scenarios() -> None:
-    assert {path.name for path in SCENARIOS} >= {"default", "t4_packages", "airgap", "vm"}
+    assert {path.name for path in SCENARIOS} >= {"default", "guests", "t4_packages", "airgap", "vm"}
 
 
 def test_a_scenario_runs_twice_is_looked_at_and_leaves_nothing(scenario: Path) -> None:
@@ -45,7 +55,7 @@ def test_every_folder_of_tests_is_run_and_has_some(scenario: Path) -> None:
 
 
 def test_every_playbook_is_run_and_is_there(scenario: Path) -> None:
-    named = settings(scenario)["provisioner"].get("playbooks", {})
+    named = provision(scenario).get("playbooks", {})
     there = {name for name in PLAYBOOKS if (scenario / f"{name}.yml").exists()} | set(named)
     assert there == set(PLAYBOOKS) & set(steps(scenario))
     assert all((scenario / path).is_file() for path in named.values())
@@ -53,3 +63,19 @@ def test_every_playbook_is_run_and_is_there(scenario: Path) -> None:
 
 def test_nothing_is_fetched_from_galaxy(scenario: Path) -> None:
     assert settings(scenario)["dependency"] == {"name": "galaxy", "enabled": False}
+
+
+def test_the_default_scenario_has_the_native_form_and_needs_no_nodes() -> None:
+    assert not {"driver", "platforms", "provisioner"} & set(settings(DEFAULT))
+
+
+def test_the_default_scenario_changes_only_its_own_data_centre() -> None:
+    variables = yaml.safe_load((DEFAULT / "centre.yml").read_text())["clusters"]["vars"]
+    for option, key in {"hostname": "hostname", "port": "port", "ca_path": "ca_file"}.items():
+        assert variables[f"vsphere_{option}"] == f"{{{{ centre.{key} }}}}"
+    assert (variables["vsphere_username"], variables["vsphere_password"]) == (USERNAME, PASSWORD)
+
+
+def test_the_default_scenario_is_a_stage_of_the_tests_that_ci_runs() -> None:
+    (stages,) = re.findall(r"^STAGES := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert "molecule-default=180" in stages.split()

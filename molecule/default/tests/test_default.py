@@ -1,99 +1,107 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The results of the roles on each node, verified independently of the roles."""
+"""The data centre after two runs of the playbooks, read from the server with another client than the modules'."""
 
 from __future__ import annotations
 
-import json
-import urllib.request
+from collections import Counter
+from ipaddress import IPv4Interface
+from typing import Any
 
 import pytest
-from testinfra.host import Host
+import yaml
 
-from tests.scenario import ROOT, node, proof, run, stack, workers
+from lab.running import Lab
+from lab.simulator import ROOT
+from tests.govc import govc, objects, vibs
 
-STACK = stack("lab-cpu")
-NODES = workers()
-PINNED = STACK["openmpi"]["packages"]["debian-12"]
-PYTHON = [*STACK["framework"]["packages"], *STACK["horovod"]["packages"], STACK["horovod"] | {"name": "horovod"}]
-
-
-@pytest.fixture(params=NODES)
-def each(request: pytest.FixtureRequest) -> Host:
-    """Return every node in turn."""
-    return node(request.param)
-
-
-def test_there_are_two_nodes() -> None:
-    assert len(NODES) == 2
+LAB = Lab("molecule-default")
+CENTRE = LAB.control
+INVENTORY: dict[str, Any] = yaml.safe_load((ROOT / "inventories" / "mixed" / "group_vars" / "clusters.yml").read_text())
+PROFILE = INVENTORY["esxi_host_profile"]
+WORKERS = {worker["name"]: worker for worker in INVENTORY["worker_vms"]}
+ADDRESSES = INVENTORY["fabric_adapters"][0]["addresses"]
+MODULES = {"nmlx5_core": "pfctx=0x08 pfcrx=0x08 trust_state=2", "nmlx5_rdma": "dscp_force=26"}
 
 
-@pytest.mark.parametrize("package", PINNED, ids=lambda package: str(package["name"]))
-def test_packages_are_at_their_versions_and_held(each: Host, package: dict[str, str]) -> None:
-    told = run(each, "dpkg-query --show --showformat '${db:Status-Abbrev}|${Version}' " + package["name"])
-    assert told == f"hi |{package['version']}"
+@pytest.fixture(params=ADDRESSES)
+def host(request: pytest.FixtureRequest) -> str:
+    """Return the name of every host in turn."""
+    return str(request.param)
 
 
-def test_an_upgrade_leaves_them_alone(each: Host) -> None:
-    told = run(each, "apt-get --simulate --quiet dist-upgrade")
-    assert not [line for line in told.splitlines() if line.startswith("Inst") and "mpi" in line]
+@pytest.fixture(params=WORKERS)
+def worker(request: pytest.FixtureRequest) -> str:
+    """Return the name of every worker in turn."""
+    return str(request.param)
 
 
-def test_python_packages_are_those_of_the_stack_and_no_others(each: Host) -> None:
-    listed = json.loads(run(each, "/opt/dml/horovod/bin/pip list --disable-pip-version-check --format json"))
-    there = {one["name"].lower().replace("_", "-"): one["version"] for one in listed}
-    assert {name: version for name, version in there.items() if name not in {"pip", "setuptools"}} == {
-        one["name"]: one["version"] for one in PYTHON
-    }
+def listed(value: Any) -> list[dict[str, Any]]:
+    """Return the entries of an array of a property."""
+    return list(value["_value"])
 
 
-def test_every_role_is_proven(each: Host) -> None:
-    assert proof(each, "node")["proven"] is True
-    assert proof(each, "openmpi")["proven"] is True
-    horovod = proof(each, "horovod")
-    assert horovod["proven"] is True
-    assert horovod["sum"] == 3.0
-    assert horovod["nodes"] == NODES
+def test_port_groups_have_their_vlan() -> None:
+    for group in INVENTORY["fabric_port_groups"]:
+        (change,) = govc(CENTRE, "collect", "-json", f"network/{group['name']}", "config.defaultPortConfig")
+        assert change["val"]["vlan"]["vlanId"] == group["vlan"]
 
 
-def test_versions_are_equal() -> None:
-    for role in ("openmpi", "horovod"):
-        first, second = (proof(node(name), role) for name in NODES)
-        assert first == second
+def test_a_host_has_its_address_in_the_rdma_network(host: str) -> None:
+    adapters = listed(objects(CENTRE, "h", "config.network.vnic")[host]["config.network.vnic"])
+    assert {one["device"]: one["spec"]["ip"]["ipAddress"] for one in adapters}["vmk1"] == ADDRESSES[host]
 
 
-def test_horovod_was_compiled_on_one_node_at_most() -> None:
-    counts = [run(node(name), "cat /var/cache/dml/horovod/*/compilations 2>/dev/null | wc -l") for name in NODES]
-    assert sum(int(count) for count in counts) <= 1
+def test_a_host_shares_its_gpus(host: str) -> None:
+    graphics = objects(CENTRE, "h", "config.graphicsConfig")[host]["config.graphicsConfig"]
+    assert graphics["hostDefaultGraphicsType"] == "sharedDirect"
+    assert graphics["sharedPassthruAssignmentPolicy"] == PROFILE["graphics"]["policy"]
+    assert {one["graphicsType"] for one in graphics["deviceType"]} == {"sharedDirect"}
 
 
-def test_every_package_was_downloaded_once_at_most() -> None:
-    hypervisor = json.loads((ROOT / ".cache" / "lab" / "molecule-default" / "hypervisor.json").read_text())
-    with urllib.request.urlopen(f"{hypervisor['address']}/downloads") as answer:
-        downloads = json.load(answer)
-    assert {name: times for name, times in downloads.items() if times > 1} == {}
-    kept = [path.name for path in (ROOT / ".cache" / "lab" / "podman" / "packages").iterdir()]
-    for name in ("tensorflow_cpu-2.15.1", "openmpi-bin_4.1.4"):
-        assert len([one for one in kept if name in one]) == 1
+def test_a_host_runs_the_vgpu_driver(host: str) -> None:
+    (vib,) = PROFILE["vibs"]
+    assert vibs(CENTRE, host)[vib["name"]].startswith(vib["version"])
 
 
-def test_a_peer_with_another_host_key_is_refused(each: Host) -> None:
-    for peer in NODES:
-        run(each, f"runuser -u dml -- ssh {peer} true")
-        # Testinfra would interpret 255 as a failure of its ssh connection.
-        refused = each.run(f"runuser -u dml -- ssh -o GlobalKnownHostsFile=/dev/null {peer} true || exit 1")
-        assert refused.rc == 1
-        assert "Host key verification failed" in refused.stderr
+def test_a_host_names_the_adapter_of_pvrdma(host: str) -> None:
+    (option,) = govc(CENTRE, "host.option.ls", "-json", "-host", host, "Net.PVRDMAVmknic")
+    assert option["value"] == PROFILE["pvrdma"]["vmk"]
 
 
-def test_no_keepalive_gives_a_silent_peer_up(each: Host) -> None:
-    client = run(each, f"runuser -u dml -- ssh -G {NODES[-1]}").splitlines()
-    server = run(each, "sshd -T").splitlines()
-    assert {"serveraliveinterval 0", "tcpkeepalive no"} <= set(client)
-    assert {"clientaliveinterval 0", "tcpkeepalive no"} <= set(server)
+def test_lossless_roce_is_in_force_since_the_boot(host: str) -> None:
+    state = CENTRE.ask("GET", f"/hosts/{host}")
+    assert {name: state["modules_active"][name] for name in MODULES} == MODULES
+    assert not state["maintenance"] and not state["reboot_required"]
 
 
-def test_the_firewall_lets_peers_in_and_nobody_else(each: Host) -> None:
-    status = run(each, "ufw status verbose")
-    assert "Status: active" in status and "deny (incoming)" in status
-    assert status.count("22,10000:10999/tcp") == len(NODES)
+def test_a_worker_runs_with_its_address(worker: str) -> None:
+    found = objects(CENTRE, "m", "runtime.powerState", "guest.ipAddress")[worker]
+    address = str(IPv4Interface(WORKERS[worker]["guest"]["address"]).ip)
+    assert (found["runtime.powerState"], found["guest.ipAddress"]) == ("poweredOn", address)
+
+
+def test_a_worker_has_its_vgpus_and_an_rdma_adapter(worker: str) -> None:
+    devices = listed(objects(CENTRE, "m", "config.hardware.device")[worker]["config.hardware.device"])
+    profiles = [one["backing"]["vgpu"] for one in devices if one.get("backing", {}).get("vgpu")]
+    desired = [gpu["profile"] for gpu in WORKERS[worker]["gpus"] for _number in range(gpu.get("count", 1))]
+    protocols = [one["deviceProtocol"] for one in devices if "deviceProtocol" in one]
+    assert (profiles, protocols) == (desired, [INVENTORY["worker_defaults"]["rdma_nic"]["protocol"]])
+
+
+def test_two_small_workers_share_a_gpu() -> None:
+    gpus = CENTRE.ask("GET", "/hosts/esx02.example.com")["gpus"]
+    assert sorted(len(gpu["vgpus"]) for gpu in gpus) == [0, 2]
+
+
+def test_the_second_run_repeated_no_write() -> None:
+    counts = Counter((write["method"], write["name"]) for write in CENTRE.writes())
+    methods = Counter(method for method, _name in counts.elements())
+    assert (methods["CloneVM_Task"], methods["CreateDVS_Task"]) == (len(WORKERS), 1)
+    once = ("RebootHost_Task", "EnterMaintenanceMode_Task", "UpdateGraphicsConfig", "AddVirtualNic")
+    assert {counts[method, host] for method in once for host in ADDRESSES} == {1}
+    assert {counts["PowerOnVM_Task", name] for name in WORKERS} == {1}
+
+
+def test_the_state_before_the_change_is_kept() -> None:
+    assert len(list((LAB.folder / "evidence").glob("gpu-mixed-*.json"))) == 1

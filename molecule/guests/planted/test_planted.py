@@ -19,7 +19,7 @@ from tests.scenario import GUESTS, ROOT, meet, node, proof, run, start, workers
 
 CACHE = ROOT / ".cache"
 RING = Path(__file__).with_name("ring.yml")
-VERIFIER = Path(__file__).parents[1] / "tests" / "test_default.py"
+VERIFIER = Path(__file__).parents[1] / "tests" / "test_guests.py"
 NODES = workers()
 VICTIM = NODES[-1]
 # A short compilation: it leaves out the parts for the frameworks.
