@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 DAYS = 365
-_USES = ("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
-_USES += ("key_cert_sign", "crl_sign", "encipher_only", "decipher_only")
+_USES: tuple[str, ...] = ("digital_signature", "content_commitment", "key_encipherment", "data_encipherment")
+_USES += ("key_agreement", "key_cert_sign", "crl_sign", "encipher_only", "decipher_only")
 _AUTHORITY_USAGE = x509.KeyUsage(**{use: use in {"key_cert_sign", "crl_sign"} for use in _USES})
 MASTERS, NODES = "system:masters", "system:nodes"
 
