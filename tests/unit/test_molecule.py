@@ -70,7 +70,7 @@ def test_the_default_scenario_has_the_native_form_and_needs_no_nodes() -> None:
 
 
 def test_the_default_scenario_changes_only_its_own_data_centre() -> None:
-    variables = yaml.safe_load((DEFAULT / "centre.yml").read_text())["clusters"]["vars"]
+    variables = yaml.safe_load((DEFAULT / "inventory" / "hosts.yml").read_text())["clusters"]["vars"]
     for option, key in {"hostname": "hostname", "port": "port", "ca_path": "ca_file"}.items():
         assert variables[f"vsphere_{option}"] == f"{{{{ centre.{key} }}}}"
     assert (variables["vsphere_username"], variables["vsphere_password"]) == (USERNAME, PASSWORD)
