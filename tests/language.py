@@ -28,7 +28,6 @@ START = r"(?:\A|[.!?:;|]\)?\s|\n\s*\n|(?:\A|\n)\s*(?:[-*>#]+|\d+\.)\s)\s*"
 ALL = prose.KINDS
 NOT_YET: dict[str, tuple[str, ...]] = {
     r"README\.md": ALL,
-    r"docs/": ALL,
 }
 
 

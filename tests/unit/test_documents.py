@@ -79,6 +79,22 @@ def test_the_page_of_tests_names_tests_that_exist() -> None:
     ]
 
 
+USER_PAGES = (
+    "continuity faults harms kubernetes lab-kubernetes labs privileges simulator stacks threats trainjob unproven"
+)
+
+
+@pytest.mark.parametrize("page", USER_PAGES.split())
+def test_pages_for_users_leave_the_names_of_tests_to_the_page_of_tests(page: str) -> None:
+    assert re.findall(r"\btests/\w\S*|\btest_\w+\.py|`test_\w+`", (ROOT / "docs" / f"{page}.md").read_text()) == []
+
+
+def test_the_index_of_the_documents_names_each_page() -> None:
+    index = (ROOT / "docs" / "README.md").read_text()
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert [page for page in sorted(pages) if f"]({page}" not in index] == []
+
+
 def test_each_fault_has_a_test() -> None:
     listed = coverage_map.section("Faults")
     assert list(listed) == [row[0] for row in coverage_map.rows((ROOT / "docs" / "faults.md").read_text())]
