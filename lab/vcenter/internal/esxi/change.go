@@ -25,6 +25,7 @@ type Change struct {
 	HostProfile    *string                        `json:"host_profile"`
 	Traffic        *network.Traffic               `json:"traffic"`
 	GPULoad        map[string]*datacentre.GPULoad `json:"gpu_load"`
+	Reserved       map[string]int                 `json:"vgpu_reservations"`
 }
 
 // Apply changes the host as if another user or the hardware had changed it. The log of writes does not show it. Host
@@ -55,6 +56,9 @@ func (h *Host) Apply(c Change) error {
 		}
 	}
 	if err := h.Graphics.SetLoad(c.GPULoad); err != nil {
+		return err
+	}
+	if err := h.Graphics.SetReservations(ctx, c.Reserved); err != nil {
 		return err
 	}
 	h.setBehaviour(c)

@@ -25,6 +25,7 @@ var reads = map[string]bool{
 	"ResetCollector": true, "DynamicTypeMgrQueryTypeInfo": true,
 	"DynamicTypeMgrQueryMoInstances": true, "HostImageConfigGetAcceptance": true,
 	"HostImageConfigGetProfile": true, "installDate": true,
+	"DirectPathProfileManagerQueryCapacity": true, "DirectPathProfileManagerList": true,
 }
 
 // esxcliWrites are the last words of esxcli commands that change the host.

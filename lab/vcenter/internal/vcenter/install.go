@@ -30,6 +30,7 @@ func (w *Server) install() {
 	w.sim.Registry.Handler = w.receiver
 	options.InstallVcenter(w.sim)
 	installProfiles(w.sim)
+	installDirectPath(w.sim, w.hosts)
 	counters.Install(w.sim)
 	installAuthorization(w.sim)
 }

@@ -121,7 +121,9 @@ func (s *System) info() []types.HostGraphicsInfo {
 			}
 		}
 		for _, use := range s.slots[g.PCI] {
-			info.Vm = append(info.Vm, use.vm)
+			if !use.reserved() {
+				info.Vm = append(info.Vm, use.vm)
+			}
 		}
 		out = append(out, info)
 	}

@@ -10,7 +10,7 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// slot is one vGPU that a virtual machine uses.
+// slot is one vGPU that a virtual machine uses, or that is reserved without a user.
 type slot struct {
 	vm      vcsim.Ref
 	profile datacentre.Profile
@@ -79,10 +79,7 @@ func (s *System) choose(name string) (datacentre.GPU, datacentre.Profile, bool) 
 func (s *System) Reserve(ctx *simulator.Context, vm vcsim.Ref, profiles []string) vcsim.Fault {
 	s.mu.Lock()
 	before := s.slots
-	s.slots = map[string][]slot{}
-	for pci, uses := range before {
-		s.slots[pci] = slices.Clone(uses)
-	}
+	s.slots = cloned(before)
 	for _, name := range profiles {
 		g, p, ok := s.choose(name)
 		if !ok {
@@ -120,10 +117,7 @@ func (s *System) FitsOn(profiles []string) bool {
 	defer s.mu.Unlock()
 	saved := s.slots
 	defer func() { s.slots = saved }()
-	s.slots = map[string][]slot{}
-	for pci, uses := range saved {
-		s.slots[pci] = slices.Clone(uses)
-	}
+	s.slots = cloned(saved)
 	for _, name := range profiles {
 		g, p, ok := s.choose(name)
 		if !ok {

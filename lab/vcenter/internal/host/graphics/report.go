@@ -27,7 +27,9 @@ func (s *System) Reports() []GPUReport {
 	for _, g := range s.host.Hardware.GPUs {
 		r := GPUReport{PCI: g.PCI, Model: g.Model, Type: active[g.PCI], VGPUs: []VGPUReport{}}
 		for _, use := range slots[g.PCI] {
-			r.VGPUs = append(r.VGPUs, VGPUReport{VM: s.host.Sim.Name(use.vm), Profile: use.profile.Name})
+			if !use.reserved() {
+				r.VGPUs = append(r.VGPUs, VGPUReport{VM: s.host.Sim.Name(use.vm), Profile: use.profile.Name})
+			}
 		}
 		if l, ok := loads[g.PCI]; ok {
 			r.Load = &l
