@@ -66,6 +66,11 @@ FEATURES = (
         "not supported by vCenter (null)",
     ),
     Feature(
+        "`worker_vm`, `vmotion_plan`, `cluster_info`, `preflight`: vCenter's count of vGPU slots, with reservations",
+        "ServiceContent.directPathProfileManager",
+        "counted by the vGPUs on each host and the names of their profiles",
+    ),
+    Feature(
         "`esxi_graphics`: vGPUs of mixed sizes on one GPU (`vgpu_mode`), and the MIG mode that the host reports",
         "HostGraphicsInfo.vgpuMode",
         "`vgpu_mode` is refused before the first write; MIG is unknown (null)",

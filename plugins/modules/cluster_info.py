@@ -128,7 +128,10 @@ cluster:
     clocks: {description: "By host: C(running), C(servers), C(offset_seconds).", type: list, elements: dict}
     gpu_slots:
       description:
-        - "Slots for virtual GPUs on hosts in service: C(profile), C(used), C(free), and C(hosts) with the same."
+        - "Slots for virtual GPUs on hosts in service: C(profile), C(used), C(free), C(reserved), and C(hosts) with the
+          same."
+        - From vSphere 9.0 on, vCenter counts them. C(reserved) are slots of reservations that no virtual machine uses;
+          before 9.0 it is 0.
       type: list
       elements: dict
     vms:

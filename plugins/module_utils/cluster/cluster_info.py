@@ -20,11 +20,14 @@ from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import Host, HostSet, find_cluster
 from ..vsphere.properties import id_of
 from ..vsphere.session import Session
-from ..workers.capacity import host_capacity, machines
+from ..workers.capacity import host_capacity, machines, server_capacity
 from ..workers.capacity.running_vm import Vm
+from ..workers.capacity.server_capacity import Capacity
 from ..workers.placement.gpu_slots import Slots
 from .shared_settings import vcenter_options
 
+# The capacities that the server counts, by host and profile.
+Counted = Mapping[str, Mapping[str, Capacity]]
 EVALUATION = "eval"
 GATHER = ("clocks", "vms")
 CLUSTER_PATHS = ("name", "parent", "host", "configurationEx", "summary", "triggeredAlarmState")
@@ -81,7 +84,7 @@ class ClusterReader:
             "lock": record_at(self._lock().read().record, now),
             "licences": licences(self.session, self.names, now),
             "clocks": host_clocks.clocks(self.session, self.hosts, compare="clocks" in gather),
-            "gpu_slots": slots_by_profile(self.hosts, vms),
+            "gpu_slots": slots_by_profile(self.hosts, vms, self._counted()),
             "vms": [_as_dict(vm) for vm in sorted(vms, key=lambda vm: (vm.host, vm.name))] if "vms" in gather else None,
             "max_out_of_service": {"allowed": 0, "why": ""},
         }
@@ -121,6 +124,13 @@ class ClusterReader:
     def _alarm_states(self) -> list[Any]:
         objects = [self.values, *(host.properties for host in self.hosts)]
         return [state for values in objects for state in values.get("triggeredAlarmState") or []]
+
+    def _counted(self) -> Counted:
+        return {
+            host.name: server_capacity.read(self.session, host.ref, host_capacity.offered(host.properties))
+            for host in self.hosts
+            if host_capacity.in_service(host.properties)
+        }
 
     def _vms(self, *, everywhere: bool) -> list[Vm]:
         """The running virtual machines; without ``everywhere`` only on hosts that offer virtual GPUs."""
@@ -172,32 +182,37 @@ def _licence_end(values: Mapping[str, Any], now: datetime) -> datetime | None:
     return None
 
 
-def slots_by_profile(hosts: Sequence[Host], vms: Sequence[Vm]) -> list[ProfileSlots]:
-    """The slots of each profile that a host in service offers."""
+def slots_by_profile(hosts: Sequence[Host], vms: Sequence[Vm], counted: Counted | None = None) -> list[ProfileSlots]:
+    """The slots of each profile that a host in service offers; ``counted`` are those that the server counts."""
     slots_by_host = {
         host.name: _slots_of_host(host, vms) for host in hosts if host_capacity.in_service(host.properties)
     }
     profiles = sorted({profile for slots in slots_by_host.values() for profile in slots.offered})
-    return [_slots_of_profile(profile, slots_by_host) for profile in profiles]
+    return [_slots_of_profile(profile, slots_by_host, counted or {}) for profile in profiles]
 
 
 def _slots_of_host(host: Host, vms: Sequence[Vm]) -> Slots:
     return host_capacity.slots(host.properties, {vm.key: vm.vgpus for vm in vms if vm.host == host.name})
 
 
-def _slots_of_profile(profile: str, slots_by_host: dict[str, Slots]) -> ProfileSlots:
+def _slots_of_profile(profile: str, slots_by_host: dict[str, Slots], counted: Counted) -> ProfileSlots:
+    capacities = {
+        name: counted.get(name, {}).get(profile) or _by_names(slots, profile) for name, slots in slots_by_host.items()
+    }
     hosts: list[HostSlots] = [
-        {"host": name, "used": _used_slots(slots, profile), "free": slots.free(profile)}
-        for name, slots in slots_by_host.items()
-        if slots.total(profile)
+        {"host": name, "used": one.used, "free": one.free, "reserved": one.reserved}
+        for name, one in capacities.items()
+        if one.total
     ]
     return {
         "profile": profile,
         "used": sum(host["used"] for host in hosts),
         "free": sum(host["free"] for host in hosts),
+        "reserved": sum(host["reserved"] for host in hosts),
         "hosts": hosts,
     }
 
 
-def _used_slots(slots: Slots, profile: str) -> int:
-    return sum(gpu.used.count(profile) for gpu in slots.gpus)
+def _by_names(slots: Slots, profile: str) -> Capacity:
+    used = sum(gpu.used.count(profile) for gpu in slots.gpus)
+    return Capacity(used, slots.free(profile), slots.total(profile), 0)

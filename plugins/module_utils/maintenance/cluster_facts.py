@@ -73,11 +73,12 @@ class OutOfService(TypedDict):
 
 
 class HostSlots(TypedDict):
-    """The places of a vGPU profile on one host."""
+    """The places of a vGPU profile on one host; only the count of a server from 9.0 on has ``reserved`` places."""
 
     host: str
     used: int
     free: int
+    reserved: int
 
 
 class ProfileSlots(TypedDict):
@@ -86,6 +87,7 @@ class ProfileSlots(TypedDict):
     profile: str
     used: int
     free: int
+    reserved: int
     hosts: list[HostSlots]
 
 

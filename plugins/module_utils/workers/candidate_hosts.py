@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..vsphere.properties import Values
 from .capacity import host_capacity as capacity
-from .capacity import machines
+from .capacity import machines, server_capacity
+from .capacity.server_capacity import Capacity
 from .machine import Machine
 from .nics import VERSION
 from .placement import mmio
@@ -31,21 +32,27 @@ TO_COME = "to come"
 
 @dataclass(frozen=True)
 class OtherMachines:
-    """The virtual machines on a host that the placement does not move, and the names of the workers among them."""
+    """The virtual machines on a host that the placement does not move, and the names of the workers among them.
+
+    ``placed`` are the running machines there that the placement may move, ``counted`` the server's count of vGPUs.
+    """
 
     running: Sequence[Machine] = ()
     workers: tuple[str, ...] = ()
+    placed: Sequence[Machine] = ()
+    counted: Mapping[str, Capacity] = field(default_factory=dict)
 
 
 def host_for_planner(host: Values, others: OtherMachines, groups: Iterable[str] = ()) -> Host:
     """Return a host for the placement planner, without the resources that other virtual machines use."""
     nodes, coming = capacity.numa_nodes(host), host.get(TO_COME, ())
     shared = [gpu.pciId for gpu in capacity.shared(host, coming)]
-    vgpus = {machine.ref._moId: machines.vgpus(machine.values) for machine in others.running}
+    vgpus = _vgpus(others.running)
+    withheld = _withheld(host, others)
     return Host(
         name=host["name"],
         in_service=capacity.in_service(host),
-        slots=capacity.slots(host, vgpus, coming),
+        slots=capacity.slots(host, vgpus, coming).occupy(profile for _holder, profile in withheld),
         devices=_devices(host, _holders(others.running)),
         free_mb=capacity.memory_mb(host) - sum(machines.reserved_mb(machine.values) for machine in others.running),
         threads=int(host.get("summary.hardware.numCpuThreads") or 0),
@@ -53,10 +60,23 @@ def host_for_planner(host: Values, others: OtherMachines, groups: Iterable[str] 
         nodes=tuple(sorted((address, nodes[address]) for address in shared if address in nodes)),
         groups=tuple(groups),
         workers=others.workers,
-        holders=tuple(
-            sorted((machine.name, profile) for machine in others.running for profile in vgpus[machine.ref._moId])
+        holders=(
+            *sorted((machine.name, profile) for machine in others.running for profile in vgpus[machine.ref._moId]),
+            *withheld,
         ),
     )
+
+
+def _vgpus(running: Iterable[Machine]) -> dict[str, tuple[str, ...]]:
+    return {machine.ref._moId: machines.vgpus(machine.values) for machine in running}
+
+
+def _withheld(host: Values, others: OtherMachines) -> list[tuple[str, str]]:
+    """Return the slots that no machine has but the server does not give; a host to be prepared is not counted yet."""
+    if TO_COME in host or not others.counted:
+        return []
+    there = capacity.slots(host, _vgpus([*others.running, *others.placed]))
+    return server_capacity.withheld(there, others.counted)
 
 
 def prepared_host(host: Values, profiles: Iterable[str]) -> Values:

@@ -18,7 +18,8 @@ from ..vsphere.session import Session
 from . import candidate_hosts, machine, networks, worker_identity
 from .candidate_hosts import OtherMachines
 from .capacity import host_capacity as capacity
-from .capacity import machines
+from .capacity import machines, server_capacity
+from .capacity.server_capacity import Capacity
 from .machine import Machine
 from .worker_identity import WorkerIdentities
 
@@ -75,7 +76,14 @@ class WorkerCluster:
             for one in self.identities.all()
             if one.ref._moId in here and one.mark.get("cluster") == self.name and one.mark["name"] not in names
         ]
-        return OtherMachines(self._running.get(host, []), tuple(sorted(workers)))
+        placed = [one for name, one in self.machines.items() if name in names and one.on and one.host == host]
+        return OtherMachines(self._running.get(host, []), tuple(sorted(workers)), placed, self._counted(host))
+
+    def _counted(self, key: str) -> Mapping[str, Capacity]:
+        """Return the server's count of vGPUs on a host that can run virtual machines."""
+        values = self.hosts[key]
+        offered = capacity.offered(values) if capacity.in_service(values) else ()
+        return server_capacity.read(self.session, self.host_named(values["name"]), offered)
 
     def is_taken(self, name: str) -> bool:
         """Return whether any virtual machine has the name."""

@@ -11,6 +11,7 @@ import pytest
 from plugins.module_utils.hosts import graphics
 from plugins.module_utils.vmotion.move.move import move_facts
 from plugins.module_utils.workers import machine
+from plugins.module_utils.workers.capacity import server_capacity
 from tools import versions
 
 NEWEST_KNOWN = max(versions.versions(), key=versions.numbers)
@@ -36,6 +37,7 @@ def test_the_readme_says_from_which_version_on_what_works() -> None:
     [
         (move_facts.STUN_SINCE, "VirtualMachineVgpuProfileInfo.stunTimeEstimates"),
         (machine.GROUPS_SINCE, "VirtualMachineConfigInfo.deviceGroups"),
+        (server_capacity.SINCE, "ServiceContent.directPathProfileManager"),
         (graphics.MODES_SINCE, "HostGraphicsInfo.vgpuMode"),
     ],
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ...core.findings import NOTE, STOP, WARN, Finding, listed
 from ...core.versions import numbers
-from ...maintenance.cluster_facts import ClusterFacts
+from ...maintenance.cluster_facts import ClusterFacts, ProfileSlots
 from ...maintenance.evacuation import FULLY_AUTOMATED
 from ...workers.capacity.running_vm import HOT_MIGRATE
 
@@ -122,12 +122,17 @@ def _slots(cluster: CheckedCluster) -> Iterator[Finding]:
             WARN, "gpu_slots", f"no host offers the vGPU profile {cluster.vgpu}; choose one of {names}"
         )
     elif wanted["free"] == 0:
-        text = f"all {wanted['used']} places for {cluster.vgpu} are taken, so no worker can move; keep one host free"
+        taken = f"all {wanted['used'] + wanted['reserved']} places for {cluster.vgpu} are taken{_reserved(wanted)}"
+        text = f"{taken}, so no worker can move; keep one host free"
         yield cluster.finding(WARN, "gpu_slots", text)
     else:
-        free, total = wanted["free"], wanted["used"] + wanted["free"]
-        text = f"of {total} places for {cluster.vgpu} {free} are free; a move needs one"
+        free, total = wanted["free"], wanted["used"] + wanted["free"] + wanted["reserved"]
+        text = f"of {total} places for {cluster.vgpu} {free} are free{_reserved(wanted)}; a move needs one"
         yield cluster.finding(NOTE, "gpu_slots", text)
+
+
+def _reserved(slots: ProfileSlots) -> str:
+    return f" ({slots['reserved']} reserved in vCenter, without a user)" if slots["reserved"] else ""
 
 
 def _alarms(cluster: CheckedCluster) -> Iterator[Finding]:

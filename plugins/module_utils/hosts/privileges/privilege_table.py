@@ -46,7 +46,7 @@ FREE = (
     "ContinueRetrievePropertiesEx|Fetch|Login|Logout|CurrentTime|CreateContainerView|DestroyView|FindByInventoryPath",
     "CreatePropertyCollector|DestroyPropertyCollector|CreateFilter|WaitForUpdatesEx",
     "Query(AssignedLicenses|ConfigTarget|DateTime|Events|NetConfig|NetworkHint|Options|SyncingVsanObjects|Perf.*)",
-    "QueryAvailablePerfMetric|HostImageConfigGetAcceptance|CheckRelocate_Task|FindAssociatedProfile",
+    "DirectPathProfileManagerQueryCapacity|QueryAvailablePerfMetric|HostImageConfigGetAcceptance|CheckRelocate_Task|FindAssociatedProfile",
     "(POST|DELETE) (/api|/rest/com/vmware/cis)/session",
     "GET (/api|/rest/com/vmware)/cis/tagging/(category|tag)(/[^/?]+)?",
     r"POST (/api|/rest/com/vmware)/cis/tagging/(tag|tag-association)(/[^/?]+)?\?~?action=list-[a-z-]+",

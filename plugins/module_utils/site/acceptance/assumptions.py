@@ -112,6 +112,32 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         assumption_checks.profile_names,
     ),
     Assumption(
+        "capacity for profiles",
+        "From 9.0 on, vCenter counts the vGPUs of a profile on a host although no DirectPath profile was created for it, "
+        "and needs no privilege for that.",
+        (f"{_HERE}/workers/capacity/server_capacity.py", "CapacityQueryByDeviceConfig"),
+        "`acceptance` on a vCenter 9.0 or later with vGPUs, with `account`'s account, and `cluster_info` beside the "
+        "vSphere Client",
+    ),
+    Assumption(
+        "reservations of vGPUs",
+        "The slots of a reservation that nobody uses are not among the remaining ones, and a worker cannot use them.",
+        (f"{_HERE}/workers/capacity/server_capacity.py", "unusedReservation"),
+        "`worker_vm` on a host whose only free slot is reserved",
+    ),
+    Assumption(
+        "no RoCE version 1",
+        "ESX 9.0 and later have no RoCE version 1.",
+        (f"{_HERE}/core/versions.py", "_WITHOUT_ROCE_V1"),
+        "`esxi_info` and `esxcli rdma device protocol list` on such a host",
+    ),
+    Assumption(
+        "names with a domain",
+        "vCenter 9.0 and later refuse a name without a domain with InvalidLogin.",
+        (f"{_HERE}/vsphere/session.py", "_DOMAIN_REQUIRED"),
+        "any module with the user `administrator`",
+    ),
+    Assumption(
         "users of a GPU",
         "A GPU of a host lists the virtual machines whose virtual GPUs are on it.",
         (f"{_HERE}/workers/capacity/host_capacity.py", "def users"),

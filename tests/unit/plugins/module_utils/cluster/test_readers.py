@@ -43,7 +43,10 @@ def test_slots_are_counted_by_profile_and_host() -> None:
         "grid_t4-16c": (1, 1),
         "grid_t4-8c": (0, 2),
     }
-    assert found[0]["hosts"] == [{"host": "esx1", "used": 1, "free": 0}, {"host": "esx2", "used": 0, "free": 1}]
+    assert found[0]["hosts"] == [
+        {"host": "esx1", "used": 1, "free": 0, "reserved": 0},
+        {"host": "esx2", "used": 0, "free": 1, "reserved": 0},
+    ]
 
 
 @pytest.mark.parametrize(

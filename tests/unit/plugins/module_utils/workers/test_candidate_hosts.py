@@ -10,6 +10,7 @@ import pytest
 
 from plugins.module_utils.workers import candidate_hosts
 from plugins.module_utils.workers.candidate_hosts import OtherMachines
+from plugins.module_utils.workers.capacity.server_capacity import Capacity
 from plugins.module_utils.workers.placement.place import Demand, DeviceRequest
 from tests.fakes import hardware
 from tests.fakes.hardware import NIC, T4, graphics
@@ -100,3 +101,12 @@ def test_the_memory_of_a_wanted_gpu() -> None:
 def test_a_label_selects_the_kinds_that_have_it() -> None:
     labelled = gpus_passed(0x20F1, 0x20F1, 0x1EB8, label="gold")
     assert candidate_hosts.kinds_of([labelled, gpus_passed(0x2330)], "gold") == ["10de:20f1", "10de:1eb8"]
+
+
+def test_reserved_slots_are_not_free_and_slots_of_placed_machines_are() -> None:
+    placed = [machine("w1", hardware.vgpu("grid_t4-8c"))]
+    counted = {"grid_t4-8c": Capacity(1, 0, 2, 1), "grid_t4-16c": Capacity(0, 0, 1, 0)}
+    found = candidate_hosts.host_for_planner(hardware.host(), OtherMachines(placed=placed, counted=counted))
+    assert (found.slots.free("grid_t4-8c"), found.holders) == (1, (("a reservation", "grid_t4-8c"),))
+    later = candidate_hosts.prepared_host(hardware.host(**BARE), ["grid_t4-8c"])
+    assert candidate_hosts.host_for_planner(later, OtherMachines(counted=counted)).holders == ()

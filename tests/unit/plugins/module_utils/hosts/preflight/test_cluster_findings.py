@@ -14,7 +14,7 @@ from tests.unit.plugins.module_utils.hosts.preflight.preflight_data import alarm
 ALL = frozenset({"vgpu", "vib", "pvrdma", "roce"})
 TASK = {"object": "esx1", "task": "RebootHost", "user": "ann", "ours": False}
 OUT = {"host": "esx1", "why": "maintenance", "ours": True, "by": "ann@c since 3"}
-SLOTS = {"profile": "grid_t4-16c", "used": 3, "free": 1, "hosts": []}
+SLOTS = {"profile": "grid_t4-16c", "used": 3, "free": 1, "reserved": 0, "hosts": []}
 HELD = {"held": True, "owner": "ann@c", "run": "c.1.2", "since": "2026", "until": "2027", "over": None}
 # changed facts, severity, rule, words of the sentence
 FACTS: list[tuple[dict[str, Any], str, str, str]] = [
@@ -33,6 +33,18 @@ FACTS: list[tuple[dict[str, Any], str, str, str]] = [
     ({"options": {"vgpu.hotmigrate.enabled": None}}, "warn", "vmotion", "6.7 U1"),
     ({"gpu_slots": [SLOTS]}, "note", "gpu_slots", "of 4 places for grid_t4-16c 1 are free"),
     ({"gpu_slots": [{**SLOTS, "free": 0}]}, "warn", "gpu_slots", "taken"),
+    (
+        {"gpu_slots": [{**SLOTS, "reserved": 2}]},
+        "note",
+        "gpu_slots",
+        "of 6 places for grid_t4-16c 1 are free (2 reserved",
+    ),
+    (
+        {"gpu_slots": [{**SLOTS, "free": 0, "reserved": 1}]},
+        "warn",
+        "gpu_slots",
+        "all 4 places for grid_t4-16c are taken (1 reserved",
+    ),
     ({"gpu_slots": [{**SLOTS, "profile": "grid_t4-8c"}]}, "warn", "gpu_slots", "choose one of grid_t4-8c"),
     ({"alarms": [alarm()]}, "warn", "alarm", "Host memory"),
     ({"alarms": [alarm(status="red", acknowledged=True)]}, "warn", "alarm", "red and acknowledged"),

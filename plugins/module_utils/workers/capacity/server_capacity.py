@@ -1,0 +1,69 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The server's own count of vGPUs by profile, which contains reservations; only vSphere 9.0 and later have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...vsphere.sdk import vim, vmodl
+from ...vsphere.session import Session
+from ..placement.gpu_slots import Slots, parse
+
+SINCE = (9,)
+RESERVATION, UNSEEN = "a reservation", "another user (counted by vCenter)"
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The vGPUs of one profile on a host: in use, still possible, possible on the empty host, and reserved unused."""
+
+    used: int
+    free: int
+    total: int
+    reserved: int
+
+
+def read(session: Session, host: Any, profiles: Iterable[str]) -> dict[str, Capacity]:
+    """Return the capacity of a host by profile.
+
+    It lacks the profiles that the server does not count, which are then counted by their names: all before 9.0, and
+    all if the server refuses to count.
+    """
+    wanted = sorted(set(profiles))
+    manager = getattr(session.content, "directPathProfileManager", None) if session.api_version >= SINCE else None
+    if manager is None or not wanted:
+        return {}
+    kinds = vim.DirectPathProfileManager
+    configs = [kinds.VmiopDirectPathConfig(vgpuProfile=profile) for profile in wanted]
+    queries = [kinds.CapacityQueryByDeviceConfig(deviceConfig=config) for config in configs]
+    try:
+        results = manager.QueryDirectPathProfileCapacity(kinds.TargetHost(host=host), queries) or []
+    except vmodl.MethodFault:
+        return {}
+    return {
+        profile: Capacity(result.consumed, result.remaining, result.max, result.unusedReservation)
+        for profile, result in zip(wanted, results)
+        if isinstance(result, kinds.CapacityInfo)
+    }
+
+
+def withheld(slots: Slots, counted: Mapping[str, Capacity]) -> list[tuple[str, str]]:
+    """Return holder and profile of each slot that is free by the vGPUs on a host, but not by the server's count.
+
+    A reservation of one profile also reduces the count of the others, so reservations come first, then small profiles.
+    """
+    holders: list[tuple[str, str]] = []
+    for profile in sorted(counted, key=lambda name: (-counted[name].reserved, _gigabytes(name), name)):
+        missing = max(slots.free(profile) - counted[profile].free, 0)
+        reserved = min(missing, counted[profile].reserved)
+        holders += [(RESERVATION, profile)] * reserved + [(UNSEEN, profile)] * (missing - reserved)
+        slots = slots.occupy([profile] * missing)
+    return holders
+
+
+def _gigabytes(profile: str) -> int:
+    parsed = parse(profile)
+    return parsed.gigabytes if parsed else 0

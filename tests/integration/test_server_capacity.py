@@ -1,0 +1,62 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Slots that vCenter reserves are not planned with from 9.0 on, and refusals name the reservation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from lab.simulator import Simulator
+from tests.integration.ansible import Ansible
+from tests.integration.workers import HOSTS, PROFILE, desired
+
+COUNT = "DirectPathProfileManagerQueryCapacity"
+CLUSTER = {"cluster": "gpu"}
+
+
+@pytest.fixture
+def site(start: Callable[..., Simulator]) -> Simulator:
+    """Five hosts with one T4 each, of which the fourth and fifth are reserved."""
+    vcenter = start(text=HOSTS)
+    for host in ("esx04.lab", "esx05.lab"):
+        vcenter.set_host(host, vgpu_reservations={PROFILE: 1})
+    return vcenter
+
+
+@pytest.mark.release("9.1")
+def test_a_reservation_is_not_planned_with_and_named(
+    site: Simulator, ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    ansible = ansible_for(site)
+    refused = ansible.module("worker_vm", **desired(4))
+    assert refused.rc == 1 and site.writes() == []
+    assert f"esx04.lab, esx05.lab: no free place for {PROFILE} (a reservation has {PROFILE}" in refused.msg
+    assert site.calls()[COUNT] == 5
+    done = ansible.module("worker_vm", **desired(3))
+    assert done.rc == 0, done.out
+    assert not ansible.module("worker_vm", check=True, **desired(3)).changed
+
+
+@pytest.mark.release("9.1")
+def test_the_slots_of_a_cluster_are_those_that_vcenter_counts(
+    site: Simulator, ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    ansible = ansible_for(site)
+    (whole,) = (
+        one
+        for one in ansible.module("cluster_info", **CLUSTER).result["cluster"]["gpu_slots"]
+        if one["profile"] == PROFILE
+    )
+    assert (whole["used"], whole["free"], whole["reserved"]) == (0, 3, 2)
+    site.fault(COUNT, fault="NotSupported", count=5)
+    by_names = ansible.module("cluster_info", **CLUSTER).result["cluster"]["gpu_slots"]
+    assert [(one["free"], one["reserved"]) for one in by_names if one["profile"] == PROFILE] == [(5, 0)]
+
+
+@pytest.mark.release("8.0 U3")
+def test_an_older_vcenter_is_not_asked(start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]) -> None:
+    vcenter = start(text=HOSTS)
+    assert ansible_for(vcenter).module("worker_vm", check=True, **desired(4)).rc == 0
+    assert COUNT not in vcenter.calls()
