@@ -113,8 +113,8 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
     ),
     Assumption(
         "capacity for profiles",
-        "From 9.0 on, vCenter counts the vGPUs of a profile on a host although no DirectPath profile was created for it, "
-        "and needs no privilege for that.",
+        "From 9.0 on, vCenter counts the vGPUs of a profile on a host although no DirectPath profile was created for "
+        "it, and requires no privilege for that.",
         (f"{_HERE}/workers/capacity/server_capacity.py", "CapacityQueryByDeviceConfig"),
         "`acceptance` on a vCenter 9.0 or later with vGPUs, with `account`'s account, and `cluster_info` beside the "
         "vSphere Client",
