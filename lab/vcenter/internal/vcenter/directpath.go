@@ -37,7 +37,7 @@ func installDirectPath(sim *vcsim.Sim, hosts *esxi.Hosts) {
 }
 
 // DirectPathProfileManagerQueryCapacity returns the capacity of a host or a cluster for vGPU types, one result for each
-// query, in their order. Nobody has created a DirectPath profile, so that queries by id or name find none.
+// query, in their order. The data centre has no DirectPath profiles, so that queries by id or name find none.
 // VMware: govmomi's types of vSphere 9.0, with VMware's words: units in use by powered-on virtual machines, remaining,
 // total on the empty target, and reserved without a user; an unknown profile is a CapacityUnknown with its faults.
 // Ours: a vGPU type needs no profile to be queried by its device configuration; id and name of the profile in the
@@ -59,7 +59,7 @@ func (m *directPathManager) DirectPathProfileManagerQueryCapacity(
 	return body
 }
 
-// DirectPathProfileManagerList returns no profile, because nobody has created one.
+// DirectPathProfileManagerList returns no profile, because the data centre has none.
 // VMware: govmomi's types of vSphere 9.0.
 func (m *directPathManager) DirectPathProfileManagerList(
 	*types.DirectPathProfileManagerList,

@@ -121,7 +121,7 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
     ),
     Assumption(
         "reservations of vGPUs",
-        "The slots of a reservation that nobody uses are not among the remaining ones, and a worker cannot use them.",
+        "The slots of a reservation without a user are not among the remaining ones, and a worker cannot use them.",
         (f"{_HERE}/workers/capacity/server_capacity.py", "unusedReservation"),
         "`worker_vm` on a host whose only free slot is reserved",
     ),

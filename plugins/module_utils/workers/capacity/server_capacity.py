@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The server's own count of vGPUs by profile, which contains reservations; only vSphere 9.0 and later have it."""
+"""The server's count of vGPUs by profile, which contains reservations; only vSphere 9.0 and later have it."""
 
 from __future__ import annotations
 

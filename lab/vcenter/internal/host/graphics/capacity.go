@@ -50,7 +50,7 @@ func (s *System) fill(name string) int32 {
 	}
 }
 
-// SetReservations reserves vGPUs by type, for nobody who is in this data centre; 0 ends the reservation of a type.
+// SetReservations reserves vGPUs by type, for no virtual machine of this data centre; 0 ends the reservation of a type.
 func (s *System) SetReservations(ctx *simulator.Context, counts map[string]int) error {
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		if err := s.setReservation(name, counts[name]); err != nil {
@@ -82,7 +82,7 @@ func (s *System) setReservation(name string, count int) error {
 	return nil
 }
 
-// reserved reports whether a slot belongs to a reservation that nobody uses.
+// reserved reports whether a slot belongs to a reservation without a user.
 func (s slot) reserved() bool { return s.vm.Value == "" }
 
 func cloned(slots map[string][]slot) map[string][]slot {
