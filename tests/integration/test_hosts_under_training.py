@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""playbooks/hosts.yml around a running job: every host is changed and rebooted while real mpirun trains."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.integration.ansible import Outcome
+from tests.integration.killing import begun, kill_all, wait_for
+from tests.integration.releases import NEWEST
+from tests.integration.rolling import most_out_of_service, times
+from tests.integration.test_vmotion_test import LONG, PROGRAM, WORKERS, Trial, trial
+
+__all__ = ["trial"]  # the fixture
+pytestmark = [pytest.mark.release(NEWEST), pytest.mark.parametrize("encryption", ["on"])]
+
+HOSTS = [f"esx{number:02}.lab" for number in range(1, 6)]
+# An option of the RDMA driver, which is active only after a reboot.
+PROFILE = {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 4}}]}
+
+
+class Window:
+    """The playbook hosts on the cluster of a job whose nodes are all this machine."""
+
+    def __init__(self, trial: Trial) -> None:
+        self.trial, self.inventory = trial, trial.folder / "hosts.yml"
+        here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "ansible_become": False}
+        groups = {"clusters": {"hosts": {"gpu": here}}, "workers": {"hosts": dict.fromkeys(WORKERS, here)}}
+        self.inventory.write_text(json.dumps({"all": {"children": groups}}))
+        program = [sys.executable, "-u", str(PROGRAM)]
+        started = trial.nodes.start(command=program, hosts=[{"name": name} for name in WORKERS])
+        assert started.rc == 0, started.out
+        trial.nodes.training()
+
+    def command(self, *arguments: str, **variables: Any) -> list[str]:
+        given = {
+            "under_training": True,
+            "esxi_host_profile": PROFILE,
+            "esxi_host_moved_by": "module",
+            "esxi_host_evidence_dir": str(self.trial.folder / "evidence"),
+            "training_name": self.trial.nodes.run_dir.name,
+            "training_watched": WORKERS[:1],
+            "vmotion_test_dir": str(self.trial.folder / "tests"),
+            "vmotion_test_warmup_steps": 2,
+            "vmotion_test_steps": 5,
+            "vmotion_test_limits": {"max_gap_s": 30, "resume_deadline_s": 30},
+            **variables,
+        }
+        return ["playbooks/hosts.yml", "-i", str(self.inventory), "-e", json.dumps(given), *arguments]
+
+    def run(self, *arguments: str, **variables: Any) -> Outcome:
+        return self.trial.ansible.playbook(*self.command(*arguments, **variables), timeout=LONG)
+
+    def booted(self) -> dict[str, int]:
+        return dict(times(self.trial.vcenter.writes(), "RebootHost_Task"))
+
+
+def test_every_host_is_changed_and_rebooted_around_the_job(trial: Trial) -> None:
+    window = Window(trial)
+    shown = window.run("--check")
+    assert shown.rc == 0 and trial.vcenter.writes() == [], shown.out
+    assert "esx05.lab is changed, no worker runs on it" in shown.out
+    assert all(f"before: {worker}" in " ".join(shown.out.split()) for worker in WORKERS)
+    done = window.run()
+    assert done.rc == 0, done.out
+    assert window.booted() == dict.fromkeys(HOSTS, 1)
+    assert sorted(trial.moved()) == WORKERS, "each worker moves once"
+    assert most_out_of_service(trial.vcenter.writes()) == 1
+    verdict = json.loads(trial.kept("verdict.json"))
+    assert (verdict["verdict"], verdict["moved"], verdict["breaches"]) == ("continuous", "all", [])
+    changes = json.loads(trial.kept("window.json"))
+    assert sorted(change["host"] for change in changes) == HOSTS
+    assert all(change["out_at"] < change["back_at"] and change["reboots"] == 1 for change in changes)
+    assert trial.free() and trial.nodes.look()["state"] == "running"
+    trial.vcenter.clear()
+    again = window.run()
+    assert again.rc == 0 and trial.vcenter.writes() == [], again.out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["EnterMaintenanceMode_Task", "RebootHost_Task", "RelocateVM_Task"])
+def test_a_window_whose_controller_is_killed_goes_on(trial: Trial, method: str) -> None:
+    window = Window(trial)
+    running = trial.ansible.start(*window.command())
+    started = begun(trial.vcenter, method)
+    wait_for(lambda: started() or running.poll() is not None, LONG)
+    assert running.poll() is None, running.communicate()[0]
+    kill_all(running)
+    done = window.run()
+    assert done.rc == 0, done.out
+    assert window.booted() == dict.fromkeys(HOSTS, 1)
+    assert json.loads(trial.kept("verdict.json"))["verdict"] == "continuous"
+    assert sorted(trial.moved()) == WORKERS and trial.free()
+
+
+@pytest.mark.slow
+def test_a_rank_that_dies_ends_the_window_before_the_next_host(trial: Trial) -> None:
+    window = Window(trial)
+    running = trial.ansible.start(*window.command())
+    started = begun(trial.vcenter, "RebootHost_Task")
+    wait_for(lambda: started() or running.poll() is not None, LONG)
+    identity = trial.nodes.look()
+    victim = trial.nodes.processes({"run_id": identity["run_id"], "job": identity["job"]})[-1]
+    os.kill(victim, signal.SIGKILL)
+    out = _output(running)
+    assert running.returncode != 0 and "broken" in out, out
+    assert len(window.booted()) <= 2
+    writes = trial.vcenter.writes()
+    assert times(writes, "EnterMaintenanceMode_Task") == times(writes, "ExitMaintenanceMode_Task")
+    assert trial.free(), out
+
+
+def _output(running: subprocess.Popen[str]) -> str:
+    return running.communicate(timeout=LONG)[0]
