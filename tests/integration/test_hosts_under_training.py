@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -35,6 +36,8 @@ class Window:
         here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "ansible_become": False}
         groups = {"clusters": {"hosts": {"gpu": here}}, "workers": {"hosts": dict.fromkeys(WORKERS, here)}}
         self.inventory.write_text(json.dumps({"all": {"children": groups}}))
+        # The jobs of other tests run on this machine too.
+        trial.nodes.run_dir = trial.folder / f"run-{uuid4()}"
         program = [sys.executable, "-u", str(PROGRAM)]
         started = trial.nodes.start(command=program, hosts=[{"name": name} for name in WORKERS])
         assert started.rc == 0, started.out
