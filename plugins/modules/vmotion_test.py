@@ -183,6 +183,14 @@ options:
       - Whether to continue after a breach or a failed move.
     type: bool
     default: false
+  observe:
+    description:
+      - An observation in the place of rounds, for O(duration) seconds or until the job ends. Others, such as DRS or an
+        administrator, move the workers; the module finds each move and power event, and judges the job after each of
+        these C(seconds). It writes nothing to vCenter and takes no lock. Set O(drs_override) and O(canary) to an empty
+        text.
+    type: dict
+    default: {}
   window:
     description:
       - A maintenance window in the place of rounds. C(hosts) are changed one after another while the job trains. The
@@ -293,6 +301,7 @@ SETTINGS = {
     "go_on": {"type": "bool", "default": False},
     "drs_override": {"type": "str", "default": "manual"},
     "window": {"type": "dict", "default": {}},
+    "observe": {"type": "dict", "default": {}},
 }
 ARGUMENTS = {"folder": {"type": "str", "default": ""}, **SETTINGS}
 

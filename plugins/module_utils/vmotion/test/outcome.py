@@ -32,7 +32,9 @@ def _availability(state: TrialState) -> str:
 
 def _failing(state: TrialState, folder: str) -> str:
     judged = state.judged or {}
-    if judged["verdict"] == "continuous" and judged["moved"] == "all" and not state.stopped:
+    # An observation, and a window of empty hosts, may have no move.
+    has_moved = judged["moved"] == "all" or not state.every_move
+    if judged["verdict"] == "continuous" and has_moved and not state.stopped:
         return ""
     places = move_lines.hosts_after(state.at, state.every_move)
     stays = ", ".join(f"{worker} on {host}" for worker, host in places.items())

@@ -18,6 +18,8 @@ class _LaterSettings(TypedDict, total=False):
     kubernetes: dict[str, Any]
     # A maintenance window: the hosts, the profile and the options of their change.
     window: dict[str, Any]
+    # An observation of moves that others make: the seconds between two judgements. Nothing is written to vCenter.
+    observe: dict[str, Any]
 
 
 class Settings(_LaterSettings):

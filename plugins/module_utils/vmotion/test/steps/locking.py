@@ -32,7 +32,7 @@ HOLD = Step(
     name="hold",
     title="takes or renews the lock of the cluster",
     due=(
-        Due(Phase.LOCK, lambda state: not state.run and not state.is_freed),
+        Due(Phase.LOCK, lambda state: not state.run and not state.is_freed and not state.settings.get("observe")),
         Due(Phase.ROUND, lambda state: bool(state.left) and "hold" not in state.lately, after=("managers",)),
         Due(Phase.HOST, lambda state: not (state.host and state.host.is_out) and "hold" not in state.lately),
     ),
@@ -54,7 +54,7 @@ def _is_freed(state: TrialState, _entry: Entry) -> None:
 FREE = Step(
     name="free",
     title="frees the lock of the cluster",
-    due=(Due(Phase.ENDING, lambda _state: True, after=("unwatch",)),),
+    due=(Due(Phase.ENDING, lambda state: not state.settings.get("observe"), after=("unwatch",)),),
     action=_free,
     kinds=(EntryKind("free", _is_freed),),
     gives_back=True,

@@ -17,6 +17,8 @@ KEPT = ("moves", "rdma", "profile", "slots")
 def plan_call(settings: Settings, hosts: Sequence[str] = ()) -> ModuleCall:
     """Return the call that plans all moves, or those that empty these hosts; one without a journal uses it too."""
     options: dict[str, Any] = {"cluster": settings["cluster"], "one_per_host": settings["one_per_host"]}
+    if settings.get("observe"):
+        return ModuleCall("vmotion_plan", {**options, "empty_hosts": []})
     if settings.get("window"):
         return ModuleCall("vmotion_plan", {**options, "empty_hosts": list(hosts or settings["window"]["hosts"])})
     options["return_home"] = settings["return_home"]
@@ -29,7 +31,7 @@ def _plan(state: TrialState, _controller: Controller) -> ModuleCall:
 
 def not_applicable(cluster: str, planned: Mapping[str, Any]) -> str:
     """Return why a plan leaves nothing to test; empty if there are moves, or hosts to change."""
-    if planned.get("stages"):
+    if "stages" in planned:
         return ""
     tied = planned["not_applicable"]
     if planned["moves"] and not tied:
@@ -64,6 +66,8 @@ def _start_round(state: TrialState, entry: Entry) -> None:
 
 def _needs_round(state: TrialState) -> bool:
     """Return whether a round is to follow: for a waiting host, by the number of rounds, or by the time."""
+    if state.settings.get("observe"):
+        return False
     if state.settings.get("window"):
         return not state.left and state.host is None and bool(state.waiting_hosts)
     is_in_time = state.last_at < state.began + float(state.settings["duration"])

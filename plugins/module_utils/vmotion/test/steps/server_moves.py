@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...checks import move_events
+from ...checks import move_events, move_lines
 from ..step import Controller, Due, Entries, EntryKind, ModuleCall, Phase, Result, Step
 from ..trial_state import Entry, TrialState
 
@@ -85,6 +85,13 @@ def _keep_found(state: TrialState, entry: Entry) -> None:
     state.moves[entry["place"]] = {**entry["move"], **kept}
 
 
+def _messages(entry: Entry, state: TrialState) -> list[str]:
+    """Return a line for each move of others that is new."""
+    known = {move["chain"] for move in state.others}
+    new = [move for move in entry["moves"] if move["chain"] not in known]
+    return [f"{move_lines.line(move)}, moved by {move.get('by') or 'an unknown user'}" for move in new]
+
+
 OTHERS = Step(
     name="others",
     title="asks vCenter for moves and power events that others caused",
@@ -94,6 +101,6 @@ OTHERS = Step(
     ),
     action=_others,
     entries=_others_entries,
-    kinds=(EntryKind("others", _keep_others), EntryKind("found", _keep_found)),
+    kinds=(EntryKind("others", _keep_others, _messages), EntryKind("found", _keep_found)),
     is_repeated=True,
 )
