@@ -41,7 +41,7 @@ ESXCLI = """
 
 The collection uses these commands, but no dump of a real host contains them. `acceptance` checks the read-only ones.
 
-| EsxcliCommand | Reason |
+| Command | Reason |
 |---|---|
 """
 
