@@ -11,12 +11,14 @@ module: mpijob_preflight_info
 short_description: Check whether a Kubernetes cluster would end a job while vMotion moves its nodes
 version_added: 1.0.0
 description:
-  - Reads the nodes, pods and PodDisruptionBudgets of a Kubernetes cluster, with O(pvrdma) also its ConfigMaps, and
-    compares them with a job whose nodes vMotion will move. It writes nothing.
+  - Reads the nodes, pods and PodDisruptionBudgets of a Kubernetes cluster, with O(pvrdma) also its ConfigMaps, and if
+    O(needs) contains GPUs of NVIDIA also the ClusterPolicy of the GPU Operator. Compares them with a job whose nodes
+    vMotion will move. It writes nothing.
   - The rules are V(toleration) (pods that do not tolerate a stun), V(node_grace) (a stun that Kubernetes will detect),
     V(node) (a node that is missing, not ready or cordoned), V(control_plane) (an API server or etcd on a node that
-    vMotion moves), V(operator), V(resource) (fewer devices than workers), V(disruption_budget), and V(rdma_vendor) (a
-    device plugin that excludes PVRDMA).
+    vMotion moves), V(operator), V(resource) (fewer devices than workers), V(disruption_budget), V(rdma_vendor) (a
+    device plugin that excludes PVRDMA), and V(gpu_operator) (GPUs that containers get through CDI, on which pods can
+    fail in guests of ESX).
 options:
   moved:
     description: The Kubernetes names of the nodes that vMotion moves.
@@ -103,8 +105,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.core import findings
-from ..module_utils.errors import Refused
-from ..module_utils.kubernetes import preflight
+from ..module_utils.errors import Failed, Refused
+from ..module_utils.kubernetes import gpu_operator, preflight
 from ..module_utils.kubernetes.api import connection, jobs
 
 # A day: a longer stun is a mistake in the unit.
@@ -122,15 +124,26 @@ ARGUMENTS = {
 }
 
 
-def cluster_objects(api: connection.Api, with_config_maps: bool) -> preflight.ClusterObjects:
+def cluster_objects(api: connection.Api, params: dict[str, Any]) -> preflight.ClusterObjects:
     """Read the objects of the cluster, with one call for each kind."""
+    policies, cause = gpu_policies(api) if gpu_operator.is_needed(params["needs"]) else ([], "")
     return preflight.ClusterObjects(
         version=str((api.get("/version") or {}).get("gitVersion") or ""),
         nodes=api.items("/api/v1/nodes"),
         pods=api.items("/api/v1/pods"),
         budgets=api.items("/apis/policy/v1/poddisruptionbudgets"),
-        config_maps=api.items("/api/v1/configmaps") if with_config_maps else (),
+        config_maps=api.items("/api/v1/configmaps") if params["pvrdma"] else (),
+        gpu_policies=policies,
+        gpu_policies_unread=cause,
     )
+
+
+def gpu_policies(api: connection.Api) -> tuple[list[dict[str, Any]], str]:
+    """Return the policies of the GPU Operator, and the cause if this account cannot read them."""
+    try:
+        return api.items(gpu_operator.POLICIES), ""
+    except Failed as error:
+        return [], error.said
 
 
 def moved_job(params: dict[str, Any], cluster: preflight.ClusterObjects, api: connection.Api) -> preflight.MovedJob:
@@ -157,7 +170,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     check(params)
     api = connection.Api(params["kubeconfig"], params["context"])
-    cluster = cluster_objects(api, with_config_maps=params["pvrdma"])
+    cluster = cluster_objects(api, params)
     all_findings = findings.as_dicts(preflight.findings(cluster, moved_job(params, cluster, api)))
     return {
         "changed": False,

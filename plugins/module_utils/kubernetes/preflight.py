@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..core.findings import NOTE, STOP, WARN, Finding
-from . import seen
+from . import gpu_operator, seen
 from .object_fields import conditions, is_true, labels, part, several, whole
 from .seen import Pod
 
@@ -40,13 +40,15 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 
 @dataclass(frozen=True)
 class ClusterObjects:
-    """Objects of a Kubernetes cluster: its nodes and pods, and the budgets and configurations of pods and devices."""
+    """Objects of a Kubernetes cluster: nodes, pods, their budgets, and the configurations of devices and GPUs."""
 
     version: str
     nodes: Sequence[Object]
     pods: Sequence[Object] = ()
     budgets: Sequence[Object] = ()
     config_maps: Sequence[Object] = ()
+    gpu_policies: Sequence[Object] = ()
+    gpu_policies_unread: str = ""  # the cause
 
 
 def grace(cluster: ClusterObjects) -> float:
@@ -115,6 +117,7 @@ def findings(cluster: ClusterObjects, job: MovedJob) -> list[Finding]:
         *_operators(cluster, nodes),
         *_resources(cluster, job.needs, job.workers),
         *_budgets(cluster),
+        *_gpu_operator(cluster, nodes),
     ]
     return [*all_findings, *(_vendors(cluster) if job.has_pvrdma else [])]
 
@@ -203,6 +206,12 @@ def _budgets(cluster: ClusterObjects) -> Iterator[Finding]:
         if any(str(key).startswith("training.kubeflow.org/") or key == "mpi_job_name" for key in selected):
             text = "this PodDisruptionBudget blocks drains, but not the deletion of pods on a node that is silent"
             yield Finding(NOTE, "disruption_budget", _name(budget), text)
+
+
+def _gpu_operator(cluster: ClusterObjects, moved: set[str]) -> Iterator[Finding]:
+    if cluster.gpu_policies_unread:
+        yield gpu_operator.unread(cluster.gpu_policies_unread)
+    yield from gpu_operator.findings(cluster.gpu_policies, [node for node in cluster.nodes if _name(node) in moved])
 
 
 def _vendors(cluster: ClusterObjects) -> Iterator[Finding]:

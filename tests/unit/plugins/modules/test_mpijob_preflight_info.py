@@ -107,3 +107,48 @@ def test_configurations_are_read_for_pvrdma_alone(tmp_path: Path) -> None:
 def test_a_stun_that_is_no_time_is_refused(tmp_path: Path, seconds: object) -> None:
     told = found(tmp_path, {}, stun_seconds=seconds)
     assert told["failed"] and "stun_seconds" in told["msg"] and "expected seconds from 0 to 86400" in told["msg"]
+
+
+GPUS = {"nvidia.com/gpu": 1}
+POLICY = {"metadata": {"name": "cluster-policy"}, "spec": {"cdi": {"enabled": True}}, "status": {"state": "ready"}}
+POLICIES = "/apis/nvidia.com/v1/clusterpolicies"
+
+
+def on_containerd(name: str) -> dict[str, Any]:
+    found = node(name)
+    return {**found, "status": {**found["status"], "nodeInfo": {"containerRuntimeVersion": "containerd://2.1.4"}}}
+
+
+def asked_of(tmp_path: Path, server: Cluster, **options: Any) -> dict[str, Any]:
+    with served(server, tmp_path) as kubeconfig:
+        return call(mpijob_preflight_info, moved=["w1"], kubeconfig=kubeconfig, stun_seconds=20, **options)
+
+
+def test_gpus_through_cdi_are_a_warning(tmp_path: Path) -> None:
+    nodes = [on_containerd("w1"), on_containerd("w2")]
+    told = found(tmp_path, {"/api/v1/nodes": nodes, POLICIES: [POLICY]}, needs=GPUS, stun_seconds=20)
+    assert rules(told) == [("warn", "gpu_operator")] and told["stops"] == []
+    assert "w1 containerd 2.1.4, w2 containerd 2.1.4" in told["findings"][0]["text"]
+    one = found(tmp_path, {"/api/v1/nodes": nodes, POLICIES: [POLICY]}, needs=GPUS, stun_seconds=20, moved=["w1"])
+    assert "w2 containerd" not in one["findings"][0]["text"]
+
+
+def test_the_gpu_operator_is_read_for_gpus_alone(tmp_path: Path) -> None:
+    for needs, asked in (({}, 0), ({"rdma/hca": 0}, 0), (GPUS, 1)):
+        server = Cluster({"/api/v1/nodes": [on_containerd("w1")], "/api/v1/pods": [], POLICIES: [POLICY]})
+        told = asked_of(tmp_path, server, needs=needs)
+        assert server.asked.count(POLICIES) == asked == len(told["findings"])
+
+
+def test_a_cluster_without_the_gpu_operator_has_no_finding(tmp_path: Path) -> None:
+    server = Cluster({"/api/v1/nodes": [on_containerd("w1")], "/api/v1/pods": []})
+    assert asked_of(tmp_path, server, needs=GPUS)["findings"] == [] and POLICIES in server.asked
+
+
+def test_policies_that_the_account_cannot_read_are_a_note(tmp_path: Path) -> None:
+    known = {"/api/v1/nodes": [on_containerd("w1")], "/api/v1/pods": [], POLICIES: [POLICY]}
+    told = asked_of(tmp_path, Cluster(known, forbidden=("/apis/nvidia.com",)), needs=GPUS)
+    ((severity, rule),) = rules(told)
+    text = told["findings"][0]["text"]
+    assert (severity, rule) == ("note", "gpu_operator") and f'User "dml" cannot read {POLICIES}' in text
+    assert text.endswith("give it list on clusterpolicies of nvidia.com.")
