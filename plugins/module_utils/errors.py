@@ -16,7 +16,7 @@ class CollectionError(Exception):
         super().__init__(f"{sentence}; {remedy}" if remedy else sentence)
 
     def about(self, target: str) -> CollectionError:
-        """The same error, naming the object it is about where a planner could not know it."""
+        """Return the same error with its object, which a planner may not have."""
         if target in self.target:
             return self
         return type(self)(f"{target}: {self.target}", self.tried, self.said, self.remedy)
@@ -39,7 +39,7 @@ class SeveralErrors(CollectionError):
 
 
 def summary(errors: Iterable[CollectionError]) -> str:
-    """All errors in one text; objects to which the same happened share a sentence."""
+    """Return all errors as one text; objects with the same error share a sentence."""
     whole: list[str] = []
     targets: dict[tuple[str, str, str, str], list[str]] = {}
     for error in errors:

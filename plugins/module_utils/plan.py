@@ -41,7 +41,7 @@ class Plan:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """The keys that differ, in the order of ``after``."""
+        """Return the keys that differ, in the order of ``after``."""
         return tuple(
             Change(key, self.before.get(key), value)
             for key, value in self.after.items()
@@ -50,17 +50,17 @@ class Plan:
 
     @property
     def due(self) -> tuple[Change, ...]:
-        """The changes that can be made before the next boot."""
+        """Return the changes that can be made before the next boot."""
         return tuple(change for change in self.changes if change.key not in self.later)
 
     @property
     def reboots(self) -> int:
-        """How often the object must boot until all of the plan is in force."""
+        """Return the number of boots until the whole plan is in effect."""
         return (1 if REBOOT in self.needs else 0) + (1 if self.later else 0)
 
 
 def diff(header: str, changes: Sequence[Change]) -> dict[str, Any]:
-    """The changed keys in the shape of Ansible's diff."""
+    """Return the changed keys in the form of Ansible's diff."""
     return {
         "before_header": header,
         "after_header": header,

@@ -135,14 +135,14 @@ def _read_back(work: Work, subject: Subject) -> Plan:
 
 
 def _planned(subject: Subject, plan: Any) -> dict[str, Any]:
-    """The report of one subject in check mode."""
+    """Return the report of one subject in check mode."""
     if _bad(plan):
         return _failure(subject, plan)
     return _report(subject, plan, plan.after, plan.changes)
 
 
 def _done(subject: Subject, plan: Any, final: Any) -> dict[str, Any]:
-    """The report of one subject after the gate; ``final`` is its plan afterwards, or the error it ended with."""
+    """Return the report of one subject after the gate; ``final`` is its new plan, or the error with which it ended."""
     if _bad(plan):
         return _failure(subject, plan)
     if _bad(final):
@@ -186,7 +186,7 @@ def _result(reports: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _warnings(reports: Sequence[Mapping[str, Any]]) -> list[str]:
-    """One warning for all the hosts that it is about."""
+    """Return each warning once, with all the hosts that it is about."""
     hosts: dict[str, list[str]] = {}
     for report in reports:
         for text in report.get("warnings", []):
@@ -204,7 +204,7 @@ def _refused(subjects: Sequence[Subject], outcomes: Sequence[Outcome]) -> dict[s
 
 
 def _each(items: Sequence[Any], action: Callable[[Any], Any], parallel: int) -> list[Outcome]:
-    """The action's value, or its error, for every item."""
+    """Return the action's value, or its error, for every item."""
     if len(items) <= 1 or parallel <= 1:
         return [_attempt(partial(action, item)) for item in items]
     with ThreadPoolExecutor(max_workers=min(parallel, len(items))) as pool:
@@ -223,7 +223,7 @@ def _bad(outcome: Outcome) -> bool:
 
 
 def trusts_anybody(params: Mapping[str, Any]) -> bool:
-    """Whether these options of the connection have no certificate checked."""
+    """Return whether these connection options disable certificate checks."""
     return params.get("validate_certs") is False and not params.get("tls_fingerprint")
 
 

@@ -207,7 +207,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     options = service_options.ServiceOptions(
         by=holder.owner(), services=tuple(params["services"]), report=report, run_lives=holder.run_watch(), **given
     )
-    with holder.at_work(), session.session(params) as opened, keeper.kept(opened):
+    with holder.marked(), session.session(params) as opened, keeper.renewing(opened):
         work = host_power.work_on(inventory.find_hosts(opened, params, host_power.PATHS), params["state"], options)
         return runner.converge(module, runner.Work(subjects=work.subjects, refresh=work.refresh))
 

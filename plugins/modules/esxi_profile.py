@@ -94,7 +94,7 @@ ARGUMENTS = {**profile.ARGUMENTS, "adapters_to_come": {"type": "list", "elements
 def body(module: AnsibleModule) -> dict[str, Any]:
     params, shared = module.params, module.params["profile"]
     own = arguments.by_name("host_profiles", profile.OPTIONS, params["host_profiles"])
-    with holder.at_work(), session.session(params) as opened, keeper.kept(opened):
+    with holder.marked(), session.session(params) as opened, keeper.renewing(opened):
         hosts = inventory.find_hosts(opened, params, profile.paths([shared, *own.values()]))
         images, run_lives = cache(partial(cluster_image.managed_clusters, opened)), holder.run_watch()
         profiles = []

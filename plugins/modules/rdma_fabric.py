@@ -210,7 +210,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         fabric = Fabric(opened, wanted, present=module.params["state"] == "present")
         result = runner.converge_one(module, fabric)
     state = result.pop("state", {})
-    return {**result, "fabric": planner.shown(state)}
+    return {**result, "fabric": planner.result_of(state)}
 
 
 def main() -> None:

@@ -185,7 +185,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     budget = move_facts.Budget(params["stun_budget"], params["bandwidth"])
     options = (params["worker"], params["target"], params["move_timeout"], tuple(params["accept"]), budget)
     growing_records = GrowingFile(Path(params["records"] or ""), LAST)
-    with holder.at_work(), session.session(params) as opened, keeper.kept(opened), growing_records as growing:
+    with holder.marked(), session.session(params) as opened, keeper.renewing(opened), growing_records as growing:
         tell = with_job_pace(shown, growing) if params["records"] else shown.tell
         subject = move.Move(WorkerCluster(opened, params["cluster"]), move.MoveRequest(*options, tell))
         result = runner.converge_one(module, subject)

@@ -30,7 +30,7 @@ class Attributes:
         self.over: list[inventory.Host] = []
 
     def read(self) -> dict[str, Any]:
-        """The objects that carry each attribute, and the hosts whose boot note is outdated."""
+        """Return the objects that carry each attribute, and the hosts whose boot note is outdated."""
         fields = [field for field in custom_fields.definitions(self.session) if field.name.startswith(PREFIX)]
         self.keys = {field.name: field.key for field in fields}
         hosts = inventory.find_hosts(self.session, {"cluster": self.cluster}, boot.PATHS)
@@ -46,7 +46,7 @@ class Attributes:
         return {"carriers": carriers, "over": [f"{host.name} ({host.ref._moId})" for host in self.over]}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """The removal of every attribute that no object carries."""
+        """Return the removal of every attribute that no object carries."""
         return plan_attributes(current["carriers"], current["over"])
 
     def apply(self, plan: Plan) -> None:
@@ -60,7 +60,7 @@ class Attributes:
 
 
 def plan_attributes(carriers: Carriers, over: Iterable[str]) -> Plan:
-    """The plan to remove attributes that no object carries; for the others, the objects that carry them."""
+    """Return the plan to remove attributes that no object carries; for the others, the objects that carry them."""
     done = set(over)
     left = {
         name: [carrier for carrier in objects if name != boot.ATTRIBUTE or carrier not in done]

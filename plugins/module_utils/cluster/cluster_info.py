@@ -68,7 +68,7 @@ class ClusterReader:
             )
 
     def read(self, gather: Collection[str]) -> ClusterFacts:
-        """The facts as plain data."""
+        """Return the facts as plain data."""
         config, now = self.values["configurationEx"], host_clocks.server_time(self.session)
         vms = self._vms(everywhere="vms" in gather)
         facts: ClusterFacts = {
@@ -133,7 +133,7 @@ class ClusterReader:
         }
 
     def _vms(self, *, everywhere: bool) -> list[Vm]:
-        """The running virtual machines; without ``everywhere`` only on hosts that offer virtual GPUs."""
+        """Return the running virtual machines; without ``everywhere`` only on hosts that offer virtual GPUs."""
         chosen = [host for host in self.hosts if everywhere or host_capacity.offered(host.properties)]
         refs = [vm for host in chosen for vm in host["vm"] or []]
         return machines.read(self.session, refs, self.names)
@@ -145,7 +145,7 @@ def _as_dict(vm: Vm) -> Mapping[str, Any]:
 
 
 def licences(session: Session, names: Mapping[str, str], now: datetime) -> list[dict[str, Any]]:
-    """The licence of each host of the cluster and of vCenter."""
+    """Return the licences of vCenter and of each host of the cluster."""
     with translating_faults(session.server, "read its licences"):
         manager = session.content.licenseManager.licenseAssignmentManager
         assigned = manager.QueryAssignedLicenses(None) if manager else []
@@ -183,7 +183,7 @@ def _licence_end(values: Mapping[str, Any], now: datetime) -> datetime | None:
 
 
 def slots_by_profile(hosts: Sequence[Host], vms: Sequence[Vm], counted: Counted | None = None) -> list[ProfileSlots]:
-    """The slots of each profile that a host in service offers; ``counted`` are those that the server counts."""
+    """Return the slots of each profile that a host in service offers; ``counted`` are those that the server counts."""
     slots_by_host = {
         host.name: _slots_of_host(host, vms) for host in hosts if host_capacity.in_service(host.properties)
     }

@@ -24,7 +24,7 @@ RECONFIGURE_SECONDS = 300
 
 
 def vcenter_options(session: Session) -> dict[str, Any]:
-    """The options of vCenter that concern moves of virtual GPUs; None for one that this vCenter does not know."""
+    """Return the vCenter options for moves of virtual GPUs; an option that this vCenter does not have is None."""
     value = vcenter_option(session, HOT_MIGRATE)
     return {HOT_MIGRATE: None if value is None else is_on(value)}
 
@@ -40,13 +40,13 @@ class _SharedSettings:
         self.previous: dict[str, Any] | None = None
 
     def read(self) -> dict[str, Any]:
-        """The values of the wanted options; None for an option that is not set."""
+        """Return the values of the requested options; an option that is not set is None."""
         state = self._read()
         self.previous = state if self.previous is None else self.previous
         return state
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """The options to change; without permission each change is unmet, with its old and new value."""
+        """Return the options to change; without permission each change is unmet, with its old and new value."""
         plan = Plan(before=current, after={key: self._typed(key, current[key]) for key in self.wanted})
         if self.allowed:
             return plan

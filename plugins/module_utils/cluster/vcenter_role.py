@@ -46,7 +46,7 @@ class VcenterRole:
             raise Refused(self.target, f"manage the role {name!r}", cause, "choose such a name")
 
     def read(self) -> dict[str, Any]:
-        """The privileges of the role beyond those that every role has (None without the role), and its grants."""
+        """Return the privileges that the role adds to those of every role (None without the role), and its grants."""
         (values,) = properties.read_many(self.session, [self.manager], ("roleList", "privilegeList")).values()
         self.role = next((role for role in values["roleList"] if role.name == self.role_name), None)
         self._must_know({privilege.privId for privilege in values.get("privilegeList") or []})
@@ -155,7 +155,7 @@ def canonical(principal: str) -> tuple[str, str]:
 
 
 def modules_of(names: Sequence[str] | None) -> list[str]:
-    """The modules that are meant, by default all that need no right over roles; an unknown name is refused."""
+    """Return the named modules, by default all that need no privilege on roles; refuse an unknown name."""
     known = TABLE.modules()
     if strange := sorted(set(names or ()) - known):
         cause = f"no privileges are known of {', '.join(strange)}; they are of {', '.join(sorted(known))}"

@@ -88,7 +88,7 @@ class Lines(Sequence[Line]):
             columns.at = self.at = columns.seen
 
     @classmethod
-    def of(cls, lines: Iterable[Line]) -> Lines:
+    def from_lines(cls, lines: Iterable[Line]) -> Lines:
         """Return the same lines as columns."""
         columns = Columns()
         kinds: list[Kind] = []

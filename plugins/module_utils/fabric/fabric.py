@@ -37,7 +37,7 @@ class Fabric:
         self.location: Any = None
 
     def read(self) -> dict[str, Any]:
-        """The switch, its port groups, the network of every host, and the machines on it."""
+        """Return the switch, its port groups, the network of every host, and the machines on it."""
         cluster, _values = inventory.find_cluster(self.session, self.target)
         self.location = switch.location_of(self.session, cluster)
         host_set = inventory.find_hosts(self.session, {"cluster": self.target}, vmkernel.PATHS)
@@ -56,13 +56,13 @@ class Fabric:
         }
 
     def info(self) -> dict[str, Any]:
-        """The fabric as it is, sorted for the result."""
+        """Return the current fabric, sorted for the result."""
         state = self.read()
         hosts = {name: planner.host_facts(net, self.spec.switch) for name, net in state["hosts"].items()}
         return {**{key: state[key] for key in ("switch", "port_groups", "machines")}, "hosts": hosts}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """The changes from the current to the desired fabric."""
+        """Return the changes from the current to the desired fabric."""
         make = planner.plan_present if self.present else planner.plan_absent
         return make(current, self.spec)
 
@@ -83,7 +83,7 @@ class Fabric:
             raise Unreachable(self.target, "read its RDMA fabric", cause, "bring them back and run again")
 
     def _read_switch(self) -> dict[str, str]:
-        """The switch and its port groups; the names that other networks have, with where they are."""
+        """Read the switch and its port groups; return the names of other networks, each with its location."""
         groups, plain = port_groups.read(self.session, self.location)
         owners = list({group.switch._moId: group.switch for group in groups}.values())
         self.switch = switch.find(self.session, owners, self.spec.switch)
@@ -95,12 +95,12 @@ class Fabric:
         return {**dict.fromkeys(plain, "a standard switch"), **others}
 
     def _members(self) -> list[str]:
-        """The hosts that have joined, those of other clusters by their object id."""
+        """Return the hosts that have joined, those of other clusters by their object id."""
         names = {host.ref._moId: name for name, host in self.hosts.items()}
         return [names.get(member, member) for member in (self.switch.members if self.switch else [])]
 
     def _machines(self) -> list[dict[str, Any]]:
-        """The virtual machines on the port groups, if there are any."""
+        """Return the virtual machines on the port groups, if there are any."""
         if not self.groups:
             return []
         keys = {group.ref._moId: group.name for group in self.groups.values()}

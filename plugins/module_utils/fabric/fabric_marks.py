@@ -19,12 +19,12 @@ PATHS = ("availableField", "customValue")
 
 
 def note(cluster: str) -> str:
-    """The description of an object that is built for a cluster."""
+    """Return the description of an object that the collection builds for a cluster."""
     return f"{NOTE}{cluster}"
 
 
 def is_ours(description: str | None) -> bool:
-    """Whether a description says that this collection made the object."""
+    """Return whether the description marks an object that this collection created."""
     return (description or "").startswith(NOTE)
 
 

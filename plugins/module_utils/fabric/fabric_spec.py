@@ -59,7 +59,7 @@ class FabricSpec:
 
 
 def fabric_spec_of(params: Mapping[str, Any]) -> FabricSpec:
-    """The desired fabric from the options of the module; options that contradict each other are refused."""
+    """Return the desired fabric from the module options; refuse options that contradict each other."""
     spec = FabricSpec(
         cluster=plain(params["cluster"]),
         switch=plain(params["switch"]),
@@ -146,7 +146,7 @@ def _bad_addresses(adapters: Iterable[AdapterSpec]) -> Iterator[str]:
 
 
 def same_network(address: str, netmask: str, other: str) -> bool:
-    """Whether another address lies in the network of an address."""
+    """Return whether both addresses are in the same network."""
     return IPv4Address(other) in IPv4Interface(f"{address}/{netmask}").network
 
 

@@ -98,7 +98,7 @@ def _counted(answer: Any) -> dict[str, Any]:
 
 
 def _text(asked: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
-    """A ping as one line to show."""
+    """Return a ping as one line of output."""
     way = f"{asked['device']} of {asked['host']} -> {asked['peer']} ({asked['address']}), {asked['size']} bytes"
     counts = f"{answer['received']} of {answer['sent']} answered"
     return f"{way}: {counts}" if answer["reached"] else f"{way}: {counts} ({answer['said'] or 'some were lost'})"

@@ -18,7 +18,7 @@ State = Mapping[str, Any]
 
 
 def plan_present(current: State, spec: FabricSpec) -> Plan:
-    """The plan that builds the fabric, or changes what differs."""
+    """Return the plan that builds the fabric or changes its differing settings."""
     reasons = list(refusals.reasons_against(current, spec))
     if reasons:
         raise Refused(spec.cluster, f"build its RDMA switch {spec.switch}", "; ".join(reasons), "correct that first")
@@ -39,9 +39,9 @@ def plan_present(current: State, spec: FabricSpec) -> Plan:
 
 
 def plan_absent(current: State, spec: FabricSpec) -> Plan:
-    """The plan that removes what this collection built, and nothing else."""
+    """Return the plan that removes only the objects that this collection built."""
     gone = {
-        name: [group for group in net["built"]["adapters"] if vmkernel.on_group(net, spec.switch, group)]
+        name: [group for group in net["built"]["adapters"] if vmkernel.devices_on_group(net, spec.switch, group)]
         for name, net in current["hosts"].items()
         if net["built"]
     }
@@ -59,20 +59,20 @@ def plan_absent(current: State, spec: FabricSpec) -> Plan:
 
 
 def host_done(net: State, spec: FabricSpec, name: str) -> bool:
-    """Whether a host shows its desired state."""
+    """Return whether a host has its desired state."""
     before, after = _host(net, spec, name)
     return bool(before == after)
 
 
 def host_clear(net: State, spec: FabricSpec) -> bool:
-    """Whether a host no longer shows anything that was built on it."""
+    """Return whether a host no longer has any object that was built on it."""
     built = net["built"] or {"joined": False, "adapters": []}
-    left = any(vmkernel.on_group(net, spec.switch, group) for group in built["adapters"])
+    left = any(vmkernel.devices_on_group(net, spec.switch, group) for group in built["adapters"])
     return not left and not (built["joined"] and spec.switch in net["switches"])
 
 
-def shown(state: Mapping[str, Any]) -> dict[str, Any]:
-    """A state of a plan, sorted for the result."""
+def result_of(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a state of a plan, sorted for the result."""
     return {
         "switch": state.get(SWITCH),
         "port_groups": {key.removeprefix(GROUP): value for key, value in state.items() if key.startswith(GROUP)},
@@ -81,7 +81,7 @@ def shown(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def host_facts(net: State, switch: str) -> dict[str, Any]:
-    """The uplinks and adapters of a host on the switch, for the result."""
+    """Return the uplinks and adapters of a host on the switch, for the result."""
     there = net["switches"].get(switch, {"uplinks": []})
     shown_keys = ("port_group", "address", "netmask", "mtu", "services")
     adapters = {
@@ -94,7 +94,7 @@ def host_facts(net: State, switch: str) -> dict[str, Any]:
 
 
 def uplink_of(net: State, spec: FabricSpec) -> str | None:
-    """The card that a host gives: the one named, the one it gives already, or its only RDMA card that is free."""
+    """Return the uplink card of a host: the named card, its current uplink, or its only free RDMA card."""
     if spec.uplink:
         return spec.uplink
     cards = refusals.rdma_cards(net)
@@ -105,15 +105,15 @@ def uplink_of(net: State, spec: FabricSpec) -> str | None:
 
 
 def device_of(net: State, spec: FabricSpec, adapter: AdapterSpec) -> str | None:
-    """The existing adapter for a desired one: the named device, or the one on the port group."""
+    """Return the existing adapter for a desired one: the named device, or the adapter on the port group."""
     if adapter.device:
         return adapter.device if adapter.device in net["vmkernel"] else None
-    devices = vmkernel.on_group(net, spec.switch, adapter.port_group)
+    devices = vmkernel.devices_on_group(net, spec.switch, adapter.port_group)
     return devices[0] if devices else None
 
 
 def _host(net: State, spec: FabricSpec, name: str) -> tuple[Any, Any]:
-    """The uplink and the adapters of a host, as they are and as they should be."""
+    """Return the current and the desired uplink and adapters of a host."""
     new = vmkernel.next_devices(net)
     before: dict[str, Any] = {"uplinks": net["switches"].get(spec.switch, {"uplinks": []})["uplinks"], "adapters": {}}
     after: dict[str, Any] = {"uplinks": [uplink_of(net, spec)], "adapters": {}}
@@ -127,7 +127,7 @@ def _host(net: State, spec: FabricSpec, name: str) -> tuple[Any, Any]:
 
 
 def _adapter(net: State, device: str, desired: AdapterSpec) -> dict[str, Any]:
-    """An adapter as it is, as far as it is managed."""
+    """Return the managed settings of an existing adapter."""
     there = net["vmkernel"][device]
     state = {
         "device": device,
@@ -158,7 +158,7 @@ def _built(net: State, spec: FabricSpec, groups: Sequence[str]) -> dict[str, Any
         "adapters": {
             group: {"device": device, "address": net["vmkernel"][device]["address"]}
             for group in groups
-            for device in vmkernel.on_group(net, spec.switch, group)
+            for device in vmkernel.devices_on_group(net, spec.switch, group)
         },
     }
 
@@ -171,7 +171,7 @@ def _plan(pairs: Mapping[str, tuple[Any, Any]]) -> Plan:
 
 
 def _unmet(current: State, spec: FabricSpec, plan: Plan) -> Iterator[str]:
-    """The reasons for which the changes must not be made now."""
+    """Yield the reasons against making the changes now."""
     if not plan.changes:
         return
     if current["switch"] and not current["switch"]["ours"] and not spec.adopt:
@@ -180,4 +180,4 @@ def _unmet(current: State, spec: FabricSpec, plan: Plan) -> Iterator[str]:
             f"switch {spec.switch} exists and was not built by this collection, and {keys} would change; "
             "adopt: true lets it be changed, or give the fabric another name"
         )
-    yield from refusals.disturbed(current, spec, plan)
+    yield from refusals.interrupted_machines(current, spec, plan)

@@ -32,7 +32,7 @@ class PortGroup:
 
     @property
     def vlan(self) -> int | None:
-        """Its VLAN, 0 for none; None for a trunk or a private VLAN."""
+        """Return the VLAN: 0 for none, None for a trunk or a private VLAN."""
         vlan = getattr(self.config.defaultPortConfig, "vlan", None)
         kind = vim.dvs.VmwareDistributedVirtualSwitch.VlanIdSpec
         return int(vlan.vlanId) if isinstance(vlan, kind) else None
@@ -51,7 +51,7 @@ class PortGroup:
 
 
 def read(session: Session, location: SwitchLocation) -> tuple[list[PortGroup], list[str]]:
-    """The distributed port groups of a data centre, and the names of its other networks."""
+    """Return the distributed port groups of a data centre, and the names of its other networks."""
     kind = vim.dvs.DistributedVirtualPortgroup
     groups = properties.read_linked(session, [location.ref], "network", kind, ("name", "key", "config"))
     plain = properties.read_linked(session, [location.ref], "network", vim.Network, ("name",))

@@ -15,7 +15,7 @@ State = Mapping[str, Any]
 
 
 def reasons_against(current: State, spec: FabricSpec) -> Iterator[str]:
-    """All reasons for which the fabric cannot be built."""
+    """Yield all reasons why the fabric cannot be built."""
     yield from _names_taken(current, spec)
     for name, net in current["hosts"].items():
         yield from _bad_uplink(net, spec, name)
@@ -38,14 +38,14 @@ def rdma_cards(net: State) -> list[str]:
 
 
 def other_switch(net: State, card: str, switch: str) -> str | None:
-    """The other switch to which a card already belongs, if any."""
+    """Return the other switch to which a card already belongs, if any."""
     return next((name for name, other in net["switches"].items() if name != switch and card in other["uplinks"]), None)
 
 
 def in_use(
     current: State, spec: FabricSpec, gone: Mapping[str, Sequence[str]], removed: Sequence[str]
 ) -> Iterator[str]:
-    """The users of what would be removed."""
+    """Yield the users of the objects to remove."""
     ours = bool(current["switch"] and current["switch"]["ours"])
     for machine in current["machines"]:
         used = [group for group in machine["port_groups"] if ours or group in removed or machine["host"] in gone]
@@ -67,13 +67,13 @@ def left_behind(current: State, spec: FabricSpec, gone: Mapping[str, Sequence[st
         yield f"switch {spec.switch} was not built by this collection and stays"
     for name, groups in gone.items():
         net = current["hosts"][name]
-        devices = [device for group in groups for device in vmkernel.on_group(net, spec.switch, group)]
+        devices = [device for group in groups for device in vmkernel.devices_on_group(net, spec.switch, group)]
         if net["tagged"] in devices:
             yield f"{net['tagged']} of {name} is tagged for PVRDMA; esxi_pvrdma with state absent removes the tag"
 
 
-def disturbed(current: State, spec: FabricSpec, plan: Plan) -> Iterator[str]:
-    """The running virtual machines with PVRDMA whose connection a change would break."""
+def interrupted_machines(current: State, spec: FabricSpec, plan: Plan) -> Iterator[str]:
+    """Yield the running virtual machines whose PVRDMA connection a change would break."""
     for change in plan.changes:
         if change.before is None:
             continue
@@ -116,7 +116,7 @@ def _names_taken(current: State, spec: FabricSpec) -> Iterator[str]:
 
 
 def _bad_uplink(net: State, spec: FabricSpec, host: str) -> Iterator[str]:
-    """The reasons for which a host cannot give its RDMA card to the switch."""
+    """Yield the reasons why a host cannot connect its RDMA card to the switch."""
     cards = rdma_cards(net)
     have = f"its RDMA cards: {', '.join(cards) or 'none'}"
     if spec.uplink and spec.uplink not in net["uplinks"]:
@@ -143,7 +143,7 @@ def _bad_uplink(net: State, spec: FabricSpec, host: str) -> Iterator[str]:
 def _bad_adapter(net: State, spec: FabricSpec, adapter: AdapterSpec, host: str) -> Iterator[str]:
     if not adapter.dhcp and host not in adapter.addresses:
         yield f"{host} has no address on {adapter.port_group}; add it to addresses"
-    there = vmkernel.on_group(net, spec.switch, adapter.port_group)
+    there = vmkernel.devices_on_group(net, spec.switch, adapter.port_group)
     if not adapter.device and len(there) > 1:
         yield f"{', '.join(there)} of {host} are all on {adapter.port_group}; name the device"
     if adapter.device in net["vmkernel"]:
@@ -153,12 +153,12 @@ def _bad_adapter(net: State, spec: FabricSpec, adapter: AdapterSpec, host: str) 
 
 
 def _misnamed(net: State, spec: FabricSpec, host: str) -> Iterator[str]:
-    """The adapters whose name cannot be had, because ESXi names a new adapter by the lowest free number."""
+    """Yield the adapters that cannot get their names, because ESXi gives a new adapter the lowest free number."""
     new = vmkernel.next_devices(net)
     for adapter in spec.adapters:
         if adapter.device in net["vmkernel"]:
             continue
-        if adapter.device is None and vmkernel.on_group(net, spec.switch, adapter.port_group):
+        if adapter.device is None and vmkernel.devices_on_group(net, spec.switch, adapter.port_group):
             continue
         name = next(new)  # pylint: disable=stop-iteration-return # the host's names do not end
         if adapter.device and adapter.device != name:
@@ -167,7 +167,7 @@ def _misnamed(net: State, spec: FabricSpec, host: str) -> Iterator[str]:
 
 
 def _addresses_taken(current: State, spec: FabricSpec) -> Iterator[str]:
-    """The addresses that another adapter of the cluster already has."""
+    """Yield the addresses that another adapter of the cluster already has."""
     own = {(host, address) for desired in spec.adapters for host, address in desired.addresses.items()}
     for host, address in sorted(own):
         for name, net in current["hosts"].items():
@@ -178,7 +178,7 @@ def _addresses_taken(current: State, spec: FabricSpec) -> Iterator[str]:
 
 
 def _is_meant(net: State, spec: FabricSpec, device: str, address: str) -> bool:
-    """Whether a device is the adapter that is to have the address itself."""
+    """Return whether the device is the adapter that the plan assigns the address to."""
     adapter = net["vmkernel"][device]
     return any(
         address in desired.addresses.values()
@@ -190,7 +190,7 @@ def _is_meant(net: State, spec: FabricSpec, device: str, address: str) -> bool:
 
 
 def _leaves(spec: FabricSpec, host: str, device: str, net: State, address: str) -> bool:
-    """Whether the adapter that has the address gets another one by this very plan."""
+    """Return whether this plan gives another address to the adapter that has this one."""
     adapter = net["vmkernel"][device]
     return any(
         (adapter["switch"], adapter["port_group"]) == (spec.switch, desired.port_group)

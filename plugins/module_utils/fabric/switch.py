@@ -45,12 +45,12 @@ class Switch:
 
     @property
     def members(self) -> list[str]:
-        """The object ids of the hosts that have joined."""
+        """Return the object ids of the hosts that have joined."""
         return [member.config.host._moId for member in self.config.host or [] if member.config.host is not None]
 
 
 def location_of(session: Session, cluster: Any) -> SwitchLocation:
-    """The data centre of a cluster."""
+    """Return the data centre of a cluster."""
     ref = cluster
     while not isinstance(ref, vim.Datacenter):
         ref = properties.read_many(session, [ref], ("parent",))[ref._moId]["parent"]
@@ -59,7 +59,7 @@ def location_of(session: Session, cluster: Any) -> SwitchLocation:
 
 
 def find(session: Session, refs: Sequence[Any], name: str) -> Switch | None:
-    """The one switch of that name among these."""
+    """Return the only switch with this name."""
     refs_by_type: dict[Any, dict[str, Any]] = {}
     for ref in refs:
         refs_by_type.setdefault(type(ref), {})[ref._moId] = ref
@@ -87,11 +87,11 @@ def make(session: Session, location: SwitchLocation, name: str, cluster: str, mt
     tried = f"make the distributed switch {name}"
     with translating_faults(location.name, tried):
         task = location.folder.CreateDVS_Task(vim.DistributedVirtualSwitch.CreateSpec(configSpec=spec))
-    return reread(session, name, tasks.made(session, tasks.Started(task, location.name, tried), SECONDS))
+    return reread(session, name, tasks.created_object(session, tasks.Started(task, location.name, tried), SECONDS))
 
 
 def reread(session: Session, name: str, ref: Any) -> Switch:
-    """The switch as it is now: each change needs the version of the last one."""
+    """Return the current switch: each change must contain the version of the last one."""
     return Switch(name, ref, properties.read_many(session, [ref], ("config",))[ref._moId]["config"])
 
 

@@ -28,7 +28,7 @@ PATHS = (
 
 
 def facts(host: Host, switch: str, groups: Mapping[str, str]) -> dict[str, Any]:
-    """The network of a host; its adapters with the name of their port group, from names by key."""
+    """Return the network of a host; each adapter has the name of its port group, from names by key."""
     net = network.read(host)
     ips = {nic.device: nic.spec.ip for nic in getattr(host["config.network"], "vnic", None) or []}
     adapters = {
@@ -44,8 +44,8 @@ def facts(host: Host, switch: str, groups: Mapping[str, str]) -> dict[str, Any]:
     return {**net, "vmkernel": adapters, "built": built, "tagged": host[PVRDMA_TAG] or ""}
 
 
-def on_group(net: Mapping[str, Any], switch: str, port_group: str) -> list[str]:
-    """The devices of a host that are on a port group of the switch, by number."""
+def devices_on_group(net: Mapping[str, Any], switch: str, port_group: str) -> list[str]:
+    """Return the devices of a host on a port group of the switch, sorted by number."""
     devices = [
         device
         for device, adapter in net["vmkernel"].items()
@@ -55,7 +55,7 @@ def on_group(net: Mapping[str, Any], switch: str, port_group: str) -> list[str]:
 
 
 def next_devices(net: Mapping[str, Any]) -> Iterator[str]:
-    """The names that the host gives to new adapters: the lowest that are free."""
+    """Yield the names that the host gives to new adapters: those with the lowest free numbers."""
     taken, count = set(net["vmkernel"]), 0
     while True:
         if f"vmk{count}" not in taken:
@@ -64,7 +64,7 @@ def next_devices(net: Mapping[str, Any]) -> Iterator[str]:
 
 
 def number(device: str) -> int:
-    """The 3 of vmk3."""
+    """Return the number of a device: 3 for vmk3."""
     digits = device.removeprefix("vmk")
     return int(digits) if digits.isdigit() else 0
 

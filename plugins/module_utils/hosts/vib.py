@@ -15,7 +15,7 @@ from ..errors import Failed, Refused
 from ..maintenance import boot
 from ..plan import MAINTENANCE, REBOOT, Plan
 from ..vsphere.esxcli import Row
-from ..vsphere.faults import is_of
+from ..vsphere.faults import is_caused_by
 from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim, vmodl
 from . import installed_vibs, pci_devices
@@ -106,7 +106,7 @@ class Vib:
         try:
             answer = next(iter(self._esxcli(verb, tried, dryrun=True, maintenancemode=True)), Row())
         except Failed as error:
-            remedy = error.remedy if is_of(error, vim.fault.NoPermission) else self._remedy()
+            remedy = error.remedy if is_caused_by(error, vim.fault.NoPermission) else self._remedy()
             raise Refused(self.target, error.tried, error.said, remedy) from error
         return {
             "reboot": str(answer.get("RebootRequired", "")).lower() == "true",

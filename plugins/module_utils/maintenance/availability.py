@@ -74,7 +74,7 @@ def vsan(config: Any, hosts: Sequence[Host]) -> VsanState:
 
 
 def resync_bytes(text: str) -> int | None:
-    """The bytes that all components still have to resynchronise; None for an unknown format."""
+    """Return the bytes that all components still have to resynchronise; None for an unknown format."""
     try:
         answer = json.loads(text)
         return sum(_left(answer["dom_objects"]))

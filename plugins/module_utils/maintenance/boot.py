@@ -19,7 +19,7 @@ PATHS = ("availableField", "customValue", "runtime.bootTime", "summary.rebootReq
 
 
 def is_same_boot(first: str | None, second: str | None) -> bool:
-    """Whether two boot times are of the same boot.
+    """Return whether two boot times are of the same boot.
 
     A host calculates its boot time from its clock, so a correction of the clock moves it; a reboot moves it further.
     """
@@ -32,7 +32,7 @@ def is_same_boot(first: str | None, second: str | None) -> bool:
 
 
 def pending(host: Host) -> dict[str, Any]:
-    """The settings in use by subject, for the subjects that were changed since the last boot."""
+    """Return the settings in use, by subject, for the subjects that changed after the last boot."""
     written = custom_fields.value_of(ATTRIBUTE, host["availableField"], host["customValue"])
     try:
         note = json.loads(host[ATTRIBUTE] or written or "{}")
@@ -55,5 +55,5 @@ def remember(host: Host, subject: str, was: Any) -> None:
 
 
 def reboot_owed(host: Host) -> bool:
-    """Whether the host itself asks for a reboot."""
+    """Return whether the host itself requires a reboot."""
     return bool(host["summary.rebootRequired"])

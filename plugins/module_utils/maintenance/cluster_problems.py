@@ -21,7 +21,7 @@ ENTERED = ("EnteringMaintenanceModeEvent", "EnteredMaintenanceModeEvent")
 
 
 def alarms(session: Session, names: Mapping[str, str], states: Iterable[Any]) -> list[Alarm]:
-    """The red and yellow alarms among the states, each once: a cluster repeats those of its hosts."""
+    """Return the red and yellow alarms, each once: a cluster repeats those of its hosts."""
     raised = {state.key: state for state in states if state.overallStatus in {"red", "yellow"}}
     refs = {state.alarm._moId: state.alarm for state in raised.values()}
     titles = read_many(session, list(refs.values()), ("info.name",))
@@ -39,7 +39,7 @@ def alarms(session: Session, names: Mapping[str, str], states: Iterable[Any]) ->
 
 
 def tasks(session: Session, cluster: Any, hosts: Sequence[Host], names: Mapping[str, str]) -> list[RunningTask]:
-    """The tasks that run on the cluster and its hosts."""
+    """Return the tasks that run on the cluster and its hosts."""
     noted = {host.ref._moId for host in hosts if service_note.note_on(host)}
     tasks = recent_tasks.recent(session, [cluster]) + recent_tasks.recent(session, [host.ref for host in hosts])
     return [
@@ -55,7 +55,7 @@ def tasks(session: Session, cluster: Any, hosts: Sequence[Host], names: Mapping[
 
 
 def out_of_service(session: Session, hosts: Sequence[Host]) -> list[OutOfService]:
-    """The hosts that cannot take virtual machines, the reason, and who caused it where that is known."""
+    """Return the hosts that cannot take virtual machines, with the reason and, if known, the user behind it."""
     return [_described(session, host, why) for host in hosts if (why := capacity.out_of_service(host.properties))]
 
 
@@ -67,7 +67,7 @@ def _described(session: Session, host: Host, why: str) -> OutOfService:
 
 
 def _entered_by(session: Session, host: Host) -> str | None:
-    """The user who last put a host into maintenance mode, from the events of vCenter."""
+    """Return the user who last put a host into maintenance mode, from the events of vCenter."""
     entity = vim.event.EventFilterSpec.ByEntity(entity=host.ref, recursion="self")
     with translating_faults(host.name, "look up who put it into maintenance mode"):
         events = session.content.eventManager.QueryEvents(

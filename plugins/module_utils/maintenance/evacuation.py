@@ -95,7 +95,7 @@ _Kind = Tuple[Tuple[str, ...], int, FrozenSet[int]]
 def plan(
     cluster: EvacuationCluster, leaving: Iterable[str], *, power_off: bool = False, moved_by: str = DRS
 ) -> dict[str, HostEvacuation]:
-    """A verdict for each of the hosts that leave service together.
+    """Return a verdict for each of the hosts that leave service together.
 
     The room that one takes is not there for the next, but for one that cannot leave.
     """
@@ -136,7 +136,7 @@ class _Placing:
         return HostEvacuation(moves, off, blocks)
 
     def as_placed(self, verdict: HostEvacuation) -> HostEvacuation:
-        """The verdict with the places that were found in the end."""
+        """Return the verdict with the final placements."""
         return replace(verdict, moves=tuple(Move(move.vm, self.where[move.vm.key]) for move in verdict.moves))
 
     def _place_all(self, movers: Sequence[Vm]) -> dict[str, str]:
@@ -162,7 +162,7 @@ class _Placing:
         return seat(rooms, guests, _take)
 
     def _groups(self, key: str) -> frozenset[int]:
-        """The rules that keep it apart from others, by number: names may repeat."""
+        """Return the anti-affinity rules of the machine, by number: names may repeat."""
         return frozenset(number for number, group in enumerate(self.cluster.apart) if key in group.vms)
 
     def _must_stay(self, vm: Vm) -> str:
@@ -185,7 +185,7 @@ class _Placing:
         return ""
 
     def _place(self, vm: Vm) -> bool:
-        """Whether there is a place for it."""
+        """Place a virtual machine; return whether a host has room for it."""
         fitting = [name for name in self._allowed(vm) if _with(self.rooms[name], vm.vgpus, vm.reserved_mb)]
         if fitting:
             self._put(vm, max(fitting, key=lambda name: self._attraction(name, vm)))
@@ -202,7 +202,7 @@ class _Placing:
         return bool(used & set(vm.vgpus)), room.free_mb or 0
 
     def _tied(self, vm: Vm) -> set[str]:
-        """The open hosts that the rules of hosts allow."""
+        """Return the open hosts that the host rules allow."""
         return set(self.open).intersection(*(rule.hosts for rule in self.cluster.must_run if vm.key in rule.vms))
 
     def _allowed(self, vm: Vm) -> list[str]:
@@ -226,7 +226,7 @@ class _Placing:
 
 
 def _with(room: HostRoom, vgpus: tuple[str, ...], reserved_mb: int) -> HostRoom | None:
-    """The host with one more virtual machine on it; None when it does not fit."""
+    """Return the host with one more virtual machine on it; None if the machine does not fit."""
     if not vgpus and not reserved_mb:
         return room
     slots = room.slots.take_all(vgpus)
@@ -236,14 +236,14 @@ def _with(room: HostRoom, vgpus: tuple[str, ...], reserved_mb: int) -> HostRoom 
 
 
 def _take(state: _Seats, kind: _Kind) -> _Seats | None:
-    """A host and the rules that hold for those on it, with one more virtual machine; None when it does not fit."""
+    """Return a host and the rules of its machines, with one more virtual machine; None if it does not fit."""
     (room, there), (vgpus, reserved_mb, groups) = state, kind
     after = None if there & groups else _with(room, vgpus, reserved_mb)
     return (after, there | groups) if after else None
 
 
 def as_dict(verdict: HostEvacuation) -> dict[str, list[Mapping[str, str]]]:
-    """A verdict as plain data."""
+    """Return a verdict as plain data."""
     return {
         "moves": [{"vm": entry.vm.name, **_owners(entry.vm), "to": entry.to} for entry in verdict.moves],
         "power_off": [{"vm": vm.name, **_owners(vm), "why": " and ".join(vm.fixed)} for vm in verdict.power_off],

@@ -39,7 +39,7 @@ class PowerWork:
 
 
 def work_on(fleet: HostSet, state: str, desired: ServiceOptions) -> PowerWork:
-    """One subject for each host; their evacuations are planned together."""
+    """Return one subject for each host; their evacuations are planned together."""
     evacuations = Evacuations(fleet.session, desired)
 
     def refresh(subjects: Sequence[Any]) -> None:

@@ -28,7 +28,7 @@ class InService:
         self.host, self.desired, self.target = host, desired, host.name
 
     def read(self) -> dict[str, Any]:
-        """Whether the host is in maintenance mode, and who put it there."""
+        """Return whether the host is in maintenance mode, and who put it there."""
         self.host.must_answer("read its state")
         note = service_note.note_on(self.host)
         return {

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import Failed
 from ..vsphere import properties, tasks
-from ..vsphere.faults import is_of, translating_faults
+from ..vsphere.faults import is_caused_by, translating_faults
 from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
@@ -50,7 +50,7 @@ class Evacuations:
         return evacuation.plan(cluster, leaving, power_off=how.power_off, moved_by=how.moved_by)
 
     def verdict(self, host: Host) -> HostEvacuation:
-        """The verdict on one host; empty for a host that is in maintenance mode already."""
+        """Return the verdict on one host; empty for a host that is in maintenance mode already."""
         return HostEvacuation() if host.in_maintenance else self.verdicts.get(host.name, HostEvacuation())
 
     def entering_task(self, host: Host) -> RecentTask | None:
@@ -83,12 +83,12 @@ def _shut_down(host: Host, vm: Vm, ref: Any) -> None:
             ref.ShutdownGuest()
     except Failed as error:
         # A guest without tools, or one that ends by itself meanwhile. InvalidPowerState is an InvalidState.
-        if not is_of(error, vim.fault.ToolsUnavailable, vim.fault.InvalidState):
+        if not is_caused_by(error, vim.fault.ToolsUnavailable, vim.fault.InvalidState):
             raise error.about(host.name) from error
 
 
 def _still_running(host: Host, refs: list[Any], deadline: float) -> set[str]:
-    """The keys of the machines that still run at the deadline."""
+    """Return the keys of the machines that still run at the deadline."""
     running = {ref._moId for ref in refs}
     for values in properties.watch(host.session, refs, ("runtime.powerState", "guest.toolsRunningStatus"), deadline):
         running = {key for key, vm in values.items() if vm.get("runtime.powerState") != "poweredOff"}
@@ -119,7 +119,7 @@ def _relocate(host: Host, step: Move, target: Any, desired: ServiceOptions) -> t
 
 
 def _under_way(host: Host, moves: Sequence[Move]) -> dict[str, tasks.Started]:
-    """The running moves of the machines; the server would refuse to start them again."""
+    """Return the running moves of the machines; the server would refuse to start them again."""
     refs = [vim.VirtualMachine(step.vm.key, host.session.stub) for step in moves]
     names = {step.vm.key: step.vm.name for step in moves}
     return {
@@ -130,7 +130,7 @@ def _under_way(host: Host, moves: Sequence[Move]) -> dict[str, tasks.Started]:
 
 
 def _targets(host: Host) -> dict[str, Any]:
-    """The hosts of the same cluster by name."""
+    """Return the hosts of the same cluster by name."""
     (cluster,) = properties.read_many(host.session, [host["parent"]], ("host",)).values()
     named = properties.read_many(host.session, cluster["host"], ("name",))
     return {named[ref._moId]["name"]: ref for ref in cluster["host"]}

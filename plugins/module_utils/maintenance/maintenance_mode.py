@@ -35,7 +35,7 @@ class MaintenanceMode:
         self.target = host.name
 
     def read(self) -> dict[str, Any]:
-        """Whether the host is in maintenance mode, who put it there, and the verdict on its evacuation."""
+        """Return whether the host is in maintenance mode, who put it there, and the verdict on its evacuation."""
         self.host.must_answer("read its state")
         note = service_note.our_note(self.host)
         return {
@@ -46,7 +46,7 @@ class MaintenanceMode:
         }
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """The change to maintenance mode; virtual machines that block the evacuation are unmet."""
+        """Return the change to maintenance mode; virtual machines that block the evacuation are unmet."""
         if current["maintenance"]:
             reasons = () if current["ours"] else ("it was in maintenance mode already and will be left so",)
             return Plan(before=current, after=current, why=reasons)
@@ -116,7 +116,7 @@ class MaintenanceMode:
         refs = [vim.VirtualMachine(key, self.host.session.stub) for key in waiting]
         paths = {vim.Task: ("info.state",), vim.VirtualMachine: ("runtime.host", "runtime.powerState")}
         for values in properties.watch(self.host.session, [task, *refs], paths, deadline + GRACE):
-            self._tell_who_left(values, waiting)
+            self._report_departures(values, waiting)
             state = values[task._moId].get("info.state")
             if state in tasks.ENDED:
                 break
@@ -126,7 +126,7 @@ class MaintenanceMode:
         self.desired.report(self.target, "is in maintenance mode")
 
     def _cancel(self, task: Any) -> Any:
-        """The end of a task that was cancelled because the server ignored the time-out."""
+        """Cancel a task, because the server ignored the time-out; return its final state."""
         tried = "cancel entering maintenance mode"
         with translating_faults(self.target, tried):
             task.CancelTask()
@@ -136,7 +136,7 @@ class MaintenanceMode:
     def _leaving(self) -> dict[str, str]:
         return {one.vm.key: one.vm.name for one in self.evacuations.verdict(self.host).moves}
 
-    def _tell_who_left(self, values: Mapping[str, Any], waiting: dict[str, str]) -> None:
+    def _report_departures(self, values: Mapping[str, Any], waiting: dict[str, str]) -> None:
         for key in list(waiting):
             place = values[key].get("runtime.host")
             off = values[key].get("runtime.powerState") == "poweredOff"
@@ -155,7 +155,7 @@ class MaintenanceMode:
         )
 
     def _who_is_left(self) -> str:
-        """The virtual machines that still run on the host, each with its reason where one is known."""
+        """Return the virtual machines that still run on the host, each with its reason, if known."""
         host = self.host
         cluster = placements.read_cluster(host.session, host["parent"], [host.ref._moId])
         left = [vm for vm in cluster.vms if vm.host == host.name]

@@ -11,13 +11,13 @@ from .cluster_facts import ClusterState, ProfileSlots
 
 
 def allowed(cluster: ClusterState) -> tuple[int, str]:
-    """The largest number, and the sentence that names its limit; of several limits the lowest."""
+    """Return the lowest of several limits, and the sentence that names it."""
     bounds = [by_count(cluster), by_ha(cluster), by_slots(cluster)]
     return min((bound for bound in bounds if bound is not None), key=lambda bound: bound[0])
 
 
 def by_count(cluster: ClusterState) -> tuple[int, str]:
-    """The limit that keeps one host in service."""
+    """Return the limit that keeps one host in service."""
     count = len(cluster["hosts"])
     return max(count - 1, 0), f"the cluster has {_hosts(count)}"
 
@@ -31,13 +31,13 @@ def by_ha(cluster: ClusterState) -> tuple[int, str] | None:
 
 
 def by_slots(cluster: ClusterState) -> tuple[int, str] | None:
-    """The limit up to which the other hosts can take the virtual GPUs, whichever hosts leave."""
+    """Return the limit up to which the other hosts can take the virtual GPUs, whichever hosts leave."""
     bounds = [_by_profile(slots) for slots in cluster["gpu_slots"] if slots["used"]]
     return min(bounds, key=lambda bound: bound[0]) if bounds else None
 
 
 def _by_profile(slots: ProfileSlots) -> tuple[int, str]:
-    """The limit for one profile. Leaving hosts lose their free places too, so those with most places come first."""
+    """Return the limit for one profile. Hosts that leave lose their free slots too: those with most come first."""
     free, taken, count = slots["free"], 0, 0
     for places in sorted((host["used"] + host["free"] for host in slots["hosts"]), reverse=True):
         taken += places
@@ -48,7 +48,7 @@ def _by_profile(slots: ProfileSlots) -> tuple[int, str]:
 
 
 def lacking_slots(cluster: ClusterState, leaving: Iterable[str]) -> list[str]:
-    """The profiles of which the leaving hosts use more places than the other hosts have free."""
+    """Return the profiles for which the leaving hosts use more slots than the other hosts have free."""
     gone = set(leaving)
     return [
         slots["profile"]

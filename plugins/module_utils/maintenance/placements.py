@@ -29,14 +29,14 @@ class ClusterHosts:
         return {key: values["name"] for key, values in self.hosts.items()}
 
     def refs(self, keys: Iterable[str]) -> list[Any]:
-        """The virtual machines on some of the hosts."""
+        """Return the virtual machines on some of the hosts."""
         return [vm for key in keys for vm in self.hosts[key].get("vm") or []]
 
 
 def read_cluster(
     session: Session, parent: Any, leaving: Iterable[str], *, each_alone: bool = False
 ) -> EvacuationCluster:
-    """The cluster, or the single host, that ``parent`` is; ``leaving`` are object ids of hosts.
+    """Return the cluster, or single host, of ``parent``; ``leaving`` contains object ids of hosts.
 
     With ``each_alone`` the other hosts stay when one leaves, and can take its virtual machines.
     """
@@ -56,7 +56,7 @@ def read_cluster(
 
 
 def _by_host(vms: Iterable[Vm], names: Iterable[str]) -> dict[str, list[Vm]]:
-    """The virtual machines on each of these hosts."""
+    """Return the virtual machines on each of these hosts."""
     vms_by_host: dict[str, list[Vm]] = {name: [] for name in names}
     for vm in vms:
         if vm.host in vms_by_host:
@@ -65,7 +65,7 @@ def _by_host(vms: Iterable[Vm], names: Iterable[str]) -> dict[str, list[Vm]]:
 
 
 def _room(host: Values, there: Sequence[Vm] | None) -> HostRoom:
-    """The room of a host; without the virtual machines that are there its memory is not known."""
+    """Return the free capacity of a host; its memory is unknown if its virtual machines were not read."""
     vms = there or []
     free = host_capacity.memory_mb(host) - sum(vm.reserved_mb for vm in vms)
     slots = host_capacity.slots(host, {vm.key: vm.vgpus for vm in vms})

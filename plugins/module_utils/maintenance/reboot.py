@@ -33,7 +33,7 @@ class HostReboot:
         self.done = False
 
     def read(self) -> dict[str, Any]:
-        """Whether the reboot is due, asked for by an earlier run that ended too soon, under way, or done."""
+        """Return whether the reboot is due, requested by an earlier run that ended too soon, running, or done."""
         state = DONE if self.done else self._state()
         return {"reboot": state, "boot_time": self.host.boot_time, "maintenance": self.host.in_maintenance}
 
@@ -49,7 +49,7 @@ class HostReboot:
         return DUE if owed or not asked else UNDER_WAY
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """One reboot; a reboot that an earlier run asked for counts."""
+        """Return the plan for one reboot; a reboot that an earlier run requested counts."""
         if current["reboot"] == DONE:
             return Plan(before=current, after=current)
         outside = () if current["maintenance"] else ("it is not in maintenance mode: empty it by state: maintenance",)
@@ -108,7 +108,7 @@ class HostReboot:
         return Failed(self.target, BOOT, words(error), "it stays in maintenance mode; remove the cause and run again")
 
     def _services(self) -> set[str]:
-        """The services that ran and start with the host, and those that the user named."""
+        """Return the services that ran and start with the host, and those that the user named."""
         services = self.host["config.service.service"] or []
         started = {service.key for service in services if service.policy == "on" and service.running}
         return started | set(self.desired.services)

@@ -32,7 +32,7 @@ class RecentTask:
 
 
 def recent(session: Session, refs: Sequence[Any]) -> list[RecentTask]:
-    """The running and just ended tasks of some objects, in one read."""
+    """Return the running and recently ended tasks of some objects, in one read."""
     tasks = read_linked(session, refs, "recentTask", vim.Task, PATHS)
     return [_described(ref, values) for ref, values in tasks if values.get("info.entity") is not None]
 

@@ -14,7 +14,7 @@ OUT_OF_SERVICE = {"maintenance", "reboot", "power_off"}
 
 
 def lines(hosts: Hosts, left: Hosts = ()) -> list[str]:
-    """The needs, reboots and reasons of the hosts; hosts with the same plan share their lines."""
+    """Return the needs, reboots and reasons of the hosts; hosts with the same plan share their lines."""
     shared: dict[tuple[str, ...], list[str]] = {}
     for host in _with_left(hosts, left):
         shared.setdefault(_needs(host), []).append(host["host"])
@@ -22,7 +22,7 @@ def lines(hosts: Hosts, left: Hosts = ()) -> list[str]:
 
 
 def _with_left(hosts: Hosts, left: Hosts) -> list[dict[str, Any]]:
-    """The plans, with a need to return to service for the hosts that an earlier run left in maintenance mode."""
+    """Return the plans; hosts that an earlier run left in maintenance mode also need to return to service."""
     waiting = {host["host"] for host in left if host.get("changed")}
     return [_to_return(host) if host["host"] in waiting else dict(host) for host in hosts]
 
@@ -47,7 +47,7 @@ def _needs(host: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def to_do(hosts: Hosts, canary: str = "", go_on: bool = False, left: Hosts = ()) -> list[dict[str, Any]]:
-    """The hosts that need work, those already out of service first; with a canary only it, until ``go_on``.
+    """Return the hosts that need work, those already out of service first; only the canary until ``go_on``.
 
     A host that is out of service takes the place of another one, so that nothing could go on before it is back.
     """
@@ -72,13 +72,13 @@ def unknown_hosts(hosts: Iterable[str], canary: str, profiles: Iterable[str] = (
 
 
 def why_failed(result: Mapping[str, Any], hosts: Sequence[str], task: str, accepted: Sequence[str] = ()) -> str:
-    """The error of a batch of hosts whose task failed, with the way to continue."""
+    """Return the error for a batch of hosts whose task failed, with the way to continue."""
     failed = f'{", ".join(hosts)}: the task "{task}" failed: {_reason(result, accepted)}'
     return f"{failed}. Hosts in maintenance mode stay there; the next run of this playbook continues from here."
 
 
 def _reason(result: Mapping[str, Any], accepted: Sequence[str]) -> str:
-    """The message of a failed task, or the stop rules that it met, or what is not in force after all."""
+    """Return the message of a failed task, or its stop rules, or the settings that are not in effect."""
     stops = [stop["text"].rstrip(".") for stop in findings.stops(result.get("stops", []), accepted)]
     message = str(result.get("msg") or "").rstrip(".")
     # From ansible-core 2.21, a failed_when that holds has its own message, which contains no reason.
@@ -87,7 +87,7 @@ def _reason(result: Mapping[str, Any], accepted: Sequence[str]) -> str:
 
 
 def not_in_force(hosts: Hosts) -> list[str]:
-    """A sentence for each host that was changed and yet is not as it should be."""
+    """Return a sentence for each changed host that does not have its desired state."""
     return [
         f"{host['host']}: could not bring its profile into force: it was changed and booted as planned, yet "
         f"{'; '.join(host.get('why') or ()) or 'it differs'}; look at the host's log and run again"
@@ -97,7 +97,7 @@ def not_in_force(hosts: Hosts) -> list[str]:
 
 
 def leaves_service(host: Mapping[str, Any]) -> bool:
-    """Whether a host must be emptied for what it needs."""
+    """Return whether the needs of a host require that it is emptied."""
     return bool(OUT_OF_SERVICE & set(host.get("needs", [])))
 
 

@@ -32,7 +32,7 @@ class ServiceNote:
 
 
 def note_on(host: Host) -> ServiceNote | None:
-    """The note on a host, if there is one."""
+    """Return the note on a host, if any."""
     written = custom_fields.value_of(ATTRIBUTE, host["availableField"], host["customValue"])
     just_written = host[ATTRIBUTE]
     return parse(written if just_written is None else just_written)
@@ -45,7 +45,7 @@ def our_note(host: Host) -> ServiceNote | None:
 
 
 def parse(text: str) -> ServiceNote | None:
-    """The note in a text; None for a text without a note."""
+    """Return the note in a text; None for a text without a note."""
     try:
         fields: Any = json.loads(text or "null")
         note = ServiceNote(**fields) if fields else None

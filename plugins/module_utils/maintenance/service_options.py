@@ -52,7 +52,7 @@ class ServiceOptions:
 
     @property
     def now(self) -> str:
-        """The time of the controller as text."""
+        """Return the time of the controller as text."""
         return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def go_on(self, target: str, tried: str) -> None:

@@ -21,13 +21,13 @@ class LeavingHosts:
 
 
 def stops(cluster: ClusterState, leaving: LeavingHosts) -> list[FindingRecord]:
-    """The stop rules that apply, each with ``rule``, ``object`` and ``text``."""
+    """Return the stop rules that apply, each with ``rule``, ``object`` and ``text``."""
     rules = (_alarms, _resync, _strangers, _too_many, _ha, _slots, _tasks)
     return as_dicts(finding for rule in rules for finding in rule(cluster, leaving))
 
 
 def _ours(cluster: ClusterState, leaving: LeavingHosts) -> set[str]:
-    """The hosts that this collection has taken, or is about to take, out of service: their alarms come from that."""
+    """Return the hosts that this collection took or is about to take out of service, which causes their alarms."""
     return {host["host"] for host in cluster["out_of_service"] if host["ours"]} | set(leaving.hosts)
 
 

@@ -61,7 +61,7 @@ class GpuUsage:
         self.tags = self._tags() if desired.group_by == TAG else {}
 
     def read(self) -> dict[str, Any]:
-        """The use of the GPUs as plain data."""
+        """Return the use of the GPUs as plain data."""
         measured = usage_period.read(self.session, self.hosts, self.desired.hours, self.now)
         gpus, waiting, lost = list[dict[str, Any]](), list[dict[str, Any]](), list[dict[str, Any]]()
         for host in self.hosts:
@@ -120,7 +120,7 @@ def _cards(host: inventory.Host) -> list[GpuCard]:
 
 
 def _card(host: inventory.Host, address: str, device: Mapping[str, Any], info: Any) -> GpuCard:
-    """The card of a GPU; a host reports no graphics information for a GPU in passthrough."""
+    """Return the card of a GPU; a host reports no graphics information for a GPU in passthrough."""
     kind_of_use = str(info.graphicsType) if info else "none"
     passed = device["passthrough"]["active"]
     return GpuCard(
@@ -134,7 +134,7 @@ def _card(host: inventory.Host, address: str, device: Mapping[str, Any], info: A
 
 
 def _whole(one: Values, addresses: list[str], *, running: bool) -> tuple[tuple[str, ...], int]:
-    """The addresses of the GPUs that a machine has as a whole, and the number of further GPUs without an address."""
+    """Return the addresses of a machine's passthrough GPUs, and the number of further GPUs without an address."""
     found = machines.passthrough_devices(one)
     # A machine that is off has no device assigned: the host gives it one of the kinds when it starts.
     fixed = tuple(device.address for device in found if running or not device.any_of_kind)

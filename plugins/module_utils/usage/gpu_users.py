@@ -29,7 +29,7 @@ class GpuVm:
 
     @property
     def wants(self) -> list[str]:
-        """Its GPUs in words."""
+        """Return the GPUs of the machine in words."""
         return [*self.profiles, *(f"{WHOLE} {address}" for address in self.addresses), *[WHOLE] * self.any_whole]
 
 
@@ -70,7 +70,7 @@ class HostGpus:
         self._place_whole(running)
 
     def users(self, card: GpuCard) -> list[GpuUser]:
-        """Those who use a card, with shares that sum to one at most."""
+        """Return the users of a card; their shares add up to one at most."""
         there = self.on[card.address]
         known = [self._share(card, what) for _one, what, _told in there]
         rest = max(1.0 - sum(share for share in known if share is not None), 0.0)
@@ -123,21 +123,21 @@ class HostGpus:
                     self.on[address].append((one, WHOLE, True))
 
     def _room(self, profile: str, cards: Sequence[GpuCard]) -> GpuCard | None:
-        """The first card with room for one more of a profile, one that has the profile already before others."""
+        """Return the first card with room for one more of a profile; cards that have the profile come first."""
         some = [card for card in cards if self._takes(card, profile)]
         fitting = [card for card in some if Slots((self._gpu(card),), self.offered).free(profile)]
         has = [card for card in fitting if any(what == profile for _one, what, _told in self.on[card.address])]
         return next(iter([*has, *fitting]), None)
 
     def _takes(self, card: GpuCard, profile: str) -> bool:
-        """Whether a card is one of those that a profile is for; what the server names is believed where unknown."""
+        """Return whether a profile is for this card; a profile without known cards is for every card."""
         if card.mode != VGPU:
             return False
         candidates = self._slots().candidates(profile)
         return not candidates or any(gpu.address == card.address for gpu in candidates)
 
     def _largest(self, card: GpuCard) -> list[str]:
-        """The largest profile for a card, one for computing before one for displays."""
+        """Return the largest profile for a card, one for computing before one for displays."""
         fitting = [one for one in map(parse, self.offered) if one and self._takes(card, one.name)]
         ordered = sorted(fitting, key=lambda one: (one.gigabytes, one.name.lower().endswith("c"), one.name))
         return [one.name for one in ordered[-1:]]
@@ -160,7 +160,7 @@ class HostGpus:
 
 
 def facts(host: HostGpus, card: GpuCard) -> dict[str, Any]:
-    """A card as plain data."""
+    """Return a card as plain data."""
     card_facts = {key: value for key, value in asdict(replace(card, listed=())).items() if key != "listed"}
     return {**card_facts, "slots": host.slots(card), "users": [_user(one) for one in host.users(card)]}
 

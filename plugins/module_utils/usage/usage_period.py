@@ -34,7 +34,7 @@ class MeasuredLoad:
 
 
 def read(session: Session, hosts: Sequence[Host], hours: float, now: datetime) -> MeasuredLoad:
-    """The samples of all hosts that vCenter reaches, in few calls."""
+    """Return the samples of all hosts that vCenter reaches, in few calls."""
     known = counters.catalogue(session, GROUP)
     wanted = {name: known.counters[name] for name in (UTILISATION, MEMORY) if name in known.counters}
     if UTILISATION not in wanted:

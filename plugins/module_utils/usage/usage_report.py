@@ -16,7 +16,7 @@ STATES = (IDLE, UNASSIGNED, NOT_MEASURED, UNREACHABLE, BUSY)
 def report(
     facts: Mapping[str, Any], price: float | None = None, currency: str = "", idle_below: float = 5.0
 ) -> dict[str, Any]:
-    """The report, from a result of gpu_usage_info; ``price`` is that of one whole GPU for one hour."""
+    """Return the report of a result of gpu_usage_info; ``price`` is the price of one whole GPU for one hour."""
     judged = [_judged(gpu, price, idle_below) for gpu in facts["gpus"]]
     gpus = sorted(judged, key=_order)
     hours = float(facts["period"]["hours"])
@@ -49,7 +49,7 @@ def groups(gpus: Iterable[Mapping[str, Any]], price: float | None, hours: float)
 
 
 def state_of(gpu: Mapping[str, Any], idle_below: float) -> str:
-    """The state of a GPU."""
+    """Return the state of a GPU."""
     if not gpu["reachable"]:
         return UNREACHABLE
     if not gpu["users"]:

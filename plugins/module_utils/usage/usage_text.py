@@ -18,7 +18,7 @@ GROUP_COLUMNS = ("Tenant", "GPUs", "Idle GPUs", "VMs", "Utilisation", "GPU hours
 
 
 def lines(report: Mapping[str, Any]) -> list[str]:
-    """The report as lines: sums, idle GPUs, then every GPU, every tenant, and virtual machines without a GPU."""
+    """Return the report as lines: sums, idle GPUs, every GPU, every tenant, and virtual machines without a GPU."""
     text = [headline(report), period(report)]
     text += [f"IDLE: {', '.join(map(plain, report['idle']))}"] if report["idle"] else []
     text += ["", *_table(GPU_COLUMNS, [gpu_cells(gpu) for gpu in report["gpus"]])]
@@ -29,7 +29,7 @@ def lines(report: Mapping[str, Any]) -> list[str]:
 
 
 def headline(report: Mapping[str, Any]) -> str:
-    """The sums in one sentence."""
+    """Return the sums in one sentence."""
     totals = report["totals"]
     states = ", ".join(f"{totals['states'][state]} {state}" for state in STATES if totals["states"][state])
     parts = [
@@ -43,7 +43,7 @@ def headline(report: Mapping[str, Any]) -> str:
 
 
 def period(report: Mapping[str, Any]) -> str:
-    """The period and the GPUs that the counters cover."""
+    """Return the period and the GPUs that the counters cover."""
     span, totals = report["period"], report["totals"]
     text = (
         f"Counters of {totals['measured']} of {totals['gpus']} GPUs, last {number(span['hours'])} hours"
@@ -56,7 +56,7 @@ def period(report: Mapping[str, Any]) -> str:
 
 
 def gpu_cells(gpu: Mapping[str, Any]) -> list[str]:
-    """One GPU by column."""
+    """Return the cells of one GPU, by column."""
     mode = " ".join(filter(None, [gpu["mode"], gpu["vgpu_mode"].replace("_", " ")]))
     places = ", ".join(f"{plain(one['profile'])} {one['used']}/{one['free']}" for one in gpu["slots"])
     users = ", ".join(user(one) for one in gpu["users"])
@@ -73,7 +73,7 @@ def gpu_cells(gpu: Mapping[str, Any]) -> list[str]:
 
 
 def user(one: Mapping[str, Any]) -> str:
-    """A user of a GPU with its tenant and its share."""
+    """Return a user of a GPU with its tenant and its share."""
     owner = f" of {plain(one['owner'])}" if one["owner"] else ""
     guess = "" if one["card_told"] else ", GPU inferred"
     return f"{plain(one['vm'])}{owner} ({plain(one['tenant']) or NO_NAME}, {percent(100 * one['share'])}{guess})"
@@ -85,7 +85,7 @@ def group_columns(report: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def group_cells(one: Mapping[str, Any], report: Mapping[str, Any]) -> list[str]:
-    """One tenant by column."""
+    """Return the cells of one tenant, by column."""
     hours = "" if one["gpu_hours"] is None else number(one["gpu_hours"])
     cells = [
         tenant(one["tenant"]),
@@ -101,7 +101,7 @@ def group_cells(one: Mapping[str, Any], report: Mapping[str, Any]) -> list[str]:
 
 
 def waiting(one: Mapping[str, Any]) -> str:
-    """A virtual machine that is off and needs a GPU."""
+    """Return the line of a virtual machine that is off and needs a GPU."""
     fits = "fits now" if one["fits"] else "does not fit now"
     whose = plain(one["tenant"]) or NO_NAME
     wants = ", ".join(map(plain, one["wants"]))
@@ -109,7 +109,7 @@ def waiting(one: Mapping[str, Any]) -> str:
 
 
 def lost(one: Mapping[str, Any]) -> str:
-    """A running virtual machine whose GPU is not known."""
+    """Return the line of a running virtual machine whose GPU is not known."""
     return f"{plain(one['vm'])} on {plain(one['host'])} runs with {plain(one['profile'])}, but its GPU is not known"
 
 
@@ -124,27 +124,27 @@ def busy(utilisation: Mapping[str, Any] | None) -> str:
 
 
 def money(value: float, report: Mapping[str, Any]) -> str:
-    """An amount in the currency of the report."""
+    """Return an amount in the currency of the report."""
     return f"{amount(value)} {plain(report['price']['currency'])}".strip()
 
 
 def amount(value: float) -> str:
-    """An amount of money without its currency."""
+    """Return an amount of money without its currency."""
     return f"{value:,.2f}"
 
 
 def percent(value: float) -> str:
-    """A percentage, short."""
+    """Return a short percentage."""
     return f"{value:.0f}%" if value >= 10 or value == int(value) else f"{value:.1f}%"
 
 
 def number(value: float) -> str:
-    """A number with two decimals at most."""
+    """Return a number with at most two decimals."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def plain(name: Any) -> str:
-    """A name that others gave, without characters that control a terminal."""
+    """Return a name without characters that control a terminal."""
     return printable(str(name))
 
 

@@ -13,7 +13,7 @@ from ..errors import Refused
 
 
 def by_name(option: str, spec: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The options of each name with their defaults; the first that does not fit its specification is refused."""
+    """Return the options of each name with their defaults; refuse the first that does not match its specification."""
     return {name: _checked(f"{option} of {name}", spec, given) for name, given in values.items()}
 
 

@@ -56,7 +56,7 @@ class Series:
 
 
 def catalogue(session: Session, group: str) -> Catalogue:
-    """The averages of a group of counters by name, and the historical intervals that are switched on."""
+    """Return the averages of a group of counters by name, and the historical intervals that are enabled."""
     paths = ("perfCounter", "historicalInterval")
     (values,) = read_many(session, [session.content.perfManager], paths).values()
     named = {
@@ -114,7 +114,7 @@ def _enabled(values: Mapping[str, Any]) -> list[Any]:
 
 
 def _portions(sizes: Mapping[Any, int], counters: int) -> Iterator[Sequence[Any]]:
-    """The objects in portions that one question may ask for."""
+    """Yield the objects in portions that one query may contain."""
     portion, size = list[Any](), 0
     for ref, instances in sizes.items():
         more = instances * counters

@@ -16,7 +16,7 @@ KEPT_SECONDS, PAUSE_SECONDS = 5.0, 0.5
 
 
 def value_of(name: str, available_fields: Any, custom_values: Any) -> str:
-    """The text of an attribute, by an object's properties ``availableField`` and ``customValue``; empty without one."""
+    """Return the text of an attribute from an object's ``availableField`` and ``customValue``; empty without one."""
     key = next((field.key for field in available_fields or [] if field.name == name), None)
     return next((one.value for one in custom_values or [] if one.key == key), "")
 
@@ -39,7 +39,7 @@ def store(session: Session, ref: Any, target: str, name: str, text: str, kind: A
 
 
 def _is_kept(ref: Any, key: int | None, text: str) -> bool:
-    """Whether an object shows the text soon: what is decided later must not rest on a note that was thrown away."""
+    """Return whether an object shows the text soon: later decisions must not rely on a note that was discarded."""
     deadline = time.monotonic() + KEPT_SECONDS
     while True:
         if next((one.value for one in ref.customValue or [] if one.key == key), "") == text:
@@ -50,7 +50,7 @@ def _is_kept(ref: Any, key: int | None, text: str) -> bool:
 
 
 def definitions(session: Session) -> list[Any]:
-    """All attributes that this vCenter knows."""
+    """Return all attributes that this vCenter defines."""
     with translating_faults(session.server, "read its custom attributes"):
         return list(session.content.customFieldsManager.field or [])
 

@@ -15,10 +15,10 @@ _ESCAPE = re.compile("|".join(_ESCAPES), re.IGNORECASE)
 
 
 def plain(name: str) -> str:
-    """A name as people write it, in either form."""
+    """Return a name as users write it, from either form."""
     return _ESCAPE.sub(lambda found: _ESCAPES[found[0].lower()], name)
 
 
 def escaped(name: str) -> str:
-    """A name as vCenter stores it: what is sent so means the same to every server."""
+    """Return a name as vCenter stores it: every server accepts this form."""
     return "".join(next((code for code, one in _ESCAPES.items() if one == letter), letter) for letter in plain(name))

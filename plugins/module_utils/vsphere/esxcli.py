@@ -78,13 +78,13 @@ class CommandFailed(Failed):
 
 
 def executer_of(name: str, stub: Any) -> Any:
-    """A reference to what carries out the esxcli commands of a host."""
+    """Return a reference to the object that runs esxcli commands on a host."""
     _register()
     return VmomiSupport.GetVmodlType(f"{_ROOM}.Executer")(name, stub)
 
 
 def result_of(response: str | None, fault: str | None = None, detail: str | None = None) -> Any:
-    """The result of an esxcli command as a server answers it."""
+    """Return the result of an esxcli command in the form of a server's answer."""
     _register()
     said = VmomiSupport.GetVmodlType(f"{_ROOM}.SoapFault")(faultMsg=fault, faultDetail=detail) if fault else None
     return VmomiSupport.GetVmodlType(f"{_ROOM}.SoapResult")(response=response, fault=said)
@@ -110,7 +110,7 @@ class Esxcli:
     def run(self, command: str, *, tried: str = "", remedy: str = "", patience: int = 0, **options: Any) -> Any:
         """Run a command; its answer as rows, one row, a text, or None. ``patience``: seconds to wait for the answer."""
         words = command.split()
-        executer = self._session.patient(self._executer, patience) if patience else self._executer
+        executer = self._session.with_timeout(self._executer, patience) if patience else self._executer
         doing = tried or f"run esxcli {command}"
         with translating_faults(self._host, doing, remedy):
             answer = executer.ExecuteSoap(
@@ -167,7 +167,7 @@ def answered(host: str, tried: str, response: str | None) -> Any:
 
 
 def parse(response: str | None) -> Any:
-    """An esxcli answer as plain data: rows, one row, a text, or None."""
+    """Return an esxcli answer as plain data: rows, one row, a text, or None."""
     if not response:
         return None
     root = ET.fromstring(response)

@@ -32,7 +32,7 @@ class NoAnswer(http.client.HTTPException):
 
     @classmethod
     def for_status(cls, status: str) -> NoAnswer:
-        """A status of HTTP that no vCenter gives while it works."""
+        """Return the error for an HTTP status that a working vCenter never sends."""
         return cls(f"it answered {status}", WAIT if int(status[:3]) in AWAY else _WHICH)
 
     @classmethod
@@ -68,7 +68,7 @@ def _named(error: Exception) -> str:
 
 
 def unreachable(target: str, tried: str, error: Exception, remedy: str) -> CollectionError:
-    """The error for a call that got no answer."""
+    """Return the error for a call that got no answer."""
     found = no_answer(error, 0)
     if found.untrusted:
         return Refused(target, "trust its certificate", found.said, found.remedy)
@@ -98,13 +98,13 @@ def translating_faults(target: str, tried: str, remedy: str = "") -> Iterator[No
         raise unreachable(target, tried, error, _ANEW) from error
 
 
-def is_of(error: CollectionError, *kinds: type) -> bool:
-    """Whether a fault of one of these types is behind an error: a type is the same in every language of a server."""
+def is_caused_by(error: CollectionError, *kinds: type) -> bool:
+    """Return whether the cause of an error has one of these types: a type does not depend on the server's language."""
     return isinstance(error.__cause__, kinds)
 
 
 def words(fault: Any) -> str:
-    """The message of the server with the type of the fault, which is often all that the server reports."""
+    """Return the server's message with the type of the fault, which often is all that the server reports."""
     kind = type(fault).__name__.rsplit(".", maxsplit=1)[-1]
     parts = [getattr(fault, "msg", None), *(m.message for m in getattr(fault, "faultMessage", None) or [])]
     parts += _missing(fault)
@@ -113,7 +113,7 @@ def words(fault: Any) -> str:
 
 
 def _missing(fault: Any) -> list[str]:
-    """The missing privileges and their objects, which need not be the object that was called."""
+    """Return the missing privileges and their objects, which may differ from the called object."""
     missing = [(getattr(fault, "privilegeId", None), getattr(fault, "object", None))]
     # Newer servers tell all of them, and leave the two single properties to older clients.
     for one in getattr(fault, "missingPrivileges", None) or []:

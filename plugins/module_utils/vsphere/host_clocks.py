@@ -17,7 +17,7 @@ SERVICES = ("ntpd", "ptpd")
 
 
 def clocks(session: Session, hosts: Sequence[Host], *, compare: bool) -> list[dict[str, Any]]:
-    """The clock of each host; ``compare`` costs three calls for each host."""
+    """Return the clock of each host; ``compare`` takes three calls for each host."""
     return [_of_host(session, host, compare=compare) for host in hosts]
 
 
@@ -33,7 +33,7 @@ def _of_host(session: Session, host: Host, *, compare: bool) -> dict[str, Any]:
 
 
 def _offset(session: Session, host: Host) -> float:
-    """The host's clock minus vCenter's, which is read before and after to cancel the network delay."""
+    """Return the host's clock minus vCenter's, which is read before and after to cancel the network delay."""
     with translating_faults(host.name, "read its clock"):
         before = server_time(session)
         there: datetime = host["configManager.dateTimeSystem"].QueryDateTime()
@@ -42,7 +42,7 @@ def _offset(session: Session, host: Host) -> float:
 
 
 def server_time(session: Session) -> datetime:
-    """The time of the server, the only clock that all controllers share."""
+    """Return the time of the server, the only clock that all controllers share."""
     with translating_faults(session.server, "read its clock"):
         now: datetime = vim.ServiceInstance("ServiceInstance", session.stub).CurrentTime()
     return now

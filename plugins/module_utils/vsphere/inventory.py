@@ -34,7 +34,7 @@ class Host:
         self.properties: properties.Values = {}
 
     def __getitem__(self, path: str) -> Any:
-        """A property that was read; an unset one is None."""
+        """Return a property that was read; None if it is not set."""
         return self.properties.get(path)
 
     @property
@@ -47,7 +47,7 @@ class Host:
 
     @property
     def boot_time(self) -> str | None:
-        """When the host last booted, as ISO text in UTC."""
+        """Return the time of the host's last boot, as ISO text in UTC."""
         moment = self["runtime.bootTime"]
         return moment.isoformat(timespec="seconds") if moment else None
 
@@ -96,7 +96,7 @@ class HostSet:
 
 
 def find_hosts(session: Session, params: Mapping[str, Any], paths: Sequence[str] = ()) -> HostSet:
-    """The hosts that ``hosts`` or ``cluster`` names; every name must mean exactly one host."""
+    """Return the hosts that ``hosts`` or ``cluster`` names; every name must match exactly one host."""
     if params.get("cluster"):
         refs = find_cluster(session, params["cluster"], ("host",))[1].get("host", [])
         named = properties.read_many(session, refs, ("name",))
@@ -107,7 +107,7 @@ def find_hosts(session: Session, params: Mapping[str, Any], paths: Sequence[str]
 
 
 def find_cluster(session: Session, name: str, paths: Sequence[str] = ()) -> properties.Found:
-    """The one cluster of that name, with properties."""
+    """Return the only cluster with this name, with properties."""
     name = plain(name)
     found = properties.find_all(session, vim.ClusterComputeResource, ("name", *paths))
     return _one(session, "cluster", name, [(ref, values) for ref, values in found if values["name"] == name], found)

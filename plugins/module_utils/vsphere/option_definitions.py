@@ -19,7 +19,7 @@ _ALL = "config.option"
 
 
 def value_path(key: str) -> str:
-    """The property of a host with the value of an advanced option, alone or among all."""
+    """Return the property of a host that contains the value of an advanced option, alone or among all."""
     return f'config.option["{key}"].value' if _PLAIN.fullmatch(key) else _ALL
 
 
@@ -32,18 +32,18 @@ def value_in(properties: Mapping[str, Any], key: str) -> Any:
 
 
 def type_path(key: str) -> str:
-    """The property of a host with the type of an advanced option."""
+    """Return the property of a host that contains the type of an advanced option."""
     return f'config.optionDef["{key}"].optionType'
 
 
 def paths(keys: Collection[str]) -> tuple[str, ...]:
-    """The properties of a host with values and types of advanced options; types of keys with brackets are elsewhere."""
+    """Return the host properties for values and types of advanced options, without the types of keys with brackets."""
     plain = [key for key in keys if _PLAIN.fullmatch(key)]
     return tuple(dict.fromkeys((*map(value_path, keys), *map(type_path, plain))))
 
 
 def types_of(host: Host, keys: Iterable[str]) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """The types of a host's advanced options by key, and the similar keys of each that the host does not have.
+    """Return the types of a host's advanced options by key, and similar keys for each option that the host lacks.
 
     They are among the properties of the host; the list of all is read only where one is missing there.
     """
@@ -57,7 +57,7 @@ def types_of(host: Host, keys: Iterable[str]) -> tuple[dict[str, Any], dict[str,
 
 
 def kind_of(option: Any) -> str:
-    """The kind of value that an option takes: bool, integer, float or text."""
+    """Return the type of an option's value: bool, integer, float or text."""
     if isinstance(option, vim.option.BoolOption):
         return "bool"
     if isinstance(option, (vim.option.IntOption, vim.option.LongOption)):
@@ -81,6 +81,6 @@ def definition_of(option: Any) -> dict[str, Any]:
 
 
 def option_value(key: str, value: Any, option: Any) -> Any:
-    """An option with its value as its own type: servers refuse an int for a long, and a text for a truth value."""
+    """Return an option with a value of its type: servers refuse an int for a long, and a text for a boolean."""
     long = isinstance(option, vim.option.LongOption)
     return vim.option.OptionValue(key=key, value=VmomiSupport.long(value) if long else value)

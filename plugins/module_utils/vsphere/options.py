@@ -16,17 +16,17 @@ _TRUE = frozenset({"true", "yes", "1"})
 
 
 def is_on(value: Any) -> bool:
-    """Whether the value of an option is true; an option that is not set (None) is not."""
+    """Return whether the value of an option is true; an option that is not set (None) is not."""
     return str(value).strip().lower() in _TRUE
 
 
 def extra_config(options: Sequence[Any] | None) -> dict[str, str]:
-    """The advanced settings of a virtual machine by key."""
+    """Return the advanced settings of a virtual machine by key."""
     return {str(one.key): str(one.value) for one in options or []}
 
 
 def vcenter_option(session: Session, key: str) -> Any:
-    """The value of one option of vCenter, in the type that it has there; None if it is not set or not known."""
+    """Return the value of one vCenter option, in its type; None if it is not set or does not exist."""
     with translating_faults(session.server, f"read its option {key}"):
         try:
             found = session.content.setting.QueryOptions(key)

@@ -24,12 +24,12 @@ PUSH_SECONDS = 10
 
 
 def id_of(ref: Any) -> str:
-    """The id by which the server knows an object, such as vm-42; empty for none."""
+    """Return the server's id of an object, such as vm-42; empty for None."""
     return str(ref._moId) if ref is not None else ""
 
 
 def find_all(session: Session, kind: Any, paths: Sequence[str]) -> list[Found]:
-    """Every object of a kind in the inventory with the named properties, in one read."""
+    """Return every object of a type in the inventory with the named properties, in one read."""
     with translating_faults(session.server, f"list its objects of kind {kind.__name__}"), _view(session, kind) as view:
         walk = vmodl.query.PropertyCollector.TraversalSpec(
             name="view", path="view", skip=False, type=vim.view.ContainerView
@@ -55,7 +55,7 @@ def _tidy(session: Session, remove: Callable[[], None]) -> None:
 
 
 def read_many(session: Session, refs: Sequence[Any], paths: Sequence[str]) -> dict[str, Values]:
-    """The named properties of many objects of one kind in one read, by object id.
+    """Return the named properties of many objects of one type in one read, by object id.
 
     On a busy vCenter virtual machines vanish between two reads; of several, those are left out. An answer without any
     of the objects is an error: otherwise a host would seem to have no virtual machines.
@@ -79,7 +79,7 @@ def read_many(session: Session, refs: Sequence[Any], paths: Sequence[str]) -> di
 
 
 def read_linked(session: Session, refs: Sequence[Any], link: str, kind: Any, paths: Sequence[str]) -> list[Found]:
-    """The named properties of the objects that a property of other objects refers to, in one read."""
+    """Return the named properties of the objects that a property of other objects refers to, in one read."""
     if not refs:
         return []
     step = vmodl.query.PropertyCollector.TraversalSpec(name=link, path=link, skip=False, type=type(refs[0]))
@@ -105,7 +105,7 @@ def _retrieve(session: Session, objects: list[Any], kind: Any, paths: Sequence[s
 
 
 def _value(ref: Any, item: Any) -> Any:
-    """The value of one property; a name as people write it, whatever the server's form."""
+    """Return the value of one property; a name as users write it, whatever the server's form."""
     return plain(item.val) if item.name == "name" and isinstance(ref, vim.ManagedEntity) and item.val else item.val
 
 
@@ -138,7 +138,7 @@ def wait_until(
 def watch(
     session: Session, refs: Sequence[Any], paths: Paths, deadline: float, every: float = PUSH_SECONDS
 ) -> Iterator[dict[str, Values]]:
-    """The values of the objects: now, after each change, and after ``every`` seconds without a change."""
+    """Yield the values of the objects: now, after each change, and after ``every`` seconds without a change."""
     values: dict[str, Values] = {ref._moId: {} for ref in refs}
     with closing(_Feed(session, refs, paths)) as feed:
         while (left := deadline - time.monotonic()) > 0:
@@ -156,7 +156,7 @@ class _Feed:
         self._collector, self._version = self._subscribe(), ""
 
     def next(self, seconds: float) -> Any:
-        """The next answer; a lost one is made up for once."""
+        """Return the next answer; a lost answer is requested again once."""
         try:
             return self._ask(seconds)
         except Unreachable:

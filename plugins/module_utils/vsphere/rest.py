@@ -62,19 +62,19 @@ class Rest:
         return "/rest/com/vmware/cis/session" if self.old else "/api/session"
 
     def get(self, path: str, *, tried: str, remedy: str = "", form: Any = ANY) -> Any:
-        """The answer to a GET request."""
+        """Return the answer to a GET request."""
         return self._ask("GET", path, tried=tried, remedy=remedy, form=form)
 
     def find(self, path: str, *, tried: str, form: Any = ANY) -> Any:
-        """The answer to a GET request for an object that may not exist; None if it does not exist."""
+        """Return the answer to a GET request; None if the object does not exist."""
         return self._ask("GET", path, tried=tried, may_lack=True, form=form)
 
     def send(self, verb: str, path: str, body: Any = None, *, tried: str, remedy: str = "", form: Any = ANY) -> Any:
-        """The answer to a request that writes; None without one."""
+        """Return the answer to a request that writes; None if it is empty."""
         return self._ask(verb, path, body, tried=tried, remedy=remedy, form=form)
 
     def task(self, path: str, body: Any = None, *, tried: str, seconds: float, form: Any = ANY, **query: str) -> Any:
-        """The result of a task that is started and awaited; ``form`` is that of the whole task once it ended well."""
+        """Start a task, wait, and return its result; ``form`` is the form of the whole task after success."""
         task = self.send("POST", f"{path}?{urlencode({**query, 'vmw-task': 'true'})}", body, tried=tried, form=str)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -119,7 +119,7 @@ class Rest:
             raise NoAnswer.for_answer("it is not text") from error
         except CONNECTION_ERRORS as error:
             self.silent = isinstance(error, TimeoutError)
-            raise watch.explained(error, seconds) if watch else no_answer(error, seconds) from error
+            raise watch.as_no_answer(error, seconds) if watch else no_answer(error, seconds) from error
         finally:
             connection.close()
             if watch:
@@ -142,7 +142,7 @@ class Rest:
 
 @contextmanager
 def opened(session: Session) -> Iterator[Rest]:
-    """A REST session; it is closed in any case."""
+    """Yield a REST session, and close it in any case."""
     rest = Rest(session)
     rest.log_in()
     try:

@@ -36,7 +36,7 @@ class Route:
         self.proxy, self.proxy_port = proxy
 
     def connection(self, kind: type[http.client.HTTPSConnection]) -> http.client.HTTPSConnection:
-        """A connection of that kind that is yet to be opened."""
+        """Return a connection of this class, not yet opened."""
         where = (self.proxy or self.host, self.proxy_port or self.port)
         made = kind(*where, context=self.context, timeout=self.seconds)
         if self.proxy:
@@ -74,11 +74,11 @@ class AnswerTimer:
         self._timer.start()
 
     def cancel(self) -> None:
-        """The answer is there."""
+        """Stop watching the call, because the answer has arrived."""
         self._timer.cancel()
 
-    def explained(self, error: Exception, seconds: float) -> NoAnswer:
-        """How the call ended that was watched, by the error that came of it."""
+    def as_no_answer(self, error: Exception, seconds: float) -> NoAnswer:
+        """Return how the watched call ended, from its error."""
         return no_answer(TimeoutError(), self.seconds) if self.fired else no_answer(error, seconds)
 
     def _cut(self) -> None:
@@ -90,7 +90,7 @@ class AnswerTimer:
 
 
 def version_of(route: Route, connection: http.client.HTTPSConnection) -> str:
-    """The newest API version that both sides speak, asked over an open connection."""
+    """Return the newest API version that both sides support, from a request over an open connection."""
     watch = AnswerTimer(connection, route.seconds)
     try:
         connection.request("GET", VERSIONS, headers=route.headers)
@@ -101,7 +101,7 @@ def version_of(route: Route, connection: http.client.HTTPSConnection) -> str:
         if watch.fired:  # the headers ended where the connection was closed
             raise TimeoutError
     except CONNECTION_ERRORS as error:
-        raise watch.explained(error, route.seconds) from error
+        raise watch.as_no_answer(error, route.seconds) from error
     finally:
         watch.cancel()
         connection.close()
@@ -109,7 +109,7 @@ def version_of(route: Route, connection: http.client.HTTPSConnection) -> str:
 
 
 def _offered(body: bytes) -> Iterable[str]:
-    """The versions that a server's list names. It needs no document type, which could hold a bomb."""
+    """Return the versions in a server's list. A document type is refused, because it could contain an entity bomb."""
     try:
         root = None if b"<!DOCTYPE" in body else ET.fromstring(body)
     except ET.ParseError as error:
@@ -180,9 +180,9 @@ class Stub(_Adapter):  # type: ignore[misc]
         return answer
 
     def _lost(self, error: Exception) -> Exception:
-        """The library raises whatever its parser stumbled on; before anything was sent it is a mistake of ours."""
+        """Return the error to raise; an error of the parser before the request is sent is a mistake in the caller."""
         watch = self._call.watch
         if watch is None and not isinstance(error, CONNECTION_ERRORS):
             return error
         self.silent = isinstance(error, TimeoutError) or bool(watch and watch.fired)
-        return watch.explained(error, self.seconds) if watch else no_answer(error, self.seconds)
+        return watch.as_no_answer(error, self.seconds) if watch else no_answer(error, self.seconds)

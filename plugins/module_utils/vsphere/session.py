@@ -70,11 +70,11 @@ class Session:
 
     @property
     def api_version(self) -> tuple[int, ...]:
-        """The server's API version as numbers, to compare."""
+        """Return the server's API version as numbers, for comparison."""
         return tuple(int(part) for part in self.content.about.apiVersion.split(".") if part.isdigit())
 
-    def patient(self, ref: Any, seconds: int) -> Any:
-        """The same object over a connection that waits long for one answer."""
+    def with_timeout(self, ref: Any, seconds: int) -> Any:
+        """Return the same object over a connection that waits up to ``seconds`` for one answer."""
         stub = route_to(self.params).stub(self.stub.version, seconds)
         stub.cookie = self.stub.cookie
         return type(ref)(ref._moId, stub)
@@ -82,7 +82,7 @@ class Session:
 
 @contextmanager
 def session(params: Mapping[str, Any]) -> Iterator[Session]:
-    """A logged-in session; it is closed in any case."""
+    """Yield a logged-in session, and close it in any case."""
     _refuse_missing(params)
     require()
     opened = _login(f"{params['hostname']}:{params['port']}", params)
@@ -93,7 +93,7 @@ def session(params: Mapping[str, Any]) -> Iterator[Session]:
         # The answer to a logout changes nothing for the user; the session also dies by itself.
         with suppress(vmodl.MethodFault, *CONNECTION_ERRORS):
             manager = opened.content.sessionManager
-            (opened.patient(manager, _FAREWELL_SECONDS) if opened.stub.silent else manager).Logout()
+            (opened.with_timeout(manager, _FAREWELL_SECONDS) if opened.stub.silent else manager).Logout()
 
 
 def _refuse_missing(params: Mapping[str, Any]) -> None:
@@ -116,19 +116,19 @@ def _nothing_raw(server: str) -> Iterator[None]:
 
 
 def agent() -> dict[str, str]:
-    """The header by which vCenter shows in its list of sessions which module opened one."""
+    """Return the header with which vCenter's list of sessions shows the module that opened a session."""
     return {"User-Agent": f"dml.vsphere ({Path(sys.argv[0]).stem})"}
 
 
 def tls_context(params: Mapping[str, Any]) -> ssl.SSLContext:
-    """The TLS context that the connection options ask for."""
+    """Return the TLS context that the connection options request."""
     return tls.context(
         validate=params["validate_certs"], ca_path=params.get("ca_path"), fingerprint=params.get("tls_fingerprint")
     )
 
 
 def route_to(params: Mapping[str, Any]) -> Route:
-    """The way to the server that the connection options describe."""
+    """Return the route to the server that the connection options describe."""
     if params["timeout"] <= 0:
         raise Refused("timeout", "read it", f"{params['timeout']} is not a valid time", "give whole seconds, 1 or more")
     return Route(params, tls_context(params), proxy_of(params.get("proxy")), agent())

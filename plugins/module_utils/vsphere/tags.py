@@ -16,7 +16,7 @@ _NEW, _OLD = "/api/cis/tagging", "/rest/com/vmware/cis/tagging"
 
 
 def vm_tags(api: Rest, category: str, ids: Iterable[str]) -> dict[str, list[str]]:
-    """The sorted names of the tags of each virtual machine in a category; one call for each tag in use."""
+    """Return the sorted names of the tags of each virtual machine in a category; one call for each tag in use."""
     known = _in_category(api, category)
     body = {"object_ids": [{"type": "VirtualMachine", "id": one} for one in ids]}
     tried = "read which virtual machines carry which tags"
@@ -27,7 +27,7 @@ def vm_tags(api: Rest, category: str, ids: Iterable[str]) -> dict[str, list[str]
 
 
 def _in_category(api: Rest, category: str) -> set[str]:
-    """The ids of all tags of a category; its name is unique in a vCenter."""
+    """Return the ids of all tags of a category; its name is unique in a vCenter."""
     listed = _get(api, "category", tried="list its tag categories", form=[str])
     found = {_named(api, "category", one)["name"]: one for one in listed}
     if category not in found:
@@ -50,14 +50,14 @@ def _id(one: str) -> str:
 
 
 def _get(api: Rest, path: str, *, tried: str, form: Any) -> Any:
-    """The answer to a read; the older form of the API wraps it."""
+    """Return the answer to a read; the older form of the API wraps it."""
     if api.old:
         return api.get(f"{_OLD}/{path}", tried=tried, form={"value": form})["value"]
     return api.get(f"{_NEW}/{path}", tried=tried, form=form)
 
 
 def _act(api: Rest, path: str, action: str, body: Any, *, tried: str, form: Any) -> Any:
-    """The answer to an action that reads; the older form of the API marks actions with a tilde."""
+    """Return the answer to an action that reads; the older form of the API marks actions with a tilde."""
     if api.old:
         answer = api.send("POST", f"{_OLD}/{path}?~action={action}", body, tried=tried, form={"value?": form})
         return answer.get("value") or []

@@ -30,15 +30,15 @@ class Started:
 
 
 def wait(session: Session, started: Started, seconds: float, progress: Progress | None = None) -> Any:
-    """The info of one task at its end, with the times of the server."""
+    """Wait for a task; return its final info, which contains the server's times."""
     (outcome,) = wait_all(session, [started], seconds, progress)
     if isinstance(outcome, Exception):
         raise outcome
     return outcome
 
 
-def made(session: Session, started: Started, seconds: float, progress: Progress | None = None) -> Any:
-    """The object that a task makes; a task that succeeds and names none has made none."""
+def created_object(session: Session, started: Started, seconds: float, progress: Progress | None = None) -> Any:
+    """Wait for a task; return the object that it created. A task that succeeds without an object has created none."""
     found = wait(session, started, seconds, progress).result
     if found is None:
         said = "the server says that it did, yet names nothing that it made"
@@ -49,7 +49,7 @@ def made(session: Session, started: Started, seconds: float, progress: Progress 
 def wait_all(
     session: Session, started: Sequence[Started], seconds: float, progress: Progress | None = None
 ) -> list[Any]:
-    """The info of each task at its end, or the error with which it ended."""
+    """Wait for all tasks; return the final info of each, or the error with which it ended."""
     if not started:
         return []
     deadline = time.monotonic() + seconds
@@ -82,7 +82,7 @@ def _outcome(info: Any, one: Started, seconds: float) -> Any:
 
 
 def by_quarters(show: Callable[[int], None]) -> Progress:
-    """A progress callback that shows the first percentage of each quarter, except for start and end."""
+    """Return a progress callback that shows the first percentage of each quarter, except for start and end."""
     shown = 0
 
     def progress(_target: str, percent: int) -> None:

@@ -31,7 +31,7 @@ class WrongFingerprint(ssl.SSLError):
 
 
 def context(*, validate: bool, ca_path: str | None, fingerprint: str | None) -> ssl.SSLContext:
-    """The context for every connection of a session; a fingerprint takes the place of authorities."""
+    """Return the context for every connection of a session; a fingerprint replaces the authorities."""
     if fingerprint:
         return _pinned(normalised(fingerprint))
     if not validate:
@@ -53,7 +53,7 @@ def explained(error: ssl.SSLError) -> tuple[str, str]:
 
 
 def normalised(fingerprint: str) -> str:
-    """The 64 hexadecimal digits of a SHA-256, with or without separators."""
+    """Return the 64 hexadecimal digits of a SHA-256, with or without separators."""
     digits = fingerprint.lower().removeprefix("sha256:").replace(":", "").replace(" ", "")
     if len(digits) != 64 or not set(digits) <= set("0123456789abcdef"):
         raise Refused(

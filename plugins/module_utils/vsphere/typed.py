@@ -24,19 +24,19 @@ class TypedField:
 
 
 def is_object(value: Any) -> bool:
-    """Whether a value refers to an object of the inventory or to a manager."""
+    """Return whether a value refers to an object of the inventory or to a manager."""
     return isinstance(value, VmomiSupport.ManagedObject)
 
 
 def fields(value: Any) -> Iterator[TypedField]:
-    """Every field of every data object in a value."""
+    """Yield every field of every data object in a value."""
     for one in _data_objects(value):
         for info in _infos(one):
             yield TypedField(_name(one), info.name, getattr(one, info.name), bool(info.flags & VmomiSupport.F_OPTIONAL))
 
 
 def replace_texts(value: Any, new: Callable[[str, str, str], str], kind: str = "", name: str = "") -> Any:
-    """The value with each text replaced, in place where it can be; ``new`` is given type, field and text.
+    """Return the value with each text replaced, in place if possible; ``new`` gets type, field and text.
 
     Enumerations, references and numbers stay.
     """
@@ -63,7 +63,7 @@ def clear_numbers(value: Any, names: Collection[str]) -> None:
 
 
 def plain(value: Any) -> Any:
-    """A value as plain data that names it: references by id; moments are all alike, so that calls can be compared."""
+    """Return a value as plain data: references by id, all times alike, so that calls can be compared."""
     if is_object(value):
         return str(value._moId)
     if isinstance(value, (list, tuple)):

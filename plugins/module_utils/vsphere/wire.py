@@ -36,7 +36,7 @@ class CallObserver(Protocol):
 
 @contextmanager
 def observed(session: Session, tap: CallObserver) -> Iterator[Session]:
-    """The same session with an observer of its calls.
+    """Yield the same session with an observer of its calls.
 
     Objects that the server returns carry the session's connection, so it is this connection that is changed.
     """
@@ -58,7 +58,7 @@ def observed(session: Session, tap: CallObserver) -> Iterator[Session]:
 
 
 def text_of(value: Any, version: str) -> str:
-    """A value of the API as the XML that a server sends; a field that a server left out stays left out."""
+    """Return an API value as the XML that a server sends; a field that the server omitted stays omitted."""
     writer = StringIO()
     whole = VmomiSupport.Object(name="obj", type=object, version=version, flags=0)
     _serializer()(writer, version, None).Serialize(value, whole)
@@ -67,13 +67,13 @@ def text_of(value: Any, version: str) -> str:
 
 
 def value_of(text: str, stub: Any) -> Any:
-    """The value that such a text means; the objects that it refers to are asked over ``stub``."""
+    """Return the API value of an XML text; its objects are called over ``stub``."""
     return SoapAdapter.Deserialize(text.encode(), object, stub)
 
 
 @cache
 def _serializer() -> Any:
-    """The serializer of the library, which also writes what servers send: a value that lacks a field, and
+    """Return the serializer of the library, which also writes what servers send: a value that lacks a field, and
     the names of methods that it does not know."""
 
     class Lenient(SoapAdapter.SoapSerializer):  # type: ignore[misc]
@@ -87,5 +87,5 @@ def _serializer() -> Any:
 
 
 def newest_version() -> str:
-    """The name of the newest version of the API that the library knows."""
+    """Return the name of the newest API version that the library supports."""
     return str(VmomiSupport.newestVersions.GetName("vim"))

@@ -222,7 +222,7 @@ class Worker:
         self._tell(f"is cloned from {template.name} to {host}")
         shown = tasks.by_quarters(lambda percent: self._tell(f"is cloned to {percent} %"))
         started = clone.begin(self.cluster, self.desired, template, location, host)
-        made = tasks.made(self.cluster.session, started, self.options.clone_timeout, shown)
+        made = tasks.created_object(self.cluster.session, started, self.options.clone_timeout, shown)
         machine = Machine(self.cluster.session, made, worker=self.target)
         machine.refresh()
         self.cluster.machines[self.target] = machine

@@ -97,12 +97,12 @@ def lock_request(params: Mapping[str, Any]) -> lock_rules.LockRequest:
 
 
 def _now(session: Session) -> datetime:
-    """The server's clock, to the second, as it is written."""
+    """Return the server's time, truncated to seconds as in the record."""
     return server_time(session).replace(microsecond=0)
 
 
 def _holder(record: lock_rules.LockRecord | None) -> tuple[bool, bool, list[int]]:
-    """Whether the holder has certainly ended, whether it certainly lives, and its modules that are still at work."""
+    """Return whether the holder has certainly ended, whether it certainly runs, and its modules that still run."""
     process = record.process if record else None
     ended = holder.is_dead(process)
     working = holder.survivors(process) if ended else []
@@ -110,7 +110,7 @@ def _holder(record: lock_rules.LockRecord | None) -> tuple[bool, bool, list[int]
 
 
 def record_at(record: lock_rules.LockRecord | None, now: datetime) -> dict[str, Any]:
-    """A record for those who only look: ``over`` says why the next run gets the lock although it is held."""
+    """Return a record for read-only use: ``over`` is the reason why the next run gets the lock although it is held."""
     if record is None or record.free:
         return {**state_of(record), "over": None}
     dead, alive, _working = _holder(record)
@@ -118,7 +118,7 @@ def record_at(record: lock_rules.LockRecord | None, now: datetime) -> dict[str, 
 
 
 def state_of(record: lock_rules.LockRecord | None) -> dict[str, Any]:
-    """A record as plain data."""
+    """Return a record as plain data."""
     if record is None or record.free:
         return {"held": False, "owner": None, "run": None, "since": None, "until": None}
     times = {"since": lock_rules.stamp(record.since), "until": lock_rules.stamp(record.until)}

@@ -19,7 +19,7 @@ from typing import Any
 
 from ...errors import Failed
 from ...vsphere import tasks
-from ...vsphere.faults import is_of, translating_faults
+from ...vsphere.faults import is_caused_by, translating_faults
 from ...vsphere.properties import find_all, id_of
 from ...vsphere.sdk import vim, vmodl
 from ...vsphere.session import Session
@@ -119,7 +119,7 @@ class LockFolders:
                 task = claim.Rename_Task(number)
             tasks.wait(self.session, tasks.Started(task, self.cluster, "take its lock"), TASK_SECONDS)
         except Failed as error:
-            if is_of(error, vim.fault.DuplicateName):
+            if is_caused_by(error, vim.fault.DuplicateName):
                 return False
             raise
         return True
@@ -145,20 +145,20 @@ class LockFolders:
         started = [task for task in outcomes if task is not None]
         for outcome in tasks.wait_all(self.session, started, TASK_SECONDS):
             if isinstance(outcome, Failed):
-                _unless_gone(outcome)
+                _raise_unless_removed(outcome)
 
     def _destroying(self, ref: Any, tried: str) -> tasks.Started | None:
         try:
             with translating_faults(self.cluster, tried):
                 return tasks.Started(ref.Destroy_Task(), self.cluster, tried)
         except Failed as error:
-            _unless_gone(error)
+            _raise_unless_removed(error)
             return None
 
 
-def _unless_gone(error: Failed) -> None:
-    """A rival tidies the same folders: that one is gone is what we want."""
-    if not is_of(error, vmodl.fault.ManagedObjectNotFound):
+def _raise_unless_removed(error: Failed) -> None:
+    """Raise the error, unless another run has already removed the folder."""
+    if not is_caused_by(error, vmodl.fault.ManagedObjectNotFound):
         raise error
 
 

@@ -31,7 +31,7 @@ def owner() -> str:
 
 
 def running() -> RunProcess | None:
-    """The run that the environment names, else the outermost ansible command above this process, if there is one."""
+    """Return the run that the environment names, else the outermost ansible command above this process, if any."""
     named, ancestor = _named(), None
     if named:
         return named
@@ -48,8 +48,8 @@ def run_watch() -> Callable[[], bool]:
 
 
 @contextmanager
-def at_work() -> Iterator[None]:
-    """While it is open, every process of this machine can see that a module of this run is still at work."""
+def marked() -> Iterator[None]:
+    """Mark this run's module as running, for every process of this machine, while the block runs."""
     run = running()
     if run is None:
         yield
@@ -63,7 +63,7 @@ def at_work() -> Iterator[None]:
 
 
 def survivors(process: RunProcess | None) -> list[int]:
-    """The modules of a run that are still at work, as process numbers; they outlive an ansible that was killed."""
+    """Return the process numbers of a run's modules that still run; modules outlive a killed ansible."""
     if process is None:
         return []
     try:
@@ -78,7 +78,7 @@ def _mark(run: RunProcess) -> str:
 
 
 def _named() -> RunProcess | None:
-    """The run in the environment, when it is one of this machine."""
+    """Return the run in the environment, if it is a run of this machine."""
     name = re.fullmatch(r"(?P<machine>.+)\.(?P<pid>\d+)\.(?P<started>\d+)", os.environ.get(RUN, ""))
     this_process = _described(os.getpid())
     if name is None or this_process is None or name["machine"] != this_process.machine:
@@ -87,19 +87,19 @@ def _named() -> RunProcess | None:
 
 
 def is_dead(process: RunProcess | None) -> bool:
-    """Whether the process certainly ended: only the machine on which it ran, since the same boot, can tell."""
+    """Return whether the process certainly ended: only its own machine, in the same boot, can detect that."""
     if process is None:
         return False
     return _is_here(process) and not _runs(process)
 
 
 def is_alive(process: RunProcess | None) -> bool:
-    """Whether the process certainly runs: only its own machine can tell."""
+    """Return whether the process certainly runs: only its own machine can detect that."""
     return process is not None and _is_here(process) and _runs(process)
 
 
 def _is_here(process: RunProcess) -> bool:
-    """Whether a process was started on this machine, in this container, since the last boot."""
+    """Return whether a process was started on this machine, in this container, after the last boot."""
     this_process = _described(os.getpid())
     mine = (this_process.boot, this_process.namespace, this_process.machine) if this_process else None
     return mine == (process.boot, process.namespace, process.machine)
@@ -124,7 +124,7 @@ def _described(pid: int) -> RunProcess | None:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of a process's status after its name, which may hold anything."""
+    """Return the fields of a process's status after its name, which may contain any character."""
     return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
 
 

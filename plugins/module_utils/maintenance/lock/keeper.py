@@ -27,8 +27,8 @@ NAME = "renews the lock"
 
 
 @contextmanager
-def kept(session: Session) -> Iterator[None]:
-    """While it is open, no lock runs out that the run of this module holds; it takes none, and frees none."""
+def renewing(session: Session) -> Iterator[None]:
+    """Renew the locks of this module's run while the block runs; take and release none."""
     process = holder.running()
     if process is None:
         yield

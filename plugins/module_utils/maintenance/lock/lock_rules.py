@@ -126,7 +126,7 @@ def _record(desired: LockRequest, since: datetime, now: datetime) -> LockRecord:
 
 
 def encode(record: LockRecord) -> list[str]:
-    """A record as lines short enough for names of objects; each says how many there are."""
+    """Return a record as lines short enough for object names; each contains their number."""
     words = [f"{key}={safe_text(value)}" for key, value in _fields(record).items()]
     lines: list[str] = []
     for word in words:
@@ -138,7 +138,7 @@ def encode(record: LockRecord) -> list[str]:
 
 
 def decode(lines: Sequence[str]) -> LockRecord | None:
-    """The record in the lines, in any order; nothing when lines are missing or are not ours."""
+    """Return the record in the lines, in any order; None if lines are missing or foreign."""
     texts = sorted(lines)
     if not texts or any(not text.startswith(f"{index + 1}of{len(texts)} ") for index, text in enumerate(texts)):
         return None
@@ -170,7 +170,7 @@ def _of_fields(fields: dict[str, str]) -> LockRecord:
 
 
 def safe_text(text: str, most: int = LONGEST_VALUE) -> str:
-    """A text as it can be written into a record, and compared.
+    """Return a text in the form that a record can contain, for writing and for comparing.
 
     A text that is too long, or has characters that a name must not have, ends in a digest of the whole: two runs whose
     names begin alike stay two runs.
@@ -183,10 +183,10 @@ def safe_text(text: str, most: int = LONGEST_VALUE) -> str:
 
 
 def stamp(when: datetime) -> str:
-    """A moment as ISO text in UTC, to the second."""
+    """Return a time as ISO text in UTC, to the second."""
     return when.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def parse_stamp(text: str) -> datetime:
-    """The moment that ``stamp`` wrote."""
+    """Return the time that ``stamp`` wrote."""
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)

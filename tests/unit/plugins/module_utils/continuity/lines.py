@@ -29,7 +29,7 @@ def line(step: int, at: float, **others: Any) -> Line:
 
 def track(*lines: Line, rank: int = 0) -> Track:
     """Return the lines of one rank, in the order of time."""
-    written = Lines.of(lines)
+    written = Lines.from_lines(lines)
     steps, repeated = split_steps(written.ordered(written.step))
     return Track(rank, written, steps, repeated, typical_interval(written.at))
 

@@ -50,7 +50,7 @@ RECORD = st.fixed_dictionaries(
 
 @given(LINES)
 def test_columns_are_as_the_list_of_their_lines(lines: list[Line]) -> None:
-    columns = Lines.of(lines)
+    columns = Lines.from_lines(lines)
     assert (list(columns), len(columns)) == (lines, len(lines))
     assert list(reversed(columns)) == lines[::-1]
     assert columns[1:-1] == lines[1:-1]

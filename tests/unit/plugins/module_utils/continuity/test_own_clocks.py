@@ -27,7 +27,7 @@ def own(times: Sequence[float], seen: Sequence[float | None] | None = None, firs
 
 
 def read(*ranks: list[Line], moves: Sequence[dict[str, Any]] = ()) -> tuple[list[Track], list[tuple[Any, ...]]]:
-    tracks, found = tracks_of({rank: Lines.of(lines) for rank, lines in enumerate(ranks)}, Timeline(moves, 0.0))
+    tracks, found = tracks_of({rank: Lines.from_lines(lines) for rank, lines in enumerate(ranks)}, Timeline(moves, 0.0))
     return tracks, [tuple(one) for one in found]
 
 
@@ -60,7 +60,7 @@ def places(one: Track) -> list[float]:
 def test_unstamped_steps_in_the_wrong_order_lie_between_their_neighbours(
     times: list[float], index: int, is_back: bool
 ) -> None:
-    assert goes_back(Lines.of(own(times)), index) is is_back
+    assert goes_back(Lines.from_lines(own(times)), index) is is_back
 
 
 SET_BACK, SWAPPED = [0, 1, 2, 0, 1], [0, 1, 3, 2, 4]
@@ -86,7 +86,7 @@ SET_BACK, SWAPPED = [0, 1, 2, 0, 1], [0, 1, 3, 2, 4]
 def test_the_observer_must_have_seen_a_swap_too(
     times: list[float], before: float | None, after: float | None, is_back: bool
 ) -> None:
-    assert goes_back(Lines.of(own(times, [9.0, 10.0, before, after, 15.0])), 2) is is_back
+    assert goes_back(Lines.from_lines(own(times, [9.0, 10.0, before, after, 15.0])), 2) is is_back
 
 
 def test_steps_in_the_wrong_order_are_no_clock_step_wherever_they_are() -> None:

@@ -22,7 +22,9 @@ from .lines import line
 
 def clock_steps(lines: list[Line]) -> list[tuple[int, float, float]]:
     """Return each reported clock step: the step, the moment, and the seconds."""
-    return [(found.step, found.at, found.seconds) for found in tracks_of({0: Lines.of(lines)}, Timeline((), 0.0))[1]]
+    return [
+        (found.step, found.at, found.seconds) for found in tracks_of({0: Lines.from_lines(lines)}, Timeline((), 0.0))[1]
+    ]
 
 
 def by_own_clock(times: Sequence[float], seen: Sequence[float]) -> list[Line]:

@@ -64,7 +64,7 @@ def test_steps_made_again_are_told_in_runs() -> None:
     again = [
         line(step, 10.0 + step, stride=stride) for step, stride in ((2, 1), (3, 1), (5, 1), (7, 2), (9, 2), (12, 1))
     ]
-    one = Track(4, Lines.of([]), Lines.of([]), Lines.of(again), 1.0)
+    one = Track(4, Lines.from_lines([]), Lines.from_lines([]), Lines.from_lines(again), 1.0)
     assert [(found.kind, found.rank, found.step, found.at, found.detail) for found in step_breaches(one)] == [
         ("step_repeated", 4, 2, 12.0, "rank 4 made steps 2 to 3 again"),
         ("step_repeated", 4, 5, 15.0, "rank 4 made steps 5 to 9 again"),

@@ -23,7 +23,7 @@ def read(*records: dict[str, Any]) -> list[tuple[int, float, float | None]]:
 
 
 def split(lines: list[Line]) -> tuple[list[Line], list[Line]]:
-    steps, repeated = split_steps(Lines.of(lines))
+    steps, repeated = split_steps(Lines.from_lines(lines))
     return list(steps), list(repeated)
 
 

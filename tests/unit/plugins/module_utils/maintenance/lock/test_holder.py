@@ -93,7 +93,7 @@ def test_the_outermost_ansible_command_is_found(tmp_path: os.PathLike[str]) -> N
 def test_a_module_at_work_is_seen_until_it_ends(here: RunProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(holder.RUN, f"{here.machine}.{here.pid}.{here.started}")
     assert holder.survivors(here) == []
-    with holder.at_work():
+    with holder.marked():
         assert holder.survivors(here) == [os.getpid()]
         assert holder.survivors(replace(here, started=here.started + 1)) == []
     assert holder.survivors(here) == []
@@ -102,7 +102,7 @@ def test_a_module_at_work_is_seen_until_it_ends(here: RunProcess, monkeypatch: p
 
 def test_a_module_whose_run_is_gone_does_not_start(here: RunProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(holder.RUN, f"{here.machine}.{here.pid}.{here.started + 1}")
-    with pytest.raises(Abandoned, match="the ansible run that asked for it is gone"), holder.at_work():
+    with pytest.raises(Abandoned, match="the ansible run that asked for it is gone"), holder.marked():
         raise AssertionError
 
 
@@ -110,7 +110,7 @@ def test_a_module_whose_run_is_gone_does_not_start(here: RunProcess, monkeypatch
 def test_what_names_no_run_of_this_machine_is_no_run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(holder.RUN, name)
     assert holder.running() is None
-    with holder.at_work():
+    with holder.marked():
         pass
 
 

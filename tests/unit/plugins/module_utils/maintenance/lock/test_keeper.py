@@ -93,7 +93,7 @@ def test_what_fails_once_is_tried_again_until_the_work_ends(monkeypatch: pytest.
     monkeypatch.setattr(keeper, "FIRST_SECONDS", 0.01)
     monkeypatch.setattr(holder, "running", lambda: OURS)
     session: Any = None
-    with keeper.kept(session):
+    with keeper.renewing(session):
         assert enough.wait(30)
     done = len(tries)
     assert not [one for one in threading.enumerate() if one.name == keeper.NAME] and done >= 3
