@@ -27,7 +27,6 @@ START = r"(?:\A|[.!?:;|]\)?\s|\n\s*\n|(?:\A|\n)\s*(?:[-*>#]+|\d+\.)\s)\s*"
 # once it has no hit, split it when only a part of it is clean. A path matches one entry at most.
 ALL = prose.KINDS
 NOT_YET: dict[str, tuple[str, ...]] = {
-    r"README\.md": ALL,
 }
 
 

@@ -3,7 +3,7 @@
 """Extracts from pyVmomi's type tables since which vSphere version things exist: ``python tools/versions.py``.
 
 With the table ``since.txt``, the simulator rejects methods and properties that its version does not support. The table
-from ``FEATURES`` in the README shows the version that each feature needs.
+from ``FEATURES`` in docs/reference.md shows the version that each feature needs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyVmomi import VmomiSupport
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "lab" / "vcenter" / "internal" / "versions" / "since.txt"
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "reference.md"
 BEGIN, END = "<!-- written by tools/versions.py -->\n", "<!-- end -->\n"
 # The oldest version of the simulator: methods and properties of all later versions are not listed.
 OLDEST, NEWEST = "7.0.2.0", "9.1.0.0"
@@ -142,18 +142,18 @@ def release(number: str) -> str:
 
 
 def features() -> str:
-    """Return the table of the README."""
+    """Return the table of the page."""
     rows = [f"| {entry.words} | {release(since()[entry.needs])} | {entry.before} |" for entry in FEATURES]
     return "\n".join(("| Feature | From vSphere | Before |", "|---|---|---|", *rows)) + "\n"
 
 
 def document() -> str:
-    """Return the README with a current table."""
-    text = README.read_text()
+    """Return the page with a current table."""
+    text = PAGE.read_text()
     head, rest = text.split(BEGIN)
     return head + BEGIN + features() + END + rest.split(END, 1)[1]
 
 
 if __name__ == "__main__":
     TABLE.write_text(table())
-    README.write_text(document())
+    PAGE.write_text(document())

@@ -150,7 +150,7 @@ def _bad_hosts(request: RunRequest, playbook: str, pattern: str) -> list[str]:
     if not matching:
         sources = ", ".join(request.sources) or "no file"
         step = 2 if pattern == CLUSTERS else 7
-        remedy = f"name an inventory with -i that has them (step {step} of the README)"
+        remedy = f"name an inventory with -i that has them (step {step} of docs/cluster.md)"
         return [
             f"the playbook {playbook} needs hosts that match {pattern}, but the inventory {sources} has none; {remedy}"
         ]

@@ -61,7 +61,7 @@ def found(playbook: str = "hosts", pattern: str = "clusters", **request: Any) ->
         ({"groups": {}}, "the playbook hosts needs hosts that match clusters, but the inventory hosts.yml has none"),
         ({"groups": {}, "sources": ()}, "the inventory no file has none; name an inventory with -i"),
         ({"groups": {**GROUPS, "clusters": []}}, "has none; name an inventory with -i"),
-        ({"pattern": "workers", "groups": {**GROUPS, "workers": []}}, "step 7 of the README"),
+        ({"pattern": "workers", "groups": {**GROUPS, "workers": []}}, "step 7 of docs/cluster.md"),
         ({"pattern": "w3"}, "needs hosts that match w3"),
         (
             {"limit": ("esx01.lab",)},
