@@ -23,11 +23,6 @@ from tests import prose
 PATTERNS = yaml.safe_load(Path(__file__).with_suffix(".yml").read_text(encoding="utf-8"))
 # The start of a text, a sentence, a paragraph, a list item, a heading or a table cell.
 START = r"(?:\A|[.!?:;|]\)?\s|\n\s*\n|(?:\A|\n)\s*(?:[-*>#]+|\d+\.)\s)\s*"
-# Regular expressions of paths that are still to be rewritten, and the kinds of prose that remain there. Remove an entry
-# once it has no hit, split it when only a part of it is clean. A path matches one entry at most.
-ALL = prose.KINDS
-NOT_YET: dict[str, tuple[str, ...]] = {
-}
 
 
 class Hit(NamedTuple):
@@ -65,16 +60,11 @@ def of(paths: list[Path]) -> list[Hit]:
     return sorted(hits(text for file in prose.files(paths) for text in prose.read(file)))
 
 
-def areas(hit: Hit) -> list[str]:
-    """Return the entries of NOT_YET that allow the hit."""
-    return [area for area, kinds in NOT_YET.items() if hit.kind in kinds and re.match(area, hit.path)]
-
-
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.language", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files or folders; by default all")
     parser.add_argument("--kind", action="append", choices=prose.KINDS, help="only this kind of prose; may be repeated")
-    parser.add_argument("--count", action="store_true", help="print the number of hits by area and kind")
+    parser.add_argument("--count", action="store_true", help="print the number of hits by kind")
     wanted = parser.parse_args(arguments)
     found = [hit for hit in of([path.resolve() for path in wanted.paths]) if not wanted.kind or hit.kind in wanted.kind]
     print("\n".join(table(found) if wanted.count else map(str, found)))
@@ -82,16 +72,9 @@ def main(arguments: list[str]) -> int:
 
 
 def table(found: list[Hit]) -> list[str]:
-    """Return the lines of a table: one row for each area, one column for each kind."""
-    count = Counter((area, hit.kind) for hit in found for area in areas(hit) or ["(clean areas)"])
-    rows = [*NOT_YET, "(clean areas)"]
-    cells = {row: [count[row, kind] for kind in prose.KINDS] for row in rows}
-    cells["all"] = [sum(column) for column in zip(*cells.values(), strict=True)]
-    head = f"{'area':60}" + "".join(f"{kind:>10}" for kind in (*prose.KINDS, "all"))
-    return [
-        head,
-        *(f"{row:60}" + "".join(f"{n:10}" for n in (*cell, sum(cell))) for row, cell in cells.items() if any(cell)),
-    ]
+    """Return the lines of a table: the number of hits of each kind, and of all."""
+    count = Counter(hit.kind for hit in found)
+    return [*(f"{kind:10}{count[kind]:6}" for kind in prose.KINDS), f"{'all':10}{len(found):6}"]
 
 
 if __name__ == "__main__":
