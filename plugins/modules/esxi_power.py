@@ -66,6 +66,12 @@ options:
     type: str
     choices: [ensure_accessibility, evacuate, no_action]
     default: ensure_accessibility
+  non_disruptive:
+    description:
+      - Whether vCenter must evacuate a host that enters maintenance mode without disturbing its workloads.
+      - It requires vCenter 9.1 or later, and is refused before.
+    type: bool
+    default: false
   services:
     description:
       - Services that must run after a reboot, such as V(ntpd), in addition to those that start with the host and ran
@@ -190,13 +196,14 @@ ARGUMENTS = {
     "power_off": {"type": "bool", "default": False},
     "power_off_timeout": {"type": "int", "default": 300},
     "vsan": {"type": "str", "choices": list(service_options.VSAN), "default": "ensure_accessibility"},
+    "non_disruptive": {"type": "bool", "default": False},
     "services": {"type": "list", "elements": "str", "default": []},
     "only_if_ours": {"type": "bool", "default": True},
     "each_alone": {"type": "bool", "default": False},
     **progress.ARGUMENTS,
 }
 TIMES = ("maintenance_timeout", "reboot_timeout", "power_off_timeout")
-TUNING = (*TIMES, "moved_by", "power_off", "vsan", "only_if_ours", "each_alone")
+TUNING = (*TIMES, "moved_by", "power_off", "vsan", "non_disruptive", "only_if_ours", "each_alone")
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:

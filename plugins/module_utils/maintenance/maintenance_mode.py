@@ -21,8 +21,32 @@ from .leaving import Evacuations, move, power_off
 from .service_options import VSAN, ServiceOptions
 
 ENTER = "enter maintenance mode"
+NON_DISRUPTIVE_SINCE = (9, 1)
 # The time-out of the server comes first; that of the module is for a server that ignores it.
 GRACE = 30
+
+
+def refuse_unknown_mode(host: Host, desired: ServiceOptions) -> None:
+    """Refuse an evacuation that does not disturb workloads if vCenter or pyVmomi does not support it."""
+    if not desired.non_disruptive:
+        return
+    about, remedy = host.session.content.about, "omit non_disruptive"
+    if host.session.api_version < NON_DISRUPTIVE_SINCE:
+        cause = f"vCenter {about.version} has no non-disruptive evacuation, which came with 9.1"
+        raise Refused(host.name, ENTER, cause, remedy)
+    if not hasattr(vim.host.MaintenanceSpec, "EvacuationMode"):
+        cause = "the installed pyVmomi does not support non-disruptive evacuations"
+        raise Refused(host.name, ENTER, cause, f"install pyVmomi 9.1.0.0 or later, or {remedy}")
+
+
+def maintenance_spec(host: Host, desired: ServiceOptions) -> Any:
+    """Return the specification for vSAN and for the evacuation; None if both are the defaults of vCenter."""
+    parts: dict[str, Any] = {}
+    if host["config.vsanHostConfig.enabled"]:
+        parts["vsanMode"] = vim.vsan.host.DecommissionMode(objectAction=VSAN[desired.vsan])
+    if desired.non_disruptive:
+        parts["evacMode"] = vim.host.MaintenanceSpec.EvacuationMode(workloadNonDisruptive=True)
+    return vim.host.MaintenanceSpec(**parts) if parts else None
 
 
 class MaintenanceMode:
@@ -50,6 +74,7 @@ class MaintenanceMode:
         if current["maintenance"]:
             reasons = () if current["ours"] else ("it was in maintenance mode already and will be left so",)
             return Plan(before=current, after=current, why=reasons)
+        refuse_unknown_mode(self.host, self.desired)
         verdict = self.evacuations.verdict(self.host)
         leave = [f"{move.vm.name} ({move.vm.whose}) moves, for example to {move.to}" for move in verdict.moves]
         end = [f"{vm.name} ({vm.whose}) is shut down: {' and '.join(vm.fixed)}" for vm in verdict.power_off]
@@ -99,10 +124,7 @@ class MaintenanceMode:
 
     def _start(self, deadline: float) -> Any:
         self.desired.go_on(self.target, ENTER)
-        spec = None
-        if self.host["config.vsanHostConfig.enabled"]:
-            mode = vim.vsan.host.DecommissionMode(objectAction=VSAN[self.desired.vsan])
-            spec = vim.host.MaintenanceSpec(vsanMode=mode)
+        spec = maintenance_spec(self.host, self.desired)
         seconds = max(int(deadline - time.monotonic()), 1)
         self.desired.report(self.target, "enters maintenance mode")
         with translating_faults(self.target, ENTER):

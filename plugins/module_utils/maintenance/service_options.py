@@ -43,6 +43,7 @@ class ServiceOptions:
     power_off_timeout: int = 300
     moved_by: str = DRS
     vsan: str = "ensure_accessibility"
+    non_disruptive: bool = False
     services: tuple[str, ...] = ()
     only_if_ours: bool = True
     each_alone: bool = False

@@ -126,6 +126,13 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         "`worker_vm` on a host whose only free slot is reserved",
     ),
     Assumption(
+        "non-disruptive evacuation",
+        "From 9.1 on, EnterMaintenanceMode_Task takes evacMode.workloadNonDisruptive and then moves only workloads "
+        "that it does not disturb.",
+        (f"{_HERE}/maintenance/maintenance_mode.py", "workloadNonDisruptive"),
+        "`hosts` with `esxi_host_non_disruptive` on a vCenter 9.1, while a job runs",
+    ),
+    Assumption(
         "no RoCE version 1",
         "ESX 9.0 and later have no RoCE version 1.",
         (f"{_HERE}/core/versions.py", "_WITHOUT_ROCE_V1"),

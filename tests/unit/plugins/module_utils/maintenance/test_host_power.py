@@ -5,16 +5,18 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyVmomi import vim
 
-from plugins.module_utils.errors import Unreachable
+from plugins.module_utils.errors import Refused, Unreachable
 from plugins.module_utils.maintenance import boot, service_note
 from plugins.module_utils.maintenance.evacuation import Blocker, HostEvacuation, Move
 from plugins.module_utils.maintenance.in_service import InService
 from plugins.module_utils.maintenance.leaving import Evacuations
-from plugins.module_utils.maintenance.maintenance_mode import MaintenanceMode
+from plugins.module_utils.maintenance.maintenance_mode import MaintenanceMode, maintenance_spec
 from plugins.module_utils.maintenance.reboot import HostReboot
 from plugins.module_utils.maintenance.recent_tasks import RecentTask
 from plugins.module_utils.maintenance.service_note import ServiceNote
@@ -150,3 +152,31 @@ def test_a_note_survives_being_written() -> None:
     service_note.clear(made)
     made.refresh()
     assert service_note.note_on(made) is None
+
+
+def with_version(made: FakeHost, *version: int) -> FakeHost:
+    made.session.api_version = version  # type: ignore[misc]
+    made.session.content.about = SimpleNamespace(version=".".join(map(str, version)))
+    return made
+
+
+def test_an_evacuation_that_disturbs_no_workload_is_refused_before_9_1() -> None:
+    made, desired = with_version(host(), 9, 0, 0), ServiceOptions("me", non_disruptive=True)
+    with pytest.raises(Refused, match=r"vCenter 9\.0\.0 has no non-disruptive evacuation, which came with 9\.1"):
+        planned(MaintenanceMode, made, desired, judged(made, HostEvacuation()))
+    assert planned(MaintenanceMode, made, evacuations=judged(made, HostEvacuation())).changes
+
+
+@pytest.mark.skipif(not hasattr(vim.host.MaintenanceSpec, "EvacuationMode"), reason="this pyVmomi is older than 9.1")
+def test_the_evacuation_is_asked_for_only_on_request() -> None:
+    made = with_version(host(), 9, 1, 0)
+    assert planned(
+        MaintenanceMode, made, ServiceOptions("me", non_disruptive=True), judged(made, HostEvacuation())
+    ).changes
+    assert maintenance_spec(made, ServiceOptions("me")) is None
+    spec = maintenance_spec(made, ServiceOptions("me", non_disruptive=True))
+    assert spec.evacMode.workloadNonDisruptive and spec.vsanMode is None
+    made.has(config__vsanHostConfig__enabled=True)
+    made.refresh()
+    spec = maintenance_spec(made, ServiceOptions("me", vsan="no_action"))
+    assert spec.evacMode is None and spec.vsanMode.objectAction == "noAction"

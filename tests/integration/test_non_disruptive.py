@@ -1,0 +1,26 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The non-disruptive evacuation of 9.1: refused by an older vCenter before any write, accepted by 9.1."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.simulator import Simulator
+from tests.integration.ansible import Ansible
+
+ONE = {"hosts": ["esx01.lab"], "state": "maintenance", "non_disruptive": True}
+
+
+@pytest.mark.release("9.1")
+def test_a_host_of_9_1_is_emptied_without_disturbance(vcenter: Simulator, ansible: Ansible) -> None:
+    entered = ansible.module("esxi_power", **ONE)
+    assert entered.changed, entered.out
+    assert vcenter.calls()["EnterMaintenanceMode_Task"] == 1
+
+
+@pytest.mark.release("9.0")
+def test_an_older_vcenter_is_refused_before_any_write(vcenter: Simulator, ansible: Ansible) -> None:
+    refused = ansible.module("esxi_power", **ONE)
+    assert refused.rc == 1 and vcenter.writes() == []
+    assert "vCenter 9.0.0 has no non-disruptive evacuation, which came with 9.1; omit non_disruptive" in refused.msg
