@@ -71,6 +71,16 @@ FEATURES = (
         "counted by the vGPUs on each host and the names of their profiles",
     ),
     Feature(
+        "`esxi_power`: evacuations that disturb no workload (`non_disruptive`)",
+        "HostMaintenanceSpec.evacMode",
+        "refused before the first write",
+    ),
+    Feature(
+        "`worker_vm`, `vmotion`, `gpu_usage_info`, `cluster_info`: the physical GPU of each vGPU, from bindings",
+        "HostAssignableHardwareBinding.pciId",
+        "from the virtual machines that the graphics driver lists for each GPU",
+    ),
+    Feature(
         "`esxi_graphics`: vGPUs of mixed sizes on one GPU (`vgpu_mode`), and the MIG mode that the host reports",
         "HostGraphicsInfo.vgpuMode",
         "`vgpu_mode` is refused before the first write; MIG is unknown (null)",

@@ -82,3 +82,13 @@ func TestAnOlderVCenterHasNoDirectPathProfiles(t *testing.T) {
 		t.Error("an 8.0 U3 has a DirectPathProfileManager")
 	}
 }
+
+func TestTheGPUsOfVirtualMachines(t *testing.T) {
+	for release, wants := range map[string]int{"9.0": 0, "9.1": 1} {
+		r := launch(t, "release: "+release+"\n"+vgpuHosts)
+		got := r.hostProperties("esx01.lab", "config.assignableHardwareBinding").Config.AssignableHardwareBinding
+		if len(got) != wants || wants == 1 && (got[0].Vm != r.vm("w1").Reference()) {
+			t.Errorf("%s: %v", release, got)
+		}
+	}
+}

@@ -9,7 +9,10 @@ from collections.abc import Callable
 import pytest
 
 from lab.simulator import Simulator
+from plugins.module_utils.vsphere.inventory import find_hosts
+from plugins.module_utils.workers.capacity import host_capacity
 from tests.integration.ansible import Ansible
+from tests.integration.fabrics import opened
 from tests.integration.workers import HOSTS, PROFILE, desired
 
 COUNT = "DirectPathProfileManagerQueryCapacity"
@@ -60,3 +63,19 @@ def test_an_older_vcenter_is_not_asked(start: Callable[..., Simulator], ansible_
     vcenter = start(text=HOSTS)
     assert ansible_for(vcenter).module("worker_vm", check=True, **desired(4)).rc == 0
     assert COUNT not in vcenter.calls()
+
+
+@pytest.mark.release("9.1")
+def test_the_bindings_of_a_host_name_the_gpu_of_each_vgpu(
+    site: Simulator, ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    assert ansible_for(site).module("worker_vm", **desired(3)).rc == 0
+    with opened(site) as session:
+        (path,) = host_capacity.binding_paths(session.api_version)
+        found = find_hosts(session, CLUSTER, ("config.graphicsInfo", path))
+        found.refresh()
+        bindings = [host[path] or [] for host in found.hosts]
+        used = [host_capacity.users(host.properties) for host in found.hosts]
+    assert sorted(len(some) for some in bindings) == [0, 0, 1, 1, 1]
+    assert {one.pciId for some in bindings for one in some} == {"0000:3b:00.0"}
+    assert [len(users["0000:3b:00.0"]) for users in used] == [len(some) for some in bindings]

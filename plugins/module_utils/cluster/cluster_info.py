@@ -52,7 +52,8 @@ class ClusterReader:
         self.session, self.name = session, name
         self.ref, self.values = find_cluster(session, name, CLUSTER_PATHS)
         refs = self.values.get("host") or []
-        host_set = HostSet(session, [Host(session, ref, "") for ref in refs], HOST_PATHS)
+        paths = (*HOST_PATHS, *host_capacity.binding_paths(session.api_version))
+        host_set = HostSet(session, [Host(session, ref, "") for ref in refs], paths)
         host_set.refresh()
         for host in host_set.hosts:
             host.name = host["name"]

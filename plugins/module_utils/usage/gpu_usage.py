@@ -50,7 +50,8 @@ class GpuUsage:
 
     def __init__(self, session: Session, desired: UsageOptions) -> None:
         self.session, self.desired = session, desired
-        hosts = inventory.find_hosts(session, {"cluster": desired.cluster}, HOST_PATHS)
+        paths = (*HOST_PATHS, *capacity.binding_paths(session.api_version))
+        hosts = inventory.find_hosts(session, {"cluster": desired.cluster}, paths)
         hosts.refresh()
         self.now = host_clocks.server_time(session)
         self.hosts = [host for host in hosts.hosts if pci_devices.gpus(host)]

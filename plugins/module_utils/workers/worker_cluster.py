@@ -41,11 +41,9 @@ class WorkerCluster:
     def refresh(self, names: Iterable[str]) -> None:
         """Read the hosts, the virtual machines with these names, and the others that run on the hosts."""
         wanted = set(names)
-        paths = (
-            (*candidate_hosts.PATHS, capacity.RDMA)
-            if self.session.api_version >= candidate_hosts.RDMA_SINCE
-            else candidate_hosts.PATHS
-        )
+        version = self.session.api_version
+        rdma = (capacity.RDMA,) if version >= candidate_hosts.RDMA_SINCE else ()
+        paths = (*candidate_hosts.PATHS, *rdma, *capacity.binding_paths(version))
         self.hosts = properties.read_many(self.session, self.values.get("host") or [], paths)
         light = list(dict.fromkeys((*machine.LIGHT, *worker_identity.PATHS)))
         definitions = custom_fields.definitions(self.session)

@@ -9,9 +9,10 @@ import re
 import pytest
 
 from plugins.module_utils.hosts import graphics
+from plugins.module_utils.maintenance import maintenance_mode
 from plugins.module_utils.vmotion.move.move import move_facts
 from plugins.module_utils.workers import machine
-from plugins.module_utils.workers.capacity import server_capacity
+from plugins.module_utils.workers.capacity import host_capacity, server_capacity
 from tools import versions
 
 NEWEST_KNOWN = max(versions.versions(), key=versions.numbers)
@@ -38,6 +39,8 @@ def test_the_readme_says_from_which_version_on_what_works() -> None:
         (move_facts.STUN_SINCE, "VirtualMachineVgpuProfileInfo.stunTimeEstimates"),
         (machine.GROUPS_SINCE, "VirtualMachineConfigInfo.deviceGroups"),
         (server_capacity.SINCE, "ServiceContent.directPathProfileManager"),
+        (host_capacity.BINDING_SINCE, "HostAssignableHardwareBinding.pciId"),
+        (maintenance_mode.NON_DISRUPTIVE_SINCE, "HostMaintenanceSpec.evacMode"),
         (graphics.MODES_SINCE, "HostGraphicsInfo.vgpuMode"),
     ],
 )

@@ -16,11 +16,12 @@ import (
 // configManaged is a property of clusters that govmomi does not have: whether a configuration profile manages them.
 const configManaged = "configManagerEnabled"
 
-// clusterSource has the properties of clusters that vcsim does not have. It is in the registry, because vcsim creates
+// clusterSource has the properties of clusters and hosts that vcsim does not have. It is in the registry, because vcsim creates
 // a PropertyCollector for each session without arguments.
 type clusterSource struct {
 	mo.View            // vcsim expects a managed object within every registered object
 	underConfiguration func(cluster vcsim.Ref) bool
+	bindings           func(host vcsim.Ref) []Binding
 	knows              *versions.Known
 }
 
@@ -73,6 +74,7 @@ func (p *propertyCollector) RetrievePropertiesEx(
 		if wanted {
 			addConfigManaged(ctx, res.Returnval.Objects)
 		}
+		addBindings(ctx, req.SpecSet, res.Returnval.Objects)
 	}
 	return withoutEmptyPage(body)
 }

@@ -91,11 +91,13 @@ func fetched(body soap.HasFault) bool {
 }
 
 // Install replaces the PropertyCollector of vcsim.
-func Install(sim *vcsim.Sim, configured func(cluster vcsim.Ref) bool) {
+func Install(
+	sim *vcsim.Sim, configured func(cluster vcsim.Ref) bool, bindings func(host vcsim.Ref) []Binding,
+) {
 	content := sim.Registry.Get(vim25.ServiceInstance).(*simulator.ServiceInstance).Content
 	pc := &propertyCollector{}
 	pc.Self = content.PropertyCollector
 	sim.Registry.Put(pc)
 	sim.Registry.Put(&clusterSource{View: mo.View{Self: clusterSourceRef}, underConfiguration: configured,
-		knows: sim.Knows})
+		bindings: bindings, knows: sim.Knows})
 }

@@ -26,13 +26,32 @@ func (w *Server) install() {
 	h := &hook{server: w}
 	h.Folder.Self = vcsim.Ref{Type: "LabHook", Value: "lab-hook"}
 	w.sim.Registry.AddHandler(h)
-	collector.Install(w.sim, func(cluster vcsim.Ref) bool { return w.clusters.State(cluster).ConfigProfile })
+	collector.Install(w.sim, func(cluster vcsim.Ref) bool { return w.clusters.State(cluster).ConfigProfile },
+		w.bindings)
 	w.sim.Registry.Handler = w.receiver
 	options.InstallVcenter(w.sim)
 	installProfiles(w.sim)
 	installDirectPath(w.sim, w.hosts)
 	counters.Install(w.sim)
 	installAuthorization(w.sim)
+}
+
+// bindings returns the GPUs of a host that virtual machines use.
+func (w *Server) bindings(host vcsim.Ref) []collector.Binding {
+	h := w.hosts.ByRef(host)
+	if h == nil {
+		return nil
+	}
+	var out []collector.Binding
+	for _, g := range h.Hardware.GPUs {
+		for _, vm := range h.Graphics.Users(g.PCI) {
+			out = append(out, collector.Binding{VM: vm, PCI: g.PCI})
+		}
+		if vm := h.PCI.Holder(g.PCI); vm.Value != "" {
+			out = append(out, collector.Binding{VM: vm, PCI: g.PCI})
+		}
+	}
+	return out
 }
 
 // PutObject repairs new virtual machines and adds the parts of new hosts.

@@ -152,6 +152,12 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         assumption_checks.users_of_gpus,
     ),
     Assumption(
+        "GPU of a device",
+        "From 9.1 on, the binding of a vGPU contains the address of its physical GPU.",
+        (f"{_HERE}/workers/capacity/host_capacity.py", "def _pci_id"),
+        "`gpu_usage_info` beside `nvidia-smi vgpu` on a host of 9.1 with vGPUs in use",
+    ),
+    Assumption(
         "counters of GPUs",
         "vCenter measures each GPU with averages that are called utilization and mem.used.",
         (f"{_HERE}/usage/gpu_load.py", "UTILISATION"),

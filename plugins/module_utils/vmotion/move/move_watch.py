@@ -45,7 +45,8 @@ def runtime_of(session: Session, ref: Any) -> WorkerRuntime:
     """Return the current host, GPUs and power state of the worker, in two reads."""
     values = properties.read_many(session, [ref], MACHINE)[ref._moId]
     host = values["runtime.host"]
-    facts = properties.read_many(session, [host], ("name", "config.graphicsInfo"))[host._moId]
+    paths = ("name", "config.graphicsInfo", *capacity.binding_paths(session.api_version))
+    facts = properties.read_many(session, [host], paths)[host._moId]
     addresses = [address for address, vms in capacity.users(facts).items() if ref._moId in vms]
     booted = values.get("runtime.bootTime")
     return WorkerRuntime(

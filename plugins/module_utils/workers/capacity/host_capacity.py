@@ -24,6 +24,7 @@ PATHS = (
 # Further properties for the functions about devices in passthrough.
 DEVICE_PATHS = ("config.pciPassthruInfo", "config.network.pnic", "hardware.pciDevice", "hardware.numaInfo")
 RDMA = "config.network.rdmaDevice"
+BINDING, BINDING_SINCE = "config.assignableHardwareBinding", (9, 1)
 SHARED_DIRECT, MIXED_SIZE = "sharedDirect", "mixedSize"
 CONNECTED, MAINTENANCE, QUARANTINE = "connected", "maintenance", "quarantine"
 
@@ -69,8 +70,32 @@ def gigabytes(info: Any) -> float:
 
 
 def users(host: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the object ids of the virtual machines on each GPU, by PCI address."""
-    return {address: [str(vm._moId) for vm in info.vm or []] for address, info in graphics(host).items()}
+    """Return the object ids of the virtual machines on each GPU, by PCI address.
+
+    The bindings of the host name the GPU of each device, from 9.1 on. Virtual machines without such a binding are those
+    that the graphics driver lists for the GPU.
+    """
+    known = graphics(host)
+    addresses = {address.lower() for address in known}
+    bindings = [(_pci_id(one), str(one.vm._moId)) for one in host.get(BINDING) or []]
+    bound = [(address, vm) for address, vm in bindings if address in addresses]
+    exact = {vm for _address, vm in bound}
+    return {
+        address: [
+            *(vm for bound_to, vm in bound if bound_to == address.lower()),
+            *(str(vm._moId) for vm in info.vm or [] if vm._moId not in exact),
+        ]
+        for address, info in known.items()
+    }
+
+
+def binding_paths(api_version: tuple[int, ...]) -> tuple[str, ...]:
+    """Return the property that names the GPU of each device of a virtual machine, where it does."""
+    return (BINDING,) if api_version >= BINDING_SINCE else ()
+
+
+def _pci_id(binding: Any) -> str:
+    return str(getattr(binding, "pciId", None) or "").lower()  # an older pyVmomi does not have it
 
 
 def slots(host: Mapping[str, Any], vgpus: Mapping[str, Sequence[str]], coming: Sequence[str] = ()) -> Slots:
@@ -79,7 +104,8 @@ def slots(host: Mapping[str, Any], vgpus: Mapping[str, Sequence[str]], coming: S
     ``vgpus`` are the profiles by the virtual machine's ID, ``coming`` those that the host offers after preparation.
     """
     waiting = {vm: list(profiles) for vm, profiles in vgpus.items()}
-    gpus = tuple(_gpu(info, waiting) for info in shared(host, coming))
+    vms = users(host)
+    gpus = tuple(_gpu(info, vms[info.pciId], waiting) for info in shared(host, coming))
     occupied = Slots(gpus, tuple(sorted({*offered(host), *coming})))
     # If the server does not report the GPU of a virtual machine, the first GPU with room is assumed.
     for profile in [profile for profiles in waiting.values() for profile in profiles]:
@@ -87,8 +113,8 @@ def slots(host: Mapping[str, Any], vgpus: Mapping[str, Sequence[str]], coming: S
     return occupied
 
 
-def _gpu(info: Any, waiting: dict[str, list[str]]) -> Gpu:
-    here = [waiting[vm._moId].pop(0) for vm in info.vm or [] if waiting.get(vm._moId)]
+def _gpu(info: Any, vms: Sequence[str], waiting: dict[str, list[str]]) -> Gpu:
+    here = [waiting[vm].pop(0) for vm in vms if waiting.get(vm)]
     mixed = getattr(info, "vgpuMode", None) == MIXED_SIZE
     return Gpu(info.pciId, info.deviceName, gigabytes(info), tuple(here), mixed)
 

@@ -111,6 +111,19 @@ func (s *System) Release(ctx *simulator.Context, vm vcsim.Ref) {
 	}
 }
 
+// Users returns the virtual machines with vGPUs on a GPU, once for each vGPU.
+func (s *System) Users(pci string) []vcsim.Ref {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []vcsim.Ref
+	for _, use := range s.slots[pci] {
+		if !use.reserved() {
+			out = append(out, use.vm)
+		}
+	}
+	return out
+}
+
 // FitsOn reports whether there is room for the vGPUs of a virtual machine.
 func (s *System) FitsOn(profiles []string) bool {
 	s.mu.Lock()

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -56,7 +57,7 @@ def test_the_gpus_under_a_worker_are_those_on_which_the_host_lists_it(monkeypatc
     monkeypatch.setattr(
         properties, "read_many", lambda _s, refs, _paths: {one._moId: objects[one._moId] for one in refs}
     )
-    session: Any = None
+    session: Any = SimpleNamespace(api_version=(8, 0, 3, 0))
     found = move_watch.runtime_of(session, vim.VirtualMachine("vm-w1"))
     assert (found.host, found.gpus, found.power, found.powered_on) == ("esx1", ("esx1/a", "esx1/b"), "on", None)
     assert found.plain["gpus"] == ["esx1/a", "esx1/b"]

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyVmomi import vim
 
 from plugins.module_utils.workers.capacity import host_capacity
 from tests.fakes import hardware
@@ -118,3 +120,26 @@ def test_the_rdma_nic_is_on_the_node_of_its_uplink() -> None:
     values = host(hardware__numaInfo=hardware.numa([T4], [NIC]), **hardware.rdma_nic(NIC))
     assert host_capacity.rdma_node(values) == 1
     assert host_capacity.rdma_node(host(**hardware.rdma_nic(NIC))) is None
+
+
+def bound(vm: str, address: str | None) -> Any:
+    return SimpleNamespace(vm=vim.VirtualMachine(vm), instanceId="1", pciId=address)
+
+
+def test_bindings_name_the_gpu_of_a_machine_and_the_driver_that_of_the_others() -> None:
+    other = "0000:AF:00.0"
+    infos = [hardware.graphics(T4, "vm-1", "vm-2"), hardware.graphics(other, "vm-3")]
+    bindings = [bound("vm-1", other.lower()), bound("vm-1", other), bound("vm-2", None), bound("vm-3", "0000:af:00.4")]
+    found = host_capacity.users(host(config__graphicsInfo=infos, config__assignableHardwareBinding=bindings))
+    assert found == {T4: ["vm-2"], other: ["vm-1", "vm-1", "vm-3"]}
+
+
+def test_bindings_are_read_only_where_they_name_the_gpu() -> None:
+    assert host_capacity.binding_paths((9, 0, 0, 0)) == ()
+    assert host_capacity.binding_paths((9, 1, 0, 0)) == ("config.assignableHardwareBinding",)
+
+
+def test_the_vgpus_of_a_machine_are_on_the_gpus_of_its_bindings() -> None:
+    infos = [hardware.graphics(T4, "vm-1"), hardware.graphics("0000:af:00.0")]
+    values = host(config__graphicsInfo=infos, config__assignableHardwareBinding=[bound("vm-1", "0000:af:00.0")])
+    assert [gpu.used for gpu in host_capacity.slots(values, {"vm-1": ["grid_t4-8c"]}).gpus] == [(), ("grid_t4-8c",)]
