@@ -10,25 +10,24 @@ import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from ...errors import Failed, Refused, Unreachable
 
 IMPORT_ERROR = None
 try:
     from kubernetes import client, config
-    from urllib3 import exceptions
+    from urllib3 import Timeout, exceptions
     from yaml import YAMLError
 except ImportError:
     IMPORT_ERROR = traceback.format_exc()
-    client = config = exceptions = YAMLError = None  # type: ignore[assignment,misc]
+    client = config = exceptions = Timeout = YAMLError = None  # type: ignore[assignment,misc]
 
-# A whole number: the client ignores a fraction and waits indefinitely.
 TIMEOUT_SECONDS = 30
 # For a complete answer, with its repeats, also if it arrives slowly.
 WHOLE_SECONDS = 10 * TIMEOUT_SECONDS
 REPEATS = 1
-NOT_FOUND = 404
+NOT_FOUND, GOOD = 404, range(200, 300)
 # The exceptions of the client for a malformed file or address.
 _ODD = (AttributeError, TypeError, ValueError)
 _NO_API = "specify the API server of a Kubernetes cluster in the kubeconfig"
@@ -85,26 +84,31 @@ class Api:
         """Return the text of the server's answer; None if the path is not found."""
         try:
             with self._watch.over(WHOLE_SECONDS):
-                return bytes(self._response(path, query).data).decode("utf-8", "replace")
-        except client.ApiException as error:
-            if error.status == NOT_FOUND:
-                return None
-            remedy = "check the permissions of this account"
-            raise Failed(self.server, f"read {path}", _message(error), remedy) from error
+                response = self._response(path, query)
+                text = bytes(response.data).decode("utf-8", "replace")
         except (exceptions.HTTPError, OSError, *_ODD) as error:
             remedy = "check the address of the API server and run again"
             raise Unreachable(self.server, f"read {path}", _line(error), remedy) from error
+        if response.status in GOOD:
+            return text
+        if response.status == NOT_FOUND:
+            return None
+        remedy = "check the permissions of this account"
+        raise Failed(self.server, f"read {path}", _message(text, response.reason), remedy)
 
     def _response(self, path: str, query: Mapping[str, Any]) -> Any:
-        return self._client.call_api(
-            path,
+        """Return the answer over the client's connections: its functions for a request differ between its versions."""
+        settings = self._client.configuration
+        token = settings.auth_settings().get("BearerToken") or {}
+        headers = {**self._client.default_headers, "Accept": "application/json, */*"}
+        if token.get("value"):
+            headers["authorization"] = token["value"]
+        return self._client.rest_client.pool_manager.request(
             "GET",
-            query_params=list(query.items()),
-            header_params={"Accept": "application/json, */*"},
-            auth_settings=["BearerToken"],
-            _preload_content=False,
-            _return_http_data_only=True,
-            _request_timeout=TIMEOUT_SECONDS,
+            f"{settings.host}{path}" + (f"?{urlencode(query)}" if query else ""),
+            headers=headers,
+            timeout=Timeout(total=TIMEOUT_SECONDS),
+            preload_content=False,
         )
 
 
@@ -173,10 +177,10 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _message(error: Any) -> str:
-    """Return the message of the server in an error."""
+def _message(text: str, reason: object) -> str:
+    """Return the message of the server in the text of an error, or the reason of the status line."""
     try:
-        status = json.loads(error.body)
-    except (TypeError, ValueError, RecursionError):
-        return str(error.reason)
+        status = json.loads(text)
+    except (ValueError, RecursionError):
+        return str(reason)
     return str(status.get("message") if isinstance(status, Mapping) else status)
