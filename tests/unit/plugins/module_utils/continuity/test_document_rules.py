@@ -1,0 +1,83 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Rules of docs/continuity.md as properties, from an oracle that was written from the page and not from the code."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plugins.module_utils.continuity.verdict import verdict
+
+from .runs import SEEN, changed, facts, move, records
+
+RUN = records(steps=60)
+MOVES = [move(20, 24)]
+TIMES = st.floats(SEEN - 50, SEEN + 58, allow_nan=False)
+spellings = st.sampled_from(("w2", "W2", "w2.example.org", "W2.Example.ORG"))
+
+
+def judged(made: list[dict[str, Any]], ended: str = "running", **more: Any) -> dict[str, Any]:
+    return verdict(made, MOVES, {"resume_deadline_s": 20}, ended=ended, facts={**facts(MOVES), **more})
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    machine=spellings,
+    guest=spellings,
+    ranks=st.sampled_from((None, {}, {"w2": []}, {"w2": [2]}, {"w1": [1]})),
+    of_move=st.booleans(),
+    at=TIMES,
+)
+def test_a_job_whose_worker_was_power_cycled_is_never_continuous(
+    machine: str, guest: str, ranks: Any, of_move: bool, at: float
+) -> None:
+    """The records name a guest that vSphere may spell otherwise; neither facts nor moves without ranks prevail."""
+    made = changed(RUN, lambda record: record["rank"] == 2, host=guest)
+    event = {"worker": machine, "at": at, "by": "eve", "what": "VmResettingEvent"}
+    more = (
+        {} if ranks is None else {"ranks": {machine if name == "w2" else name: those for name, those in ranks.items()}}
+    )
+    moves = [*MOVES, {**move(30, 34, rank=2), "worker": machine, "ranks": []}] if of_move else MOVES
+    found = verdict(
+        made, moves, {"resume_deadline_s": 20}, ended="running", facts={**facts(moves), "power": [event], **more}
+    )
+    first = min(record["seen"] for record in made)
+    assert (found["verdict"] == "continuous") is (at < first), found
+
+
+@settings(max_examples=100, deadline=None)
+@given(known=st.sampled_from((None, {}, {"w0": [0]}, {"w0": [0], "w1": [1], "w2": [2], "w3": [3]})), at=TIMES)
+def test_a_cycled_worker_about_which_nothing_is_known_is_inconclusive(known: Any, at: float) -> None:
+    """Another guest's name does not fit the machine either, so that its rank may run there."""
+    made = changed(RUN, lambda record: record["rank"] == 3, host="inside-a-container")
+    event = {"worker": "spare", "at": at, "by": "eve", "what": "VmPoweredOffEvent"}
+    found = judged(made, power=[event], **({} if known is None else {"ranks": known}))
+    first = min(record["seen"] for record in made)
+    if at < first:
+        assert found["verdict"] == "continuous"
+    elif known and len(known) == 4:
+        assert found["verdict"] in ("continuous", "inconclusive")
+    else:
+        assert found["verdict"] == "inconclusive", found
+
+
+@settings(max_examples=100, deadline=None)
+@given(sums=st.dictionaries(st.sampled_from("0123"), st.sampled_from((None, "a", "b")), max_size=4))
+def test_ranks_end_with_different_parameters_only_if_two_observed_checksums_differ(sums: dict[str, str | None]) -> None:
+    found = judged(RUN, ended="finished", checksums=sums)
+    observed = {value for value in sums.values() if value is not None}
+    assert ("parameters" in {breach["kind"] for breach in found["breaches"]}) is (len(observed) > 1), found
+
+
+REFUSED = [(limit, value) for limit in ("warmup_steps", "max_gap_s") for value in (math.nan, 10**400, -1, "many", True)]
+
+
+@pytest.mark.parametrize(("limit", "value"), [*REFUSED, ("warmup_steps", math.inf), ("min_throughput_ratio", math.inf)])
+def test_a_limit_that_is_no_number_is_refused_in_a_sentence(limit: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=limit):
+        verdict(RUN, MOVES, {limit: value}, ended="running", facts=facts(MOVES))
