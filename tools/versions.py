@@ -81,6 +81,11 @@ FEATURES = (
         "from the virtual machines that the graphics driver lists for each GPU",
     ),
     Feature(
+        "`esxi_info`: the mode of each GPU, and the modes that it could have (`direct_path`)",
+        "HostPciPassthruInfo.directPathState",
+        "not reported (null); `type`, `active_type` and `passthrough` are as before",
+    ),
+    Feature(
         "`esxi_graphics`: vGPUs of mixed sizes on one GPU (`vgpu_mode`), and the MIG mode that the host reports",
         "HostGraphicsInfo.vgpuMode",
         "`vgpu_mode` is refused before the first write; MIG is unknown (null)",

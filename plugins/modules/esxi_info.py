@@ -92,7 +92,9 @@ hosts:
       type: bool
     host_profile: {description: The host profile that is attached to it or to its cluster., type: str}
     gpus:
-      description: Its NVIDIA GPUs.
+      description:
+        - Its NVIDIA GPUs. C(direct_path) has the mode of the GPU and the modes that it could have, in the names of the
+          API; hosts before vSphere 9.1 do not report it (null).
       type: list
       elements: dict
       sample:
@@ -102,6 +104,7 @@ hosts:
           type: shared_direct
           active_type: shared
           passthrough: "off"
+          direct_path: {mode: host, modes: [host, directPath, vGpuSameSize]}
           numa_node: 0
           vms: [worker01]
     graphics:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lab.simulator import Simulator
 from tests.integration.ansible import Ansible
 from tests.integration.booting import boot
@@ -47,3 +49,21 @@ def test_a_deaf_host_and_a_missing_privilege_are_found_out(vcenter: Simulator, a
     assert set(failed) == {"esx03.lab", "esx04.lab"}
     assert "accepted the change, yet" in failed["esx03.lab"]
     assert "privilege Host.Config.Settings is missing" in failed["esx04.lab"]
+
+
+MODES = ["host", "directPath"]
+
+
+@pytest.mark.parametrize(
+    ("release", "mode"), [("9.0", None), ("9.1", {"mode": "host", "modes": MODES})], indirect=["release"]
+)
+def test_the_mode_of_a_gpu_is_that_of_the_host_where_it_reports_one(
+    vcenter: Simulator, ansible: Ansible, mode: dict[str, object] | None
+) -> None:
+    (gpu,) = ansible.module("esxi_info", hosts=["esx01.lab"], gather=["gpu"]).host("esx01.lab")["gpus"]
+    assert gpu["direct_path"] == mode
+    if mode:
+        ansible.module("esxi_passthrough", **ON)
+        boot(vcenter, "esx01.lab")
+        (gpu,) = ansible.module("esxi_info", hosts=["esx01.lab"], gather=["gpu"]).host("esx01.lab")["gpus"]
+        assert (gpu["passthrough"], gpu["direct_path"]["mode"]) == ("on", "directPath")

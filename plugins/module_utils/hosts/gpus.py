@@ -68,6 +68,7 @@ def _gpu(device: pci_devices.PciDevice, info: Any, vms: list[str]) -> dict[str, 
         **{key: device[key] for key in ("name", "vendor", "vendor_id", "device_id")},
         "memory_mb": info.memorySizeInKB // 1024 if info and info.memorySizeInKB else None,
         "passthrough": pci_devices.passthrough_of(device),
+        "direct_path": device["direct_path"],
         "mig": None if mode is None else mode == MIG,
         "vms": vms,
     }

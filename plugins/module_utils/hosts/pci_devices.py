@@ -21,8 +21,15 @@ class PassthroughState(TypedDict):
     active: bool
 
 
+class DirectPathState(TypedDict):
+    """The mode of a device and the modes that it could have, in the names of the API."""
+
+    mode: str
+    modes: list[str]
+
+
 class PciDevice(TypedDict):
-    """A PCI device; its IDs are four hexadecimal digits."""
+    """A PCI device; its IDs are four hexadecimal digits. Only hosts from 9.1 on report ``direct_path``."""
 
     name: str
     vendor: str
@@ -30,6 +37,7 @@ class PciDevice(TypedDict):
     device_id: str
     gpu: bool
     passthrough: PassthroughState
+    direct_path: DirectPathState | None
 
 
 def devices(host: Host) -> dict[str, PciDevice]:
@@ -73,4 +81,9 @@ def _device(device: Any, passthrough: Any, with_graphics: set[str]) -> PciDevice
             "enabled": bool(passthrough and passthrough.passthruEnabled),
             "active": bool(passthrough and passthrough.passthruActive),
         },
+        "direct_path": _direct_path(getattr(passthrough, "directPathState", None)),
     }
+
+
+def _direct_path(state: Any) -> DirectPathState | None:
+    return {"mode": state.mode, "modes": list(state.configurableModes or [])} if state else None

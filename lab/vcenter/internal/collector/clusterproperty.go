@@ -21,8 +21,15 @@ const configManaged = "configManagerEnabled"
 type clusterSource struct {
 	mo.View            // vcsim expects a managed object within every registered object
 	underConfiguration func(cluster vcsim.Ref) bool
-	bindings           func(host vcsim.Ref) []Binding
-	knows              *versions.Known
+	hostSource
+	knows *versions.Known
+}
+
+// hostSource has the properties of hosts that govmomi does not have: the users of its GPUs, and the modes of its GPUs by
+// PCI address.
+type hostSource struct {
+	bindings func(host vcsim.Ref) []Binding
+	modes    func(host vcsim.Ref) map[string]DirectPathState
 }
 
 var clusterSourceRef = vcsim.Ref{Type: "LabClusterSource", Value: "lab-cluster-source"}
@@ -75,6 +82,7 @@ func (p *propertyCollector) RetrievePropertiesEx(
 			addConfigManaged(ctx, res.Returnval.Objects)
 		}
 		addBindings(ctx, req.SpecSet, res.Returnval.Objects)
+		addDirectPath(ctx, res.Returnval.Objects)
 	}
 	return withoutEmptyPage(body)
 }

@@ -93,11 +93,12 @@ func fetched(body soap.HasFault) bool {
 // Install replaces the PropertyCollector of vcsim.
 func Install(
 	sim *vcsim.Sim, configured func(cluster vcsim.Ref) bool, bindings func(host vcsim.Ref) []Binding,
+	modes func(host vcsim.Ref) map[string]DirectPathState,
 ) {
 	content := sim.Registry.Get(vim25.ServiceInstance).(*simulator.ServiceInstance).Content
 	pc := &propertyCollector{}
 	pc.Self = content.PropertyCollector
 	sim.Registry.Put(pc)
 	sim.Registry.Put(&clusterSource{View: mo.View{Self: clusterSourceRef}, underConfiguration: configured,
-		bindings: bindings, knows: sim.Knows})
+		hostSource: hostSource{bindings, modes}, knows: sim.Knows})
 }

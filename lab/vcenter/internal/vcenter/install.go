@@ -27,7 +27,7 @@ func (w *Server) install() {
 	h.Folder.Self = vcsim.Ref{Type: "LabHook", Value: "lab-hook"}
 	w.sim.Registry.AddHandler(h)
 	collector.Install(w.sim, func(cluster vcsim.Ref) bool { return w.clusters.State(cluster).ConfigProfile },
-		w.bindings)
+		w.bindings, w.modes)
 	w.sim.Registry.Handler = w.receiver
 	options.InstallVcenter(w.sim)
 	installProfiles(w.sim)
@@ -50,6 +50,20 @@ func (w *Server) bindings(host vcsim.Ref) []collector.Binding {
 		if vm := h.PCI.Holder(g.PCI); vm.Value != "" {
 			out = append(out, collector.Binding{VM: vm, PCI: g.PCI})
 		}
+	}
+	return out
+}
+
+// modes returns the DirectPath modes of the GPUs of a host.
+func (w *Server) modes(host vcsim.Ref) map[string]collector.DirectPathState {
+	out := map[string]collector.DirectPathState{}
+	h := w.hosts.ByRef(host)
+	if h == nil {
+		return out
+	}
+	for _, g := range h.Hardware.GPUs {
+		mode, possible := h.Graphics.Modes(g)
+		out[g.PCI] = collector.DirectPathState{Mode: mode, ConfigurableModes: possible}
 	}
 	return out
 }

@@ -158,6 +158,12 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         "`gpu_usage_info` beside `nvidia-smi vgpu` on a host of 9.1 with vGPUs in use",
     ),
     Assumption(
+        "modes of a GPU",
+        "From 9.1 on, a host reports the mode of a GPU, and the modes that it could have, in directPathState.",
+        (f"{_HERE}/hosts/pci_devices.py", "directPathState"),
+        "`esxi_info` beside the vSphere Client on a host of 9.1 with GPUs",
+    ),
+    Assumption(
         "counters of GPUs",
         "vCenter measures each GPU with averages that are called utilization and mem.used.",
         (f"{_HERE}/usage/gpu_load.py", "UTILISATION"),

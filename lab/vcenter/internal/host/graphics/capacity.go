@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
 
 	"dml.vsphere/lab/vcenter/internal/datacentre"
 )
@@ -103,4 +104,26 @@ func ProfileOf(desc *datacentre.Datacentre, name string) (datacentre.Profile, bo
 		}
 	}
 	return datacentre.Profile{}, false
+}
+
+// Modes returns the mode of a GPU in the names of vSphere 9.1, and the modes that it could have.
+func (s *System) Modes(g datacentre.GPU) (mode string, possible []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	possible = []string{"host", "directPath"}
+	if s.loaded && len(s.profilesOf(g)) > 0 {
+		possible = append(possible, "vGpuSameSize")
+		if !g.MIG {
+			possible = append(possible, "vGpuMixedSize")
+		}
+	}
+	switch {
+	case s.pci.Active(g.PCI):
+		return "directPath", possible
+	case s.active[g.PCI] != string(types.HostGraphicsInfoGraphicsTypeSharedDirect):
+		return "host", possible
+	case s.mixedSizes(g.PCI):
+		return "vGpuMixedSize", possible
+	}
+	return "vGpuSameSize", possible
 }

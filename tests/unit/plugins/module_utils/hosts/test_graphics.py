@@ -226,6 +226,7 @@ def test_facts_have_the_names_of_the_options() -> None:
             "device_id": "1eb8",
             "memory_mb": 16384,
             "passthrough": "off",
+            "direct_path": None,
             "mig": True,
             "vms": [],
         }

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -115,3 +116,18 @@ def test_a_host_that_misbehaves_is_reported_by_name() -> None:
 
 def test_the_paths_cover_all_properties_that_are_read() -> None:
     assert set(pci_devices.PATHS) < set(passthrough.PATHS)
+
+
+def test_the_mode_of_a_device_is_that_of_the_host_where_it_reports_one() -> None:
+    host = FakeHost()
+    FakeGpus(host, Gpu())
+    host.refresh()
+    assert pci_devices.gpus(host)[T4]["direct_path"] is None
+    (info,) = [one for one in host["config.pciPassthruInfo"] if one.id == T4]
+    reported = SimpleNamespace(
+        **{name: getattr(info, name) for name in ("id", "passthruCapable", "passthruEnabled", "passthruActive")},
+        directPathState=SimpleNamespace(mode="vGpuSameSize", configurableModes=None),
+    )
+    host.has(config__pciPassthruInfo=[reported])
+    host.refresh()
+    assert pci_devices.gpus(host)[T4]["direct_path"] == {"mode": "vGpuSameSize", "modes": []}
