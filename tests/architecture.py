@@ -213,7 +213,7 @@ def tested(checkout: Checkout) -> Iterator[str]:
     """Every module is named by a test."""
     for source in checkout.modules:
         if source.parts[-1] not in checkout.named_in_tests:
-            yield f"{source.name} is named by no test"
+            yield f"{source.name} is named by no test: write one in tests/unit/plugins/modules or tests/integration"
 
 
 def short_functions(checkout: Checkout) -> Iterator[str]:

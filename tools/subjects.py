@@ -28,6 +28,10 @@ FRAGMENT = ROOT / "plugins" / "doc_fragments" / "subjects.py"
 ROLLBACK = ROOT / "roles" / "rollback" / "README.md"
 PRIVILEGES = ROOT / "docs" / "privileges.md"
 MODULES = ROOT / "plugins" / "modules"
+TESTS, UNIT_TESTS = ROOT / "tests", Path("plugins/module_utils/hosts")
+# Files with classes that have the methods of a subject, but are not a part of a host's profile: the contract, the
+# profile, and the image of a cluster.
+NO_PART = {"part", "profile", "cluster_image"}
 BEGIN, END = "<!-- written by tools/subjects.py -->\n", "<!-- end -->\n"
 # The keys of a documented option that the profile copies, in addition to the description.
 DOCUMENTED = ("type", "elements", "choices", "default", "required")
@@ -73,6 +77,37 @@ def _has_part(path: Path) -> bool:
     nodes = ast.parse(path.read_text()).body
     targets = [target for node in nodes if isinstance(node, ast.Assign) for target in node.targets]
     return any(isinstance(target, ast.Name) and target.id == "PART" for target in targets)
+
+
+def lacking() -> list[str]:
+    """Return a sentence for each file that a subject lacks; the texts are written only if there is none."""
+    table = importlib.import_module("plugins.module_utils.hosts.privileges.privilege_table")
+    known = {**table.CALLS, **{call: needs for part in parts().values() for call, needs in part.needs.items()}}
+    sentences = [f"{name}.py has a subject: add its PART" for name in sorted(with_subject() - set(with_part()))]
+    for name, part in parts().items():
+        files = (MODULES / f"{part.module}.py", TESTS / "unit" / UNIT_TESTS / f"test_{name}.py")
+        needed = (*files, TESTS / "integration" / f"test_{name}.py")
+        missing = [path.relative_to(ROOT).as_posix() for path in needed if not path.exists()]
+        sentences += [f"{name}.py has a PART: write {path}" for path in missing]
+        unknown = [call for call in part.calls if call not in known]
+        sentences += [f"{name}.py: add the privileges of {call} to needs of its PART" for call in unknown]
+    return sentences
+
+
+def with_subject() -> set[str]:
+    """Return the names of the files with a class that has the methods of a subject, if they may have a PART."""
+    return {path.stem for path in SUBJECTS.glob("*.py") if path.stem not in NO_PART and _has_subject(path)}
+
+
+def _has_subject(path: Path) -> bool:
+    classes = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)]
+    methods = [{method.name for method in node.body if isinstance(method, ast.FunctionDef)} for node in classes]
+    return any({"read", "apply"} <= names for names in methods)
+
+
+def parts() -> dict[str, Any]:
+    """Return each PART by the name of its file, also those that are not in the list yet."""
+    return {name: importlib.import_module(f"plugins.module_utils.hosts.{name}").PART for name in with_part()}
 
 
 def fragment() -> str:
@@ -199,5 +234,7 @@ WRITTEN: dict[Path, Callable[[], str]] = {
 }
 
 if __name__ == "__main__":
+    if sentences := lacking():
+        sys.exit("\n".join(sentences))
     for file, made in WRITTEN.items():
         file.write_text(made())

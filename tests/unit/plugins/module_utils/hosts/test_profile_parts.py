@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 from dataclasses import replace
 from pathlib import Path
@@ -22,30 +21,25 @@ from plugins.module_utils.hosts.rollback.ways import WAYS
 from tests.unit.plugins.module_utils.hosts.test_host_info import NO_MANAGERS, gather, host
 from tools import subjects
 
-# Files with classes that have the methods of a subject, but are not a part of a host's profile: the contract, the
-# profile, and the image of a cluster.
-NO_PART = {"part", "profile", "cluster_image"}
 DOCUMENTED = yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"]["profile"]["suboptions"]
 KEYS = [part.key for part in PARTS]
 each_part = pytest.mark.parametrize("part", PARTS, ids=KEYS)
 
 
-@pytest.mark.parametrize("file", subjects.WRITTEN, ids=lambda path: path.name)
-def test_the_text_derived_from_the_parts_is_written(file: Path) -> None:
-    assert file.read_text() == subjects.WRITTEN[file](), "run: python tools/subjects.py"
+LACKING = subjects.lacking()
 
 
-def test_every_file_with_a_subject_has_a_part_in_the_list() -> None:
-    with_subject = {path.stem for path in subjects.SUBJECTS.glob("*.py") if _has_subject(path)} - NO_PART
-    assert sorted(with_subject) == subjects.with_part(), "give the file a PART and run: python tools/subjects.py"
-    assert len(subjects.with_part()) == len(PARTS), "run: python tools/subjects.py"
+def test_every_subject_has_its_files_and_privileges() -> None:
+    assert LACKING == []
 
 
-def _has_subject(path: Path) -> bool:
-    """Return whether a file has a class with the methods of a subject."""
-    classes = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)]
-    methods = [{method.name for method in node.body if isinstance(method, ast.FunctionDef)} for node in classes]
-    return any({"read", "apply"} <= names for names in methods)
+@pytest.mark.skipif(bool(LACKING), reason="the texts can be written once no subject lacks a file")
+def test_the_texts_derived_from_the_parts_are_written() -> None:
+    assert [f"run: python tools/subjects.py ({file.name})" for file in subjects.WRITTEN if _is_old(file)] == []
+
+
+def _is_old(file: Path) -> bool:
+    return file.read_text() != subjects.WRITTEN[file]()
 
 
 def test_profile_rollback_and_documentation_have_the_same_parts() -> None:
@@ -82,7 +76,7 @@ def test_the_privileges_of_a_part_are_those_of_its_module_and_of_the_profile(par
     assert set(part.calls) <= set(TABLE.calls_of("esxi_profile"))
     shown = {call for group in part.groups for call in group.calls}
     assert shown <= set(TABLE.calls_of("esxi_info"))
-    assert all(TABLE.is_known(call) for call in (*part.calls, *shown))
+    assert [f"add {call} to CALLS of privilege_table.py" for call in sorted(shown) if not TABLE.is_known(call)] == []
 
 
 def test_every_group_is_a_choice_of_esxi_info_that_its_documentation_explains() -> None:
