@@ -138,6 +138,7 @@ moves:
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -180,8 +181,9 @@ def of_test(params: dict[str, Any]) -> dict[str, Any]:
         reason = "it ended before the job was warm"
         raise Refused(str(test), "judge the test in it", reason, "name the folder of another test")
     at = state.at if state.is_over or not params["folder"] else None
+    changes = [asdict(change) for change in state.host_changes]
     own = {"test": test, "records": test / "records.jsonl", "at": at, "name": f"vmotion_test {state.cluster}"}
-    return {**params, **judging.verdict_input(state, params["limits"]), **own}
+    return {**params, **judging.verdict_input(state, params["limits"]), **own, "changes": changes}
 
 
 def judge(params: dict[str, Any], records: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -213,7 +215,8 @@ def parts_of(params: dict[str, Any], counted: int, result: dict[str, Any]) -> li
     def timeline() -> dict[str, str]:
         # The file is read again, up to the same record: its records may not fit into memory.
         with GrowingFile(Path(params["records"])) as again:
-            return verdict_files.timeline_texts(name, islice(again.new_records(), counted), moves, result, at)
+            records, changes = islice(again.new_records(), counted), params.get("changes", ())
+            return verdict_files.timeline_texts(name, records, moves, result, at, changes)
 
     return [lambda: verdict_files.verdict_texts(name, moves, result), *([] if at is None else [timeline])]
 

@@ -26,6 +26,7 @@ svg.timeline .rate { fill: none; stroke: var(--ink); stroke-width: 1.6; stroke-l
 svg.timeline .band { fill: var(--band); opacity: 0.16; }
 svg.timeline .band.failed { fill: var(--bad); }
 svg.timeline .band.external { fill: var(--warn); }
+svg.timeline .out { fill: var(--soft); opacity: 0.6; }
 svg.timeline .phase { fill: var(--track); }
 svg.timeline .mark { fill: var(--soft); text-anchor: middle; font-size: 11px; }
 svg.timeline .gap { stroke: var(--warn); stroke-width: 4; }
@@ -42,7 +43,8 @@ svg.timeline .h6 { fill: var(--m6); } svg.timeline .h7 { fill: var(--m7); }
 def plot(timeline: Mapping[str, Any]) -> str:
     """Return the drawing of a timeline from ``training.timeline``."""
     frame = _Frame(timeline)
-    height = HOSTS_AT + ROW * len(timeline["hosts"]) + 8
+    changes, workers = timeline.get("changes") or [], len(timeline["hosts"])
+    height = HOSTS_AT + ROW * (workers + len(changes)) + 8
     label = "Throughput over time with the moves of workers, and the host of each worker"
     parts = [
         f'<svg class="timeline" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{label}">',
@@ -52,6 +54,7 @@ def plot(timeline: Mapping[str, Any]) -> str:
         frame.rates(),
         *(piece for gap in timeline["gaps"] for piece in frame.gap(gap)),
         *(piece for place, worker in enumerate(timeline["hosts"]) for piece in frame.stays(place, worker)),
+        *(piece for place, change in enumerate(changes, workers) for piece in frame.out_of_service(place, change)),
         "</svg>",
     ]
     return "\n".join(parts)
@@ -136,6 +139,15 @@ class _Frame:
             text = next((each for each in (name, name.partition(".")[0]) if len(each) * LETTER < end - begin), "")
             if text:
                 yield f'<text class="on" x="{(begin + end) / 2:.1f}" y="{top + BAR - 4}">{escape(text)}</text>'
+
+    def out_of_service(self, place: int, change: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the time of one host out of service, in a row below the workers."""
+        top, host = HOSTS_AT + ROW * place, str(change["host"])
+        yield f'<text class="name" x="{LEFT - 8}" y="{top + BAR - 4}">{escape(host.partition(".")[0])}</text>'
+        begin, end = self.across(change["from"]), self.across(change["until"])
+        boots = f"{change['reboots']} reboot{'' if change['reboots'] == 1 else 's'}"
+        seconds = change["until"] - change["from"]
+        yield _box("out", begin, end, (top, BAR), f"{host}: out of service for {seconds:.0f} s, {boots}")
 
 
 def band_title(number: int, move: Mapping[str, Any]) -> str:

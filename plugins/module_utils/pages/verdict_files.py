@@ -28,9 +28,22 @@ def timeline_texts(
     moves: Sequence[Mapping[str, Any]],
     judged: Mapping[str, Any],
     at: Mapping[str, str],
+    changes: Iterable[Mapping[str, Any]] = (),
 ) -> dict[str, str]:
-    """Return the timeline as JSON and as a page; ``at`` is the host of each worker before the first move."""
+    """Return the timeline as JSON and as a page.
+
+    ``at`` is the host of each worker before the first move; ``changes`` has the hosts that were out of service.
+    """
     content = {"name": name, **timeline(records, moves, judged, at)}
+    content["changes"] = [
+        {
+            "host": change["host"],
+            "from": change["out_at"] - content["began"],
+            "until": change["back_at"] - content["began"],
+            "reboots": change["reboots"],
+        }
+        for change in changes
+    ]
     return dict(zip(TIMELINE, (json.dumps(content, indent=1) + "\n", page(content, name))))
 
 

@@ -171,11 +171,24 @@ def _is_back(state: TrialState, entry: Entry) -> None:
     state.host, state.is_reviewed = None, False
 
 
+def _back_entries(result: Result, state: TrialState, controller: Controller) -> Entries:
+    seconds = max(0.0, controller.now - _host(state).out_at)
+    content = {"host": _host(state).host, "seconds": round(seconds, 1)}
+    return _entries("host_back", lambda _result, _state: content)(result, state, controller)
+
+
+def _back_messages(entry: Entry, state: TrialState) -> list[str]:
+    boots = _host(state).reboots
+    return [
+        f"{entry['host']} was out of service for {entry['seconds']:.0f} s, {boots} reboot{'' if boots == 1 else 's'}"
+    ]
+
+
 BACK = Step(
     name="host_back",
     title=lambda state: f"returns {_host(state).host} to service",
     due=(Due(Phase.HOST, _is_active, after=("host_boot",)),),
     action=_return,
-    entries=_entries("host_back", lambda _result, state: {"host": _host(state).host}),
-    kinds=(EntryKind("host_back", _is_back),),
+    entries=_back_entries,
+    kinds=(EntryKind("host_back", _is_back, _back_messages),),
 )

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+import json
 import xml.etree.ElementTree as ET
 from typing import Any
 
 import pytest
 
-from plugins.module_utils.pages.verdict_files import junit_report
+from plugins.module_utils.pages.verdict_files import junit_report, timeline_texts
 
 MOVES = [
     {"worker": "w1", "source": "a", "target": "b", "started": 10.0, "completed": 12.5},
@@ -49,3 +50,21 @@ def test_a_move_that_failed_fails_the_test_though_the_job_lives() -> None:
     cases = suite("continuous", moved=(True, False))
     assert (cases.get("failures"), cases.get("errors")) == ("1", "0")
     assert cases[2][0].get("message") == "No room."
+
+
+def test_the_timeline_has_a_row_for_each_host_that_was_out_of_service() -> None:
+    records = [{"rank": 0, "step": step, "t": 50.0 + step, "seen": 100.0 + step, "host": "w1"} for step in range(60)]
+    judged = {
+        "verdict": "continuous",
+        "moved": "all",
+        "longest_gap_s": 1.0,
+        "breaches": [],
+        "unproven": [],
+        "moves": [],
+    }
+    change = {"host": "esx01.lab", "out_at": 110.0, "back_at": 152.0, "reboots": 1}
+    texts = timeline_texts("window", records, [], judged, {"w1": "esx02.lab"}, [change])
+    (found,) = json.loads(texts["timeline.json"])["changes"]
+    assert (found["from"], found["until"], found["host"]) == (10.0, 52.0, "esx01.lab")
+    assert "esx01.lab: out of service for 42 s, 1 reboot" in texts["timeline.html"]
+    assert "out of service" not in timeline_texts("test", records, [], judged, {"w1": "esx02.lab"})["timeline.html"]
