@@ -11,7 +11,7 @@ from ...errors import Refused
 # Views, collectors and sessions exist only for the reader and end with its session.
 _READS = re.compile(
     r"(Query|Retrieve|ContinueRetrieve|Fetch|Find|HasPrivilege)\w*"
-    r"|CurrentTime|ExecuteSoap|CreateContainerView|DestroyView"
+    r"|DirectPathProfileManagerQueryCapacity|CurrentTime|ExecuteSoap|CreateContainerView|DestroyView"
 )
 _COMMANDS = re.compile(r"vim\.EsxCLI\.[\w.]+\.(get|list)|vim\.CLIInfo\.FetchCLIInfo")
 _REQUESTS = re.compile(

@@ -25,6 +25,7 @@ HANDLER, URN = "ha-cli-handler-software-vib", "urn:vim25/5.0"
         "DestroyView",
         "RetrieveManagedMethodExecuter",
         "FindByInventoryPath",
+        "DirectPathProfileManagerQueryCapacity",
     ],
 )
 def test_reads_pass(method: str) -> None:
@@ -45,6 +46,7 @@ def test_reads_pass(method: str) -> None:
         "DestroyPropertyCollector",
         "EnterMaintenanceMode_Task",
         "CheckRelocate_Task",
+        "DirectPathProfileManagerCreate",
     ],
 )
 def test_everything_else_is_refused(method: str) -> None:
