@@ -30,6 +30,12 @@ options:
     description: Seconds to wait.
     type: float
     default: 600
+  first:
+    description:
+      - Seconds after which the module fails if no rank has reported a step, although all nodes can be read. V(0) waits
+        for O(timeout).
+    type: float
+    default: 0
 extends_documentation_fragment:
   - dml.vsphere.progress
   - dml.vsphere.attributes.info
@@ -68,33 +74,43 @@ hosts:
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner
 from ..module_utils.core.names import short_name
-from ..module_utils.errors import Failed, TimedOut
+from ..module_utils.errors import Failed, Refused, TimedOut
 from ..module_utils.training.live_pace import StepsSince
 from ..module_utils.vmotion.watch import watcher
 from ..module_utils.vmotion.watch.growing_file import GrowingFile
 
 TELL_SECONDS = 5.0
 UNWATCHED_SECONDS = 15.0
+WITHOUT_STEPS = "all its nodes were read, and no rank has reported a step"
+RECORD_STEPS = "record the steps of the script with dml_records, as the page of the role training describes"
 UNWATCHED = "no watch collects the records of its nodes any longer"
 ARGUMENTS = {
     "records": {"type": "path", "required": True},
     "steps": {"type": "int", "default": 20},
     "since": {"type": "float", "default": 0.0},
     "timeout": {"type": "float", "default": 600.0},
+    "first": {"type": "float", "default": 0.0},
     **progress.ARGUMENTS,
 }
 
 
-def wait(
-    growing: GrowingFile, counted: StepsSince, steps: int, timeout: float, told: progress.Progress, records: Path
-) -> None:
+class Limits(NamedTuple):
+    """The steps that each rank must make, and the seconds for them and for the first one."""
+
+    steps: int
+    timeout: float
+    first: float = 0.0
+
+
+def wait(growing: GrowingFile, counted: StepsSince, limits: Limits, told: progress.Progress, records: Path) -> None:
     """Wait until every rank has advanced, and report the progress."""
+    steps, timeout, first = limits
     started = reported = watched = time.monotonic()
     while True:
         counted.feed(growing.new_records())
@@ -103,6 +119,8 @@ def wait(
         now = time.monotonic()
         if now - started > timeout:
             raise _late(counted, steps, timeout, records)
+        if first and now - started > first and not counted.size and not watcher.troubles(records):
+            raise Refused("the job", f"make {steps} steps on every rank", WITHOUT_STEPS, RECORD_STEPS)
         watched = watched if watcher.is_left(records) else now
         if now - watched > UNWATCHED_SECONDS:
             raise Failed(
@@ -127,7 +145,8 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     counted, told = StepsSince(params["since"]), progress.Progress(params["progress_file"])
     with GrowingFile(Path(params["records"])) as growing:
-        wait(growing, counted, params["steps"], params["timeout"], told, Path(params["records"]))
+        limits = Limits(params["steps"], params["timeout"], params["first"])
+        wait(growing, counted, limits, told, Path(params["records"]))
     nodes = {short_name(host) for host in counted.hosts.values()}
     return {
         "changed": False,

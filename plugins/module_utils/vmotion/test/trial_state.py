@@ -66,6 +66,7 @@ class Job(TypedDict, total=False):
     why: str
     pods: dict[str, Any] | None
     silences: list[str] | None
+    started: float | None
 
 
 @dataclass

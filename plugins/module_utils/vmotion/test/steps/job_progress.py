@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ....kubernetes.state import ranks_of_pods
@@ -12,6 +13,8 @@ from ..step import Controller, Due, Entries, EntryKind, ModuleCall, Phase, Resul
 from ..trial_state import Entry, TrialState
 
 RESUME_SECONDS = 120.0
+# A job reports its first step within the first of these times, or soon if it has run for longer.
+FIRST_STEP_SECONDS, SOON_SECONDS = 600.0, 30.0
 
 
 def _wait(controller: Controller, steps: int, since: float, timeout: float, may_fail: bool = False) -> ModuleCall:
@@ -20,7 +23,10 @@ def _wait(controller: Controller, steps: int, since: float, timeout: float, may_
 
 
 def _warm(state: TrialState, controller: Controller) -> ModuleCall:
-    return _wait(controller, max(state.settings["warmup_steps"], 1), 0.0, state.settings["warm_timeout"])
+    """Return the call that waits for the first steps; a job that has run for long without a step has none to report."""
+    call = _wait(controller, max(state.settings["warmup_steps"], 1), 0.0, state.settings["warm_timeout"])
+    age = controller.now - ((state.job or {}).get("started") or controller.now)
+    return replace(call, options={**call.options, "first": max(FIRST_STEP_SECONDS - age, SOON_SECONDS)})
 
 
 def _warm_entry(result: Result, state: TrialState, _controller: Controller) -> Entries:

@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A job that reports no steps is refused early, and not one whose nodes cannot be read."""
+
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.vmotion.test.step import Controller, ModuleCall
+from plugins.module_utils.vmotion.test.steps.job_progress import WARM
+from plugins.module_utils.vmotion.test.trial_state import TrialState
+from plugins.modules import training_wait
+
+from .test_continuity_verdict import call
+
+
+def waited(records: Path, **options: Any) -> str:
+    """Return the message of a wait whose watch runs."""
+    records.touch()
+    with records.open("a") as watch:
+        fcntl.flock(watch, fcntl.LOCK_EX)
+        return str(call(training_wait, records=str(records), steps=20, **options)["msg"])
+
+
+def test_a_job_without_steps_is_refused_before_the_timeout(tmp_path: Path) -> None:
+    message = waited(tmp_path / "records.jsonl", first=0.3, timeout=30)
+    assert "could not make 20 steps on every rank: all its nodes were read, and no rank has reported a step" in message
+    assert "record the steps of the script with dml_records" in message
+
+
+def test_a_job_on_a_node_that_cannot_be_read_may_report_steps(tmp_path: Path) -> None:
+    (tmp_path / "records.jsonl.troubles").write_text('{"w1": "no route"}')
+    assert "w1 cannot be read: no route" in waited(tmp_path / "records.jsonl", first=0.3, timeout=0.6)
+
+
+@pytest.mark.parametrize(("started", "first"), [(None, 600.0), (990.0, 590.0), (100.0, 30.0)])
+def test_the_vmotion_test_waits_less_for_a_job_that_has_run_for_long(started: float | None, first: float) -> None:
+    state = TrialState(
+        settings={"warmup_steps": 0, "warm_timeout": 600.0}, job={"state": "running", "started": started}
+    )
+    assert WARM.action is not None
+    request = WARM.action(state, Controller("/t", now=1000.0))
+    assert isinstance(request, ModuleCall)
+    assert request.options["first"] == first
