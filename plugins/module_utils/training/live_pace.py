@@ -68,9 +68,14 @@ class LivePace:
 
     @property
     def is_done(self) -> bool:
-        """Return whether every rank has made all its steps."""
+        """Return whether every rank has made the given number of steps; a job that makes more is not done."""
         ranks = self._ranks.values()
-        return bool(self._total and self._size) and len(ranks) >= self._size and self.step >= self._total
+        return bool(self._total and self._size) and len(ranks) >= self._size and self.step == self._total
+
+    @property
+    def _goal(self) -> int:
+        """Return the given number of steps; 0 if it is unknown, or wrong because a rank has made more."""
+        return self._total if all(rank.step <= self._total for rank in self._ranks.values()) else 0
 
     @property
     def step(self) -> int:
@@ -86,7 +91,7 @@ class LivePace:
             "ranks": self._size,
             "images_per_sec": sum(median(rank.rates) for rank in self._ranks.values() if rank.rates),
             "loss": next((rank.loss for rank in self._ranks.values() if rank.loss is not None), None),
-            "seconds_to_go": max(pace) * max(0, self._total - self.step) if pace and self._total else None,
+            "seconds_to_go": max(pace) * (self._goal - self.step) if pace and self._goal else None,
             "slowest": slowest,
             "host": self._ranks[slowest].host if slowest is not None else None,
             "phase": self._phase or "train",
@@ -97,7 +102,7 @@ class LivePace:
         if not self._ranks:
             return "no step yet"
         pace = self.summary()
-        parts = [f"step {pace['step']}" + (f" of {self._total}" if self._total else "")]
+        parts = [f"step {pace['step']}" + (f" of {self._goal}" if self._goal else "")]
         if pace["phase"] != "train":
             parts.append(pace["phase"])
         if pace["images_per_sec"]:

@@ -60,9 +60,18 @@ def faults(run_result: Fields, summaries: Iterable[Fields], run_dir: str, prove:
 def summary(run_result: Fields) -> str:
     """Return the result in one sentence."""
     rate, checked = run_result["images_per_sec"], run_result["proof"]
-    pace = "an unknown rate" if rate is None else f"{float(rate):.1f} images/s"
+    pace = _steps_made(run_result) if rate is None else f"{float(rate):.1f} images/s"
     ranks = f"{run_result['gpus']} ranks of {run_result['nodes']} nodes"
     return f"{pace} on {ranks} by {checked['transport']}: {checked['why']}"
+
+
+def _steps_made(run_result: Fields) -> str:
+    """Return the steps of a program that reports no images, with their rate if the curve contains it."""
+    points, steps = run_result["curve"], run_result["steps"]
+    if not steps:
+        return "no step records"
+    made, seconds = (points[-1][key] - points[0][key] if points else 0 for key in ("step", "seconds"))
+    return f"{steps} steps" + (f" at {made / seconds:.1f} steps/s" if seconds > 0 else "")
 
 
 def unique(summaries: Iterable[Fields]) -> list[Fields]:

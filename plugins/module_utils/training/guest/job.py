@@ -181,10 +181,10 @@ class TrainingJob:
     def _claim(self) -> None:
         os.makedirs(self._run_dir, mode=0o755, exist_ok=True)
         self._must_be_own()
-        job, run_id = self._job(is_to_start=True), uuid.uuid4().hex
+        job, run_id, script = self._job(is_to_start=True), uuid.uuid4().hex, self._script_facts()
         desired = {
             **{key: self._params[key] for key in (*REQUESTED, *NOTED)},
-            **_script_facts(self._params["script"]),
+            **script,
             "id": run_id,
             "nodes": list(dict.fromkeys(job.nodes_of_ranks)),
             "nodes_of_ranks": job.nodes_of_ranks,
@@ -202,6 +202,13 @@ class TrainingJob:
         handle = os.open(program, WRITE_NEW, 0o644)
         with open(handle, "w", encoding="utf-8") as file:
             file.write(_program_text())
+
+    def _script_facts(self) -> dict[str, Any]:
+        try:
+            return _script_facts(self._params["script"])
+        except OSError as error:
+            remedy = "the script must be on every node; training_folder copies it there"
+            raise Refused(self.target, f"read the script {error.filename}", str(error.strerror), remedy) from error
 
     def _launch(self) -> None:
         program = [sys.executable, os.path.join(self._run_dir, PROGRAM), "run", self._run_dir]

@@ -32,6 +32,13 @@ def test_a_line_has_all() -> None:
     assert pace.is_done
 
 
+def test_a_job_beyond_the_given_steps_is_not_done_and_has_no_remaining_time() -> None:
+    pace = LivePace(total_steps=40)
+    steps(pace, 43)
+    assert pace.line() == "step 43, 200.0 images/s, loss 0.5, slowest rank 0 on n1"
+    assert (pace.is_done, pace.summary()["seconds_to_go"]) == (False, None)
+
+
 def test_a_rank_behind_is_the_slowest_and_holds_the_step_back() -> None:
     pace = LivePace(total_steps=11)
     steps(pace, 10)

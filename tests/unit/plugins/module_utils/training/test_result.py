@@ -95,7 +95,7 @@ def test_the_rate_is_that_of_the_best_source(
 ) -> None:
     run_result = result({**RUN, "summaries": summaries, "curve": curve}, JOB, output)
     assert run_result["images_per_sec"] == rate
-    assert summary(run_result).startswith("an unknown rate on" if rate is None else f"{rate:.1f} images/s on")
+    assert summary(run_result).startswith("10 steps on" if rate is None else f"{rate:.1f} images/s on")
 
 
 @pytest.mark.parametrize(
@@ -132,3 +132,18 @@ def test_ranks_with_different_parameters_are_a_fault_in_any_case() -> None:
     assert faults(run_result, [other, same], "/runs/one", prove=False) == [
         "The ranks of /runs/one ended with different parameters: aa, bb."
     ]
+
+
+@pytest.mark.parametrize(
+    ("step", "points", "pace"),
+    [
+        (189, [{"step": 9, "seconds": 1.0}, {"step": 189, "seconds": 91.0}], "189 steps at 2.0 steps/s"),
+        (3, [{"step": 3, "seconds": 0.0}], "3 steps"),
+        (None, [], "no step records"),
+    ],
+)
+def test_a_program_without_images_has_its_steps_in_the_summary(
+    step: int | None, points: list[dict[str, Any]], pace: str
+) -> None:
+    run = {**RUN, "pace": {"step": step}, "curve": {"images_per_sec": None, "points": points}}
+    assert summary(result(run, JOB, SOCKET)).startswith(f"{pace} on 4 ranks of 2 nodes by tcp: ")

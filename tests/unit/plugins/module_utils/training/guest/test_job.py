@@ -224,6 +224,13 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         subject._start()
 
 
+def test_a_script_that_the_launcher_lacks_is_named_and_the_folder_stays_free(tmp_path: Path) -> None:
+    subject = TrainingJob(params(tmp_path, script="train.py"))
+    with pytest.raises(Refused, match=r"could not read the script train\.py: No such file or directory"):
+        subject._start()
+    assert subject.read() == {"state": "absent"}
+
+
 def test_a_job_that_does_not_end_in_time_is_told(tmp_path: Path) -> None:
     alive = {**supervisor.identity(os.getpid())}
     written(tmp_path, wish=WISH, run=run_of(alive, {**alive, "boot_id": "another"}))
