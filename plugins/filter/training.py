@@ -13,6 +13,8 @@ from ansible.utils.display import Display
 from ansible_collections.dml.vsphere.plugins.module_utils.training import launcher_words, scaling
 from ansible_collections.dml.vsphere.plugins.module_utils.training.transport import job_settings, node_transport
 
+PYTHONS = (["python"], ["python3"])
+
 
 def transport_settings(
     nodes: list[dict[str, Any]], name: str, nccl: str | None = None, framework: str = "", **more: Any
@@ -26,7 +28,7 @@ def transport_settings(
         raise AnsibleFilterError(str(error)) from error
 
 
-def training_words(command: list[str], python: str, torchrun: str) -> list[str]:
+def training_words(command: list[str], python: str, torchrun: str, folder: str = "") -> list[str]:
     """Return the command of one rank; the options of a launcher that place ranks are dropped with a warning."""
     try:
         words = launcher_words.rank_command(command, python, torchrun)
@@ -34,7 +36,8 @@ def training_words(command: list[str], python: str, torchrun: str) -> list[str]:
         raise AnsibleFilterError(f"{error}.") from error
     if words.dropped:
         Display().warning(f"mpirun starts the ranks, one for each slot: dropped {', '.join(words.dropped)}")
-    return list(words.command)
+    # In a folder that was copied to the nodes, as on the user's machine, "python" has the packages of the training.
+    return [python, *words.command[1:]] if folder and words.command[:1] in PYTHONS else list(words.command)
 
 
 def network_card(facts: dict[str, Any], interface: str = "", address: str = "") -> dict[str, Any]:

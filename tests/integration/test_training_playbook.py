@@ -80,3 +80,17 @@ def test_a_run_whose_records_nobody_collects_fails_with_the_reason(playbook: Pla
     assert run.returncode != 0, said
     assert "which is finished, are not collected: the watch on the controller did not start" in said
     assert "reach" in said.partition("did not start")[2]
+
+
+@pytest.mark.slow
+def test_a_script_without_records_runs_longer_than_the_silence_and_is_named_for_ctrl_c(playbook: Playbook) -> None:
+    playbook.nodes.script.write_text("import sys, time; time.sleep(float(sys.argv[1]))")
+    ran = playbook.run(40, training_silence=5, training_name="quiet")
+    text = " ".join(ran.stdout.split())
+    assert ran.returncode == 0, text
+    assert "The training run quiet continues if this command ends" in text
+    assert "-e training_name=quiet" in text
+    assert f"run_dir={playbook.folder}/runs/quiet state=stopped" in text
+    result = playbook.result("quiet")
+    assert (result["asked"]["framework"], result["asked"]["options"]) == ("", [])
+    assert "no step records on 4 ranks of 4 nodes" in text

@@ -1,0 +1,79 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Packs a folder of the controller, and sends the archive to a node that does not have it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ansible import constants
+from ansible.plugins.action import ActionBase
+
+from ..module_utils.errors import Refused
+from ..module_utils.training import folder
+from ..plugin_utils import packed_folder
+
+ARGUMENTS = {
+    "path": {"type": "path", "required": True},
+    "command": {"type": "list", "elements": "str"},
+    "exclude": {"type": "list", "elements": "str", "default": []},
+    "include": {"type": "list", "elements": "str", "default": []},
+    "limit": {"type": "int", "default": 100},
+    "dest": {"type": "str", "required": True},
+    "store": {"type": "str", "required": True},
+    "once": {"type": "bool", "default": False},
+}
+
+
+def selected(given: dict[str, Any]) -> list[folder.FolderFile]:
+    """Return the files that go to the nodes, or raise the reason to refuse the folder."""
+    files = packed_folder.files_of(given["path"], given["exclude"])
+    folder.check(given["path"], files, given["limit"], given["include"])
+    if given["command"] is not None:
+        folder.check_command(given["path"], given["command"], files)
+    return files
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by mypy
+    """Runs training_folder on the node, a second time with the archive if the node lacks it."""
+
+    TRANSFERS_FILES = True
+    _supports_check_mode = True
+
+    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+        """Return the result of the module, and the number and the size of the files."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        _validation, given = self.validate_argument_spec(ARGUMENTS)
+        try:
+            files = selected(given)
+            given["sha256"] = packed_folder.digest(given["path"], files)
+            answer = self._module(given, task_vars)
+            if answer.get("failed") and answer.get("missing"):
+                answer = self._with_archive(given, files, task_vars)
+        except (Refused, OSError) as error:
+            return {**result, "failed": True, "msg": str(error)}
+        finally:
+            self._remove_tmp_path(self._connection._shell.tmpdir)
+        return {**result, **answer, "files": len(files), "bytes": sum(file.size for file in files)}
+
+    def _module(self, given: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        arguments = {key: value for key, value in given.items() if value is not None}
+        return dict(self._execute_module(module_args=arguments, task_vars=task_vars))
+
+    def _with_archive(self, given: dict[str, Any], files: list[folder.FolderFile], task_vars: Any) -> dict[str, Any]:
+        handle, local = tempfile.mkstemp(prefix="dml-code-", dir=constants.DEFAULT_LOCAL_TMP)
+        try:
+            with open(handle, "wb") as archive:
+                packed_folder.pack(given["path"], files, archive)
+            if not self._connection._shell.tmpdir:
+                self._make_tmp_path()
+            there = self._connection._shell.tmpdir
+            sent = self._transfer_file(local, self._connection._shell.join_path(there, Path(local).name))
+            self._fixup_perms2((there, sent))
+            return self._module({**given, "archive": sent}, task_vars)
+        finally:
+            os.unlink(local)

@@ -1,0 +1,97 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The files of a folder that go to the nodes, and the reasons to refuse a folder before anything is written."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from ..errors import Refused
+
+IGNORE_FILE = ".dmlignore"
+NEVER = (".git", "__pycache__", ".venv")
+# Files with these names usually contain keys or passwords.
+PRIVATE = (".env", ".env.*", ".netrc", "*.pem", "*.key", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
+FILE, LINK, OTHER = "file", "link", "other"
+LARGEST = 5
+MEGABYTE = 1_000_000
+
+
+class FolderFile(NamedTuple):
+    """One file of a folder; ``path`` is relative to the folder, with slashes."""
+
+    path: str
+    kind: str
+    size: int = 0
+    is_executable: bool = False
+    # The text of a symbolic link.
+    link: str = ""
+
+
+def patterns_of(text: str) -> list[str]:
+    """Return the patterns of an ignore file: one on each line, without comments."""
+    lines = (line.strip() for line in text.splitlines())
+    patterns = [line for line in lines if line and not line.startswith("#")]
+    for pattern in patterns:
+        if pattern.startswith("!") or "**" in pattern:
+            raise Refused(IGNORE_FILE, "read its patterns", f"{pattern} uses ! or **", "use names, paths, * and ?")
+    return patterns
+
+
+def is_ignored(path: str, patterns: Iterable[str]) -> bool:
+    """Return whether a file or folder is left out: a pattern matches its name, or its path if it contains a slash."""
+    name = posixpath.basename(path)
+    for pattern in patterns:
+        plain = pattern.rstrip("/")
+        if fnmatchcase(path, plain.lstrip("/")) if "/" in plain else fnmatchcase(name, plain):
+            return True
+    return False
+
+
+def check(folder: str, files: Sequence[FolderFile], limit_mb: int, include: Sequence[str]) -> None:
+    """Refuse a folder that is empty or too large, or that contains files that do not belong on the nodes."""
+
+    def refused(cause: str, remedy: str) -> Refused:
+        return Refused(f"training_folder {folder}", "copy the folder to the nodes", cause, remedy)
+
+    if not files:
+        raise refused("it contains no file to copy", f"specify another folder, or correct {IGNORE_FILE}")
+    for file in files:
+        if file.kind == OTHER:
+            raise refused(f"{file.path} is not a file, a folder or a link", f"remove it, or add it to {IGNORE_FILE}")
+        if file.kind == LINK and _leaves(file):
+            raise refused(f"the link {file.path} points outside the folder, to {file.link}", "copy the file there")
+    private = [file.path for file in files if is_ignored(file.path, PRIVATE) and not is_ignored(file.path, include)]
+    if private:
+        remedy = f"add them to {IGNORE_FILE}, or name them in training_include if the training needs them"
+        raise refused(f"these files look like keys or passwords: {', '.join(private)}", remedy)
+    size = sum(file.size for file in files)
+    if size > limit_mb * MEGABYTE:
+        largest = sorted(files, key=lambda file: (-file.size, file.path))[:LARGEST]
+        names = ", ".join(f"{file.path} ({file.size / MEGABYTE:.1f} MB)" for file in largest)
+        cause = f"it has {size / MEGABYTE:.1f} MB, more than {limit_mb} MB; the largest files are {names}"
+        raise refused(cause, f"add data to {IGNORE_FILE} and put the data on the nodes, or set training_folder_limit")
+
+
+def check_command(folder: str, command: Sequence[str], files: Iterable[FolderFile]) -> None:
+    """Refuse a command whose script is not in the folder; a script with an absolute path is on the nodes."""
+    if not command:
+        remedy = 'set training_command, for example to ["python", "train.py"]'
+        raise Refused(f"training_folder {folder}", "train", "training_command is empty", remedy)
+    script = script_of(command)
+    if script and not posixpath.isabs(script) and posixpath.normpath(script) not in {file.path for file in files}:
+        remedy = "training_command runs in the folder: name a script that the folder contains"
+        raise Refused(f"training_folder {folder}", f"run {script}", "the copied files do not contain it", remedy)
+
+
+def script_of(command: Sequence[str]) -> str:
+    """Return the first word that is a Python script; empty if there is none."""
+    return next((word for word in command if word.endswith(".py") and not word.startswith("-")), "")
+
+
+def _leaves(file: FolderFile) -> bool:
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(file.path), file.link))
+    return posixpath.isabs(file.link) or target == ".." or target.startswith("../")

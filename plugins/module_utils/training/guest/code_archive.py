@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The archive of a folder on a node: its checksum, its comparison with a folder, and its files in a folder."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterable
+from typing import Any
+
+BLOCK = 1 << 20
+
+
+def checksum(path: str) -> str | None:
+    """Return the checksum of a file; None if there is no such file."""
+    sha256 = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:
+            for block in iter(lambda: file.read(BLOCK), b""):
+                sha256.update(block)
+    except OSError:
+        return None
+    return sha256.hexdigest()
+
+
+def differing(path: str, folder: str) -> list[str]:
+    """Return the members of an archive that a folder lacks or has with other content."""
+    with tarfile.open(path) as archive:
+        return [member.name for member in archive if not _is_same(archive, member, os.path.join(folder, member.name))]
+
+
+def _is_same(archive: tarfile.TarFile, member: tarfile.TarInfo, there: str) -> bool:
+    try:
+        if member.issym():
+            return os.readlink(there) == member.linkname
+        with open(there, "rb") as file:
+            content: Any = archive.extractfile(member)
+            return not os.path.islink(there) and bool(file.read() == content.read())
+    except OSError:
+        return False
+
+
+def unpack(path: str, folder: str, names: Iterable[str] | None = None) -> None:
+    """Unpack an archive, or some of its members; each file replaces the file of its name in one step."""
+    wanted = None if names is None else set(names)
+    with tarfile.open(path) as archive:
+        for member in archive:
+            if wanted is None or member.name in wanted:
+                _unpack_one(archive, member, folder)
+
+
+def _unpack_one(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: str) -> None:
+    if os.path.isabs(member.name) or ".." in member.name.split("/") or not (member.isfile() or member.issym()):
+        raise OSError(0, "the archive contains a member that is not a file in the folder", member.name)
+    target = os.path.join(folder, member.name)
+    os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
+    temporary = tempfile.mktemp(prefix=".dml-", dir=os.path.dirname(target))  # noqa: S306 # created exclusively below
+    try:
+        if member.issym():
+            os.symlink(member.linkname, temporary)
+        else:
+            content: Any = archive.extractfile(member)
+            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, member.mode), "wb") as file:
+                shutil.copyfileobj(content, file)
+                os.fchmod(file.fileno(), member.mode)
+        os.replace(temporary, target)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)

@@ -1,0 +1,113 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The files of a folder of the controller on a node: the archive that is kept there, and the folder with its files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from typing import Any
+
+from ...errors import Failed, Refused
+from ...plan import Plan
+from . import code_archive
+
+NOTE = ".sha256"
+
+
+class CodeFolder:
+    """One folder of a node as a subject of the runner.
+
+    A folder that is unpacked ``once`` belongs to a run, which may change its files. Another folder is kept as it is in
+    the archive.
+    """
+
+    name = "code"
+
+    def __init__(self, params: Mapping[str, Any]) -> None:
+        self._sha256, self._sent, self._is_once = str(params["sha256"]), params["archive"], bool(params["once"])
+        self._store, self._dest = str(params["store"]), str(params["dest"])
+        self._archive = os.path.join(self._store, f"{self._sha256}.tar")
+        self.target = self._dest
+
+    @property
+    def is_missing(self) -> bool:
+        """Return whether the archive is neither kept on the node nor was it sent."""
+        return not self._sent and code_archive.checksum(self._archive) != self._sha256
+
+    def read(self) -> dict[str, Any]:
+        """Return the checksum of the archive that the folder was unpacked from; None if there is none."""
+        return {"sha256": self._noted() if self._is_once else self._unpacked()}
+
+    def plan(self, state: Mapping[str, Any]) -> Plan:
+        """Plan to unpack the archive; the files of a run are not replaced."""
+        before = state["sha256"]
+        if self._is_once and before not in (None, self._sha256):
+            cause = f"the run has the code {str(before)[:12]}, and training_folder is now {self._sha256[:12]}"
+            raise Refused(self.target, "unpack the code", cause, "set another training_name")
+        is_due = before != self._sha256
+        unmet = ("the archive is not on the node",) if is_due and self.is_missing else ()
+        return Plan(before=dict(state), after={"sha256": self._sha256}, unmet=unmet)
+
+    def apply(self, _plan: Plan) -> None:
+        """Keep the archive and unpack it."""
+        try:
+            self._keep()
+            if self._is_once:
+                self._unpack_once()
+            else:
+                code_archive.unpack(self._archive, self._dest, code_archive.differing(self._archive, self._dest))
+        except OSError as error:
+            raise Failed(self.target, "unpack the code", f"{error.filename}: {error.strerror}") from error
+
+    def _noted(self) -> str | None:
+        try:
+            with open(self._dest + NOTE, encoding="ascii") as file:
+                return file.read().strip() or None
+        except OSError:
+            return None
+
+    def _unpacked(self) -> str | None:
+        if code_archive.checksum(self._archive) != self._sha256:
+            return None
+        return None if code_archive.differing(self._archive, self._dest) else self._sha256
+
+    def _keep(self) -> None:
+        if code_archive.checksum(self._archive) == self._sha256:
+            return
+        if code_archive.checksum(self._sent) != self._sha256:
+            raise Failed(self.target, "read the archive", "files of the folder changed meanwhile", "run this again")
+        os.makedirs(self._store, mode=0o755, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=".new-", dir=self._store)
+        try:
+            with open(handle, "wb") as file, open(self._sent, "rb") as sent:
+                shutil.copyfileobj(sent, file)
+            os.replace(temporary, self._archive)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+
+    def _unpack_once(self) -> None:
+        above = os.path.dirname(self._dest)
+        os.makedirs(above, mode=0o755, exist_ok=True)
+        temporary = tempfile.mkdtemp(prefix=".new-", dir=above)
+        try:
+            os.chmod(temporary, 0o755)  # noqa: S103 # as the run directory # nosec B103
+            code_archive.unpack(self._archive, temporary)
+            self._rename(temporary)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        with open(self._dest + NOTE, "w", encoding="ascii") as file:
+            file.write(self._sha256)
+
+    def _rename(self, temporary: str) -> None:
+        """Rename the unpacked folder; nodes that share a disk unpack at the same time, and one of them is first."""
+        try:
+            os.rename(temporary, self._dest)
+        except OSError as error:
+            if code_archive.differing(self._archive, self._dest):
+                remedy = "set another training_name, or remove this folder"
+                raise Refused(self.target, "unpack the code", "it contains other files", remedy) from error

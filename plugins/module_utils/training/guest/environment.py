@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The environment of a training program on a node: its requirements over the packages of the stack."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...errors import Failed, Refused
+from ...plan import Plan
+from .. import requirements
+
+LOOK_SECONDS = 60
+COMPLETE = "complete"
+# Prints the folders and the packages of an interpreter.
+STACK = """
+import importlib.metadata, json, site
+packages = {each.metadata["Name"]: each.version for each in importlib.metadata.distributions() if each.metadata["Name"]}
+print(json.dumps({"folders": site.getsitepackages(), "packages": packages}))
+"""
+
+
+class Environment:
+    """The environment as a subject of the runner; equal requirements over an equal stack share an environment."""
+
+    name = "environment"
+
+    def __init__(self, params: Mapping[str, Any]) -> None:
+        self._params = params
+        self._python, self._text = str(params["python"]), str(params["requirements"])
+        self.target = f"requirements over {self._python}"
+        stack = self._stack()
+        self._folders, self._packages = list(stack["folders"]), dict(stack["packages"])
+        key = requirements.key(self._text, self._packages, self._python, str(params["code"]))
+        self._path = os.path.join(str(params["store"]), key)
+        self.python = os.path.join(self._path, "bin", "python")
+
+    def read(self) -> dict[str, Any]:
+        """Return the interpreter; None if the environment is not complete."""
+        is_complete = os.path.exists(os.path.join(self._path, COMPLETE))
+        return {"python": self.python if is_complete else None}
+
+    def plan(self, state: Mapping[str, Any]) -> Plan:
+        """Plan to create the environment."""
+        return Plan(before=dict(state), after={"python": self.python})
+
+    def apply(self, _plan: Plan) -> None:
+        """Create the environment; of nodes that share a disk, one creates it."""
+        os.makedirs(os.path.dirname(self._path), mode=0o755, exist_ok=True)
+        with open(f"{self._path}.lock", "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if self.read()["python"] is None:
+                self._create()
+
+    def _create(self) -> None:
+        shutil.rmtree(self._path, ignore_errors=True)
+        self._run([self._python, "-m", "venv", "--without-pip", self._path], "create the environment")
+        self._write("constraints.txt", requirements.constraints(self._packages))
+        self._write("requirements.txt", self._text)
+        folder = self._run(
+            [self.python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"], "find its packages"
+        )
+        # The packages of the environment come first, then those of the stack.
+        lines = "".join(f"import site; site.addsitedir({each!r})\n" for each in self._folders)
+        self._write(os.path.join(folder.strip(), "dml_stack.pth"), lines)
+        options = ["--disable-pip-version-check", "--no-input", "--quiet"]
+        given = ["-r", os.path.basename(self._params["name"]), "-c", os.path.join(self._path, "constraints.txt")]
+        self._run([self.python, "-m", "pip", "install", *options, *given], "install the requirements")
+        self._write(COMPLETE, "")
+
+    def _write(self, name: str, text: str) -> None:
+        with open(os.path.join(self._path, name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def _run(self, command: Sequence[str], tried: str) -> str:
+        folder = os.path.dirname(os.path.join(str(self._params["folder"]), str(self._params["name"])))
+        try:
+            ended = subprocess.run(  # noqa: S603 # the interpreter of the stack
+                command, cwd=folder, capture_output=True, text=True, timeout=self._params["timeout"], check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise Failed(self.target, tried, str(error)) from error
+        if ended.returncode:
+            remedy = "correct the requirements; the packages of the stack keep their versions"
+            raise Failed(self.target, tried, requirements.cause(ended.stderr or ended.stdout, self._packages), remedy)
+        return ended.stdout
+
+    def _stack(self) -> dict[str, Any]:
+        try:
+            ended = subprocess.run(  # noqa: S603 # the interpreter of the stack
+                [self._python, "-c", STACK], capture_output=True, text=True, timeout=LOOK_SECONDS, check=True
+            )
+            return dict(json.loads(ended.stdout))
+        except (OSError, subprocess.SubprocessError, ValueError) as error:
+            remedy = "set training_python to the interpreter of the stack"
+            raise Refused(self.target, "read the packages of the stack", str(error), remedy) from error

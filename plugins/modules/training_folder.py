@@ -1,0 +1,133 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: the files of a folder of the controller on a node."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: training_folder
+short_description: Copy a folder of the controller to a node in one archive
+version_added: 1.0.0
+description:
+  - Packs the folder into an archive that has the same checksum as long as the files are the same, and sends the archive
+    only to a node that does not have it. The node needs only Python.
+  - C(.git), C(__pycache__), C(.venv) and the files that C(.dmlignore) in the folder names stay on the controller. A
+    pattern of C(.dmlignore) is a name, or a path from the folder, and may contain C(*) and C(?).
+  - Refuses a folder that is too large, links that leave the folder, and files that look like keys or passwords.
+options:
+  path:
+    description: The folder on the controller.
+    type: path
+    required: true
+  command:
+    description: The command that will run in the folder; the folder must contain its script.
+    type: list
+    elements: str
+  exclude:
+    description: Further patterns of files that stay on the controller.
+    type: list
+    elements: str
+    default: []
+  include:
+    description: Patterns of files to copy although they look like keys or passwords.
+    type: list
+    elements: str
+    default: []
+  limit:
+    description: The largest size of all files in MB.
+    type: int
+    default: 100
+  dest:
+    description: The folder on the node.
+    type: path
+    required: true
+  store:
+    description: The folder on the node that keeps the archives.
+    type: path
+    required: true
+  once:
+    description: Whether to leave the files in O(dest) as they are after they were unpacked, because a run changes them.
+    type: bool
+    default: false
+  sha256:
+    description: The checksum of the archive, which the controller sets.
+    type: str
+    default: ""
+  archive:
+    description: The archive on the node, which the controller sets if it sent one.
+    type: path
+extends_documentation_fragment:
+  - dml.vsphere.attributes
+seealso:
+  - module: dml.vsphere.training_job
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Copy the training program
+  dml.vsphere.training_folder:
+    path: ~/work/mine
+    command: [python, train.py]
+    dest: /var/lib/dml/runs/one/work
+    store: /var/lib/dml/code
+    once: true
+"""
+
+RETURN = r"""
+state:
+  description: The folder on the node.
+  returned: success
+  type: dict
+  contains:
+    sha256: {description: The checksum of the archive that was unpacked., type: str}
+missing:
+  description: Whether the node does not have the archive.
+  returned: always
+  type: bool
+files:
+  description: The number of files.
+  returned: success
+  type: int
+bytes:
+  description: The size of all files.
+  returned: success
+  type: int
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner
+from ..module_utils.training.guest.code_folder import CodeFolder
+
+ARGUMENTS = {
+    "path": {"type": "path", "required": True},
+    "command": {"type": "list", "elements": "str"},
+    "exclude": {"type": "list", "elements": "str", "default": []},
+    "include": {"type": "list", "elements": "str", "default": []},
+    "limit": {"type": "int", "default": 100},
+    "dest": {"type": "path", "required": True},
+    "store": {"type": "path", "required": True},
+    "once": {"type": "bool", "default": False},
+    "sha256": {"type": "str", "default": ""},
+    "archive": {"type": "path"},
+}
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    code = CodeFolder(module.params)
+    is_missing = code.is_missing
+    return {**runner.converge_one(module, code), "missing": is_missing}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""playbooks/train.yml with an ordinary folder of a training program and real mpirun."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.training import Playbook
+
+TRAIN = """
+import os, sys, time
+import mylib
+import dml_records
+records = dml_records.start()
+rows = open("data/train.csv").read().split()
+for number in range(1, int(sys.argv[1]) + 1):
+    time.sleep(0.05)
+    records.step(images=len(rows), loss=mylib.loss(number))
+with open(f"outputs/model{records.rank}", "w") as file:
+    file.write(os.getcwd())
+sys.exit(int(sys.argv[2]))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with a script, a package and data, as a user has it."""
+    made = tmp_path / "mine"
+    for name in ("mylib", "data", ".git"):
+        (made / name).mkdir(parents=True)
+    (made / "mylib" / "__init__.py").write_text("def loss(step):\n    return 1.0 / step\n")
+    (made / "data" / "train.csv").write_text("1 2 3")
+    (made / ".git" / "config").touch()
+    (made / "train.py").write_text(TRAIN)
+    return made
+
+
+def refusals_and_check_write_nothing(playbook: Playbook, options: dict[str, Any]) -> None:
+    check = playbook.ansible.run([*playbook.command(**options, training_name="one"), "--check"], timeout=600)
+    assert check.returncode == 0, check.stdout
+    refused = playbook.run(**{**options, "training_command": ["python", "tran.py"]}, training_name="one")
+    assert refused.returncode != 0
+    assert "could not run tran.py: the copied files do not contain it" in " ".join(refused.stdout.split())
+    assert not (playbook.folder / "library").exists()
+    assert not (playbook.folder / "runs").exists()
+
+
+@pytest.mark.slow
+def test_an_ordinary_folder_trains_with_one_command(tmp_path: Path, folder: Path) -> None:
+    playbook = Playbook(tmp_path)
+    command = {"training_command": ["python", "train.py", "40", "0"], "training_python": sys.executable}
+    options = {"training_folder": str(folder), **command}
+    refusals_and_check_write_nothing(playbook, options)
+    ran = playbook.run(**options, training_name="one")
+    assert ran.returncode == 0, ran.stdout
+    result, work = playbook.result("one"), tmp_path / "runs" / "one" / "work"
+    assert (result["steps"], result["job"]["state"], result["asked"]["framework"]) == (40, "finished", "")
+    assert result["job"]["script_sha256"]
+    outputs = sorted((tmp_path / "results" / "one" / "outputs").iterdir())
+    assert [(path.name, path.read_text()) for path in outputs] == [(f"model{rank}", str(work)) for rank in range(4)]
+    assert not (work / ".git").exists()
+    again = playbook.run(**{**options, "training_command": ["python", "train.py", "2", "1"]}, training_name="two")
+    assert again.returncode != 0
+    assert "ended with exit code 1" in " ".join(again.stdout.split())
+    assert (tmp_path / "results" / "two" / "outputs" / "model0").exists(), "outputs come back after a failure"
+    library = again.stdout.partition("Copy the training library")[2].partition("TASK")[0]
+    assert "changed:" not in library, "nothing is copied again"
+    archives = list((tmp_path / "library" / "code").iterdir())
+    assert len(archives) == 2, "one archive of the library and one of the folder"

@@ -1,0 +1,90 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The outputs of a run come from a node in one stream, once, and a node cannot write anywhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.errors import CollectionError, Failed, Refused
+from plugins.module_utils.training.reports.outputs import Outputs
+
+
+def outputs(tmp_path: Path, **changes: Any) -> Outputs:
+    """Return the subject, with this machine as the node."""
+    paths = {"folder": str(tmp_path / "there" / "it's"), "dest": str(tmp_path / "here")}
+    return Outputs({"node": "w1", "reach": ["sh", "-c"], "limit": 1, **paths, **changes})
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Path:
+    made = tmp_path / "there" / "it's"
+    (made / "deep").mkdir(parents=True)
+    (made / "model.pt").write_bytes(b"weights")
+    (made / "deep" / "two words\n").write_bytes(b"")
+    (made / "link").symlink_to("/etc/passwd")
+    return made
+
+
+def converge(subject: Outputs) -> list[str]:
+    plan = subject.plan(subject.read())
+    if plan.due:
+        subject.apply(plan)
+        assert not subject.plan(subject.read()).due
+    return sorted(change.key for change in plan.due)
+
+
+def test_new_and_changed_files_are_copied_once(tmp_path: Path, there: Path) -> None:
+    assert converge(outputs(tmp_path)) == ["deep/two words\n", "model.pt"]
+    assert (tmp_path / "here" / "model.pt").read_bytes() == b"weights"
+    assert not converge(outputs(tmp_path))
+    (there / "model.pt").write_bytes(b"longer weights")
+    (tmp_path / "here" / "mine").touch()
+    assert converge(outputs(tmp_path)) == ["model.pt"]
+    assert sorted(path.name for path in (tmp_path / "here").iterdir()) == ["deep", "mine", "model.pt"]
+
+
+def test_a_run_without_outputs_copies_nothing(tmp_path: Path) -> None:
+    assert converge(outputs(tmp_path)) == []
+    assert not (tmp_path / "here").exists()
+
+
+def test_too_many_outputs_stay_on_the_node_and_are_named(tmp_path: Path, there: Path) -> None:
+    (there / "model.pt").write_bytes(b"0" * 1_000_001)
+    with pytest.raises(
+        Refused, match=r"w1:.*it's: could not copy the outputs: they have 1\.0 MB, more than 1 MB; they"
+    ):
+        converge(outputs(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("program", "cause"),
+    [
+        ("echo no route >&2; exit 255", "could not list the outputs: no route"),
+        (r"printf '1 1 ../out\0'", r"could not list the outputs: the node sent '1 1 \.\./out'"),
+        ("exit 3", "could not list the outputs: exit code 3"),
+        ("sleep 0; printf 'x 1 a\\0'", "could not list the outputs: the node sent"),
+    ],
+)
+def test_a_node_that_does_not_list_files_is_named(tmp_path: Path, program: str, cause: str) -> None:
+    with pytest.raises(Failed, match=cause):
+        outputs(tmp_path, reach=["sh", "-c", program]).read()
+
+
+@pytest.mark.usefixtures("there")
+def test_a_node_that_sends_other_files_cannot_write_them(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("x")
+    sent = f'case $0 in *find*) exec sh -c "$0";; esac; cat > /dev/null; exec tar -C {tmp_path} -cf - out'
+    with pytest.raises(CollectionError, match="the node sent out, which is not one of its outputs"):
+        converge(outputs(tmp_path, reach=["sh", "-c", sent]))
+    assert not (tmp_path / "here").exists()
+
+
+@pytest.mark.usefixtures("there")
+def test_a_connection_that_ends_is_named(tmp_path: Path) -> None:
+    sent = 'case $0 in *find*) exec sh -c "$0";; esac; echo gone >&2; exit 255'
+    with pytest.raises(Failed, match="could not copy the outputs: gone; copy them manually"):
+        converge(outputs(tmp_path, reach=["sh", "-c", sent]))

@@ -1,0 +1,47 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Equal requirements have one environment, and a conflict is named with the versions of the stack."""
+
+from __future__ import annotations
+
+import pytest
+
+from plugins.module_utils.training.requirements import cause, constraints, key
+
+STACK = {"torch": "2.5.1+cu121", "numpy": "1.26.4", "Pillow_Simd": "9"}
+
+
+def test_packages_python_and_text_make_the_key() -> None:
+    keys = {
+        key("rich", STACK, "/p", ""),
+        key("rich==14", STACK, "/p", ""),
+        key("rich", {**STACK, "numpy": "2"}, "/p", ""),
+        key("rich", STACK, "/q", ""),
+    }
+    assert len(keys) == 4
+    assert key("rich", dict(reversed(STACK.items())), "/p", "other") in keys, "the code does not count"
+
+
+@pytest.mark.parametrize("text", ["./wheel.whl", "rich\n-r more.txt", "x @ file:///y", "-e .", "a-1.whl"])
+def test_the_code_counts_if_the_requirements_refer_to_files(text: str) -> None:
+    assert key(text, STACK, "/p", "one") != key(text, STACK, "/p", "two")
+
+
+def test_the_stack_becomes_constraints() -> None:
+    assert constraints(STACK) == "Pillow_Simd==9\nnumpy==1.26.4\ntorch==2.5.1+cu121\n"
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ("", "pip printed nothing"),
+        ("killed\n", "killed"),
+        (
+            "The user requested numpy>=2\nERROR: Cannot install numpy>=2\nERROR: ResolutionImpossible\n",
+            "ERROR: Cannot install numpy>=2 ERROR: ResolutionImpossible (the stack has numpy 1.26.4)",
+        ),
+        ("ERROR: No pillow-simd==8", "ERROR: No pillow-simd==8 (the stack has Pillow_Simd 9)"),
+    ],
+)
+def test_a_conflict_is_named_with_the_versions_of_the_stack(printed: str, expected: str) -> None:
+    assert cause(printed, STACK) == expected

@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The modules that run for a folder of a training program, with this machine as the node."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from plugins.modules import training_environment, training_folder, training_outputs
+
+from .test_continuity_verdict import call
+
+
+def test_outputs_are_copied_once(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "model").write_text("weights")
+    paths = {"folder": str(tmp_path / "there"), "dest": str(tmp_path / "here")}
+    copied = call(training_outputs, node="w1", reach=["sh", "-c"], **paths)
+    assert (copied["changed"], list(copied["state"])) == (True, ["model"])
+    assert not call(training_outputs, node="w1", reach=["sh", "-c"], **paths)["changed"]
+
+
+def test_check_mode_names_the_environment_and_creates_nothing(tmp_path: Path) -> None:
+    options = {"python": sys.executable, "requirements": "rich", "folder": str(tmp_path / "work")}
+    planned = call(training_environment, store=str(tmp_path / "store"), _ansible_check_mode=True, **options)
+    assert planned["changed"]
+    assert planned["python"].startswith(str(tmp_path / "store"))
+    assert not (tmp_path / "store").exists()
+
+
+def test_check_mode_does_not_need_the_archive(tmp_path: Path) -> None:
+    paths = {"path": str(tmp_path), "dest": str(tmp_path / "work"), "store": str(tmp_path / "store")}
+    planned = call(training_folder, sha256="a" * 64, once=True, _ansible_check_mode=True, **paths)
+    assert (planned["changed"], planned["missing"]) == (True, True)
+    assert not (tmp_path / "work").exists()
