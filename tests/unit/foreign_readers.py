@@ -24,7 +24,7 @@ from plugins.module_utils.hosts.pci_address import pci_address
 from plugins.module_utils.maintenance import availability, boot, service_note
 from plugins.module_utils.maintenance.lock import lock_rules
 from plugins.module_utils.site.recording import archive
-from plugins.module_utils.training import job_end, mpi_output
+from plugins.module_utils.training import job_end, mpi_output, requirements
 from plugins.module_utils.training.guest import job, supervisor
 from plugins.module_utils.training.reports import saved_results
 from plugins.module_utils.training.transport import job_settings
@@ -220,6 +220,7 @@ READERS = (
     of("workers/placement/host_room.py", host_room.group_profiles, text("group_1_grid_a100x2"), (tuple, NONE)),
     of("workers/placement/mmio.py", lambda one: mmio.memory_gb(one, one), text("A100 80GB"), (int, NONE)),
     of("training/job_end.py", lambda one: job_end.cause_of(one, 1, ["n1", "n2"]).sentence, text(MPI), str),
+    of("training/requirements.py", lambda one: requirements.cause(one, {"numpy": "1"}), text("ERROR: numpy>=2"), str),
     of("training/mpi_output.py", mpi_output.lines_of, text(MPI), list),
     of(
         "training/transport/job_settings.py",
@@ -266,14 +267,12 @@ ELSEWHERE: dict[str, str] = {
     "pages/escaping.py": f"{_UNIT}/pages/test_escaping.py",
     "hosts/installed_vibs.py": _HERE,  # the rows of esxcli
     "hosts/rollback/ways.py": "tests/unit/plugins/modules/test_rollback_plan.py",
-    "hosts/vib.py": USER,
-    "hosts/vib_source.py": USER,
+    **{f"{one}.py": USER for one in ("hosts/vib", "hosts/vib_source", "kubernetes/job_spec", "training/folder")},
     "guests/signing_key.py": "tests/integration/test_signing_key.py",
     "kubernetes/api/connection.py": f"{_UNIT}/kubernetes/api/test_connection.py",
     "hosts/rollback/evidence.py": "tests/unit/plugins/modules/test_rollback_plan.py",
     "hosts/rollback/restoring.py": "tests/unit/plugins/modules/test_rollback_plan.py",
     **{f"kubernetes/{one}.py": _KUBERNETES for one in ("causes", "object_fields", "preflight", "seen")},
-    "kubernetes/job_spec.py": USER,
     # By their checks:
     **{f"guests/{one}.py": _HERE for one in ("mpi_checks", "kubernetes_member", "software_packages")},
     **{f"guests/{one}.py": _HERE for one in ("json_text", "node_settings", "training_image")},
@@ -281,6 +280,8 @@ ELSEWHERE: dict[str, str] = {
     "site/recording/pseudonyms.py": f"{_UNIT}/site/recording/test_anonymization.py",
     "core/schema.py": f"{_UNIT}/core/test_schema.py",
     "guests/stack/part_versions.py": USER,
+    "training/reports/outputs.py": f"{_UNIT}/training/reports/test_outputs.py",
+    "training/guest/environment.py": OURS,
     "training/formats.py": f"{_UNIT}/training/test_log_any.py",
     "training/transport/proof.py": f"{_UNIT}/training/transport/test_rdma_counters.py",
     "plugin_utils/modules.py": OURS,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -21,6 +22,7 @@ from ...plan import Plan
 LOOK_SECONDS = 120
 MEGABYTE = 1_000_000
 LOOK = "cd {0} 2>/dev/null || exit 0; exec find . -type f -printf '%s %Ts %P\\0'"
+ENTRY = re.compile(r"([0-9]{1,18} [0-9]{1,18}) (.+)", re.DOTALL)
 SEND = "cd {0} && exec tar -cf - --null -T -"
 
 
@@ -103,10 +105,10 @@ class Outputs:
         return dict(self._entry(text) for text in os.fsdecode(ended.stdout).split("\0") if text)
 
     def _entry(self, text: str) -> tuple[str, str]:
-        size, time, path = text.split(" ", 2)
-        if not size.isdigit() or not time.isdigit() or ".." in path.split("/") or path.startswith("/"):
+        entry = ENTRY.fullmatch(text)
+        if not entry or ".." in entry[2].split("/") or entry[2].startswith("/"):
             raise Failed(self.target, "list the outputs", f"the node sent {text!r}")
-        return path, f"{size} {time}"
+        return entry[2], entry[1]
 
 
 def _stamp(path: Path) -> str | None:

@@ -66,7 +66,8 @@ def test_too_many_outputs_stay_on_the_node_and_are_named(tmp_path: Path, there: 
         ("echo no route >&2; exit 255", "could not list the outputs: no route"),
         (r"printf '1 1 ../out\0'", r"could not list the outputs: the node sent '1 1 \.\./out'"),
         ("exit 3", "could not list the outputs: exit code 3"),
-        ("sleep 0; printf 'x 1 a\\0'", "could not list the outputs: the node sent"),
+        ("echo Welcome", r"could not list the outputs: the node sent 'Welcome\\n'"),
+        ("printf 'x 1 a\\0'", "could not list the outputs: the node sent"),
     ],
 )
 def test_a_node_that_does_not_list_files_is_named(tmp_path: Path, program: str, cause: str) -> None:
