@@ -66,7 +66,9 @@ last_seen:
   returned: success
   type: float
 pace:
-  description: C(step) of all ranks, number of C(ranks), C(images_per_sec), C(loss), C(slowest) rank, its C(host).
+  description:
+    - C(step) of all ranks, number of C(ranks), C(images_per_sec), C(loss), C(slowest) rank, its C(host), and in
+      C(first_silent) a sentence about the rank whose records ended clearly before those of all others.
   returned: success
   type: dict
 curve:

@@ -16,6 +16,8 @@ from .received_record import ReceivedRecord, received_record
 
 RECENT = 20
 NAMED = 20
+# A rank that ends with the others is silent for less than these steps, or seconds, before the next one.
+SILENT_STEPS, SILENT_SECONDS = 3, 2.0
 
 
 @dataclass
@@ -95,6 +97,7 @@ class LivePace:
             "slowest": slowest,
             "host": self._ranks[slowest].host if slowest is not None else None,
             "phase": self._phase or "train",
+            "first_silent": self._first_silent(),
         }
 
     def line(self) -> str:
@@ -118,6 +121,19 @@ class LivePace:
         elif self._size > 1:
             parts.append(f"slowest rank {pace['slowest']} on {pace['host']}")
         return ", ".join(parts)
+
+    def _first_silent(self) -> str:
+        """Return the rank that fell silent clearly before all others, as a sentence; empty if there is none."""
+        if len(self._ranks) < 2:
+            return ""
+        (first, rank), (_second, other), *_others = sorted(
+            self._ranks.items(), key=lambda item: (item[1].seen[-1][0], item[0])
+        )
+        seconds = other.seen[-1][0] - rank.seen[-1][0]
+        if seconds < max(SILENT_SECONDS, SILENT_STEPS * (rank.step_seconds() or 0.0)):
+            return ""
+        who, step = f"rank {first} on {rank.host}", rank.step
+        return f"{who} fell silent first, after step {step}, {seconds:.0f} s before any other rank"
 
     def _slowest(self) -> int | None:
         """Return the rank with the lowest step; if several have it, the one that arrived last."""

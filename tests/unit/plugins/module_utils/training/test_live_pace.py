@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from plugins.module_utils.training.live_pace import LivePace, StepsSince
 
 
@@ -53,6 +55,21 @@ def test_a_silent_rank_is_named_and_a_job_is_not_done_without_it() -> None:
     pace.feed([record(0, 1, 1.0, loss="nan", images_per_sec=None)])
     assert pace.line() == "step 1 of 1, loss nan, nothing yet from rank 1"
     assert not pace.is_done
+
+
+@pytest.mark.parametrize(
+    ("ends", "sentence"),
+    [
+        ((30, 60, 60), "rank 0 on n1 fell silent first, after step 30, 30 s before any other rank"),
+        ((60, 60, 59), ""),
+        ((60,), ""),
+    ],
+)
+def test_the_rank_that_fell_silent_first_is_named(ends: tuple[int, ...], sentence: str) -> None:
+    pace = LivePace()
+    for step in range(1, 61):
+        pace.feed([record(rank, step, float(step)) for rank, end in enumerate(ends) if step <= end])
+    assert pace.summary()["first_silent"] == sentence
 
 
 def test_a_pause_is_named_until_it_ends() -> None:
