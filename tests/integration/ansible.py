@@ -107,15 +107,13 @@ class Ansible:
         self, name: str, /, *, collection: str = "dml.vsphere", check: bool = False, diff: bool = False, **options: Any
     ) -> Outcome:
         """Run one module by the ansible command, as a user does."""
-        tree = self.folder / "tree"
         command = [str(BIN / "ansible"), "localhost", "-c", "local", "-i", "localhost,", "-m", f"{collection}.{name}"]
-        command += ["-a", json.dumps(options), "-t", str(tree)]
+        command += ["-a", json.dumps(options)]
         command += ["--check"] if check else []
         command += ["--diff"] if diff else []
-        done = self.run(command)
-        answer = tree / "localhost"
-        result = json.loads(answer.read_text()) if answer.exists() else {}
-        answer.unlink(missing_ok=True)
+        done = self.run(command, ANSIBLE_CALLBACK_RESULT_FORMAT="json")
+        _host, _arrow, answer = done.stdout.partition(" => {")
+        result = json.JSONDecoder().raw_decode("{" + answer)[0] if answer else {}
         return Outcome(done.returncode, done.stdout, result)
 
     def playbook(self, playbook: str | Path, *arguments: str, timeout: int = 600) -> Outcome:
@@ -145,12 +143,12 @@ class Ansible:
             start_new_session=True,
         )
 
-    def run(self, command: list[str], timeout: int = 300) -> subprocess.CompletedProcess[str]:
+    def run(self, command: list[str], timeout: int = 300, **more: str) -> subprocess.CompletedProcess[str]:
         """Run a command with the environment of these tests; only other collections may use what Ansible deprecated."""
         done = subprocess.run(
             command,
             cwd=ROOT,
-            env=self.environment,
+            env={**self.environment, **more},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
