@@ -36,6 +36,14 @@ options:
     description: Seconds between lines.
     type: float
     default: 5
+  run:
+    description: The name of the run, which is shown if the user interrupts the playbook, with how to follow it again.
+    type: str
+    default: ""
+  stop:
+    description: The command that stops the run, which is shown with O(run).
+    type: str
+    default: ""
 extends_documentation_fragment:
   - dml.vsphere.progress
   - dml.vsphere.attributes.info
@@ -103,6 +111,8 @@ ARGUMENTS = {
     "warmup": {"type": "int", "default": 0},
     "quiet": {"type": "float", "default": 15.0},
     "every": {"type": "float", "default": 5.0},
+    "run": {"type": "str", "default": ""},
+    "stop": {"type": "str", "default": ""},
     **progress.ARGUMENTS,
 }
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.integration.training import Playbook
 
 TRAIN = """
 import os, sys, time
+import extra
 import mylib
 import dml_records
 records = dml_records.start()
@@ -27,6 +29,17 @@ sys.exit(int(sys.argv[2]))
 """
 
 
+def add_requirement(folder: Path) -> None:
+    """Add a package in a wheel, and the requirement for it."""
+    info = "extra-1.0.dist-info"
+    with zipfile.ZipFile(folder / "extra-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("extra.py", "")
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: extra\nVersion: 1.0\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", f"extra.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
+    (folder / "requirements.txt").write_text("--no-index\n./extra-1.0-py3-none-any.whl\n")
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Return a folder with a script, a package and data, as a user has it."""
@@ -37,6 +50,7 @@ def folder(tmp_path: Path) -> Path:
     (made / "data" / "train.csv").write_text("1 2 3")
     (made / ".git" / "config").touch()
     (made / "train.py").write_text(TRAIN)
+    add_requirement(made)
     return made
 
 
@@ -70,5 +84,7 @@ def test_an_ordinary_folder_trains_with_one_command(tmp_path: Path, folder: Path
     assert (tmp_path / "results" / "two" / "outputs" / "model0").exists(), "outputs come back after a failure"
     library = again.stdout.partition("Copy the training library")[2].partition("TASK")[0]
     assert "changed:" not in library, "nothing is copied again"
+    environments = list((tmp_path / "library" / "environments").glob("*/complete"))
+    assert len(environments) == 1, "the second run uses the environment again"
     archives = list((tmp_path / "library" / "code").iterdir())
     assert len(archives) == 2, "one archive of the library and one of the folder"

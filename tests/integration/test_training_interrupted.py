@@ -1,0 +1,39 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Ctrl-C of playbooks/train.yml: the job continues, and the last lines say how to follow and how to stop it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lab.simulator import ROOT
+from tests.integration.training import Playbook
+
+
+@pytest.mark.slow
+def test_an_interrupted_playbook_names_the_run_that_continues(tmp_path: Path) -> None:
+    playbook = Playbook(tmp_path)
+    with subprocess.Popen(
+        playbook.command(400, 0.1, training_name="one"),
+        cwd=ROOT,
+        env=playbook.ansible.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as controller:
+        assert controller.stdout is not None
+        began = any("training: step" in line for line in controller.stdout)
+        os.kill(controller.pid, signal.SIGINT)
+        text = " ".join(controller.stdout.read().split())
+    assert began
+    assert "The training run one continues. To follow it, run the same command with -e training_name=one." in text
+    assert f"run_dir={tmp_path}/runs/one state=stopped" in text
+    stop = playbook.ansible.module("training_job", run_dir=str(tmp_path / "runs" / "one"), state="stopped")
+    assert stop.result["changed"], "the job went on"
