@@ -19,6 +19,7 @@ from tests.rooms import FOREIGN, INPUT_OUTPUT, is_pure, module_utils_of, room_of
 # Modules also run inside a worker, with the oldest Python that ansible-core reaches there.
 OLDEST_PYTHON = (3, 8)
 DOC_BLOCKS = ("DOCUMENTATION", "EXAMPLES", "RETURN")
+SEVERITIES = ("STOP", "WARN", "NOTE")
 MODULE_ENDS = {"exit_json", "fail_json"}
 LONGEST_FUNCTION, LONGEST_BODY, LONGEST_FILE = 30, 15, 300
 OUR_PYTHON = ("plugins", "tests", "lab", "tools", "bench", "molecule", "roles")
@@ -216,6 +217,24 @@ def tested(checkout: Checkout) -> Iterator[str]:
             yield f"{source.name} is named by no test: write one in tests/unit/plugins/modules or tests/integration"
 
 
+def findings_tested(checkout: Checkout) -> Iterator[str]:
+    """Every rule of a finding is named by a test."""
+    for source in checkout.plugins:
+        for node in ast.walk(source.tree):
+            rule = rule_of(node)
+            if rule and rule not in checkout.named_in_tests:
+                yield f"{source.where(node)}: no test names the finding {rule}: add one in which a check yields it"
+
+
+def rule_of(node: ast.AST) -> str:
+    """Return the rule that a finding, or a row for one, has after its severity; empty for other nodes."""
+    values = list(node.elts) if isinstance(node, ast.Tuple) else []
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Finding":
+        values = node.args
+    is_finding = len(values) > 1 and isinstance(values[0], ast.Name) and values[0].id in SEVERITIES
+    return str(values[1].value) if is_finding and isinstance(values[1], ast.Constant) else ""
+
+
 def short_functions(checkout: Checkout) -> Iterator[str]:
     """No function is long, and a module's body is shorter still."""
     for source in checkout.sources:
@@ -262,6 +281,7 @@ RULES: tuple[Rule, ...] = (
     action_group,
     documented,
     tested,
+    findings_tested,
     short_functions,
     short_files,
     named,

@@ -272,7 +272,7 @@ ELSEWHERE: dict[str, str] = {
     "kubernetes/api/connection.py": f"{_UNIT}/kubernetes/api/test_connection.py",
     "hosts/rollback/evidence.py": "tests/unit/plugins/modules/test_rollback_plan.py",
     "hosts/rollback/restoring.py": "tests/unit/plugins/modules/test_rollback_plan.py",
-    **{f"kubernetes/{one}.py": _KUBERNETES for one in ("causes", "object_fields", "preflight", "seen")},
+    **{f"kubernetes/{one}.py": _KUBERNETES for one in ("causes", "gpu_operator", "object_fields", "preflight", "seen")},
     # By their checks:
     **{f"guests/{one}.py": _HERE for one in ("mpi_checks", "kubernetes_member", "software_packages")},
     **{f"guests/{one}.py": _HERE for one in ("json_text", "node_settings", "training_image")},

@@ -96,6 +96,8 @@ BREACHES = [
     ("documented", MODULE, THING.replace("- dml.vsphere.esxi_thing:", "- debug:"), "no example of itself"),
     ("documented", MODULE, THING.replace("dml.vsphere.attributes", "dml.vsphere.hosts"), "its attributes"),
     ("tested", "tests/unit/test_thing.py", "# esxi_thing\nNAME = 'esxi_things'\n", "named by no test"),
+    ("findings_tested", PURE, "x = Finding(STOP, 'rare', 'a', 'b')\n", "no test names the finding rare"),
+    ("findings_tested", PURE, "def f():\n    yield NOTE, 'rare', 'b'\n", "no test names the finding rare"),
     ("short_functions", PURE, LONG, "long has 31 lines, 30"),
     ("short_functions", "lab/up.py", LONG, "long has 31 lines, 30"),
     (

@@ -172,6 +172,14 @@ def test_each_module_that_asks_vcenter_is_attacked() -> None:
     assert asking - attacked == of_playbooks
 
 
+def test_each_playbook_that_asks_vcenter_is_attacked() -> None:
+    playbooks = (Path(__file__).parents[2] / "playbooks").glob("*.yml")
+    asking = {path.stem for path in playbooks if "vsphere_connection" in path.read_text()}
+    of_jobs = {"observe", "scaling", "train"}  # the job of vmotion_test.yml is attacked
+    lacking = sorted(asking - {play.playbook for play in PLAYS} - of_jobs)
+    assert [f"add a Play for {name}.yml to PLAYS of tests/attack/plays.py" for name in lacking] == []
+
+
 def test_the_sentences_of_a_playbook_are_found_and_a_traceback_is_seen() -> None:
     out = f"TASK [x]\nfatal: [gpu]: FAILED! =>\n    changed: false\n    msg: '{GOOD}'\n\nPLAY RECAP\n"
     assert [one["msg"] for one in told(out, 2, killed=False)] == [GOOD]

@@ -88,7 +88,9 @@ def test_every_play_checks_the_request_and_has_the_tag_of_its_playbook(playbook:
     on_hosts = LOCALHOST not in plays[0]["hosts"]
     assert ("tasks/variables.yml" in playbook.read_text()) == on_hosts
     tags = set(re.findall(r"^ +tags: \[(\w+)\]", playbook.read_text(), re.MULTILINE)) - {"always"}
-    assert tags == known().tags(name)
+    untold = sorted(tags - known().tags(name))
+    assert untold == [], f"add the tags {untold} of {name} to playbooks/vars/options.yml"
+    assert tags == known().tags(name), f"remove tags of {name} from playbooks/vars/options.yml"
 
 
 @pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda playbook: playbook.name)

@@ -66,6 +66,11 @@ def test_there_are_roles() -> None:
     assert {"esxi_host", "evidence", "preflight"} <= {role.name for role in ROLES}
 
 
+def test_each_role_has_its_files(role: Path) -> None:
+    files = ("README.md", "defaults/main.yml", "meta/argument_specs.yml", "meta/main.yml", "tasks/main.yml")
+    assert [f"write roles/{role.name}/{file}" for file in files if not (role / file).exists()] == []
+
+
 def test_defaults_and_argument_specification_name_the_same_options(role: Path) -> None:
     required = {name for name, option in options_of(role).items() if option.get("required")}
     assert set(defaults_of(role)) == set(options_of(role)) - required
@@ -109,7 +114,8 @@ def test_every_default_has_a_use(role: Path) -> None:
     files = (path for kind in ("tasks", "templates", "vars") for path in (role / kind).rglob("*") if path.is_file())
     texts = "\n".join(path.read_text() for path in files)
     used = set(VARIABLE.findall(texts))
-    assert sorted(set(defaults_of(role)) - used) == []
+    unused = sorted(set(defaults_of(role)) - used)
+    assert [f"roles/{role.name}: use {name} in a task or remove it from the defaults" for name in unused] == []
 
 
 def test_no_default_lies_in_the_collection(role: Path) -> None:

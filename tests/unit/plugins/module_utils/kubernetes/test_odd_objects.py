@@ -43,6 +43,9 @@ CLUSTER: dict[str, Any] = {
     ],
     "budgets": [BUDGET],
     "config_maps": [rdma(["15b3"])],
+    "gpu_policies": [
+        {"metadata": {"labels": {"app.kubernetes.io/version": "v25.3"}}, "spec": {"cdi": {"enabled": True}}}
+    ],
 }
 
 
@@ -60,7 +63,7 @@ def test_a_job_of_odd_objects_has_a_state(objects: Any) -> None:
 
 @given(mangled(CLUSTER))
 def test_a_cluster_of_odd_objects_has_findings(objects: Any) -> None:
-    keys = ("nodes", "pods", "budgets", "config_maps")
+    keys = ("nodes", "pods", "budgets", "config_maps", "gpu_policies")
     cluster = ClusterObjects("v1.35.4", *(several(objects, key) for key in keys))
     tolerated = least_tolerated(pods_of(cluster, "default", NAME, ["uid-of-the-job"]))
     moved_job = MovedJob(["w1", "w2"], 30, tolerated, {"nvidia.com/gpu": 1}, 2, True)

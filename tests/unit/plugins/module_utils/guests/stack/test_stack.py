@@ -56,7 +56,7 @@ def test_each_system_that_guests_may_have_is_served_by_a_stack() -> None:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_stack_has_no_fault(name: str) -> None:
     assert faults(stack(name), SCHEMA) == []
-    assert stack(name)["name"] == name
+    assert stack(name)["name"] == name, f"stacks/{name}.yml: set name to {name}"
 
 
 @pytest.mark.parametrize("name", SHIPPED)
