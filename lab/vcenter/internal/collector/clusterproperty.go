@@ -16,8 +16,8 @@ import (
 // configManaged is a property of clusters that govmomi does not have: whether a configuration profile manages them.
 const configManaged = "configManagerEnabled"
 
-// clusterSource has the properties of clusters and hosts that vcsim does not have. It is in the registry, because vcsim creates
-// a PropertyCollector for each session without arguments.
+// clusterSource has the properties of clusters and hosts that vcsim does not have. It is in the registry, because
+// vcsim creates a PropertyCollector for each session without arguments.
 type clusterSource struct {
 	mo.View            // vcsim expects a managed object within every registered object
 	underConfiguration func(cluster vcsim.Ref) bool
@@ -25,8 +25,8 @@ type clusterSource struct {
 	knows *versions.Known
 }
 
-// hostSource has the properties of hosts that govmomi does not have: the users of its GPUs, and the modes of its GPUs by
-// PCI address.
+// hostSource has the properties of hosts that govmomi does not have: the users of its GPUs, and the modes of its GPUs
+// by PCI address.
 type hostSource struct {
 	bindings func(host vcsim.Ref) []Binding
 	modes    func(host vcsim.Ref) map[string]DirectPathState

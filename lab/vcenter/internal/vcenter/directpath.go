@@ -36,8 +36,8 @@ func installDirectPath(sim *vcsim.Sim, hosts *esxi.Hosts) {
 	sim.Registry.Get(vim25.ServiceInstance).(*simulator.ServiceInstance).Content.DirectPathProfileManager = &m.Self
 }
 
-// DirectPathProfileManagerQueryCapacity returns the capacity of a host or a cluster for vGPU types, one result for each
-// query, in their order. The data centre has no DirectPath profiles, so that queries by id or name find none.
+// DirectPathProfileManagerQueryCapacity returns the capacity of a host or a cluster for vGPU types, one result for
+// each query, in their order. The data centre has no DirectPath profiles, so that queries by id or name find none.
 // VMware: govmomi's types of vSphere 9.0, with VMware's words: units in use by powered-on virtual machines, remaining,
 // total on the empty target, and reserved without a user; an unknown profile is a CapacityUnknown with its faults.
 // Ours: a vGPU type needs no profile to be queried by its device configuration; id and name of the profile in the

@@ -51,7 +51,8 @@ func (s *System) fill(name string) int32 {
 	}
 }
 
-// SetReservations reserves vGPUs by type, for no virtual machine of this data centre; 0 ends the reservation of a type.
+// SetReservations reserves vGPUs by type, for no virtual machine of this data centre; 0 ends the reservation of a
+// type.
 func (s *System) SetReservations(ctx *simulator.Context, counts map[string]int) error {
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		if err := s.setReservation(name, counts[name]); err != nil {
@@ -70,7 +71,9 @@ func (s *System) setReservation(name string, count int) error {
 	before := s.slots
 	s.slots = cloned(before)
 	for pci, uses := range s.slots {
-		s.slots[pci] = slices.DeleteFunc(uses, func(use slot) bool { return use.reserved() && use.profile.Name == name })
+		s.slots[pci] = slices.DeleteFunc(uses, func(use slot) bool {
+			return use.reserved() && use.profile.Name == name
+		})
 	}
 	for range count {
 		g, p, ok := s.choose(name)

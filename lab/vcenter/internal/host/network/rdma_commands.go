@@ -85,7 +85,8 @@ func (s *System) rdmaProtocols(_ *simulator.Context, a esxcli.Values) (*esxcli.R
 	out := esxcli.Rows("RDMADeviceProtocol")
 	for _, n := range ports {
 		out.Values = append(out.Values,
-			esxcli.Record("Device", n.RDMA, "RoCEv1", strconv.FormatBool(s.roceV1()), "RoCEv2", "true", "iWARP", "false"))
+			esxcli.Record("Device", n.RDMA, "RoCEv1", strconv.FormatBool(s.roceV1()), "RoCEv2", "true",
+				"iWARP", "false"))
 	}
 	return out, err
 }
