@@ -14,12 +14,12 @@ from ansible import constants
 from ansible.plugins.action import ActionBase
 
 from ..module_utils.errors import Refused
-from ..module_utils.training import folder
+from ..module_utils.training import folder, launcher_words
 from ..plugin_utils import packed_folder
 
 ARGUMENTS = {
     "path": {"type": "path", "required": True},
-    "command": {"type": "list", "elements": "str"},
+    "command": {"type": "raw"},
     "exclude": {"type": "list", "elements": "str", "default": []},
     "include": {"type": "list", "elements": "str", "default": []},
     "limit": {"type": "int", "default": 100},
@@ -34,7 +34,7 @@ def selected(given: dict[str, Any]) -> list[folder.FolderFile]:
     files = packed_folder.files_of(given["path"], given["exclude"])
     folder.check(given["path"], files, given["limit"], given["include"])
     if given["command"] is not None:
-        folder.check_command(given["path"], given["command"], files)
+        folder.check_command(given["path"], launcher_words.words_of(given["command"]), files)
     return files
 
 
@@ -54,7 +54,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
             answer = self._module(given, task_vars)
             if answer.get("failed") and answer.get("missing"):
                 answer = self._with_archive(given, files, task_vars)
-        except (Refused, OSError) as error:
+        except (Refused, launcher_words.LauncherError, OSError) as error:
             return {**result, "failed": True, "msg": str(error)}
         finally:
             self._remove_tmp_path(self._connection._shell.tmpdir)

@@ -28,10 +28,10 @@ def transport_settings(
         raise AnsibleFilterError(str(error)) from error
 
 
-def training_words(command: list[str], python: str, torchrun: str, folder: str = "") -> list[str]:
+def training_words(command: str | list[str], python: str, torchrun: str, folder: str = "") -> list[str]:
     """Return the command of one rank; the options of a launcher that place ranks are dropped with a warning."""
     try:
-        words = launcher_words.rank_command(command, python, torchrun)
+        words = launcher_words.rank_command(launcher_words.words_of(command), python, torchrun)
     except launcher_words.LauncherError as error:
         raise AnsibleFilterError(f"{error}.") from error
     if words.dropped:

@@ -22,9 +22,8 @@ options:
     type: path
     required: true
   command:
-    description: The command that will run in the folder; the folder must contain its script.
-    type: list
-    elements: str
+    description: The command that will run in the folder, as a list or as text; the folder must contain its script.
+    type: raw
   exclude:
     description: Further patterns of files that stay on the controller.
     type: list
@@ -106,7 +105,7 @@ from ..module_utils.training.guest.code_folder import CodeFolder
 
 ARGUMENTS = {
     "path": {"type": "path", "required": True},
-    "command": {"type": "list", "elements": "str"},
+    "command": {"type": "raw"},
     "exclude": {"type": "list", "elements": "str", "default": []},
     "include": {"type": "list", "elements": "str", "default": []},
     "limit": {"type": "int", "default": 100},

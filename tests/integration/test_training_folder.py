@@ -78,7 +78,7 @@ def test_an_ordinary_folder_trains_with_one_command(tmp_path: Path, folder: Path
     outputs = sorted((tmp_path / "results" / "one" / "outputs").iterdir())
     assert [(path.name, path.read_text()) for path in outputs] == [(f"model{rank}", str(work)) for rank in range(4)]
     assert not (work / ".git").exists()
-    again = playbook.run(**{**options, "training_command": ["python", "train.py", "2", "1"]}, training_name="two")
+    again = playbook.run(**{**options, "training_command": "python train.py 2 1"}, training_name="two")
     assert again.returncode != 0
     assert "ended with exit code 1" in " ".join(again.stdout.split())
     assert (tmp_path / "results" / "two" / "outputs" / "model0").exists(), "outputs come back after a failure"

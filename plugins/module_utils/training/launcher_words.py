@@ -8,6 +8,8 @@ change the training in another way are refused with their name.
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -40,6 +42,17 @@ class RankCommand(NamedTuple):
 
     command: list[str]
     dropped: list[str]
+
+
+def words_of(command: str | Sequence[str]) -> list[str]:
+    """Return the words of a command; -e NAME=VALUE of ansible-playbook gives a text, in JSON or as in a shell."""
+    if not isinstance(command, str):
+        return [str(word) for word in command]
+    try:
+        given = json.loads(command) if command.lstrip().startswith("[") else shlex.split(command)
+    except ValueError as error:
+        raise LauncherError(f"training_command is {command}, which cannot be read: {error}") from error
+    return [str(word) for word in given]
 
 
 def rank_command(command: Sequence[str], python: str, torchrun: str) -> RankCommand:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from plugins.module_utils.training.launcher_words import LauncherError, is_launcher, rank_command
+from plugins.module_utils.training.launcher_words import LauncherError, is_launcher, rank_command, words_of
 from plugins.module_utils.training.mpirun import LaunchError, job_of
 
 PYTHON, OURS = "/opt/dml/bin/python", "/lib/dml_torchrun.py"
@@ -83,3 +83,16 @@ def test_a_job_of_the_module_is_the_command_of_one_rank(given: str) -> None:
 def test_a_shell_that_starts_a_launcher_is_detected() -> None:
     assert is_launcher(["bash", "-c", "torchrun train.py"])
     assert not is_launcher(["bash", "-c", "python train.py"])
+
+
+@pytest.mark.parametrize(
+    "command", [["python", "train.py", "a b"], 'python train.py "a b"', '["python", "train.py", "a b"]']
+)
+def test_a_command_of_the_command_line_is_a_text(command: str | list[str]) -> None:
+    assert words_of(command) == ["python", "train.py", "a b"]
+
+
+@pytest.mark.parametrize("command", ['python "train.py', '["python"'])
+def test_a_text_that_is_not_a_command_is_refused(command: str) -> None:
+    with pytest.raises(LauncherError, match=r"training_command is .*, which cannot be read: "):
+        words_of(command)
