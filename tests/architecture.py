@@ -151,6 +151,14 @@ def in_its_package(checkout: Checkout) -> Iterator[str]:
                 yield f"{source.name} belongs in {source.path.parent.name}/{package}"
 
 
+def distinct_names(checkout: Checkout) -> Iterator[str]:
+    """No two files of module_utils have the same name, except for the plan of any object and that of the moves."""
+    first = {"__init__": "", "plan": ""}
+    for source in (source for source in checkout.plugins if source.parts[1] == "module_utils"):
+        if (other := first.setdefault(source.parts[-1], source.name)) not in ("", source.name):
+            yield f"{source.name} has the name of {other}: give it another"
+
+
 def foreign_imports(checkout: Checkout) -> Iterator[str]:
     """Only vsphere knows pyVmomi, only what talks to Ansible imports it, the rest lives on the standard library."""
     for source in checkout.plugins:
@@ -275,6 +283,7 @@ RULES: tuple[Rule, ...] = (
     pure_files,
     on_the_controller,
     in_its_package,
+    distinct_names,
     foreign_imports,
     one_gate,
     old_python,

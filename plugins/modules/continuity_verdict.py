@@ -150,7 +150,7 @@ from ..module_utils.continuity import verdict
 from ..module_utils.errors import Refused
 from ..module_utils.pages import verdict_files
 from ..module_utils.vmotion.checks import move_lines
-from ..module_utils.vmotion.folder import folder as trial_folder
+from ..module_utils.vmotion.folder import trial_folder
 from ..module_utils.vmotion.folder.journal import NAME, read
 from ..module_utils.vmotion.folder.verdicts import NewVerdict
 from ..module_utils.vmotion.test import judging

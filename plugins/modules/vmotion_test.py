@@ -261,7 +261,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.vmotion.folder.folder import TrialFolder
+from ..module_utils.vmotion.folder.trial_folder import TrialFolder
 from ..module_utils.vsphere import session
 
 SETTINGS = {

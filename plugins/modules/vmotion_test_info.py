@@ -78,7 +78,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.vmotion.checks import move_lines
-from ..module_utils.vmotion.folder import folder as trial_folder
+from ..module_utils.vmotion.folder import trial_folder
 from ..module_utils.vmotion.folder.journal import NAME, read
 from ..module_utils.vmotion.test.next_step import next_step, state_of
 

@@ -71,6 +71,7 @@ BREACHES = [
     ),
     ("in_its_package", f"{UTILS}/vmotion/plan_large.py", "", "plan_large.py belongs in vmotion/plan"),
     ("in_its_package", f"{UTILS}/vmotion/plan.py", "", "plan.py belongs in vmotion/plan"),
+    ("distinct_names", f"{UTILS}/core/session.py", "", "vsphere/session.py has the name of"),
     ("foreign_imports", f"{UTILS}/hosts/thing.py", "from pyVmomi import vim\n", "hosts imports pyVmomi"),
     ("foreign_imports", MODULE, "def f():\n    import pyVim.connect\n", "modules imports pyVim"),
     ("foreign_imports", PURE, "import yaml\n", "hosts imports yaml"),

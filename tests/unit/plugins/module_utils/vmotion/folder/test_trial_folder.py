@@ -11,9 +11,9 @@ import pytest
 
 from plugins.module_utils import runner
 from plugins.module_utils.errors import CollectionError, Failed, Refused
-from plugins.module_utils.vmotion.folder import folder as folders
-from plugins.module_utils.vmotion.folder.folder import TrialFolder
+from plugins.module_utils.vmotion.folder import trial_folder as folders
 from plugins.module_utils.vmotion.folder.journal import NAME, Journal, read
+from plugins.module_utils.vmotion.folder.trial_folder import TrialFolder
 from tests.fakes.module import FakeModule
 
 
