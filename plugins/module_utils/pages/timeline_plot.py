@@ -66,7 +66,7 @@ class _Frame:
     def __init__(self, timeline: Mapping[str, Any]) -> None:
         self.timeline = timeline
         self.seconds = max(bounded(float(timeline["seconds"])), LOWEST)
-        self.top = nice(max(map(bounded, timeline["rates"]), default=LOWEST))
+        self.top = nice(_highest([bounded(rate) for rate in timeline["rates"]]))
         names = sorted({stay["host"] for worker in timeline["hosts"] for stay in worker["stays"]})
         self.colours = {name: index % COLOURS for index, name in enumerate(names)}
 
@@ -76,7 +76,7 @@ class _Frame:
 
     def up(self, rate: float) -> float:
         """Return the position of a rate."""
-        return TOP + PLOT * (1 - bounded(rate) / self.top)
+        return TOP + PLOT * (1 - min(bounded(rate) / self.top, 1.0))
 
     def axes(self) -> Iterator[str]:
         """Yield the grid, the ticks and their unit."""
@@ -148,6 +148,13 @@ class _Frame:
         boots = f"{change['reboots']} reboot{'' if change['reboots'] == 1 else 's'}"
         seconds = change["until"] - change["from"]
         yield _box("out", begin, end, (top, BAR), f"{host}: out of service for {seconds:.0f} s, {boots}")
+
+
+def _highest(rates: Sequence[float]) -> float:
+    """Return the highest rate; a few bins with a multiple of all others, such as a burst at the start, do not count."""
+    ordered = sorted(rates)
+    usual = ordered[len(ordered) * 95 // 100] if ordered else LOWEST
+    return max(usual if ordered and ordered[-1] > 3 * usual else max(ordered, default=LOWEST), LOWEST)
 
 
 def band_title(number: int, move: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+# pylint: disable=ansible-bad-function  # pip may take longer than a task
 import fcntl
 import json
 import os

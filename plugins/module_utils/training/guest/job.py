@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+# pylint: disable=ansible-bad-function  # the supervisor outlives the module
 import contextlib
 import hashlib
 import json

@@ -10,6 +10,7 @@ This program needs only the standard library: a copy of it is in each run direct
 
 from __future__ import annotations
 
+# pylint: disable=ansible-bad-function  # this runs on a node, without Ansible
 import contextlib
 import json
 import os
@@ -27,10 +28,7 @@ MARK = "DML_RUN_ID"
 DESIRED, RUN, OUTPUT, END = "wish.json", "run.json", "output.log", "end.json"
 # A job that filled the disk must still be able to report it: the space for its end is allocated before it starts.
 END_BYTES = 8192
-LOOK_SECONDS = 0.2
-JOB_SECONDS = 120.0
-KILL_SECONDS = 5.0
-SWEEP_SECONDS = 60.0
+LOOK_SECONDS, JOB_SECONDS, KILL_SECONDS, SWEEP_SECONDS = 0.2, 120.0, 5.0, 60.0
 _JOB = re.compile(r"ess_base_jobid\W+(\d+)")
 
 

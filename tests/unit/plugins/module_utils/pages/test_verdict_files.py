@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ET
 from typing import Any
 
@@ -68,3 +69,15 @@ def test_the_timeline_has_a_row_for_each_host_that_was_out_of_service() -> None:
     assert (found["from"], found["until"], found["host"]) == (10.0, 52.0, "esx01.lab")
     assert "esx01.lab: out of service for 42 s, 1 reboot" in texts["timeline.html"]
     assert "out of service" not in timeline_texts("test", records, [], judged, {"w1": "esx02.lab"})["timeline.html"]
+
+
+def test_a_burst_at_the_start_does_not_flatten_the_curve() -> None:
+    seen = [*(59 + step / 60 for step in range(60)), *range(60, 160)]
+    records = [
+        {"rank": 0, "step": step, "t": 50.0 + moment, "seen": 100.0 + moment, "host": "w1"}
+        for step, moment in enumerate(seen)
+    ]
+    judged = {"verdict": "continuous", "moved": "all", "longest_gap_s": 1.0, "breaches": [], "unproven": []}
+    judged["moves"] = []
+    page = timeline_texts("test", records, [], judged, {"w1": "esx02.lab"})["timeline.html"]
+    assert max(float(text) for text in re.findall(r'class="name"[^>]*>([\d.]+)<', page)) <= 5
