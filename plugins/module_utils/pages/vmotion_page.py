@@ -21,7 +21,7 @@ HEADS = (
 NUMBERS = ("Seconds", "Stun expected", "Job stood still", "Before", "During", "After", "Back after")
 ENCRYPTED = {True: "yes", False: "no", None: "-"}
 KEY = """Each move is a band with its number in the table below. The bottom line marks the silences of the job, and the
-rows below it show the host of each worker."""
+rows below it show the host of each worker, and the times at which hosts were out of service."""
 NOTE = """Before, during and after: images per second of a rank on the observer's clock over the whole time, including
 silences; a dash if the script reports no images. Stun expected: the server's estimate or the value from VMware's
 tables, before the move; no server reports the actual time. Encrypted: from vCenter's events. GPU: the server's name,
