@@ -68,7 +68,7 @@ def test_the_timeline_has_a_row_for_each_host_that_was_out_of_service() -> None:
     (found,) = json.loads(texts["timeline.json"])["changes"]
     assert (found["from"], found["until"], found["host"]) == (10.0, 52.0, "esx01.lab")
     assert "esx01.lab: out of service for 42 s, 1 reboot" in texts["timeline.html"]
-    assert "out of service" not in timeline_texts("test", records, [], judged, {"w1": "esx02.lab"})["timeline.html"]
+    assert "out of service for" not in timeline_texts("test", records, [], judged, {"w1": "esx02.lab"})["timeline.html"]
 
 
 def test_a_burst_at_the_start_does_not_flatten_the_curve() -> None:
