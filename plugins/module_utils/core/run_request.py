@@ -116,7 +116,7 @@ def _bad_options(known: Known, request: RunRequest) -> list[str]:
     readable = {name for playbook in ours for name in known.options(playbook)} if ours else known.all_options
     variables, sentences = known.variables, []
     for name in request.extra:
-        if name in variables or name in readable or name.startswith("ansible_"):
+        if name in variables or name in readable or name.startswith(("ansible_", "_")):
             continue
         if name in known.all_options:
             readers = ", ".join(sorted(reader for reader in known.playbooks if name in known.options(reader)))

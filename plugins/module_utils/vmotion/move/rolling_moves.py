@@ -108,9 +108,9 @@ def plan_window(workers: ClusterWorkers, hosts: Sequence[str], *, one_per_host: 
         said = f"devices tie {', '.join(tied)} to the host"
         remedy = "leave these hosts out, or stop the job at its checkpoint and change them without under_training"
         raise Refused("the workers", "plan their moves", said, remedy)
-    fleet = window.Fleet(workers.slots, workers.demand, frozenset(workers.targets), one_per_host)
+    capacity = window.HostSlots(workers.slots, workers.demand, frozenset(workers.targets), one_per_host)
     try:
-        return window.plan_window(fleet, workers.at, hosts)
+        return window.plan_window(capacity, workers.at, hosts)
     except moves.Infeasible as error:
         raise Refused("the workers", "plan their moves", str(error)) from error
 

@@ -27,7 +27,7 @@ class HostChange(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Fleet:
+class HostSlots:
     """The slots of each host, the slots that each worker takes, and the hosts that may take workers now."""
 
     slots: Mapping[str, int]
@@ -46,7 +46,7 @@ class Fleet:
 class _Search:
     """A depth-first search for the plan with the fewest moves."""
 
-    fleet: Fleet
+    capacity: HostSlots
     hosts: frozenset[str]
     least: int
     best: list[HostChange] | None = None
@@ -80,12 +80,12 @@ class _Search:
         self, host: str, left: Sequence[str], at: Mapping[str, str]
     ) -> Iterator[tuple[tuple[Move, ...], dict[str, str]]]:
         """Yield the ways to empty a host: its moves, and the host of each worker afterwards."""
-        workers = sorted((name for name in at if at[name] == host), key=lambda name: -self.fleet.demand.get(name, 1))
+        workers = sorted((name for name in at if at[name] == host), key=lambda name: -self.capacity.demand.get(name, 1))
         yield from self._placements(host, workers, left, dict(at), ())
 
     def _is_open(self, host: str, left: Sequence[str]) -> bool:
         """Return whether a host takes workers: after its change also one that is out of service now."""
-        return host in self.fleet.targets or (host in self.hosts and host not in left)
+        return host in self.capacity.targets or (host in self.hosts and host not in left)
 
     def _placements(
         self, host: str, workers: Sequence[str], left: Sequence[str], at: dict[str, str], moves: tuple[Move, ...]
@@ -94,8 +94,8 @@ class _Search:
             yield moves, at
             return
         worker, *others = workers
-        hosts = (name for name in self.fleet.slots if name != host and self._is_open(name, left))
-        targets = [name for name in hosts if self.fleet.has_room(name, worker, at)]
+        hosts = (name for name in self.capacity.slots if name != host and self._is_open(name, left))
+        targets = [name for name in hosts if self.capacity.has_room(name, worker, at)]
         if not targets:
             self.stuck.setdefault(len(left), {}).setdefault(host, worker)
         # A host that needs no further change first: there the worker can stay.
@@ -104,9 +104,9 @@ class _Search:
             yield from self._placements(host, others, left, {**at, worker: target}, (*moves, move))
 
 
-def plan_window(fleet: Fleet, at: Mapping[str, str], hosts: Sequence[str]) -> list[HostChange]:
+def plan_window(capacity: HostSlots, at: Mapping[str, str], hosts: Sequence[str]) -> list[HostChange]:
     """Return the hosts in the order of their changes, each with the moves that empty it; raise ``Infeasible``."""
-    search = _Search(fleet, frozenset(hosts), least=sum(place in set(hosts) for place in at.values()))
+    search = _Search(capacity, frozenset(hosts), least=sum(place in set(hosts) for place in at.values()))
     search.run(sorted(set(hosts)), dict(at))
     if search.best is None:
         stuck = [f"{worker} on {host}" for host, worker in sorted(search.stuck[min(search.stuck)].items())]

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from plugins.module_utils.vmotion.plan.placement import Infeasible
 from plugins.module_utils.vmotion.plan.plan import Move
-from plugins.module_utils.vmotion.plan.window import Fleet, HostChange, plan_window
+from plugins.module_utils.vmotion.plan.window import HostChange, HostSlots, plan_window
 
 HOSTS = [f"esx{number}" for number in range(1, 6)]
 
 
-def fleet(slots: int = 1, **more: object) -> Fleet:
-    return Fleet(dict.fromkeys(HOSTS, slots), {}, HOSTS, **more)  # type: ignore[arg-type]
+def fleet(slots: int = 1, **more: object) -> HostSlots:
+    return HostSlots(dict.fromkeys(HOSTS, slots), {}, HOSTS, **more)  # type: ignore[arg-type]
 
 
 def test_a_spare_host_goes_first_and_each_worker_moves_once() -> None:
@@ -40,7 +40,7 @@ def test_a_host_without_a_change_takes_workers_for_good() -> None:
 def test_a_large_cluster_is_planned_with_one_move_for_each_worker() -> None:
     hosts = [f"esx{number:02}" for number in range(65)]
     at = {f"w{number:02}": hosts[number] for number in range(64)}
-    plan = plan_window(Fleet(dict.fromkeys(hosts, 1), {}, hosts), at, hosts)
+    plan = plan_window(HostSlots(dict.fromkeys(hosts, 1), {}, hosts), at, hosts)
     assert sum(len(change.moves) for change in plan) == 64
 
 
@@ -49,12 +49,12 @@ def test_without_room_the_workers_that_cannot_leave_are_named() -> None:
     with pytest.raises(Infeasible, match="no other host has room for w1 on esx1, w2 on esx2"):
         plan_window(fleet(), at, HOSTS)
     with pytest.raises(Infeasible, match="w1 on esx1"):
-        plan_window(Fleet(dict.fromkeys(HOSTS, 2), {}, ["esx1"]), at, ["esx1"])
+        plan_window(HostSlots(dict.fromkeys(HOSTS, 2), {}, ["esx1"]), at, ["esx1"])
 
 
 def test_a_host_that_is_out_of_service_takes_workers_after_its_change() -> None:
     at = {"w1": "esx1", "w2": "esx2"}
-    places = Fleet(dict.fromkeys(["esx1", "esx2", "esx3"], 1), {}, ["esx1", "esx2"])
+    places = HostSlots(dict.fromkeys(["esx1", "esx2", "esx3"], 1), {}, ["esx1", "esx2"])
     plan = plan_window(places, at, ["esx1", "esx2", "esx3"])
     assert plan[0] == HostChange("esx3", ())
     with pytest.raises(Infeasible):
@@ -62,12 +62,12 @@ def test_a_host_that_is_out_of_service_takes_workers_after_its_change() -> None:
 
 
 def test_two_small_workers_need_two_places() -> None:
-    places = Fleet({"esx1": 2, "esx2": 1, "esx3": 1}, {}, ["esx1", "esx2", "esx3"], one_per_host=True)
+    places = HostSlots({"esx1": 2, "esx2": 1, "esx3": 1}, {}, ["esx1", "esx2", "esx3"], one_per_host=True)
     plan = plan_window(places, {"a": "esx1", "b": "esx1"}, ["esx1"])
     assert {move.target for move in plan[0].moves} == {"esx2", "esx3"}
 
 
-def check(places: Fleet, at: dict[str, str], plan: list[HostChange]) -> None:
+def check(places: HostSlots, at: dict[str, str], plan: list[HostChange]) -> None:
     """Follow the plan: each move starts where the worker is, ends in room, and each host is empty at its change."""
     now = dict(at)
     for change in plan:
@@ -90,7 +90,7 @@ def test_a_plan_is_followed_and_no_order_of_hosts_needs_fewer_moves(
     names = [f"esx{index}" for index in range(len(slots))]
     at = {f"w{index}": names[place % len(names)] for index, place in enumerate(places)}
     full = {name: max(room, list(at.values()).count(name)) for name, room in zip(names, slots, strict=True)}
-    places_ = Fleet(full, {}, names)
+    places_ = HostSlots(full, {}, names)
     hosts = sorted({names[index % len(names)] for index in changed})
     fewest = oracle(places_, at, hosts)
     if fewest is None:
@@ -103,7 +103,7 @@ def test_a_plan_is_followed_and_no_order_of_hosts_needs_fewer_moves(
     assert sum(len(change.moves) for change in plan) == fewest
 
 
-def oracle(places: Fleet, at: dict[str, str], hosts: list[str]) -> int | None:
+def oracle(places: HostSlots, at: dict[str, str], hosts: list[str]) -> int | None:
     """Return the fewest moves of any order and any targets; None if no plan exists."""
 
     def empty(host: str, rest: tuple[str, ...], now: dict[str, str]) -> int | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.vmotion.plan.window import Fleet, plan_window
+from plugins.module_utils.vmotion.plan.window import HostSlots, plan_window
 from plugins.module_utils.vmotion.test.outcome import outcome
 from plugins.module_utils.vmotion.test.steps.moves_plan import plan_lines
 from tests.fakes.trial import Killed, World
@@ -33,7 +33,7 @@ class Window(World):
     def vmotion_plan(self, options: dict[str, Any]) -> dict[str, Any]:
         assert set(options["empty_hosts"]) <= {host for host in HOSTS if self.profile[host] != "active"}
         serving = [host for host in HOSTS if self.service[host] == "in_service"]
-        plan = plan_window(Fleet(dict.fromkeys(HOSTS, 1), {}, serving), self.at, options["empty_hosts"])
+        plan = plan_window(HostSlots(dict.fromkeys(HOSTS, 1), {}, serving), self.at, options["empty_hosts"])
         stages = [{"host": change.host, "moves": [move._asdict() for move in change.moves]} for change in plan]
         told = {"not_applicable": {}, "rdma": {}, "profile": "", "slots": {}, "at": dict(self.at)}
         return {"stages": stages, "moves": [move for stage in stages for move in stage["moves"]], **told}
