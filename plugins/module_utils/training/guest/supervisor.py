@@ -2,10 +2,8 @@
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Start one job of mpirun in a run directory, survive the task that started it, and leave no process of it behind.
 
-This program needs only the standard library: a copy of it is in each run directory and runs from there
-(``supervisor.py run FOLDER``), and its text is sent to each node of the job to find left-over processes
-(``python3 - sweep ID JOB SECONDS``). Files of a run directory: ``wish.json`` (the options; it claims the directory),
-``run.json`` (the processes of the job), ``output.log`` (its output), ``end.json`` (its end).
+It needs only the standard library: a copy in each run directory runs from there (``supervisor.py run FOLDER``), and its
+text is sent to each node to find left-over processes (``python3 - sweep ID JOB SECONDS``).
 """
 
 from __future__ import annotations
@@ -25,10 +23,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Iterator
 
 MARK = "DML_RUN_ID"
-DESIRED, RUN, OUTPUT, END = "wish.json", "run.json", "output.log", "end.json"
-# A job that filled the disk must still be able to report it: the space for its end is allocated before it starts.
-END_BYTES = 8192
+DESIRED, RUN, OUTPUT, END = "wish.json", "run.json", "output.log", "end.json"  # options, processes, output, end
+END_BYTES = 8192  # allocated before the job starts: a job that filled the disk must be able to report its end
 LOOK_SECONDS, JOB_SECONDS, KILL_SECONDS, SWEEP_SECONDS = 0.2, 120.0, 5.0, 60.0
+# Python ignores an exception that a signal handler raises while an object is finalized, so the request is kept too.
+_REQUESTED: list[bool] = []
 _JOB = re.compile(r"ess_base_jobid\W+(\d+)")
 
 
@@ -241,13 +240,15 @@ def _wait(folder: str, run: dict[str, Any], launcher: subprocess.Popen[bytes]) -
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         deadline = time.monotonic() + JOB_SECONDS
-        while launcher.poll() is None and not run["job"] and time.monotonic() < deadline:
+        while launcher.poll() is None and not run["job"] and time.monotonic() < deadline and not _REQUESTED:
             run["job"] = find_job(run["id"], launcher.pid) or None
             if run["job"]:
                 # A full disk must not end the job here: the ranks detect it.
                 with contextlib.suppress(OSError):
                     write(folder, RUN, run)
             time.sleep(LOOK_SECONDS)
+        if _REQUESTED:
+            raise Stop
         launcher.wait()
     except Stop:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -270,6 +271,7 @@ def _finish(folder: str, desired: dict[str, Any], run: dict[str, Any], stopped: 
 
 
 def _raise_stop(_signal: int, _frame: object) -> None:
+    _REQUESTED.append(True)
     raise Stop
 
 

@@ -236,3 +236,12 @@ def test_a_job_whose_supervisor_was_killed_is_ended(tmp_path: Path) -> None:
     end = supervisor.read(str(tmp_path), supervisor.END)
     assert end and (end["stopped"], end["exit_code"], end["left"]) == (True, None, {})
     assert list(supervisor.processes_of(asked["id"], "")) == []
+
+
+def test_a_stop_that_python_ignored_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The handler ran while an object was finalized: its exception is gone, and only the request is left."""
+    launcher = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    monkeypatch.setattr(supervisor, "_REQUESTED", [True])
+    monkeypatch.setattr(supervisor.signal, "signal", lambda *_arguments: None)
+    assert supervisor._wait(str(tmp_path), {"id": "x", "job": None}, launcher) is True
+    assert launcher.returncode is not None
