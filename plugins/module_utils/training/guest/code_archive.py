@@ -9,7 +9,7 @@ import hashlib
 import os
 import shutil
 import tarfile
-import tempfile
+import uuid
 from collections.abc import Iterable
 from typing import Any
 
@@ -59,7 +59,7 @@ def _unpack_one(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: str) 
         raise OSError(0, "the archive contains a member that is not a file in the folder", member.name)
     target = os.path.join(folder, member.name)
     os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
-    temporary = tempfile.mktemp(prefix=".dml-", dir=os.path.dirname(target))  # noqa: S306 # created exclusively below
+    temporary = os.path.join(os.path.dirname(target), f".dml-{uuid.uuid4().hex}")
     try:
         if member.issym():
             os.symlink(member.linkname, temporary)
