@@ -116,7 +116,7 @@ def test_check_mode_of_the_playbooks_refuses_what_the_real_run_refuses(
     assert [(run.rc, error in run.out) for run in (real, planned)] == [(2, True)] * 2, planned.out
     assert vcenter.writes() == []
     found = ansible.playbook("playbooks/preflight.yml", *given)
-    assert found.rc == 2 and "good.lab: it stays in service and cannot be changed: worker run here" in found.out
+    assert found.rc == 2 and "good.lab: it stays in service and cannot be changed: worker runs here" in found.out
 
 
 def fails(vcenter: Simulator, ansible: Ansible, method: str, kind: str, **more: Any) -> str:
