@@ -1,0 +1,22 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The changelog names each module, role and playbook: a new one needs a fragment."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TEXT = "\n".join(path.read_text() for path in sorted((ROOT / "changelogs").rglob("*.yml")))
+TEXT += (ROOT / "changelogs" / "changelog.yaml").read_text()
+
+
+@pytest.mark.parametrize("pattern", ["plugins/modules/*.py", "roles/*", "playbooks/*.yml"])
+def test_the_changelog_names_each_part_of_the_collection(pattern: str) -> None:
+    names = sorted(path.stem for path in ROOT.glob(pattern))
+    assert names
+    missing = [name for name in names if not re.search(rf"\b{name}\b", TEXT)]
+    assert [f"changelogs/fragments: add a fragment that names {name}" for name in missing] == []
