@@ -14,13 +14,12 @@ from lab.simulator import Centre
 
 @dataclass(frozen=True)
 class Chapter:
-    """One run of a playbook, and the writes and exit code that are expected from it."""
+    """One run of a playbook, which must end well, and whether it writes."""
 
     title: str
     playbook: str
     arguments: tuple[str, ...] = ()
     writes: bool = True
-    fails: bool = False
     harm: tuple[str, Callable[[Centre], None]] | None = None
     in_guests: bool = False
 
@@ -59,7 +58,7 @@ TRIAL = (
 )
 REPAIR = (
     Chapter("Repair the drift, with permission to shut down a worker", "workers.yml", ("-e", "power_cycle=true")),
-    Chapter("Refuse the teardown without a confirmation", "teardown.yml", writes=False, fails=True),
+    Chapter("List the objects that the teardown would remove", "teardown.yml", writes=False),
     Chapter("Remove the workers, and restore the hosts", "teardown.yml", ("-e", "confirm=true", "-e", "{evidence}")),
 )
 # Virtual machines get no Horovod: their image contains OpenMPI without the headers that Horovod needs.
