@@ -101,6 +101,7 @@ JOB = 'DML_RECORDS=/var/lib/dml/runs/nightly DML_RUN_ID=1 sleep 600 & exec "$@"'
         ("hosts", ["-e", "interrupt_training=true"], False, "vcenter.invalid"),
         ("hosts", ["--limit", "one"], True, ""),
         ("hosts", ["--limit", "one", "-e", "interrupt_training=true"], False, "vcenter.invalid"),
+        ("hosts", ["--limit", "one", "-e", "under_training=true"], True, ""),
         ("rollback", ["--limit", "one"], True, ""),
         ("teardown", ["--limit", "one", "-e", "confirm=true"], True, ""),
         ("workers", ["-e", "power_cycle=true"], True, ""),
