@@ -18,14 +18,10 @@ from ..module_utils.training import folder, launcher_words
 from ..plugin_utils import packed_folder
 
 ARGUMENTS = {
-    "path": {"type": "path", "required": True},
-    "command": {"type": "raw"},
-    "exclude": {"type": "list", "elements": "str", "default": []},
-    "include": {"type": "list", "elements": "str", "default": []},
-    "limit": {"type": "int", "default": 100},
+    **folder.ARGUMENTS_OF_FOLDER,
+    # Paths of the node, which the controller does not expand.
     "dest": {"type": "str", "required": True},
     "store": {"type": "str", "required": True},
-    "once": {"type": "bool", "default": False},
 }
 
 

@@ -68,7 +68,7 @@ author:
 EXAMPLES = r"""
 - name: Copy the training program
   dml.vsphere.training_folder:
-    path: ~/work/mine
+    path: ~/mine
     command: [python, train.py]
     dest: /var/lib/dml/runs/one/work
     store: /var/lib/dml/code
@@ -101,17 +101,13 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
+from ..module_utils.training.folder import ARGUMENTS_OF_FOLDER
 from ..module_utils.training.guest.code_folder import CodeFolder
 
 ARGUMENTS = {
-    "path": {"type": "path", "required": True},
-    "command": {"type": "raw"},
-    "exclude": {"type": "list", "elements": "str", "default": []},
-    "include": {"type": "list", "elements": "str", "default": []},
-    "limit": {"type": "int", "default": 100},
+    **ARGUMENTS_OF_FOLDER,
     "dest": {"type": "path", "required": True},
     "store": {"type": "path", "required": True},
-    "once": {"type": "bool", "default": False},
     "sha256": {"type": "str", "default": ""},
     "archive": {"type": "path"},
 }

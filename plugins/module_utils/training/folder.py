@@ -7,7 +7,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import Refused
 
@@ -17,6 +17,15 @@ NEVER = (".git", "__pycache__", ".venv")
 PRIVATE = (".env", ".env.*", ".netrc", "*.pem", "*.key", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
 FILE, LINK, OTHER = "file", "link", "other"
 LARGEST = 5
+# The options that the module and its action share; the paths on the node differ.
+ARGUMENTS_OF_FOLDER: dict[str, dict[str, Any]] = {
+    "path": {"type": "path", "required": True},
+    "command": {"type": "raw"},
+    "exclude": {"type": "list", "elements": "str", "default": []},
+    "include": {"type": "list", "elements": "str", "default": []},
+    "limit": {"type": "int", "default": 100},
+    "once": {"type": "bool", "default": False},
+}
 MEGABYTE = 1_000_000
 
 

@@ -97,7 +97,7 @@ def plan_moves(
         raise Refused("the workers", "plan their moves", str(error), "free a slot or add a host") from error
 
 
-def plan_window(workers: ClusterWorkers, hosts: Sequence[str], *, one_per_host: bool) -> list[window.HostChange]:
+def plan_window(workers: ClusterWorkers, hosts: Sequence[str], *, one_per_host: bool) -> list[window.EmptiedHost]:
     """Return the order in which these hosts leave service, and the moves that empty them; raise Refused without one."""
     unknown = sorted(set(hosts) - set(workers.slots))
     if unknown:

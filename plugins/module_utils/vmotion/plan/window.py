@@ -19,7 +19,7 @@ from .plan import Move
 MOST_TRIED = 20_000
 
 
-class HostChange(NamedTuple):
+class EmptiedHost(NamedTuple):
     """A host that leaves service, and the moves that empty it before."""
 
     host: str
@@ -49,12 +49,12 @@ class _Search:
     capacity: HostSlots
     hosts: frozenset[str]
     least: int
-    best: list[HostChange] | None = None
+    best: list[EmptiedHost] | None = None
     tried: int = 0
     # By the number of hosts left: the hosts that could not be emptied, each with a worker that found no room.
     stuck: dict[int, dict[str, str]] = field(default_factory=dict)
 
-    def run(self, waiting: Sequence[str], at: Mapping[str, str], done: tuple[HostChange, ...] = ()) -> None:
+    def run(self, waiting: Sequence[str], at: Mapping[str, str], done: tuple[EmptiedHost, ...] = ()) -> None:
         """Extend a plan by each of the waiting hosts, those with the fewest workers first."""
         if not waiting:
             if self.best is None or _moves(done) < _moves(self.best):
@@ -67,10 +67,10 @@ class _Search:
                 if self.tried > MOST_TRIED or (self.best is not None and _moves(self.best) == self.least):
                     return
                 if self._may_improve(done, moves, left, after):
-                    self.run(left, after, (*done, HostChange(host, moves)))
+                    self.run(left, after, (*done, EmptiedHost(host, moves)))
 
     def _may_improve(
-        self, done: Sequence[HostChange], moves: Sequence[Move], left: Sequence[str], at: Mapping[str, str]
+        self, done: Sequence[EmptiedHost], moves: Sequence[Move], left: Sequence[str], at: Mapping[str, str]
     ) -> bool:
         """Return whether this plan may need fewer moves: each worker on a waiting host moves at least once more."""
         least = _moves(done) + len(moves) + sum(place in left for place in at.values())
@@ -104,7 +104,7 @@ class _Search:
             yield from self._placements(host, others, left, {**at, worker: target}, (*moves, move))
 
 
-def plan_window(capacity: HostSlots, at: Mapping[str, str], hosts: Sequence[str]) -> list[HostChange]:
+def plan_window(capacity: HostSlots, at: Mapping[str, str], hosts: Sequence[str]) -> list[EmptiedHost]:
     """Return the hosts in the order of their changes, each with the moves that empty it; raise ``Infeasible``."""
     search = _Search(capacity, frozenset(hosts), least=sum(place in set(hosts) for place in at.values()))
     search.run(sorted(set(hosts)), dict(at))
@@ -121,5 +121,5 @@ def _workers_on(host: str, at: Mapping[str, str]) -> int:
     return sum(place == host for place in at.values())
 
 
-def _moves(changes: Sequence[HostChange]) -> int:
+def _moves(changes: Sequence[EmptiedHost]) -> int:
     return sum(len(change.moves) for change in changes)

@@ -47,6 +47,10 @@ def _entries(
     return entries
 
 
+def _named(_result: Result, state: TrialState) -> dict[str, Any]:
+    return {"host": _host(state).host}
+
+
 def _failed(name: str, state: TrialState, reason: str) -> Entries:
     host = _host(state).host
     return failed(name, f"{reason.rstrip('.')}; {host} keeps its state, and the next run continues with it")
@@ -84,7 +88,7 @@ ENTER = Step(
     title=lambda state: f"puts {_host(state).host}, which has no worker now, into maintenance mode",
     due=(Due(Phase.HOST, _needs_entering, after=("hold",)),),
     action=_enter,
-    entries=_entries("host_enter", lambda _result, state: {"host": _host(state).host}),
+    entries=_entries("host_enter", _named),
     kinds=(EntryKind("host_enter", _has_entered),),
     continued=_may_be_lost,
 )
@@ -151,7 +155,7 @@ BOOT = Step(
     title=lambda state: f"reboots {_host(state).host}",
     due=(Due(Phase.HOST, _needs_reboot, after=("host_apply",)),),
     action=_reboot,
-    entries=_entries("host_boot", lambda _result, state: {"host": _host(state).host}),
+    entries=_entries("host_boot", _named),
     kinds=(EntryKind("host_boot", _has_booted),),
 )
 
@@ -173,7 +177,7 @@ def _is_back(state: TrialState, entry: Entry) -> None:
 
 def _back_entries(result: Result, state: TrialState, controller: Controller) -> Entries:
     seconds = max(0.0, controller.now - _host(state).out_at)
-    content = {"host": _host(state).host, "seconds": round(seconds, 1)}
+    content = {**_named(result, state), "seconds": round(seconds, 1)}
     return _entries("host_back", lambda _result, _state: content)(result, state, controller)
 
 

@@ -14,31 +14,7 @@ import pytest
 from plugins.module_utils.errors import Failed, Refused
 from plugins.module_utils.training.guest import code_archive
 from plugins.module_utils.training.guest.code_folder import CodeFolder
-from plugins.plugin_utils import packed_folder
-
-
-def make(folder: Path) -> Path:
-    """Write an ordinary folder of a training program."""
-    (folder / "mylib").mkdir(parents=True)
-    (folder / "mylib" / "__init__.py").write_text("RATE = 1\n")
-    (folder / "train.py").write_text("import mylib\n")
-    (folder / "run.sh").write_text("#!/bin/sh\n")
-    (folder / "run.sh").chmod(0o700)
-    (folder / "same.py").symlink_to("train.py")
-    for name in (".git", "mylib/__pycache__", "data"):
-        (folder / name).mkdir()
-        (folder / name / "left_out").touch()
-    (folder / ".dmlignore").write_text("data/\n")
-    return folder
-
-
-def packed(folder: Path, archive: Path) -> str:
-    """Pack a folder and return the checksum."""
-    files = packed_folder.files_of(str(folder))
-    with archive.open("wb") as output:
-        packed_folder.pack(str(folder), files, output)
-    assert packed_folder.digest(str(folder), files) == code_archive.checksum(str(archive))
-    return packed_folder.digest(str(folder), files)
+from tests.fakes.training_folder import make, packed
 
 
 def code(tmp_path: Path, sha256: str, archive: Path | None = None, once: bool = True) -> CodeFolder:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from plugins.module_utils.vmotion.plan.placement import Infeasible
 from plugins.module_utils.vmotion.plan.plan import Move
-from plugins.module_utils.vmotion.plan.window import HostChange, HostSlots, plan_window
+from plugins.module_utils.vmotion.plan.window import EmptiedHost, HostSlots, plan_window
 
 HOSTS = [f"esx{number}" for number in range(1, 6)]
 
@@ -24,8 +24,8 @@ def fleet(slots: int = 1, **more: object) -> HostSlots:
 def test_a_spare_host_goes_first_and_each_worker_moves_once() -> None:
     at = {f"w{number}": f"esx{number}" for number in range(1, 5)}
     plan = plan_window(fleet(), at, HOSTS)
-    assert plan[0] == HostChange("esx5", ())
-    assert plan[1] == HostChange("esx1", (Move("w1", "esx1", "esx5"),))
+    assert plan[0] == EmptiedHost("esx5", ())
+    assert plan[1] == EmptiedHost("esx1", (Move("w1", "esx1", "esx5"),))
     assert sorted(move.worker for change in plan for move in change.moves) == sorted(at)
     check(fleet(), at, plan)
 
@@ -56,7 +56,7 @@ def test_a_host_that_is_out_of_service_takes_workers_after_its_change() -> None:
     at = {"w1": "esx1", "w2": "esx2"}
     places = HostSlots(dict.fromkeys(["esx1", "esx2", "esx3"], 1), {}, ["esx1", "esx2"])
     plan = plan_window(places, at, ["esx1", "esx2", "esx3"])
-    assert plan[0] == HostChange("esx3", ())
+    assert plan[0] == EmptiedHost("esx3", ())
     with pytest.raises(Infeasible):
         plan_window(places, at, ["esx1", "esx2"])
 
@@ -67,7 +67,7 @@ def test_two_small_workers_need_two_places() -> None:
     assert {move.target for move in plan[0].moves} == {"esx2", "esx3"}
 
 
-def check(places: HostSlots, at: dict[str, str], plan: list[HostChange]) -> None:
+def check(places: HostSlots, at: dict[str, str], plan: list[EmptiedHost]) -> None:
     """Follow the plan: each move starts where the worker is, ends in room, and each host is empty at its change."""
     now = dict(at)
     for change in plan:
