@@ -162,7 +162,7 @@ def due(opened: session.Session, params: dict[str, Any]) -> dict[str, bool]:
 
 
 def record_of(cluster: str, folder: str | None) -> str:
-    """Return the file with the old values of shared settings of a cluster; empty if there is none."""
+    """Return the file with the old values of shared settings of a cluster, or an empty text."""
     record = Path(folder or "") / f"{cluster}-shared-settings.json"
     return str(record) if folder and record.is_file() else ""
 

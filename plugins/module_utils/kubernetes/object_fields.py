@@ -14,13 +14,13 @@ _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
 def part(thing: object, key: str) -> Object:
-    """Return the object at a key of an object; empty if there is none."""
+    """Return the object at a key of an object, or an empty object."""
     value = thing.get(key) if isinstance(thing, Mapping) else None
     return value if isinstance(value, Mapping) else {}
 
 
 def several(thing: object, key: str) -> list[Object]:
-    """Return the list of objects at a key of an object; empty if there is none."""
+    """Return the list of objects at a key of an object, or an empty list."""
     values = thing.get(key) if isinstance(thing, Mapping) else None
     return [value for value in values if isinstance(value, Mapping)] if isinstance(values, list) else []
 

@@ -214,7 +214,7 @@ def _pod(thing: Object, marked: Object, job: Object | None) -> Pod:
 
 
 def _program_of(job: Object | None, role: str) -> str:
-    """Return the name of the first container in the job's template for a role; the role if there is none."""
+    """Return the name of the first container in the job's template for a role, or the role."""
     replicas = part(part(part(job, "spec"), "mpiReplicaSpecs"), role.capitalize())
     containers = several(part(part(replicas, "template"), "spec"), "containers")
     return str(containers[0].get("name") or "") if containers else role

@@ -97,7 +97,7 @@ def check_command(folder: str, command: Sequence[str], files: Iterable[FolderFil
 
 
 def script_of(command: Sequence[str]) -> str:
-    """Return the first word that is a Python script; empty if there is none."""
+    """Return the first word that is a Python script, or an empty text."""
     return next((word for word in command if word.endswith(".py") and not word.startswith("-")), "")
 
 

@@ -123,7 +123,7 @@ class LivePace:
         return ", ".join(parts)
 
     def _first_silent(self) -> str:
-        """Return the rank that fell silent clearly before all others, as a sentence; empty if there is none."""
+        """Return the rank that fell silent clearly before all others, as a sentence, or an empty text."""
         if len(self._ranks) < 2:
             return ""
         (first, rank), (_second, other), *_others = sorted(

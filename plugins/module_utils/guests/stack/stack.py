@@ -105,7 +105,7 @@ def _step(value: Any, word: str) -> Any:
 
 
 def _get(document: Mapping[str, Any], path: str) -> Any:
-    """Return the value at the dotted path; None if there is none."""
+    """Return the value at the dotted path, or None."""
     value: Any = document
     for word in path.split("."):
         value = _step(value, word)

@@ -61,7 +61,7 @@ class Api:
         self._watch = _Watch(self._client.rest_client.pool_manager)
 
     def get(self, path: str, **query: Any) -> dict[str, Any] | None:
-        """Return an object or a list of objects; None if there is none."""
+        """Return an object or a list of objects, or None."""
         text = self.text(path, **query)
         if text is None:
             return None

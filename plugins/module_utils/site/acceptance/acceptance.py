@@ -133,7 +133,7 @@ def lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def error(rows: Sequence[Mapping[str, Any]], assumed: Sequence[Mapping[str, Any]], *, accept_new: bool) -> str:
-    """Return the rows that are not understood and the refuted assumptions as one error; empty if there are none."""
+    """Return the rows that are not understood and the refuted assumptions as one error, or an empty text."""
     bad = [NOT_UNDERSTOOD] if accept_new else [NOT_UNDERSTOOD, NEVER_SEEN]
     failed = [row for row in rows if row["status"] in bad]
     texts = [f"{row['reader']} of {row['object']} is {row['status']}: {'; '.join(row['what'])}" for row in failed]

@@ -98,6 +98,6 @@ def key_of_link(starts: Iterable[Any], path: str, kind: str) -> str:
 
 
 def find_command(commands: Iterable[EsxcliCommand], wanted: EsxcliCommand) -> EsxcliCommand | None:
-    """Return the recorded command with the same arguments on the same host; None if there is none."""
+    """Return the recorded command with the same arguments on the same host, or None."""
     key = (wanted.host, wanted.command, wanted.arguments)
     return next((each for each in commands if (each.host, each.command, each.arguments) == key), None)

@@ -39,7 +39,7 @@ class CodeFolder:
         return not self._sent and code_archive.checksum(self._archive) != self._sha256
 
     def read(self) -> dict[str, Any]:
-        """Return the checksum of the archive that the folder was unpacked from; None if there is none."""
+        """Return the checksum of the archive that the folder was unpacked from, or None."""
         return {"sha256": self._noted() if self._is_once else self._unpacked()}
 
     def plan(self, state: Mapping[str, Any]) -> Plan:

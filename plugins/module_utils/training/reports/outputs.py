@@ -113,7 +113,7 @@ class Outputs:
 
 
 def _stamp(path: Path) -> str | None:
-    """Return the size and the time of a file; None if there is none."""
+    """Return the size and the time of a file, or None."""
     try:
         status = path.lstat()
     except OSError:

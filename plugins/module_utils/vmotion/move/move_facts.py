@@ -115,7 +115,7 @@ def tasks_on(cluster: WorkerCluster, machine: Machine) -> list[RecentTask]:
 
 
 def running_move(cluster: WorkerCluster, machine: Machine, running: Sequence[RecentTask], target: str) -> Any:
-    """Return the running move of the worker to this host; None if there is none.
+    """Return the running move of the worker to this host, or None.
 
     A task does not name its target, but its events do. A move that has no events yet counts as a move to this host.
     """

@@ -79,7 +79,7 @@ class GrowingFile:
 
 
 def _record(line: bytes) -> dict[str, Any] | None:
-    """Return the JSON object in a line; None if there is none."""
+    """Return the JSON object in a line, or None."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):

@@ -69,7 +69,7 @@ class Link:
 
     @property
     def stream(self) -> int | None:
-        """Return the file descriptor to wait for; None if there is none yet."""
+        """Return the file descriptor to wait for, or None before there is one."""
         return self._process.stdout.fileno() if self._process and self._process.stdout else None
 
     def _connect(self) -> None:
