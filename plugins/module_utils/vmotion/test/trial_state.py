@@ -73,12 +73,11 @@ class Job(TypedDict, total=False):
 class HostChange:
     """The change of a host in a maintenance window.
 
-    ``first_move`` is the number of moves before those that empty it; ``needs`` is None until the profile was applied
-    since the last boot; ``out_at`` and ``back_at`` are the times of the end and of the return of its service.
+    ``needs`` is None until the profile was applied since the last boot; ``out_at`` and ``back_at`` are the times of the
+    end and of the return of its service.
     """
 
     host: str
-    first_move: int
     is_out: bool = False
     is_continued: bool = False
     needs: list[str] | None = None

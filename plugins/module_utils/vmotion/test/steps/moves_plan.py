@@ -61,7 +61,7 @@ def _start_round(state: TrialState, entry: Entry) -> None:
     if entry.get("stages"):
         stage = entry["stages"][0]
         state.left = list(stage["moves"])
-        state.host = HostChange(str(stage["host"]), len(state.moves))
+        state.host = HostChange(str(stage["host"]))
 
 
 def _needs_round(state: TrialState) -> bool:

@@ -143,6 +143,27 @@ def test_a_profile_that_stays_inactive_is_a_failure_with_its_reason() -> None:
     assert world.boots["esx3"] <= 6
 
 
+def test_the_job_is_judged_after_each_host_before_anything_else_begins() -> None:
+    world = Window()
+    world.carry_out()
+    kinds = [str(entry["entry"]) for entry in world.journal]
+    backs = [index for index, kind in enumerate(kinds) if kind == "host_back"]
+    after = [next(kind for kind in kinds[index:] if kind in ("judge", "plan", "host_enter", "over")) for index in backs]
+    assert after == ["judge"] * len(HOSTS)
+
+
+@pytest.mark.parametrize("go_on", [False, True])
+def test_a_host_whose_worker_did_not_move_is_not_changed(go_on: bool) -> None:
+    class Stuck(Window):
+        def vmotion(self, options: dict[str, Any]) -> dict[str, Any]:
+            return {"failed": True, "begun": False, "msg": f"{options['worker']}: could not move it: no slot"}
+
+    world = Stuck(go_on=go_on)
+    state = world.carry_out()
+    assert world.boots == Counter(["esx3"]) and set(world.service.values()) == {"in_service"}
+    assert "w1: could not move it: no slot" in outcome(state, "/test") and not world.lock
+
+
 def test_the_plan_names_the_hosts_and_their_moves() -> None:
     lines = plan_lines(Window().vmotion_plan({"empty_hosts": HOSTS}))
     assert lines[0] == "1. esx3 is changed, no worker runs on it"
