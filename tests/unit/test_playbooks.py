@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 from plugins.doc_fragments.connection import ModuleDocFragment
-from plugins.module_utils.core.run_request import CLUSTERS, LOCALHOST, WORKERS, Known
+from plugins.module_utils.core.run_request import CLUSTERS, LOCALHOST, WORKERS, Known, unknown_variables
+from plugins.module_utils.workers.existing_workers import ExistingWorker
 
 ROOT = Path(__file__).parents[2]
 PLAYBOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
@@ -45,6 +46,16 @@ def known() -> Known:
 
 
 SPECS = sorted((ROOT / "roles").glob("*/meta"))
+
+
+def test_the_variables_of_the_inventory_plugin_are_accepted() -> None:
+    variables = set(ExistingWorker.__annotations__) - {"name"}
+    assert "vm_built" in variables
+    assert unknown_variables(known(), variables) == []
+
+
+def test_variables_of_other_software_are_accepted() -> None:
+    assert unknown_variables(known(), ["vm_size", "guest_os_family", "stack_name", "record_ttl", "account_owner"]) == []
 
 
 def specified(meta: Path) -> set[str]:

@@ -13,7 +13,10 @@ from fnmatch import fnmatchcase
 # A variable with this similarity to a known one is a typo. Names in inventories are long and often similar.
 SIMILAR, SIMILAR_IN_INVENTORY = 0.8, 0.85
 # Words that variables of other software also start with: for these, only typos are rejected.
-COMMON_WORDS = frozenset({"alone", "cuda", "node", "packages", "proof", "report", "repositories"})
+COMMON_WORDS = frozenset(
+    {"account", "alone", "cuda", "guest", "node", "observe", "packages", "proof", "record", "report", "repositories"}
+    | {"stack", "vm"}
+)
 ALL_TAGS = frozenset({"all", "always", "never", "tagged", "untagged"})
 CLUSTERS, WORKERS, LOCALHOST = "clusters", "workers", "localhost"
 TRUE, FALSE = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0", ""})
