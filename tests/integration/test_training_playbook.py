@@ -48,6 +48,20 @@ def test_a_training_run_is_shown_and_measured(playbook: Playbook) -> None:
 
 
 @pytest.mark.slow
+def test_a_training_run_is_only_started_and_followed_later(playbook: Playbook) -> None:
+    arguments, options = (150, 0.05), {"training_steps": 150, "training_name": "one"}
+    started = playbook.run(*arguments, **options, training_follow=False)
+    assert started.returncode == 0, started.stdout
+    assert "The training run one continues without this command" in " ".join(started.stdout.split())
+    assert not (playbook.folder / "results" / "one.json").exists()
+    job = playbook.run_file("one")
+    followed = playbook.run(*arguments, **options)
+    assert followed.returncode == 0, followed.stdout
+    assert playbook.run_file("one") == job, "the second command follows the job of the first"
+    assert (playbook.result("one")["steps"], playbook.result("one")["job"]["state"]) == (150, "finished")
+
+
+@pytest.mark.slow
 def test_a_controller_that_was_killed_takes_the_job_up_again_and_misses_no_step(playbook: Playbook) -> None:
     arguments, options = (600, 0.05), {"training_steps": 600, "training_name": "one", "training_silence": 60}
     job = playbook.kill_controller(playbook.begin(*arguments, **options), "one", rank=3)
