@@ -22,6 +22,11 @@ class CollectionError(Exception):
         return type(self)(f"{target}: {self.target}", self.tried, self.said, self.remedy)
 
 
+def os_words(error: OSError, path: str) -> str:
+    """Return the file and the words of an error of the system; a failed write names no file, so ``path`` stands in."""
+    return f"{error.filename or path}: {error.strerror or error}"
+
+
 class SeveralErrors(CollectionError):
     """Errors of several objects of one change: a sentence for each reason, and what holds for all of them."""
 

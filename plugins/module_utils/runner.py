@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from .errors import CollectionError, Refused, StillDiffers, summary
+from .errors import CollectionError, Failed, Refused, StillDiffers, os_words, summary
 from .plan import Change, Plan, diff
 
 PARALLEL = 16
@@ -21,6 +23,7 @@ UNCHECKED = (
     "validate_certs is false: whoever answers in the place of vCenter gets the password; name vCenter's authority in "
     "ca_path, or pin its certificate by tls_fingerprint"
 )
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 # Ansible writes these in the place of secrets: the first one before ansible-core 2.22, the second one from then on.
 MASKS = ("********", "$REDACTED$")
 
@@ -256,6 +259,12 @@ def run(module: Any, body: Callable[[], dict[str, Any]]) -> None:
         result = body()
     except CollectionError as error:
         module.fail_json(msg=str(error))
+        return
+    except OSError as error:
+        if error.errno not in NO_SPACE:
+            raise
+        words = (os_words(error, "a file"), "free some space and run this again")
+        module.fail_json(msg=str(Failed(socket.gethostname(), "write", *words)))
         return
     for warning in result.pop("warnings", []):
         module.warn(warning)

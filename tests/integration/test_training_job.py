@@ -179,19 +179,50 @@ def test_without_mpirun_nothing_is_claimed(nodes: Nodes) -> None:
     assert nodes.look() == {"state": "absent"}
 
 
-def test_a_full_disk_is_told(nodes: Nodes) -> None:
-    small = nodes.folder / "small"
-    small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=192k", "tmpfs", str(small)], check=True)
-    nodes.run_dir = small / "run"
-    try:
-        nodes.start(100_000, 0)
-        job = nodes.ended()
-        assert job["state"] == "died"
-        assert "No space left on device" in job["why"] or "is full" in job["why"]
-        assert nodes.processes(job) == []
-    finally:
-        subprocess.run(["umount", "-l", str(small)], check=True)
+@pytest.fixture
+def small(nodes: Nodes) -> Iterator[Path]:
+    """A disk with little room, on which the run directory lies."""
+    path = nodes.folder / "small"
+    path.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=192k", "tmpfs", str(path)], check=True)
+    nodes.run_dir = path / "run"
+    yield path
+    subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def fill(path: Path) -> None:
+    """Write until the disk is full."""
+    with pytest.raises(OSError, match="No space left on device"):
+        path.write_bytes(bytes(1 << 20))
+
+
+def test_a_full_disk_is_told_also_when_it_has_room_again(nodes: Nodes, small: Path) -> None:
+    nodes.start(100_000, 0)
+    job = nodes.ended()
+    assert job["state"] == "died"
+    assert job["why"].endswith(f"; no space left on {nodes.here}:{nodes.run_dir}")
+    assert nodes.processes(job) == []
+    for rank in range(4):
+        (nodes.run_dir / f"rank{rank}.jsonl").unlink()
+    assert nodes.look()["why"] == job["why"]
+
+
+def test_a_job_does_not_begin_on_a_full_disk_and_begins_when_it_has_room(nodes: Nodes, small: Path) -> None:
+    fill(small / "much")
+    failed = nodes.start(3, 0.01)
+    assert failed.rc != 0
+    assert re.search(r"could not .*: No space left on device", failed.msg), failed.msg
+    assert str(nodes.run_dir) in failed.msg
+    assert "None" not in failed.msg
+    assert nodes.look() == {"state": "absent"}
+    with (small / "much").open("r+b") as much:
+        much.truncate(185 << 10)
+    failed = nodes.start(3, 0.01)
+    assert re.search(r"could not .*: No space left on device", failed.msg), failed.msg
+    assert nodes.look() == {"state": "absent"}
+    (small / "much").unlink()
+    assert nodes.start(3, 0.01).changed
+    assert nodes.ended()["state"] == "finished"
 
 
 def test_a_job_outlives_its_controller_and_is_found_again(nodes: Nodes) -> None:

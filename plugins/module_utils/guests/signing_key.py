@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..errors import Failed, Refused
+from ..errors import Failed, Refused, os_words
 from ..plan import Plan
 
 FINGERPRINT = re.compile(r"[0-9A-F]{40}|[0-9A-F]{64}")
@@ -60,7 +60,7 @@ class SigningKey:
                 file.write(self._key)
             os.replace(path, self._path)
         except OSError as error:
-            raise Failed(self.target, "write the key", f"{error.filename}: {error.strerror}") from error
+            raise Failed(self.target, "write the key", os_words(error, folder)) from error
 
     def _only_key(self) -> bytes:
         """Return the key that GnuPG exports from a temporary home, after it imported the whole source there."""

@@ -57,8 +57,8 @@ class Records:
         self._last = None  # type: Any
         self._who = _identity()
         os.makedirs(folder, exist_ok=True)
-        path = os.path.join(folder, f"rank{self.rank}.jsonl")
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._path = os.path.join(folder, f"rank{self.rank}.jsonl")
+        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     @property
     def rank(self) -> int:
@@ -123,8 +123,12 @@ class Records:
         place = {"t": time.time(), "step": max(self._step, 0), "stride": self._stride, "generation": self._generation}
         line = json.dumps(dict(place, **self._who, **facts)) + "\n"
         data = line.encode()
-        while data:
-            data = data[os.write(self._file, data) :]
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+        except OSError as error:
+            error.filename = self._path
+            raise
 
 
 def keras_callback(records: Records, images: int) -> Any:

@@ -21,6 +21,8 @@ from typing import Any
 import pytest
 
 from tests import rendering
+from tests.integration.killing import wait_for
+from tests.reuse import reused
 
 FILES = Path(__file__).parents[3] / "roles" / "training_image" / "files"
 SETTINGS: dict[str, Any] = {
@@ -157,11 +159,10 @@ def fake(folder: Path, text: str) -> Path:
     return path
 
 
-def begun(folder: Path, mpirun: str) -> subprocess.Popen[str]:
+def begun(folder: Path, mpirun: str, container: str = 'exec "$@"') -> subprocess.Popen[str]:
     """Start dml-mpirun on a node on which commands run outside any container."""
     (folder / "container.json").write_text(json.dumps({**SETTINGS, "mpirun": mpirun}))
-    container = fake(folder, 'exec "$@"')
-    text = (FILES / "dml-mpirun").read_text().replace("/opt/dml/bin/dml-container", str(container))
+    text = (FILES / "dml-mpirun").read_text().replace("/opt/dml/bin/dml-container", str(fake(folder, container)))
     (folder / "mpirun.py").write_text(text.replace("/etc/dml/container.json", str(folder / "container.json")))
     words = [
         sys.executable,
@@ -186,6 +187,20 @@ def test_a_signal_reaches_mpirun_and_its_code_comes_back(tmp_path: Path) -> None
     running.send_signal(signal.SIGTERM)
     assert running.wait(deadline - time.monotonic()) == 7
     assert list(tmp_path.glob("container-*")) == []
+
+
+def test_a_signal_after_the_end_of_mpirun_reaches_no_process_that_got_its_pid(tmp_path: Path) -> None:
+    """The client of a container engine may outlive mpirun."""
+    running = begun(tmp_path, "echo", container='"$@"; exec sleep 3')
+    assert running.stdout is not None
+    assert "TOKEN" in running.stdout.readline()
+    (noted,) = tmp_path.glob("container-*/pid")
+    pid = int(noted.read_text().split()[0])
+    wait_for(lambda: not Path(f"/proc/{pid}").exists())
+    with reused(pid) as other:
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(60) == 0
+        assert other.poll() is None
 
 
 def test_a_daemon_s_command_keeps_its_quotes_on_the_way(tmp_path: Path) -> None:

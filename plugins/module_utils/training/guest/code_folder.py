@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from ...errors import Failed, Refused
+from ...errors import Failed, Refused, os_words
 from ...plan import Plan
 from . import code_archive
 
@@ -61,7 +61,7 @@ class CodeFolder:
             else:
                 code_archive.unpack(self._archive, self._dest, code_archive.differing(self._archive, self._dest))
         except OSError as error:
-            raise Failed(self.target, "unpack the code", f"{error.filename}: {error.strerror}") from error
+            raise Failed(self.target, "unpack the code", os_words(error, self._store)) from error
 
     def _noted(self) -> str | None:
         try:

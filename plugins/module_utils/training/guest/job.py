@@ -19,7 +19,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from ...errors import CollectionError, Failed, Refused, TimedOut
+from ...errors import CollectionError, Failed, Refused, TimedOut, os_words
 from ...guests.file_ownership import exposed
 from ...plan import Plan
 from .. import mpirun
@@ -29,7 +29,6 @@ from . import daemon_ports, job_secrets, supervisor
 SECRET = "secret_environment"  # noqa: S105 - the name of an option # nosec B105
 ENVIRONMENTS = ("environment", SECRET)
 LOG_BYTES = 65536
-FULL_BYTES = 65536
 PROGRAM = "supervisor.py"
 WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 SHELLS = ("remote_shell", "daemon_shell")
@@ -83,8 +82,8 @@ def _end_facts(run_dir: str, desired: Mapping[str, Any], end: Mapping[str, Any],
         cause = cause_of(output, end.get("exit_code"), desired["nodes_of_ranks"])
         sentence = cause.sentence
         space = os.statvfs(run_dir)
-        if space.f_bavail * space.f_frsize < FULL_BYTES:
-            sentence += f"; the disk of {run_dir} is full"
+        if end.get("full") or space.f_bavail * space.f_frsize < supervisor.FULL_BYTES:
+            sentence += f"; no space left on {socket.gethostname()}:{run_dir}"
         facts.update(why=sentence, rank=cause.rank, node=cause.node, last_lines=list(cause.last_lines))
     return facts
 
@@ -176,7 +175,7 @@ class TrainingJob:
         except FileExistsError as error:
             raise self._refused("another job has just been started in it") from error
         except OSError as error:
-            raise Failed(self.target, "make the run directory", f"{error.filename}: {error.strerror}") from error
+            raise Failed(self.target, "make the run directory", os_words(error, self._run_dir)) from error
         self._launch()
 
     def _claim(self) -> None:
@@ -193,16 +192,16 @@ class TrainingJob:
             "mpirun_command": mpirun.command_of(job, supervisor.MARK, os.geteuid() == 0),
             "mpirun_environment": dict(job.environment),
         }
-        handle = os.open(os.path.join(self._run_dir, supervisor.DESIRED), WRITE_NEW, 0o600)
-        with open(handle, "w", encoding="utf-8") as file:
-            json.dump(desired, file, indent=1, sort_keys=True)
-        # The file of an earlier try, or the target of a link, is not written to.
-        program = os.path.join(self._run_dir, PROGRAM)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(program)
-        handle = os.open(program, WRITE_NEW, 0o644)
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write(_program_text())
+        claim, program = (os.path.join(self._run_dir, name) for name in (supervisor.DESIRED, PROGRAM))
+        _write_new(claim, json.dumps(desired, indent=1, sort_keys=True), 0o600)
+        try:
+            # The file of an earlier try, or the target of a link, is not written to.
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(program)
+            _write_new(program, _program_text(), 0o644)
+        except OSError:
+            os.unlink(claim)
+            raise
 
     def _script_facts(self) -> dict[str, Any]:
         try:
@@ -236,8 +235,7 @@ class TrainingJob:
     def _stop(self) -> None:
         run = supervisor.read(self._run_dir, supervisor.RUN) or {}
         if _is_supervised(run):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(run["supervisor"]["pid"], signal.SIGTERM)
+            supervisor.send(run["supervisor"]["pid"], run["supervisor"]["start"], signal.SIGTERM)
         deadline = time.monotonic() + self._params["stop_timeout"]
         while job_state(self._run_dir)["state"] == "running":
             if time.monotonic() > deadline:
@@ -251,6 +249,17 @@ class TrainingJob:
         if left:
             faults = "; ".join(f"{node}: {fault}" for node, fault in left.items())
             raise Failed(self.target, "make sure that no process is left", faults, "check these nodes manually")
+
+
+def _write_new(path: str, text: str, mode: int) -> None:
+    """Write a new file, or leave none: a part of a claim would keep the run directory from every job."""
+    handle = os.open(path, WRITE_NEW, mode)
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        os.unlink(path)
+        raise OSError(error.errno, error.strerror, path) from error
 
 
 def _answer(process: subprocess.Popen[bytes]) -> dict[str, Any]:

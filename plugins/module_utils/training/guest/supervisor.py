@@ -24,15 +24,11 @@ from typing import Any, Iterator
 
 MARK = "DML_RUN_ID"
 DESIRED, RUN, OUTPUT, END = "wish.json", "run.json", "output.log", "end.json"  # options, processes, output, end
-END_BYTES = 8192  # allocated before the job starts: a job that filled the disk must be able to report its end
+END_BYTES, FULL_BYTES = 8192, 65536  # the end is allocated before the job starts, because the job may fill the disk
 LOOK_SECONDS, JOB_SECONDS, KILL_SECONDS, SWEEP_SECONDS = 0.2, 120.0, 5.0, 60.0
 # Python ignores an exception that a signal handler raises while an object is finalized, so the request is kept too.
 _REQUESTED: list[bool] = []
 _JOB = re.compile(r"ess_base_jobid\W+(\d+)")
-
-
-class Stop(Exception):
-    """The end of the job was requested."""
 
 
 def start_ticks(pid: int) -> int | None:
@@ -88,37 +84,40 @@ def write_end(folder: str, end: dict[str, Any]) -> None:
 
 
 def sweep(run_id: str, job: str, seconds: float) -> dict[str, Any]:
-    """End every process of the job on this machine; return their number and the remaining ones."""
-    pids: set[int] = set()
-    deadline, number = time.monotonic() + seconds, int(signal.SIGTERM)
+    """End every process of the job on this machine; return the remaining ones."""
+    deadline = time.monotonic() + seconds
     while True:
-        left = list(processes_of(run_id, job))
-        pids.update(left)
+        left = dict(processes_of(run_id, job))
         if not left or time.monotonic() > deadline + KILL_SECONDS:
-            return {"found": len(pids), "left": left}
-        if time.monotonic() > deadline:
-            number = int(signal.SIGKILL)
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
+            return {"left": list(left)}
+        number = signal.SIGKILL if time.monotonic() > deadline else signal.SIGTERM
+        for pid, start in left.items():
+            send(pid, start, number)
         time.sleep(LOOK_SECONDS)
 
 
-def processes_of(run_id: str, job: str) -> Iterator[int]:
-    """Yield the processes of a job on this machine: those with its mark, and its MPI daemon, which has no mark."""
+def send(pid: int, start: int, number: int) -> None:
+    """Send a signal to a process unless it has ended: its PID may belong to another process by then."""
+    with contextlib.suppress(ProcessLookupError):
+        if start_ticks(pid) == start:
+            os.kill(pid, number)
+
+
+def processes_of(run_id: str, job: str) -> Iterator[tuple[int, int]]:
+    """Yield the PID and start of the job's processes here: those with its mark, and its MPI daemon, which has none."""
     mark, own = f"{MARK}={run_id}".encode(), os.getpid()
     for name in os.listdir("/proc"):
-        if not name.isdigit() or int(name) == own or start_ticks(int(name)) is None:
-            continue
-        if mark in _content(name, "environ").split(b"\0") or (job and _is_daemon(name, job)):
-            yield int(name)
+        start = start_ticks(int(name)) if name.isdigit() and int(name) != own else None
+        if start is not None and (mark in _content(name, "environ").split(b"\0") or (job and _is_daemon(name, job))):
+            yield int(name), start
 
 
 def _is_daemon(pid: str, job: str) -> bool:
     words = _content(pid, "cmdline")
     match = _JOB.search(words.replace(b"\0", b" ").decode("utf-8", "replace"))
-    is_orted = os.path.basename(words.split(b"\0", 1)[0]) == b"orted"
-    return is_orted and match is not None and int(match[1]) + 1 == int(job)
+    return (
+        os.path.basename(words.split(b"\0", 1)[0]) == b"orted" and match is not None and int(match[1]) + 1 == int(job)
+    )
 
 
 def _content(pid: str, name: str) -> bytes:
@@ -133,9 +132,10 @@ def find_job(run_id: str, launcher: int) -> str:
     """Return MPI's namespace of the job, from the launcher's daemons or from its ranks here; empty if unknown."""
     mark = f"{MARK}={run_id}".encode()
     for name in os.listdir("/proc"):
-        if not name.isdigit() or mark not in _content(name, "environ").split(b"\0"):
+        pairs = _content(name, "environ").split(b"\0") if name.isdigit() else []
+        if mark not in pairs:
             continue
-        for pair in _content(name, "environ").split(b"\0"):
+        for pair in pairs:
             if pair.startswith(b"PMIX_NAMESPACE="):
                 return pair.split(b"=", 1)[1].decode()
         words = _content(name, "cmdline").replace(b"\0", b" ").decode("utf-8", "replace")
@@ -208,8 +208,7 @@ def end(folder: str) -> None:
     deadline = time.monotonic() + KILL_SECONDS
     for number in (signal.SIGTERM, signal.SIGKILL):
         while is_alive(run["launcher"]) and time.monotonic() < deadline:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(run["launcher"]["pid"], number)
+            send(run["launcher"]["pid"], run["launcher"]["start"], number)
             time.sleep(LOOK_SECONDS)
         deadline += KILL_SECONDS
     _finish(folder, desired, run, True, None)
@@ -248,22 +247,23 @@ def _wait(folder: str, run: dict[str, Any], launcher: subprocess.Popen[bytes]) -
                     write(folder, RUN, run)
             time.sleep(LOOK_SECONDS)
         if _REQUESTED:
-            raise Stop
+            raise KeyboardInterrupt
         launcher.wait()
-    except Stop:
+    except KeyboardInterrupt:  # the end of the job was requested
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         launcher.terminate()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             launcher.wait(KILL_SECONDS)
-        except subprocess.TimeoutExpired:
-            launcher.kill()
-            launcher.wait()
+        launcher.kill()
+        launcher.wait()
         return True
     return False
 
 
 def _finish(folder: str, desired: dict[str, Any], run: dict[str, Any], stopped: bool, code: int | None) -> None:
     ended: dict[str, Any] = {"ended": time.time(), "stopped": stopped, "exit_code": code, "left": {}}
+    space = os.statvfs(folder)  # a later reader of the end may find room again
+    ended["full"] = space.f_bavail * space.f_frsize < FULL_BYTES
     write_end(folder, {**ended, "swept": False})
     left = sweep_nodes(desired, run, KILL_SECONDS)
     ended["left"] = {node: fault[:200] for node, fault in list(left.items())[:20]}
@@ -272,7 +272,7 @@ def _finish(folder: str, desired: dict[str, Any], run: dict[str, Any], stopped: 
 
 def _raise_stop(_signal: int, _frame: object) -> None:
     _REQUESTED.append(True)
-    raise Stop
+    raise KeyboardInterrupt
 
 
 def _answer(answer: dict[str, Any]) -> None:
@@ -287,13 +287,13 @@ def _answer(answer: dict[str, Any]) -> None:
 def main(arguments: list[str]) -> None:
     """Run ``run FOLDER``, ``end FOLDER`` or ``sweep ID JOB SECONDS``."""
     if arguments[0] == "sweep":
-        run_id, job, seconds = arguments[1:]
-        sys.stdout.write(json.dumps(sweep(run_id, job, float(seconds))))
+        sys.stdout.write(json.dumps(sweep(arguments[1], arguments[2], float(arguments[3]))))
         return
     try:
         {"run": supervise, "end": end}[arguments[0]](arguments[1])
     except (OSError, ValueError) as error:
-        _answer({"error": f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)})
+        place = getattr(error, "filename", None) or arguments[1]  # a write names no file
+        _answer({"error": f"{place}: {error.strerror}" if isinstance(error, OSError) else str(error)})
 
 
 if __name__ == "__main__":

@@ -50,12 +50,23 @@ def sysctls() -> dict[str, int]:
     return timers
 
 
+# The program that reads the transport has the same function: neither program can import from the collection.
+def start_ticks(pid: int) -> int:
+    """Return the start of a process in kernel ticks since boot; raise OSError if it has ended."""
+    with open(f"/proc/{pid}/stat", "rb") as stat:
+        return int(stat.read().rsplit(b")", 1)[1].split()[19])
+
+
 def rank_environment(folder: str) -> dict[str, str] | None:
     """Return the variables of a rank on this node that set time-outs; None if no rank's environment can be read."""
     for path in sorted(glob.glob(os.path.join(folder, "rank*.jsonl"))):
         try:
             with open(path, "rb") as records:
-                pid = int(json.loads(records.readline(LONGEST_LINE))["pid"])
+                record = json.loads(records.readline(LONGEST_LINE))
+                pid = int(record["pid"])
+            # The rank may have ended, and another process may have its PID.
+            if record.get("start") not in (None, start_ticks(pid)):
+                continue
             with open(f"/proc/{pid}/environ", "rb") as environ:
                 pairs = [item.decode("utf-8", "replace").partition("=") for item in environ.read().split(b"\0")]
         except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):

@@ -67,6 +67,12 @@ def connections(pid: int, inodes: set[str]) -> list[list[str]]:
     return sorted(pairs)
 
 
+def start_ticks(pid: int) -> int:
+    """Return the start of a process in kernel ticks since boot; raise OSError if it has ended."""
+    with open(f"/proc/{pid}/stat", "rb") as stat:
+        return int(stat.read().rsplit(b")", 1)[1].split()[19])
+
+
 def rank_on(path: str) -> dict[str, object]:
     """Return the process of a rank, its last step and its connections."""
     rank: dict[str, object] = {"rank": None, "pid": None, "step": None}
@@ -75,6 +81,8 @@ def rank_on(path: str) -> dict[str, object]:
         rank = {name: last.get(name) for name in rank}
         pid = int(str(last.get("pid") or 0))
         files = open_files(pid)
+        if last.get("start") not in (None, start_ticks(pid)):
+            return {**rank, "error": f"the rank has ended, and another process has its PID {pid}"}
     except OSError as error:
         return {**rank, "error": f"{error.filename}: {error.strerror}"}
     except ValueError:

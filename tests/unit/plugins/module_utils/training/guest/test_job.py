@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -139,8 +140,12 @@ def test_a_job_that_died_names_its_rank_and_node(tmp_path: Path, monkeypatch: py
     state_of_job = job_state(str(run))
     assert (state_of_job["rank"], state_of_job["node"], state_of_job["exit_code"]) == (1, "n2", 1)
     assert state_of_job["why"] == "rank 1 on n2 ended: RuntimeError: out of memory"
+    full = f"; no space left on {socket.gethostname()}:{run}"
     monkeypatch.setattr(job.os, "statvfs", lambda _path: SimpleNamespace(f_bavail=1, f_frsize=4096))
-    assert job_state(str(run))["why"].endswith(f"; the disk of {run} is full")
+    assert job_state(str(run))["why"].endswith(full)
+    monkeypatch.undo()
+    supervisor.write(str(run), supervisor.END, {**END, "exit_code": 1, "full": True})
+    assert job_state(str(run))["why"].endswith(full), "the disk was full when the job ended"
 
 
 @pytest.mark.parametrize(
@@ -222,6 +227,27 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     subject = TrainingJob(params(tmp_path, run_dir=str(tmp_path / "file" / "run")))
     with pytest.raises(Failed, match=r"make the run directory: .*file/run: Not a directory"):
         subject._start()
+
+
+@pytest.mark.parametrize("name", [supervisor.DESIRED, job.PROGRAM])
+def test_a_start_on_a_full_disk_is_one_sentence_and_leaves_the_folder_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    opening = os.open
+
+    def full(path: str, *rest: Any) -> int:
+        handle = opening(path, *rest)
+        if os.path.basename(path) != name:
+            return handle
+        os.close(handle)
+        return opening("/dev/full", os.O_WRONLY)
+
+    monkeypatch.setattr(job.os, "open", full)
+    subject = TrainingJob(params(tmp_path))
+    with pytest.raises(Failed, match=rf"make the run directory: .*/run/{name}: No space left on device"):
+        subject._start()
+    assert subject.read() == {"state": "absent"}
+    assert [path.name for path in (tmp_path / "run").iterdir()] == []
 
 
 def test_a_script_that_the_launcher_lacks_is_named_and_the_folder_stays_free(tmp_path: Path) -> None:

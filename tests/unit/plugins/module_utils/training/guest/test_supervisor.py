@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.training.guest import supervisor
+from tests.reuse import reused
 
 # Deadlines of conditions: a loaded machine is slow.
 PATIENCE = 60
@@ -126,13 +127,13 @@ def test_processes_of_a_job_are_those_with_its_mark_and_its_daemons(begin: Begin
     daemon = begin(SLEEP, "-mca", "ess_base_jobid", "41", name="orted")
     begin(SLEEP, "-mca", "ess_base_jobid", "51", name="orted")
     begin(SLEEP, "-mca", "ess_base_jobid", "41")
-    assert set(supervisor.processes_of("one", "42")) == {rank.pid, daemon.pid}
-    assert set(supervisor.processes_of("one", "")) == {rank.pid}
+    assert set(dict(supervisor.processes_of("one", "42"))) == {rank.pid, daemon.pid}
+    assert set(dict(supervisor.processes_of("one", ""))) == {rank.pid}
 
 
 def test_a_sweep_ends_the_job_and_nothing_else(begin: Begin) -> None:
     rank, other = begin(SLEEP, **{supervisor.MARK: "mine"}), begin(SLEEP, **{supervisor.MARK: "theirs"})
-    assert supervisor.sweep("mine", "", PATIENCE) == {"found": 1, "left": []}
+    assert supervisor.sweep("mine", "", PATIENCE) == {"left": []}
     assert rank.wait(PATIENCE) == -signal.SIGTERM
     assert other.poll() is None
 
@@ -140,7 +141,7 @@ def test_a_sweep_ends_the_job_and_nothing_else(begin: Begin) -> None:
 def test_a_sweep_kills_what_does_not_end_when_asked(begin: Begin) -> None:
     rank = begin(STUBBORN, **{supervisor.MARK: "stubborn"})
     assert rank.stdout and rank.stdout.readline()
-    assert supervisor.sweep("stubborn", "", 0.1) == {"found": 1, "left": []}
+    assert supervisor.sweep("stubborn", "", 0.1) == {"left": []}
     assert rank.wait(PATIENCE) == -signal.SIGKILL
 
 
@@ -236,6 +237,25 @@ def test_a_job_whose_supervisor_was_killed_is_ended(tmp_path: Path) -> None:
     end = supervisor.read(str(tmp_path), supervisor.END)
     assert end and (end["stopped"], end["exit_code"], end["left"]) == (True, None, {})
     assert list(supervisor.processes_of(asked["id"], "")) == []
+
+
+def test_a_process_that_got_the_pid_of_a_dead_one_is_neither_taken_for_it_nor_ended(
+    begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead = begin(SLEEP, **{supervisor.MARK: "one"})
+    launcher = supervisor.identity(dead.pid)
+    dead.kill()
+    dead.wait()
+    found = iter([[(dead.pid, launcher["start"])]])
+    monkeypatch.setattr(supervisor, "processes_of", lambda _run_id, _job: next(found, []))
+    desired(tmp_path, "sleep", "600")
+    (tmp_path / supervisor.END).touch()
+    supervisor.write(str(tmp_path), supervisor.RUN, {"id": "one", "launcher": launcher, "supervisor": launcher})
+    with reused(dead.pid) as other:
+        assert supervisor.sweep("one", "", PATIENCE) == {"left": []}
+        assert not supervisor.is_alive(launcher)
+        supervisor.end(str(tmp_path))
+        assert other.poll() is None
 
 
 def test_a_stop_that_python_ignored_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 from plugins.module_utils.vmotion.watch import guest_program
+from tests.reuse import reused
 
 
 def test_the_environment_of_a_rank_is_reported_without_its_keys(tmp_path: Path) -> None:
@@ -19,6 +20,16 @@ def test_the_environment_of_a_rank_is_reported_without_its_keys(tmp_path: Path) 
             assert guest_program.rank_environment(str(tmp_path)) == {"NCCL_IB_TIMEOUT": "20"}
         finally:
             rank.kill()
+
+
+def test_a_process_that_got_the_pid_of_a_rank_is_not_read_for_it(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as rank:
+        record = {"pid": rank.pid, "start": guest_program.start_ticks(rank.pid)}
+        (tmp_path / "rank0.jsonl").write_text(json.dumps(record) + "\n")
+        assert guest_program.rank_environment(str(tmp_path)) == {}
+        rank.kill()
+    with reused(rank.pid):
+        assert guest_program.rank_environment(str(tmp_path)) is None
 
 
 def test_rdma_devices_are_listed(tmp_path: Path) -> None:

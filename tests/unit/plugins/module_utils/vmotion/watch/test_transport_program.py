@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.vmotion.watch import node_programs, transport_program
+from tests.reuse import reused
 
 PROGRAM = """
 import socket, sys
@@ -70,6 +71,18 @@ def test_a_rank_that_is_gone_says_so(tmp_path: Path) -> None:
     rank(tmp_path, process.pid)
     (report,) = look(tmp_path)["ranks"]
     assert report["error"] == f"/proc/{process.pid}/fd: No such file or directory"
+
+
+def test_a_process_that_got_the_pid_of_a_rank_is_not_read_for_it(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        record = {"rank": 3, "pid": process.pid, "start": transport_program.start_ticks(process.pid), "step": 7}
+        (tmp_path / "rank3.jsonl").write_text(json.dumps(record) + "\n")
+        assert look(tmp_path)["ranks"][0]["connections"] == []
+        process.kill()
+    with reused(process.pid):
+        (report,) = look(tmp_path)["ranks"]
+    assert report["error"] == f"the rank has ended, and another process has its PID {process.pid}"
+    assert "connections" not in report
 
 
 def test_addresses_are_read_as_the_kernel_writes_them() -> None:
