@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from .errors import CollectionError, Failed, Refused, StillDiffers, os_words, summary
+from .errors import CollectionError, Failed, Refused, StillDiffers, summary
 from .plan import Change, Plan, diff
 
 PARALLEL = 16
@@ -263,8 +263,8 @@ def run(module: Any, body: Callable[[], dict[str, Any]]) -> None:
     except OSError as error:
         if error.errno not in NO_SPACE:
             raise
-        words = (os_words(error, "a file"), "free some space and run this again")
-        module.fail_json(msg=str(Failed(socket.gethostname(), "write", *words)))
+        words = (f"write {error.filename or 'a file'}", str(error.strerror), "free some space and run this again")
+        module.fail_json(msg=str(Failed(socket.gethostname(), *words)))
         return
     for warning in result.pop("warnings", []):
         module.warn(warning)

@@ -4,11 +4,9 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -272,22 +270,6 @@ def test_run_ends_the_module_with_the_failure_that_its_result_holds() -> None:
     module = FakeModule()
     runner.run(module, lambda: {"changed": True, "failed": True, "msg": "esx1: could not set mtu: no"})
     assert module.ended == [("fail", {"changed": True, "msg": "esx1: could not set mtu: no"})]
-
-
-def test_a_full_disk_ends_a_module_with_one_sentence_and_another_error_is_a_bug() -> None:
-    module = FakeModule()
-
-    def written() -> dict[str, Any]:
-        Path("/dev/full").write_text("x")
-        return {}
-
-    runner.run(module, written)
-    told = (
-        f"{socket.gethostname()}: could not write: a file: No space left on device; free some space and run this again"
-    )
-    assert module.ended == [("fail", {"msg": told})]
-    with pytest.raises(FileNotFoundError):
-        runner.run(FakeModule(), lambda: {"text": Path("/nowhere").read_text()})
 
 
 @pytest.mark.parametrize(

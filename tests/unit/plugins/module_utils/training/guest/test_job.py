@@ -229,27 +229,6 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         subject._start()
 
 
-@pytest.mark.parametrize("name", [supervisor.DESIRED, job.PROGRAM])
-def test_a_start_on_a_full_disk_is_one_sentence_and_leaves_the_folder_free(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    opening = os.open
-
-    def full(path: str, *rest: Any) -> int:
-        handle = opening(path, *rest)
-        if os.path.basename(path) != name:
-            return handle
-        os.close(handle)
-        return opening("/dev/full", os.O_WRONLY)
-
-    monkeypatch.setattr(job.os, "open", full)
-    subject = TrainingJob(params(tmp_path))
-    with pytest.raises(Failed, match=rf"make the run directory: .*/run/{name}: No space left on device"):
-        subject._start()
-    assert subject.read() == {"state": "absent"}
-    assert [path.name for path in (tmp_path / "run").iterdir()] == []
-
-
 def test_a_script_that_the_launcher_lacks_is_named_and_the_folder_stays_free(tmp_path: Path) -> None:
     subject = TrainingJob(params(tmp_path, script="train.py"))
     with pytest.raises(Refused, match=r"could not read the script train\.py: No such file or directory"):
