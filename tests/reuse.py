@@ -23,7 +23,7 @@ def reused(pid: int, *command: str) -> Iterator[subprocess.Popen[bytes]]:
     """Start a command that gets this process number, which must be free, and end it afterwards."""
     if not os.access(LAST, os.W_OK) or os.geteuid():
         pytest.skip("only root may choose the number of the next process")
-    # The kernel tells the start of a process in hundredths of a second, and a number returns much later than that.
+    # The kernel reports the start of a process in hundredths of a second, and a number returns much later than that.
     time.sleep(2 * TICK_SECONDS)
     for _try in range(TRIES):
         LAST.write_text(str(pid - 1))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How a module ends that met an error of the system instead of one of the collection."""
+"""The end of a module in which the system reported an error, not the collection."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ def test_a_full_disk_ends_a_module_with_one_sentence_and_another_error_is_a_bug(
         return {}
 
     runner.run(module, written)
-    told = (
-        f"{socket.gethostname()}: could not write: a file: No space left on device; free some space and run this again"
-    )
+    told = "could not write a file: No space left on device; free some space and run this again"
     assert module.ended == [("fail", {"msg": f"{socket.gethostname()}: {told}"})]
     with pytest.raises(FileNotFoundError):
         runner.run(FakeModule(), lambda: {"text": Path("/nowhere").read_text()})
