@@ -62,7 +62,7 @@ author:
 EXAMPLES = r"""
 - name: Read the stack, with a mirror
   ansible.builtin.set_fact:
-    guest_stack: "{{ lookup('dml.vsphere.stack', 'current', bases={'nvidia': 'https://mirror.example.org/nvidia'}) }}"
+    guest_stack: "{{ lookup('dml.vsphere.stack', 'lab-cpu', bases={'python': 'https://mirror.example.org/python'}) }}"
 
 - name: Install the stack's OpenMPI
   ansible.builtin.include_role:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The roles compile Horovod with the current PyTorch and the patch of cuda13-pytorch, verify both and train."""
+"""The roles compile Horovod with a later PyTorch and a patch, verify both and train."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def stack(name: str) -> dict[str, Any]:
 
 
 def own(folder: Path) -> Path:
-    """The PyTorch of lab-ddp, the Horovod of lab-cpu, and the patches of cuda13-pytorch, without a GPU."""
-    made, pytorch = stack("lab-cpu"), stack("lab-ddp")["framework"]
+    """The Horovod of lab-cpu, with the PyTorch and the patch of horovod_pytorch.yml."""
+    made, pair = stack("lab-cpu"), yaml.safe_load(Path(__file__).with_name("horovod_pytorch.yml").read_text())
     switches = {"HOROVOD_WITH_PYTORCH": "1", "HOROVOD_WITHOUT_TENSORFLOW": "1"}
     without = ("HOROVOD_WITH_TENSORFLOW", "HOROVOD_WITHOUT_PYTORCH")
     kept = {key: value for key, value in made["horovod"]["build_environment"].items() if key not in without}
     made["name"] = "horovod-pytorch"
     # Nothing but a GPU would use the CUDA of this build.
-    made["framework"] = {**pytorch, "cuda": None}
-    made["horovod"]["patches"] = stack("cuda13-pytorch")["horovod"]["patches"]
+    made["framework"] = {**pair["framework"], "cuda": None}
+    made["horovod"]["patches"] = pair["patches"]
     made["horovod"]["build_environment"] = {**kept, **switches}
     path = folder / "horovod-pytorch.yml"
     path.write_text(yaml.safe_dump(made))

@@ -106,7 +106,8 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
     ),
     Assumption(
         "names of profiles",
-        "The name of a vGPU profile contains the model, the memory and the slices of the GPU.",
+        "The name of a vGPU profile contains the model, the memory and the slices of the GPU, on Blackwell as in "
+        "`nvidia_rtx_pro_6000_blackwell_dc-4-96c`.",
         (f"{_HERE}/workers/placement/gpu_slots.py", "_PROFILE"),
         _WITH_VGPU,
         assumption_checks.profile_names,

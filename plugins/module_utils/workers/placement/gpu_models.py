@@ -7,8 +7,9 @@ from __future__ import annotations
 import re
 
 _PARTS = re.compile(r"[a-z]+|[0-9]+")
-# Profiles mark variants of a model with letters that a GPU's name does not have: grid_a100d-80c, nvidia_h100xm-80c.
-_FORM = re.compile(r"(.*[0-9])(?:d|dx|x|xm|xl|l|gl)")
+# Profiles mark variants of a model with letters that a GPU's name does not have: grid_a100d-80c, nvidia_h100xm-80c,
+# nvidia_rtx_pro_6000_blackwell_dc-96c.
+_FORM = re.compile(r"(.*[0-9])(?:d|dx|x|xm|xl|l|gl)|(.*)_dc")
 
 
 def is_of_model(name: str, model: str) -> bool:
@@ -20,7 +21,7 @@ def is_of_model(name: str, model: str) -> bool:
 def fits_profile(name: str, model: str) -> bool:
     """Return whether a GPU's name matches the model in a vGPU profile, such as a100d or rtx6000-ada."""
     form = _FORM.fullmatch(model.lower())
-    return is_of_model(name, model) or (form is not None and is_of_model(name, form[1]))
+    return is_of_model(name, model) or (form is not None and is_of_model(name, form[1] or form[2]))
 
 
 def _runs(name: str) -> set[str]:

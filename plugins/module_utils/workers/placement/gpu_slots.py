@@ -12,12 +12,16 @@ from dataclasses import dataclass, replace
 
 from .gpu_models import fits_profile
 
-# The name of a profile contains all its data: grid_t4-16c, nvidia_a16-4c, nvidia_rtx6000-ada-48q, and with MIG slices
-# grid_a100-2-10c.
+# The name of a profile contains all its data: grid_t4-16c, nvidia_a16-4c, nvidia_rtx6000-ada-48q,
+# nvidia_rtx_pro_6000_blackwell_dc-96c, and with MIG slices grid_a100-2-10c.
 _PROFILE = re.compile(
     r"^(?:grid|nvidia)_(?P<model>\w+(?:-[a-z]\w*)*)-(?:(?P<slices>\d+)-)?(?P<gigabytes>\d+)[a-z]+$", re.IGNORECASE
 )
-MIG_SLICES = 7
+# The slices of a GPU in MIG mode by the start of its model's name: the instances in NVIDIA's MIG user guide.
+_MIG_SLICES = {"a30": 4, "rtx_pro_4500": 2, "rtx_pro_6000": 4}
+_MOST_MIG_SLICES = 7
+# Models on which several vGPUs may share a MIG instance in time slices: NVIDIA AI Enterprise, vGPU types of Blackwell.
+_SHARED_INSTANCES = "rtx_pro_"
 
 
 @dataclass(frozen=True)
@@ -115,8 +119,9 @@ class Slots:
         wanted = parse(profile)
         if wanted is None:
             return 0
-        count = self._gigabytes(gpu, wanted) // wanted.gigabytes
-        return min(count, MIG_SLICES // wanted.slices) if wanted.slices else count
+        gigabytes = self._gigabytes(gpu, wanted)
+        count = gigabytes // wanted.gigabytes
+        return min(count, _instances(gigabytes, wanted)) if wanted.slices else count
 
     def _gigabytes(self, gpu: Gpu, wanted: Profile) -> int:
         """Return the nominal memory, which is at least the largest offered profile: a GPU reports less."""
@@ -136,8 +141,22 @@ class Slots:
         if bool(wanted.slices) != any(used.slices for used in there) or not (gpu.mixed_sizes or wanted.slices):
             return 0
         memory = self._gigabytes(gpu, wanted) - sum(used.gigabytes for used in there)
-        slices = MIG_SLICES - sum(used.slices for used in there)
+        slices = _slices(wanted.model) - sum(used.slices for used in there)
         return max(min(memory // wanted.gigabytes, slices // wanted.slices if wanted.slices else memory), 0)
+
+
+def _slices(model: str) -> int:
+    """Return the MIG slices of a GPU of the model."""
+    return next((count for name, count in _MIG_SLICES.items() if model.startswith(name)), _MOST_MIG_SLICES)
+
+
+def _instances(gigabytes: int, wanted: Profile) -> int:
+    """Return the number of MIG-backed vGPUs that the slices of a GPU allow."""
+    slices = _slices(wanted.model)
+    shared = (
+        gigabytes * wanted.slices // slices // wanted.gigabytes if wanted.model.startswith(_SHARED_INSTANCES) else 1
+    )
+    return slices // wanted.slices * max(shared, 1)
 
 
 def _order(profile: str) -> Callable[[Gpu], tuple[bool, str]]:

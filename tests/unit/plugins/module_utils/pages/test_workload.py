@@ -39,7 +39,10 @@ def runs_of(read: Page) -> dict[str, str]:
         ({"options": LAB}, ["paced: no step is shorter than 0.5 s."]),
         ({"options": ["--fp16", "--batch-size=64"]}, ["resnet50, images of 224 pixels, batch 64 for each rank, fp16"]),
         ({"options": LAB, "stack": ""}, ["tensorflow, unknown stack, no container image;"]),
-        ({"stack": {"name": "current"}, "image": "site@sha256:1"}, ["stack current, container image site@sha256:1."]),
+        (
+            {"stack": {"name": "vgpu-ubuntu24"}, "image": "site@sha256:1"},
+            ["stack vgpu-ubuntu24, container image site@sha256:1."],
+        ),
         (
             {"framework": "tf_cnn_benchmarks", "options": ["--model=resnet50", "--batch_size=32", "--use_fp16"]},
             ["resnet50, images of 224 pixels, batch 32 for each rank, fp16, tf_cnn_benchmarks, stack lab-cpu"],

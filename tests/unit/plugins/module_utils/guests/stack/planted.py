@@ -11,12 +11,12 @@ NVIDIA_DOCKER = {"name": "nvidia-docker2", "version": "2.0.3+docker18.09.7-3"}
 # stack, changed values, the only expected sentence
 PLANTED: list[tuple[str, dict[str, Any], str]] = [
     (
-        "current",
+        "horovod-ubuntu22",
         {"gpu_driver.version": "430.30"},
         "CUDA 12.2 needs driver >= 535.54.03 and the stack has 430.30.",
     ),
     (
-        "current",
+        "horovod-ubuntu22",
         {"gpu_driver.version": "520.61.05", "cuda.minor_version_compatibility": True},
         "CUDA 12 needs driver >= 525 and the stack has 520.61.05.",
     ),
@@ -28,7 +28,7 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         "a100-2021",
-        {"nccl.cuda": "10.2", "nccl.packages": {}},
+        {"image.nccl.cuda": "10.2", "image.nccl.packages": {}},
         "NCCL 2.9.9 is built for CUDA 10.2 and the stack has CUDA 11.3.",
     ),
     (
@@ -45,12 +45,12 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
         ),
     ),
     (
-        "current",
+        "horovod-ubuntu22",
         {"framework.cuda": "11.8", "cuda.version": "11.8", "nccl": None, "cudnn.cuda": "11.8", "cudnn.packages": {}},
         "TensorFlow 2.15.1 is built for CUDA 12.2 and the stack specifies 11.8.",
     ),
     (
-        "current",
+        "horovod-ubuntu22",
         {"cudnn.version": "9.1.0"},
         "TensorFlow 2.15.1 is built for cuDNN 8.9 and the stack has cuDNN 9.1.0.",
     ),
@@ -98,7 +98,7 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         "a100-2021",
-        {"environment.NCCL_IB_ROCE_VERSION_NUM": "2"},
+        {"image.environment.NCCL_IB_ROCE_VERSION_NUM": "2"},
         "NCCL does not read NCCL_IB_ROCE_VERSION_NUM before 2.21 and the stack has NCCL 2.9.9: use NCCL_IB_GID_INDEX.",
     ),
     (
@@ -128,32 +128,32 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
         "docker-ce 5:18.09.8~3-0~ubuntu-bionic is another version and the stack has Docker 18.09.7.",
     ),
     (
-        "current-rocky9",
+        "horovod-rocky9",
         {"nccl.packages": {"rocky-9": [{"name": "libnccl", "version": "2.19.3-1+cuda11.0"}]}},
         "libnccl 2.19.3-1+cuda11.0 is built for CUDA 11.0 and the stack specifies NCCL 2.19.3 for CUDA 12.2.",
     ),
     (
-        "current-rocky9",
+        "horovod-rocky9",
         {"cudnn.packages": {"rocky-9": [{"name": "libcudnn8", "version": "8.9.7.29-1.cuda11.8"}]}},
         "libcudnn8 8.9.7.29-1.cuda11.8 is built for CUDA 11.8 and the stack specifies cuDNN 8.9.7.29 for CUDA 12.2.",
     ),
     (
-        "current-rocky9",
+        "horovod-rocky9",
         {"python.version": "3.12", "python.interpreter": "/usr/bin/python3.12"},
         "TensorFlow 2.15.1 runs on Python 3.9 to 3.11 and the stack has 3.12.",
     ),
     (
-        "current-rocky9",
+        "horovod-rocky9",
         {"python.version": "3.11"},
         "rocky-9 has Python 3.9 at /usr/bin/python3 and the stack has 3.11.",
     ),
     (
-        "current",
+        "horovod-ubuntu22",
         {"nccl.version": "2.25.1"},
         "A vGPU that moves has no unified memory and needs NCCL < 2.23.4 and the stack has NCCL 2.25.1.",
     ),
     (
-        "current-ubuntu24",
+        "horovod-ubuntu24",
         {"framework.packages": [{"name": "nvidia-nccl-cu12", "version": "2.26.2"}]},
         (
             "A vGPU that moves has no unified memory and needs NCCL < 2.23.4 "
@@ -161,38 +161,46 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
         ),
     ),
     (
-        "cuda13-ddp",
-        {"gpu_driver.version": "570.86.15"},
-        "CUDA 13.0 needs driver >= 580.65.06 and the stack has 570.86.15.",
+        "passthrough-ubuntu24",
+        {"gpu_driver.version": "580.159.04"},
+        "CUDA 13.2 needs driver >= 595.45.04 and the stack has 580.159.04.",
     ),
     (
-        "cuda13-ddp",
+        "passthrough-ubuntu24",
         {"gpu.models": ["V100"]},
         (
             "The GPU V100 has compute capability 7.0, which CUDA no longer supports from 13.0 on, "
-            "and the stack has CUDA 13.0."
+            "and the stack has CUDA 13.2."
         ),
     ),
     (
-        "cuda13-ddp",
+        "passthrough-ubuntu24",
         {"gpu.attachment": "vgpu", "gpu_driver.kind": "grid"},
         (
             "A vGPU that moves has no unified memory and needs NCCL < 2.23.4 "
-            "and the Python package nvidia-nccl-cu13 has NCCL 2.29.7."
+            "and the Python package nvidia-nccl-cu13 has NCCL 2.30.7."
         ),
     ),
     (
-        "current-ubuntu24",
+        "vgpu-ubuntu24",
+        {"gpu.models": ["RTX PRO 6000"]},
+        (
+            "The GPU RTX PRO 6000 has compute capability 12.0, which CUDA supports from 12.8 on, "
+            "and the stack has CUDA 12.4."
+        ),
+    ),
+    (
+        "horovod-ubuntu24",
         {"horovod.patches": []},
         "Horovod 0.28.1 with PyTorch 2.6.0 needs the patch cxx-17 and the stack does not have it.",
     ),
     (
-        "current-ubuntu24",
+        "horovod-ubuntu24",
         {"cuda.version": "13.0", "nccl": None},
         "PyTorch 2.6.0 is built for CUDA 12.4 and the stack has CUDA 13.0.",
     ),
     (
-        "current-ubuntu24",
+        "horovod-ubuntu24",
         {"platforms": {"ubuntu-18.04": {"distribution": "Ubuntu", "version": "18.04", "glibc": "2.27"}}}
         | {"python.interpreter": "/opt/python3.12/bin/python3", "framework.version": "2.7.1"},
         "PyTorch 2.7.1 needs glibc >= 2.28 and ubuntu-18.04 has 2.27.",

@@ -21,9 +21,12 @@ STACKS = Path(__file__).parents[6] / "stacks"
 DOCUMENT = (STACKS.parent / "docs" / "stacks.md").read_text()
 FACTS = yaml.safe_load((STACKS / "facts" / "compatibility.yml").read_text())
 SHIPPED = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(STACKS.glob("*.yml"))}
-# The 2019 versions installed directly on a node, from Molecule's scenario.
-BARE = STACKS.parent / "molecule" / "t4_packages" / "bare-2019.yml"
-ALL = {**SHIPPED, "bare-2019": yaml.safe_load(BARE.read_text())}
+# Stacks that are not shipped: Horovod on GPUs, and the 2019 versions on a node itself, of Molecule's scenario.
+OTHERS = [
+    *sorted((STACKS.parent / "tests" / "fixtures" / "stacks").glob("*.yml")),
+    STACKS.parent / "molecule" / "t4_packages" / "bare-2019.yml",
+]
+ALL = {**SHIPPED, **{path.stem: yaml.safe_load(path.read_text()) for path in OTHERS}}
 SOURCES = ("https://", "the release notes of each distribution", "docs/stacks.md")
 # stack, its environment, the start of the sentence, or None if it fits
 AROUND: list[tuple[str, NodeEnvironment, str | None]] = [
@@ -38,28 +41,28 @@ AROUND: list[tuple[str, NodeEnvironment, str | None]] = [
         NodeEnvironment(host_driver="580.65.05"),
         "The vGPU manager 580.65.05 runs guests of the branches 580, 570",
     ),
-    ("current", NodeEnvironment(host_driver="580.82.02"), None),
+    ("horovod-ubuntu22", NodeEnvironment(host_driver="580.82.02"), None),
     (
-        "current",
+        "horovod-ubuntu22",
         NodeEnvironment(host_driver="535.54.06"),
         "The guest driver 580.159.03 is newer than the vGPU manager 535",
     ),
     ("a100-2021", NodeEnvironment(host_driver="418.66"), None),
     ("bare-2019", NodeEnvironment(platform="centos-7"), "The stack is for ubuntu-18.04 and the node has centos-7."),
-    ("current", NodeEnvironment(platform="ubuntu-22.04", gpu="A40"), None),
+    ("horovod-ubuntu22", NodeEnvironment(platform="ubuntu-22.04", gpu="A40"), None),
     (
         "bare-2019",
         NodeEnvironment(gpu="A40"),
         "The GPU A40 has compute capability 8.6, which CUDA supports from 11.1 on",
     ),
-    ("current", NodeEnvironment(gpu="V100"), None),
-    ("current-rocky9", NodeEnvironment(platform="rocky-9", gpu="L4", host_driver="580.65.05"), None),
+    ("horovod-ubuntu22", NodeEnvironment(gpu="V100"), None),
+    ("horovod-rocky9", NodeEnvironment(platform="rocky-9", gpu="L4", host_driver="580.65.05"), None),
     (
-        "current-rocky9",
+        "horovod-rocky9",
         NodeEnvironment(platform="ubuntu-24.04"),
         "The stack is for rocky-9 and the node has ubuntu-24.04.",
     ),
-    ("current-ubuntu24", NodeEnvironment(platform="ubuntu-24.04", gpu="H200", host_driver="580.65.05"), None),
+    ("horovod-ubuntu24", NodeEnvironment(platform="ubuntu-24.04", gpu="H200", host_driver="580.65.05"), None),
 ]
 
 
@@ -75,9 +78,9 @@ def changed(name: str, changes: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_stack_fits_together(name: str) -> None:
-    assert misfits(SHIPPED[name], FACTS) == []
+@pytest.mark.parametrize("name", ALL)
+def test_a_stack_fits_together(name: str) -> None:
+    assert misfits(ALL[name], FACTS) == []
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -106,12 +109,12 @@ def test_a_stack_is_compared_with_its_environment(name: str, around: NodeEnviron
 
 @pytest.mark.parametrize(("guest", "refused"), [("570.86.10", False), ("535.54.03", False), ("550.54.15", True)])
 def test_a_newer_manager_runs_the_previous_branch_and_the_previous_long_term_branch(guest: str, refused: bool) -> None:
-    stack = changed("current", {"gpu_driver.version": guest})
+    stack = changed("horovod-ubuntu22", {"gpu_driver.version": guest})
     assert bool(misfits(stack, FACTS, NodeEnvironment(host_driver="580.65.05"))) is refused
 
 
 def test_a_branch_without_a_source_is_not_guessed() -> None:
-    stack = changed("current", {"gpu_driver.version": "535.54.03"})
+    stack = changed("horovod-ubuntu22", {"gpu_driver.version": "535.54.03"})
     around = NodeEnvironment(host_driver="550.54.16")
     assert misfits(stack, FACTS, around) == []
     assert not_established(stack, FACTS, around) == [
@@ -124,7 +127,7 @@ def test_a_branch_without_a_source_is_not_guessed() -> None:
 
 @pytest.mark.parametrize("gpu", [{"moves": False}, {"attachment": "passthrough"}])
 def test_a_gpu_that_does_not_move_may_have_any_nccl(gpu: dict[str, Any]) -> None:
-    stack = changed("current", {"nccl.version": "2.27.5", "gpu": SHIPPED["current"]["gpu"] | gpu})
+    stack = changed("horovod-ubuntu22", {"nccl.version": "2.27.5", "gpu": ALL["horovod-ubuntu22"]["gpu"] | gpu})
     assert [sentence for sentence in misfits(stack, FACTS) if "NCCL" in sentence] == []
 
 
@@ -150,12 +153,12 @@ def test_an_image_is_compared_with_the_guest_whose_driver_it_uses(changes: dict[
 
 
 def test_a_cuda_without_a_source_is_not_guessed() -> None:
-    stack = changed("current", {"cuda.version": "12.7"})
+    stack = changed("horovod-ubuntu22", {"cuda.version": "12.7"})
     assert "Not established: which driver CUDA 12.7 needs." in not_established(stack, FACTS)
 
 
 def test_a_framework_without_a_source_is_not_guessed() -> None:
-    stack = changed("a100-2021", {"framework.version": "1.11.0"})
+    stack = changed("a100-2021", {"image.framework.version": "1.11.0"})
     assert misfits(stack, FACTS) == []
     assert not_established(stack, FACTS) == [
         "Not established: on which Python PyTorch 1.11.0 runs.",

@@ -15,8 +15,12 @@ from plugins.module_utils.guests.stack import role_variables
 from plugins.module_utils.guests.stack.stack import completed
 
 ROOT = Path(__file__).parents[6]
-# The 2019 versions that the roles install directly on a node are a stack of Molecule's scenario.
-FILES = [*sorted((ROOT / "stacks").glob("*.yml")), ROOT / "molecule" / "t4_packages" / "bare-2019.yml"]
+# Stacks that are not shipped: Horovod on GPUs, and the 2019 versions on a node itself, of Molecule's scenario.
+FILES = [
+    *sorted((ROOT / "stacks").glob("*.yml")),
+    *sorted((ROOT / "tests" / "fixtures" / "stacks").glob("*.yml")),
+    ROOT / "molecule" / "t4_packages" / "bare-2019.yml",
+]
 STACKS = {path.stem: yaml.safe_load(path.read_text()) for path in FILES}
 PLATFORMS = [(name, platform) for name, stack in STACKS.items() for platform in stack["platforms"]]
 LAB = STACKS["lab-cpu"]
@@ -55,7 +59,7 @@ def test_variables_are_options_of_their_role_and_of_their_type(name: str, platfo
         ("lab-cpu", [], {"repositories", "openmpi", "horovod"}),
         ("lab-cpu", ["container"], {"repositories", "openmpi", "horovod"}),
         ("lab-ddp", [], {"repositories", "openmpi", "pytorch"}),
-        ("cuda13-ddp", [], {"repositories", "gpu_driver", "openmpi", "pytorch"}),
+        ("passthrough-ubuntu24", [], {"repositories", "gpu_driver", "openmpi", "pytorch"}),
         ("bare-2019", [], {"repositories", "gpu_driver", "cuda", "openmpi", "horovod"}),
         ("bare-2019", ["container"], {"repositories", "gpu_driver", "cuda", "openmpi", "horovod", "container_runtime"}),
     ],
@@ -75,9 +79,9 @@ def test_repositories_of_a_part_come_with_it() -> None:
 
 
 def test_packages_of_cuda_are_those_of_all_its_parts() -> None:
-    cuda = role_variables.variables(STACKS["a100-2021"], "ubuntu-20.04")["cuda"]
-    assert [one["name"] for one in cuda["cuda_packages"]] == ["cuda-toolkit-11-3", "libnccl2", "libnccl-dev"]
-    assert (cuda["cuda_version"], cuda["cuda_cudnn_version"], cuda["cuda_nccl_version"]) == ("11.3", "", "2.9.9")
+    cuda = role_variables.variables(STACKS["horovod-ubuntu24"], "ubuntu-24.04")["cuda"]
+    assert [one["name"] for one in cuda["cuda_packages"]] == ["cuda-toolkit-12-6", "libnccl2", "libnccl-dev"]
+    assert (cuda["cuda_version"], cuda["cuda_cudnn_version"], cuda["cuda_nccl_version"]) == ("12.6", "", "2.22.3")
 
 
 def test_horovod_comes_from_the_package_index_or_an_address() -> None:
@@ -130,9 +134,9 @@ def test_nodes_get_an_interpreter_from_an_archive() -> None:
     assert (plain["horovod_python_archive"], plain["horovod_python_prefix"]) == ({}, "")
 
 
-@pytest.mark.parametrize(("name", "backend"), [("lab-ddp", "gloo"), ("cuda13-ddp", "nccl")])
+@pytest.mark.parametrize(("name", "backend"), [("lab-ddp", "gloo"), ("passthrough-ubuntu24", "nccl")])
 def test_pytorch_without_horovod_uses_nccl_with_gpus(name: str, backend: str) -> None:
     (platform,) = STACKS[name]["platforms"]
     made = role_variables.variables(STACKS[name], platform)["pytorch"]
-    assert (made["pytorch_backend"], made["pytorch_version"]) == (backend, "2.13.0")
+    assert (made["pytorch_backend"], made["pytorch_version"]) == (backend, "2.15.0")
     assert made["pytorch_packages"] == STACKS[name]["framework"]["packages"]

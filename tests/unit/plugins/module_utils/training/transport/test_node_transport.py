@@ -74,12 +74,14 @@ def test_a_node_of_which_nothing_was_noted_trains_as_before() -> None:
 def test_pytorch_alone_trains_where_the_stack_has_put_it_and_by_its_own_nccl() -> None:
     """An earlier stack may have left Horovod on the node."""
     own = {"proven": True, "framework": "pytorch_ddp", "uses_nccl": True, "nccl": "2.29.7", "venv": "/opt/dml/pytorch"}
-    stack = {"name": "cuda13-ddp", "trains_by": "pytorch"}
+    stack = {"name": "passthrough-ubuntu24", "trains_by": "pytorch"}
     driver = {"proven": True, "gpus": [{}, {}]}
     settings = node_transport.default_settings({"w1": node(pytorch=own, stack=stack, cuda=None, gpu_driver=driver)})
     assert (settings["framework"], settings["nccl"], settings["transport"]) == ("pytorch_ddp", "2.29.7", "rdma")
     assert (settings["python"], settings["ranks_per_node"]) == ("/opt/dml/pytorch/bin/python", 2)
-    back = node_transport.default_settings({"w1": node(pytorch=own, stack={"name": "current", "trains_by": "horovod"})})
+    back = node_transport.default_settings(
+        {"w1": node(pytorch=own, stack={"name": "vgpu-ubuntu24", "trains_by": "horovod"})}
+    )
     assert (back["framework"], back["nccl"], back["python"]) == ("pytorch", "2.21.5", "/opt/dml/horovod/bin/python")
     on_cpus = node_transport.default_settings(
         {"w1": node(pytorch={**own, "uses_nccl": False, "nccl": ""}, stack=stack)}
@@ -89,7 +91,7 @@ def test_pytorch_alone_trains_where_the_stack_has_put_it_and_by_its_own_nccl() -
 
 def test_nodes_of_two_stacks_have_none_in_common() -> None:
     settings = node_transport.default_settings(
-        {"w1": node(stack={"name": "current"}), "w2": node(stack={"name": "lab-cpu"})}
+        {"w1": node(stack={"name": "vgpu-ubuntu24"}), "w2": node(stack={"name": "lab-cpu"})}
     )
     assert settings["stack"] == ""
 

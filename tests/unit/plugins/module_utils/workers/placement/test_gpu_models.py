@@ -22,6 +22,8 @@ NAMES = {
     "t4": ["Tesla T4", "TU104GL [Tesla T4]"],
     "rtxa6000": ["NVIDIA RTX A6000", "GA102GL [RTX A6000]"],
     "rtx6000-ada": ["NVIDIA RTX 6000 Ada Generation"],
+    "b200": ["NVIDIA B200", "GB100 [B200]"],
+    "rtxpro6000": ["NVIDIA RTX PRO 6000 Blackwell Server Edition", "GB202GL [RTX PRO 6000 Blackwell Server Edition]"],
 }
 
 
@@ -54,6 +56,8 @@ def test_a_user_may_write_more_of_the_name(text: str) -> None:
         ("nvidia_l4-24q", "l4", 24, 0),
         ("nvidia_rtxa6000-48q", "rtxa6000", 48, 0),
         ("nvidia_rtx6000-ada-48q", "rtx6000-ada", 48, 0),
+        ("nvidia_rtx_pro_6000_blackwell_dc-96q", "rtxpro6000", 96, 0),
+        ("nvidia_rtx_pro_6000_blackwell_dc-4-96q", "rtxpro6000", 96, 4),
     ],
 )
 def test_profiles_of_all_families_fit_their_gpus(profile: str, model: str, gigabytes: int, slices: int) -> None:

@@ -17,6 +17,9 @@ def host(name: str, gigabytes: float, *offered: str, used: tuple[str, ...] = (),
 
 
 T4 = ("grid_t4-16c", "grid_t4-8c", "grid_t4-4c")
+BLACKWELL = tuple(
+    f"nvidia_rtx_pro_6000_blackwell_dc-{size}" for size in ("96c", "4-96c", "2-48c", "2-24c", "1-24c", "1-12c")
+)
 A100 = ("grid_a100-40c", "grid_a100-10c", "grid_a100-2-10c", "grid_a100-1-5c", "grid_a100-3-20c")
 
 
@@ -36,11 +39,21 @@ A100 = ("grid_a100-40c", "grid_a100-10c", "grid_a100-2-10c", "grid_a100-1-5c", "
         (host("NVIDIA A100-PCIE-40GB", 39.6, *A100, used=("grid_a100-3-20c",)), "grid_a100-2-10c", 2),
         (host("NVIDIA A100-PCIE-40GB", 39.6, *A100, used=("grid_a100-40c",)), "grid_a100-1-5c", 0),
         (host("NVIDIA A100 80GB PCIe", 80, "grid_a100d-80c"), "grid_a100d-80c", 1),
+        (host("NVIDIA A30", 23.5, "grid_a30-24c", "grid_a30-1-6c", used=("grid_a30-2-12c",)), "grid_a30-1-6c", 2),
         (host("Tesla T4", 15.75, "something-odd"), "something-odd", 0),
     ],
 )
 def test_free(slots: Slots, profile: str, free: int) -> None:
     assert slots.free(profile) == free
+
+
+# NVIDIA AI Enterprise, vGPU types of Blackwell: four slices, and vGPUs that share a MIG instance in time slices.
+@pytest.mark.parametrize(
+    ("size", "free"), [("96c", 1), ("4-96c", 1), ("2-48c", 2), ("2-24c", 4), ("1-24c", 4), ("1-12c", 8)]
+)
+def test_the_profiles_of_blackwell_have_four_slices_that_vgpus_may_share(size: str, free: int) -> None:
+    gpu = host("NVIDIA RTX PRO 6000 Blackwell Server Edition", 95.6, *BLACKWELL)
+    assert gpu.free(f"nvidia_rtx_pro_6000_blackwell_dc-{size}") == free
 
 
 def test_a_profile_goes_to_gpus_of_its_model_only() -> None:
