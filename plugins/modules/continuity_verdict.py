@@ -46,8 +46,8 @@ options:
     default: {}
   facts:
     description:
-      - The observations in addition to the records, C(launcher), C(transport), C(vsphere), C(power) and
-        C(observed_until).
+      - The observations in addition to the records, C(launcher), C(transport), C(vsphere), C(power),
+        C(observed_until), and for C(cost) also C(hosts) and C(checkpoint_s).
     type: dict
     default: {}
   require:
@@ -130,6 +130,16 @@ longest_gap_s:
   description: The longest silence of the training, in seconds.
   returned: success
   type: float
+cost:
+  description:
+    - The cost since the first move, or since the first host left service. C(goodput) is the part of the undisturbed
+      rate, C(stalled_s) the time without a step, C(wasted_s) that time multiplied by the ranks, in C(wasted_unit), and
+      C(slow_s) the time below nine tenths of the undisturbed rate.
+    - C(hosts) has C(out_at), C(back_at), C(moves), C(longest_stall_s) and the images that the job C(lost) for each
+      host, and C(restart) the work that a restart from the last checkpoint would have repeated.
+    - It is null without a move, without a host out of service, or without steps before it.
+  returned: success
+  type: dict
 moves:
   description: The C(gap_s), C(throughput) before, during and after, and C(steps) of each move.
   returned: success

@@ -159,6 +159,12 @@ options:
       - The greatest age of the newest checkpoint in minutes, if the job keeps checkpoints.
     type: int
     default: 60
+  checkpoint_seconds:
+    description:
+      - The seconds between two checkpoints of the job, from which the verdict computes the cost of a restart; 0 if they
+        are not known. If the records of the job show its checkpoints, the verdict uses those instead.
+    type: int
+    default: 0
   accept:
     description:
       - Rules that may be broken and are then shown as warnings, as M(dml.vsphere.vmotion) and the filter
@@ -290,6 +296,7 @@ SETTINGS = {
     "guest_checks": {"type": "bool", "default": True},
     "checkpoints": {"type": "str", "default": ""},
     "checkpoint_minutes": {"type": "int", "default": 60},
+    "checkpoint_seconds": {"type": "int", "default": 0},
     "accept": {"type": "list", "elements": "str", "default": []},
     "limits": {"type": "dict", "default": {}},
     "require": {

@@ -79,6 +79,10 @@ def test_every_host_is_changed_and_rebooted_around_the_job(trial: Trial) -> None
     assert most_out_of_service(trial.vcenter.writes()) == 1
     verdict = json.loads(trial.kept("verdict.json"))
     assert (verdict["verdict"], verdict["moved"], verdict["breaches"]) == ("continuous", "all", [])
+    cost = verdict["cost"]
+    assert sorted(host["host"] for host in cost["hosts"]) == HOSTS and 0 < cost["goodput"] < 1.5, cost
+    assert sorted(number for host in cost["hosts"] for number in host["moves"]) == [1, 2, 3, 4]
+    assert "Goodput: " in done.out and "Published figures" in trial.kept("timeline.html")
     changes = json.loads(trial.kept("window.json"))
     assert sorted(change["host"] for change in changes) == HOSTS
     assert all(change["out_at"] < change["back_at"] and change["reboots"] == 1 for change in changes)

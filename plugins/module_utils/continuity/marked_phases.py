@@ -31,11 +31,17 @@ class MarkedPhases:
 
     def within(self, begin: float, end: float) -> tuple[float, str]:
         """Return the seconds between two times that are in marked phases, and the phase with most of them."""
+        if not self._phases:
+            return 0.0, ""
         seconds: dict[str, float] = {}
         for one in self._phases[bisect_right(self._ends, begin) : bisect_left(self._begins, end)]:
             shared = min(end, one.end) - max(begin, one.begin)
             seconds[one.phase] = seconds.get(one.phase, 0.0) + shared
         return sum(seconds.values()), max(seconds, key=lambda phase: seconds[phase], default="")
+
+    def of(self, phase: str) -> list[Marked]:
+        """Return the stretches in one phase."""
+        return [one for one in self._phases if one.phase == phase]
 
 
 def _marked(track: Track, limits: Limits) -> Iterator[Marked]:

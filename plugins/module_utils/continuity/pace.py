@@ -35,9 +35,10 @@ class Pace:
         steps = warm.ordered(warm.at)
         self.rank = track.rank
         self._at = steps.at
+        self.began = steps.at[0] if len(steps) else None
         self._made = _made(steps)
         self._rates = _rates(steps)
-        self._images = images_of_step(steps)
+        self.images = images_of_step(steps)
         self._marked = marked
         self._stretches = list(_stretches(steps, marked))
         self._begins = [stretch.begin for stretch in self._stretches]
@@ -55,8 +56,7 @@ class Pace:
 
     def seen_rates(self, after: float, before: float) -> list[float]:
         """Return the steps per second by the observer's clock, of the stretches of training between two times."""
-        begin, end = bisect_left(self._begins, after), bisect_right(self._ends, before)
-        return [one.rate for one in self._stretches[begin:end]]
+        return [one.rate for one in self.stretches(after, before)]
 
     def seen_images(self, after: float, before: float) -> float | None:
         """Return the images per second between two times, without marked phases; None if unknown.
@@ -64,19 +64,36 @@ class Pace:
         The times are those of the observer. A step is spread evenly over the time since the one before it, so that a
         silence takes its share.
         """
-        if self._images is None:
+        if self.images is None:
             return None
+        made, seconds = self.made_in(after, before)
+        return self.images * made / seconds if seconds > 0 else None
+
+    def made_in(self, after: float, before: float) -> tuple[float, float]:
+        """Return the steps that were made between two times of the observer, and the seconds, without marked phases."""
+        if not len(self._at):
+            return 0.0, 0.0
         begin, end = max(after, self._at[0]), self._at[-1] if before == inf else before
         made = 0.0
-        first = bisect_right(self._at, begin) - 1
+        first = max(0, bisect_right(self._at, begin) - 1)
         for index in range(first, min(bisect_left(self._at, end), len(self._at) - 1)):
             since, until = self._at[index], self._at[index + 1]
-            paused, _phase = self._marked.within(since, until)
-            if until > since and not paused:
+            if until > since and not self._marked.within(since, until)[0]:
                 share = (min(until, end) - max(since, begin)) / (until - since)
-                made += self._images * (self._made[index + 2] - self._made[index + 1]) * share
-        seconds = end - begin - self._marked.within(begin, end)[0]
-        return made / seconds if seconds > 0 else None
+                made += (self._made[index + 2] - self._made[index + 1]) * share
+        return made, max(0.0, end - begin - self._marked.within(begin, end)[0])
+
+    def silences(self, after: float, shortest: float) -> Iterator[tuple[float, float]]:
+        """Yield the times between two steps that are longer than this, outside marked phases."""
+        for index in range(max(0, bisect_right(self._at, after) - 1), len(self._at) - 1):
+            since, until = self._at[index], self._at[index + 1]
+            if until - since > shortest and not self._marked.within(since, until)[0]:
+                yield since, until
+
+    def stretches(self, after: float, before: float) -> Sequence[Stretch]:
+        """Return the stretches of training between two times by the observer's clock."""
+        begin, end = bisect_left(self._begins, after), bisect_right(self._ends, before)
+        return self._stretches[begin:end]
 
     def _between(self, after: float, before: float) -> tuple[int, int]:
         begin = bisect_right(self._at, after)

@@ -24,6 +24,8 @@ move that never started has ``started: null``, one under way ``completed: null``
      "pods": ["pod w1 was recreated: afc6e497 became 5264c7a5"],
      "silences": ["Kubernetes reported node w1 as not ready, last at 2026-07-03 14:59:17 UTC"],
      "died": "pod w1 was evicted from k1 (Evicted)",
+     "hosts": [{"host": "esx1", "out_at": 1200.0, "back_at": 1290.0, "reboots": 1}],
+     "checkpoint_s": 1800,
      "observed_until": 1234.5}
 
 A transport that could not be verified is ``unproven`` or null. ``gpus`` are the PCI ids on the host observed with them.
@@ -31,6 +33,8 @@ A transport that could not be verified is ``unproven`` or null. ``gpus`` are the
 nodes that Kubernetes reported as not ready. ``died`` is the cause of death if ``ended`` is ``died``.
 ``power`` are power events of the virtual machines, in a move or not, on the clock of ``seen``; ``ranks`` are those on
 each worker, as far as known; an empty list means that no rank runs there.
+``hosts`` were out of service. ``checkpoint_s`` are the seconds between two checkpoints of the job; only ``cost``, which
+does not change the verdict, needs them.
 ``observed_until`` is the time until which the observer listened; a job that is silent now is judged by it.
 """
 
@@ -41,11 +45,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .clock import tracks_of
+from .cost import Observed, cost_of, read_hosts
 from .gaps import MOVED_ONLY, OTHERS, Gap, Judge, find_gaps, gap_breaches
 from .job_identity import absent_ranks, identity_breaches, one_sided, unseen_identity
 from .limits import TRAIN, Breach, Limits, number, read_limits
 from .marked_phases import MarkedPhases
-from .move_windows import Group, Timeline, external_text, faults, is_external, move_name, moved, ranks_of
+from .move_windows import Group, Timeline, external_text, faults, is_external, moment, move_name, moved, ranks_of
 from .observations import evidence_of, fact_breaches, missing_facts
 from .pace import Pace, few_steps, judge_throughput, least_steps, rates_around
 from .power_cycles import judge_power
@@ -189,7 +194,24 @@ class _Case:
             "moves": self._by_move(),
             "unattributed": [_shown(gap) for gap in self._unattributed()],
             "clock_steps": [step._asdict() for step in self.clock_steps],
+            "cost": self._cost(),
         }
+
+    def _cost(self) -> dict[str, Any] | None:
+        last = max((track.lines[-1].at for track in self.tracks), default=-math.inf)
+        measured = {index: gap.seconds for group, gap in self.gaps.by_group.items() for index in group.moves}
+        seen = Observed(
+            paces=self.paces,
+            timeline=self.timeline,
+            marked=self.marked,
+            moves=self.moves,
+            evidence=evidence_of(self.facts, "vsphere", self.moves),
+            hosts=read_hosts(self.facts),
+            until=last if self.observed_until is None else max(last, self.observed_until),
+            checkpoint_s=moment(self.facts.get("checkpoint_s")),
+            gaps=[measured.get(index) for index in range(len(self.moves))],
+        )
+        return cost_of(seen)
 
     def _by_move(self) -> list[dict[str, Any]]:
         measured = {index: self._by_group(around) for around in self.timeline.around() for index in around[1].moves}

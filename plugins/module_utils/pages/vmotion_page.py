@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from . import escaping
+from . import cost_section, escaping
 from .style import STYLE
 from .timeline_plot import STYLE as PLOT_STYLE
 from .timeline_plot import plot
@@ -68,6 +68,7 @@ def section(timeline: Mapping[str, Any], title: str) -> str:
         f"<p>{KEY}</p>",
         _table(moves) if moves else "",
         _beside(moves),
+        cost_section.section(timeline),
         _list("Breaches", [f"{breach['kind']}: {breach['detail']}" for breach in timeline.get("breaches") or []]),
         _list("Not verified", timeline.get("unproven") or []),
         _list("Notes", timeline.get("notes") or []),
@@ -81,6 +82,7 @@ def markdown(timeline: Mapping[str, Any], title: str) -> str:
     lines = [f"## {escaping.line(title)}", "", escaping.line(_sentence(timeline)), ""]
     lines += ["| " + " | ".join(HEADS) + " |", "|" + " --- |" * len(HEADS)]
     lines += ["| " + " | ".join(map(escaping.markdown, row)) + " |" for row in rows]
+    lines += cost_section.markdown(timeline)
     for breach in timeline.get("breaches") or []:
         lines += ["", f"- {escaping.line(breach['kind'])}: {escaping.markdown(breach['detail'])}"]
     return "\n".join(lines) + "\n"

@@ -20,6 +20,8 @@ MOST_BINS = 240
 IMAGES, STEPS = "images/s", "steps/s"
 # A silence shorter than this number of usual steps, or than a second, is part of the normal pace of the job.
 USUAL_STEPS, SHORTEST_S = 3, 1.0
+# The fields of the verdict that a page shows.
+KEPT = ("verdict", "moved", "longest_gap_s", "breaches", "unproven", "notes", "cost")
 # The fields of a move that come from vCenter.
 VSPHERE = ("hot_migration", "encrypted", "gpus", "stun_expected_s")
 
@@ -42,7 +44,7 @@ def timeline(
     unit, rates = _rates(tracks, began, width, max(1, math.ceil((ended - began) / width)))
     bands = list(_bands(moves, judged, began, ended))
     return {
-        **{key: judged.get(key) for key in ("verdict", "moved", "longest_gap_s", "breaches", "unproven", "notes")},
+        **{key: judged.get(key) for key in KEPT},
         "began": began,
         "seconds": ended - began,
         "unit": unit,

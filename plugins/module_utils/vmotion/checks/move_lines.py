@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...continuity import cost_lines
+
 NOT_STARTED = {"started": None, "completed": None, "ok": False, "vsphere": None}
 
 
@@ -46,8 +48,11 @@ def verdict(judged: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> li
     reasons = [f"  {one['kind']}: {one['detail']}" for one in judged["breaches"]]
     reasons += [f"  not proven: {text}" for text in judged["unproven"]]
     reasons += [f"  {text}" for text in judged.get("notes") or []]
+    cost = judged.get("cost") or {}
+    costs = [f"  {text}" for text in (cost_lines.sentences(cost) if cost else ())]
+    costs += [f"  {cost_lines.host_sentence(host)}" for host in cost.get("hosts") or []]
     rows = [_row(move, judged_move) for move, judged_move in zip(moves, judged["moves"])]
-    return [f"{judged['verdict']}, moved: {judged['moved']}, {longest}", *reasons, *rows]
+    return [f"{judged['verdict']}, moved: {judged['moved']}, {longest}", *reasons, *costs, *rows]
 
 
 def _row(move: Mapping[str, Any], judged: Mapping[str, Any]) -> str:

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from ...kubernetes.state import FINISHED, changes
@@ -52,8 +53,16 @@ def _facts(state: TrialState) -> dict[str, Any]:
         "pods": _pods(state),
         "silences": (state.job_now or {}).get("silences"),
         "died": _death(state),
+        "hosts": list(_hosts(state)),
+        "checkpoint_s": state.settings.get("checkpoint_seconds") or None,
         "observed_until": state.heard_until or None,
     }
+
+
+def _hosts(state: TrialState) -> Iterator[dict[str, Any]]:
+    """Yield the hosts that are or were out of service; the time of their return is null until then."""
+    for change in [*state.host_changes, *([state.host] if state.host and state.host.out_at else [])]:
+        yield {**asdict(change), "back_at": change.back_at or None}
 
 
 def _ranks(state: TrialState) -> dict[str, list[int]]:

@@ -16,6 +16,8 @@ Entry = Mapping[str, Any]
 class _LaterSettings(TypedDict, total=False):
     # Journals of tests that started before these settings existed lack them.
     kubernetes: dict[str, Any]
+    # The seconds between two checkpoints of the job, 0 if not known.
+    checkpoint_seconds: int
     # A maintenance window: the hosts, the profile and the options of their change.
     window: dict[str, Any]
     # An observation of moves that others make: the seconds between two judgements. Nothing is written to vCenter.

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.vmotion.plan.window import HostSlots, plan_window
+from plugins.module_utils.vmotion.test.judging import verdict_input
+from plugins.module_utils.vmotion.test.next_step import state_of
 from plugins.module_utils.vmotion.test.outcome import outcome
 from plugins.module_utils.vmotion.test.steps.moves_plan import plan_lines
 from tests.fakes.trial import Killed, World
@@ -168,3 +170,14 @@ def test_the_plan_names_the_hosts_and_their_moves() -> None:
     lines = plan_lines(Window().vmotion_plan({"empty_hosts": HOSTS}))
     assert lines[0] == "1. esx3 is changed, no worker runs on it"
     assert lines[1] == "2. esx1 is changed" and "w1" in lines[2] and "esx3" in lines[2]
+
+
+def test_the_verdict_gets_the_hosts_that_were_or_are_out_of_service_and_the_checkpoints_of_the_job() -> None:
+    world = Window(checkpoint_seconds=1800)
+    world.dies_at_boot_of = "esx1"
+    with pytest.raises(Killed):
+        world.carry_out()
+    facts = verdict_input(state_of(world.journal))["facts"]
+    assert [(host["host"], host["back_at"] is None) for host in facts["hosts"]] == [("esx3", False), ("esx1", True)]
+    assert facts["checkpoint_s"] == 1800
+    assert verdict_input(Window().carry_out())["facts"]["checkpoint_s"] is None

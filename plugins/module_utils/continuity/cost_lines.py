@@ -1,0 +1,76 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The cost of moves and of hosts out of service in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+from .cost import SLOW
+
+UNKNOWN = (
+    "Restarting from a checkpoint instead: the cost is not known, because the records show no checkpoints and no "
+    "checkpoint interval was given"
+)
+
+
+def sentences(cost: Mapping[str, Any]) -> list[str]:
+    """Return the goodput, the wasted time, and the cost of a restart."""
+    share = cost["goodput"]
+    goodput = "not known" if share is None else f"{share:.1%} of the undisturbed {cost['steps_per_s']:.3g} steps/s"
+    slow = f"{cost['slow_s']:.0f} s below {SLOW:.0%} of it"
+    wasted = f"{cost['wasted_s']:.0f} {cost['wasted_unit']}"
+    return [
+        f"Goodput: {goodput}, in the {cost['seconds']:.0f} s since the first disturbance; {slow}",
+        f"Without a step: {cost['stalled_s']:.1f} s, times {_ranks(cost)} = {wasted}",
+        _restart(cost),
+    ]
+
+
+def host_sentence(host: Mapping[str, Any]) -> str:
+    """Return the cost of one host that was out of service."""
+    moves = host["moves"]
+    numbers = f"move{'' if len(moves) == 1 else 's'} {', '.join(map(str, moves))}" if moves else "no move"
+    stall = host["longest_stall_s"]
+    stood = "" if stall is None else f", longest silence {stall:.1f} s"
+    return f"{host['host']}: out of service {service(host)}, {numbers}{stood}, {lost(host)} lost"
+
+
+def service(host: Mapping[str, Any]) -> str:
+    """Return from when to when a host was out of service."""
+    if host["back_at"] is None:
+        return f"since {clock(host['out_at'])}"
+    seconds = host["back_at"] - host["out_at"]
+    return f"{clock(host['out_at'])} to {clock(host['back_at'])} ({seconds:.0f} s)"
+
+
+def lost(host: Mapping[str, Any]) -> str:
+    """Return the images or steps that the job lacks."""
+    return f"{host['lost']:.0f} {host['lost_unit']}"
+
+
+def clock(at: float) -> str:
+    """Return a time of the observer's clock in words."""
+    try:
+        return f"{datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, OSError, ValueError):
+        return f"{at:.0f} s"
+
+
+def _ranks(cost: Mapping[str, Any]) -> str:
+    return f"{cost['ranks']} rank{'' if cost['ranks'] == 1 else 's'}"
+
+
+def _restart(cost: Mapping[str, Any]) -> str:
+    restart = cost["restart"]
+    if restart is None:
+        return UNKNOWN
+    often = "once" if restart["restarts"] == 1 else f"{restart['restarts']} times"
+    interval = f"every {restart['interval_s']:.0f} s" + (", as given" if restart["source"] == "given" else "")
+    repeated = f"{restart['repeated_s']:.0f} s of training, {restart['wasted_s']:.0f} {cost['wasted_unit']}"
+    return (
+        f"Restarting from a checkpoint instead ({interval}), {often}: the job repeats {repeated}, and waits each time "
+        "until it has stopped, started and read the checkpoint, which is not measured here"
+    )

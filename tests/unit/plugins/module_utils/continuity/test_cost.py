@@ -1,0 +1,179 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The cost of moves: goodput, stalls, slow time, lost images, and the work that a restart would have repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.continuity.verdict import verdict
+
+RANKS, IMAGES = 4, 32
+Times = Iterable[tuple[float, int]]
+
+
+def times(*spans: tuple[float, float, float]) -> list[float]:
+    """Return the times of the steps in spans of (begin, end, seconds of a step)."""
+    found: list[float] = []
+    for begin, end, step_s in spans:
+        count = round((end - begin) / step_s)
+        found += [begin + index * step_s for index in range(count)]
+    return found
+
+
+def records(at: Iterable[float], ranks: int = RANKS, rate: bool = True) -> list[dict[str, Any]]:
+    """Return a record of each rank at each time, with 32 images a step of one second."""
+    given = {"images_per_sec": float(IMAGES)} if rate else {}
+    return [
+        {"rank": rank, "size": ranks, "step": step, "t": time, "seen": time, **given}
+        for step, time in enumerate(at)
+        for rank in range(ranks)
+    ]
+
+
+def move(worker: str, began: float, ended: float, source: str = "esx1", **others: Any) -> dict[str, Any]:
+    where = {"worker": worker, "ranks": [0], "source": source, "target": "esx9"}
+    return {**where, "started": began, "completed": ended, "ok": True, **others}
+
+
+def cost(written: list[dict[str, Any]], moves: list[dict[str, Any]], **facts: Any) -> dict[str, Any] | None:
+    limits = {"max_gap_s": 60, "resume_deadline_s": 30}
+    judged = verdict(written, moves, limits, ended="finished", facts=facts, require=())
+    found: dict[str, Any] | None = judged["cost"]
+    return found
+
+
+def known(written: list[dict[str, Any]], moves: list[dict[str, Any]], **facts: Any) -> dict[str, Any]:
+    found = cost(written, moves, **facts)
+    assert found is not None
+    return found
+
+
+STEADY = times((0, 400, 1))
+# Twenty seconds without a step while the worker moves.
+STALLED = times((0, 110, 1), (129, 400, 1))
+# Half the rate for a minute after the move.
+SLOWED = times((0, 110, 1), (110, 170, 2), (170, 400, 1))
+
+
+def test_a_move_without_effect_costs_nothing() -> None:
+    found = known(records(STEADY), [move("w1", 100, 120)])
+    assert found["goodput"] == pytest.approx(1.0, abs=0.005)
+    assert (found["stalled_s"], found["wasted_s"], found["slow_s"]) == (0, 0, 0)
+    assert found["since"] == 100 and found["ranks"] == RANKS
+
+
+def test_a_stall_wastes_the_time_of_every_rank() -> None:
+    found = known(records(STALLED), [move("w1", 100, 120)])
+    assert found["stalled_s"] == pytest.approx(19, abs=0.1)
+    assert found["wasted_s"] == pytest.approx(RANKS * 19, abs=0.4)
+    assert found["goodput"] == pytest.approx(1 - 19 / 299, abs=0.005)
+    assert found["slow_s"] == 0, "a stall is not slow time too"
+
+
+def test_a_silence_outside_every_window_is_no_cost_of_the_move() -> None:
+    found = known(records(times((0, 300, 1), (340, 400, 1))), [move("w1", 100, 120)])
+    assert found["stalled_s"] == 0 and found["goodput"] < 0.9
+
+
+def test_a_slower_pace_is_counted_without_the_stalls() -> None:
+    found = known(records(SLOWED), [move("w1", 100, 120)])
+    assert found["slow_s"] == pytest.approx(60, abs=11)
+    assert found["stalled_s"] == 0
+    assert found["goodput"] == pytest.approx(1 - 30 / 300, abs=0.01)
+
+
+def test_a_rate_that_the_job_had_before_is_not_slow() -> None:
+    uneven = times(*((20 * n, 20 * n + 20, 1 if n % 2 else 2) for n in range(20)))
+    assert known(records(uneven), [move("w1", 200, 210)])["slow_s"] == 0
+
+
+@pytest.mark.parametrize(
+    ("gpus", "unit"),
+    [({"before": ["0000:3b:00.0"]}, "GPU-seconds"), ({"before": []}, "rank-seconds"), (None, "rank-seconds")],
+)
+def test_the_unit_is_that_of_gpus_only_if_they_were_observed(gpus: Any, unit: str) -> None:
+    found = known(records(STALLED), [move("w1", 100, 120)], vsphere=[{"gpus": gpus}])
+    assert found["wasted_unit"] == unit
+
+
+HOST = {"host": "esx1", "out_at": 120.0, "back_at": 160.0, "reboots": 1}
+
+
+def test_each_host_has_its_moves_its_longest_stall_and_the_images_that_the_job_lacks() -> None:
+    moves = [move("w1", 100, 118), move("w2", 300, 310, "esx2")]
+    found = known(records(STALLED), moves, hosts=[HOST, {**HOST, "host": "esx3", "out_at": 200.0, "back_at": 240.0}])
+    first, other = found["hosts"]
+    assert (first["moves"], first["reboots"], first["out_at"], first["back_at"]) == ([1], 1, 120.0, 160.0)
+    assert first["longest_stall_s"] == pytest.approx(20, abs=0.1)
+    assert first["lost"] == pytest.approx(19 * IMAGES * RANKS, rel=0.05) and first["lost_unit"] == "images"
+    assert (other["moves"], other["longest_stall_s"]) == ([], None) and other["lost"] < 2 * IMAGES * RANKS
+
+
+def test_without_images_the_steps_that_the_job_lacks_are_counted() -> None:
+    (host,) = known(records(STALLED, rate=False), [move("w1", 100, 118)], hosts=[HOST])["hosts"]
+    assert host["lost_unit"] == "steps" and host["lost"] == pytest.approx(19, abs=1)
+
+
+def test_a_window_without_moves_has_a_cost_too() -> None:
+    found = known(records(STEADY), [], hosts=[HOST])
+    assert found["since"] == 120 and found["goodput"] == pytest.approx(1, abs=0.005)
+
+
+def checkpoints(*begins: float) -> list[dict[str, Any]]:
+    return [
+        {"rank": 0, "size": RANKS, "step": int(begin), "t": at, "seen": at, "phase": "checkpoint", "mark": mark}
+        for begin in begins
+        for at, mark in ((begin + 0.2, "begin"), (begin + 0.7, "end"))
+    ]
+
+
+def test_a_restart_repeats_the_work_since_the_checkpoint_that_the_records_show() -> None:
+    written = records(STEADY) + checkpoints(50, 150, 250, 350)
+    found = known(written, [move("w1", 100, 120), move("w2", 300, 310)])["restart"]
+    assert (found["source"], found["restarts"]) == ("records", 2)
+    assert found["interval_s"] == pytest.approx(100)
+    assert found["repeated_s"] == pytest.approx(49.3 + 49.3, abs=0.1)
+    assert found["wasted_s"] == pytest.approx(RANKS * found["repeated_s"])
+
+
+def test_before_the_first_checkpoint_a_restart_repeats_all_of_the_job() -> None:
+    written = records(STEADY) + checkpoints(150, 250)
+    assert known(written, [move("w1", 100, 120)])["restart"]["repeated_s"] == pytest.approx(100)
+
+
+def test_a_given_interval_repeats_half_of_it_on_average() -> None:
+    found = known(records(STEADY), [move("w1", 100, 120), move("w2", 200, 220)], checkpoint_s=600)["restart"]
+    assert (found["source"], found["interval_s"], found["repeated_s"]) == ("given", 600, 600)
+
+
+def test_a_window_restarts_the_job_once_for_each_host_that_had_workers() -> None:
+    moves = [move("w1", 80, 90), move("w2", 100, 118)]
+    hosts = [HOST, {**HOST, "host": "esx7"}]
+    assert known(records(STEADY), moves, hosts=hosts, checkpoint_s=600)["restart"]["restarts"] == 1
+
+
+@pytest.mark.parametrize("interval", [None, 0, -5, "soon", float("nan"), float("inf")])
+def test_without_an_interval_the_cost_of_a_restart_is_not_known(interval: Any) -> None:
+    assert known(records(STEADY), [move("w1", 100, 120)], checkpoint_s=interval)["restart"] is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda: cost(records(STEADY), []),
+        lambda: cost([], [move("w1", 100, 120)]),
+        lambda: cost(records(STEADY), [move("w1", -5, 3)]),
+        lambda: cost(records(STEADY), [move("w1", 500, 510)]),
+    ],
+)
+def test_without_an_event_or_a_rate_before_it_there_is_no_cost(change: Callable[[], Any]) -> None:
+    assert change() is None
+
+
+@pytest.mark.parametrize("hosts", [None, "esx1", [7], [{}], [{"host": "esx1", "out_at": "soon"}], [{"out_at": 120.0}]])
+def test_malformed_hosts_are_left_out(hosts: Any) -> None:
+    assert known(records(STEADY), [move("w1", 100, 120)], hosts=hosts)["hosts"] == []
