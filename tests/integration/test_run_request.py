@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,10 @@ def test_a_training_job_is_not_interrupted(
     command = [str(BIN / "ansible-playbook"), f"playbooks/{playbook}.yml", "-i", str(path), *arguments]
     ran = ansible.run([*ALONE.split(), "sh", "-c", JOB, "sh", *command])
     done = Outcome(ran.returncode, ran.stdout, {})
-    assert ("w1: the training job nightly runs on this worker." in words(done.out)) is refused, done.out
+    found = re.search(
+        r"w1: the training job nightly of \w+ since [-0-9]+ [0-9:]+ UTC runs on this worker\.", words(done.out)
+    )
+    assert bool(found) is refused, done.out
     assert done.rc != 0 and reaches in done.out
 
 

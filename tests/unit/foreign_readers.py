@@ -24,7 +24,7 @@ from plugins.module_utils.hosts.pci_address import pci_address
 from plugins.module_utils.maintenance import availability, boot, service_note
 from plugins.module_utils.maintenance.lock import lock_rules
 from plugins.module_utils.site.recording import archive
-from plugins.module_utils.training import job_end, mpi_output, requirements
+from plugins.module_utils.training import busy, job_end, mpi_output, requirements
 from plugins.module_utils.training.guest import job, supervisor
 from plugins.module_utils.training.reports import saved_results
 from plugins.module_utils.training.transport import job_settings
@@ -219,6 +219,12 @@ READERS = (
     of("workers/placement/gpu_slots.py", gpu_slots.parse, text("grid_t4-16c", "a100-1-5c"), (gpu_slots.Profile, NONE)),
     of("workers/placement/host_room.py", host_room.group_profiles, text("group_1_grid_a100x2"), (tuple, NONE)),
     of("workers/placement/mmio.py", lambda one: mmio.memory_gb(one, one), text("A100 80GB"), (int, NONE)),
+    of(
+        "training/busy.py",
+        lambda one: busy.last_step(f"{one}\n".encode(errors="replace")),
+        text('{"step": 3}'),
+        (int, NONE),
+    ),
     of("training/job_end.py", lambda one: job_end.cause_of(one, 1, ["n1", "n2"]).sentence, text(MPI), str),
     of("training/requirements.py", lambda one: requirements.cause(one, {"numpy": "1"}), text("ERROR: numpy>=2"), str),
     of("training/mpi_output.py", mpi_output.lines_of, text(MPI), list),
@@ -282,6 +288,8 @@ ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(("training/launcher_words.py", "guests/stack/part_versions.py", "workers/worker_spec.py"), USER),
     "training/reports/outputs.py": f"{_UNIT}/training/reports/test_outputs.py",
     "training/guest/environment.py": OURS,
+    "training/guest/node_jobs.py": f"{_UNIT}/training/guest/test_node_jobs.py",
+    "modules/training_jobs_info.py": USER,
     "training/formats.py": f"{_UNIT}/training/test_log_any.py",
     "training/transport/proof.py": f"{_UNIT}/training/transport/test_rdma_counters.py",
     "plugin_utils/modules.py": OURS,

@@ -1,0 +1,110 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The training jobs that run on nodes: from their processes, and from the nodes to the runs."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any, NamedTuple
+
+from ..core.names import printable
+
+RUN_DIR, RUN_ID, ASKED_BY = b"DML_RECORDS", b"DML_RUN_ID", b"DML_RUN_BY"
+MOST_OF_A_NAME = 200
+
+
+class JobProcess(NamedTuple):
+    """One process of a job; ``began`` is its start in seconds since 1970, ``ticks`` the start in kernel ticks."""
+
+    pid: int
+    ticks: int
+    began: float
+    user: str
+    run_dir: str
+    run_id: str
+    asked_by: str
+
+
+def marks(environ: bytes) -> tuple[str, str, str] | None:
+    """Return the run directory, the id and the person of a job from the environment of a process; None for others."""
+    pairs = dict(pair.partition(b"=")[::2] for pair in environ.split(b"\0"))
+    if not pairs.get(RUN_DIR):
+        return None
+    run_dir, run_id, by = (pairs.get(name, b"").decode("utf-8", "replace") for name in (RUN_DIR, RUN_ID, ASKED_BY))
+    return run_dir, run_id, by
+
+
+def jobs(processes: Iterable[JobProcess]) -> list[dict[str, Any]]:
+    """Return the jobs of processes, in the order of their names."""
+    found: dict[tuple[str, str], list[JobProcess]] = {}
+    for process in processes:
+        found.setdefault((process.run_dir, process.run_id), []).append(process)
+    return sorted((_job(each) for each in found.values()), key=lambda job: (job["name"], job["started"]))
+
+
+def _job(processes: Sequence[JobProcess]) -> dict[str, Any]:
+    first = min(processes, key=lambda process: (process.began, process.pid))
+    return {
+        "name": name_of(first.run_dir),
+        "run_dir": first.run_dir,
+        "run_id": first.run_id,
+        "user": first.user,
+        "asked_by": printable(first.asked_by)[:MOST_OF_A_NAME],
+        "started": round(first.began, 2),
+        "processes": [{"pid": process.pid, "start": process.ticks} for process in sorted(processes)],
+    }
+
+
+def name_of(run_dir: str) -> str:
+    """Return the name of a run from its directory, with printable characters only."""
+    return printable(posixpath.basename(posixpath.normpath(run_dir)))[:MOST_OF_A_NAME]
+
+
+def last_step(end_of_file: bytes) -> int | None:
+    """Return the step of the last record in the end of a file of records; None if it has none."""
+    for line in reversed(end_of_file.split(b"\n")[:-1]):
+        try:
+            step = json.loads(line)["step"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            continue
+        if isinstance(step, int) and not isinstance(step, bool):
+            return step
+    return None
+
+
+def title(job: Mapping[str, Any]) -> str:
+    """Return the job in words: name, who asked for it, since when, and its step."""
+    step = "" if job.get("step") is None else f" (step {job['step']})"
+    return f"{job['name']} of {job['asked_by'] or job['user']} since {moment(job['started'])}{step}"
+
+
+def moment(seconds: float) -> str:
+    """Return a time as text."""
+    try:
+        return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    except (OverflowError, ValueError, OSError):
+        return "an unknown time"
+
+
+def running(nodes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the runs, with the nodes and the launcher of each; a node that did not answer has no ``jobs``."""
+    found: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
+    for node, answer in nodes.items():
+        for job in answer.get("jobs", []):
+            found.setdefault(str(job["run_dir"]), []).append((node, job))
+    return [_run(each) for _run_dir, each in sorted(found.items())]
+
+
+def _run(parts: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
+    first = min((job for _node, job in parts), key=lambda job: float(job["started"]))
+    steps = [job["step"] for _node, job in parts if job.get("step") is not None]
+    kept = {key: first[key] for key in ("name", "run_dir", "run_id", "user", "asked_by", "started")}
+    return {
+        **kept,
+        "nodes": [node for node, _job in parts],
+        "launcher": next((node for node, job in parts if job.get("launched_here")), ""),
+        "step": max(steps, default=None),
+    }

@@ -1,0 +1,93 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The training jobs of this collection that run on this node, also in containers and pods, from its processes."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import stat
+from collections.abc import Iterator
+from typing import Any
+
+from .. import busy
+from . import supervisor
+
+PROC = "/proc"
+RECORDS = re.compile(r"rank[0-9]{1,6}\.jsonl")
+MOST_RANKS, END_BYTES = 64, 4096
+# The owner of the run directory may replace its files by links and pipes.
+ONLY_FILES = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def node_jobs() -> list[dict[str, Any]]:
+    """Return the jobs with their step; a user who is not root sees only the own jobs."""
+    found = busy.jobs(_processes(_boot_time()))
+    for job in found:
+        job["launched_here"] = _is_file(os.path.join(job["run_dir"], supervisor.RUN))
+        job["step"] = _step(job["run_dir"])
+        job["title"] = busy.title(job)
+    return found
+
+
+def _processes(booted: float) -> Iterator[busy.JobProcess]:
+    hertz = os.sysconf("SC_CLK_TCK")
+    for name in os.listdir(PROC):
+        pid = int(name) if name.isdigit() else 0
+        ticks = supervisor.start_ticks(pid) if pid else None
+        if ticks is None:
+            continue
+        try:
+            with open(f"{PROC}/{pid}/environ", "rb") as environ:
+                marks = busy.marks(environ.read())
+            user = _user_name(os.stat(f"{PROC}/{pid}").st_uid)
+        except OSError:  # it has ended, or belongs to another user
+            continue
+        # Another process may have got its number meanwhile.
+        if marks and supervisor.start_ticks(pid) == ticks:
+            yield busy.JobProcess(pid, ticks, booted + ticks / hertz, user, *marks)
+
+
+def _boot_time() -> float:
+    with open(f"{PROC}/stat", "rb") as lines:
+        return next(float(line.split()[1]) for line in lines if line.startswith(b"btime "))
+
+
+def _user_name(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _step(run_dir: str) -> int | None:
+    """Return the last step of the ranks whose records are on this node."""
+    try:
+        names = sorted(name for name in os.listdir(run_dir) if RECORDS.fullmatch(name))[:MOST_RANKS]
+    except (OSError, ValueError):
+        return None
+    steps = [busy.last_step(_end_of(os.path.join(run_dir, name))) for name in names]
+    return max((step for step in steps if step is not None), default=None)
+
+
+def _end_of(path: str) -> bytes:
+    try:
+        handle = os.open(path, ONLY_FILES)
+    except OSError:
+        return b""
+    try:
+        status = os.fstat(handle)
+        is_file = stat.S_ISREG(status.st_mode)
+        return os.pread(handle, END_BYTES, max(0, status.st_size - END_BYTES)) if is_file else b""
+    except OSError:
+        return b""
+    finally:
+        os.close(handle)

@@ -1,0 +1,130 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: the training runs on several nodes."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: training_runs_info
+short_description: List the training runs on the workers
+version_added: 1.0.0
+description:
+  - Runs on the controller, and combines the results of M(dml.vsphere.training_jobs_info) of several nodes.
+options:
+  nodes:
+    description: The result of M(dml.vsphere.training_jobs_info) by the name of the node in the inventory.
+    type: dict
+    required: true
+  single:
+    description: Whether to fail if several runs train, and to return the connections for watching the only one.
+    type: bool
+    default: false
+  watched:
+    description: The nodes with records, by default all O(nodes).
+    type: list
+    elements: str
+  user:
+    description: The user with whom the tasks reach the launcher, to return it.
+    type: str
+    default: ""
+extends_documentation_fragment:
+  - dml.vsphere.attributes.info
+seealso:
+  - module: dml.vsphere.training_jobs_info
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: List the training runs on two nodes
+  dml.vsphere.training_runs_info:
+    nodes:
+      worker01: "{{ hostvars.worker01.training_jobs }}"
+      worker02: "{{ hostvars.worker02.training_jobs }}"
+  delegate_to: localhost
+"""
+
+RETURN = r"""
+runs:
+  description: The runs, each with the keys of RV(dml.vsphere.training_jobs_info#module:jobs) and those below.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    nodes: {description: The nodes on which it runs., type: list, elements: str}
+    launcher: {description: "The node of C(mpirun), empty if no node is.", type: str}
+launcher:
+  description: The launcher of the only run.
+  returned: if O(single) and a run trains
+  type: str
+run_dir:
+  description: The run directory of the only run.
+  returned: if O(single) and a run trains
+  type: str
+nodes:
+  description: The nodes to watch, each with C(name) and C(reach).
+  returned: if O(single) and a run trains
+  type: list
+  elements: dict
+user:
+  description: The option O(user).
+  returned: if O(single) and a run trains
+  type: str
+kubernetes:
+  description: Empty, because no node knows the job on Kubernetes.
+  returned: if O(single) and a run trains
+  type: dict
+found:
+  description: Always true; a job that was started for a test has no such key.
+  returned: if O(single) and a run trains
+  type: bool
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner
+from ..module_utils.errors import Refused
+from ..module_utils.training import busy
+
+ARGUMENTS = {
+    "nodes": {"type": "dict", "required": True},
+    "single": {"type": "bool", "default": False},
+    "watched": {"type": "list", "elements": "str"},
+    "user": {"type": "str", "default": ""},
+}
+
+
+def single(runs: list[dict[str, Any]], params: dict[str, Any]) -> dict[str, Any]:
+    """Return the connections to the only run; empty without one."""
+    if len(runs) > 1:
+        names = ", ".join(run["name"] for run in runs)
+        raise Refused("the workers", "choose the training run", f"{names} run there", "choose one by its name")
+    if not runs:
+        return {}
+    if not runs[0]["launcher"]:
+        remedy = "include all its nodes; a job on Kubernetes is not followed by its name"
+        raise Refused("the workers", f"find the launcher of {runs[0]['name']}", "no node has its run file", remedy)
+    nodes = params["nodes"]
+    watched = [name for name in (params["watched"] or nodes) if name in nodes]
+    places = [{"name": name, "reach": nodes[name].get("reach", [])} for name in watched]
+    where = {key: runs[0][key] for key in ("launcher", "run_dir")}
+    return {**where, "nodes": places, "user": params["user"], "kubernetes": {}, "found": True}
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    runs = busy.running(module.params["nodes"])
+    found = single(runs, module.params) if module.params["single"] else {}
+    return {"changed": False, "runs": runs, **found}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()
