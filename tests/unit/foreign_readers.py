@@ -220,10 +220,7 @@ READERS = (
     of("workers/placement/host_room.py", host_room.group_profiles, text("group_1_grid_a100x2"), (tuple, NONE)),
     of("workers/placement/mmio.py", lambda one: mmio.memory_gb(one, one), text("A100 80GB"), (int, NONE)),
     of(
-        "training/busy.py",
-        lambda one: busy.last_step(f"{one}\n".encode(errors="replace")),
-        text('{"step": 3}'),
-        (int, NONE),
+        "training/busy.py", lambda one: busy.last_step(one.encode(errors="replace")), text('{"step": 3}\n'), (int, NONE)
     ),
     of("training/job_end.py", lambda one: job_end.cause_of(one, 1, ["n1", "n2"]).sentence, text(MPI), str),
     of("training/requirements.py", lambda one: requirements.cause(one, {"numpy": "1"}), text("ERROR: numpy>=2"), str),
@@ -266,14 +263,17 @@ _KUBERNETES = f"{_UNIT}/kubernetes/test_odd_objects.py"
 _ANSWERS = f"{_UNIT}/vsphere/test_odd_answers.py"
 USER, OURS = "the user wrote it", "this collection wrote it, or the kernel of the local machine"
 ELSEWHERE: dict[str, str] = {
+    **{f"plugin_utils/{one}.py": OURS for one in ("modules", "trial")},
+    **{f"{one}.py": OURS for one in ("site/recording/guard", "vmotion/move/move_watch", "hosts/privileges/needs")},
+    **{f"{one}.py": OURS for one in ("maintenance/lock/holder", "training/guest/environment")},
     "site/acceptance/assumption_checks.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
     "site/acceptance/shapes.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
-    "maintenance/lock/holder.py": OURS,
     "hosts/network.py": f"{_UNIT}/hosts/test_network_counters.py",
     "pages/escaping.py": f"{_UNIT}/pages/test_escaping.py",
     "hosts/installed_vibs.py": _HERE,  # the rows of esxcli
     "hosts/rollback/ways.py": "tests/unit/plugins/modules/test_rollback_plan.py",
     **{f"{one}.py": USER for one in ("hosts/vib", "hosts/vib_source", "kubernetes/job_spec", "training/folder")},
+    **dict.fromkeys(("modules/training_jobs_info.py", "vsphere/option_definitions.py"), USER),
     "guests/signing_key.py": "tests/integration/test_signing_key.py",
     "kubernetes/api/connection.py": f"{_UNIT}/kubernetes/api/test_connection.py",
     "hosts/rollback/evidence.py": "tests/unit/plugins/modules/test_rollback_plan.py",
@@ -282,23 +282,15 @@ ELSEWHERE: dict[str, str] = {
     # By their checks:
     **{f"guests/{one}.py": _HERE for one in ("mpi_checks", "kubernetes_member", "software_packages")},
     **{f"guests/{one}.py": _HERE for one in ("json_text", "node_settings", "training_image")},
-    "hosts/privileges/needs.py": OURS,
     "site/recording/pseudonyms.py": f"{_UNIT}/site/recording/test_anonymization.py",
     "core/schema.py": f"{_UNIT}/core/test_schema.py",
     **dict.fromkeys(("training/launcher_words.py", "guests/stack/part_versions.py", "workers/worker_spec.py"), USER),
     "training/reports/outputs.py": f"{_UNIT}/training/reports/test_outputs.py",
-    "training/guest/environment.py": OURS,
     "training/guest/node_jobs.py": f"{_UNIT}/training/guest/test_node_jobs.py",
-    "modules/training_jobs_info.py": USER,
     "training/formats.py": f"{_UNIT}/training/test_log_any.py",
     "training/transport/proof.py": f"{_UNIT}/training/transport/test_rdma_counters.py",
-    "plugin_utils/modules.py": OURS,
-    "plugin_utils/trial.py": OURS,
-    "site/recording/guard.py": OURS,
     "site/recording/anonymization.py": f"{_UNIT}/site/recording/test_anonymization.py",
     "site/recording/home_made.py": f"{_UNIT}/site/recording/test_anonymization.py",
-    "vmotion/move/move_watch.py": OURS,
-    "vsphere/option_definitions.py": USER,
     "vsphere/rest.py": _HERE,
     "vsphere/route.py": _ANSWERS,
     "vsphere/wire.py": _HERE,  # by recordings
