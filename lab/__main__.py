@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab.machines.machines import MEMORY_MIB
+from lab.nodes import image
 from lab.nodes.network import AUTO
 from lab.nodes.programs import LabError
 from lab.running import SUBNET, Desired, Lab
@@ -51,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
             "--memory", type=int, default=MEMORY_MIB, help="MiB for each virtual machine; a framework needs 1536"
         )
         action.add_argument("--containers", action="store_true", help="nodes can run containers")
+        action.add_argument("--suite", choices=image.SUITES, default=image.SUITE, help="the Debian of the nodes")
         action.add_argument("--no-proxy", action="store_true", help="nodes cannot reach a package archive")
         action.add_argument("--without-operator", action="store_true", help="Kubernetes without the MPI Operator")
     kubectl = actions.add_parser("kubectl", help="run kubectl against the lab's Kubernetes")
@@ -79,7 +81,15 @@ def _desired(asked: argparse.Namespace, nodes: bool = True, options: Sequence[st
     if asked.kubernetes and (asked.machines or not nodes):
         other = "--machines" if asked.machines else "--without-nodes"
         raise LabError(f"Kubernetes needs nodes: --kubernetes and {other} cannot go together.")
-    more = {"machines": asked.machines, "memory_mib": asked.memory, "containers": asked.containers, "options": options}
+    if asked.suite != image.SUITE and (asked.machines or asked.kubernetes):
+        raise LabError(f"Virtual machines and Kubernetes have Debian {image.SUITE}: --suite is for plain nodes.")
+    more = {
+        "suite": asked.suite,
+        "machines": asked.machines,
+        "memory_mib": asked.memory,
+        "containers": asked.containers,
+        "options": options,
+    }
     members = {"kubernetes": asked.kubernetes, "operator": not asked.without_operator}
     return Desired(asked.datacentre, asked.network, asked.share, not asked.no_proxy, nodes, **more, **members)
 

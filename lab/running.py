@@ -57,6 +57,7 @@ class Desired:
     machines: bool = False
     memory_mib: int = MEMORY_MIB  # for each machine
     containers: bool = False  # whether nodes can run containers
+    suite: str = image.SUITE  # the Debian of the nodes
     options: Sequence[str] = ()  # for the simulator
     kubernetes: bool = False  # whether nodes are members of a Kubernetes cluster
     operator: bool = True  # whether the cluster starts with the MPI Operator
@@ -172,7 +173,7 @@ class Lab:
                 roots.ensure(MACHINES, _report)
             else:
                 self.podman.prepare()
-                image.ensure(self.podman, _report)
+                image.ensure(self.podman, _report, desired.suite)
             self.key.unlink(missing_ok=True)
             run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.lab, "-f", str(self.key))
         control = ""
@@ -190,6 +191,7 @@ class Lab:
         command += [f"--share={share}" for share in desired.shares] + ([] if desired.proxy else ["--no-proxy"])
         command += ["--machines", "--memory", str(desired.memory_mib)] if desired.machines else []
         command += ["--containers"] if desired.containers else []
+        command += ["--suite", desired.suite]
         command += ["--kubernetes"] if desired.kubernetes else []
         log = self.folder / "hypervisor.log"
         with log.open("wb") as out:

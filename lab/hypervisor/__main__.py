@@ -23,7 +23,8 @@ from lab.kubernetes.layout import Layout
 from lab.kubernetes.member import Member
 from lab.machines import accelerator, roots, shares
 from lab.machines.machines import MEMORY_MIB, Machines
-from lab.nodes import surroundings
+from lab.nodes import image, surroundings
+from lab.nodes.kinds import Kind
 from lab.nodes.network import Network
 from lab.nodes.nodes import Nodes, Share
 from lab.nodes.podman import Podman
@@ -51,6 +52,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--control", default="")
     parser.add_argument("--share", action="append", default=[])
     parser.add_argument("--containers", action="store_true")
+    parser.add_argument("--suite", choices=image.SUITES, default=image.SUITE)
     parser.add_argument("--no-proxy", action="store_true")
     parser.add_argument("--machines", action="store_true")
     parser.add_argument("--memory", type=int, default=MEMORY_MIB, help="memory of each machine, in MiB")
@@ -75,6 +77,7 @@ def _run(asked: argparse.Namespace) -> None:
 
 def _containers(asked: argparse.Namespace, network: Network) -> Backend:
     nodes = Nodes(asked.lab, asked.folder, Podman(asked.store), network)
+    nodes.kind = Kind(asked.suite)
     nodes.shares = [Share.parse(share) for share in asked.share]
     nodes.runs_containers = asked.containers
     return Containers(nodes)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The nodes' image: Debian from debootstrap, built once and tagged with a hash of its recipe."""
+"""The nodes' images: a Debian from debootstrap each, built once and tagged with a hash of its recipe."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from lab.nodes.podman import Podman
 from lab.nodes.programs import LabError, run
 
 SUITE = "bookworm"
+SUITES = (SUITE, "trixie")  # Debian 12, the default, and Debian 13
 PACKAGES = (
     *("systemd", "systemd-sysv", "libpam-systemd", "dbus", "kmod", "procps", "iproute2", "iputils-ping"),
     *("openssh-server", "openssh-client", "sudo", "ca-certificates", "gpg", "python3", "python3-apt"),
@@ -43,10 +44,10 @@ SHED = (
 )
 
 
-def tag() -> str:
-    """Return the image's name, which contains a hash of the recipe."""
+def tag(suite: str = SUITE) -> str:
+    """Return the name of a suite's image, which contains a hash of the recipe."""
     parts = [
-        SUITE,
+        suite,
         *PACKAGES,
         *MASKED,
         *CHANGES,
@@ -54,27 +55,28 @@ def tag() -> str:
         *FILES,
         *((GUEST / here).read_text() for here, _mode in FILES.values()),
     ]
-    return f"localhost/dml-lab-node:{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]}"
+    own = "" if suite == SUITE else f"-{suite}"
+    return f"localhost/dml-lab-node{own}:{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]}"
 
 
-def ensure(podman: Podman, report: Callable[[str], None]) -> str:
-    """Build the image if it does not exist, and return its name."""
-    name = tag()
+def ensure(podman: Podman, report: Callable[[str], None], suite: str = SUITE) -> str:
+    """Build the image of a suite if it does not exist, and return its name."""
+    name = tag(suite)
     with (podman.store / "image.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if name not in podman("images", "--format", "{{.Repository}}:{{.Tag}}").split():
             report(f"Building the node image {name} (once, takes minutes)")
-            _build(podman, name)
+            _build(podman, name, suite)
             _remove_older(podman, name)
     return name
 
 
-def _build(podman: Podman, name: str) -> None:
+def _build(podman: Podman, name: str, suite: str) -> None:
     _remove_leftovers(podman.store)
     root = Path(tempfile.mkdtemp(prefix="rootfs-", dir=podman.store))
     root.chmod(0o755)
-    mirror = surroundings.mirror(SUITE)
-    run("debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", SUITE, str(root), mirror)
+    mirror = surroundings.mirror(suite)
+    run("debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", suite, str(root), mirror)
     for there, (here, mode) in FILES.items():
         path = root / there
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -16,8 +16,10 @@ CAPABILITIES = "NET_ADMIN,NET_RAW,AUDIT_WRITE,SYS_CHROOT,SYS_PTRACE"
 class Kind:
     """Plain nodes, and the methods that another kind overrides."""
 
-    def __init__(self) -> None:
-        self.image = image.tag()
+    suite = image.SUITE
+
+    def __init__(self, suite: str = image.SUITE) -> None:
+        self.suite, self.image = suite, image.tag(suite)
         self.rights: tuple[str, ...] = ("--cap-add", CAPABILITIES)
 
     def volumes(self, disk: Path) -> list[str]:

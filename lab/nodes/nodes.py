@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.nodes import freezer, image, nesting, surroundings
+from lab.nodes import freezer, nesting, surroundings
 from lab.nodes.cloudinit import Guest
 from lab.nodes.kinds import Kind
 from lab.nodes.leases import address_of, await_sshd, leased
@@ -168,7 +168,7 @@ class Nodes:
 
     def _files(self, guest: Guest) -> dict[str, str]:
         more = {**(nesting.FILES if self.runs_containers else {}), **self.kind.files(guest, address_of(guest))}
-        return {**surroundings.files(image.SUITE, self.proxy), **more}
+        return {**surroundings.files(self.kind.suite, self.proxy), **more}
 
     def _layers(self, key: str) -> Path:
         return self.folder / "layers" / key

@@ -22,6 +22,8 @@ FORMAT = "$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(ORIGIN)"
 HANDED_ON = re.compile(r'^(Acquire::(?:Check-Valid-Until|Check-Date|Retries|https?::Timeout) ".*";)$')
 # pip has no command that prints its default.
 PIPS_DEFAULT = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
+DEBIAN = ["main", "Debian"]
+KINDS = ("", "updates", "security")
 CERTIFICATES = "/etc/ssl/certs/dml-lab.crt"
 
 
@@ -33,9 +35,11 @@ def sources(suite: str) -> list[tuple[str, str, str]]:
     lines = []
     if shutil.which("apt-get"):
         lines = run("apt-get", "indextargets", "--format", FORMAT, "Created-By: Packages").splitlines()
-    targets = {tuple(line.split("|")) for line in lines}
-    ours = (suite, f"{suite}-updates", f"{suite}-security")
-    return sorted((t[0], t[1], t[2]) for t in targets if t[1] in ours and t[2] == "main" and t[3] == "Debian")
+    targets = [line.split("|") for line in lines]
+    here = [(uri, *release.partition("-")) for uri, release, *kind in targets if kind == DEBIAN]
+    # An archive contains all supported releases at one address.
+    found = {(uri, f"{suite}{dash}{kind}", "main") for uri, _name, dash, kind in here if kind in KINDS}
+    return sorted(found)
 
 
 def mirror(suite: str) -> str:

@@ -42,10 +42,11 @@ class Cluster:
             yaml.safe_dump({"workers": {"hosts": hosts, "vars": {**ansible_login(lab.key, USER), **NODES}}})
         )
 
-    def build(self, stack: str = "lab-cpu") -> None:
+    def build(self, stack: str = "lab-cpu", **more: Any) -> None:
         """Everything that training needs, by the playbook for guests."""
+        told = json.dumps({"stack": stack, **more})
         built = self.ansible.playbook(
-            "playbooks/guests.yml", "-i", str(self.inventory), "-e", f"stack={stack}", timeout=BUILD_SECONDS
+            "playbooks/guests.yml", "-i", str(self.inventory), "-e", told, timeout=BUILD_SECONDS
         )
         assert built.rc == 0, built.out
 

@@ -13,6 +13,7 @@ import pytest
 
 from lab.demo import SHARED
 from lab.kubernetes.images import has_horovod
+from lab.nodes import image
 from lab.nodes.network import AUTO
 from lab.running import FOLDER, HOROVOD, Desired, Lab
 from tests.integration.ansible import Ansible
@@ -62,12 +63,12 @@ def place(empty: Place) -> Place:
 
 
 @contextlib.contextmanager
-def computers(folder: Path, name: str, venv: str) -> Iterator[Cluster]:
+def computers(folder: Path, name: str, venv: str, suite: str = image.SUITE) -> Iterator[Cluster]:
     """Two nodes on which nothing is installed yet; ``venv`` is where they have Horovod's environment in common."""
     (folder / "served").mkdir()
     lab = Lab(name)
     lab.down()
-    lab.up(Desired(None, AUTO, [venv, f"{folder / 'served'}:{SERVED}"]))
+    lab.up(Desired(None, AUTO, [venv, f"{folder / 'served'}:{SERVED}"], suite=suite))
     try:
         yield Cluster(lab, folder)
     finally:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The remains of a killed build of the nodes' image are removed, never through a mount."""
+"""The nodes' images: their names, their archives, and the remains of a killed build."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import shutil
 from pathlib import Path
 from unittest import mock
 
-from lab.nodes import image
+import pytest
+
+from lab.nodes import image, surroundings
+from lab.nodes.kinds import Kind
 
 
 def test_what_is_mounted_in_it_is_let_go_before_it_is_removed(tmp_path: Path) -> None:
@@ -32,3 +35,34 @@ def test_what_is_mounted_in_it_is_let_go_before_it_is_removed(tmp_path: Path) ->
     ):
         image._remove_leftovers(tmp_path)
     assert done == [("umount", str(proc)), ("remove", str(proc.parent))]
+
+
+TARGETS = """http://archive/debian/|bookworm|main|Debian
+http://archive/debian/|bookworm-updates|main|Debian
+http://archive/debian/|bookworm|contrib|Debian
+http://archive/security/|bookworm-security|main|Debian
+http://archive/debian/|bookworm-backports|main|Debian
+http://vendor/|stable|main|Vendor"""
+
+
+@pytest.mark.parametrize(
+    ("suite", "targets"),
+    [("bookworm", TARGETS), ("trixie", TARGETS), ("trixie", TARGETS + TARGETS.replace("bookworm", "trixie"))],
+)
+def test_the_archives_of_this_machine_have_another_debian_too(
+    monkeypatch: pytest.MonkeyPatch, suite: str, targets: str
+) -> None:
+    monkeypatch.delenv(surroundings.MIRROR, raising=False)
+    monkeypatch.setattr(surroundings.shutil, "which", lambda _name: "/usr/bin/apt-get")
+    monkeypatch.setattr(surroundings, "run", lambda *_words: targets)
+    assert surroundings.sources(suite) == [
+        ("http://archive/debian/", suite, "main"),
+        ("http://archive/debian/", f"{suite}-updates", "main"),
+        ("http://archive/security/", f"{suite}-security", "main"),
+    ]
+    assert surroundings.mirror(suite) == "http://archive/debian/"
+
+
+def test_each_debian_has_an_image_that_outlives_the_other() -> None:
+    names = [Kind(suite).image.partition(":")[0] for suite in image.SUITES]
+    assert Kind().image == image.tag() and len(set(names)) == len(names) == 2
