@@ -30,6 +30,7 @@ PURE = (
         "maintenance/lock/lock_rules",
     ),
     *(
+        "site/discovery/*",
         "site/recording/guard",
         "site/recording/home_made",
         "site/recording/pseudonyms",
@@ -43,7 +44,7 @@ PURE = (
 # Files of these folders that read, write, or work on objects of the API.
 IMPURE = (
     *("guests/file_ownership", "guests/signing_key", "hosts/rollback/ways"),
-    *("pages/training_page", "usage/gpu_usage", "usage/usage_period"),
+    *("pages/training_page", "site/discovery/site_reader", "usage/gpu_usage", "usage/usage_period"),
 )
 # The standard library's input and output.
 INPUT_OUTPUT = {

@@ -73,6 +73,7 @@ class Stage(Ground):
             "fabric_record_dir": str(self.folder / "evidence"),
             "audit_dir": str(self.folder / "audit"),
             "record_dir": str(self.folder / "recording"),
+            "discover_file": str(self.folder / "discovered.yml"),
             **self.scenario.variables,
         }
         return [f"playbooks/{self.scenario.playbook}.yml", *LAB, "-e", json.dumps(given)]
@@ -188,6 +189,7 @@ PLAYS = (
     Play("audit.yml", BUILT, (), playbook="audit"),
     Play("account.yml", bare(), (), playbook="account"),
     Play("acceptance.yml", bare(), (), playbook="acceptance"),
+    Play("discover.yml", bare(), (), playbook="discover", variables={"discover_replace": True}),
     Play("record.yml", bare(), (), playbook="record", variables={"record_keep": True}),
     Play(
         "site.yml",

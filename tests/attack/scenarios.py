@@ -170,5 +170,6 @@ SCENARIOS = (
     Scenario("vcenter_role", bare(), (Step("vcenter_role", {"grants": [{"principal": "LAB\\ml", "path": "/dc1"}]}),)),
     Scenario("custom_attributes", THREE, (_all("custom_attributes"),), before=(_workers(2), _all("worker_vm", **GONE))),
     Scenario("acceptance_info", THREE, (_all("acceptance_info"),), before=(_workers(1),)),
+    Scenario("discovery_info", THREE, (Step("discovery_info", {}),), before=(_workers(1),)),
     Scenario("readers", THREE, READ, before=(_workers(1),)),
 )

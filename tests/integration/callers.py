@@ -33,6 +33,7 @@ LOCK = {"Folder.CreateFolder", "Folder.Destroy_Task", "Folder.Rename_Task"}
 # only the module for that part shows, or on hosts before vSphere 7.
 SELDOM = {
     "acceptance_info": {"esxcli rdma device list"},
+    "discovery_info": {"esxcli rdma device list"},
     "esxi_power": {*LOCK, "Task.CancelTask", "VirtualMachine.PowerOffVM_Task"},
     "esxi_profile": {
         *LOCK,

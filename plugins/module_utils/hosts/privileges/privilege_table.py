@@ -202,6 +202,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "acceptance_info": _READERS,
     "cluster_info": (HOST_PROFILES,),
     "cluster_lock": LOCK,
+    "discovery_info": (HOST_PROFILES, _RDMA),
     "custom_attributes": ("CustomFieldsManager.RemoveCustomFieldDef", "CustomFieldsManager.SetField"),
     "esxi_image": (
         "GET /api/cis/tasks/{id}",

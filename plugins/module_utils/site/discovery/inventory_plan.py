@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The inventory of a vCenter: what its hosts are today, and the decisions that only the user can make."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ...core.findings import listed
+from . import cluster_items
+from .discovered import DiscoveredCluster, DiscoveredSite, DiscoveredTemplate
+from .inventory_text import DECIDE, Expression, Item, comments, lines_of
+
+# Names that Ansible takes as a pattern, a range, a port or a template.
+_NO_HOST_NAME = re.compile(r"[\[\]{}:,!&*?~\"'\\]|^\s|\s$|^[-@.]|^\d+$")
+_CONNECTION = (
+    "The connection comes from the environment: VMWARE_HOST, VMWARE_USER, VMWARE_PASSWORD, and VMWARE_CA_PATH or "
+    "VMWARE_TLS_FINGERPRINT. This file contains no password. To store one in an inventory, encrypt it: ansible-vault "
+    "encrypt_string --stdin-name vsphere_password"
+)
+_HOW = (
+    "Lines without a sign describe the hosts as they are: a run with them changes nothing. A line "
+    f'"{DECIDE.strip()}" is a decision that only you can make. The lines below it are a proposal: remove the signs and '
+    "correct the values. Nothing of the cluster is changed that this file does not describe."
+)
+
+
+def text_of(site: DiscoveredSite) -> str:
+    """Return the inventory as YAML."""
+    clusters = _chosen(site)
+    lines = ["---", *comments(_head(site), 0), "clusters:", *lines_of(_common(), 1), "  hosts:"]
+    for cluster in clusters:
+        lines += [*_cluster_lines(cluster, site), ""]
+    lines += comments(_left_out(site, clusters), 2)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def decisions_of(site: DiscoveredSite) -> list[str]:
+    """Return the decisions that the inventory leaves to the user, each with its cluster."""
+    decisions = [f"{name}: {_twice(name)}" for name in site.ambiguous]
+    for cluster in _chosen(site):
+        items = cluster_items.items_of(cluster, site.templates) if is_host_name(cluster.name) else []
+        texts = [text for item in items for text in item.decisions] if items else [_renamed(cluster.name)]
+        decisions += [f"{cluster.name}: {text}" for text in texts]
+    return decisions
+
+
+def is_host_name(name: str) -> bool:
+    """Return whether an inventory can have a host of this name."""
+    return (
+        not _NO_HOST_NAME.search(name) and name.isprintable() and name.lower() not in {"all", "ungrouped", "localhost"}
+    )
+
+
+def _chosen(site: DiscoveredSite) -> Sequence[DiscoveredCluster]:
+    """Return the clusters with GPUs; all if none has one."""
+    return [cluster for cluster in site.clusters if cluster.gpu_hosts] or site.clusters
+
+
+def _head(site: DiscoveredSite) -> Iterator[str]:
+    yield f"Inventory of {site.server} (vCenter {site.version}), from dml.vsphere.discover, which only reads."
+    yield ""
+    yield _HOW
+    yield ""
+    yield _CONNECTION
+    yield ""
+    yield "Templates: " + (listed(map(_template, site.templates), 20) or "none")
+
+
+def _template(template: DiscoveredTemplate) -> str:
+    details = [detail for detail in (template.guest, template.firmware) if detail]
+    return f"{template.name} ({', '.join(details)})" if details else template.name
+
+
+def _common() -> list[Item]:
+    # Modules run on the controller and connect to vCenter.
+    variables = {
+        "ansible_connection": "local",
+        "ansible_python_interpreter": Expression("{{ ansible_playbook_python }}"),
+    }
+    return [Item("vars", variables)]
+
+
+def _cluster_lines(cluster: DiscoveredCluster, site: DiscoveredSite) -> list[str]:
+    if not is_host_name(cluster.name):
+        return comments([f"{DECIDE}{_renamed(cluster.name)}"], 2)
+    return lines_of([Item(cluster.name, children=tuple(cluster_items.items_of(cluster, site.templates)))], 2)
+
+
+def _left_out(site: DiscoveredSite, chosen: Sequence[DiscoveredCluster]) -> Iterator[str]:
+    rest = [cluster.name for cluster in site.clusters if cluster not in chosen]
+    if rest:
+        yield f"Clusters without an NVIDIA GPU, which are left out: {listed(rest, 50)}"
+    for name in site.ambiguous:
+        yield f"{DECIDE}{name}: {_twice(name)}"
+
+
+def _twice(name: str) -> str:
+    return f"several clusters have the name {name}, and the playbooks find a cluster by its name; rename all but one"
+
+
+def _renamed(name: str) -> str:
+    return f"Ansible reads the name {name} as a pattern or a port; rename the cluster in vCenter and run discover again"

@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""From a vCenter to an inventory, and from the inventory to a preflight, for each data centre of the lab."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lab.simulator import DATACENTRES, Simulator
+from tests.integration.ansible import BIN, Ansible
+from tests.integration.sites import DRIVER
+
+CLUSTERS = {"lab": "gpu", "ready": "gpu", "mixed": "gpu-mixed", "t4_vgpu": "hpc", "a100_passthrough": "hpc-a100"}
+# A line of a proposal, and the start of its variable; a decision has its own lines before.
+VARIABLE = re.compile(r"^( *)# ([a-z_]+:(?: .*)?)$")
+
+
+def discover(ansible: Ansible, *options: str, **variables: Any) -> Path:
+    path = ansible.folder / "hosts.yml"
+    given = json.dumps({"discover_file": str(path), **variables})
+    done = ansible.playbook("playbooks/discover.yml", *options, "-e", given)
+    assert done.rc == 0, done.out
+    assert "names and addresses of the workers" in " ".join(done.out.split()), done.out
+    return path
+
+
+def listed(ansible: Ansible, path: Path) -> dict[str, Any]:
+    done = ansible.run([str(BIN / "ansible-inventory"), "-i", str(path), "--list"])
+    assert done.returncode == 0 and "WARNING" not in done.stdout, done.stdout
+    return dict(json.loads(done.stdout))
+
+
+def accept_all(text: str) -> str:
+    """The inventory after the user has removed the signs of every proposal."""
+    lines, block = [], False
+    for line in text.splitlines():
+        found = VARIABLE.match(line)
+        block = bool(found and not found[2].startswith("decide:")) or (block and "#   " in line)
+        lines.append(re.sub(r"# ", "", line, count=1) if block else line)
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_discovered_inventory_passes_preflight(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], name: str
+) -> None:
+    vcenter = start(f"{name}.yml")
+    ansible = ansible_for(vcenter)
+    path = discover(ansible)
+    clusters = listed(ansible, path)["clusters"]["hosts"]
+    assert clusters == [CLUSTERS[name]]
+    checked = ansible.playbook("playbooks/preflight.yml", "-i", str(path))
+    assert checked.rc == 0, checked.out
+    assert vcenter.writes() == []
+    text = path.read_text()
+    assert vcenter.environment["VMWARE_PASSWORD"] not in text and "decide:" in text
+
+
+def test_existing_file_is_kept_unless_asked(vcenter: Simulator, ansible: Ansible) -> None:
+    path = ansible.folder / "hosts.yml"
+    path.write_text("mine")
+    given = json.dumps({"discover_file": str(path)})
+    refused = ansible.playbook("playbooks/discover.yml", "-e", given)
+    assert refused.rc != 0 and "discover_replace=true" in refused.out and path.read_text() == "mine"
+    discover(ansible, "--check", discover_replace=True)
+    assert path.read_text() == "mine"
+    assert discover(ansible, discover_replace=True).read_text().startswith("---\n# Inventory of ")
+    assert ansible.playbook(
+        "playbooks/discover.yml", "-e", json.dumps({"discover_file": str(path), "discover_replace": True})
+    ).changes == {"localhost": 0}
+
+
+def test_hosts_that_are_prepared_need_no_change(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    described = yaml.safe_load((DATACENTRES / "lab.yml").read_text())
+    described["host_defaults"].update(graphics={"default": "sharedDirect", "policy": "performance"}, vibs=[DRIVER])
+    vcenter = start(text=yaml.safe_dump(described))
+    ansible = ansible_for(vcenter)
+    path = discover(ansible)
+    variables = listed(ansible, path)["_meta"]["hostvars"]["gpu"]
+    assert variables["esxi_host_profile"] == {"graphics": {"type": "shared_direct", "policy": "performance"}}
+    planned = ansible.playbook("playbooks/site.yml", "-i", str(path), "--check", "--diff")
+    assert planned.rc == 0 and planned.changes == {"gpu": 0}, planned.out
+    assert vcenter.writes() == []
+
+
+def test_accepted_proposals_are_a_plan(vcenter: Simulator, ansible: Ansible, start: Callable[..., Simulator]) -> None:
+    path = discover(ansible)
+    text = accept_all(path.read_text()).replace("profile: PROFILE", "profile: grid_t4-16c")
+    text = text.replace("version: VERSION", f"version: {DRIVER['version']}")
+    text = text.replace(
+        "[DATASTORE] FOLDER/FILE.vib", "[shared] NVD-AIE-800_550.90.05-1OEM.800.1.0.20613240_24012345.zip"
+    )
+    path.write_text(text)
+    planned = ansible.playbook("playbooks/site.yml", "-i", str(path), "--check", "--diff")
+    assert planned.rc == 0, planned.out
+    assert "worker04: changes" in " ".join(planned.out.split()) and vcenter.writes() == []
+
+
+def test_named_clusters_only(vcenter: Simulator, ansible: Ansible) -> None:
+    refused = ansible.module("discovery_info", clusters=["gpus"])
+    assert refused.rc != 0 and "find a cluster named gpus" in refused.msg and "it has gpu" in refused.msg
+    assert ansible.module("discovery_info", clusters=["gpu"]).result["clusters"] == ["gpu"]
+
+
+def test_disconnected_host_is_a_decision(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    vcenter = start()
+    vcenter.set_host("esx02.lab", connection="notResponding")
+    found = ansible_for(vcenter).module("discovery_info")
+    assert found.rc == 0, found.out
+    assert "preflight stops. esx02.lab" in found.result["inventory"]
+    assert any("esx02.lab" in text for text in found.result["decisions"])
