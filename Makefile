@@ -30,27 +30,27 @@ REPORTS := .cache/reports
 SIMULATOR := .cache/vcenter
 GOVC := .cache/govc
 
-.PHONY: help root setup setup-nodes setup-machines setup-kubernetes setup-tests environment lock demo test test-full \
+.PHONY: help root setup setup-nodes setup-machines setup-kubernetes setup-tests environment lock release demo test test-full \
   lint lint-python lint-types lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security static sanity \
   unit unit-python unit-go mutants crowd attack integration clients nodes kubernetes oldest newest molecule molecule-default bench docs build clean
 
-help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
+help: ## try: List the targets
+	@awk -f tools/help.awk $(MAKEFILE_LIST)
 
-setup: environment $(SIMULATOR) $(GOVC) ## Install .venv with all packages pinned and Go, and build the simulator
+setup: environment $(SIMULATOR) $(GOVC) ## try: Install .venv with all packages pinned and Go, and build the simulator
 
 root:
 	@test "$$(id -u)" = 0 || { echo "Nodes cannot be made: network namespaces need root. Run the command as root or with sudo." >&2; exit 1; }
 
-setup-nodes: setup ## Install the requirements of the lab's nodes: podman, runc and debootstrap, as root or with sudo
+setup-nodes: setup ## build: Install the requirements of the lab's nodes: podman, runc and debootstrap, as root or with sudo
 	@tools/setup --nodes
 
-setup-machines: root setup ## Install the requirements of the lab's virtual machines and build their images, as root
+setup-machines: root setup ## build: Install the requirements of the lab's virtual machines and build their images, as root
 	@tools/setup --machines
 	@python -m lab.machines
 
 setup-kubernetes: export KUBERNETES := 1
-setup-kubernetes: root setup-nodes ## Build the lab's Kubernetes once, in ten minutes of CPU time
+setup-kubernetes: root setup-nodes ## build: Build the lab's Kubernetes once, in ten minutes of CPU time
 	@python -m lab.kubernetes
 
 environment:
@@ -68,16 +68,16 @@ $(GOVC): lab/govc/main.go lab/govc/go.mod | environment
 	@cd lab/govc && go build -o ../../$@ .
 	@touch $@
 
-demo: setup ## Run the demo on the lab of this machine; RELEASE="9.1" and ENCRYPTION=off for another vSphere
+demo: setup ## try: Run the demo on the lab of this machine; RELEASE="9.1" and ENCRYPTION=off for another vSphere
 	@lab/demo.sh $(if $(LAB),--lab "$(LAB)") $(if $(RELEASE),--release "$(RELEASE)") $(if $(ENCRYPTION),--encryption $(ENCRYPTION))
 
-test: environment ## Run the checks of CI: lint, sanity, unit and integration tests, the Molecule scenario default
+test: environment ## check: Run the checks of CI: lint, sanity, unit and integration tests, the Molecule scenario default
 	@python tools/stages.py $(STAGES)
 
-test-full: environment ## Run all tests, also those that take minutes each
+test-full: environment ## long: Run all tests, also those that take minutes each
 	@FULL=1 python tools/stages.py $(STAGES_FULL)
 
-lint: lint-python lint-types lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security ## Check style, types, Ansible's rules, documentation and Go
+lint: lint-python lint-types lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security ## check: Check style, types, Ansible's rules, documentation and Go
 
 lint-python: environment
 	ruff check
@@ -116,18 +116,21 @@ lint-pins: environment
 lint-security: environment
 	bandit --quiet --recursive --configfile pyproject.toml plugins
 
-lock: environment
+lock: environment ## build: Pin all packages of .venv in constraints.txt
 	@python tools/pins.py --write
 
+release: environment ## build: Make a release in this checkout, without a push; VERSION=1.2.3
+	@python -m tools.release $(VERSION)
+
 # Each uses one core for most of the time.
-static: environment ## Run lint and sanity in parallel
+static: environment ## check: Run lint and sanity in parallel
 	@$(MAKE) --jobs 2 lint sanity
 
-sanity: environment ## Run all tests of ansible-test sanity that need no container
+sanity: environment ## check: Run all tests of ansible-test sanity that need no container
 	tools/sanity
 
 # The simulator's tests mostly wait.
-unit: environment ## Run the unit tests and the simulator's tests
+unit: environment ## check: Run the unit tests and the simulator's tests
 	@$(MAKE) --jobs 2 unit-python unit-go
 
 unit-python: environment
@@ -136,53 +139,53 @@ unit-python: environment
 unit-go: environment
 	cd lab/vcenter && go test ./...
 
-mutants: environment ## Run mutation tests of the decision logic; ONLY='plugins.module_utils.runner*' for some
+mutants: environment ## long: Run mutation tests of the decision logic; ONLY='plugins.module_utils.runner*' for some
 	tools/mutants $(if $(ONLY),'$(ONLY)')
 
-crowd: environment ## Run fifty clients against the simulator with the race detector for ten minutes; SECONDS=N and HOSTS=N to adjust
+crowd: environment ## long: Run fifty clients against the simulator with the race detector for ten minutes; SECONDS=N and HOSTS=N to adjust
 	@$(if $(SECONDS),DML_CROWD_SECONDS=$(SECONDS)) $(if $(HOSTS),DML_CROWD_HOSTS=$(HOSTS)) python -m tools.crowd
 
-attack: setup-tests ## Kill runs and break the server at random, search for secrets; ROUNDS=1000, MINUTES=60, SEED=7, ONLY=kill:17
+attack: setup-tests ## long: Kill runs and break the server at random, search for secrets; ROUNDS=1000, MINUTES=60, SEED=7, ONLY=kill:17
 	python -m tests.attack $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(foreach each,$(ONLY),--only $(each))
 	$(if $(ONLY),,$(PYTEST) tests/unit/test_foreign_text.py --hypothesis-profile=roam --numprocesses 2 --dist worksteal)
 	$(if $(ONLY),,$(PYTEST) tests/attack --numprocesses 2 --dist worksteal --junitxml=$(REPORTS)/attack.xml)
 
-setup-tests: setup ## Install the requirements of the tests, such as OpenMPI and GnuPG, as root or with sudo
+setup-tests: setup ## build: Install the requirements of the tests, such as OpenMPI and GnuPG, as root or with sudo
 	@tools/setup --tests
 
-integration: setup-tests ## Run the tests against the simulator
+integration: setup-tests ## check: Run the tests against the simulator
 	$(PYTEST) tests/integration $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/integration.xml
 
-clients: setup-tests ## Run govmomi's test scripts against this simulator and VMware's; SUITES="vm pool" for some
+clients: setup-tests ## check: Run govmomi's test scripts against this simulator and VMware's; SUITES="vm pool" for some
 	@python tools/suites.py $(SUITES)
 
-nodes: root setup-nodes setup-machines ## Run the tests of the lab's nodes, as root
+nodes: root setup-nodes setup-machines ## long: Run the tests of the lab's nodes, as root
 	$(PYTEST) tests/lab $(MARKS) --junitxml=$(REPORTS)/nodes.xml
 
-kubernetes: root setup-kubernetes ## Run the tests of the lab's Kubernetes, as root
+kubernetes: root setup-kubernetes ## long: Run the tests of the lab's Kubernetes, as root
 	$(PYTEST) tests/kubernetes $(MARKS) --junitxml=$(REPORTS)/kubernetes.xml
 
-oldest: setup-tests ## Run module and integration tests with the oldest supported ansible-core and pyVmomi
+oldest: setup-tests ## long: Run module and integration tests with the oldest supported ansible-core and pyVmomi
 	tools/other_core $@ $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/$@.xml
 
-newest: setup-tests ## Run module and integration tests with the next ansible-core, which needs Python 3.13
+newest: setup-tests ## long: Run module and integration tests with the next ansible-core, which needs Python 3.13
 	tools/other_core $@ $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/$@.xml
 
-molecule: root setup-nodes setup-machines ## Test the roles on the lab's nodes and machines, as root; SCENARIO=NAME for one scenario
+molecule: root setup-nodes setup-machines ## long: Test the roles on the lab's nodes and machines, as root; SCENARIO=NAME for one scenario
 	molecule test $(if $(SCENARIO),--scenario-name $(SCENARIO),--all --exclude default)
 
-molecule-default: setup ## Test the playbooks for ESXi hosts and workers on the simulated data centre, without root
+molecule-default: setup ## check: Test the playbooks for ESXi hosts and workers on the simulated data centre, without root
 	molecule test
 
-bench: setup ## Run all benchmarks
+bench: setup ## long: Run all benchmarks
 	@for each in bench/*/run; do echo "== $$each"; "$$each"; done
 
-docs: environment ## Render the collection's documentation as HTML in build/docs
+docs: environment ## build: Render the collection's documentation as HTML in build/docs
 	tools/docs
 
-build: environment ## Build the tarball for ansible-galaxy in build
-	ansible-galaxy collection build --force --output-path build
+build: environment ## build: Build the tarball for ansible-galaxy in build
+	@python -m tools.build
 
-clean: ## Remove all files that make created
+clean: ## build: Remove all files that make created
 	rm -rf .venv .cache .ansible build .hypothesis .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

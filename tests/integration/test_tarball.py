@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -28,8 +29,10 @@ TRAVELS = {
     "CONTRIBUTING.md",
     "FILES.json",
     "LICENSE",
+    "MAINTAINERS.md",
     "MANIFEST.json",
     "README.md",
+    "SECURITY.md",
     "changelogs",
     "docs",
     "licenses",
@@ -70,9 +73,9 @@ def run(folder: Path, *command: str, **variables: str) -> subprocess.CompletedPr
 
 @pytest.fixture(scope="module")
 def tarball(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The collection, built from this checkout."""
+    """The collection, built from this checkout as by make build."""
     folder = tmp_path_factory.mktemp("built")
-    built = run(folder, "ansible-galaxy", "collection", "build", "--output-path", str(folder), str(ROOT))
+    built = run(folder, "python", "-m", "tools.build", str(folder), PYTHONPATH=str(ROOT))
     assert built.returncode == 0, built.stdout
     (only,) = folder.glob("dml-vsphere-*.tar.gz")
     return only
@@ -105,6 +108,17 @@ def names(tarball: Path) -> list[Path]:
 def test_only_what_is_needed_travels(names: list[Path]) -> None:
     assert {name.parts[0] for name in names} <= TRAVELS
     assert [name for name in names if any(part.startswith(".") or part == "__pycache__" for part in name.parts)] == []
+
+
+def test_two_builds_have_the_same_bytes(tarball: Path, tmp_path: Path) -> None:
+    again = run(tmp_path, "python", "-m", "tools.build", str(tmp_path), PYTHONPATH=str(ROOT))
+    assert again.returncode == 0, again.stdout
+    files = sorted(path.name for path in tmp_path.glob("dml-*"))
+    assert files == sorted(path.name for path in tarball.parent.glob("dml-*")) and len(files) == 2
+    assert [(tmp_path / name).read_bytes() for name in files] == [
+        (tarball.parent / name).read_bytes() for name in files
+    ]
+    assert hashlib.sha256(tarball.read_bytes()).hexdigest() in again.stdout
 
 
 def test_every_plugin_and_role_of_the_checkout_travels(names: list[Path]) -> None:

@@ -1,0 +1,190 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The files around a release: they name what exists, and derived files are current."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+from tools import awx, release, sbom
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+GITHUB = ROOT / ".github"
+WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+MATRIX = "${{ matrix.target }}"
+VERSION = yaml.safe_load((ROOT / "galaxy.yml").read_text())["version"]
+
+
+def steps(workflow: Path) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Return each step of a workflow with its job."""
+    jobs = yaml.safe_load(workflow.read_text())["jobs"].values()
+    return [(job, step) for job in jobs for step in job["steps"]]
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_calls_targets_of_make_that_exist(workflow: Path) -> None:
+    called = set[str]()
+    for job, step in steps(workflow):
+        for words in re.findall(r"^make (.*)$", step.get("run", ""), re.MULTILINE):
+            matrix = job.get("strategy", {}).get("matrix", {})
+            called |= set(matrix["target"] if words == MATRIX else words.split())
+    assert called and called - TARGETS == set()
+
+
+def test_ci_runs_what_developers_run() -> None:
+    commands = {step["run"] for _job, step in steps(GITHUB / "workflows" / "ci.yml") if "run" in step}
+    assert {".ci/run", "make build docs", f"make {MATRIX}"} <= commands
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_keeps_no_credentials_and_reads_only(workflow: Path) -> None:
+    document = yaml.safe_load(workflow.read_text())
+    assert document["permissions"] == {"contents": "read"}
+    checkouts = [step for _job, step in steps(workflow) if step.get("uses", "").startswith("actions/checkout@")]
+    assert checkouts and all(step["with"] == {"persist-credentials": False} for step in checkouts)
+    assert all("timeout-minutes" in job for job in document["jobs"].values())
+
+
+def test_the_matrix_has_the_versions_of_ansible_core_that_are_installed() -> None:
+    (jobs,) = [job for job, step in steps(GITHUB / "workflows" / "ci.yml") if step.get("run") == ".ci/run"]
+    by_python = {each["python"]: each["core"] for each in jobs["strategy"]["matrix"]["include"]}
+    lines = (line.split("#")[0].strip() for line in (ROOT / "requirements-dev.txt").read_text().splitlines())
+    cores = [each for each in map(Requirement, filter(None, lines)) if each.name == "ansible-core"]
+    for python, core in by_python.items():
+        (pin,) = [each for each in cores if each.marker and each.marker.evaluate({"python_version": python})]
+        assert str(pin.specifier).startswith(f"=={core}.")
+
+
+def test_issue_templates_ask_for_what_exists() -> None:
+    templates = sorted((GITHUB / "ISSUE_TEMPLATE").glob("*.yml"))
+    assert len(templates) >= 3
+    for path in templates:
+        named = re.findall(r"dml\.vsphere\.(\w+)", path.read_text())
+        assert [name for name in named if not (ROOT / "playbooks" / f"{name}.yml").is_file()] == [], path.name
+
+
+def test_hooks_run_programs_of_the_environment() -> None:
+    (local,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    programs = {hook["entry"].split()[0] for hook in local["hooks"]}
+    assert all(program.startswith(".venv/bin/") for program in programs)
+    assert {Path(program).name for program in programs} <= {path.name for path in BIN.iterdir()}
+
+
+@pytest.mark.parametrize("name", release.PLACES)
+def test_the_version_is_that_of_galaxy_yml(name: str) -> None:
+    found = re.findall(release.PLACES[name], (ROOT / name).read_text())
+    assert found and set(found) == {VERSION}
+
+
+def test_the_job_templates_are_current() -> None:
+    assert awx.PAGE.read_text() == awx.text(), "run: python -m tools.awx"
+
+
+def test_each_job_template_has_a_playbook_and_questions_that_it_reads() -> None:
+    known = yaml.safe_load((ROOT / "playbooks" / "vars" / "options.yml").read_text())["playbook_options"]
+    assert set(awx.TEMPLATES) <= set(known)
+    for template in awx.templates():
+        assert (ROOT / "playbooks" / f"{template['playbook'].rpartition('.')[2]}.yml").is_file()
+        questions = template.get("survey_spec", {}).get("spec", [])
+        names = [question["variable"] for question in questions]
+        assert len(names) == len(set(names)) and template["survey_enabled"] == bool(names)
+        assert all(question["question_description"] for question in questions)
+        assert not [question for question in questions if "password" in question["variable"]]
+    assert any(template["playbook"] == "dml.vsphere.teardown" for template in awx.templates())
+
+
+def test_the_bill_of_materials_has_each_pin() -> None:
+    bill = sbom.document()
+    refs = [part["bom-ref"] for part in bill["components"]]
+    assert refs == sorted(set(refs)) and bill["bomFormat"] == "CycloneDX"
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    assert {f"pkg:pypi/{each.name.lower()}@{str(each.specifier).removeprefix('==')}" for each in pins} <= set(refs)
+    assert "pkg:golang/github.com/vmware/govmomi@v0.56.0" in refs
+    required = {part["name"] for part in bill["components"] if part["scope"] == "required"}
+    assert required == {"jmespath", "pyvmomi", "community.general", "kubernetes.core"}
+    assert bill["dependencies"][0]["ref"] == bill["metadata"]["component"]["bom-ref"]
+
+
+def test_the_bill_of_materials_depends_on_the_pins_only(tmp_path: Path) -> None:
+    for name in ("galaxy.yml", "requirements.txt", "constraints.txt", *sbom.GO_SUMS):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    assert sbom.text(tmp_path) == sbom.text() == json.dumps(sbom.document(), indent=2) + "\n"
+    with (tmp_path / "constraints.txt").open("a") as file:
+        file.write("another==1.0\n")
+    changed = sbom.document(tmp_path)
+    assert changed["serialNumber"] != sbom.document()["serialNumber"]
+    assert "pkg:pypi/another@1.0" in {part["bom-ref"] for part in changed["components"]}
+
+
+def test_the_execution_environment_has_a_containerfile(tmp_path: Path) -> None:
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / f"dml-vsphere-{VERSION}.tar.gz").touch()
+    shutil.copy(ROOT / "execution-environment.yml", tmp_path)
+    command = [str(BIN / "ansible-builder"), "create", "--context", "context"]
+    done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    text = (tmp_path / "context" / "Containerfile").read_text()
+    assert "quay.io/fedora/fedora:43" in text and "ansible-galaxy collection install" in text
+    assert (tmp_path / "context" / "_build" / "dist" / f"dml-vsphere-{VERSION}.tar.gz").is_file()
+    requires = yaml.safe_load((ROOT / "meta" / "runtime.yml").read_text())["requires_ansible"]
+    core = yaml.safe_load((ROOT / "execution-environment.yml").read_text())["dependencies"]["ansible_core"]
+    assert Requirement(core["package_pip"]).specifier.contains(f"{requires.removeprefix('>=')}")
+
+
+@pytest.mark.parametrize("version", ["", "1", "1.2", "01.2.3", "1.2.3-beta", "v1.2.3"])
+def test_a_release_needs_a_version(version: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert release.main([version]) == 1
+    assert "is not a version such as 1.2.3" in capsys.readouterr().err
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the files that a release changes, as a repository."""
+    for name in (*release.PLACES, "changelogs/config.yaml", "changelogs/fragments/discover.yml", "CHANGELOG.rst"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    for key, value in {"name": "release", "email": "release@example.com"}.items():
+        monkeypatch.setenv(f"GIT_AUTHOR_{key.upper()}", value)
+        monkeypatch.setenv(f"GIT_COMMITTER_{key.upper()}", value)
+    for command in ("init --quiet", "add --all", "commit --quiet --message files"):
+        subprocess.run(["git", *command.split()], cwd=tmp_path, check=True)
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    monkeypatch.setattr(release.build, "build", lambda folder: [folder / "dml-vsphere-7.8.9.tar.gz"])
+    monkeypatch.setenv("PATH", f"{BIN}:/usr/bin:/bin")
+    return tmp_path
+
+
+def test_a_release_is_one_commit_and_a_tag(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert release.main(["7.8.9"]) == 0, capsys.readouterr().err
+    assert "build/dml-vsphere-7.8.9.tar.gz" in capsys.readouterr().out
+    for name, pattern in release.PLACES.items():
+        assert set(re.findall(pattern, (checkout / name).read_text())) == {"7.8.9"}
+    assert "v7.8.9" in (checkout / "CHANGELOG.rst").read_text()
+    assert "discovery_info" in (checkout / "CHANGELOG.rst").read_text()
+    assert list((checkout / "changelogs" / "fragments").glob("*.yml")) == []
+    seen = subprocess.run(
+        ["git", "describe", "--exact-match"], cwd=checkout, check=True, capture_output=True, text=True
+    )
+    assert seen.stdout.strip() == "7.8.9"
+    assert subprocess.run(["git", "status", "--porcelain"], cwd=checkout, check=True, capture_output=True).stdout == b""
+    assert release.main(["7.8.9"]) == 1 and "the tag 7.8.9 exists" in capsys.readouterr().err
+    assert release.main(["7.9.0"]) == 1 and "changelogs/fragments is empty" in capsys.readouterr().err
+
+
+def test_no_release_of_uncommitted_changes(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (checkout / "README.md").write_text("changed")
+    assert release.main(["7.8.9"]) == 1 and "the checkout has changes" in capsys.readouterr().err

@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Builds the tarball for ansible-galaxy and its bill of materials: ``python -m tools.build [FOLDER]``.
+
+The same checkout gives the same bytes: the files have a fixed order, owner and time.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tools import sbom
+
+ROOT = Path(__file__).resolve().parent.parent
+MANIFEST, FILES = "MANIFEST.json", "FILES.json"
+# 1 January 2026, unless the environment has another time.
+TIME = int(os.environ.get("SOURCE_DATE_EPOCH", "1767225600"))
+
+
+def build(folder: Path) -> list[Path]:
+    """Build the tarball and the bill of materials in a folder, and return their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as place:
+        command = ["ansible-galaxy", "collection", "build", "--output-path", place, str(ROOT)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        (built,) = Path(place).glob("*.tar.gz")
+        tarball = folder / built.name
+        tarball.write_bytes(reproducible(built.read_bytes()))
+    bill = tarball.with_name(tarball.name.removesuffix(".tar.gz") + ".cdx.json")
+    bill.write_text(sbom.text())
+    return [tarball, bill]
+
+
+def reproducible(content: bytes) -> bytes:
+    """Return a tarball with the same files, which depends on nothing but their content."""
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        members = {member.name: (member, _bytes(archive, member)) for member in archive.getmembers()}
+    listed = json.loads(members[FILES][1])
+    listed["files"].sort(key=lambda entry: entry["name"])
+    manifest = json.loads(members[MANIFEST][1])
+    manifest["file_manifest_file"]["chksum_sha256"] = hashlib.sha256(_json(listed)).hexdigest()
+    replaced = {FILES: _json(listed), MANIFEST: _json(manifest)}
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name in [MANIFEST, FILES, *sorted(set(members) - set(replaced))]:
+            member, data = members[name]
+            data = replaced.get(name, data)
+            member.size, member.mtime, member.pax_headers = len(data), TIME, {}
+            archive.addfile(member, io.BytesIO(data))
+    return gzip.compress(packed.getvalue(), mtime=TIME)
+
+
+def _bytes(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    file = archive.extractfile(member) if member.isfile() else None
+    return file.read() if file else b""
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, indent=True).encode()
+
+
+if __name__ == "__main__":
+    for path in build(Path(sys.argv[1] if len(sys.argv) > 1 else "build")):
+        print(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path}")
