@@ -165,7 +165,8 @@ func (w *Server) ownReceiver(object mo.Reference) mo.Reference {
 	return nil
 }
 
-// repairVM sets faultToleranceState and recordReplayState, which vcsim leaves empty, and a name.
+// repairVM sets faultToleranceState and recordReplayState, which vcsim leaves empty, and a name. Remove the two states
+// with govmomi 0.57, which sets them (#4112).
 // VMware: vSphere API reference, VirtualMachineRuntimeInfo. An empty value stops pyVmomi (govmomi issue 4084).
 // Ours: vcsim sets the name later, and crashes if another client searches virtual machines by name meanwhile.
 func repairVM(vm *simulator.VirtualMachine) {
