@@ -10,7 +10,8 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 from ansible.utils.display import Display
-from ansible_collections.dml.vsphere.plugins.module_utils.training import launcher_words, scaling
+from ansible_collections.dml.vsphere.plugins.module_utils.errors import CollectionError
+from ansible_collections.dml.vsphere.plugins.module_utils.training import launcher_words, manifest, scaling
 from ansible_collections.dml.vsphere.plugins.module_utils.training.transport import job_settings, node_transport
 
 PYTHONS = (["python"], ["python3"])
@@ -53,6 +54,22 @@ def scaling_table(runs: list[dict[str, Any]], images_per_epoch: int | None = Non
         raise AnsibleFilterError(str(error)) from error
 
 
+def training_manifest(text: str, name: str) -> dict[str, Any]:
+    """Return the manifest of a run from its text."""
+    try:
+        return dict(manifest.parsed(text, name))
+    except CollectionError as error:
+        raise AnsibleFilterError(str(error)) from error
+
+
+def training_split(command: str | list[str]) -> list[str]:
+    """Return the words of a command that is a list or text."""
+    try:
+        return list(launcher_words.words_of(command))
+    except launcher_words.LauncherError as error:
+        raise AnsibleFilterError(f"{error}.") from error
+
+
 class FilterModule:
     """The filters by name."""
 
@@ -60,6 +77,8 @@ class FilterModule:
         return {
             "network_card": network_card,
             "training_words": training_words,
+            "training_manifest": training_manifest,
+            "training_split": training_split,
             "training_known": node_transport.default_settings,
             "transport_settings": transport_settings,
             "scaling_table": scaling_table,

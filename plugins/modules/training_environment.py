@@ -73,6 +73,11 @@ python:
   description: The interpreter of the environment, also in check mode.
   returned: success
   type: str
+lock:
+  description: The packages that were installed over the stack, as C(NAME==VERSION).
+  returned: success
+  type: list
+  elements: str
 """
 
 from typing import Any
@@ -95,7 +100,8 @@ ARGUMENTS = {
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     environment = Environment(module.params)
-    return {**runner.converge_one(module, environment), "python": environment.python}
+    converged = runner.converge_one(module, environment)
+    return {**converged, "python": environment.python, "lock": environment.lock}
 
 
 def main() -> None:

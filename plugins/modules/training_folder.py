@@ -94,6 +94,10 @@ bytes:
   description: The size of all files.
   returned: success
   type: int
+git:
+  description: The C(commit) of the folder, and whether files differ from it (C(dirty)); empty without git.
+  returned: success
+  type: dict
 """
 
 from typing import Any

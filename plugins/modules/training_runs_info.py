@@ -11,8 +11,17 @@ module: training_runs_info
 short_description: List the training runs on the workers
 version_added: 1.0.0
 description:
-  - Runs on the controller, and combines the results of M(dml.vsphere.training_jobs_info) of several nodes.
+  - Runs on the controller, and combines the results of M(dml.vsphere.training_jobs_info) of several nodes with the
+    manifests of M(dml.vsphere.training_manifest).
 options:
+  results:
+    description: The folder on the controller with the folders of the runs.
+    type: path
+  compare:
+    description: The names of two runs in O(results) to compare.
+    type: list
+    elements: str
+    default: []
   nodes:
     description: The result of M(dml.vsphere.training_jobs_info) by the name of the node in the inventory.
     type: dict
@@ -47,6 +56,18 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+entries:
+  description:
+    - The runs on the nodes and those in O(results), each with C(name), C(by), C(started), C(state), C(step), C(nodes),
+      C(rate) and C(cause). The state is V(unknown) if no controller followed the run to its end.
+  returned: success
+  type: list
+  elements: dict
+lines:
+  description: The entries as a table, or the differences of the runs in O(compare).
+  returned: success
+  type: list
+  elements: str
 runs:
   description: The runs, each with the keys of RV(dml.vsphere.training_jobs_info#module:jobs) and those below.
   returned: success
@@ -82,15 +103,19 @@ found:
   type: bool
 """
 
+from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.errors import Refused
-from ..module_utils.training import busy
+from ..module_utils.training import busy, manifest, run_list
+from ..module_utils.training.reports import saved_manifests
 
 ARGUMENTS = {
+    "results": {"type": "path"},
+    "compare": {"type": "list", "elements": "str", "default": []},
     "nodes": {"type": "dict", "required": True},
     "single": {"type": "bool", "default": False},
     "watched": {"type": "list", "elements": "str"},
@@ -115,10 +140,24 @@ def single(runs: list[dict[str, Any]], params: dict[str, Any]) -> dict[str, Any]
     return {**where, "nodes": places, "user": params["user"], "kubernetes": {}, "found": True}
 
 
+def compared(names: list[str], results: str | None) -> list[str]:
+    """Return the differences between two runs."""
+    if len(names) != 2 or not results:
+        remedy = "name two: -e training_compare=ONE,OTHER"
+        raise Refused(", ".join(names), "compare training runs", f"{len(names)} runs are named", remedy)
+    one, other = (saved_manifests.read(Path(results, name)) for name in names)
+    return manifest.compared(one, other)
+
+
 def body(module: AnsibleModule) -> dict[str, Any]:
-    runs = busy.running(module.params["nodes"])
-    found = single(runs, module.params) if module.params["single"] else {}
-    return {"changed": False, "runs": runs, **found}
+    params = module.params
+    runs = busy.running(params["nodes"])
+    found = single(runs, params) if params["single"] else {}
+    manifests, errors = saved_manifests.read_all(Path(params["results"])) if params["results"] else ([], [])
+    silent = [name for name, answer in params["nodes"].items() if "jobs" not in answer]
+    entries = run_list.listed(runs, manifests, silent)
+    lines = compared(params["compare"], params["results"]) if params["compare"] else run_list.lines(entries)
+    return {"changed": False, "runs": runs, "entries": entries, "lines": lines, "warnings": errors, **found}
 
 
 def main() -> None:

@@ -34,6 +34,6 @@ def test_an_interrupted_playbook_names_the_run_that_continues(tmp_path: Path) ->
         text = " ".join(controller.stdout.read().split())
     assert began
     assert "The training run one continues. To follow it, run the same command with -e training_name=one." in text
-    assert f"run_dir={tmp_path}/runs/one state=stopped" in text
+    assert "dml.vsphere.stop -e training_name=one" in text
     stop = playbook.ansible.module("training_job", run_dir=str(tmp_path / "runs" / "one"), state="stopped")
     assert stop.result["changed"], "the job went on"

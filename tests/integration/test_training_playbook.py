@@ -104,7 +104,7 @@ def test_a_script_without_records_runs_longer_than_the_silence_and_is_named_for_
     assert ran.returncode == 0, text
     assert "The training run quiet continues if this command ends" in text
     assert "-e training_name=quiet" in text
-    assert f"run_dir={playbook.folder}/runs/quiet state=stopped" in text
+    assert "dml.vsphere.stop -e training_name=quiet" in text
     result = playbook.result("quiet")
     assert (result["asked"]["framework"], result["asked"]["options"]) == ("", [])
     assert "no step records on 4 ranks of 4 nodes" in text

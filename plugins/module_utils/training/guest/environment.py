@@ -18,12 +18,18 @@ from ...plan import Plan
 from .. import requirements
 
 LOOK_SECONDS = 60
-COMPLETE = "complete"
+COMPLETE, LOCK = "complete", "lock.json"
 # Prints the folders and the packages of an interpreter.
 STACK = """
 import importlib.metadata, json, site
 packages = {each.metadata["Name"]: each.version for each in importlib.metadata.distributions() if each.metadata["Name"]}
 print(json.dumps({"folders": site.getsitepackages(), "packages": packages}))
+"""
+# Prints the packages in one folder.
+PACKAGES = """
+import importlib.metadata, json, sys
+found = importlib.metadata.distributions(path=[sys.argv[1]])
+print(json.dumps(sorted(f"{each.metadata['Name']}=={each.version}" for each in found if each.metadata["Name"])))
 """
 
 
@@ -41,6 +47,15 @@ class Environment:
         key = requirements.key(self._text, self._packages, self._python, str(params["code"]))
         self._path = os.path.join(str(params["store"]), key)
         self.python = os.path.join(self._path, "bin", "python")
+
+    @property
+    def lock(self) -> list[str]:
+        """Return the packages of the environment, without those of the stack, as NAME==VERSION."""
+        try:
+            with open(os.path.join(self._path, LOCK), encoding="utf-8") as file:
+                return [str(line) for line in json.load(file)]
+        except (OSError, ValueError):
+            return []
 
     def read(self) -> dict[str, Any]:
         """Return the interpreter; None if the environment is not complete."""
@@ -73,6 +88,7 @@ class Environment:
         options = ["--disable-pip-version-check", "--no-input", "--quiet"]
         given = ["-r", os.path.basename(self._params["name"]), "-c", os.path.join(self._path, "constraints.txt")]
         self._run([self.python, "-m", "pip", "install", *options, *given], "install the requirements")
+        self._write(LOCK, self._run([self.python, "-c", PACKAGES, folder.strip()], "list its packages"))
         self._write(COMPLETE, "")
 
     def _write(self, name: str, text: str) -> None:

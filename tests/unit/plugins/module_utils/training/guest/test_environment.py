@@ -45,6 +45,7 @@ def test_a_requirement_is_installed_once_over_the_packages_of_the_stack(work: Pa
     subject.apply(plan)
     again = environment(work, "--no-index\n./extra-1.0-py3-none-any.whl\npytest\n")
     assert not again.plan(again.read()).due
+    assert again.lock == ["extra==1.0"]
     program = "import extra, pytest, sys; print(extra.__file__, pytest.__file__)"
     printed = subprocess.run([subject.python, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert [str(work.parent / "store") in path for path in printed] == [True, False]

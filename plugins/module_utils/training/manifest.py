@@ -1,0 +1,124 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The manifest of a training run: what ran where, for whom and how it ended; the differences between two manifests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..core.names import printable
+from ..errors import Refused
+
+FILE = "manifest.json"
+# The keys without which a run cannot be followed, and their types.
+NEEDED: dict[str, type] = {"name": str, "run_dir": str, "nodes": list, "command": list, "transport": str}
+# These keys differ between any two runs; the end is compared by its own rows.
+OF_ONE_RUN = ("name", "run_dir", "started", "asked_by", "end")
+# How the end is compared: the row, the key of the end and the unit.
+MEASURES = (
+    ("state", "state", ""),
+    ("steps", "steps", ""),
+    ("rate", "images_per_sec", " images/s"),
+    ("loss", "loss", ""),
+)
+ABSENT = "-"
+MOST_OF_A_VALUE = 80
+
+
+def parsed(text: str, name: str) -> dict[str, Any]:
+    """Return the manifest in a text, or refuse it."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _refused(name, str(error)) from error
+    wrong = faults(content)
+    if wrong:
+        raise _refused(name, wrong)
+    return dict(content)
+
+
+def faults(content: Any) -> str:
+    """Return why a value is not the content of a manifest; empty if it is."""
+    if not isinstance(content, Mapping):
+        return "it does not contain a JSON object"
+    wrong = [key for key, kind in NEEDED.items() if not isinstance(content.get(key), kind)]
+    if not wrong and not all(isinstance(node, str) for node in content["nodes"]):
+        wrong = ["nodes"]
+    if not isinstance(content.get("end", {}), Mapping):
+        wrong.append("end")
+    return f"its {', '.join(wrong)} are missing or malformed" if wrong else ""
+
+
+def _refused(name: str, cause: str) -> Refused:
+    return Refused(f"the training run {name}", "read its manifest", cause, "remove this file, or restore it")
+
+
+def ended(manifest: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the manifest with facts about the end of its run; null values do not replace known ones."""
+    known = {key: value for key, value in end.items() if value is not None}
+    return {**manifest, "end": {**manifest.get("end", {}), **known}}
+
+
+def seconds(manifest: Mapping[str, Any]) -> float | None:
+    """Return the duration of a run; None if it has not ended."""
+    started, end = (_number(value) for value in (manifest.get("started"), manifest.get("end", {}).get("ended")))
+    return None if started is None or end is None else end - started
+
+
+def compared(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Return a table of the values in which two runs differ, then of their ends."""
+    left, right = dict(_flat(_without(one))), dict(_flat(_without(other)))
+    keys = list(dict.fromkeys((*left, *right)))
+    rows = [(key, left.get(key, ABSENT), right.get(key, ABSENT)) for key in keys if left.get(key) != right.get(key)]
+    same = [("everything else", "equal", "equal")] if len(rows) < len(keys) else []
+    ends = [(row, _value(one, key, unit), _value(other, key, unit)) for row, key, unit in MEASURES]
+    duration = ("duration", *(_text(seconds(each), " s") for each in (one, other)))
+    return table([("", str(one["name"]), str(other["name"])), *rows, *same, *ends, duration])
+
+
+def differing(one: Mapping[str, Any], other: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
+    """Return those of the keys whose values differ."""
+    return [key for key in keys if one.get(key) != other.get(key)]
+
+
+def _without(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in manifest.items() if key not in OF_ONE_RUN}
+
+
+def _flat(value: Any, above: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each value of nested mappings with its keys; a list is one value."""
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from _flat(below, f"{above}.{key}" if above else str(key))
+    elif isinstance(value, (list, tuple)):
+        yield above, " ".join(str(each) if isinstance(each, str) else json.dumps(each, default=str) for each in value)
+    else:
+        yield above, str(value)
+
+
+def _value(manifest: Mapping[str, Any], key: str, unit: str) -> str:
+    return _text(manifest.get("end", {}).get(key), unit)
+
+
+def _text(value: Any, unit: str) -> str:
+    if value is None:
+        return ABSENT
+    return f"{value:.4g}{unit}" if isinstance(value, float) else f"{value}{unit}"
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as lines with aligned columns."""
+    short = [[_short(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*short)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in short]
+
+
+def _short(cell: str) -> str:
+    text = printable(cell)
+    return text if len(text) <= MOST_OF_A_VALUE else f"{text[: MOST_OF_A_VALUE - 3]}..."

@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The list of training runs: those that run on the nodes, and those whose manifests are on the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from . import busy, manifest
+
+RUNNING, UNKNOWN = "running", "unknown"
+NOTHING = "There is no training run on the nodes or among the results."
+COLUMNS = ("RUN", "BY", "STARTED", "STATE", "STEP", "NODES", "RATE", "END")
+
+
+def listed(
+    running: Iterable[Mapping[str, Any]], manifests: Iterable[Mapping[str, Any]], unreachable: Iterable[str]
+) -> list[dict[str, Any]]:
+    """Return one entry for each run, the oldest first; a run without end on nodes that answered is unknown."""
+    entries = {str(each["name"]): _ended(each, set(unreachable)) for each in manifests}
+    for run in running:
+        known = entries.get(str(run["name"]), {})
+        entries[str(run["name"])] = {**known, **_running(run, known)}
+    return sorted(entries.values(), key=lambda entry: (entry["started"] or 0, entry["name"]))
+
+
+def _running(run: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": run["name"],
+        "by": run["asked_by"] or run["user"],
+        "started": run["started"],
+        "state": RUNNING,
+        "step": run["step"],
+        "nodes": known.get("nodes") or run["nodes"],
+        "rate": None,
+        "cause": "",
+    }
+
+
+def _ended(each: Mapping[str, Any], unreachable: set[str]) -> dict[str, Any]:
+    end = each.get("end", {})
+    silent = sorted(unreachable.intersection(each["nodes"]))
+    cause = f"unreachable: {', '.join(silent)}" if silent else f"follow it with training_name={each['name']}"
+    return {
+        "name": each["name"],
+        "by": each.get("asked_by") or "",
+        "started": each.get("started"),
+        "state": end.get("state") or UNKNOWN,
+        "step": end.get("steps"),
+        "nodes": list(each["nodes"]),
+        "rate": end.get("images_per_sec"),
+        "cause": str(end.get("cause") or "") if end else cause,
+    }
+
+
+def lines(entries: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the list as a table."""
+    rows = [_row(entry) for entry in entries]
+    return manifest.table([COLUMNS, *rows]) if rows else [NOTHING]
+
+
+def _row(entry: Mapping[str, Any]) -> list[str]:
+    rate = entry["rate"]
+    return [
+        str(entry["name"]),
+        str(entry["by"] or manifest.ABSENT),
+        busy.moment(entry["started"]) if entry["started"] else manifest.ABSENT,
+        str(entry["state"]),
+        manifest.ABSENT if entry["step"] is None else str(entry["step"]),
+        ",".join(map(str, entry["nodes"])) or manifest.ABSENT,
+        f"{rate:.1f} images/s" if isinstance(rate, (int, float)) else manifest.ABSENT,
+        str(entry["cause"] or manifest.ABSENT),
+    ]

@@ -1,0 +1,75 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""playbooks/runs.yml and stop.yml, and a run that another controller follows by its name, with real mpirun."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.training import Playbook
+
+
+@pytest.fixture
+def playbook(tmp_path: Path) -> Playbook:
+    return Playbook(tmp_path)
+
+
+def words(playbook: Playbook, name: str, **options: Any) -> tuple[int, str]:
+    """Run a playbook that needs root, and return its exit code and output."""
+    ran = playbook.run(playbook=name, ansible_become=False, **options)
+    return ran.returncode, " ".join(ran.stdout.split())
+
+
+def kept(folder: Path, name: str) -> dict[str, Any]:
+    return dict(json.loads((folder / name / "manifest.json").read_text()))
+
+
+@pytest.mark.slow
+def test_a_run_is_listed_followed_by_its_name_from_another_controller_and_then_known(playbook: Playbook) -> None:
+    started = playbook.run(600, 0.1, training_follow=False, training_name="one-7", training_environment={"A": "b"})
+    assert started.returncode == 0, started.stdout
+    assert "dml.vsphere.stop -e training_name=one-7" in " ".join(started.stdout.split())
+    begun = kept(playbook.folder / "results", "one-7")
+    assert begun["nodes"] == [playbook.nodes.here, "n2", "n3", "n4"]
+    assert "end" not in begun and "b" not in begun["asked"]["environment"].values()
+    code, listed = words(playbook, "runs")
+    assert code == 0 and f"one-7 {begun['asked_by']} " in listed and " running " in listed, listed
+    other = playbook.folder / "other"
+    followed = playbook.run(training_command=[], training_name="one-7", training_results=str(other))
+    assert followed.returncode == 0, followed.stdout
+    assert "TASK [dml.vsphere.training : Follow the named training run" in followed.stdout
+    manifest = kept(other, "one-7")
+    assert (manifest["end"]["state"], manifest["end"]["steps"], manifest["command"]) == (
+        "finished",
+        600,
+        begun["command"],
+    )
+    assert manifest["end"]["images_per_sec"] > 0
+    assert (manifest["asked_by"], manifest["started"]) == (begun["asked_by"], begun["started"])
+    assert json.loads((other / "one-7.json").read_text())["asked"] == begun["asked"]
+    code, compared = words(playbook, "runs", training_results=str(other), training_compare="one-7,one-7")
+    assert code == 0 and "everything else equal equal" in compared, compared
+
+
+@pytest.mark.slow
+def test_a_run_is_stopped_by_its_name(playbook: Playbook) -> None:
+    started = playbook.run(100000, 0.1, training_follow=False, training_name="two-7")
+    assert started.returncode == 0, started.stdout
+    playbook.nodes.run_dir = playbook.folder / "runs" / "two-7"
+    job = playbook.nodes.training()
+    code, said = words(playbook, "stop")
+    assert code != 0 and "Name the run to stop" in said
+    code, said = words(playbook, "stop", training_name="two-8")
+    assert code != 0 and "No worker runs a training job with the name two-8" in said
+    code, said = words(playbook, "stop", training_name="two-7")
+    assert code == 0, said
+    assert playbook.nodes.look()["state"] == "stopped"
+    assert playbook.nodes.processes(job) == []
+    end = kept(playbook.folder / "results", "two-7")["end"]
+    assert end["state"] == "stopped" and end["steps"] > 0 and end["cause"].startswith("stopped by ")
+    code, said = words(playbook, "runs")
+    assert code == 0 and " stopped " in said, said

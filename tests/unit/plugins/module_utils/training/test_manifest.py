@@ -1,0 +1,96 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Manifests of training runs, and the list of runs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.errors import Refused
+from plugins.module_utils.training import manifest, run_list
+
+from .test_busy import BEGAN
+
+
+def a_manifest(name: str = "one", **more: Any) -> dict[str, Any]:
+    run = {"name": name, "run_dir": f"/runs/{name}", "nodes": ["w1", "w2"], "command": ["python", "train.py"]}
+    return {**run, "transport": "tcp", "started": BEGAN, "asked_by": "anna@desk", **more}
+
+
+def test_a_manifest_is_read_from_its_text() -> None:
+    assert manifest.parsed(json.dumps(a_manifest()), "one") == a_manifest()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "Expecting property name"),
+        ("[" * 100000, "recursion"),
+        ("[]", "does not contain a JSON object"),
+        (json.dumps({**a_manifest(), "nodes": [1]}), "its nodes are missing or malformed"),
+        (json.dumps({"name": "one"}), "its run_dir, nodes, command, transport are missing"),
+        (json.dumps({**a_manifest(), "end": 7}), "its end are missing or malformed"),
+    ],
+)
+def test_another_text_is_refused(text: str, words: str) -> None:
+    with pytest.raises(Refused, match=f"training run one: could not read its manifest: .*{words}"):
+        manifest.parsed(text, "one")
+
+
+def test_an_end_is_added_and_known_facts_stay() -> None:
+    first = manifest.ended(a_manifest(), {"state": "died", "ended": BEGAN + 60, "steps": 7})
+    second = manifest.ended(first, {"images_per_sec": 8.0, "steps": None})
+    assert second["end"] == {"state": "died", "ended": BEGAN + 60, "steps": 7, "images_per_sec": 8.0}
+    assert manifest.seconds(second) == 60
+    assert manifest.seconds(a_manifest()) is None
+    assert manifest.seconds(a_manifest(started=True, end={"ended": 5})) is None
+
+
+def test_a_comparison_shows_the_differences_then_the_ends() -> None:
+    end = {"state": "finished", "images_per_sec": 123.456, "loss": 0.5, "steps": 40, "ended": BEGAN + 90}
+    one = a_manifest(code={"sha256": "a", "git": {"commit": "c1"}}, end=end)
+    other = a_manifest("two", code={"sha256": "a", "git": {"commit": "c2"}}, asked={"lr": [1]}, started=BEGAN + 1)
+    lines = [line.split() for line in manifest.compared(one, other)]
+    assert lines[0] == ["one", "two"]
+    assert lines[1:3] == [["code.git.commit", "c1", "c2"], ["asked.lr", "-", "1"]]
+    assert lines[3] == ["everything", "else", "equal", "equal"]
+    assert ["rate", "123.5", "images/s", "-"] in lines
+    assert ["duration", "90", "s", "-"] in lines
+    assert not any("anna" in word or "/runs" in word for line in lines for word in line)
+
+
+def test_a_table_has_no_control_characters_and_short_cells() -> None:
+    first, second = manifest.table([("a\x1b[2J", "b"), ("x" * 200, "c")])
+    assert first.split() == ["a?[2J", "b"]
+    assert second == "x" * 77 + "...  c"
+
+
+def test_the_keys_that_differ() -> None:
+    assert manifest.differing(a_manifest(), a_manifest("two"), ("name", "nodes", "missing")) == ["name"]
+
+
+def test_running_runs_replace_what_their_manifests_have() -> None:
+    on_nodes = {"name": "one", "asked_by": "", "user": "train", "started": BEGAN, "step": 7, "nodes": ["w1"]}
+    manifests = [
+        a_manifest(),
+        a_manifest("open", started=None),
+        a_manifest("old", end={"state": "died", "cause": "why"}),
+    ]
+    found = {each["name"]: each for each in run_list.listed([on_nodes], manifests, ["w2"])}
+    assert (found["one"]["state"], found["one"]["nodes"], found["one"]["step"]) == ("running", ["w1", "w2"], 7)
+    assert (found["open"]["state"], found["open"]["cause"]) == ("unknown", "unreachable: w2")
+    assert (found["old"]["state"], found["old"]["cause"]) == ("died", "why")
+    (again,) = run_list.listed([], [a_manifest()], [])
+    assert again["cause"] == "follow it with training_name=one"
+
+
+def test_the_list_is_a_table_with_a_row_for_each_run() -> None:
+    end = {"state": "finished", "steps": 40, "images_per_sec": 99.44}
+    lines = run_list.lines(run_list.listed([], [a_manifest(end=end), a_manifest("two", started=BEGAN - 9)], []))
+    assert lines[0].split() == list(run_list.COLUMNS)
+    assert [line.split()[0] for line in lines[1:]] == ["two", "one"]
+    assert "finished  40    w1,w2  99.4 images/s  -" in lines[2]
+    assert run_list.lines([]) == [run_list.NOTHING]

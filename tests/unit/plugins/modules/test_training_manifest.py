@@ -1,0 +1,68 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The modules that write and list manifests."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from hashlib import sha256
+from pathlib import Path
+
+from plugins.modules import training_manifest, training_runs_info
+from plugins.plugin_utils.git_state import git_state
+
+from ..module_utils.training.test_manifest import a_manifest
+from .test_continuity_verdict import call
+
+
+def test_a_manifest_is_written_completed_and_not_written_again(tmp_path: Path) -> None:
+    folder = tmp_path / "one"
+    planned = call(training_manifest, folder=str(folder), manifest=a_manifest(), _ansible_check_mode=True)
+    assert planned["changed"] and not folder.exists()
+    assert call(training_manifest, folder=str(folder), manifest=a_manifest())["changed"]
+    assert not call(training_manifest, folder=str(folder), manifest=a_manifest())["changed"]
+    (folder / "outputs" / "deep").mkdir(parents=True)
+    (folder / "outputs" / "deep" / "model").write_text("weights")
+    (folder / "outputs" / "link").symlink_to("/etc/hostname")
+    call(training_manifest, folder=str(folder), end={"state": "died", "cause": None})
+    done = call(training_manifest, folder=str(folder), outputs=str(folder / "outputs"))
+    written = json.loads((folder / "manifest.json").read_text())
+    assert written == done["manifest"]
+    assert written["end"]["state"] == "died"
+    (output,) = written["end"]["outputs"]
+    assert (output["path"], output["bytes"], output["sha256"]) == ("deep/model", 7, sha256(b"weights").hexdigest())
+    assert (folder / "manifest.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_is_not_a_manifest_is_refused(tmp_path: Path) -> None:
+    assert "no such file" in call(training_manifest, folder=str(tmp_path), end={"state": "died"})["msg"]
+    assert "are missing" in call(training_manifest, folder=str(tmp_path), manifest={"name": "one"})["msg"]
+
+
+def test_runs_are_listed_and_compared(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        call(training_manifest, folder=str(tmp_path / name), manifest=a_manifest(name))
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "manifest.json").write_text("{")
+    listed = call(training_runs_info, nodes={}, results=str(tmp_path))
+    assert [each["name"] for each in listed["entries"]] == ["one", "two"]
+    assert len(listed["lines"]) == 3
+    assert "training run bad: could not read its manifest" in json.dumps(listed["warnings"])
+    compared = call(training_runs_info, nodes={}, results=str(tmp_path), compare=["one", "two"])
+    assert compared["lines"][0].split() == ["one", "two"]
+    alone = call(training_runs_info, nodes={}, results=str(tmp_path), compare=["one"])
+    assert "-e training_compare=ONE,OTHER" in alone["msg"]
+    gone = call(training_runs_info, nodes={}, results=str(tmp_path), compare=["one", "gone"])
+    assert "gone/manifest.json: could not read" in gone["msg"]
+
+
+def test_the_commit_of_a_folder(tmp_path: Path) -> None:
+    assert git_state(str(tmp_path)) == {}
+    author = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "-q"], [*author, "commit", "-q", "--allow-empty", "-m", "first"]):
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
+    clean = git_state(str(tmp_path))
+    assert (len(clean["commit"]), clean["dirty"]) == (40, False)
+    (tmp_path / "new").touch()
+    assert git_state(str(tmp_path)) == {**clean, "dirty": True}
