@@ -24,7 +24,7 @@ from plugins.module_utils.hosts.pci_address import pci_address
 from plugins.module_utils.maintenance import availability, boot, service_note
 from plugins.module_utils.maintenance.lock import lock_rules
 from plugins.module_utils.site.recording import archive
-from plugins.module_utils.training import busy, job_end, mpi_output, requirements
+from plugins.module_utils.training import busy, job_end, manifest, mpi_output, requirements
 from plugins.module_utils.training.guest import job, supervisor
 from plugins.module_utils.training.reports import saved_results
 from plugins.module_utils.training.transport import job_settings
@@ -76,6 +76,7 @@ RECORDING: dict[str, Any] = {
 LOCK = ("1of2 state=held owner=a run=b since=2026-01-01T00:00:00Z", "2of2 until=2026-01-01T00:00:00Z ttl=60")
 NOTE = {"by": "root@ctl", "since": BOOTED, "ending_boot": BOOTED}
 RESULT = {"name": "a", "nodes": 1, "gpus": 1, "transport": "tcp", "images_per_sec": 1.0}
+MANIFEST = {"name": "a", "run_dir": "/a", "nodes": ["n1"], "command": [], "transport": "tcp", "end": {}}
 FAILED = {"msg": "a", "results": [{"failed": True, "msg": "b"}], "cmd": ["x"], "stderr": "c"}
 UBUNTU = {"os_family": "Debian", "kernel": "6.1", "distribution": "Ubuntu"}
 
@@ -223,6 +224,7 @@ READERS = (
         "training/busy.py", lambda one: busy.last_step(one.encode(errors="replace")), text('{"step": 3}\n'), (int, NONE)
     ),
     of("training/job_end.py", lambda one: job_end.cause_of(one, 1, ["n1", "n2"]).sentence, text(MPI), str),
+    of("training/manifest.py", lambda one: manifest.parsed(one, "a"), json_text(MANIFEST), dict),
     of("training/requirements.py", lambda one: requirements.cause(one, {"numpy": "1"}), text("ERROR: numpy>=2"), str),
     of("training/mpi_output.py", mpi_output.lines_of, text(MPI), list),
     of(
@@ -286,7 +288,6 @@ ELSEWHERE: dict[str, str] = {
     "core/schema.py": f"{_UNIT}/core/test_schema.py",
     **dict.fromkeys(("training/launcher_words.py", "guests/stack/part_versions.py", "workers/worker_spec.py"), USER),
     "training/reports/outputs.py": f"{_UNIT}/training/reports/test_outputs.py",
-    "training/guest/node_jobs.py": f"{_UNIT}/training/guest/test_node_jobs.py",
     "training/formats.py": f"{_UNIT}/training/test_log_any.py",
     "training/transport/proof.py": f"{_UNIT}/training/transport/test_rdma_counters.py",
     "site/recording/anonymization.py": f"{_UNIT}/site/recording/test_anonymization.py",

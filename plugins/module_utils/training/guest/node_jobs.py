@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import re
 import stat
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +14,6 @@ from .. import busy
 from . import supervisor
 
 PROC = "/proc"
-RECORDS = re.compile(r"rank[0-9]{1,6}\.jsonl")
 MOST_RANKS, END_BYTES = 64, 4096
 # The owner of the run directory may replace its files by links and pipes.
 ONLY_FILES = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -71,11 +69,15 @@ def _is_file(path: str) -> bool:
 def _step(run_dir: str) -> int | None:
     """Return the last step of the ranks whose records are on this node."""
     try:
-        names = sorted(name for name in os.listdir(run_dir) if RECORDS.fullmatch(name))[:MOST_RANKS]
+        names = sorted(filter(_is_of_a_rank, os.listdir(run_dir)))[:MOST_RANKS]
     except (OSError, ValueError):
         return None
     steps = [busy.last_step(_end_of(os.path.join(run_dir, name))) for name in names]
     return max((step for step in steps if step is not None), default=None)
+
+
+def _is_of_a_rank(name: str) -> bool:
+    return name.startswith("rank") and name.endswith(".jsonl") and name[4:-6].isdigit()
 
 
 def _end_of(path: str) -> bytes:

@@ -9,6 +9,8 @@ import subprocess
 from hashlib import sha256
 from pathlib import Path
 
+import pytest
+
 from plugins.modules import training_manifest, training_runs_info
 from plugins.plugin_utils.git_state import git_state
 
@@ -40,7 +42,7 @@ def test_what_is_not_a_manifest_is_refused(tmp_path: Path) -> None:
     assert "are missing" in call(training_manifest, folder=str(tmp_path), manifest={"name": "one"})["msg"]
 
 
-def test_runs_are_listed_and_compared(tmp_path: Path) -> None:
+def test_runs_are_listed_and_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("one", "two"):
         call(training_manifest, folder=str(tmp_path / name), manifest=a_manifest(name))
     (tmp_path / "bad").mkdir()
@@ -48,7 +50,7 @@ def test_runs_are_listed_and_compared(tmp_path: Path) -> None:
     listed = call(training_runs_info, nodes={}, results=str(tmp_path))
     assert [each["name"] for each in listed["entries"]] == ["one", "two"]
     assert len(listed["lines"]) == 3
-    assert "training run bad: could not read its manifest" in json.dumps(listed["warnings"])
+    assert "training run bad: could not read its manifest" in json.dumps(listed) + capsys.readouterr().err
     compared = call(training_runs_info, nodes={}, results=str(tmp_path), compare=["one", "two"])
     assert compared["lines"][0].split() == ["one", "two"]
     alone = call(training_runs_info, nodes={}, results=str(tmp_path), compare=["one"])
