@@ -12,7 +12,7 @@ from .limits import TRAIN, Breach, Limits
 from .lines import Line, neighbours
 from .marked_phases import MarkedPhases
 from .move_windows import Group, Timeline
-from .step_records import Track
+from .track import Track
 
 OTHERS = "others"
 MOVED_ONLY = "moved_only"
@@ -105,9 +105,9 @@ def _measured(track: Track, judge: Judge, observed_until: float | None) -> Itera
                 phase, limit = phase_between(before, after, limits)
             owner = judge.timeline.owner(before.at, after.at)
             yield Gap(track.rank, after.step, begin, end, end - begin, phase, limit, owner)
-    last = track.lines[-1]
+    last = track.last
     # Without a stamp, only the clock of the rank gives the end, and its offset from the observer's is unknown.
-    if observed_until is not None and track.lines.stamps:
+    if observed_until is not None and track.stamps:
         begin, end = _unmoved(track.rank, last.at, observed_until, judge)
         if end >= begin:
             phase, owner = phase_after(last), judge.timeline.owner(last.at, observed_until)

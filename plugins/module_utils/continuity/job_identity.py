@@ -10,9 +10,9 @@ from itertools import islice
 from typing import Any
 
 from .limits import Breach, number
-from .lines import IDENTITY, Line, Lines
+from .lines import IDENTITY, Line
 from .move_windows import Timeline
-from .step_records import Track
+from .track import Track
 
 SHARED = ("job", "generation", "size")
 NAMED_RANKS = 20
@@ -28,11 +28,8 @@ def identity_breaches(tracks: Sequence[Track], timeline: Timeline, resume_deadli
 
 def unseen_identity(tracks: Sequence[Track]) -> Iterator[str]:
     """Yield the parts of the identity that some rank never gave."""
-    used = [track.lines.used() for track in tracks]
     for key in IDENTITY:
-        silent = [
-            track.rank for track, kinds in zip(tracks, used) if all(kind.identity.get(key) is None for kind in kinds)
-        ]
+        silent = [track.rank for track in tracks if all(kind.identity.get(key) is None for kind in track.kinds)]
         if silent:
             yield f"identity: {key} is not in the records of {ranks_text(silent)}"
 
@@ -56,7 +53,7 @@ def one_sided(tracks: Sequence[Track], timeline: Timeline, names: Sequence[str])
     for track in tracks:
         told = {key: _told_between(track, key) for key in IDENTITY}
         for group, name in zip(timeline.groups, names):
-            if not (track.times[0] <= group.started and group.completed <= track.times[-1]):
+            if not (track.first.at <= group.started and group.completed <= track.last.at):
                 continue
             only_before = [
                 key for key, span in told.items() if span and span[0] <= group.started and span[1] < group.completed
@@ -76,6 +73,10 @@ def ranks_text(ranks: Sequence[int]) -> str:
 
 def _told_between(track: Track, key: str) -> tuple[float, float] | None:
     """Return the first and the last time at which a rank gave a part of its identity."""
+    if not any(kind.identity.get(key) is not None for kind in track.kinds):
+        return None
+    if track.first.identity.get(key) is not None and track.last.identity.get(key) is not None:
+        return track.first.at, track.last.at
     lines = track.lines
     told = [kind.identity.get(key) is not None for kind in lines.kinds]
     first = next((at for at, kind in zip(lines.at, lines.kind) if told[kind]), None)
@@ -86,6 +87,8 @@ def _told_between(track: Track, key: str) -> tuple[float, float] | None:
 def _changes(track: Track) -> Iterator[Breach]:
     current: tuple[Any, ...] = (None,) * len(IDENTITY)
     told = set()
+    if len({repr(kind.identity) for kind in track.kinds}) == 1:
+        return
     for line in track.lines:
         given = tuple(map(line.identity.get, IDENTITY))
         if given == current:
@@ -106,7 +109,7 @@ def _strangers(tracks: Sequence[Track]) -> Iterator[Breach]:
     for key in SHARED:
         first: tuple[int, Any] | None = None
         for track in tracks:
-            line = _first_with(track.lines, key)
+            line = _first_with(track, key)
             if line is None:
                 continue
             value = line.identity[key]
@@ -119,10 +122,10 @@ def _strangers(tracks: Sequence[Track]) -> Iterator[Breach]:
 
 def _newcomers(tracks: Sequence[Track], timeline: Timeline, resume_deadline_s: float) -> Iterator[Breach]:
     """Yield ranks beyond the size and, if no size is given, ranks that first appeared long after the others."""
-    begin = min((track.lines[0].at for track in tracks), default=math.inf)
+    begin = min((track.first.at for track in tracks), default=math.inf)
     latest = timeline.groups[0].started if timeline.groups else begin + resume_deadline_s
     for track in tracks:
-        first, size = track.lines[0], _size(track)
+        first, size = track.first, _size(track)
         if size is None and begin < latest < first.at:
             detail = f"rank {track.rank} first appeared {first.at - begin:.3f} s after the others"
             yield Breach("identity", track.rank, first.step, first.at, detail)
@@ -132,10 +135,18 @@ def _newcomers(tracks: Sequence[Track], timeline: Timeline, resume_deadline_s: f
 
 
 def _size(track: Track) -> int | None:
+    size = number(track.first.identity.get("size"))
+    if size is not None or all(kind.identity.get("size") is None for kind in track.kinds):
+        return None if size is None else int(size)
     sizes = [number(kind.identity.get("size")) for kind in track.lines.kinds]
     return next((int(size) for kind in track.lines.kind if (size := sizes[kind]) is not None), None)
 
 
-def _first_with(lines: Lines, key: str) -> Line | None:
+def _first_with(track: Track, key: str) -> Line | None:
+    if track.first.identity.get(key) is not None:
+        return track.first
+    if all(kind.identity.get(key) is None for kind in track.kinds):
+        return None
+    lines = track.lines
     has = [kind.identity.get(key) is not None for kind in lines.kinds]
     return next((lines[index] for index, kind in enumerate(lines.kind) if has[kind]), None)

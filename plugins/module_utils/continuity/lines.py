@@ -1,16 +1,19 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The lines of a rank in columns of numbers, because an hour of a job has millions of them."""
+"""The lines of a rank, kept as columns of numbers."""
 
 from __future__ import annotations
 
 import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import tee
+from itertools import starmap, tee
+from operator import le
 from typing import Any, NamedTuple, Sequence, TypeVar, overload
 
+from .columns import Columns
 from .limits import TRAIN
+from .packed import PackedColumns
 
 IDENTITY = ("host", "pid", "start", "job", "boot_id", "generation", "size")
 FINITE = "finite"
@@ -55,30 +58,12 @@ class Kind(NamedTuple):
         return self.mark is None and self.phase == TRAIN
 
 
-class Columns:
-    """Numbers of lines; NaN is a stamp or a rate that a line does not have, ``kind`` an index of the shared parts."""
-
-    __slots__ = ("at", "kind", "rate", "seen", "step", "t")
-
-    def __init__(self) -> None:
-        self.step, self.kind = array("q"), array("I")
-        self.t, self.seen, self.at, self.rate = array("d"), array("d"), array("d"), array("d")
-
-    def add(self, step: int, t: float, seen: float | None, at: float, rate: float | None, kind: int) -> None:
-        """Append a line."""
-        self.step.append(step)
-        self.t.append(t)
-        self.seen.append(math.nan if seen is None else seen)
-        self.at.append(at)
-        self.rate.append(math.nan if rate is None else rate)
-        self.kind.append(kind)
-
-
 class Lines(Sequence[Line]):
     """A sequence of lines that is kept as columns; a line is built when it is read."""
 
-    def __init__(self, columns: Columns, kinds: Sequence[Kind]) -> None:
+    def __init__(self, columns: Columns, kinds: Sequence[Kind], packed: PackedColumns | None = None) -> None:
         self.columns, self.kinds = columns, kinds
+        self._packed = packed
         self.step, self.t, self.at = columns.step, columns.t, columns.at
         self.rate, self.kind = columns.rate, columns.kind
         self.stamps = len(self.step) - sum(map(math.isnan, columns.seen))
@@ -103,34 +88,23 @@ class Lines(Sequence[Line]):
 
     def placed(self, at: array[float]) -> Lines:
         """Return the same lines at other times of the observer's clock."""
-        if at == self.at:
-            return self
-        columns = Columns()
-        for name in Columns.__slots__:
-            setattr(columns, name, getattr(self.columns, name))
-        columns.at = at
-        return Lines(columns, self.kinds)
+        return self if at == self.at else Lines(self.columns.placed(at), self.kinds)
 
     def picked(self, indexes: Sequence[int]) -> Lines:
         """Return some of the lines, in the order of the indexes."""
         if len(indexes) == len(self) and all(index == place for place, index in enumerate(indexes)):
             return self
-        columns = Columns()
-        for name in Columns.__slots__:
-            column = getattr(self.columns, name)
-            getattr(columns, name).extend(column[index] for index in indexes)
-        return Lines(columns, self.kinds)
+        return Lines(self.columns.picked(indexes), self.kinds)
 
     def ordered(self, *keys: Sequence[float]) -> Lines:
         """Return the lines sorted by columns."""
-        if all(before <= after for before, after in neighbours(zip(*keys))):
+        if all(starmap(le, neighbours(zip(*keys)) if len(keys) > 1 else neighbours(*keys))):
             return self
-        return self.picked(sorted(range(len(self)), key=lambda index: [column[index] for column in keys]))
+        return self.picked(sorted_indexes(*keys))
 
-    def stamp(self, index: int, default: float) -> float:
-        """Return when a line was seen, or the default if it has no stamp."""
-        seen = self.columns.seen[index]
-        return default if math.isnan(seen) else seen
+    def packed(self) -> PackedColumns:
+        """Return the lines in blocks; their kinds are not in them."""
+        return self._packed or PackedColumns.of(self.columns)
 
     def used(self) -> list[Kind]:
         """Return the shared parts that some line has."""
@@ -157,6 +131,15 @@ class Lines(Sequence[Line]):
         stride, phase, mark, loss, identity = self.kinds[kind]
         stamp, given = None if math.isnan(seen) else seen, None if math.isnan(rate) else rate
         return Line(step, t, stamp, at, stride, phase, mark, identity, loss, given)
+
+
+def sorted_indexes(*keys: Sequence[float]) -> Sequence[int]:
+    """Return the indexes of columns in the order of the first column, then of the second and so on."""
+    order: Sequence[int] = range(len(keys[0]))
+    for column in reversed(keys):
+        # One key at a time, because a tuple for each line would take much memory.
+        order = sorted(order, key=column.__getitem__)
+    return order
 
 
 def neighbours(items: Iterable[Item]) -> Iterator[tuple[Item, Item]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from .limits import Limits
-from .step_records import Track
+from .track import Track
 
 
 class Marked(NamedTuple):
@@ -47,7 +47,7 @@ class MarkedPhases:
 def _marked(track: Track, limits: Limits) -> Iterator[Marked]:
     """Yield each phase from its start to its end or, if that never came, for as long as the phase may last."""
     opened: dict[str, float] = {}
-    if all(kind.mark is None for kind in track.lines.used()):
+    if all(kind.mark is None for kind in track.kinds):
         return
     for line in track.lines:
         if line.mark == "begin":

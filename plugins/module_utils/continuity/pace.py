@@ -6,32 +6,77 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from math import inf, isnan, nan, sqrt
 from statistics import median
-from typing import Callable, List, NamedTuple
+from typing import Callable, List, NamedTuple, Protocol
 
 from .limits import Breach
 from .lines import Line, Lines, neighbours
 from .marked_phases import MarkedPhases
 from .move_windows import Group, Timeline
 from .step_progress import ENOUGH_STEPS
-from .step_records import Track
+from .track import Track
 
 ENOUGH_RATES = 10
 # The number of standard errors that make a fall certain.
 CERTAIN = 5
+ALWAYS = (-inf, inf)
 # Records arrive in bursts, which does not show over stretches of this time and number of steps.
 STRETCH_S, STRETCH_STEPS = 5.0, 5
 Rates = Callable[[float, float], List[float]]
+
+
+class Paced(Protocol):
+    """The steps and images of a rank between two times."""
+
+    rank: int
+
+    def steps(self, after: float, before: float) -> int:
+        """Return how many optimizer steps ended strictly between two times."""
+
+    def seen_images(self, after: float, before: float) -> float | None:
+        """Return the images per second between two times, without marked phases; None if unknown."""
+
+
+class KeptPace:
+    """The steps and images of a rank before, during and after each move."""
+
+    def __init__(self, pace: Paced, timeline: Timeline) -> None:
+        sides = (span for group in timeline.groups for span in _sides(group).values())
+        spans = (span for around in timeline.around() for span in _spans(around).values())
+        self.rank = pace.rank
+        self._steps = {span: pace.steps(*span) for span in (ALWAYS, *sides)}
+        self._images = {span: pace.seen_images(*span) for span in spans}
+
+    def steps(self, after: float, before: float) -> int:
+        """Return how many optimizer steps ended strictly between two times."""
+        return self._steps[after, before]
+
+    def seen_images(self, after: float, before: float) -> float | None:
+        """Return the images per second between two times, without marked phases; None if unknown."""
+        return self._images[after, before]
+
+
+def _spans(around: tuple[float, Group, float]) -> dict[str, tuple[float, float]]:
+    """Return the times before a move since the one before it, during it, and after it until the next one."""
+    end_before, group, next_start = around
+    spans = (end_before, group.started), (group.started, group.completed), (group.completed, next_start)
+    return dict(zip(("before", "during", "after"), spans))
+
+
+def _sides(group: Group) -> dict[str, tuple[float, float]]:
+    """Return all times before, during and after a move."""
+    return _spans((-inf, group, inf))
 
 
 class Pace:
     """The steps of a rank after its warm-up, with the rates that it reports and those by the observer's clock."""
 
     def __init__(self, track: Track, first_step: int, marked: MarkedPhases) -> None:
-        warm = track.steps.picked(range(bisect_left(track.steps.step, first_step), len(track.steps)))
+        made = track.steps
+        warm = made.picked(range(bisect_left(made.step, first_step), len(made)))
         steps = warm.ordered(warm.at)
         self.rank = track.rank
         self._at = steps.at
@@ -160,7 +205,7 @@ class Throughput(NamedTuple):
     unproven: list[str]
 
 
-def judge_throughput(paces: Sequence[Pace], timeline: Timeline, ratio: float | None) -> Throughput:
+def judge_throughput(paces: Iterable[Pace], timeline: Timeline, ratio: float | None) -> Throughput:
     """Return the ranks that a move slowed more than the ratio allows, compared with before it or before all moves."""
     found = Throughput([], [])
     if ratio is None:
@@ -182,35 +227,25 @@ def judge_throughput(paces: Sequence[Pace], timeline: Timeline, ratio: float | N
     return found
 
 
-def rates_around(paces: Sequence[Pace], around: tuple[float, Group, float]) -> Mapping[str, float | None]:
+def rates_around(paces: Sequence[Paced], around: tuple[float, Group, float]) -> Mapping[str, float | None]:
     """Return the images per second before, during and after a move by the observer's clock, stalls included."""
-    end_before, group, next_start = around
-    spans = {
-        "before": (end_before, group.started),
-        "during": (group.started, group.completed),
-        "after": (group.completed, next_start),
-    }
     told = {
-        name: [rate for pace in paces if (rate := pace.seen_images(*span)) is not None] for name, span in spans.items()
+        name: [rate for pace in paces if (rate := pace.seen_images(*span)) is not None]
+        for name, span in _spans(around).items()
     }
     return {name: median(rates) if rates else None for name, rates in told.items()}
 
 
-def least_steps(paces: Sequence[Pace], group: Group) -> Mapping[str, int]:
+def least_steps(paces: Sequence[Paced], group: Group) -> Mapping[str, int]:
     """Return the steps before, during and after a move of the rank that made the fewest."""
-    spans = {
-        "before": (-inf, group.started),
-        "during": (group.started, group.completed),
-        "after": (group.completed, inf),
-    }
-    return {name: min((pace.steps(*span) for pace in paces), default=0) for name, span in spans.items()}
+    return {name: min((pace.steps(*span) for pace in paces), default=0) for name, span in _sides(group).items()}
 
 
-def few_steps(paces: Sequence[Pace], group: Group, name: str) -> Iterator[str]:
+def few_steps(paces: Sequence[Paced], group: Group, name: str) -> Iterator[str]:
     """Yield the ranks that made too few steps before or after a move to judge it."""
     for pace in paces:
-        for where, span in (("before", (-inf, group.started)), ("after", (group.completed, inf))):
-            made = pace.steps(*span)
+        for where in ("before", "after"):
+            made = pace.steps(*_sides(group)[where])
             if made < ENOUGH_STEPS:
                 yield f"steps: rank {pace.rank} made {made} {where} {name}, {ENOUGH_STEPS} are needed"
 

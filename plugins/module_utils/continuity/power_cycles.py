@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from .limits import Breach
 from .move_windows import moment, move_name, ranks_of
 from .observations import evidence_of
-from .step_records import Track
+from .track import Track
 
 
 class Power(NamedTuple):
@@ -47,9 +47,9 @@ def _judge_event(
     runs = workers.run_ranks(worker)
     if runs is False:
         found.notes.append(f"{detail}; no rank of the job runs on it")
-    elif at is not None and tracks and at < min(track.lines[0].at for track in tracks):
+    elif at is not None and tracks and at < min(track.first.at for track in tracks):
         found.notes.append(f"{detail}; that was before the first step")
-    elif at is not None and tracks and ended == "finished" and at > max(track.lines[-1].at for track in tracks):
+    elif at is not None and tracks and ended == "finished" and at > max(track.last.at for track in tracks):
         found.notes.append(f"{detail}; that was after the last step")
     elif runs is None:
         found.missing.append(f"power: {detail}, and it is not known whether a rank runs on it")
@@ -73,7 +73,7 @@ class _Workers:
             name = _short(entry.get("worker"))
             self._ranks[name] = self._ranks.get(name, frozenset()) | ranks_of(entry)
         self._idle = {_short(name) for name, ranks in known if isinstance(ranks, (list, tuple)) and not ranks}
-        hosts = [track.lines[0].identity.get("host") for track in tracks]
+        hosts = [track.first.identity.get("host") for track in tracks]
         self._hosts = {_short(host) for host in hosts if host}
         placed = {rank for ranks in self._ranks.values() for rank in ranks}
         each_is_placed = {track.rank for track in tracks} <= placed

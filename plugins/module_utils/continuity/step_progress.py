@@ -8,13 +8,13 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from .clock import goes_back
 from .gaps import phase_after, phase_between
 from .limits import TRAIN, Breach, Limits
 from .lines import FINITE, Line, neighbours
 from .marked_phases import MarkedPhases
 from .move_windows import Group, Timeline
-from .step_records import Track
+from .own_clocks import goes_back
+from .track import Track
 
 ENOUGH_STEPS = 20
 # The ranks of a finished job need not have been read to the very same step.
@@ -33,13 +33,14 @@ class Surroundings(NamedTuple):
 
 def step_breaches(track: Track) -> Iterator[Breach]:
     """Yield the lost and repeated steps of a rank and those in the wrong order; neighbours are reported together."""
-    for index, (before, after) in enumerate(neighbours(track.steps)):
+    steps, repeated = track.steps, track.repeated
+    for index, (before, after) in enumerate(neighbours(steps)):
         stride = max(before.stride, after.stride)
         if after.step - before.step > stride:
             lost = _steps_text(before.step + stride, after.step - stride)
             detail = f"rank {track.rank} lost {lost} between steps {before.step} and {after.step}"
             yield Breach("step_lost", track.rank, before.step + stride, after.at, detail)
-        elif not track.repeated and goes_back(track.steps, index):
+        elif not repeated and goes_back(steps, index):
             detail = f"rank {track.rank} made step {before.step} after step {after.step}"
             yield Breach("step_back", track.rank, before.step, before.at, detail)
     for first, last in _runs(track):
@@ -73,6 +74,8 @@ class _Lost(NamedTuple):
 
 
 def _lost_loss(track: Track) -> _Lost | None:
+    if track.last.is_train and track.last.loss == FINITE:
+        return None
     bad: Line | None = None
     last: Line | None = None
     for line in reversed(track.lines):
@@ -87,11 +90,12 @@ def _lost_loss(track: Track) -> _Lost | None:
 
 def late_breaches(track: Track, timeline: Timeline, limits: Limits, marked: MarkedPhases) -> Iterator[Breach]:
     """Yield a rank that went on only after the deadline that follows a move; marked phases do not count."""
+    lines = track.lines if timeline.groups else []
     for group in timeline.groups:
         index = bisect_right(track.times, group.completed)
-        if not 0 < index < len(track.times):
+        if not 0 < index < len(lines):
             continue
-        before, after = track.lines[index - 1], track.lines[index]
+        before, after = lines[index - 1], lines[index]
         late, shared = after.at - group.completed, marked.within(group.completed, after.at)[0]
         moves_again = any(other.started > group.started for other in timeline.moving(before.at, after.at))
         if not moves_again and late - shared > _deadline(track, phase_between(before, after, limits), limits):
@@ -99,15 +103,19 @@ def late_breaches(track: Track, timeline: Timeline, limits: Limits, marked: Mark
             yield Breach("resumed_late", track.rank, after.step, after.at, detail)
 
 
-def resumed_s(tracks: Sequence[Track], group: Group) -> float | None:
+def resumed_after(track: Track, groups: Sequence[Group]) -> dict[Group, float | None]:
+    """Return how long after each move a rank wrote its first line; None if it wrote none."""
+    times = track.times if groups else ()
+    found = [bisect_right(times, group.completed) for group in groups]
+    return {
+        group: times[index] - group.completed if index < len(times) else None for group, index in zip(groups, found)
+    }
+
+
+def resumed_s(each: Sequence[float | None]) -> float | None:
     """Return how long after a move the last rank wrote its first line; None if some rank wrote none."""
-    latest = 0.0
-    for track in tracks:
-        index = bisect_right(track.times, group.completed)
-        if index == len(track.times):
-            return None
-        latest = max(latest, track.times[index] - group.completed)
-    return latest if tracks else None
+    seconds = [one for one in each if one is not None]
+    return max(seconds) if seconds and len(seconds) == len(each) else None
 
 
 def stopped_breaches(
@@ -116,30 +124,31 @@ def stopped_breaches(
     """Yield the ranks that stopped writing while others went on, or past the deadline."""
     if not tracks:
         return
-    last_steps = {track.rank: track.steps[-1].step for track in tracks if track.steps}
-    heard = [track.lines[-1].at for track in tracks]
+    last_steps = {track.rank: track.last_step for track in tracks if track.last_step is not None}
+    highest = max(last_steps.values(), default=0)
+    heard = [track.last.at for track in tracks]
     now = max(heard if observed_until is None else [*heard, observed_until])
     for track in tracks:
-        last = track.lines[-1]
-        behind = max((step - last_steps.get(track.rank, step) for step in last_steps.values()), default=0)
+        last = track.last
+        behind = highest - last_steps.get(track.rank, highest)
         if ended == "finished":
             stopped = behind > UNREAD_STEPS * last.stride
         else:
             stopped = _has_stopped(track, behind, now, surroundings)
         if stopped:
-            others = f"others went on to step {max(last_steps.values())}" if behind else "so did all others"
+            others = f"others went on to step {highest}" if behind else "so did all others"
             detail = f"rank {track.rank} stopped at step {last.step}, {now - last.at:.3f} s ago; {others}"
             yield Breach("rank_stopped", track.rank, last.step, last.at, detail)
 
 
 def _has_stopped(track: Track, behind: int, now: float, surroundings: Surroundings) -> bool:
     timeline, limits, marked = surroundings
-    last, moves = track.lines[-1], timeline.moving(track.lines[-1].at, now)
+    last, moves = track.last, timeline.moving(track.last.at, now)
     if moves and not moves[-1].is_over and track.rank in moves[-1].ranks:
         return False
     if behind >= max(ENOUGH_STEPS, 3 * last.stride) and now - last.at >= ON_THE_WAY_S:
         return True
-    if not track.lines.stamps:
+    if not track.stamps:
         return False  # "now" is another rank's clock, and the two may differ by anything
     phase = phase_after(last)
     deadline = _deadline(track, (phase, limits.gap(phase)), limits)

@@ -6,60 +6,78 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from itertools import groupby, islice
+from operator import lt
 from statistics import median
 from typing import Any, NamedTuple, Sequence
 
+from .columns import Columns
 from .limits import HIGHEST, TRAIN, number
-from .lines import FINITE, IDENTITY, Columns, Kind, Lines, neighbours
+from .lines import FINITE, IDENTITY, Kind, Lines, neighbours, sorted_indexes
+from .packed import BLOCK, PackedColumns
 
 KIND = ("stride", "phase", "mark", *IDENTITY)
+# With many ranks, their blocks are smaller, so that few records wait to be compressed.
+MOST_UNPACKED, SMALLEST_BLOCK = 1 << 18, 32
 READ = frozenset((*KIND, "rank", "step", "t", "seen", "loss", "images_per_sec"))
 
 
-@dataclass(frozen=True)
-class Track:
-    """The lines of one rank by time, its steps by number, the steps that it made again, and its usual pace."""
-
-    rank: int
-    lines: Lines
-    steps: Lines
-    repeated: Lines
-    interval: float
-
-    @property
-    def times(self) -> Sequence[float]:
-        """Return the times of all lines on the observer's clock."""
-        return self.lines.at
-
-
 class Reading(NamedTuple):
-    """The lines of each rank, and how many records could not be used."""
+    """The lines of each rank, how many records could not be used, and whether each of the others has a stamp."""
 
-    ranks: dict[int, Lines]
+    ranks: MutableMapping[int, Lines]
     unreadable: int
+    is_stamped: bool
 
 
 def read_lines(records: Iterable[Mapping[str, Any]]) -> Reading:
     """Sort the records by rank, step and clock; records that are equal in all that the rank wrote count once."""
     readers: dict[int, _Reader] = {}
-    unreadable = 0
+    unreadable, block = 0, BLOCK
     for record in records:
         rank, step, t, seen = [_finite(record.get(key)) for key in ("rank", "step", "t", "seen")]
         at = t if seen is None else seen
         if rank is None or step is None or at is None:
             unreadable += 1
             continue
-        if int(rank) not in readers:
-            readers[int(rank)] = _Reader()
-        readers[int(rank)].add(record, int(step), t, seen, at)
-    return Reading({rank: readers.pop(rank).lines() for rank in sorted(readers)}, unreadable)
+        reader = readers.get(int(rank))
+        if reader is None:
+            reader = readers[int(rank)] = _Reader()
+            block = min(BLOCK, max(SMALLEST_BLOCK, MOST_UNPACKED // len(readers)))
+        reader.add(record, int(step), t, seen, at)
+        if len(reader) >= block:
+            reader.pack()
+    is_stamped = all(reader.is_stamped for reader in readers.values())
+    return Reading(_Ranks({rank: readers.pop(rank) for rank in sorted(readers)}), unreadable, is_stamped)
+
+
+class _Ranks(MutableMapping[int, Lines]):
+    """The lines of each rank, which are unpacked when they are asked for, and not kept."""
+
+    def __init__(self, readers: dict[int, _Reader]) -> None:
+        self._readers = readers
+
+    def __getitem__(self, rank: int) -> Lines:
+        return self._readers[rank].lines()
+
+    def __setitem__(self, rank: int, lines: Lines) -> None:
+        raise TypeError("lines are read, not set")
+
+    def __delitem__(self, rank: int) -> None:
+        del self._readers[rank]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._readers)
+
+    def __len__(self) -> int:
+        return len(self._readers)
 
 
 def split_steps(lines: Lines) -> tuple[Lines, Lines]:
     """Split lines sorted by step: one line for each step, and the other lines of steps that were made again."""
+    if all(kind.mark is None for kind in lines.used()) and all(map(lt, lines.step, islice(lines.step, 1, None))):
+        return lines, lines.picked(range(0))
     steps, repeated = array("q"), array("q")
     is_train = [kind.is_train for kind in lines.kinds]
     for index, (step, kind) in enumerate(zip(lines.step, lines.kind)):
@@ -80,12 +98,13 @@ def typical_interval(times: Sequence[float]) -> float:
 
 
 class _Reader:
-    """The records of one rank as columns; values that many records share are kept once."""
+    """The records of one rank in compressed columns; values that many records share are kept once."""
 
     def __init__(self) -> None:
-        self._columns, self._prints = Columns(), array("q")
+        self._columns, self._packed, self._prints = Columns(), PackedColumns(), array("I")
         self._kinds: list[Kind] = []
         self._known: dict[str, int] = {}
+        self.is_stamped = True
 
     def add(self, record: Mapping[str, Any], step: int, t: float | None, seen: float | None, at: float) -> None:
         """Append a record, of which these numbers are known."""
@@ -100,10 +119,21 @@ class _Reader:
         rate = rate_of(record.get("images_per_sec"))
         self._columns.add(step, at if t is None else t, seen, at, rate, kind)
         self._prints.append(_print(record, text))
+        self.is_stamped = self.is_stamped and seen is not None
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def pack(self) -> None:
+        """Compress the records since the last call."""
+        self._packed.add(self._columns)
+        self._columns = Columns()
 
     def lines(self) -> Lines:
         """Return the lines in their order, each once."""
-        return _distinct(Lines(self._columns, self._kinds), self._prints)
+        if len(self):
+            self.pack()
+        return _distinct(Lines(self._packed.unpacked(), self._kinds, self._packed), self._prints)
 
 
 def _kind(values: Sequence[Any], loss: str) -> Kind:
@@ -131,12 +161,15 @@ def loss_of(value: object) -> str:
 
 
 def _print(record: Mapping[str, Any], kind: str) -> int:
-    """Return a number that differs for records that differ in anything but the time at which they were received."""
+    """Return a number that differs for records that differ in anything but the time at which they were received.
+
+    It is compared only with those of the same step at the same time.
+    """
     get = record.get
     others = [(key, repr(record[key])) for key in record if key not in READ]
     size = len(record) - ("seen" in record)
     written = (get("rank"), get("step"), get("t"), get("loss"), get("images_per_sec"), size, sorted(others))
-    return hash(f"{written!r}{kind}")
+    return hash(f"{written!r}{kind}") & 0xFFFFFFFF
 
 
 def _finite(value: object) -> float | None:
@@ -161,7 +194,8 @@ def _without_doubles(lines: Lines, prints: Sequence[int]) -> list[int]:
     def place(index: int) -> tuple[int, float]:
         return lines.step[index], lines.t[index]
 
-    order = sorted(range(len(lines)), key=lambda index: (*place(index), lines.stamp(index, math.inf)))
+    stamps = array("d", (math.inf if math.isnan(seen) else seen for seen in lines.columns.seen))
+    order = sorted_indexes(lines.step, lines.t, stamps)
     distinct: list[int] = []
     for _place, alike in groupby(order, key=place):
         first = {prints[index]: index for index in reversed([*alike])}

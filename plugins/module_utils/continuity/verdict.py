@@ -52,18 +52,20 @@ from .limits import TRAIN, Breach, Limits, number, read_limits
 from .marked_phases import MarkedPhases
 from .move_windows import Group, Timeline, external_text, faults, is_external, moment, move_name, moved, ranks_of
 from .observations import evidence_of, fact_breaches, missing_facts
-from .pace import Pace, few_steps, judge_throughput, least_steps, rates_around
+from .pace import ALWAYS, KeptPace, Pace, Throughput, few_steps, judge_throughput, least_steps, rates_around
 from .power_cycles import judge_power
 from .step_progress import (
     Surroundings,
     few_losses,
     late_breaches,
     loss_breaches,
+    resumed_after,
     resumed_s,
     step_breaches,
     stopped_breaches,
 )
 from .step_records import read_lines
+from .track import Track
 
 ENDINGS = ("running", "finished", "died")
 
@@ -107,16 +109,18 @@ class _Case:
     ) -> None:
         self.moves, self.limits, self.ended, self.facts = moves, limits, ended, facts
         self.timeline = Timeline(moves, limits.resume_deadline_s)
-        self.reading = read_lines(records)
-        self.tracks, self.clock_steps = tracks_of(self.reading.ranks, self.timeline)
-        first_step = min((track.steps[0].step for track in self.tracks if track.steps), default=0) + limits.warmup_steps
+        reading = read_lines(records)
+        self.unreadable = reading.unreadable
+        self.tracks, self.clock_steps = tracks_of(reading.ranks, self.timeline, reading.is_stamped)
+        first_steps = [track.first_step for track in self.tracks if track.first_step is not None]
+        first_step = min(first_steps, default=0) + limits.warmup_steps
         self.marked = MarkedPhases(self.tracks, limits)
-        self.paces = [Pace(track, first_step, self.marked) for track in self.tracks]
-        self.throughput = judge_throughput(self.paces, self.timeline, limits.min_throughput_ratio)
         self.moved = moved(moves, evidence_of(facts, "vsphere", moves))
         self.observed_until = number(facts.get("observed_until")) if ended == "running" else None
         self.power = judge_power(facts, moves, self.tracks, ended)
-        self.judge = Judge(self.timeline, limits, frozenset(self.reading.ranks), first_step, self.marked)
+        ranks = frozenset(track.rank for track in self.tracks)
+        self.judge = Judge(self.timeline, limits, ranks, first_step, self.marked)
+        self.measured = _Measured(self.tracks, self.judge)
         self.gaps = find_gaps(self.tracks, self.judge, self.observed_until)
         self.longest = self.gaps.by_phase.get(TRAIN)
 
@@ -126,14 +130,11 @@ class _Case:
         yield from fact_breaches(self.facts, self.moves)
         yield from self.power.breaches
         yield from identity_breaches(self.tracks, timeline, limits.resume_deadline_s)
-        for track in self.tracks:
-            yield from step_breaches(track)
-            yield from loss_breaches(track)
-            yield from late_breaches(track, timeline, limits, self.marked)
+        yield from self.measured.breaches
         yield from gap_breaches(self.gaps, bool(self.moves))
-        yield from self.throughput.breaches
+        yield from self.measured.throughput.breaches
         if self.ended == "died":
-            last = max((track.lines[-1].at for track in self.tracks), default=None)
+            last = max((track.last.at for track in self.tracks), default=None)
             why = str(self.facts.get("died") or "").strip()
             yield Breach("died", None, None, last, f"the job died{': ' if why else ''}{why}")
         else:
@@ -150,25 +151,25 @@ class _Case:
         yield from faults(self.moves)
         names = [" and ".join(move_name(self.moves, index) for index in one.moves) for one in self.timeline.groups]
         for group, name in zip(self.timeline.groups, names):
-            yield from few_steps(self.paces, group, name)
+            yield from few_steps(self.measured.paces, group, name)
         yield from one_sided(self.tracks, self.timeline, names)
         yield from self.power.missing
-        for track, pace in zip(self.tracks, self.paces):
+        for track, pace in zip(self.tracks, self.measured.paces):
             yield from few_losses(track)
-            if not pace.steps(-math.inf, math.inf):
+            if not pace.steps(*ALWAYS):
                 yield f"steps: rank {track.rank} made none after the warm-up of {self.limits.warmup_steps}"
         for gap in self._unattributed():
             yield f"unattributed: {gap.sentence()}, outside the window of every move"
 
     def unproven(self) -> Iterator[str]:
         """Yield the missing evidence that the verdict does not need."""
-        unstamped = sum(len(track.lines) - track.lines.stamps for track in self.tracks)
+        unstamped = sum(track.count - track.stamps for track in self.tracks)
         if unstamped:
             yield f"observer's clock: {unstamped} records have no `seen`, the clocks of their ranks replace it"
-        if self.reading.unreadable:
-            yield f"records: {self.reading.unreadable} lack a rank, a step or a time"
+        if self.unreadable:
+            yield f"records: {self.unreadable} lack a rank, a step or a time"
         yield from unseen_identity(self.tracks)
-        yield from self.throughput.unproven
+        yield from self.measured.throughput.unproven
         for key in self.limits.unknown:
             yield f"limits: {key} is not a limit and was left out"
 
@@ -232,13 +233,38 @@ class _Case:
             "gap_s": gap.seconds if gap else None,
             "gap": _shown(gap),
             "source": self.judge.source(group),
-            "throughput": rates_around(self.paces, around),
-            "steps": least_steps(self.paces, group),
-            "resumed_s": resumed_s(self.tracks, group),
+            "throughput": rates_around(self.measured.paces, around),
+            "steps": least_steps(self.measured.paces, group),
+            "resumed_s": self.measured.resumed_s(group),
         }
 
     def _unattributed(self) -> list[Gap]:
         return [gap for gap in self.gaps.too_long if gap.group is None and self.moves]
+
+
+class _Measured:
+    """The results that need all lines of a rank, of one rank after the other."""
+
+    def __init__(self, tracks: Sequence[Track], judge: Judge) -> None:
+        timeline, limits, _ranks, first_step, marked = judge
+        self.breaches: list[Breach] = []
+        self.paces: list[KeptPace] = []
+        self.throughput = Throughput([], [])
+        self._resumed: list[dict[Group, float | None]] = []
+        for track in tracks:
+            self.breaches += step_breaches(track)
+            self.breaches += loss_breaches(track)
+            self.breaches += late_breaches(track, timeline, limits, marked)
+            pace = Pace(track, first_step, marked)
+            slowed = judge_throughput([pace], timeline, limits.min_throughput_ratio)
+            self.throughput.breaches.extend(slowed.breaches)
+            self.throughput.unproven.extend(slowed.unproven)
+            self.paces.append(KeptPace(pace, timeline))
+            self._resumed.append(resumed_after(track, timeline.groups))
+
+    def resumed_s(self, group: Group) -> float | None:
+        """Return how long after a move the last rank wrote its first line; None if some rank wrote none."""
+        return resumed_s([one[group] for one in self._resumed])
 
 
 def _moved(each: Sequence[bool]) -> str:

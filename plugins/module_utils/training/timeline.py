@@ -11,10 +11,11 @@ from typing import Any
 
 from ..continuity.clock import tracks_of
 from ..continuity.limits import number
-from ..continuity.lines import Line
+from ..continuity.lines import Line, neighbours
 from ..continuity.move_windows import Timeline
 from ..continuity.pace import images_of_step
-from ..continuity.step_records import Track, read_lines
+from ..continuity.step_records import read_lines
+from ..continuity.track import Track
 
 MOST_BINS = 240
 IMAGES, STEPS = "images/s", "steps/s"
@@ -36,9 +37,10 @@ def timeline(
 
     ``judged`` is the verdict on the same records and moves; ``at`` is the initial host of each worker.
     """
-    tracks, _clock_steps = tracks_of(read_lines(records).ranks, Timeline(moves, 0.0))
-    times = [time for track in tracks for time in track.times]
-    began, ended = (min(times), max(times)) if times else (0.0, 0.0)
+    reading = read_lines(records)
+    tracks, _clock_steps = tracks_of(reading.ranks, Timeline(moves, 0.0), reading.is_stamped)
+    began = min((track.first.at for track in tracks), default=0.0)
+    ended = max((track.last.at for track in tracks), default=0.0)
     interval = median([track.interval for track in tracks]) if tracks else 0.0
     width = _bin_width(ended - began, interval)
     unit, rates = _rates(tracks, began, width, max(1, math.ceil((ended - began) / width)))
@@ -71,12 +73,12 @@ def _rates(tracks: Sequence[Track], began: float, width: float, bins: int) -> tu
     rates = [0.0] * bins
     for track, each in zip(tracks, images):
         worth = (each or 0.0) if unit == IMAGES else 1 / len(tracks)
-        steps = sorted(track.steps, key=lambda line: line.at)
-        for before, after in zip(steps, steps[1:]):
+        steps = track.steps
+        for before, after in neighbours(steps.ordered(steps.at)):
             made = max(0, after.step - before.step) * worth
             for index, share in _shares(before.at - began, after.at - began, width, bins):
                 rates[index] += made * share
-    ended = max((track.times[-1] for track in tracks), default=began) - began
+    ended = max((track.last.at for track in tracks), default=began) - began
     # The last record may end within the last bin.
     return unit, [made / min(width, max(ended - index * width, 1e-3)) for index, made in enumerate(rates)]
 

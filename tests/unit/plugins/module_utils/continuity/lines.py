@@ -7,7 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 from plugins.module_utils.continuity.lines import Line, Lines
-from plugins.module_utils.continuity.step_records import Track, loss_of, rate_of, split_steps, typical_interval
+from plugins.module_utils.continuity.step_records import loss_of, rate_of
+from plugins.module_utils.continuity.track import Shelf, Track
 
 
 def line(step: int, at: float, **others: Any) -> Line:
@@ -29,9 +30,7 @@ def line(step: int, at: float, **others: Any) -> Line:
 
 def track(*lines: Line, rank: int = 0) -> Track:
     """Return the lines of one rank, in the order of time."""
-    written = Lines.from_lines(lines)
-    steps, repeated = split_steps(written.ordered(written.step))
-    return Track(rank, written, steps, repeated, typical_interval(written.at))
+    return Track(rank, Lines.from_lines(lines), Shelf())
 
 
 def seconds(*steps: int, begin: float = 0.0, rank: int = 0, **others: Any) -> Track:

@@ -36,7 +36,7 @@ def gaps(*records: list[Record], moves: Any = (), until: float | None = None, fi
     timeline, given = Timeline(going(*moves), 5), read_limits({"max_gap_s": 10, **limits})
     reading = read_lines([one for some in records for one in some])
     tracks, _set = tracks_of(reading.ranks, timeline)
-    judge = Judge(timeline, given, frozenset(reading.ranks), first, MarkedPhases(tracks, given))
+    judge = Judge(timeline, given, frozenset(track.rank for track in tracks), first, MarkedPhases(tracks, given))
     return find_gaps(tracks, judge, until)
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.continuity.clock import goes_back, tracks_of
+from plugins.module_utils.continuity.clock import tracks_of
 from plugins.module_utils.continuity.lines import Line, Lines
 from plugins.module_utils.continuity.move_windows import Timeline
-from plugins.module_utils.continuity.step_records import Track
+from plugins.module_utils.continuity.own_clocks import goes_back
+from plugins.module_utils.continuity.track import Track
 
 from .lines import line
 

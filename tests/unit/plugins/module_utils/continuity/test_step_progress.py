@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.continuity.limits import read_limits
-from plugins.module_utils.continuity.lines import Line, Lines
+from plugins.module_utils.continuity.lines import Line
 from plugins.module_utils.continuity.marked_phases import MarkedPhases
 from plugins.module_utils.continuity.move_windows import Timeline
 from plugins.module_utils.continuity.step_progress import (
@@ -18,11 +18,12 @@ from plugins.module_utils.continuity.step_progress import (
     few_losses,
     late_breaches,
     loss_breaches,
+    resumed_after,
     resumed_s,
     step_breaches,
     stopped_breaches,
 )
-from plugins.module_utils.continuity.step_records import Track
+from plugins.module_utils.continuity.track import Track
 
 from .lines import line, seconds, track
 
@@ -64,7 +65,8 @@ def test_steps_made_again_are_told_in_runs() -> None:
     again = [
         line(step, 10.0 + step, stride=stride) for step, stride in ((2, 1), (3, 1), (5, 1), (7, 2), (9, 2), (12, 1))
     ]
-    one = Track(4, Lines.from_lines([]), Lines.from_lines([]), Lines.from_lines(again), 1.0)
+    first = [line(step, step / 4, stride=5) for step in range(1, 13)]
+    one = track(*first, *again, rank=4)
     assert [(found.kind, found.rank, found.step, found.at, found.detail) for found in step_breaches(one)] == [
         ("step_repeated", 4, 2, 12.0, "rank 4 made steps 2 to 3 again"),
         ("step_repeated", 4, 5, 15.0, "rank 4 made steps 5 to 9 again"),
@@ -88,7 +90,7 @@ def losses(*values: Any, stride: int = 1, **others: Any) -> Track:
         (losses(1.0, "nan", None, "nan"), [], ["loss: rank 0 has loss nan at step 1 and 2 after it; 20 steps tell"]),
         (losses(1.0, "nan", 1.0), [], []),
         (losses(*["nan"] * 30), [], []),
-        (losses(), [], []),
+        (losses(None, phase="eval"), [], []),
         (losses(1.0, *["nan"] * 4, stride=5), ["rank 0 has loss nan at step 5 and no finite one since"], []),
     ],
 )
@@ -183,10 +185,15 @@ def test_a_move_of_short_deadline_keeps_to_it() -> None:
 
 
 def test_the_last_rank_to_go_on_tells_how_long_it_took() -> None:
-    (group,) = timeline((1.0, 2.5)).groups
-    assert resumed_s([seconds(1, 2, 3, 4), seconds(1, 2, 3, 4, begin=0.75)], group) == 1.25 - 1.0 + 0.25
-    assert resumed_s([seconds(1, 2, 3, 4), seconds(1, 2)], group) is None
-    assert resumed_s([], group) is None
+    groups = timeline((1.0, 2.5)).groups
+    (group,) = groups
+
+    def resumed(*tracks: Track) -> float | None:
+        return resumed_s([resumed_after(one, groups)[group] for one in tracks])
+
+    assert resumed(seconds(1, 2, 3, 4), seconds(1, 2, 3, 4, begin=0.75)) == 1.25 - 1.0 + 0.25
+    assert resumed(seconds(1, 2, 3, 4), seconds(1, 2)) is None
+    assert resumed() is None
 
 
 def stopped(

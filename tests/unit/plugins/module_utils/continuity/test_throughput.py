@@ -23,7 +23,7 @@ from plugins.module_utils.continuity.pace import (
     least_steps,
     rates_around,
 )
-from plugins.module_utils.continuity.step_records import Track
+from plugins.module_utils.continuity.track import Track
 
 from .lines import line, seconds, track
 
@@ -47,7 +47,7 @@ def test_steps_are_counted_strictly_between_two_moments() -> None:
     assert one.steps(1.0, 3.0) == 5
     assert one.steps(0.5, 3.5) == 15
     assert one.steps(3.5, 1.5) == 0
-    assert pace(track()).steps(*ALWAYS) == 0
+    assert pace(track(line(1, 1.0, mark="begin", phase="eval"))).steps(*ALWAYS) == 0
 
 
 def test_the_warm_up_is_not_counted() -> None:
@@ -123,7 +123,7 @@ def test_images_are_spread_over_the_time_since_the_step_before() -> None:
     assert one.seen_images(-5.0, 1.0) is None
     assert one.seen_images(3.0, 2.0) is None
     assert one.seen_images(7.0, 9.0) == 0.0
-    assert pace(track()).seen_images(*ALWAYS) is None
+    assert pace(track(line(1, 1.0, mark="begin", phase="eval"))).seen_images(*ALWAYS) is None
     slow_end = pace(track(*rated([10.0] * 4), line(5, 14.0)))
     assert slow_end.seen_images(4.0, inf) == 1.0
 
