@@ -20,6 +20,7 @@ from .packed import BLOCK, PackedColumns
 KIND = ("stride", "phase", "mark", *IDENTITY)
 # With many ranks, their blocks are smaller, so that few records wait to be compressed.
 MOST_UNPACKED, SMALLEST_BLOCK = 1 << 18, 32
+PLAIN = frozenset((str, int, type(None)))
 READ = frozenset((*KIND, "rank", "step", "t", "seen", "loss", "images_per_sec"))
 
 
@@ -103,23 +104,27 @@ class _Reader:
     def __init__(self) -> None:
         self._columns, self._packed, self._prints = Columns(), PackedColumns(), array("I")
         self._kinds: list[Kind] = []
-        self._known: dict[str, int] = {}
+        self._known: dict[Any, tuple[int, str]] = {}
         self.is_stamped = True
 
     def add(self, record: Mapping[str, Any], step: int, t: float | None, seen: float | None, at: float) -> None:
         """Append a record, of which these numbers are known."""
-        values = tuple(map(record.get, KIND))
-        loss = loss_of(record.get("loss"))
-        # As text, because 1, 1.0 and true are equal, and a list has no hash.
-        text = f"{values!r}{loss}"
-        kind = self._known.get(text)
-        if kind is None:
-            self._known[text] = kind = len(self._kinds)
-            self._kinds.append(_kind(values, loss))
+        kind, text = self._kind_of(tuple(map(record.get, KIND)), loss_of(record.get("loss")))
         rate = rate_of(record.get("images_per_sec"))
         self._columns.add(step, at if t is None else t, seen, at, rate, kind)
         self._prints.append(_print(record, text))
         self.is_stamped = self.is_stamped and seen is not None
+
+    def _kind_of(self, values: tuple[Any, ...], loss: str) -> tuple[int, str]:
+        """Return the index of the shared part of a record, and its text."""
+        # 1, 1.0 and true are equal, and a list has no hash: then, only the text distinguishes them.
+        types = tuple(map(type, values))
+        key = (values, types, loss) if PLAIN.issuperset(types) else f"{values!r}{loss}"
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = len(self._kinds), f"{values!r}{loss}"
+            self._kinds.append(_kind(values, loss))
+        return known
 
     def __len__(self) -> int:
         return len(self._columns)
@@ -166,9 +171,10 @@ def _print(record: Mapping[str, Any], kind: str) -> int:
     It is compared only with those of the same step at the same time.
     """
     get = record.get
-    others = [(key, repr(record[key])) for key in record if key not in READ]
+    others = record.keys() - READ
+    told = sorted((key, repr(record[key])) for key in others) if others else []
     size = len(record) - ("seen" in record)
-    written = (get("rank"), get("step"), get("t"), get("loss"), get("images_per_sec"), size, sorted(others))
+    written = (get("rank"), get("step"), get("t"), get("loss"), get("images_per_sec"), size, told)
     return hash(f"{written!r}{kind}") & 0xFFFFFFFF
 
 

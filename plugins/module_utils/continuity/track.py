@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .lines import Lines
-from .step_records import split_steps, typical_interval
+from .step_records import MOST_UNPACKED, split_steps, typical_interval
 
 
 class Opened(NamedTuple):
@@ -20,18 +20,23 @@ class Opened(NamedTuple):
 
 
 class Shelf:
-    """The unpacked lines of one track, the one that was read last."""
+    """The unpacked lines of the tracks that were read last: of one, and of others while they are few."""
 
     def __init__(self) -> None:
-        self._track: Track | None = None
-        self._opened: Opened | None = None
+        self._opened: dict[Track, Opened] = {}
+        self._count = 0
 
     def open(self, track: Track) -> Opened:
         """Return the lines of a track."""
-        if self._opened is None or self._track is not track:
-            self._track = self._opened = None  # before the next ones are unpacked
-            self._track, self._opened = track, track.unpacked()
-        return self._opened
+        opened = self._opened.get(track)
+        if opened is None:
+            self._count += track.count
+            while self._opened and self._count > MOST_UNPACKED:
+                oldest = next(iter(self._opened))
+                del self._opened[oldest]
+                self._count -= oldest.count
+            opened = self._opened[track] = track.unpacked()
+        return opened
 
 
 class Track:
