@@ -29,7 +29,7 @@ def tracks_of(
 ) -> tuple[list[Track], list[ClockStep]]:
     """Return the tracks with all lines on one clock, and the moments at which the clock of a rank was set.
 
-    The lines are taken out of ``ranks``, one rank after the other; ``is_stamped`` tells that each line has a stamp.
+    The lines are taken out of ``ranks``, one rank after the other; ``is_stamped`` is true if each line has a stamp.
     """
     clocks = OwnClocks({} if is_stamped else {rank: lean(split_steps(ranks[rank])[0]) for rank in ranks}, timeline)
     tracks, found, shelf = [], [], Shelf()

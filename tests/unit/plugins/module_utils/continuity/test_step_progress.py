@@ -185,15 +185,10 @@ def test_a_move_of_short_deadline_keeps_to_it() -> None:
 
 
 def test_the_last_rank_to_go_on_tells_how_long_it_took() -> None:
-    groups = timeline((1.0, 2.5)).groups
-    (group,) = groups
-
-    def resumed(*tracks: Track) -> float | None:
-        return resumed_s([resumed_after(one, groups)[group] for one in tracks])
-
-    assert resumed(seconds(1, 2, 3, 4), seconds(1, 2, 3, 4, begin=0.75)) == 1.25 - 1.0 + 0.25
-    assert resumed(seconds(1, 2, 3, 4), seconds(1, 2)) is None
-    assert resumed() is None
+    (group,) = groups = timeline((1.0, 2.5)).groups
+    each = [resumed_after(one, groups)[group] for one in (seconds(1, 2, 3, 4), seconds(1, 2, 3, 4, begin=0.75))]
+    assert resumed_s(each) == 1.25 - 1.0 + 0.25
+    assert resumed_s([*each, resumed_after(seconds(1, 2), groups)[group]]) is resumed_s([]) is None
 
 
 def stopped(
