@@ -30,7 +30,7 @@ REPORTS := .cache/reports
 SIMULATOR := .cache/vcenter
 GOVC := .cache/govc
 
-.PHONY: help root setup setup-nodes setup-machines setup-kubernetes setup-tests environment lock release demo test test-full \
+.PHONY: help root setup setup-nodes setup-machines setup-kubernetes setup-tests environment lock release demo demo-down test test-full \
   lint lint-python lint-types lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security static sanity \
   unit unit-python unit-go mutants crowd attack integration clients upstream nodes kubernetes oldest newest molecule molecule-default bench docs build clean
 
@@ -68,8 +68,12 @@ $(GOVC): lab/govc/main.go lab/govc/go.mod | environment
 	@cd lab/govc && go build -o ../../$@ .
 	@touch $@
 
-demo: setup ## try: Run the demo on the lab of this machine; RELEASE="9.1" and ENCRYPTION=off for another vSphere
-	@lab/demo.sh $(if $(LAB),--lab "$(LAB)") $(if $(RELEASE),--release "$(RELEASE)") $(if $(ENCRYPTION),--encryption $(ENCRYPTION))
+demo: ## try: Run the demo on this machine; KEEP=1 leaves its data centre running, RELEASE="9.1" shows another vSphere
+	@lab/demo.sh $(if $(LAB),--lab "$(LAB)") $(if $(KEEP),--keep) $(if $(RELEASE),--release "$(RELEASE)") \
+	  $(if $(ENCRYPTION),--encryption $(ENCRYPTION))
+
+demo-down: environment ## try: Remove the data centre that the demo left running
+	@python -m lab --name demo down
 
 test: environment ## check: Run the checks of CI: lint, sanity, unit and integration tests, the Molecule scenario default
 	@python tools/stages.py $(STAGES)

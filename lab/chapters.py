@@ -14,7 +14,7 @@ from lab.simulator import Centre
 
 @dataclass(frozen=True)
 class Chapter:
-    """One run of a playbook, which must end well, and whether it writes."""
+    """One run of a playbook, which must end well, and whether it writes to vCenter."""
 
     title: str
     playbook: str
@@ -22,6 +22,7 @@ class Chapter:
     writes: bool = True
     harm: tuple[str, Callable[[Centre], None]] | None = None
     in_guests: bool = False
+    is_teardown: bool = False  # left out if the data centre is to be kept
 
 
 def _harmed(off: str, bare: str) -> tuple[str, Callable[[Centre], None]]:
@@ -52,14 +53,19 @@ TRIAL = (
         ("-e", "{moves}"),
         in_guests=True,
     ),
-    Chapter(
-        "Write a report page with all results", "report.yml", ("-e", "{runs}", "-e", "{report}"), False, in_guests=True
-    ),
+)
+REPORT = Chapter(
+    "Write a report page with all results", "report.yml", ("-e", "{runs}", "-e", "{report}"), False, in_guests=True
 )
 REPAIR = (
     Chapter("Repair the drift, with permission to shut down a worker", "workers.yml", ("-e", "power_cycle=true")),
-    Chapter("List the objects that the teardown would remove", "teardown.yml", writes=False),
-    Chapter("Remove the workers, and restore the hosts", "teardown.yml", ("-e", "confirm=true", "-e", "{evidence}")),
+    Chapter("List the objects that the teardown would remove", "teardown.yml", writes=False, is_teardown=True),
+    Chapter(
+        "Remove the workers, and restore the hosts",
+        "teardown.yml",
+        ("-e", "confirm=true", "-e", "{evidence}"),
+        is_teardown=True,
+    ),
 )
 # Virtual machines get no Horovod: their image contains OpenMPI without the headers that Horovod needs.
 MPI_ALONE = ("--skip-tags", "horovod", "-e", json.dumps({"openmpi_packages": [{"name": "openmpi-bin"}]}))
@@ -92,6 +98,7 @@ NODES = (
         in_guests=True,
     ),
     *TRIAL,
+    REPORT,
     _drift("worker02", "worker03"),
     *REPAIR,
 )
@@ -112,6 +119,7 @@ MACHINES = (
         in_guests=True,
     ),
     *TRIAL,
+    REPORT,
     _drift("worker01", "worker02"),
     *REPAIR,
 )
@@ -139,6 +147,7 @@ KUBERNETES = (
         in_guests=True,
     ),
     *TRIAL,
+    REPORT,
     _drift("worker02", "worker03"),
     *REPAIR,
 )

@@ -1,10 +1,11 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The demo: from bare hosts to a training that survives vMotion, and back, with a check of every chapter."""
+"""The demo: from bare hosts to a training whose hosts are upgraded meanwhile, and back; each chapter is checked."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import tempfile
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lab import chapters, digest
+from lab import chapters, demo_end, digest
 from lab.chapters import Chapter
 from lab.machines import host
 from lab.nodes.network import wanted_or_free
@@ -27,12 +28,10 @@ from lab.world import differences, state
 
 PLAYBOOK = Path(sys.executable).parent / "ansible-playbook"
 BOLD, DIM, RED, PLAIN = ("\033[1m", "\033[2m", "\033[31m", "\033[0m") if sys.stdout.isatty() else ("", "", "", "")
-# The playbooks write to a pipe, so Ansible cannot detect the terminal.
-COLOUR = {"ANSIBLE_FORCE_COLOR": "1"} if sys.stdout.isatty() else {}
 World = dict[str, str]
 SHARED = f"{HOROVOD}:/opt/dml/horovod:rw"
 TRAINING = f"{ROOT / 'lab' / 'training'}:/opt/dml/lab"  # training code for pods and, as a disk, for machines
-MOVE = {"precopy_seconds": 4, "stun_seconds": 2}
+MOVE = {"precopy_seconds": 3, "stun_seconds": 2}
 VM, KUBERNETES = "vm", "kubernetes"
 INVENTORIES = {
     "nodes": ("inventories/lab",),
@@ -40,6 +39,7 @@ INVENTORIES = {
     KUBERNETES: ("inventories/lab", "inventories/lab_kubernetes"),
 }
 CHAPTERS = {"nodes": chapters.NODES, VM: chapters.MACHINES, KUBERNETES: chapters.KUBERNETES}
+SIMULATED = "SIMULATED: five bare ESXi hosts in VMware's extended vCenter simulator on this machine, without GPUs."
 
 
 @dataclass
@@ -65,15 +65,18 @@ class Demo:
             print(f"   {chapter.harm[0]}")
             chapter.harm[1](self.vcenter)
         command = self._command(chapter)
-        print(f"{DIM}   ansible-playbook {' '.join(command[1:])}{PLAIN}\n", flush=True)
+        print(f"{DIM}   ansible-playbook {' '.join(command[1:])}{PLAIN}", flush=True)
         self.vcenter.clear()
         began = time.monotonic()
-        environment = {**os.environ, **COLOUR, **self.environment, "DML_EVIDENCE_DIR": str(self.evidence)}
-        code = digest.run(command, ROOT, environment, self.work / f"chapter-{number:02}.log")
+        environment = {**os.environ, **self.environment, "DML_EVIDENCE_DIR": str(self.evidence)}
+        log = self.work / f"chapter-{number:02}.log"
+        code = digest.run(command, ROOT, environment, log)
         writes = self.vcenter.writes()
         self.most_memory = max(self.most_memory, self.memory())
         kept = code == 0 and bool(writes) == chapter.writes
         print(f"\n{DIM}   {_summary(writes)}{PLAIN}", flush=True)
+        if not kept:
+            print(f"{RED}   This is not as expected. The full output is in {log}.{PLAIN}")
         seconds = time.monotonic() - began
         return f"{seconds:4.0f} s  {len(writes):3} writes  exit code {code}  {chapter.title}", kept
 
@@ -102,22 +105,48 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _play_all(asked: argparse.Namespace) -> int:
-    work, began = Path(tempfile.mkdtemp(prefix="dml-demo-")), time.monotonic()
+    work, began = _folder(asked), time.monotonic()
     with _place(asked, work) as (demo, left_out):
         before = state(demo.vcenter)
-        shown = [chapter for chapter in CHAPTERS[asked.lab] if not (left_out and chapter.in_guests)]
-        kept = [demo.play(number, chapter) for number, chapter in enumerate(shown, start=1)]
-        kept.append(_as_before(before, state(demo.vcenter)))
+        kept = [*_played(demo, _chapters(asked, bool(left_out)))]
+        if not asked.keep and all(good for _line, good in kept):
+            kept.append(_as_before(before, state(demo.vcenter)))
     took = f"in {time.monotonic() - began:.0f} s"
     if demo.most_memory:
         took += f"; virtual machines and their hosts used up to {demo.most_memory >> 20} MiB of memory"
     print(f"\n{BOLD}Summary{PLAIN}, {took}")
     for line, good in kept:
         print(f"  {'yes' if good else RED + 'NO ' + PLAIN}  {line}")
-    print(f"\nThe evidence from before the change, the reports and the full output of each chapter are in {work}.")
     if left_out:
-        print(f"{BOLD}Not shown: guests, training, and vMotion under load.{PLAIN} {left_out}")
+        print(f"\n{BOLD}Not shown: guests, training, and vMotion under load.{PLAIN} {left_out}")
+    print("\n".join(["", *demo_end.results(work), "", *demo_end.next_steps(asked.keep)]))
     return 0 if all(good for _line, good in kept) else 1
+
+
+def _folder(asked: argparse.Namespace) -> Path:
+    """Return a new folder for reports and logs."""
+    if asked.folder:
+        asked.folder.mkdir(parents=True)
+        return Path(asked.folder)
+    (ROOT / "reports").mkdir(exist_ok=True)
+    return Path(tempfile.mkdtemp(prefix=time.strftime("demo-%Y%m%dT%H%M%S-"), dir=ROOT / "reports"))
+
+
+def _chapters(asked: argparse.Namespace, without_guests: bool) -> list[Chapter]:
+    return [
+        chapter
+        for chapter in CHAPTERS[asked.lab]
+        if not ((without_guests and chapter.in_guests) or (asked.keep and chapter.is_teardown))
+    ]
+
+
+def _played(demo: Demo, shown: Sequence[Chapter]) -> Iterator[tuple[str, bool]]:
+    """Yield the result of each chapter; after a failed one, the others would only repeat the failure."""
+    for number, chapter in enumerate(shown, start=1):
+        result = demo.play(number, chapter)
+        yield result
+        if not result[1]:
+            return
 
 
 def _asked(arguments: Sequence[str]) -> argparse.Namespace:
@@ -125,6 +154,8 @@ def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     add_site(parser)
     parser.add_argument("--lab", choices=list(CHAPTERS), default="nodes", help="type of the workers; vm: two machines")
     parser.add_argument("--without-guests", action="store_true", help="show only the chapters that need no guests")
+    parser.add_argument("--keep", action="store_true", help="do not remove the workers and the data centre at the end")
+    parser.add_argument("--folder", type=Path, help="new folder for reports and logs")
     return parser.parse_args(arguments)
 
 
@@ -142,24 +173,42 @@ def _no_guests(asked: argparse.Namespace) -> str:
 @contextmanager
 def _place(asked: argparse.Namespace, work: Path) -> Iterator[tuple[Demo, str]]:
     """Yield the demo on its data centre, and the reason why its machines have no guests, if so."""
-    print(f"{BOLD}Starting a data centre with five bare ESXi hosts on this machine (extended VMware simulator).{PLAIN}")
+    print(f"{BOLD}{SIMULATED}{PLAIN}")
     options, inventories, is_vm = site_options(asked), INVENTORIES[asked.lab], asked.lab == VM
-    if left_out := _no_guests(asked):
+    left_out = _no_guests(asked)
+    if left_out and not asked.keep:
         with Simulator(DATACENTRES / "lab.yml", *options, folder=work / "vcenter") as vcenter:
             yield Demo(vcenter, vcenter.environment, work, inventories), left_out
         return
+    with _lab(asked, _desired(asked, options, nodes=not left_out)) as lab:
+        if not left_out:
+            lab.hypervisor.ask("PUT", "/moves", MOVE)
+        memory = (lambda: host.memory_bytes(lab.lab)) if is_vm else int
+        yield Demo(lab.control, lab.environment, work, inventories, memory), left_out
+
+
+def _desired(asked: argparse.Namespace, options: Sequence[str], nodes: bool) -> Desired:
+    HOROVOD.mkdir(parents=True, exist_ok=True)
+    return Desired(
+        subnet=wanted_or_free(SUBNET),
+        shares=[SHARED if asked.lab == "nodes" else TRAINING],
+        options=options,
+        nodes=nodes,
+        machines=asked.lab == VM,
+        kubernetes=asked.lab == KUBERNETES,
+    )
+
+
+@contextmanager
+def _lab(asked: argparse.Namespace, desired: Desired) -> Iterator[Lab]:
+    """Yield the running lab, and remove it unless it is to be kept."""
     lab = Lab("demo")
     lab.down()
-    HOROVOD.mkdir(parents=True, exist_ok=True)
-    share, members = SHARED if asked.lab == "nodes" else TRAINING, asked.lab == KUBERNETES
-    subnet = wanted_or_free(SUBNET)
-    lab.up(Desired(subnet=subnet, shares=[share], options=options, machines=is_vm, kubernetes=members))
-    try:
-        lab.hypervisor.ask("PUT", "/moves", MOVE)
-        memory = (lambda: host.memory_bytes(lab.lab)) if is_vm else int
-        yield Demo(lab.control, lab.environment, work, inventories, memory), ""
-    finally:
-        lab.down()
+    lab.up(desired)
+    with contextlib.ExitStack() as stack:
+        if not asked.keep:
+            stack.callback(lab.down)
+        yield lab
 
 
 def _as_before(before: World, after: World) -> tuple[str, bool]:

@@ -2,12 +2,23 @@
 # Runs `make demo`: all chapters on a simulated data centre on this machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+mkdir -p .cache
+log=.cache/demo-setup.log
+
+# Runs a command with its output in the log, and shows the log if the command fails.
+quietly() {
+  "$@" >>"$log" 2>&1 || { status=$?; tail -n 40 "$log" >&2; exit "$status"; }
+}
+
+: >"$log"
+echo "Preparing this machine: about two minutes the first time, then a moment. Log: $log"
+quietly make setup
 # Only root can make the guests. Without root, the demo skips the chapters that need guests and reports that.
 if [ "$(id -u)" = 0 ]; then
   case " $* " in
-    *" --lab vm "*) tools/setup --machines ;;
-    *" --lab kubernetes "*) KUBERNETES=1 tools/setup --nodes ;;
-    *) tools/setup --nodes ;;
+    *" --lab vm "*) quietly tools/setup --machines ;;
+    *" --lab kubernetes "*) KUBERNETES=1 quietly tools/setup --nodes ;;
+    *) quietly tools/setup --nodes ;;
   esac
 fi
 exec python -m lab.demo "$@"

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Runs a playbook and shows the relevant lines of its output; the full output goes to a file."""
+"""Runs a playbook and shows the changes and messages of its output; the full output goes to a file."""
 
 from __future__ import annotations
 
@@ -13,52 +13,68 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
+from lab.task_digest import TaskDigest
+
 # A task without output for longer than this is shown while it runs.
 PATIENCE_SECONDS = 2.0
 SIGN_SECONDS = 30.0
 BLOCK_BYTES = 65536
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
-TASK = re.compile(r"(TASK|RUNNING HANDLER) \[")
+TASK = re.compile(r"(?:TASK|RUNNING HANDLER) \[(?:[\w.]+ : )?(.*)\] \**$")
+PLAY = re.compile(r"PLAY \[(.*)\] \**$")
+RECAP = "PLAY RECAP "
 # Ansible reports each retry of a wait as a failure.
 POLL = re.compile(r"ASYNC (POLL|OK) on |FAILED - RETRYING: ")
-UNEVENTFUL = re.compile(r"(ok|skipping): \[[^\]]+\]( => \(item=.*\))? *$|included: ")
+WARNING = "[WARNING]: "
 
 
 class Digest:
-    """Omits the tasks that neither changed nor reported anything."""
+    """Shows the tasks that changed or reported something, each in a few lines."""
 
     def __init__(self) -> None:
-        self._held: list[str] = []
-        self._gap = False
+        self._play, self._task = "", TaskDigest("")
+        self._warnings: set[str] = set()
+        self._is_recap = False
 
     def take(self, line: str) -> Iterator[str]:
         """Yield the lines to show after this line arrived."""
         bare = COLOUR.sub("", line).rstrip("\n")
-        if not bare:
-            self._gap = True
+        if found := TASK.match(bare) or PLAY.match(bare):
+            yield from self.end()
+            self._task = TaskDigest(found[1] if bare.startswith(("TASK", "RUNNING")) else "")
+            self._play = found[1] if bare.startswith("PLAY") else self._play
+        elif bare.startswith(RECAP):
+            yield from self.end()
+            self._is_recap = True
         elif POLL.match(bare):
             yield from self.pause()
-        elif TASK.match(bare):
-            self._held = [line]
-        elif self._held and UNEVENTFUL.match(bare):
-            self._held.append(line)
-        else:
-            if bare.startswith("PLAY "):
-                self._held = []
-            yield from self.pause()
-            yield from self._shown(line)
+        elif bare.startswith(WARNING):
+            yield from self._under_play(self._warned(bare))
+        elif not self._is_recap:
+            yield from self._under_play(self._task.take(bare))
 
     def pause(self) -> Iterator[str]:
         """Yield the lines to show if no further line arrives."""
-        held, self._held = self._held, []
-        for line in held:
-            yield from self._shown(line)
+        yield from self._under_play(self._task.pause())
 
-    def _shown(self, line: str) -> Iterator[str]:
-        if self._gap:
-            self._gap = False
-            yield "\n"
-        yield line
+    def end(self) -> Iterator[str]:
+        """Yield the rest of the last task."""
+        yield from self._under_play(self._task.end())
+
+    def _warned(self, bare: str) -> Iterator[str]:
+        warning = bare.removeprefix(WARNING)
+        # The same warning about another object is no news.
+        if (about := warning.partition(": ")[2] or warning) not in self._warnings:
+            self._warnings.add(about)
+            yield f"  warning: {warning}\n"
+
+    def _under_play(self, lines: Iterable[str]) -> Iterator[str]:
+        """Yield lines, the first of each play after the name of the play."""
+        for line in lines:
+            if self._play:
+                yield f"\n {self._play}\n"
+                self._play = ""
+            yield line
 
 
 def run(command: list[str], folder: Path, environment: dict[str, str], log: Path) -> int:
@@ -108,3 +124,4 @@ def show(lines: Iterable[str | None], whole: TextIO, clock: Callable[[], float] 
             signs += 1
             shown = [f"  still running [{quiet:.0f} s]\n"]
         print(*shown, sep="", end="", flush=True)
+    print(*digest.end(), sep="", end="", flush=True)

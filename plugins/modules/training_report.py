@@ -63,6 +63,10 @@ options:
     description: The title of the report.
     type: str
     default: Distributed training
+  site:
+    description: A caution about the site, such as that it is simulated, as the first line of the report and the table.
+    type: str
+    default: ""
 extends_documentation_fragment:
   - dml.vsphere.attributes
 seealso:
@@ -143,14 +147,16 @@ ARGUMENTS = {
     "published": {"type": "list", "elements": "dict", "default": [], "options": PUBLISHED},
     "images_per_epoch": {"type": "int", "default": 0},
     "title": {"type": "str", "default": "Distributed training"},
+    "site": {"type": "str", "default": ""},
 }
 
 
 def report_of(params: dict[str, Any]) -> dict[str, Any]:
     """Return the content of the report."""
     runs = saved_results.runs(Path(params["results"]), params["runs"])
+    told = {"title": params["title"], "site": params["site"], "images_per_epoch": params["images_per_epoch"] or None}
     try:
-        report = training_page.report(runs, params["published"], params["images_per_epoch"] or None, params["title"])
+        report = training_page.report(runs, params["published"], **told)
     except ScalingError as error:
         raise Refused("published", "make a table of the published runs", str(error), "correct these runs") from error
     tests = saved_results.timelines(Path(params["vmotion_tests"])) if params["vmotion_tests"] else []

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from html import escape
+
 _LIGHT = """
 --page: #f6f7f9; --card: #ffffff; --ink: #1b2330; --soft: #5b6675; --line: #dfe4ea; --track: #eaeef2;
 --busy: #2f6fb7; --idle: #d9822b; --share: #7d8ca0; --peak: #1b2330; --hatch: #c4ccd6; --call: #fff5e8; --bad: #b3382c;
@@ -32,6 +34,8 @@ section, .call {{ padding: 18px 20px; margin-top: 16px; }}
 .tiles span {{ color: var(--soft); font-size: 13px; }}
 .call {{ background: var(--call); border-left: 5px solid var(--idle); }}
 .call.none {{ border-left-color: var(--busy); background: var(--card); }}
+.site {{ background: var(--call); color: var(--warn); border: 1px solid var(--warn); border-radius: 10px;
+  font-weight: 600; padding: 8px 14px; margin-bottom: 14px; }}
 ul {{ margin: 0; padding-left: 20px; }}
 li {{ overflow-wrap: anywhere; }}
 .wide {{ overflow-x: auto; }}
@@ -77,3 +81,8 @@ tr.unreachable td:first-child {{ color: var(--bad); font-weight: 600; }}
   .wide {{ overflow: visible; }}
 }}
 """
+
+
+def site_banner(site: str) -> str:
+    """Return a caution about the site, such as that it is simulated, as the first line of a page; empty for none."""
+    return f'<p class="site">{escape(site)}</p>' if site else ""

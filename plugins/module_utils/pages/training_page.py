@@ -13,7 +13,7 @@ from typing import Any
 from ..training.scaling import ScalingError, table
 from . import escaping, training_runs, vmotion_page
 from .scaling_plot import PlotLine, plot
-from .style import STYLE
+from .style import STYLE, site_banner
 from .workload import caution, sentences
 
 COLUMNS = ("nodes", "gpus", "transport", "images_per_sec", "spread", "speedup", "efficiency", "ratio_to_tcp")
@@ -58,8 +58,9 @@ def report(
     published: Iterable[Mapping[str, Any]] = (),
     images_per_epoch: int | None = None,
     title: str = "Distributed training",
+    site: str = "",
 ) -> dict[str, Any]:
-    """Return the content of a report; ``published`` have ``name``, ``source`` and ``runs``."""
+    """Return the content of a report; ``published`` have ``name``, ``source`` and ``runs``; ``site`` is a caution."""
     runs = [dict(result) for result in results]
     missing = []
     if not runs:
@@ -81,7 +82,8 @@ def report(
     missing += training_runs.missing(runs)
     others = [{**paper, "rows": table([dict(run) for run in paper["runs"]])} for paper in published]
     workloads = {"trained": sentences(runs), "caution": caution(measured) if others else ""}
-    return {"title": title, **workloads, "runs": runs, "rows": rows, "published": others, "not_measured": missing}
+    kind = {"title": title, "site": site, "unit": training_runs.unit(runs)}
+    return {**kind, **workloads, "runs": runs, "rows": rows, "published": others, "not_measured": missing}
 
 
 def lines_of(report_: Mapping[str, Any], key: str) -> list[PlotLine]:
@@ -107,16 +109,18 @@ def page(report_: Mapping[str, Any]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
         f"<title>{title}</title><style>{STYLE}{_MORE_STYLE}{vmotion_page.SECTION_STYLE}</style></head><body><main>",
-        f"<header><h1>{title}</h1>{_trained(report_)}</header>",
+        f"<header>{site_banner(report_['site'])}<h1>{title}</h1>{_trained(report_)}</header>",
         _list("Not measured", report_["not_measured"]),
         _scaling(report_),
         _figures(report_),
         *(vmotion_page.section(test, f"Under vMotion: {test['name']}") for test in _tests(report_)),
         *(_published(paper) for paper in report_["published"]),
-        _section("Runs", _html_table(RUN_HEADS, [_run_cells(run) for run in report_["runs"]]))
+        _section("Runs", _html_table(_heads(report_, RUN_HEADS), [_run_cells(run) for run in report_["runs"]]))
         if report_["runs"]
         else "",
-        _drawn("Throughput and loss of each run", training_runs.figures(report_["runs"]), "figures pairs"),
+        _drawn(
+            "Throughput and loss of each run", training_runs.figures(report_["runs"], report_["unit"]), "figures pairs"
+        ),
         _built(report_),
         _list(
             "Proofs of the transport", [f"{run['name']}: {run.get('proof', {}).get('why')}." for run in report_["runs"]]
@@ -137,7 +141,13 @@ def _scaling(report_: Mapping[str, Any]) -> str:
     if not rows:
         return ""
     note = f"<p>{escape(EPOCHS)}</p>" if any(row["seconds_per_epoch"] is not None for row in rows) else ""
-    return _section("Scaling", _html_table(HEADS, [_cells(row) for row in rows]) + note)
+    return _section("Scaling", _html_table(_heads(report_, HEADS), [_cells(row) for row in rows]) + note)
+
+
+def _heads(report_: Mapping[str, Any], heads: Sequence[str]) -> list[str]:
+    """Return the heads of a table of measured results: ranks are not called GPUs."""
+    unit = str(report_["unit"])
+    return [unit[:1].upper() + unit[1:] if head == "GPUs" else head for head in heads]
 
 
 def _tests(report_: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
@@ -147,19 +157,20 @@ def _tests(report_: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 def markdown(report_: Mapping[str, Any]) -> str:
     """Return the report as Markdown."""
-    parts = [f"# {escaping.line(report_['title'])}", *map(escaping.markdown, report_["trained"])]
+    parts = [f"**{escaping.markdown(report_['site'])}**"] if report_["site"] else []
+    parts += [f"# {escaping.line(report_['title'])}", *map(escaping.markdown, report_["trained"])]
     parts += [escaping.markdown(report_["caution"])] if report_["caution"] else []
     if report_["not_measured"]:
         parts += ["## Not measured", "\n".join(f"- {escaping.line(text)}" for text in report_["not_measured"])]
     if rows := report_["rows"]:
-        parts += ["## Scaling", _markdown_table(HEADS, [_cells(row) for row in rows])]
+        parts += ["## Scaling", _markdown_table(_heads(report_, HEADS), [_cells(row) for row in rows])]
         parts += [EPOCHS] if any(row["seconds_per_epoch"] is not None for row in rows) else []
     for paper in report_["published"]:
         parts += [f"## {escaping.line(paper['name'])}", f"Source: {escaping.markdown(paper['source'])}."]
         parts.append(_markdown_table(HEADS, [_cells(row) for row in paper["rows"]]))
     parts += [vmotion_page.markdown(test, f"Under vMotion: {test['name']}").rstrip() for test in _tests(report_)]
     if report_["runs"]:
-        parts += ["## Runs", _markdown_table(RUN_HEADS, [_run_cells(run) for run in report_["runs"]])]
+        parts += ["## Runs", _markdown_table(_heads(report_, RUN_HEADS), [_run_cells(run) for run in report_["runs"]])]
     if rows := training_runs.built(report_["runs"]):
         parts += ["## Software of the nodes", _markdown_table(training_runs.BUILT_HEADS, rows)]
     return "\n\n".join(parts) + "\n"
@@ -187,14 +198,18 @@ def _figures(report_: Mapping[str, Any]) -> str:
     figures = (
         plot("Throughput, images per second", "images/s", lines_of(report_, "images_per_sec"), note=note),
         plot(
-            "Speed-up against one GPU",
+            f"Speed-up against one {report_['unit'][:-1]}",
             "times",
             [PlotLine("ideal", ((1, 1), (most, most)), 3, True), *speedup],
             note=note,
         ),
-        plot("Efficiency, speed-up for each GPU", "", lines_of(report_, "efficiency"), note=note),
+        plot(f"Efficiency, speed-up for each {report_['unit'][:-1]}", "", lines_of(report_, "efficiency"), note=note),
     )
     return _drawn("Figures", figures)
+
+
+def _run_figures(report_: Mapping[str, Any]) -> list[str]:
+    return training_runs.figures(report_["runs"], report_["unit"])
 
 
 def _drawn(title: str, figures: Sequence[str], kind: str = "figures") -> str:
@@ -257,7 +272,7 @@ def _list(title: str, texts: Sequence[str]) -> str:
 
 def _html_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     kinds = ["" if head in WORDS else ' class="number"' for head in heads]
-    top = "".join(f"<th{kind}>{escape(head)}</th>" for kind, head in zip(kinds, heads))
+    top = "".join(f'<th scope="col"{kind}>{escape(head)}</th>' for kind, head in zip(kinds, heads))
     body = "".join(
         f"<tr>{''.join(f'<td{kind}>{escape(cell)}</td>' for kind, cell in zip(kinds, row))}</tr>" for row in rows
     )

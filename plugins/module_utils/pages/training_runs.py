@@ -11,10 +11,17 @@ from .scaling_plot import STEPS, PlotLine, plot
 
 BUILT_HEADS = ("Node", "Part", "Found", "Proven")
 _PREFIX = "dml_"
+_GPU_PARTS = {"dml_cuda", "dml_gpu_driver"}
 Run = Mapping[str, Any]
 
 
-def figures(runs: Iterable[Run]) -> list[str]:
+def unit(runs: Sequence[Run]) -> str:
+    """Return what trains: ranks if the software of the nodes is known and contains no GPU driver, otherwise GPUs."""
+    parts = {str(part) for run in runs for node in (run.get("built") or {}).values() for part in node}
+    return "ranks" if parts and not parts & _GPU_PARTS else "GPUs"
+
+
+def figures(runs: Iterable[Run], unit_: str = "GPUs") -> list[str]:
     """Return a figure of the throughput and one of the loss over the steps, for each number of GPUs and transport."""
     points: dict[tuple[int, str], list[Run]] = {}
     for run in runs:
@@ -25,7 +32,7 @@ def figures(runs: Iterable[Run]) -> list[str]:
         for quantity, unit, key in (("images per second", "images/s", "images_per_sec"), ("loss", "", "loss")):
             lines = list(_lines(group, key))
             if lines:
-                title = f"{gpus} GPU{'s' if gpus > 1 else ''}, {transport}: {quantity}"
+                title = f"{gpus} {unit_ if gpus > 1 else unit_[:-1]}, {transport}: {quantity}"
                 drawn.append(plot(title, unit, lines, STEPS))
     return drawn
 

@@ -16,12 +16,13 @@ SAME = {"pvrdma": "rdma"}
 
 def lines(report: Mapping[str, Any]) -> list[str]:
     """Return a row for each measured point, with the published rates of that point, and the missing measurements."""
-    text_lines = [line for text in (*report["trained"], report["caution"]) for line in wrap(text, WIDTH)]
+    texts = (report["site"], *report["trained"], report["caution"])
+    text_lines = [line for text in texts for line in wrap(text, WIDTH)]
     if not report["rows"]:
         return text_lines + [f"Not measured: {text}" for text in report["not_measured"]]
     for published in report["published"] or [{"name": "", "rows": []}]:
         beside = {_point(row): row for row in published["rows"]}
-        text_lines.append(HEAD)
+        text_lines.append(HEAD if report["unit"] == "GPUs" else HEAD.replace("GPUs ", "Ranks"))
         text_lines += [_line(row, beside.get(_point(row))) for row in report["rows"]]
         text_lines += [f"Right of the bar: published results of {published['name']}"] if beside else []
     return text_lines + [f"Not measured: {text}" for text in report["not_measured"]]

@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 import yaml
 
-from lab import demo, digest
+from lab import demo, demo_end, digest
 from lab.chapters import KUBERNETES, MACHINES, NODES, Chapter
 from lab.demo import Demo
 from lab.kubernetes import images
@@ -71,7 +71,7 @@ def test_each_chapter_gets_its_folders_and_leaves_what_is_json_as_it_is(tmp_path
         assert not [word for word in command if word.startswith("{") and not isinstance(json.loads(word), dict)]
 
 
-def shown(kind: str, folder: Path) -> tuple[list[tuple[Demo, Chapter]], Any, mock.Mock]:
+def shown(kind: str, folder: Path, *arguments: str) -> tuple[list[tuple[Demo, Chapter]], Any, mock.Mock]:
     """The chapters that the demo goes through on a lab of this kind, that lab, and what was required for it."""
     lab: Any = mock.MagicMock(environment={}, lab="dml0")
     seen: list[tuple[Demo, Chapter]] = []
@@ -80,10 +80,9 @@ def shown(kind: str, folder: Path) -> tuple[list[tuple[Demo, Chapter]], Any, moc
         mock.patch.object(demo, "Lab", return_value=lab),
         mock.patch.object(demo, "HOROVOD", folder),
         mock.patch.object(demo, "state", return_value={}),
-        mock.patch.object(demo.tempfile, "mkdtemp", return_value=str(folder)),
         mock.patch.object(Demo, "play", lambda self, _number, one: seen.append((self, one)) or (one.title, True)),
     ):
-        assert demo.main(["--lab", kind]) == 0
+        assert demo.main(["--lab", kind, "--folder", str(folder / "demo"), *arguments]) == 0
     return seen, lab, require
 
 
@@ -135,25 +134,56 @@ def test_without_root_the_guests_are_left_out_and_that_is_said(
         mock.patch.object(demo, "require", side_effect=demo.LabError("Nodes cannot be made: root is required.")),
         mock.patch.object(demo, "Simulator"),
         mock.patch.object(demo, "state", return_value={}),
-        mock.patch.object(demo.tempfile, "mkdtemp", return_value=str(tmp_path)),
         mock.patch.object(Demo, "play", play),
     ):
-        assert demo.main([]) == 0
+        assert demo.main(["--folder", str(tmp_path / "demo")]) == 0
     assert ran == [chapter for chapter in NODES if not chapter.in_guests]
     assert len(ran) < len(NODES)
     assert "Not shown: guests, training, and vMotion under load. Nodes cannot be made" in capsys.readouterr().out
 
 
 def test_it_is_shown_on_another_vsphere_and_without_guests_if_asked(tmp_path: Path) -> None:
+    folder = ["--folder", str(tmp_path / "demo")]
     with (
         mock.patch.object(demo, "require", side_effect=AssertionError("the requirements of guests are not checked")),
         mock.patch.object(demo, "Simulator") as simulator,
         mock.patch.object(demo, "state", return_value={}),
-        mock.patch.object(demo.tempfile, "mkdtemp", return_value=str(tmp_path)),
         mock.patch.object(Demo, "play", lambda _demo, _number, chapter: (chapter.title, True)),
     ):
-        assert demo.main(["--without-guests", "--release", "9.0", "--encryption", "off"]) == 0
+        assert demo.main([*folder, "--without-guests", "--release", "9.0", "--encryption", "off"]) == 0
     assert simulator.call_args.args == (DATACENTRES / "lab.yml", "--release=9.0", "--encryption=off")
+
+
+def test_a_data_centre_that_is_kept_is_not_torn_down(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    seen, lab, _require = shown("nodes", tmp_path, "--keep")
+    assert [chapter for _demo, chapter in seen] == [chapter for chapter in NODES if not chapter.is_teardown]
+    assert len(seen) == len(NODES) - 2
+    assert lab.down.call_count == 1, "only what an earlier demo left is removed"
+    said = capsys.readouterr().out
+    assert said.startswith("SIMULATED: ")
+    assert "make demo-down removes them" in said and "vCenter compared" not in said
+
+
+def test_the_demo_ends_at_the_first_chapter_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with (
+        mock.patch.object(demo, "Simulator"),
+        mock.patch.object(demo, "state", return_value={}),
+        mock.patch.object(Demo, "play", side_effect=[("first", True), ("second", False)]),
+    ):
+        assert demo.main(["--folder", str(tmp_path / "demo"), "--without-guests"]) == 1
+    said = capsys.readouterr().out
+    assert "yes  first" in said and "NO   second" in said and "vCenter compared" not in said
+
+
+def test_the_end_names_the_verdict_and_the_report(tmp_path: Path) -> None:
+    verdict = {"verdict": "continuous", "moved": "all", "moves": [{"gap_s": 1.25}, {"gap_s": None}, {"gap_s": 2.04}]}
+    (tmp_path / "vmotion" / "one").mkdir(parents=True)
+    (tmp_path / "vmotion" / "one" / "verdict.json").write_text(json.dumps(verdict))
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report" / "report.html").touch()
+    first, second, _third = demo_end.results(tmp_path)
+    assert first.endswith("changed: continuous, moved: all, longest silence 2.0 s.")
+    assert second == f"Report: {tmp_path}/report/report.html"
 
 
 def test_what_differs_from_before_is_seen(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,30 +18,90 @@ import pytest
 from lab import digest
 from lab.digest import Digest
 
-# The output of a playbook, and whether the demo shows it. Ansible ends some lines with a blank, here "~".
-BLOCKS = (
-    (True, "PLAY [Prepare] ****\n"),
-    (False, "TASK [one : Look] ****\nok: [gpu]\n"),
-    (
-        False,
-        "TASK [one : Loop] ****\nok: [gpu] => (item=a)\nskipping: [gpu] => (item=b)~\nincluded: y.yml for gpu\n",
-    ),
-    (True, "TASK [one : Change] ****\nok: [esx01]\nchanged: [esx02]\nok: [esx03]\n"),
-    (True, "TASK [one : Tell] ****\nok: [gpu] =>~\n    msg:\n    - it is so\n"),
-    (True, "TASK [one : Wait] ****\n  esx01: reboots [0.0 s]\nok: [gpu]\n"),
-    (True, "TASK [one : Refuse] ****\nfatal: [gpu]: FAILED! =>~\n    msg: no\n"),
-    (False, "RUNNING HANDLER [one : Nothing] ****\nok: [gpu]\n"),
-    (True, "PLAY RECAP ****\ngpu                        : ok=1\n"),
-)
-SAID = "".join(f"\n{block}" for _shown, block in BLOCKS).replace("~", " ")
-SHOWN = "".join(f"\n{block}" for shown, block in BLOCKS if shown).replace("~", " ")
+# The output of a playbook. Ansible ends some lines with a blank, here "~".
+SAID = """
+PLAY [Nothing to see] ****
+
+TASK [one : Look] ****
+ok: [gpu]
+
+PLAY [Prepare] ****
+
+TASK [dml.vsphere.one : Loop] ****
+ok: [gpu] => (item=a)
+skipping: [gpu] => (item=b)~
+included: y.yml for gpu
+
+TASK [one : Plan] ****
+--- before: esx01.lab: host profile
++++ after: esx01.lab: host profile
+@@ -1,2 +1,2 @@
+     'kept': 1
+-    'gone': null
+-    'mode': shared
++    'mode': direct 1
+~
+
+--- before: esx02.lab: host profile
++++ after: esx02.lab: host profile
+@@ -1,2 +1,2 @@
+-    'mode': shared
++    'mode': direct 2
+~
+
+changed: [gpu]
+
+TASK [one : Change] ****
+[WARNING]: esx01: the switch is not set
+[WARNING]: esx02: the switch is not set
+ok: [esx01]
+changed: [esx02]
+ok: [esx03]
+
+TASK [one : Report] ****
+ok: [gpu] =>~
+    msg:
+    - 'it is so:
+        really'
+    - and so
+
+TASK [one : Alike] ****
+ok: [w1] =>~
+    msg: w1 has none.
+ok: [w2] =>~
+    msg: w2 has none.
+
+TASK [one : Wait] ****
+  esx01: reboots [0.0 s]
+changed: [gpu]
+
+RUNNING HANDLER [one : Nothing] ****
+ok: [gpu]
+
+PLAY RECAP ****
+gpu                        : ok=1
+""".replace("~", " ")
+SHOWN = """
+ Prepare
+  Plan: esx01.lab, and 1 more alike: esx02.lab
+    -    'mode': shared
+    +    'mode': direct 1
+  warning: esx01: the switch is not set
+  changed: Change (esx02)
+    it is so: really
+    and so
+    w1 has none.
+    and 1 more alike: w2
+    esx01: reboots [0.0 s]
+"""
 # Some users have PYTHONUNBUFFERED set already.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
 
 def digested(said: str) -> str:
     short = Digest()
-    return "".join(shown for line in said.splitlines(keepends=True) for shown in short.take(line))
+    taken = [shown for line in said.splitlines(keepends=True) for shown in short.take(line)]
+    return "".join([*taken, *short.end()])
 
 
 def test_what_changed_or_was_told_is_shown_and_nothing_else() -> None:
@@ -50,7 +110,18 @@ def test_what_changed_or_was_told_is_shown_and_nothing_else() -> None:
 
 def test_colours_do_not_hide_what_a_line_is() -> None:
     said = "\nTASK [one] ****\n\x1b[0;32mok: [gpu]\x1b[0m\n\nTASK [two] ****\n\x1b[0;33mchanged: [gpu]\x1b[0m\n"
-    assert digested(said) == "\nTASK [two] ****\n\x1b[0;33mchanged: [gpu]\x1b[0m\n"
+    assert digested(said) == "  changed: two (gpu)\n"
+
+
+def test_a_failure_is_shown_whole() -> None:
+    said = "TASK [one] ****\n[ERROR]: Task failed\nOrigin: x.yml\n\nfatal: [gpu]: FAILED! =>\n    msg: no\n"
+    assert digested(said) == "  [ERROR]: Task failed\n  Origin: x.yml\n  fatal: [gpu]: FAILED! =>\n      msg: no\n"
+
+
+def test_a_long_difference_is_cut() -> None:
+    lines = "".join(f"+    key{number}: {number}\n" for number in range(20))
+    said = f"TASK [one] ****\n--- before: a: b\n+++ after: a: b\n@@ -0 +20 @@\n{lines} \n\nchanged: [gpu]\n"
+    assert digested(said).splitlines()[-2:] == ["    +    key13: 13", "    ... and 6 more lines"]
 
 
 class Opener(io.StringIO):
@@ -84,7 +155,7 @@ def test_a_long_task_is_named_while_it_runs(said: str, tmp_path: Path) -> None:
         contextlib.redirect_stdout(Opener("Compile", gate)) as out,
     ):
         assert digest.run([sys.executable, "-c", program], tmp_path, ENVIRONMENT, tmp_path / "log") == 0
-    assert out.getvalue() == f"{task}ok: [gpu]\n"
+    assert out.getvalue() == "  Compile ...\n"
     assert (tmp_path / "log").read_text() == f"{task}{said}ok: [gpu]\n"
 
 
@@ -92,10 +163,12 @@ def test_a_task_that_is_silent_for_long_gives_signs_of_life(capsys: pytest.Captu
     task, now = "TASK [one : Compile] ****\n", iter([0, 1, 3, 3, 31, 40, 64, 70, 70, 101.0])
     whole = io.StringIO()
     digest.show([task, None, None, None, None, "changed: [gpu]\n", None], whole, lambda: next(now))
-    assert (
-        capsys.readouterr().out
-        == f"{task}  still running [37 s]\n  still running [61 s]\nchanged: [gpu]\n  still running [31 s]\n"
-    )
+    assert capsys.readouterr().out.splitlines() == [
+        "  Compile ...",
+        "  still running [37 s]",
+        "  still running [61 s]",
+        "  changed: Compile (gpu)",
+    ]
     assert whole.getvalue() == f"{task}changed: [gpu]\n"
 
 

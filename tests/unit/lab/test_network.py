@@ -83,5 +83,5 @@ def test_the_demo_asks_for_such_a_network_and_a_lab_that_does_not_start_is_one_s
     monkeypatch.setattr(Lab, "down", lambda _lab: None)
     monkeypatch.setattr(demo, "_no_guests", lambda _asked: "")
     monkeypatch.setattr(demo, "HOROVOD", tmp_path)
-    assert demo.main([]) == 1
+    assert demo.main(["--folder", str(tmp_path / "demo")]) == 1
     assert capsys.readouterr().err == f"No lab starts in {wanted}.\n"

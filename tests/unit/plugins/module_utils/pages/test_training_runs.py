@@ -90,17 +90,38 @@ def test_the_last_loss_is_rounded_however_it_came() -> None:
 def test_the_terminal_shows_the_published_figures_next_to_the_measured_ones() -> None:
     whole = lines(report(RUNS, PUBLISHED))
     assert whole[0].startswith("The trained network is unknown")
-    shown = whole[whole.index(HEAD) :]
+    head = HEAD.replace("GPUs ", "Ranks")
+    shown = whole[whole.index(head) :]
     assert shown[:3] == [
-        HEAD,
+        head,
         "1     1     rdma         100.0       -     1.00   100% |      340     1.00",
         "2     2     rdma         180.0     0.0     1.80    90% |      533     1.57",
     ]
     assert shown[3] == "Right of the bar: published results of paper"
-    assert all(len(line) <= 79 for line in whole[: whole.index(HEAD) + 3])
+    assert all(len(line) <= 79 for line in whole[: whole.index(head) + 3])
     own = lines(report(RUNS))
-    assert own[own.index(HEAD) + 1].endswith("|        -        -")
+    assert own[own.index(head) + 1].endswith("|        -        -")
 
 
 def test_the_terminal_shows_why_there_is_no_table() -> None:
     assert lines(report([])) == ["Not measured: No training run was measured."]
+
+
+def test_ranks_of_nodes_without_a_gpu_are_not_called_gpus() -> None:
+    without = report(RUNS, PUBLISHED)
+    assert without["unit"] == "ranks"
+    assert "2 ranks, rdma: loss" in page(without) and "2 GPUs, rdma" not in page(without)
+    assert "| Ranks |" in markdown(without)
+    with_gpu = report([run(1, built={"n1": {"dml_gpu_driver": {"proven": True}}})])
+    unknown = report([run(1, built={})])
+    assert with_gpu["unit"] == unknown["unit"] == "GPUs"
+    assert "| GPUs |" in markdown(with_gpu)
+
+
+def test_a_caution_about_the_site_comes_first_everywhere() -> None:
+    simulated = report(RUNS, PUBLISHED, site="SIMULATED: <lab>")
+    shown = page(simulated)
+    assert shown.partition("<header>")[2].startswith('<p class="site">SIMULATED: &lt;lab&gt;</p>')
+    assert markdown(simulated).startswith("**SIMULATED: ")
+    assert lines(simulated)[0] == "SIMULATED: <lab>"
+    assert 'class="site"' not in page(report(RUNS))

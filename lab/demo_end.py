@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The end of the demo: its results, and the next commands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+# As env.sh names them; govc has other names for the same variables.
+GOVC = (
+    "GOVC_URL=https://$VMWARE_HOST:$VMWARE_PORT GOVC_USERNAME=$VMWARE_USER GOVC_PASSWORD=$VMWARE_PASSWORD "
+    "GOVC_TLS_CA_CERTS=$VMWARE_CA_PATH .cache/govc"
+)
+KEPT = (
+    "The simulated data centre and its workers still run; make demo-down removes them. Try next:",
+    "  . .cache/lab/demo/env.sh                                           # the address and login of its vCenter",
+    "  .venv/bin/ansible-playbook -i inventories/lab playbooks/hosts.yml -e lab_vgpu_manager=550.127.06 --check",
+    f"  {GOVC} ls -l /dc1/vm",
+)
+GONE = (
+    "Try next:",
+    "  make demo KEEP=1              # the same, and the data centre keeps running, so that you can work with it",
+    "  make demo RELEASE=9.1         # the same with another release of vSphere",
+    "  less docs/cluster.md          # the same with your cluster, step by step",
+)
+
+
+def results(work: Path) -> Iterator[str]:
+    """Yield the verdict on the training and the files of the demo."""
+    for path in sorted(work.glob("vmotion/*/verdict.json")):
+        yield f"The training while its hosts changed: {sentence(json.loads(path.read_text()))}"
+    for path in sorted(work.glob("report/*.html")):
+        yield f"Report: {path}"
+    yield f"Evidence from before each change, outputs of the training, and the full output of each chapter: {work}"
+
+
+def sentence(verdict: dict[str, object]) -> str:
+    """Return a verdict in one sentence."""
+    moves = verdict.get("moves")
+    gaps = [move["gap_s"] for move in moves if move["gap_s"] is not None] if isinstance(moves, list) else []
+    longest = f", longest silence {max(gaps):.1f} s" if gaps else ""
+    return f"{verdict['verdict']}, moved: {verdict['moved']}{longest}."
+
+
+def next_steps(kept: bool) -> tuple[str, ...]:
+    """Return the commands that a user may try after the demo."""
+    return KEPT if kept else GONE
