@@ -62,9 +62,7 @@ def report(
 ) -> dict[str, Any]:
     """Return the content of a report; ``published`` have ``name``, ``source`` and ``runs``; ``site`` is a caution."""
     runs = [dict(result) for result in results]
-    missing = []
-    if not runs:
-        missing.append("No training run was measured.")
+    missing = [] if runs else ["No training run was measured."]
     measured = [run for run in runs if run.get("proof", {}).get("ok") or int(run["nodes"]) == 1]
     for run in runs:
         if run not in measured:
