@@ -63,7 +63,7 @@ class Digest:
 
     def _warned(self, bare: str) -> Iterator[str]:
         warning = bare.removeprefix(WARNING)
-        # The same warning about another object is no news.
+        # The same warning about another object is not shown again.
         if (about := warning.partition(": ")[2] or warning) not in self._warnings:
             self._warnings.add(about)
             yield f"  warning: {warning}\n"

@@ -168,7 +168,7 @@ def test_a_rank_that_dies_stops_the_change_before_the_next_host(window: Window) 
     assert running.returncode != 0 and "broken" in out, out[-4000:]
     writes = window.place.lab.control.writes()
     assert len(dict(times(writes, "RebootHost_Task"))) <= 3
-    assert times(writes, "EnterMaintenanceMode_Task") == times(writes, "ExitMaintenanceMode_Task"), "it is given back"
+    assert times(writes, "EnterMaintenanceMode_Task") == times(writes, "ExitMaintenanceMode_Task"), "it serves again"
 
 
 def test_a_worker_that_others_move_meanwhile(window: Window) -> None:
