@@ -27,27 +27,38 @@ CHECKPOINT = "checkpoint"
 Host = Mapping[str, Any]
 
 
-class Observed(NamedTuple):
-    """The data of a verdict from which the cost follows."""
+class Period(NamedTuple):
+    """The time whose cost is measured, and in it the time of each host from its first move until it serves again."""
 
-    paces: Sequence[Pace]
+    since: float
+    until: float
+    hosts: Sequence[tuple[float, float]]
+
+
+class RankCost(NamedTuple):
+    """The measurements of one rank with a known undisturbed rate, in steps per second."""
+
+    rate: float
+    images: float | None
+    stalled_s: float
+    slow_s: float
+    made: tuple[float, float]
+    made_by_host: Sequence[tuple[float, float]]
+
+
+class Observed(NamedTuple):
+    """The data of a verdict from which the cost follows; ``ranks`` has None for a rank without an undisturbed rate."""
+
+    period: Period | None
+    ranks: Sequence[RankCost | None]
+    began: float
     timeline: Timeline
     marked: MarkedPhases
     moves: Sequence[Mapping[str, Any]]
     evidence: Sequence[Mapping[str, Any] | None]
     hosts: Sequence[Host]
-    until: float
     checkpoint_s: float | None
     gaps: Sequence[float | None]
-
-
-class _Rank(NamedTuple):
-    """A rank with a known undisturbed rate, in steps per second, and its stalls."""
-
-    pace: Pace
-    rate: float
-    step_s: float
-    stalls: Sequence[tuple[float, float]]
 
 
 def read_hosts(facts: Mapping[str, Any]) -> list[Host]:
@@ -57,59 +68,71 @@ def read_hosts(facts: Mapping[str, Any]) -> list[Host]:
     return [host for host in given if moment(host.get("out_at")) is not None and host.get("host")]
 
 
+def period_of(
+    timeline: Timeline, moves: Sequence[Mapping[str, Any]], hosts: Sequence[Host], until: float
+) -> Period | None:
+    """Return the time whose cost is measured; None if nothing happened."""
+    starts = [group.started for group in timeline.groups]
+    starts += [float(host["out_at"]) for host in hosts]
+    since = min((start for start in starts if math.isfinite(start)), default=math.inf)
+    if not math.isfinite(until) or until <= since:
+        return None
+    return Period(since, until, [(_began(moves, host), _ended(host, until)) for host in hosts])
+
+
+def rank_cost(pace: Pace, period: Period | None, timeline: Timeline) -> RankCost | None:
+    """Return the measurements of one rank; None if it has no undisturbed rate."""
+    if period is None:
+        return None
+    before, seconds = pace.made_in(-math.inf, period.since)
+    if before <= 0 or seconds <= 0:
+        return None
+    rate, step_s = before / seconds, seconds / before
+    found = pace.silences(period.since, max(SHORTEST_S, USUAL_STEPS * step_s))
+    stalls = [stall for stall in found if timeline.owner(*stall) is not None]
+    return RankCost(
+        rate=rate,
+        images=pace.images,
+        stalled_s=sum(end - begin - step_s for begin, end in stalls),
+        slow_s=_slow_s(pace, rate, stalls, period.since),
+        made=pace.made_in(period.since, period.until),
+        made_by_host=[pace.made_in(*span) for span in period.hosts],
+    )
+
+
 def cost_of(seen: Observed) -> dict[str, Any] | None:
     """Return the cost; None if nothing happened, or if no rank has a rate before it."""
-    since = _since(seen)
-    if since is None or not math.isfinite(seen.until) or seen.until <= since:
+    ranks = [rank for rank in seen.ranks if rank is not None]
+    if seen.period is None or not ranks:
         return None
-    ranks = list(_ranks(seen, since))
-    if not ranks:
-        return None
-    stalled = median(sum(end - begin - rank.step_s for begin, end in rank.stalls) for rank in ranks)
-    made = [rank.pace.made_in(since, seen.until) for rank in ranks]
-    shares = [steps / (rank.rate * seconds) for rank, (steps, seconds) in zip(ranks, made) if seconds > 0]
+    stalled = median(rank.stalled_s for rank in ranks)
+    shares = [rank.made[0] / (rank.rate * rank.made[1]) for rank in ranks if rank.made[1] > 0]
     return {
-        "since": since,
-        "seconds": seen.until - since,
-        "ranks": len(seen.paces),
+        "since": seen.period.since,
+        "seconds": seen.period.until - seen.period.since,
+        "ranks": len(seen.ranks),
         "steps_per_s": median(rank.rate for rank in ranks),
         "goodput": median(shares) if shares else None,
         "stalled_s": stalled,
-        "wasted_s": stalled * len(seen.paces),
+        "wasted_s": stalled * len(seen.ranks),
         "wasted_unit": _unit(seen.evidence),
-        "slow_s": median(_slow_s(rank, since) for rank in ranks),
+        "slow_s": median(rank.slow_s for rank in ranks),
         "restart": _restart(seen),
-        "hosts": [_host_cost(seen, ranks, host) for host in seen.hosts],
+        "hosts": [_host_cost(seen, ranks, index) for index in range(len(seen.hosts))],
     }
 
 
-def _since(seen: Observed) -> float | None:
-    starts = [group.started for group in seen.timeline.groups]
-    starts += [float(host["out_at"]) for host in seen.hosts]
-    return min((start for start in starts if math.isfinite(start)), default=None)
-
-
-def _ranks(seen: Observed, since: float) -> Iterator[_Rank]:
-    for pace in seen.paces:
-        made, seconds = pace.made_in(-math.inf, since)
-        if made > 0 and seconds > 0:
-            step_s = seconds / made
-            found = pace.silences(since, max(SHORTEST_S, USUAL_STEPS * step_s))
-            stalls = [stall for stall in found if seen.timeline.owner(*stall) is not None]
-            yield _Rank(pace, made / seconds, step_s, stalls)
-
-
-def _slow_s(rank: _Rank, since: float) -> float:
+def _slow_s(pace: Pace, rate: float, stalls: Sequence[tuple[float, float]], since: float) -> float:
     """Return the seconds of training slower than before, without the stalls."""
-    before = sorted(one.rate for one in rank.pace.stretches(-math.inf, since))
+    before = sorted(one.rate for one in pace.stretches(-math.inf, since))
     # A rate that the job also had undisturbed is not slow.
-    floor = min([SLOW * rank.rate, *before[len(before) // 10 : len(before) // 10 + 1]])
-    return sum(_slow_part(stretch, rank, floor) for stretch in rank.pace.stretches(since, math.inf))
+    floor = min([SLOW * rate, *before[len(before) // 10 : len(before) // 10 + 1]])
+    return sum(_slow_part(stretch, stalls, floor) for stretch in pace.stretches(since, math.inf))
 
 
-def _slow_part(stretch: Stretch, rank: _Rank, floor: float) -> float:
+def _slow_part(stretch: Stretch, stalls: Sequence[tuple[float, float]], floor: float) -> float:
     took = stretch.end - stretch.begin
-    stood = sum(max(0.0, min(stretch.end, end) - max(stretch.begin, begin)) for begin, end in rank.stalls)
+    stood = sum(max(0.0, min(stretch.end, end) - max(stretch.begin, begin)) for begin, end in stalls)
     moved = took - stood
     return moved if moved > 0 and stretch.rate * took / moved < floor else 0.0
 
@@ -127,17 +150,15 @@ def _restart(seen: Observed) -> dict[str, Any] | None:
     if len(written) > 1:
         begins = [one.begin for one in written]
         interval = median(after - before for before, after in zip(begins, begins[1:]))
-        first = min((pace.began for pace in seen.paces if pace.began is not None), default=begins[0])
-        done = [max((one.end for one in written if one.end <= time), default=first) for time in times]
+        done = [max((one.end for one in written if one.end <= time), default=seen.began) for time in times]
         repeated, source = sum(max(0.0, time - end) for time, end in zip(times, done)), "records"
     elif seen.checkpoint_s is not None and seen.checkpoint_s > 0:
         interval, source = seen.checkpoint_s, "given"
         repeated = len(times) * interval / 2
     else:
         return None
-    ranks = len(seen.paces)
     shown = {"source": source, "interval_s": interval, "restarts": len(times)}
-    return {**shown, "repeated_s": repeated, "wasted_s": repeated * ranks}
+    return {**shown, "repeated_s": repeated, "wasted_s": repeated * len(seen.ranks)}
 
 
 def _interruptions(seen: Observed) -> Iterator[float]:
@@ -163,27 +184,31 @@ def _began(moves: Sequence[Mapping[str, Any]], host: Host) -> float:
     return min([*(start for start in starts if start is not None), float(host["out_at"])])
 
 
-def _host_cost(seen: Observed, ranks: Sequence[_Rank], host: Host) -> dict[str, Any]:
+def _ended(host: Host, until: float) -> float:
     back = moment(host.get("back_at"))
-    end = min(seen.until, seen.until if back is None else back)
+    return until if back is None else min(until, back)
+
+
+def _host_cost(seen: Observed, ranks: Sequence[RankCost], index: int) -> dict[str, Any]:
+    host = seen.hosts[index]
     moves = list(_left(seen.moves, host))
-    gaps = [gap for index in moves if (gap := seen.gaps[index - 1]) is not None]
+    gaps = [gap for number_ in moves if (gap := seen.gaps[number_ - 1]) is not None]
     return {
         "host": str(host["host"]),
         "out_at": float(host["out_at"]),
-        "back_at": back,
+        "back_at": moment(host.get("back_at")),
         "reboots": int(number(host.get("reboots")) or 0),
         "moves": moves,
         "longest_stall_s": max(gaps, default=None),
-        **_lost(ranks, _began(seen.moves, host), end),
+        **_lost(ranks, index),
     }
 
 
-def _lost(ranks: Sequence[_Rank], begin: float, end: float) -> dict[str, Any]:
+def _lost(ranks: Sequence[RankCost], index: int) -> dict[str, Any]:
     """Return the images that the job lacks compared with its undisturbed rate; steps if the images are unknown."""
-    unit = "images" if all(rank.pace.images for rank in ranks) else "steps"
+    unit = "images" if all(rank.images for rank in ranks) else "steps"
     lost = 0.0
     for rank in ranks:
-        made, seconds = rank.pace.made_in(begin, end)
-        lost += (rank.rate * seconds - made) * ((rank.pace.images or 0.0) if unit == "images" else 1 / len(ranks))
+        made, seconds = rank.made_by_host[index]
+        lost += (rank.rate * seconds - made) * ((rank.images or 0.0) if unit == "images" else 1 / len(ranks))
     return {"lost": max(0.0, lost), "lost_unit": unit}

@@ -45,7 +45,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .clock import tracks_of
-from .cost import Observed, cost_of, read_hosts
+from .cost import Observed, Period, RankCost, cost_of, period_of, rank_cost, read_hosts
 from .gaps import MOVED_ONLY, OTHERS, Gap, Judge, find_gaps, gap_breaches
 from .job_identity import absent_ranks, identity_breaches, one_sided, unseen_identity
 from .limits import TRAIN, Breach, Limits, number, read_limits
@@ -120,7 +120,11 @@ class _Case:
         self.power = judge_power(facts, moves, self.tracks, ended)
         ranks = frozenset(track.rank for track in self.tracks)
         self.judge = Judge(self.timeline, limits, ranks, first_step, self.marked)
-        self.measured = _Measured(self.tracks, self.judge)
+        self.hosts = read_hosts(facts)
+        last = max((track.last.at for track in self.tracks), default=-math.inf)
+        until = last if self.observed_until is None else max(last, self.observed_until)
+        self.period = period_of(self.timeline, moves, self.hosts, until)
+        self.measured = _Measured(self.tracks, self.judge, self.period)
         self.gaps = find_gaps(self.tracks, self.judge, self.observed_until)
         self.longest = self.gaps.by_phase.get(TRAIN)
 
@@ -199,16 +203,16 @@ class _Case:
         }
 
     def _cost(self) -> dict[str, Any] | None:
-        last = max((track.lines[-1].at for track in self.tracks), default=-math.inf)
         measured = {index: gap.seconds for group, gap in self.gaps.by_group.items() for index in group.moves}
         seen = Observed(
-            paces=self.paces,
+            period=self.period,
+            ranks=self.measured.costs,
+            began=min((track.first.at for track in self.tracks), default=0.0),
             timeline=self.timeline,
             marked=self.marked,
             moves=self.moves,
             evidence=evidence_of(self.facts, "vsphere", self.moves),
-            hosts=read_hosts(self.facts),
-            until=last if self.observed_until is None else max(last, self.observed_until),
+            hosts=self.hosts,
             checkpoint_s=moment(self.facts.get("checkpoint_s")),
             gaps=[measured.get(index) for index in range(len(self.moves))],
         )
@@ -245,10 +249,11 @@ class _Case:
 class _Measured:
     """The results that need all lines of a rank, of one rank after the other."""
 
-    def __init__(self, tracks: Sequence[Track], judge: Judge) -> None:
+    def __init__(self, tracks: Sequence[Track], judge: Judge, period: Period | None) -> None:
         timeline, limits, _ranks, first_step, marked = judge
         self.breaches: list[Breach] = []
         self.paces: list[KeptPace] = []
+        self.costs: list[RankCost | None] = []
         self.throughput = Throughput([], [])
         self._resumed: list[dict[Group, float | None]] = []
         for track in tracks:
@@ -260,6 +265,7 @@ class _Measured:
             self.throughput.breaches.extend(slowed.breaches)
             self.throughput.unproven.extend(slowed.unproven)
             self.paces.append(KeptPace(pace, timeline))
+            self.costs.append(rank_cost(pace, period, timeline))
             self._resumed.append(resumed_after(track, timeline.groups))
 
     def resumed_s(self, group: Group) -> float | None:
