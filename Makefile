@@ -187,7 +187,7 @@ molecule-default: setup ## check: Test the playbooks for ESXi hosts and workers 
 bench: setup ## long: Run all benchmarks
 	@for each in bench/*/run; do echo "== $$each"; "$$each"; done
 
-docs: environment ## build: Render the collection's documentation as HTML in build/docs
+docs: environment ## build: Render the documentation site in build/docs, and check its links
 	tools/docs
 
 build: environment ## build: Build the tarball for ansible-galaxy in build

@@ -1,0 +1,103 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The documentation site has every page once, its links lead somewhere, and it lists the errors of the code."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tools import docs_site, site_links, troubleshooting
+
+ROOT = Path(__file__).parents[2]
+REPOSITORY = "https://example.com/dml"
+
+
+def test_each_page_of_the_repository_is_in_the_sidebar_once() -> None:
+    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    there = sorted(name.removesuffix(".md") for name in listed.split() if not name.startswith(".github/"))
+    assert sorted(docs_site.pages()) == there, "add the page to docs/docsite/site.yml"
+
+
+def test_the_parts_lead_from_the_start_to_development() -> None:
+    assert list(docs_site.structure()) == [
+        "Start",
+        "How-to for administrators",
+        "How-to for data scientists",
+        "Troubleshooting",
+        "Reference",
+        "Trust",
+        "Develop",
+    ]
+    assert docs_site.structure()["Troubleshooting"][0] == docs_site.TROUBLESHOOTING
+
+
+def test_links_to_files_that_are_no_pages_lead_to_the_repository() -> None:
+    text = (
+        "[a](status.md#x) [b](../LICENSE) [c](../inventories/) [d](https://x.org/y) ![e](house.svg) `[f](../LICENSE)`"
+    )
+    assert docs_site.linked(text, ROOT / "docs", REPOSITORY) == (
+        f"[a](status.md#x) [b]({REPOSITORY}/blob/main/LICENSE) [c]({REPOSITORY}/tree/main/inventories) "
+        "[d](https://x.org/y) ![e](house.svg) `[f](../LICENSE)`"
+    )
+
+
+@pytest.mark.parametrize("page", docs_site.pages())
+def test_each_link_of_a_page_leads_to_a_page_or_the_repository(page: str) -> None:
+    source = ROOT / f"{page}.md"
+    text = re.sub(
+        r"```.*?```|`[^`\n]+`", "", docs_site.linked(source.read_text(), source.parent, REPOSITORY), flags=re.DOTALL
+    )
+    pages = {ROOT / f"{each}.md" for each in docs_site.pages()}
+    for link in re.findall(r"\]\(([^)#\s]+)", text):
+        target = (source.parent / link).resolve()
+        assert "://" in link or target in pages or target.suffix in docs_site.PICTURES, link
+
+
+def test_dead_links_are_listed(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "index.html").write_text(
+        '<a href="a/b.html#there">1</a><a href="a/b.html#gone">2</a><a href="c.html">3</a>'
+    )
+    (tmp_path / "a" / "b.html").write_text('<p id="there"><a href="../index.html">4</a><img src="no.png"></p>')
+    assert site_links.dead_links(tmp_path) == ["a/b.html: no.png", "index.html: a/b.html#gone", "index.html: c.html"]
+
+
+ERROR = """
+def check(host, wrong):
+    remedy = "set passthrough" if wrong else "turn it off"
+    raise Refused(host.name, f"change {wrong}", "the GPU_0 is in use", remedy)
+
+def findings():
+    text = f"{one.alarm} is red; acknowledge it"
+    yield cluster.finding(STOP, "red_alarm", text)
+"""
+
+
+def test_errors_and_findings_are_read_with_their_remedies() -> None:
+    found = set(troubleshooting._of_python(ERROR, "hosts"))
+    message = r"HOST: could not change WRONG: the GPU\_0 is in use"
+    assert found == {
+        ("hosts", message, "Set passthrough."),
+        ("hosts", message, "Turn it off."),
+        ("hosts", "ALARM is red", "Acknowledge it."),
+    }
+
+
+def test_each_error_with_its_own_words_is_on_the_page() -> None:
+    page = troubleshooting.page()
+    assert len(re.findall("^: ", page, re.MULTILINE)) > 300
+    for path in (ROOT / "plugins").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in troubleshooting.ERRORS:
+                words = [each.value for each in node.args[1:] if isinstance(each, ast.Constant)]
+                if len(words) == 3 and " " in str(words[0]):
+                    assert all(troubleshooting.escape(str(text))[1:].rstrip(".") in page for text in words), words
+
+
+def test_refusals_of_playbooks_are_on_the_page() -> None:
+    assert "Write to another file with -e discover" in troubleshooting.page().replace("\\", "")

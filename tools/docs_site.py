@@ -1,0 +1,107 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Writes the sources of the documentation site: ``python -m tools.docs_site FOLDER``; tools/docs renders them.
+
+The pages keep their paths, so that links between them stay valid. A link to another file leads to the repository.
+docs/docsite/site.yml has the structure of the sidebar.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tools import troubleshooting
+
+ROOT = Path(__file__).resolve().parent.parent
+STRUCTURE = ROOT / "docs" / "docsite" / "site.yml"
+# Pages that are written when the site is built.
+TROUBLESHOOTING, PLUGINS = "troubleshooting", "collection/index"
+PICTURES = {".svg", ".png"}
+_LINK = re.compile(r"(?<=\]\()([^)#\s]+)(#[^)\s]*)?(?=\))")
+_CODE = re.compile(r"(^```.*?^```|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
+CONF = """project = "dml.vsphere"
+copyright = "2026, dml.vsphere contributors"
+extensions = ["myst_parser", "sphinx_antsibull_ext"]
+html_theme = "furo"
+html_title = "dml.vsphere"
+html_theme_options = {"source_repository": "@REPOSITORY@"}
+html_show_sphinx = False
+myst_enable_extensions = ["deflist"]
+myst_heading_anchors = 4
+# The lexer does not support escaped quotes inside Jinja, labels of other documentation cannot be resolved, and a page
+# of the repository may start below the first level.
+suppress_warnings = ["misc.highlighting_failure", "ref.ref", "myst.header"]
+"""
+
+
+def structure() -> dict[str, list[str]]:
+    """Return the pages of each part of the sidebar, without suffixes."""
+    parts: dict[str, list[str]] = yaml.safe_load(STRUCTURE.read_text())["parts"]
+    return parts
+
+
+def pages() -> list[str]:
+    """Return the pages of the repository that are part of the site."""
+    every = [page for part in structure().values() for page in part]
+    return [page for page in every if page not in (TROUBLESHOOTING, PLUGINS)]
+
+
+def write(folder: Path) -> None:
+    """Write the sources into a folder."""
+    repository = str(yaml.safe_load((ROOT / "galaxy.yml").read_text())["repository"])
+    for page in pages():
+        source = ROOT / f"{page}.md"
+        _write(folder / f"{page}.md", linked(source.read_text(), source.parent, repository))
+    for picture in _pictures():
+        (folder / picture).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / picture, folder / picture)
+    _write(folder / f"{TROUBLESHOOTING}.md", troubleshooting.page())
+    _write(folder / "index.md", index())
+    _write(folder / "conf.py", CONF.replace("@REPOSITORY@", repository))
+
+
+def index() -> str:
+    """Return the first page: the parts of the site, each with its pages."""
+    lines = ["# dml.vsphere", "", *_introduction()]
+    for title, listed in structure().items():
+        lines += ["", "```{toctree}", f":caption: {title}", ":maxdepth: 1", "", *listed, "```"]
+    return "\n".join([*lines, ""])
+
+
+def linked(text: str, folder: Path, repository: str) -> str:
+    """Return a page whose links to other files than pages lead to the repository."""
+    known = {ROOT / f"{page}.md" for page in pages()}
+
+    def replaced(match: re.Match[str]) -> str:
+        link, anchor = match[1], match[2] or ""
+        target = (folder / link).resolve()
+        if "://" in link or target in known or (target.suffix in PICTURES and target.is_file()):
+            return f"{link}{anchor}"
+        kind = "tree" if target.is_dir() else "blob"
+        return f"{repository}/{kind}/main/{target.relative_to(ROOT).as_posix()}{anchor}"
+
+    return "".join(part if number % 2 else _LINK.sub(replaced, part) for number, part in enumerate(_CODE.split(text)))
+
+
+def _introduction() -> Iterator[str]:
+    yield str(yaml.safe_load(STRUCTURE.read_text())["introduction"])
+
+
+def _pictures() -> list[Path]:
+    return [path.relative_to(ROOT) for path in sorted((ROOT / "docs").rglob("*")) if path.suffix in PICTURES]
+
+
+def _write(path: Path, content: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
