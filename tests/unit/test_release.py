@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,28 @@ def test_hooks_run_programs_of_the_environment() -> None:
 def test_the_version_is_that_of_galaxy_yml(name: str) -> None:
     found = re.findall(release.PLACES[name], (ROOT / name).read_text())
     assert found and set(found) == {VERSION}
+
+
+def test_each_licence_has_its_text() -> None:
+    notes = tomllib.loads((ROOT / "REUSE.toml").read_text())["annotations"]
+    assert notes[0]["path"] == "**" and all(note["SPDX-FileCopyrightText"] for note in notes)
+    texts = {path.stem: path.read_text() for path in (ROOT / "LICENSES").iterdir()}
+    assert {note["SPDX-License-Identifier"] for note in notes} == set(texts)
+    assert texts["GPL-3.0-or-later"] == (ROOT / "LICENSE").read_text()
+    # The headers of the files name this copy.
+    assert texts["BSD-2-Clause"] == (ROOT / "licenses" / "BSD-2-Clause.txt").read_text()
+    assert texts["Apache-2.0"] == (ROOT / "tests" / "fixtures" / "Apache-2.0.txt").read_text()
+    paths = [path for note in notes for path in ([note["path"]] if isinstance(note["path"], str) else note["path"])]
+    assert [path for path in paths if not list(ROOT.glob(path))] == []
+
+
+def test_recordings_of_others_have_their_licence() -> None:
+    notes = tomllib.loads((ROOT / "REUSE.toml").read_text())["annotations"]
+    apache = [path for note in notes if note["SPDX-License-Identifier"] == "Apache-2.0" for path in note["path"]]
+    index = yaml.safe_load((ROOT / "tests" / "fixtures" / "recorded" / "index.yml").read_text())
+    files = [name for entry in index if entry["licence"] == "Apache-2.0" for name in entry["files"]]
+    folders = {f"tests/fixtures/recorded/{name.split('/')[0]}/**" for name in files}
+    assert folders and folders <= set(apache)
 
 
 def test_the_job_templates_are_current() -> None:
