@@ -23,6 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent
 STRUCTURE = ROOT / "docs" / "docsite" / "site.yml"
 # Pages that are written when the site is built.
 TROUBLESHOOTING, PLUGINS = "troubleshooting", "collection/index"
+# The titles of pages whose own titles name the project, not the page.
+TITLES = {"README": "Overview", "docs/README": "All documents"}
 PICTURES = {".svg", ".png"}
 _LINK = re.compile(r"(?<=\]\()([^)#\s]+)(#[^)\s]*)?(?=\))")
 _CODE = re.compile(r"(^```.*?^```|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
@@ -71,7 +73,8 @@ def index() -> str:
     """Return the first page: the parts of the site, each with its pages."""
     lines = ["# dml.vsphere", "", *_introduction()]
     for title, listed in structure().items():
-        lines += ["", "```{toctree}", f":caption: {title}", ":maxdepth: 1", "", *listed, "```"]
+        entries = [f"{TITLES[page]} <{page}>" if page in TITLES else page for page in listed]
+        lines += ["", "```{toctree}", f":caption: {title}", ":maxdepth: 1", "", *entries, "```"]
     return "\n".join([*lines, ""])
 
 

@@ -50,7 +50,7 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>{}|$#~])")
 _MOST = 8
 _DEEPEST = 4
 # Names that are too general for a placeholder, in whose place the name before them is used.
-_GENERAL = {"name", "target", "text", "server", "_name", "id"}
+_GENERAL = {"name", "target", "text", "_name", "id"}
 Scope = dict[str, list[ast.expr]]
 
 
