@@ -82,7 +82,10 @@ def test_the_page_of_tests_names_tests_that_exist() -> None:
     ]
 
 
-USER_PAGES = "awx cluster continuity faults harms kubernetes lab-kubernetes labs privileges simulator stacks support threats trainjob unproven"
+USER_PAGES = (
+    "awx cluster continuity faults harms kubernetes lab-kubernetes labs privileges simulator "
+    "stacks support threats trainjob unproven"
+)
 
 
 @pytest.mark.parametrize("page", USER_PAGES.split())
