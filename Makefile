@@ -20,7 +20,7 @@ export GIT_CONFIG_VALUE_0 := $(CURDIR)
 
 # The budget of each stage of `make test` in seconds, on a warm machine with two cores; an excess is a warning.
 STAGES := setup=30 static=240 unit=120 integration=1050 clients=240 molecule-default=180
-STAGES_FULL := $(filter-out clients=%,$(STAGES)) mutants=1200 crowd=1200 clients=1800 upstream=1800 oldest=1200 newest=1200 attack=1200 nodes=6000 \
+STAGES_FULL := $(filter-out clients=%,$(STAGES)) mutants=1200 crowd=1200 clients=1800 upstream=1800 oldest=1200 newest=1200 frameworks=900 attack=1200 nodes=6000 \
   kubernetes=2400 molecule=5600
 
 # Tests marked slow run only in test-full.
@@ -32,7 +32,7 @@ GOVC := .cache/govc
 
 .PHONY: help root setup setup-nodes setup-machines setup-kubernetes setup-tests environment lock release demo demo-down test test-full \
   lint lint-python lint-types lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security static sanity \
-  unit unit-python unit-go mutants crowd attack integration clients upstream nodes kubernetes oldest newest molecule molecule-default bench docs build clean
+  unit unit-python unit-go mutants crowd attack integration clients upstream frameworks nodes kubernetes oldest newest molecule molecule-default bench docs build clean
 
 help: ## try: List the targets
 	@awk -f tools/help.awk $(MAKEFILE_LIST)
@@ -165,6 +165,9 @@ clients: setup-tests ## check: Run govmomi's test scripts against this simulator
 
 upstream: environment ## long: Apply the patches for govmomi to its source, and run their tests without and with them
 	@python -m tools.upstream
+
+frameworks: environment ## long: Run unchanged scripts of PyTorch, Trainer, accelerate, Lightning and Keras; installs several GB
+	tools/frameworks --junitxml=$(REPORTS)/frameworks.xml
 
 nodes: root setup-nodes setup-machines ## long: Run the tests of the lab's nodes, as root
 	$(PYTEST) tests/lab $(MARKS) --junitxml=$(REPORTS)/nodes.xml

@@ -29,7 +29,9 @@ def transport_settings(
         raise AnsibleFilterError(str(error)) from error
 
 
-def training_words(command: str | list[str], python: str, torchrun: str, folder: str = "") -> list[str]:
+def training_words(
+    command: str | list[str], python: str, torchrun: str, folder: str = "", steps: str = ""
+) -> list[str]:
     """Return the command of one rank; the options of a launcher that place ranks are dropped with a warning."""
     try:
         words = launcher_words.rank_command(launcher_words.words_of(command), python, torchrun)
@@ -38,7 +40,8 @@ def training_words(command: str | list[str], python: str, torchrun: str, folder:
     if words.dropped:
         Display().warning(f"mpirun starts the ranks, one for each slot: dropped {', '.join(words.dropped)}")
     # In a folder that was copied to the nodes, as on the user's machine, "python" has the packages of the training.
-    return [python, *words.command[1:]] if folder and words.command[:1] in PYTHONS else list(words.command)
+    one = [python, *words.command[1:]] if folder and words.command[:1] in PYTHONS else list(words.command)
+    return launcher_words.with_steps(one, steps) if steps else one
 
 
 def network_card(facts: dict[str, Any], interface: str = "", address: str = "") -> dict[str, Any]:

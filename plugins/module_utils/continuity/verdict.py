@@ -173,6 +173,8 @@ class _Case:
         if self.unreadable:
             yield f"records: {self.unreadable} lack a rank, a step or a time"
         yield from unseen_identity(self.tracks)
+        if self.tracks and not any(kind.loss for track in self.tracks for kind in track.kinds):
+            yield "loss: no rank reported one, so it was not judged"
         yield from self.measured.throughput.unproven
         for key in self.limits.unknown:
             yield f"limits: {key} is not a limit and was left out"

@@ -9,6 +9,7 @@ change the training in another way are refused with their name.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -31,6 +32,13 @@ RESTARTS = "max-restarts"
 WRAPPERS = {"env", "nohup", "nice", "time", "timeout", "stdbuf", "uv", "run", "bash", "sh", "exec", "sudo"}
 # Programs that start ranks and have no translation.
 LAUNCHERS = ("mpirun", "mpiexec", "horovodrun", "deepspeed", "srun", "colossalai")
+
+# Options of Python that change neither its imports nor the program that it runs, and those with a value.
+PLAIN_OPTIONS = {"-u", "-B", "-b", "-bb", "-d", "-O", "-OO", "-q", "-v", "-s"}
+VALUE_OPTIONS = {"-W", "-X"}
+PYTHON = re.compile(r"python(3(\.\d+)?)?\Z")
+# Programs of the training library that record steps themselves.
+OWN_PROGRAMS = ("dml_torchrun.py", "dml_output.py", "dml_steps.py")
 
 
 class LauncherError(ValueError):
@@ -103,6 +111,20 @@ def _is_wrapped(words: Sequence[str]) -> bool:
     name = rest[0].rpartition("/")[2] if rest else ""
     is_first = len(rest) == len(words)
     return not is_first and (name in (*LAUNCHERS, "torchrun", "accelerate") or _runs_torch(rest))
+
+
+def with_steps(command: Sequence[str], program: str) -> list[str]:
+    """Return a command of Python with a program that runs its script and records the steps; others unchanged."""
+    words = list(command)
+    if not words or not PYTHON.match(words[0].rpartition("/")[2]):
+        return words
+    at = 1
+    while at < len(words) and (words[at] in PLAIN_OPTIONS or words[at][:2] in VALUE_OPTIONS):
+        at += 2 if words[at] in VALUE_OPTIONS else 1
+    rest = words[at:]
+    is_script = bool(rest) and (not rest[0].startswith("-") or (rest[0] == "-m" and len(rest) > 1))
+    is_own = bool(rest) and rest[0].rpartition("/")[2] in OWN_PROGRAMS
+    return [*words[:at], program, *rest] if is_script and not is_own else words
 
 
 def is_launcher(command: Sequence[str]) -> bool:

@@ -43,7 +43,8 @@ class LivePace:
         self._total, self._curve = total_steps, curve or Curve()
         self._ranks: dict[int, _Rank] = {}
         self._size = 0
-        self._phase = ""
+        self._phase = self._by = ""
+        self._others = 0
         self.last_seen: float | None = None
 
     def feed(self, records: Iterable[Mapping[str, Any]]) -> int:
@@ -62,6 +63,7 @@ class LivePace:
         return count
 
     def _take_step(self, record: ReceivedRecord) -> None:
+        self._by, self._others = record.by, max(self._others, record.others)
         rank = self._ranks.setdefault(record.rank, _Rank())
         rank.step, rank.host, rank.loss = record.step, record.host, record.loss
         rank.seen.append((record.seen, rank.step))
@@ -98,7 +100,13 @@ class LivePace:
             "host": self._ranks[slowest].host if slowest is not None else None,
             "phase": self._phase or "train",
             "first_silent": self._first_silent(),
+            "steps_per_sec": 1 / max(pace) if pace and max(pace) > 0 else None,
+            "steps_by": self._source(),
         }
+
+    def _source(self) -> str:
+        """Return the source of the steps of a script that does not record them; empty for one that does."""
+        return f"{self._by}, the first of {self._others + 1}" if self._by and self._others else self._by
 
     def line(self) -> str:
         """Return the pace as one line of text."""
@@ -108,8 +116,7 @@ class LivePace:
         parts = [f"step {pace['step']}" + (f" of {self._goal}" if self._goal else "")]
         if pace["phase"] != "train":
             parts.append(pace["phase"])
-        if pace["images_per_sec"]:
-            parts.append(f"{pace['images_per_sec']:.1f} images/s")
+        parts += _rate(pace)
         if pace["loss"] is not None:
             parts.append(f"loss {pace['loss']:.4g}")
         if pace["seconds_to_go"] is not None:
@@ -140,6 +147,13 @@ class LivePace:
         if not self._ranks:
             return None
         return min(self._ranks, key=lambda rank: (self._ranks[rank].step, -self._ranks[rank].seen[-1][0]))
+
+
+def _rate(pace: Mapping[str, Any]) -> list[str]:
+    """Return the rate as text, in images if their number is known; an empty list if no rate is known."""
+    if pace["images_per_sec"]:
+        return [f"{pace['images_per_sec']:.1f} images/s"]
+    return [] if pace["steps_per_sec"] is None else [f"{pace['steps_per_sec']:.2f} steps/s"]
 
 
 @dataclass

@@ -8,13 +8,19 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ..core.names import printable
+
 # No job has more ranks: a greater size would only use memory.
 MOST_RANKS = 1 << 16
 HIGHEST = 1 << 53
+MOST_OF_A_SOURCE = 120
 
 
 class ReceivedRecord(NamedTuple):
-    """A step of a rank, or with ``mark`` the begin or the end of a phase; its loss may be NaN."""
+    """A step of a rank, or with ``mark`` the begin or the end of a phase; its loss may be NaN.
+
+    ``by`` is the source of the steps of a script that does not record them, ``others`` the number of further ones.
+    """
 
     rank: int
     step: int
@@ -26,6 +32,8 @@ class ReceivedRecord(NamedTuple):
     loss: float | None
     phase: str
     mark: str | None
+    by: str = ""
+    others: int = 0
 
 
 def received_record(record: Mapping[str, Any]) -> ReceivedRecord | None:
@@ -46,6 +54,8 @@ def received_record(record: Mapping[str, Any]) -> ReceivedRecord | None:
         loss=_loss(record.get("loss")),
         phase=_text(record.get("phase")),
         mark=_text(mark) if "mark" in record else None,
+        by=printable(_text(record.get("by"))[:MOST_OF_A_SOURCE]),
+        others=whole(record.get("others")) or 0,
     )
 
 

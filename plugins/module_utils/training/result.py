@@ -36,6 +36,7 @@ def result(run: Fields, job: Fields, output: str) -> dict[str, Any]:
         "seconds_per_epoch": max(_known(summaries, "seconds_per_epoch"), default=None),
         "loss": pace.get("loss"),
         "steps": pace.get("step"),
+        "steps_by": pace.get("steps_by") or "",
         "stack": run["stack"],
         "curve": curve.get("points", []),
         "built": run["built"],
@@ -62,7 +63,8 @@ def summary(run_result: Fields) -> str:
     rate, checked = run_result["images_per_sec"], run_result["proof"]
     pace = _steps_made(run_result) if rate is None else f"{float(rate):.1f} images/s"
     ranks = f"{run_result['gpus']} ranks of {run_result['nodes']} nodes"
-    return f"{pace} on {ranks} by {checked['transport']}: {checked['why']}"
+    loss = ", without a loss," if run_result["steps_by"] and run_result["loss"] is None else ""
+    return f"{pace}{loss} on {ranks} by {checked['transport']}: {checked['why']}"
 
 
 def _steps_made(run_result: Fields) -> str:
@@ -71,7 +73,8 @@ def _steps_made(run_result: Fields) -> str:
     if not steps:
         return "no step records"
     made, seconds = (points[-1][key] - points[0][key] if points else 0 for key in ("step", "seconds"))
-    return f"{steps} steps" + (f" at {made / seconds:.1f} steps/s" if seconds > 0 else "")
+    source = f" of the {run_result['steps_by']}" if run_result["steps_by"] else ""
+    return f"{steps} steps{source}" + (f" at {made / seconds:.1f} steps/s" if seconds > 0 else "")
 
 
 def unique(summaries: Iterable[Fields]) -> list[Fields]:

@@ -37,10 +37,24 @@ from typing import Any
 
 PHASES = ("train", "eval", "checkpoint", "input", "compile")
 FOLDER, STRIDE = "DML_RECORDS", "DML_RECORDS_STRIDE"
+# Whether the script records its steps, and the records of dml_steps.py in this process.
+is_used, _automatic = False, []  # type: Any
 
 
 def start(folder: str = "", stride: int = 0, first_step: int = 1) -> "Records":
     """Start the records of this rank; ``first_step`` is for a script that continues from a checkpoint."""
+    global is_used  # noqa: PLW0603 # dml_steps.py reads it
+    is_used = True
+    return _started(folder, stride, max([first_step, *(records.next_step for records in _automatic)]))
+
+
+def automatic() -> "Records":
+    """Start the records of a script that starts none itself."""
+    _automatic.append(_started())
+    return _automatic[-1]
+
+
+def _started(folder: str = "", stride: int = 0, first_step: int = 1) -> "Records":
     stride = stride or int(os.environ.get(STRIDE, "1"))
     return Records(folder or os.environ.get(FOLDER, "."), stride, first_step)
 
@@ -55,6 +69,8 @@ class Records:
         self._generation, self._images, self._paused = 0, 0, 0.0
         self._has_told = False
         self._last = None  # type: Any
+        # Further keys of each record, if another program than the script counts its steps.
+        self.source = {}  # type: dict[str, Any]
         self._who = _identity()
         os.makedirs(folder, exist_ok=True)
         self._path = os.path.join(folder, f"rank{self.rank}.jsonl")
@@ -69,6 +85,11 @@ class Records:
     def size(self) -> int:
         """Return the number of ranks in the job."""
         return int(self._who["size"])
+
+    @property
+    def next_step(self) -> int:
+        """Return the number of the next step."""
+        return self._step + 1
 
     def step(self, images: int = 0, loss: Any = None) -> None:
         """Record that an optimizer step on ``images`` images of this rank is complete."""
@@ -121,7 +142,7 @@ class Records:
     def _write(self, facts: "dict[str, Any]") -> None:
         """Write a line with one call; after a partial write, write the rest, so that the system reports the error."""
         place = {"t": time.time(), "step": max(self._step, 0), "stride": self._stride, "generation": self._generation}
-        line = json.dumps(dict(place, **self._who, **facts)) + "\n"
+        line = json.dumps(dict(place, **self._who, **facts, **self.source)) + "\n"
         data = line.encode()
         try:
             while data:

@@ -5,18 +5,20 @@
     python -u dml_torchrun.py script.py ...
     python -u dml_torchrun.py -m module ...
 
-It sets the same variables as torchrun: rank, size and the rendezvous address (MASTER_ADDR and MASTER_PORT, which the
-role sets). It also sets the interface for Gloo, which otherwise uses the address of the host name, often loopback.
+It sets the same variables as torchrun: rank, node, size and the rendezvous address (MASTER_ADDR and MASTER_PORT, which
+the role sets). It also sets the interface for Gloo, which otherwise uses the address of the host name, often loopback.
+The steps of the script are recorded by dml_steps.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-import runpy
 import socket
 import struct
 import sys
+
+import dml_steps
 
 # The variable names of torchrun and of mpirun.
 NAMES = {
@@ -36,11 +38,23 @@ def tell() -> None:
     if lacking:
         sys.exit(f"dml_torchrun.py needs a rank of mpirun and {ADDRESS}: {', '.join(lacking)} is missing")
     os.environ.update({name: os.environ[of_mpi] for name, of_mpi in NAMES.items()})
+    os.environ.update(groups(*(int(os.environ[name]) for name in NAMES)))
     interface = interface_to(os.environ[ADDRESS])
     if interface:
         os.environ.setdefault(GLOO, interface)
     # Only the log of NCCL shows which network it used.
     os.environ.setdefault("NCCL_DEBUG", "INFO")
+
+
+def groups(rank: int, size: int, local_rank: int, local_size: int) -> dict[str, str]:
+    """Return the node of this rank as torchrun numbers it, if each node has the same number of consecutive ranks.
+
+    Lightning calculates the rank from it.
+    """
+    if size % local_size or rank % local_size != local_rank:
+        return {}
+    numbers = {"GROUP_RANK": rank // local_size, "GROUP_WORLD_SIZE": size // local_size}
+    return {name: str(number) for name, number in {**numbers, "ROLE_RANK": rank, "ROLE_WORLD_SIZE": size}.items()}
 
 
 def interface_to(address: str) -> str:
@@ -65,16 +79,10 @@ def _address(probe: socket.socket, name: str) -> str:
 
 
 def main() -> None:
-    """Run the given script as the main program, with imports from its folder."""
+    """Run the given script as the main program, with its steps recorded."""
     tell()
-    sys.argv = sys.argv[1:]
-    if sys.argv[0] in ("-m", "--module"):
-        sys.argv = sys.argv[1:]
-        sys.path[0] = os.getcwd()
-        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-        return
-    sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
-    runpy.run_path(sys.argv[0], run_name="__main__")
+    dml_steps.install()
+    dml_steps.run(sys.argv[1:])
 
 
 if __name__ == "__main__":

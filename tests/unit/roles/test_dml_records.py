@@ -21,7 +21,7 @@ from plugins.module_utils.training.log import parse
 from roles.training.files import dml_records
 
 FILES = Path(__file__).parents[3] / "roles" / "training" / "files"
-FOR_TENSORFLOW_1 = ("dml_records.py", "dml_output.py")
+FOR_TENSORFLOW_1 = ("dml_records.py", "dml_output.py", "dml_steps.py")
 KEYS = [
     "t",
     "step",

@@ -18,7 +18,7 @@ SCRIPT = """
 import json, os, sys
 import sibling
 of_ranks = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-names = (*of_ranks, "MASTER_ADDR", "MASTER_PORT", "GLOO_SOCKET_IFNAME", "NCCL_DEBUG")
+names = (*of_ranks, "GROUP_RANK", "GROUP_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GLOO_SOCKET_IFNAME", "NCCL_DEBUG")
 print(json.dumps([__name__, sibling.WORD, sys.argv[1:], {name: os.environ.get(name) for name in names}]))
 """
 MPI = {
@@ -47,6 +47,8 @@ def test_the_script_is_told_its_rank_and_where_the_ranks_meet(tmp_path: Path) ->
         "WORLD_SIZE": "8",
         "LOCAL_RANK": "1",
         "LOCAL_WORLD_SIZE": "2",
+        "GROUP_RANK": "2",
+        "GROUP_WORLD_SIZE": "4",
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": "29500",
         "GLOO_SOCKET_IFNAME": "lo",
@@ -75,6 +77,23 @@ def test_the_interface_of_gloo_is_that_of_the_address_and_what_a_user_set_stays(
 def test_an_address_that_leads_nowhere_names_no_interface(tmp_path: Path, address: str) -> None:
     told = json.loads(run(tmp_path, **MPI, MASTER_ADDR=address, MASTER_PORT="1").stdout)[3]
     assert told["GLOO_SOCKET_IFNAME"] is None
+
+
+@pytest.mark.parametrize(
+    ("numbers", "node"),
+    [
+        ((5, 8, 1, 2), ("2", "4")),
+        ((1, 2, 0, 1), ("1", "2")),
+        ((2, 3, 0, 2), (None, None)),
+        ((1, 4, 0, 2), (None, None)),
+    ],
+)
+def test_a_rank_has_the_number_of_its_node_if_the_nodes_are_alike(
+    tmp_path: Path, numbers: tuple[int, ...], node: tuple[str | None, ...]
+) -> None:
+    mpi = dict(zip(MPI, map(str, numbers)))
+    told = json.loads(run(tmp_path, **mpi, MASTER_ADDR="127.0.0.1", MASTER_PORT="1").stdout)[3]
+    assert (told["GROUP_RANK"], told["GROUP_WORLD_SIZE"]) == node
 
 
 @pytest.mark.parametrize("lacking", [*MPI, "MASTER_ADDR"])

@@ -22,6 +22,7 @@ IN_IMAGE = [
     ROLES.parent / "tests" / "lab" / "tensorflow1.py",
     ROLES / "training" / "files" / "dml_output.py",
     ROLES / "training" / "files" / "dml_records.py",
+    ROLES / "training" / "files" / "dml_steps.py",
 ]
 # Names that Python has only from 3.7 on.
 LATER = {"capture_output", "text", "removeprefix", "removesuffix", "fromisoformat", "time_ns", "get_running_loop"}

@@ -254,3 +254,11 @@ def test_an_unsteady_baseline_tells_nothing() -> None:
 def test_an_unknown_ending_is_refused() -> None:
     with pytest.raises(ValueError, match="expected one of running, finished, died"):
         verdict([], [], {}, ended="stopped")
+
+
+def test_without_a_loss_the_loss_is_not_judged() -> None:
+    result = judge(changed(records(), lambda _record: True, loss=None))
+    assert (result["verdict"], result["unproven"]) == (
+        "continuous",
+        ["loss: no rank reported one, so it was not judged"],
+    )

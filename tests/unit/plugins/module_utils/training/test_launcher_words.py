@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from plugins.module_utils.training.launcher_words import LauncherError, is_launcher, rank_command, words_of
+from plugins.module_utils.training.launcher_words import LauncherError, is_launcher, rank_command, with_steps, words_of
 from plugins.module_utils.training.mpirun import LaunchError, job_of
 
 PYTHON, OURS = "/opt/dml/bin/python", "/lib/dml_torchrun.py"
@@ -96,3 +96,27 @@ def test_a_command_of_the_command_line_is_a_text(command: str | list[str]) -> No
 def test_a_text_that_is_not_a_command_is_refused(command: str) -> None:
     with pytest.raises(LauncherError, match=r"training_command is .*, which cannot be read: "):
         words_of(command)
+
+
+@pytest.mark.parametrize(
+    ("given", "command"),
+    [
+        ("python train.py --lr 1", "python STEPS train.py --lr 1"),
+        ("/x/python3.11 -u -X dev -Wd -OO train.py", "/x/python3.11 -u -X dev -Wd -OO STEPS train.py"),
+        ("python3 -u -m mine.train -c 2", "python3 -u STEPS -m mine.train -c 2"),
+    ],
+)
+def test_a_script_of_python_runs_with_its_steps_recorded(given: str, command: str) -> None:
+    assert with_steps(given.split(), "STEPS") == command.split()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *("bash train.sh", "python", "python -u", "python -m", "python -", "python -c pass", "python -I train.py"),
+        *("python2 train.py", "pythonw train.py", "python -u /lib/dml_torchrun.py train.py", ""),
+        *("python dml_output.py a.py", "python /lib/dml_steps.py train.py"),
+    ],
+)
+def test_a_command_without_such_a_script_stays(given: str) -> None:
+    assert with_steps(given.split(), "STEPS") == given.split()

@@ -106,3 +106,13 @@ def test_ranks_are_found_by_the_name_of_their_node() -> None:
     counted = StepsSince(since=0.0)
     counted.feed([in_domain(0, 1, 1.0), in_domain(1, 1, 1.0), in_domain(2, 1, 1.0, host="w1")])
     assert (counted.ranks_on("w1"), counted.ranks_on("w0.other"), counted.ranks_on("w9")) == ([1, 2], [0], [])
+
+
+def test_steps_of_an_optimizer_have_their_rate_and_source() -> None:
+    pace = LivePace()
+    for step in range(1, 11):
+        of = {"by": "optimizer SGD\n", "others": step // 5, "loss": None, "images_per_sec": None}
+        pace.feed([record(rank, step, step * 2.0, **of) for rank in (0, 1)])
+    assert pace.line() == "step 10, 0.50 steps/s, slowest rank 0 on n1"
+    assert pace.summary()["steps_by"] == "optimizer SGD?, the first of 3"
+    assert LivePace().summary()["steps_by"] == ""

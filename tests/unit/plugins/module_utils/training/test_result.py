@@ -147,3 +147,13 @@ def test_a_program_without_images_has_its_steps_in_the_summary(
 ) -> None:
     run = {**RUN, "pace": {"step": step}, "curve": {"images_per_sec": None, "points": points}}
     assert summary(result(run, JOB, SOCKET)).startswith(f"{pace} on 4 ranks of 2 nodes by tcp: ")
+
+
+def test_the_sentence_names_the_source_of_the_steps_and_a_missing_loss() -> None:
+    pace = {"step": 40, "loss": None, "steps_by": "optimizer SGD, the first of 2"}
+    curve = {"images_per_sec": None, "points": [{"step": 0, "seconds": 0.0}, {"step": 40, "seconds": 20.0}]}
+    run_result = result({**RUN, "pace": pace, "curve": curve}, JOB, SOCKET)
+    begin = (
+        "40 steps of the optimizer SGD, the first of 2 at 2.0 steps/s, without a loss, on 4 ranks of 2 nodes by tcp: "
+    )
+    assert summary(run_result).startswith(begin)

@@ -1,0 +1,44 @@
+"""Lightning with validation; the ranks print how Lightning numbers them."""
+
+import sys
+
+import lightning
+import torch
+
+
+class Network(lightning.LightningModule):
+    """One layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 1)
+
+    def training_step(self, batch, _number):
+        """Return the loss."""
+        return self.layer(batch).sum()
+
+    def validation_step(self, batch, _number):
+        """Return the loss."""
+        return self.layer(batch).sum()
+
+    def configure_optimizers(self):
+        """Return the optimizer and a scheduler."""
+        optimizer = torch.optim.SGD(self.parameters(), 0.1)
+        return [optimizer], [torch.optim.lr_scheduler.StepLR(optimizer, 2)]
+
+
+nodes, devices = (int(word) for word in sys.argv[2:4])
+trainer = lightning.Trainer(
+    max_steps=8,
+    accelerator="cpu",
+    devices=devices,
+    num_nodes=nodes,
+    strategy="ddp" if nodes * devices > 1 else "auto",
+    logger=False,
+    enable_checkpointing=False,
+    default_root_dir=sys.argv[1],
+    val_check_interval=4,
+)
+data = torch.utils.data.DataLoader(torch.rand(64 * nodes * devices, 4), 2)
+trainer.fit(Network(), data, data)
+print("lightning", trainer.global_rank, trainer.node_rank, trainer.local_rank, trainer.world_size)

@@ -1,0 +1,124 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Steps of unchanged scripts with the real frameworks, in one process and in two ranks: `make frameworks`."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS, FILES = Path(__file__).parent / "scripts", ROOT / "roles" / "training" / "files"
+FRAMEWORKS = ROOT / ".cache" / "frameworks"
+DEADLINE = 600.0
+
+
+def begin(environment: str, folder: Path, words: list[str], place: dict[str, str]) -> subprocess.Popen[str]:
+    """Begin a rank in one of the environments."""
+    python = FRAMEWORKS / environment / "bin" / "python"
+    assert python.exists(), "the frameworks are not installed: run make frameworks"
+    told = {"DML_STEPS_BY": "auto", "DML_RECORDS": str(folder / "run"), "PYTHONPATH": str(FILES), "HF_HUB_OFFLINE": "1"}
+    script = str(SCRIPTS / f"{words[0]}.py")
+    return subprocess.Popen(
+        [str(python), "-u", str(FILES / "dml_torchrun.py"), script, *words[1:]],
+        cwd=folder,
+        env={**os.environ, **told, **place},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def run(environment: str, folder: Path, *words: str, size: int = 1, local: int = 1) -> list[str]:
+    """Return the output of each rank of a script that succeeds; ``local`` is the number of ranks of each node."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    ranks = []
+    for rank in range(size):
+        numbers = {"RANK": rank, "SIZE": size, "LOCAL_RANK": rank % local, "LOCAL_SIZE": local}
+        place = {f"OMPI_COMM_WORLD_{name}": str(number) for name, number in numbers.items()}
+        ranks.append(
+            begin(environment, folder, list(words), {**place, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port})
+        )
+    outputs = [each.communicate(timeout=DEADLINE)[0] for each in ranks]
+    assert [each.returncode for each in ranks] == [0] * size, "\n".join(outputs)
+    return outputs
+
+
+def records(folder: Path, rank: int = 0) -> list[dict[str, Any]]:
+    """Return the records of a rank."""
+    path = folder / "run" / f"rank{rank}.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def steps(folder: Path, rank: int = 0) -> list[tuple[int, float | None]]:
+    """Return the steps of a rank with their losses."""
+    return [(each["step"], each["loss"]) for each in records(folder, rank) if "mark" not in each]
+
+
+@pytest.mark.parametrize(
+    ("script", "made", "by", "others"),
+    [
+        ("plain", 8, "SGD", 0),
+        ("amp", 8, "Adam", 0),
+        ("two", 8, "SGD", 1),
+        # The first ten steps of the second training show that the first one ended.
+        ("folds", 190, "SGD", 1),
+        ("children", 8, "SGD", 0),
+        ("nested", 8, "ZeroRedundancyOptimizer", 0),
+        ("trainer", 8, "AdamW", 0),
+        ("accelerated", 8, "SGD", 0),
+    ],
+)
+def test_steps_of_the_optimizer_of_an_unchanged_script(
+    tmp_path: Path, script: str, made: int, by: str, others: int
+) -> None:
+    run("pytorch", tmp_path, script, str(tmp_path))
+    assert steps(tmp_path) == [(number, None) for number in range(1, made + 1)]
+    last = records(tmp_path)[-1]
+    assert (last["by"], last["others"]) == (f"optimizer {by}", others)
+
+
+@pytest.mark.parametrize("script", ["nested", "trainer", "accelerated"])
+def test_each_of_two_ranks_reports_its_steps(tmp_path: Path, script: str) -> None:
+    run("pytorch", tmp_path, script, str(tmp_path), size=2, local=2)
+    for rank in range(2):
+        assert steps(tmp_path, rank) == [(number, None) for number in range(1, 9)]
+
+
+@pytest.mark.parametrize(("nodes", "devices"), [(1, 1), (1, 2), (2, 1)])
+def test_lightning_has_the_ranks_of_mpirun_and_reports_its_steps(tmp_path: Path, nodes: int, devices: int) -> None:
+    size = nodes * devices
+    outputs = run(
+        "pytorch", tmp_path, "lightning_fit", str(tmp_path), str(nodes), str(devices), size=size, local=devices
+    )
+    for rank, output in enumerate(outputs):
+        assert f"lightning {rank} {rank // devices} {rank % devices} {size}" in output
+        assert steps(tmp_path, rank) == [(number, None) for number in range(1, 9)]
+
+
+def test_records_of_the_script_take_precedence(tmp_path: Path) -> None:
+    run("pytorch", tmp_path, "own")
+    assert steps(tmp_path) == [(1, None), (2, None), (3, None), *((number, 1.0) for number in range(4, 9))]
+
+
+def test_a_compiled_step_stays_as_it_is_and_reports_nothing(tmp_path: Path) -> None:
+    run("pytorch", tmp_path, "compiled")
+    assert records(tmp_path) == []
+
+
+@pytest.mark.parametrize("environment", ["keras2", "keras3"])
+def test_batches_of_keras_have_their_loss(tmp_path: Path, environment: str) -> None:
+    run(environment, tmp_path, "keras_fit")
+    made = steps(tmp_path)
+    assert [number for number, _loss in made] == list(range(1, 9))
+    assert all(loss is not None and loss > 0 for _number, loss in made)
+    marks = [(each["phase"], each["mark"]) for each in records(tmp_path) if "mark" in each]
+    assert marks == [("eval", "begin"), ("eval", "end")]

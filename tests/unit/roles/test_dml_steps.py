@@ -1,0 +1,169 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The steps of a script that does not record them, with small stand-ins of the frameworks.
+
+tests/frameworks runs the same with the real ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FILES = Path(__file__).parents[3] / "roles" / "training" / "files"
+# The part of PyTorch's optimizers that calls the hooks.
+OPTIMIZER = """
+PRE, POST = [], []
+register_optimizer_step_pre_hook, register_optimizer_step_post_hook = PRE.append, POST.append
+class Optimizer:
+    inner = None
+    def step(self):
+        for hook in PRE: hook(self, (), {})
+        if self.inner: self.inner.step()
+        for hook in POST: hook(self, (), {})
+class SGD(Optimizer): pass
+class Adam(Optimizer): pass
+class Wrapped(SGD):
+    def step(self):
+        for hook in PRE: hook(self, (), {})
+        super().step()
+        for hook in POST: hook(self, (), {})
+"""
+TORCH = "import torch.optim.optimizer\nclass compiler:\n    is_compiling = staticmethod(lambda: False)\n"
+KERAS = """
+class Callback:
+    def on_test_begin(self, logs=None): pass
+    def on_test_end(self, logs=None): pass
+class CallbackList:
+    def __init__(self, callbacks=None, **more): self.callbacks = list(callbacks or [])
+    def call(self, name, *words):
+        for each in self.callbacks: getattr(each, name)(*words)
+"""
+BEGIN = "import os, sys, torch\nfrom torch.optim.optimizer import *\none, two = SGD(), Adam()\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with the stand-ins of the frameworks."""
+    for path, text in (
+        ("torch/__init__.py", TORCH),
+        ("torch/optim/__init__.py", ""),
+        ("torch/optim/optimizer.py", OPTIMIZER),
+        ("keras/__init__.py", ""),
+        ("keras/src/__init__.py", ""),
+        ("keras/src/callbacks/__init__.py", "from .callback_list import Callback, CallbackList\n"),
+        ("keras/src/callbacks/callback_list.py", KERAS),
+    ):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    return tmp_path
+
+
+def run(folder: Path, script: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a script as a rank."""
+    (folder / "train.py").write_text(script)
+    environment = {**os.environ, "DML_STEPS_BY": "auto", "DML_RECORDS": str(folder / "run"), "PYTHONPATH": str(FILES)}
+    words = [sys.executable, "-u", str(FILES / "dml_steps.py"), str(folder / "train.py"), "--lr", "0.1"]
+    rank = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1"}
+    given = {**environment, **rank, **variables}
+    return subprocess.run(words, env=given, capture_output=True, text=True, check=False)
+
+
+def records(folder: Path, script: str, **variables: str) -> list[dict[str, Any]]:
+    """Return the records of a script that succeeds."""
+    done = run(folder, script, **variables)
+    assert (done.returncode, done.stderr) == (0, "")
+    path = folder / "run" / "rank0.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_each_step_of_the_optimizer_is_a_record_without_a_loss(folder: Path) -> None:
+    check = "assert sys.argv[1:] == ['--lr', '0.1'] and __name__ == '__main__'\n"
+    made = records(folder, BEGIN + check + "one.step()\n" * 3)
+    assert [(each["step"], each["loss"], each["images_per_sec"]) for each in made] == [
+        (n, None, None) for n in (1, 2, 3)
+    ]
+    assert {(each["by"], each["others"]) for each in made} == {("optimizer SGD", 0)}
+
+
+@pytest.mark.parametrize(
+    ("script", "steps", "by", "others"),
+    [
+        ("for _ in range(6):\n    one.step()\n    for _ in range(5): two.step()\n", 6, "optimizer SGD", 1),
+        # Ten steps of the second one show that the first one ended.
+        ("for _ in range(4): one.step()\nfor _ in range(30): two.step()\n", 24, "optimizer Adam", 1),
+        ("one.step()\ndel one\nfor _ in range(5): two.step()\n", 6, "optimizer Adam", 1),
+        ("two.inner = one\nfor _ in range(5): two.step()\n", 5, "optimizer Adam", 0),
+        ("three = Wrapped()\nfor _ in range(5): three.step()\n", 5, "optimizer Wrapped", 0),
+    ],
+)
+def test_of_several_optimizers_one_counts(folder: Path, script: str, steps: int, by: str, others: int) -> None:
+    made = records(folder, BEGIN + script)
+    assert [each["step"] for each in made] == list(range(1, steps + 1))
+    assert (made[-1]["by"], made[-1]["others"]) == (by, others)
+
+
+def test_records_of_the_script_take_precedence_and_continue_the_count(folder: Path) -> None:
+    script = "import dml_records\none.step()\nrecords = dml_records.start()\none.step()\nrecords.step(8, 0.5)\n"
+    made = records(folder, BEGIN + script)
+    assert [(each["step"], each["loss"], each.get("by")) for each in made] == [
+        (1, None, "optimizer SGD"),
+        (2, 0.5, None),
+    ]
+
+
+@pytest.mark.parametrize("by", ["script", "none", ""])
+def test_without_the_request_nothing_is_recorded(folder: Path, by: str) -> None:
+    assert records(folder, BEGIN + "one.step()\n", DML_STEPS_BY=by) == []
+
+
+def test_a_compiled_step_and_a_child_process_record_nothing(folder: Path) -> None:
+    script = "torch.compiler.is_compiling = lambda: True\none.step()\ntorch.compiler.is_compiling = lambda: False\n"
+    script += "if not os.fork():\n    one.step()\n    os._exit(0)\nos.wait()\ntwo.step()\n"
+    assert [each["by"] for each in records(folder, BEGIN + script)] == ["optimizer Adam"]
+
+
+def test_records_that_cannot_be_written_do_not_end_the_script(folder: Path) -> None:
+    (folder / "run").mkdir()
+    (folder / "run" / "rank0.jsonl").symlink_to("/dev/full")
+    done = run(folder, BEGIN + "one.step()\none.step()\nprint('trained')\n")
+    assert (done.returncode, done.stdout) == (0, "trained\n")
+    assert done.stderr == "dml_steps.py records no more steps: [Errno 28] No space left on device\n"
+
+
+def test_batches_of_keras_have_their_loss_and_its_evaluation_is_a_phase(folder: Path) -> None:
+    script = "import keras.src.callbacks as given\ncalls = given.CallbackList()\n"
+    script += "calls.call('on_test_begin')\ncalls.call('on_train_batch_end', 0, {'loss': 1.5})\n"
+    script += "calls.call('on_test_begin')\ncalls.call('on_test_end')\n"
+    made = records(folder, script)
+    told = [(each["phase"], each.get("mark"), each["loss"], each["by"]) for each in made]
+    expected = [("train", None, 1.5), ("eval", "begin", None), ("eval", "end", None)]
+    assert told == [(*each, "Keras") for each in expected]
+
+
+def test_the_callbacks_of_the_user_stay(folder: Path) -> None:
+    script = "from keras.src.callbacks import Callback, CallbackList\nown = Callback()\n"
+    script += "print([CallbackList(given).callbacks.index(own) for given in ([own], (own,), own)])\n"
+    assert run(folder, script).stdout == "[0, 0, 0]\n"
+
+
+def test_the_first_framework_counts(folder: Path) -> None:
+    script = "from keras.src.callbacks import CallbackList\none.step()\n"
+    script += "CallbackList().call('on_train_batch_end', 0, {'loss': 1.5})\none.step()\n"
+    assert [each["step"] for each in records(folder, BEGIN + script)] == [1, 2]
+
+
+def test_a_module_and_the_loaders_of_the_frameworks_stay_as_they_are(folder: Path) -> None:
+    last = "print(__spec__.name, 'exec_module' in vars(torch.optim.optimizer.__loader__))\n"
+    (folder / "mine.py").write_text(f"{BEGIN}one.step()\n{last}")
+    environment = {**os.environ, "DML_STEPS_BY": "auto", "DML_RECORDS": str(folder / "run")}
+    words = [sys.executable, str(FILES / "dml_steps.py"), "-m", "mine"]
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "mine False\n"
+    assert (folder / "run" / "rank0.jsonl").exists()
