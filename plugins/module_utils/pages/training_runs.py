@@ -67,7 +67,7 @@ def missing(runs: Sequence[Run]) -> Iterator[str]:
         yield f"No loss was recorded in {', '.join(without)}."
     for run in runs:
         if ", the first of" in str(run.get("steps_by")):
-            yield f"The steps of {run['name']} are those of {run['steps_by']}: the steps of the others were not counted."
+            yield f"The steps of {run['name']} are those of {run['steps_by']}; those of the others were not counted."
     if len({str(sorted((run.get("asked") or {}).items())) for run in runs}) > 1:
         yield "The runs did different work: their rates cannot be compared."
     if len({(run["nodes"], run["gpus"], run["transport"]) for run in runs}) == len(runs):

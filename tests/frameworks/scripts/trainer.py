@@ -1,4 +1,4 @@
-"""Hugging Face's Trainer with accumulation and evaluation, and a network of its own."""
+"""Hugging Face's Trainer with accumulation and evaluation, and a small network."""
 
 import sys
 
