@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 from ..continuity.cost_lines import lost, sentences, service
 from . import escaping
+from .escaping import html as escape
 
 TITLE, FIGURES_TITLE = "Cost", "Published figures"
 HOST_HEADS = ("Host", "Out of service", "Reboots", "Moves", "Longest silence", "Lost")

@@ -1,22 +1,28 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Escape foreign text for XML, Markdown and CSV, so that it stays text; for HTML there is html.escape."""
+"""Escape foreign text for HTML, XML, Markdown and CSV, so that it stays text."""
 
 from __future__ import annotations
 
 import re
+from html import escape
 from typing import Any
 
 REPLACEMENT = "\ufffd"
 # All except a Char of XML 1.0 (2.2), such as most control characters and halves of a surrogate pair.
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 # The start of code, links, HTML, entities, tables, headings, mentions or strikethrough, at any position.
 _ANYWHERE = re.compile(
     r"[\\`*\[\]<>&|~#!@$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=www)\.|(?<=:)/", re.IGNORECASE
 )
 # The start of a list, a rule or the underline of a heading, at the start of a line.
 _FIRST = re.compile(r"^(?:[-+=:]|\d+[.)](?=\s|$))")
+
+
+def html(text: Any) -> str:
+    """Return the text for HTML, without the control characters and those that change the direction of the text."""
+    return escape(_CONTROL.sub(REPLACEMENT, str(text)))
 
 
 def xml(text: Any) -> str:
@@ -26,11 +32,14 @@ def xml(text: Any) -> str:
 
 def markdown(text: Any) -> str:
     """Return the text for a line of Markdown or a cell of a table: a character reference is never markup."""
-    return _ANYWHERE.sub(_referred, _HIDDEN.sub(REPLACEMENT, " ".join(str(text).split())))
+    return _ANYWHERE.sub(_referred, _CONTROL.sub(REPLACEMENT, " ".join(str(text).split())))
 
 
-# Spreadsheets skip blanks and signs without width before a formula, and read full-width signs as the usual ones.
-_FORMULA = re.compile(r"[\t\r\n]|[\s\u00ad\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+# Spreadsheets skip blanks and signs without width before a formula, and read full-width signs as the usual ones. Where
+# a comma separates decimals, a new cell starts at a semicolon, even within quotes.
+_FORMULA = re.compile(
+    r"(^|;)(?=[\s\u00ad\u180e\u200b-\u200f\u2060-\u206f\ufeff\ufffd]*[=+\-@\uff1d\uff0b\uff0d\uff20])"
+)
 
 
 def line(text: Any) -> str:
@@ -39,8 +48,10 @@ def line(text: Any) -> str:
 
 
 def cell(value: Any) -> Any:
-    """Return a value for a comma-separated table; a text that is a formula for a spreadsheet gets a leading quote."""
-    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
+    """Return a value for a comma-separated table; text that a spreadsheet takes for a formula gets a leading quote."""
+    if not isinstance(value, str):
+        return value
+    return _FORMULA.sub(r"\1'", _CONTROL.sub(REPLACEMENT, " ".join(value.split())))
 
 
 def _referred(match: re.Match[str]) -> str:

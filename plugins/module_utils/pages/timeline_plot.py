@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from typing import Any
 
+from .escaping import html as escape
 from .scaling_plot import LOWEST, bounded, nice
 
 WIDTH, LEFT, RIGHT, TOP, PLOT, ROW, BAR = 960, 96, 16, 34, 210, 24, 16

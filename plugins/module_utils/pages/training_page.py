@@ -7,11 +7,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import Any
 
 from ..training.scaling import ScalingError, table
 from . import escaping, training_runs, vmotion_page
+from .escaping import html as escape
 from .scaling_plot import PlotLine, plot
 from .style import STYLE, site_banner
 from .workload import caution, sentences

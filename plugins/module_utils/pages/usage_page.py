@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
 from typing import Any
 
 from ..usage import usage_text
 from ..usage.usage_report import IDLE, UNASSIGNED
 from ..usage.usage_text import amount, money, number, percent, plain
+from .escaping import html as escape
 from .style import STYLE
 from .usage_plot import plot
 

@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from typing import Any
 
 from ..usage.usage_report import UNASSIGNED, UNREACHABLE
 from ..usage.usage_text import busy, percent, plain
+from .escaping import html as escape
 
 WIDTH, ROW, BAR, TOP, BOTTOM = 960, 26, 14, 34, 8
 LABEL, TRACK, TEXT = 250, 420, 106

@@ -60,7 +60,8 @@ def junit_report(name: str, verdict: Mapping[str, Any], moves: Sequence[Mapping[
     counts = {kind: sum(case.find(kind[:-1]) is not None for case in cases) for kind in ("failures", "errors")}
     suite.attrib.update(tests=str(len(cases)), **{kind: str(count) for kind, count in counts.items()})
     ET.indent(suite)
-    return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+    # Some versions of Python would declare the encoding of the locale, and the file is written as UTF-8.
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(suite, encoding="unicode")}\n'
 
 
 def _job(suite: ET.Element, verdict: Mapping[str, Any]) -> None:

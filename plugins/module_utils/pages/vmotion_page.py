@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from typing import Any
 
 from . import cost_section, escaping
+from .escaping import html as escape
 from .style import STYLE
 from .timeline_plot import STYLE as PLOT_STYLE
 from .timeline_plot import plot

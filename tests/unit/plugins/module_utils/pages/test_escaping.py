@@ -142,13 +142,25 @@ def test_junit_is_well_formed_whatever_it_tells(text: str) -> None:
     moves = [{"worker": text, "source": text, "target": text, "said": text}]
     for verdict in ("broken", "inconclusive", "continuous"):
         judged = {"verdict": verdict, "breaches": [{"detail": text}], "unproven": [text], "moves": [{"moved": False}]}
-        suite = ET.fromstring(verdict_files.junit_report(text, judged, moves).encode())
-        assert len(suite.findall("testcase")) == 2
+        written = verdict_files.junit_report(text, judged, moves)
+        assert written.startswith('<?xml version="1.0" encoding="utf-8"?>')
+        assert len(ET.fromstring(written.encode()).findall("testcase")) == 2
 
 
 @pytest.mark.parametrize(
-    "text", ["=1+1", "+1", "-1", "@x", "\t=1", " =1", "\n=1", "\u00a0=1", "\u200b=1", "\uff1d1", "\uff0b1", "\ncmd"]
+    ("text", "cell"),
+    [
+        *((text, f"'{text}") for text in ("=1+1", "+1", "-1", "@x", "\u200b=1", "\uff1d1", "\uff0b1", "\u180e=1")),
+        *((f"{blank}=1", "'=1") for blank in ("\t", " ", "\n", "\u00a0", "\r\n", "\u2028")),
+        *((f"{control}=1", "'\ufffd=1") for control in ("\0", "\x1b", "\u202e", "\ud800")),
+        # Where a comma separates decimals, a spreadsheet starts a new cell here.
+        ("a;=1", "a;'=1"),
+        ("a; \n+1;b", "a;' +1;b"),
+        ("a\n=1", "a =1"),
+        ("a=1", "a=1"),
+        ("w1; w2", "w1; w2"),
+    ],
 )
-def test_a_spreadsheet_takes_no_text_for_a_formula(text: str) -> None:
-    assert escaping.cell(text) == f"'{text}"
+def test_a_spreadsheet_takes_no_text_for_a_formula(text: str, cell: str) -> None:
+    assert escaping.cell(text) == cell
     assert (escaping.cell("tcp"), escaping.cell(-1.5), escaping.cell(None)) == ("tcp", -1.5, None)
