@@ -65,6 +65,10 @@ class Control:
         """Remove all planned faults."""
         self.ask("DELETE", "/faults")
 
+    def restart(self, seconds: float) -> None:
+        """Restart vCenter, which refuses connections for some seconds; its sessions and tasks are gone afterwards."""
+        self.ask("POST", "/restart", {"seconds": seconds})
+
     def set_host(self, name: str, **state: Any) -> None:
         """Change the state of a simulated host from outside."""
         self.ask("PATCH", f"/hosts/{name}", state)

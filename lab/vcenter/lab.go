@@ -12,6 +12,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/vmware/govmomi/simulator"
@@ -37,10 +40,14 @@ type options struct {
 type lab struct {
 	vcenter *vcenter.Server
 	stock   *simulator.Server // of vcsim, for endpoints that are clients of the API
+	front   *front.Front
 	api     *http.Server
 	steer   *http.Server
 	Ready   readiness
 	stopped chan error
+
+	mu         sync.Mutex // guards api
+	restarting atomic.Bool
 }
 
 // readiness is the content of the ready file.
@@ -132,10 +139,11 @@ func (l *lab) serve(o options, pair tls.Certificate) error {
 	endpoints, stock := handler(l.vcenter.Service(), apiSocket.Addr().String(), o)
 	l.stock = stock
 	gate := front.New(l.vcenter, endpoints, o.delay)
+	l.front = gate
 	l.api = &http.Server{Handler: gate, TLSConfig: config, ReadHeaderTimeout: 30 * time.Second,
 		ErrorLog: log.New(quiet{}, "", 0)}
-	l.steer = &http.Server{Handler: control.New(gate, l.vcenter), ReadHeaderTimeout: 30 * time.Second}
-	go func() { l.stopped <- l.api.ServeTLS(apiSocket, "", "") }()
+	l.steer = &http.Server{Handler: control.New(gate, l.vcenter, l.restart), ReadHeaderTimeout: 30 * time.Second}
+	go l.serveAPI(l.api, apiSocket)
 	go func() { l.stopped <- l.steer.Serve(controlSocket) }()
 	address := apiSocket.Addr().(*net.TCPAddr)
 	l.Ready.Hostname, l.Ready.Port = "127.0.0.1", address.Port
@@ -143,6 +151,38 @@ func (l *lab) serve(o options, pair tls.Certificate) error {
 		l.Ready.Hostname = address.IP.String()
 	}
 	l.Ready.Control = "http://" + controlSocket.Addr().String()
+	return nil
+}
+
+func (l *lab) serveAPI(server *http.Server, socket net.Listener) {
+	if err := server.ServeTLS(socket, "", ""); !l.restarting.Load() {
+		l.stopped <- err
+	}
+}
+
+// restart ends the service of vCenter and starts it again after some time: connections are refused in between, then
+// sessions and tasks are gone.
+// VMware: vSphere Web Services SDK Programming Guide, "Session Management": a session ends with the server. The inventory
+// and the events are in the database of vCenter.
+func (l *lab) restart(pause time.Duration) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	old := l.api
+	l.restarting.Store(true)
+	if err := old.Close(); err != nil {
+		return err
+	}
+	l.front.EndSessions()
+	l.vcenter.ForgetTasks()
+	time.Sleep(pause)
+	socket, err := net.Listen("tcp", net.JoinHostPort(l.Ready.Hostname, strconv.Itoa(l.Ready.Port)))
+	if err != nil {
+		return err
+	}
+	l.api = &http.Server{Handler: old.Handler, TLSConfig: old.TLSConfig, ReadHeaderTimeout: old.ReadHeaderTimeout,
+		ErrorLog: old.ErrorLog}
+	l.restarting.Store(false)
+	go l.serveAPI(l.api, socket)
 	return nil
 }
 

@@ -35,8 +35,8 @@ def markdown(text: Any) -> str:
     return _ANYWHERE.sub(_referred, _CONTROL.sub(REPLACEMENT, " ".join(str(text).split())))
 
 
-# Spreadsheets skip blanks and signs without width before a formula, and read full-width signs as the usual ones. Where
-# a comma separates decimals, a new cell starts at a semicolon, even within quotes.
+# Spreadsheets skip blanks and signs without width before a formula, and read full-width signs as the usual ones. In
+# languages with a decimal comma, they start a new cell at a semicolon, even within quotes.
 _FORMULA = re.compile(
     r"(^|;)(?=[\s\u00ad\u180e\u200b-\u200f\u2060-\u206f\ufeff\ufffd]*[=+\-@\uff1d\uff0b\uff0d\uff20])"
 )

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log"
 	"net/http"
+	"time"
 
 	"dml.vsphere/lab/vcenter/internal/front"
 	"dml.vsphere/lab/vcenter/internal/vcenter"
@@ -16,11 +17,12 @@ import (
 type Control struct {
 	front   *front.Front
 	vcenter *vcenter.Server
+	restart func(pause time.Duration) error
 }
 
 // New returns the handler of the control interface.
-func New(f *front.Front, w *vcenter.Server) http.Handler {
-	c := &Control{front: f, vcenter: w}
+func New(f *front.Front, w *vcenter.Server, restart func(time.Duration) error) http.Handler {
+	c := &Control{front: f, vcenter: w, restart: restart}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /writes", func(w http.ResponseWriter, _ *http.Request) { reply(w, f.Log.Writes()) })
 	mux.HandleFunc("DELETE /writes", func(w http.ResponseWriter, _ *http.Request) { f.Log.ClearWrites(); done(w) })
@@ -31,6 +33,7 @@ func New(f *front.Front, w *vcenter.Server) http.Handler {
 	mux.HandleFunc("GET /faults", func(w http.ResponseWriter, _ *http.Request) { reply(w, f.Faults.List()) })
 	mux.HandleFunc("DELETE /faults", func(w http.ResponseWriter, _ *http.Request) { f.Faults.Clear(); done(w) })
 	mux.HandleFunc("DELETE /faults/{id}", c.removeFault)
+	mux.HandleFunc("POST /restart", c.restartServer)
 	mux.HandleFunc("GET /hosts", c.hosts)
 	mux.HandleFunc("PATCH /hosts/{name}", c.patchHost)
 	mux.HandleFunc("GET /clusters/{name}", c.cluster)
@@ -55,6 +58,21 @@ func (c *Control) host(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	reply(w, h.Report())
+}
+
+// restartServer restarts vCenter with a pause, and answers when the server accepts connections again.
+func (c *Control) restartServer(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		Seconds float64 `json:"seconds"`
+	}
+	if !read(w, r, &asked) {
+		return
+	}
+	if err := c.restart(time.Duration(asked.Seconds * float64(time.Second))); err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	done(w)
 }
 
 func reply(w http.ResponseWriter, value any) {

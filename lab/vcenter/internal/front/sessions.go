@@ -37,6 +37,16 @@ func (s *sessions) drop(key string) {
 	delete(s.users, key)
 }
 
+// EndSessions removes all sessions.
+func (f *Front) EndSessions() {
+	f.sessions.mu.Lock()
+	defer f.sessions.mu.Unlock()
+	for key := range f.sessions.users {
+		f.dataCentre.EndSession(key)
+	}
+	clear(f.sessions.users)
+}
+
 func cookie(r *http.Request) string {
 	if c, err := r.Cookie(soap.SessionCookieName); err == nil {
 		return strings.Trim(c.Value, `"`)

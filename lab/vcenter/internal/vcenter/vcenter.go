@@ -130,6 +130,9 @@ func (w *Server) ServiceVersions() string {
 		`</priorVersions></namespace></namespaces>`
 }
 
+// ForgetTasks removes all tasks.
+func (w *Server) ForgetTasks() { w.sim.ForgetTasks() }
+
 // EndSession removes a session.
 func (w *Server) EndSession(key string) {
 	ctx := w.sim.Context()

@@ -153,7 +153,7 @@ def test_junit_is_well_formed_whatever_it_tells(text: str) -> None:
         *((text, f"'{text}") for text in ("=1+1", "+1", "-1", "@x", "\u200b=1", "\uff1d1", "\uff0b1", "\u180e=1")),
         *((f"{blank}=1", "'=1") for blank in ("\t", " ", "\n", "\u00a0", "\r\n", "\u2028")),
         *((f"{control}=1", "'\ufffd=1") for control in ("\0", "\x1b", "\u202e", "\ud800")),
-        # Where a comma separates decimals, a spreadsheet starts a new cell here.
+        # In languages with a decimal comma, a spreadsheet starts a new cell here.
         ("a;=1", "a;'=1"),
         ("a; \n+1;b", "a;' +1;b"),
         ("a\n=1", "a =1"),
