@@ -12,6 +12,16 @@ type Hardware struct {
 	NICs           []NIC  `yaml:"nics"`
 	// DeviceGroups are the groups of linked vGPUs that the host offers, such as Nvidia:2@grid_a100-40c%NVLink.
 	DeviceGroups []string `yaml:"device_groups"`
+	// DVXClasses are the classes of the devices with Enhanced DirectPath I/O.
+	DVXClasses []DVXClass `yaml:"dvx_classes"`
+}
+
+// DVXClass is a class of devices with Enhanced DirectPath I/O. With Checkpoint, their virtual machines can move.
+type DVXClass struct {
+	Name       string `yaml:"name"`
+	Devices    int    `yaml:"devices"`
+	Checkpoint bool   `yaml:"checkpoint"`
+	SRIOVNIC   bool   `yaml:"sriov_nic"`
 }
 
 // GPU is one physical GPU at one PCI address.

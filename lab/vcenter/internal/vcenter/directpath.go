@@ -88,6 +88,9 @@ func (m *directPathManager) hostsOf(target types.BaseDirectPathProfileManagerTar
 func (m *directPathManager) capacity(
 	hosts []*esxi.Host, query types.BaseDirectPathProfileManagerCapacityQuerySpec,
 ) types.BaseDirectPathProfileManagerCapacityResult {
+	if config := dvxConfig(query); config != nil {
+		return dvxCapacity(hosts, config)
+	}
 	name := vgpuType(query)
 	if _, known := graphics.ProfileOf(m.sim.Description, name); !known {
 		return &types.DirectPathProfileManagerCapacityUnknown{QuerySpec: query,
@@ -102,6 +105,33 @@ func (m *directPathManager) capacity(
 		out.Remaining += c.Remaining
 		out.Max += c.Max
 		out.UnusedReservation += c.Unused
+	}
+	return out
+}
+
+// dvxConfig returns the configuration of a query for a class of Enhanced DirectPath devices, or nil for other queries.
+func dvxConfig(
+	query types.BaseDirectPathProfileManagerCapacityQuerySpec,
+) *types.DirectPathProfileManagerDvxDirectPathConfig {
+	by, ok := query.(*types.DirectPathProfileManagerCapacityQueryByDeviceConfig)
+	if !ok {
+		return nil
+	}
+	config, _ := by.DeviceConfig.(*types.DirectPathProfileManagerDvxDirectPathConfig)
+	return config
+}
+
+func dvxCapacity(
+	hosts []*esxi.Host, config *types.DirectPathProfileManagerDvxDirectPathConfig,
+) types.BaseDirectPathProfileManagerCapacityResult {
+	name := config.DvxBacking.DeviceClass
+	out := &types.DirectPathProfileManagerCapacityInfo{
+		Profile: types.DirectPathProfileInfo{Id: name, Name: name, DeviceConfig: config}}
+	for _, h := range hosts {
+		all, used := h.PCI.DVX(name)
+		out.Consumed += int32(used)
+		out.Remaining += int32(all - used)
+		out.Max += int32(all)
 	}
 	return out
 }

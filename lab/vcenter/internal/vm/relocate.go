@@ -2,6 +2,7 @@ package vm
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/vmware/govmomi/simulator"
@@ -60,10 +61,12 @@ func (m *Methods) relocate(j *vcsim.Job, spec types.VirtualMachineRelocateSpec) 
 	if now.on {
 		if f := m.hotMove(j, now, target); f != nil {
 			target.Graphics.Release(j.Ctx, m.Self)
+			target.PCI.Release(m.Self)
 			m.postFailure(j, now, target, f)
 			return f
 		}
 		now.host.Graphics.Release(j.Ctx, m.Self)
+		now.host.PCI.Release(m.Self)
 		m.forgetBoot(j.Ctx)
 	}
 	m.setPlace(j.Ctx, spec)
@@ -89,10 +92,13 @@ func refuseMove(ctx *simulator.Context, now status, target *esxi.Host) vcsim.Fau
 	if f := now.hostFault(ctx); f != nil {
 		return f
 	}
-	if now.directPath || (len(now.vgpus) > 0 && !options.HotMigration(ctx)) {
+	tied := now.directPath || slices.ContainsFunc(now.dvx, func(class string) bool {
+		return !now.host.PCI.Moves(class) || !target.PCI.Moves(class)
+	})
+	if tied || (len(now.vgpus) > 0 && !options.HotMigration(ctx)) {
 		words := "Migration was temporarily disabled due to another migration activity. " +
 			"vGPU hot migration is not enabled."
-		if now.directPath {
+		if tied {
 			words = "The virtual machine uses a DirectPath I/O device, which ties it to its host."
 		}
 		f := new(types.VMotionNotSupported)
@@ -126,6 +132,12 @@ func (m *Methods) hotMigration(now status, target *esxi.Host) types.BaseEvent {
 func (m *Methods) hotMove(j *vcsim.Job, now status, target *esxi.Host) vcsim.Fault {
 	if f := target.Graphics.Reserve(j.Ctx, m.Self, now.vgpus); f != nil {
 		return f
+	}
+	for _, class := range now.dvx {
+		if target.PCI.Reserve(m.Self, &types.VirtualPCIPassthroughDvxBackingInfo{DeviceClass: class}) == "" {
+			j.Words = "Device is not available: the host has no free device of class " + class + "."
+			return &types.GenericVmConfigFault{Reason: j.Words}
+		}
 	}
 	chain := j.Task.Info.EventChainId
 	m.sim.Post(j.Ctx, m.hotMigration(now, target), chain)

@@ -45,6 +45,12 @@ func (m *Methods) adapters(ctx *simulator.Context) (list []*types.VirtualPCIPass
 				}
 			case *types.VirtualVmxnet3Vrdma:
 				bound = true
+			case *types.VirtualSriovEthernetCard:
+				if x.DvxBackingInfo != nil {
+					bound = true
+					list = append(list, &types.VirtualPCIPassthrough{
+						VirtualDevice: types.VirtualDevice{Backing: x.DvxBackingInfo}})
+				}
 			}
 		}
 	})

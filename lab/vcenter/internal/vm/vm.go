@@ -63,6 +63,7 @@ type status struct {
 	host       *esxi.Host
 	vgpus      []string
 	directPath bool // a DirectPath or SR-IOV device, which forbids vMotion
+	dvx        []string
 }
 
 // read reads the state of a virtual machine under its lock.
@@ -75,19 +76,31 @@ func (m *Methods) read(ctx *simulator.Context) status {
 			now.host = m.machines.hosts.ByRef(*m.Runtime.Host)
 		}
 		for _, d := range m.Config.Hardware.Device {
-			switch x := d.(type) {
-			case *types.VirtualPCIPassthrough:
-				if b, ok := x.Backing.(*types.VirtualPCIPassthroughVmiopBackingInfo); ok {
-					now.vgpus = append(now.vgpus, b.Vgpu)
-				} else {
-					now.directPath = true
-				}
-			case *types.VirtualSriovEthernetCard:
-				now.directPath = true
-			}
+			now.add(d)
 		}
 	})
 	return now
+}
+
+// add adds a device.
+func (n *status) add(d types.BaseVirtualDevice) {
+	switch x := d.(type) {
+	case *types.VirtualPCIPassthrough:
+		switch b := x.Backing.(type) {
+		case *types.VirtualPCIPassthroughVmiopBackingInfo:
+			n.vgpus = append(n.vgpus, b.Vgpu)
+		case *types.VirtualPCIPassthroughDvxBackingInfo:
+			n.dvx = append(n.dvx, b.DeviceClass)
+		default:
+			n.directPath = true
+		}
+	case *types.VirtualSriovEthernetCard:
+		if x.DvxBackingInfo == nil {
+			n.directPath = true
+		} else {
+			n.dvx = append(n.dvx, x.DvxBackingInfo.DeviceClass)
+		}
+	}
 }
 
 func (n status) hostName() string {

@@ -44,6 +44,7 @@ func (s *System) listDevices() {
 		add(n.PCI, classNetwork, n.VendorID, n.DeviceID, n.VendorID, n.DeviceID, vendor, n.Name, n.NUMA)
 	}
 	s.devices = hw.PciDevice
+	hw.DvxClasses = s.dvxClasses()
 	hw.NumaInfo = numa(h.Hardware, nodes)
 }
 

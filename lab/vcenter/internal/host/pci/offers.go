@@ -6,6 +6,7 @@ import "github.com/vmware/govmomi/vim25/types"
 func (s *System) Offer(target *types.ConfigTarget) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.offerDVX(target)
 	for _, d := range s.devices {
 		s.offerSriov(target, d)
 		p := s.passthru[d.Id]

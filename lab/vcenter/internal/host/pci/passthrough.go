@@ -45,6 +45,7 @@ type System struct {
 	mu       sync.Mutex // guards what follows; never held while a vcsim lock is taken
 	passthru map[string]passthru
 	reserved map[string]vcsim.Ref // the virtual machines with a reservation, by PCI address
+	dvx      []dvxUse
 }
 
 // New lists the devices of the host; devices with DirectPath in the description are active.

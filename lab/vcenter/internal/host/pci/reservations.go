@@ -2,6 +2,7 @@ package pci
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/vmware/govmomi/vim25/types"
@@ -15,6 +16,9 @@ import (
 func (s *System) Reserve(vm vcsim.Ref, backing types.BaseVirtualDeviceBackingInfo) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if b, ok := backing.(*types.VirtualPCIPassthroughDvxBackingInfo); ok {
+		return s.reserveDVX(vm, b.DeviceClass)
+	}
 	for _, d := range s.devices {
 		p := s.passthru[d.Id]
 		if _, taken := s.reserved[d.Id]; !p.active || taken || !answers(backing, d, p.label) {
@@ -30,6 +34,7 @@ func (s *System) Reserve(vm vcsim.Ref, backing types.BaseVirtualDeviceBackingInf
 func (s *System) Release(vm vcsim.Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.dvx = slices.DeleteFunc(s.dvx, func(one dvxUse) bool { return one.vm == vm })
 	maps.DeleteFunc(s.reserved, func(_ string, holder vcsim.Ref) bool { return holder == vm })
 }
 
