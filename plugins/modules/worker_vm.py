@@ -117,6 +117,14 @@ options:
           label:
             description: A GPU in passthrough by its hardware label; any free match on the host.
             type: str
+          device_class:
+            description:
+              - A device with Enhanced DirectPath I/O by the name of its class in C(hardware.dvxClasses) of the host;
+                any free match on the host. It requires vSphere 8.0.
+              - The worker can move if both hosts report checkpoints for the class. Its memory is unknown, so set
+                O(workers[].gpus[].memory_gb) or O(workers[].mmio_gb).
+              - Devices of other classes are removed from the worker.
+            type: str
           address:
             description: A GPU in passthrough by its PCI address. Requires O(workers[].host).
             type: str

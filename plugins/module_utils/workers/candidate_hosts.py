@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..vsphere.properties import Values
@@ -26,6 +26,7 @@ PATHS = (
     VERSION,
 )
 RDMA_SINCE = (7, 0)
+MOST_UNCOUNTED = 16
 # The key, next to the properties of a host, of the profiles that the host offers after its GPUs are prepared.
 TO_COME = "to come"
 
@@ -34,7 +35,7 @@ TO_COME = "to come"
 class OtherMachines:
     """The virtual machines on a host that the placement does not move, and the names of the workers among them.
 
-    ``placed`` are the running machines there that the placement may move, ``counted`` the server's count of vGPUs.
+    ``placed`` are the running machines there that the placement may move, ``counted`` the server's counts.
     """
 
     running: Sequence[Machine] = ()
@@ -53,7 +54,7 @@ def host_for_planner(host: Values, others: OtherMachines, groups: Iterable[str] 
         name=host["name"],
         in_service=capacity.in_service(host),
         slots=capacity.slots(host, vgpus, coming).occupy(profile for _holder, profile in withheld),
-        devices=_devices(host, _holders(others.running)),
+        devices=(*_devices(host, _holders(others.running)), *_class_devices(host, others)),
         free_mb=capacity.memory_mb(host) - sum(machines.reserved_mb(machine.values) for machine in others.running),
         threads=int(host.get("summary.hardware.numCpuThreads") or 0),
         nic_node=capacity.rdma_node(host),
@@ -90,7 +91,9 @@ def prepared_host(host: Values, profiles: Iterable[str]) -> Values:
 def lacks_gpus(host: Values, demand: Demand) -> bool:
     """Return whether the GPUs of a host must be prepared before it can offer the GPUs of a demand."""
     offered = capacity.offered(host) if capacity.shared(host) else set[str]()
-    return not set(demand.vgpus) <= offered or bool(demand.devices and not capacity.whole_gpus(host, {}))
+    return not set(demand.vgpus) <= offered or bool(
+        any(not request.device_class for request in demand.devices) and not capacity.whole_gpus(host, {})
+    )
 
 
 def gpu_memory_gb(hosts: Iterable[Values], wanted: DeviceRequest) -> int | None:
@@ -112,6 +115,24 @@ def kinds_of(hosts: Iterable[Values], label: str) -> list[str]:
 def _devices(host: Values, holders: Mapping[str, str]) -> tuple[Device, ...]:
     """Return the GPUs in passthrough, and after prepared_host also those that will be."""
     return capacity.whole_gpus(host, holders, active=TO_COME not in host)
+
+
+def _class_devices(host: Values, others: OtherMachines) -> Iterator[Device]:
+    """Yield the devices of each device class of a host.
+
+    Before vSphere 9.0, no API counts them: the server then refuses to start a worker for which there is none left.
+    """
+    users = [(one.name, name) for one in others.running for name in machines.device_classes(one.values)]
+    placed = [name for one in others.placed for name in machines.device_classes(one.values)]
+    for name in capacity.device_classes(host):
+        holders = [vm for vm, used in users if used == name]
+        counted = others.counted.get(name)
+        if counted:
+            unseen = counted.used - len(holders) - placed.count(name)
+            holders += [server_capacity.UNSEEN] * unseen + [server_capacity.RESERVATION] * counted.reserved
+        free = counted.total - len(holders) if counted else MOST_UNCOUNTED
+        for number, holder in enumerate([*holders, *[""] * free], start=1):
+            yield Device(f"{name} {number}", "", device_class=name, holder=holder)
 
 
 def _holders(running: Iterable[Machine]) -> dict[str, str]:

@@ -43,7 +43,8 @@ class WorkerCluster:
         wanted = set(names)
         version = self.session.api_version
         rdma = (capacity.RDMA,) if version >= candidate_hosts.RDMA_SINCE else ()
-        paths = (*candidate_hosts.PATHS, *rdma, *capacity.binding_paths(version))
+        more = (*capacity.binding_paths(version), *capacity.class_paths(version))
+        paths = (*candidate_hosts.PATHS, *rdma, *more)
         self.hosts = properties.read_many(self.session, self.values.get("host") or [], paths)
         light = list(dict.fromkeys((*machine.LIGHT, *worker_identity.PATHS)))
         definitions = custom_fields.definitions(self.session)
@@ -78,10 +79,12 @@ class WorkerCluster:
         return OtherMachines(self._running.get(host, []), tuple(sorted(workers)), placed, self._counted(host))
 
     def _counted(self, key: str) -> Mapping[str, Capacity]:
-        """Return the server's count of vGPUs on a host that can run virtual machines."""
+        """Return the server's counts on a host that can run virtual machines."""
         values = self.hosts[key]
-        offered = capacity.offered(values) if capacity.in_service(values) else ()
-        return server_capacity.read(self.session, self.host_named(values["name"]), offered)
+        if not capacity.in_service(values):
+            return {}
+        offered, classes = capacity.offered(values), capacity.device_classes(values)
+        return server_capacity.read(self.session, self.host_named(values["name"]), offered, classes)
 
     def is_taken(self, name: str) -> bool:
         """Return whether any virtual machine has the name."""
@@ -116,11 +119,15 @@ class WorkerCluster:
         """Return the reason why a running virtual machine cannot move; empty if it can."""
         if one is None:
             return ""
-        if tied := [*machines.fixed(one.values), *machines.plugin_flags(one.extra)]:
+        if tied := [*machines.fixed(one.values, self.device_classes(one)), *machines.plugin_flags(one.extra)]:
             return ", ".join(tied)
         if machines.vgpus(one.values) and not self.hot_migrate:
             return "its vGPU, as this vCenter does not move them hot"
         return ""
+
+    def device_classes(self, one: Machine) -> dict[str, bool]:
+        """Return the device classes of the host of a virtual machine, and whether their devices move."""
+        return capacity.device_classes(self.hosts.get(one.host) or {})
 
     def target(self, host: str) -> Any:
         """Return the devices that a host offers to virtual machines, as the environment browser reports them."""

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The GPUs of a worker: vGPUs, device groups, and PCI devices in passthrough."""
+"""The GPUs of a worker: vGPUs, device groups, PCI devices in passthrough, and devices of a class."""
 
 from __future__ import annotations
 
@@ -171,6 +171,8 @@ def _backing(gpu: Gpu, backings: DeviceBackings) -> Any:
     backing = vim.vm.device.VirtualPCIPassthrough
     if gpu.profile:
         return backing.VmiopBackingInfo(vgpu=gpu.profile)
+    if gpu.device.device_class:
+        return backing.DvxBackingInfo(deviceClass=gpu.device.device_class)
     if gpu.device.address:
         return backings.fixed(gpu.device.address)
     kinds = [gpu.device.kind] if gpu.device.kind else backings.kinds(gpu.device.label)
@@ -224,6 +226,8 @@ def _operation(operation: str, device: Any) -> Any:
 
 def _gpu(backing: Any) -> Gpu | None:
     """Return the GPU of a backing; None for any other device."""
+    if isinstance(backing, vim.vm.device.VirtualPCIPassthrough.DvxBackingInfo):
+        return Gpu(device=DeviceRequest(device_class=str(backing.deviceClass)))
     passed = machines.passthrough_device_of(backing)
     if passed is None:
         return Gpu(profile=str(backing.vgpu)) if hasattr(backing, "vgpu") else None
@@ -240,6 +244,8 @@ def _same(desired: Gpu, there: Gpu) -> bool:
     if there.profile or there.group:
         return False
     device, other = desired.device, there.device
+    if device.device_class != other.device_class:
+        return False
     labelled_only = not device.kind and not device.address and bool(other.kind)
     kinds_agree = labelled_only or device.kind == other.kind
     return kinds_agree and device.label == other.label and device.address == other.address

@@ -38,12 +38,16 @@ _WORKER: dict[str, Any] = {
             "group": {"type": "str"},
             "device": {"type": "str"},
             "label": {"type": "str"},
+            "device_class": {"type": "str"},
             "address": {"type": "str"},
             "count": {"type": "int", "default": 1},
             "memory_gb": {"type": "int"},
         },
-        "required_one_of": [("profile", "group", "device", "label", "address")],
-        "mutually_exclusive": [("profile", "group", "device", "address"), ("profile", "group", "label", "address")],
+        "required_one_of": [("profile", "group", "device", "label", "device_class", "address")],
+        "mutually_exclusive": [
+            ("profile", "group", "device", "device_class", "address"),
+            ("profile", "group", "label", "device_class", "address"),
+        ],
     },
     "mmio_gb": {"type": "int"},
     "rdma_nic": {
@@ -107,7 +111,7 @@ _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU of a worker: a vGPU, a device group, or a PCI device."""
+    """One GPU of a worker: a vGPU, a device group, a PCI device, or a device of a class."""
 
     profile: str = ""
     group: str = ""
@@ -215,7 +219,8 @@ def _gpus(name: str, entry: Mapping[str, Any]) -> Sequence[Gpu]:
     if entry.get("group") and not group_profiles(entry["group"]):
         said = f"{entry['group']!r} is not the name of a device group"
         raise Refused(name, "use the GPUs' group", said, "write it as Nvidia:2@grid_a100-40c%NVLink")
-    wanted = DeviceRequest(kind, entry.get("label", ""), str(entry.get("address", "")).lower())
+    address, device_class = str(entry.get("address", "")).lower(), str(entry.get("device_class", ""))
+    wanted = DeviceRequest(kind, entry.get("label", ""), address, device_class)
     return [Gpu(entry.get("profile", ""), entry.get("group", ""), wanted, entry.get("memory_gb"))] * entry["count"]
 
 

@@ -127,6 +127,20 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         "`worker_vm` on a host whose only free slot is reserved",
     ),
     Assumption(
+        "moves of device classes",
+        "A virtual machine with an Enhanced DirectPath device moves if both hosts report checkpointSupported for its "
+        "class. No source confirms it for a GPU.",
+        (f"{_HERE}/workers/capacity/host_capacity.py", "checkpointSupported"),
+        "`vmotion` of a worker with a `device_class`, on vSphere 8.0 or later",
+    ),
+    Assumption(
+        "count of device classes",
+        "From 9.0 on, vCenter counts the devices of a class on a host although no DirectPath profile was created for "
+        "it.",
+        (f"{_HERE}/workers/capacity/server_capacity.py", "DvxDirectPathConfig"),
+        "`worker_vm` with a `device_class` on vCenter 9.0 or later, with fewer devices than workers",
+    ),
+    Assumption(
         "non-disruptive evacuation",
         "From 9.1 on, EnterMaintenanceMode_Task takes evacMode.workloadNonDisruptive and then moves only workloads "
         "that it does not disturb.",

@@ -49,7 +49,15 @@ class RdmaFacts(TypedDict):
     pvrdma: bool
 
 
-class MoveFacts(HostFacts, StunFacts, CheckFacts, RdmaFacts):
+class ClassFacts(TypedDict):
+    """The device classes of the worker and of its target host, with whether they move, and the room for them."""
+
+    classes: list[str]
+    target_classes: dict[str, bool]
+    class_slots_free: bool
+
+
+class MoveFacts(HostFacts, StunFacts, CheckFacts, RdmaFacts, ClassFacts):
     """The facts about one worker, its running tasks and its target host."""
 
     worker: str
@@ -106,6 +114,19 @@ def _target(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
         yield STOP, "cpu", text
 
 
+def _device_classes(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
+    host, offered = facts["target"], facts["target_classes"]
+    missing = sorted(set(facts["classes"]) - set(offered))
+    for name in missing:
+        yield STOP, "device_class", f"{host} has no device of class {name}; it has {listed(sorted(offered)) or 'none'}"
+    for name in sorted(set(facts["classes"]) & set(offered)):
+        if not offered[name]:
+            text = f"{host} reports no vMotion support for its devices of class {name}: take another host"
+            yield STOP, "device_class", text
+    if not missing and not facts["class_slots_free"]:
+        yield STOP, "device_class", f"{host} has no free device of class {listed(sorted(set(facts['classes'])))}"
+
+
 def _surroundings(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
     host = facts["target"]
     if facts["datastores_missing"]:
@@ -157,4 +178,4 @@ def _unreadable(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
         yield NOTE, "ecc", text
 
 
-RULES: tuple[Rule, ...] = (_movable, _target, _surroundings, _state, _stun, _unreadable)
+RULES: tuple[Rule, ...] = (_movable, _target, _device_classes, _surroundings, _state, _stun, _unreadable)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +17,11 @@ from ...vsphere.faults import translating_faults, words
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
 from ...workers import candidate_hosts, nics
+from ...workers.capacity import host_capacity as capacity
 from ...workers.capacity import machines
 from ...workers.machine import Machine
 from ...workers.placement import gpu_slots
+from ...workers.placement.host_room import DeviceRequest, choose
 from ...workers.placement.place import Host
 from ...workers.worker_cluster import WorkerCluster
 from ..checks import move_checks, stun_estimate
@@ -61,7 +63,8 @@ def facts(
         "worker": machine.name,
         "target": target,
         "profiles": list(profiles),
-        "fixed": list(machines.fixed(machine.values)),
+        "fixed": list(machines.fixed(machine.values, cluster.device_classes(machine))),
+        **_classes(machine, candidate_hosts.host_for_planner(values, others), capacity.device_classes(values)),
         "flags": machines.plugin_flags(machine.extra),
         "hot_migrate": cluster.hot_migrate if profiles else True,
         "alarms": _red_alarms(cluster, target, more.get("triggeredAlarmState") or []),
@@ -97,6 +100,18 @@ def _room(host: Host, profiles: Sequence[str]) -> move_checks.HostFacts:
         "slots_free": host.slots.take_all(profiles) is not None,
         "holders": [f"{name} ({what})" for name, what in host.holders],
         "free_mb": host.free_mb,
+    }
+
+
+def _classes(machine: Machine, host: Host, offered: Mapping[str, bool]) -> move_checks.ClassFacts:
+    """Return the device classes of the worker, those of the target host, and whether it has free devices of them."""
+    classes = machines.device_classes(machine.values)
+    requests = [DeviceRequest(device_class=name) for name in classes]
+    free = [device for device in host.devices if not device.holder]
+    return {
+        "classes": list(classes),
+        "target_classes": dict(offered),
+        "class_slots_free": choose(requests, free) is not None,
     }
 
 

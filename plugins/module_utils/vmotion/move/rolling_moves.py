@@ -116,7 +116,7 @@ def plan_window(workers: ClusterWorkers, hosts: Sequence[str], *, one_per_host: 
 
 
 def _sort_in(workers: ClusterWorkers, cluster: WorkerCluster, machine: Machine) -> None:
-    if devices := machines.fixed(machine.values):
+    if devices := machines.fixed(machine.values, cluster.device_classes(machine)):
         workers.fixed[machine.name] = list(devices)
         workers.fixed_at[machine.name] = cluster.host_name(machine.host) or ""
     elif not machine.on:

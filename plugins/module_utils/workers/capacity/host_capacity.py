@@ -24,6 +24,8 @@ PATHS = (
 # Further properties for the functions about devices in passthrough.
 DEVICE_PATHS = ("config.pciPassthruInfo", "config.network.pnic", "hardware.pciDevice", "hardware.numaInfo")
 RDMA = "config.network.rdmaDevice"
+# The classes of devices with Enhanced DirectPath I/O.
+CLASSES, CLASSES_SINCE = "hardware.dvxClasses", (8, 0)
 BINDING, BINDING_SINCE = "config.assignableHardwareBinding", (9, 1)
 SHARED_DIRECT, MIXED_SIZE = "sharedDirect", "mixedSize"
 CONNECTED, MAINTENANCE, QUARANTINE = "connected", "maintenance", "quarantine"
@@ -146,6 +148,16 @@ def gpu_memory_gb(host: Mapping[str, Any], address: str) -> float | None:
     device = next((candidate for candidate in host.get("hardware.pciDevice") or [] if candidate.id == address), None)
     nominal = mmio.memory_gb(pci_ids.kind_of(device), str(device.deviceName)) if device else None
     return gigabytes(graphics(host).get(address)) or nominal
+
+
+def class_paths(api_version: tuple[int, ...]) -> tuple[str, ...]:
+    """Return the property with the device classes of a host, where it exists."""
+    return (CLASSES,) if api_version >= CLASSES_SINCE else ()
+
+
+def device_classes(host: Mapping[str, Any]) -> dict[str, bool]:
+    """Return the device classes of a host, and whether virtual machines with their devices can move."""
+    return {str(one.deviceClass): bool(one.checkpointSupported) for one in host.get(CLASSES) or []}
 
 
 def numa_nodes(host: Mapping[str, Any]) -> dict[str, int]:

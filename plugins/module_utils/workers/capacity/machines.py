@@ -14,7 +14,7 @@ from ...vsphere.options import extra_config, is_on, vcenter_option
 from ...vsphere.properties import id_of, read_many
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
-from . import pci_ids
+from . import host_capacity, pci_ids
 from .running_vm import HOT_MIGRATE, Vm
 
 DEVICES, RESERVED_MB = "config.hardware.device", "config.memoryAllocation.reservation"
@@ -58,6 +58,7 @@ def read(session: Session, refs: Sequence[Any], host_names: Mapping[str, str]) -
     values_by_id = read_many(session, refs, PATHS)
     running = {key: values for key, values in values_by_id.items() if values.get("runtime.powerState") == "poweredOn"}
     named = names(session, [values.get(path) for values in running.values() for path in ("parent", "resourcePool")])
+    classes = _classes_of_hosts(session, running.values())
     # Only virtual machines with a vGPU have these settings; those of the other machines are not read.
     settings = read_many(session, [ref for ref in refs if vgpus(running.get(ref._moId, {}))], ("config.extraConfig",))
     return [
@@ -69,7 +70,7 @@ def read(session: Session, refs: Sequence[Any], host_names: Mapping[str, str]) -
             pool=named.get(id_of(values.get("resourcePool")), ""),
             owner=owner_of(values),
             vgpus=vgpus(values),
-            fixed=(*fixed(values), *_flags(settings.get(key, {}))),
+            fixed=(*fixed(values, classes.get(id_of(values.get("runtime.host")), {})), *_flags(settings.get(key, {}))),
             reserved_mb=reserved_mb(values),
         )
         for key, values in running.items()
@@ -144,10 +145,37 @@ def passthrough_device_of(backing: Any) -> PassthroughDevice | None:
     return None
 
 
-def fixed(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return, as text, the devices of the host that keep a running virtual machine from moving."""
-    cards = devices(values, vim.vm.device.VirtualSriovEthernetCard)
-    return (*map(str, passthrough_devices(values)), *("an SR-IOV network card" for _card in cards))
+def device_classes(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the classes of the Enhanced DirectPath devices of a virtual machine, including its network cards."""
+    backings = [device.backing for device in devices(values, vim.vm.device.VirtualPCIPassthrough)]
+    backings += [_class_of_card(card) for card in devices(values, vim.vm.device.VirtualSriovEthernetCard)]
+    kind = vim.vm.device.VirtualPCIPassthrough.DvxBackingInfo
+    return tuple(str(backing.deviceClass) for backing in backings if isinstance(backing, kind))
+
+
+def fixed(values: Mapping[str, Any], classes: Mapping[str, bool] | None = None) -> tuple[str, ...]:
+    """Return, as text, the devices of the host that keep a running virtual machine from moving.
+
+    ``classes`` are the device classes of its host, and whether their devices move.
+    """
+    cards = [card for card in devices(values, vim.vm.device.VirtualSriovEthernetCard) if _class_of_card(card) is None]
+    tied = [name for name in device_classes(values) if not (classes or {}).get(name)]
+    return (
+        *map(str, passthrough_devices(values)),
+        *("an SR-IOV network card" for _card in cards),
+        *(f"a device of class {name}, for which the host reports no vMotion support" for name in tied),
+    )
+
+
+def _class_of_card(card: Any) -> Any:
+    return getattr(card, "dvxBackingInfo", None)
+
+
+def _classes_of_hosts(session: Session, running: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, bool]]:
+    """Return the device classes of the hosts with a virtual machine that has such a device, by object ID."""
+    hosts = {id_of(values["runtime.host"]): values["runtime.host"] for values in running if device_classes(values)}
+    read_hosts = read_many(session, list(hosts.values()), (host_capacity.CLASSES,)) if hosts else {}
+    return {key: host_capacity.device_classes(values) for key, values in read_hosts.items()}
 
 
 def plugin_flags(extra: Mapping[str, str]) -> list[str]:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The server's count of vGPUs by profile, which contains reservations; only vSphere 9.0 and later have it."""
+"""The server's count of vGPUs and of device classes, with reservations; only vSphere 9.0 and later have it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RESERVATION, UNSEEN = "a reservation", "another user (counted by vCenter)"
 
 @dataclass(frozen=True)
 class Capacity:
-    """The vGPUs of one profile on a host: in use, still possible, possible on the empty host, and reserved unused."""
+    """The count of a profile or a device class on a host: used, free, possible on the empty host, reserved unused."""
 
     used: int
     free: int
@@ -26,26 +26,28 @@ class Capacity:
     reserved: int
 
 
-def read(session: Session, host: Any, profiles: Iterable[str]) -> dict[str, Capacity]:
-    """Return the capacity of a host by profile.
+def read(session: Session, host: Any, profiles: Iterable[str], classes: Iterable[str] = ()) -> dict[str, Capacity]:
+    """Return the capacity of a host by profile and by device class.
 
-    It lacks the profiles that the server does not count, which are then counted by their names: all before 9.0, and
+    It lacks those that the server does not count, which are then counted by their names: all before 9.0, and
     all if the server refuses to count.
     """
-    wanted = sorted(set(profiles))
+    wanted, names = sorted(set(profiles)), sorted(set(classes))
     manager = getattr(session.content, "directPathProfileManager", None) if session.api_version >= SINCE else None
-    if manager is None or not wanted:
+    if manager is None or not (wanted or names):
         return {}
     kinds = vim.DirectPathProfileManager
     configs = [kinds.VmiopDirectPathConfig(vgpuProfile=profile) for profile in wanted]
+    backing = vim.vm.device.VirtualPCIPassthrough.DvxBackingInfo
+    configs += [kinds.DvxDirectPathConfig(dvxBacking=backing(deviceClass=name)) for name in names]
     queries = [kinds.CapacityQueryByDeviceConfig(deviceConfig=config) for config in configs]
     try:
         results = manager.QueryDirectPathProfileCapacity(kinds.TargetHost(host=host), queries) or []
     except vmodl.MethodFault:
         return {}
     return {
-        profile: Capacity(result.consumed, result.remaining, result.max, result.unusedReservation)
-        for profile, result in zip(wanted, results)
+        name: Capacity(result.consumed, result.remaining, result.max, result.unusedReservation)
+        for name, result in zip([*wanted, *names], results)
         if isinstance(result, kinds.CapacityInfo)
     }
 

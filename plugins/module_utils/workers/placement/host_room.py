@@ -17,30 +17,34 @@ _GROUP = re.compile(r"^[^:]+:(?P<count>\d+)@(?P<profile>[\w-]+)(?:%.*)?$")
 
 @dataclass(frozen=True)
 class Device:
-    """A PCI device in passthrough, for one virtual machine; ``node`` is its NUMA node."""
+    """A PCI device in passthrough, or a device of a class, for one virtual machine; ``node`` is its NUMA node."""
 
     address: str
     kind: str
     label: str = ""
     node: int | None = None
     holder: str = ""
+    device_class: str = ""
 
 
 @dataclass(frozen=True)
 class DeviceRequest:
-    """A request for a PCI device; an empty field matches any device."""
+    """A request for a device; an empty field matches any device."""
 
     kind: str = ""
     label: str = ""
     address: str = ""
+    device_class: str = ""
 
     def matches(self, device: Device) -> bool:
         """Return whether a device matches."""
         asked = ((self.kind, device.kind), (self.label, device.label), (self.address, device.address))
+        if self.device_class != device.device_class:
+            return False
         return all(want in ("", have) for want, have in asked)
 
     def __str__(self) -> str:
-        return " ".join(part for part in (self.address, self.kind, self.label) if part)
+        return " ".join(part for part in (self.address, self.kind, self.label, self.device_class) if part)
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,8 @@ def _other_reason(demand: Demand, host: Host, here: Sequence[str], rules: Rules)
         holders = [f"{device.holder} has {device.address}" for device in answering if device.holder]
         if len(answering) - len(holders) < demand.devices.count(wanted):
             held = (*holders, *(f"{name} is placed here" for name in here))
-            return f"not enough free PCI devices {wanted}" + (" ({})" if held else ""), held
+            kind = "devices of class" if wanted.device_class else "PCI devices"
+            return f"not enough free {kind} {wanted}" + (" ({})" if held else ""), held
     if rules.same_node == REQUIRE and not host.near(demand):
         return "GPU and RDMA NIC are not on one NUMA node", ()
     return "no room for it next to the others ({})", _held(host, here)

@@ -12,6 +12,8 @@ from plugins.module_utils.workers.capacity import machines
 from tests.fakes import hardware
 from tests.fakes.hardware import MELLANOX, NIC, T4
 
+DVX = vim.vm.device.VirtualPCIPassthrough.DvxBackingInfo
+
 
 def test_virtual_gpus_count_within_device_groups_too() -> None:
     worker = hardware.vm("w1", hardware.vgpu("grid_a100-40c", 1), hardware.vgpu("grid_a100-40c", 1), hardware.vgpu())
@@ -24,6 +26,16 @@ def test_every_host_device_prevents_moves_not_only_gpus() -> None:
     assert machines.fixed(hardware.vm("w1", hardware.passed(NIC, MELLANOX))) == (f"PCI device {NIC} in passthrough",)
     assert machines.fixed(hardware.vm("w1", hardware.sriov_card())) == ("an SR-IOV network card",)
     assert machines.fixed(hardware.vm("w1")) == ()
+
+
+def test_devices_of_a_class_prevent_moves_unless_the_host_reports_that_the_class_moves() -> None:
+    card = vim.vm.device.VirtualSriovEthernetCard(dvxBackingInfo=DVX(deviceClass="nic"))
+    worker = hardware.vm("w1", vim.vm.device.VirtualPCIPassthrough(backing=DVX(deviceClass="gpu")), card)
+    assert machines.device_classes(worker) == ("gpu", "nic")
+    assert machines.fixed(worker, {"gpu": True, "nic": True}) == ()
+    tied = "a device of class nic, for which the host reports no vMotion support"
+    assert machines.fixed(worker, {"gpu": True, "nic": False}) == machines.fixed(worker, {"gpu": True}) == (tied,)
+    assert len(machines.fixed(worker)) == 2
 
 
 def test_a_device_that_is_not_given_yet_is_called_by_its_kind() -> None:
