@@ -183,7 +183,7 @@ def test_unknown_objects_are_named_and_nothing_is_written(more: dict[str, Any], 
         ({"cpus": "many"}, "argument 'cpus' is of type"),
         (
             {"gpus": [{"profil": "grid_t4-4c"}]},
-            "one of the following is required: profile, group, device, label, address",
+            "one of the following is required: profile, group, device, label, device_class, address",
         ),
     ],
 )
