@@ -8,8 +8,9 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from lab.machines.machines import MEMORY_MIB
 from lab.nodes import image
@@ -17,6 +18,8 @@ from lab.nodes.network import AUTO
 from lab.nodes.programs import LabError
 from lab.running import SUBNET, Desired, Lab
 from lab.simulator import DATACENTRES, add_site, site_options
+
+SSH_OPTIONS = "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -o IdentitiesOnly=yes"
 
 
 def main() -> int:
@@ -43,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     node = actions.add_parser("node", help="make nodes without virtual machines; print as JSON how to reach them")
     node.add_argument("nodes", nargs="+", metavar="NAME[=ADDRESS/BITS]", help="an address adds an RDMA card")
     node.add_argument("--user", default="debian")
+    node.add_argument("--inventory", type=Path, help="a file for Ansible with the connections to these nodes")
     node.set_defaults(do=_node, datacentre=None)
     for action, subnet in ((up, SUBNET), (node, AUTO)):
         action.add_argument("--network", default=subnet, help=f"network of the guests, or {AUTO}")
@@ -74,7 +78,18 @@ def _node(lab: Lab, asked: argparse.Namespace) -> None:
     made = [lab.node(name, asked.user, rdma_address=address) for name, address in cards.items()]
     if asked.kubernetes:
         lab.kubernetes.wait_for(list(cards))
+    if asked.inventory:
+        asked.inventory.parent.mkdir(parents=True, exist_ok=True)
+        asked.inventory.write_text(json.dumps(_connections(made), indent=2) + "\n")
     print(json.dumps(made, indent=2))
+
+
+def _connections(made: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """Return an inventory with the connections to nodes, whose host keys change with each lab."""
+    login = {"ansible_ssh_common_args": SSH_OPTIONS}
+    names = {"ansible_host": "address", "ansible_user": "user", "ansible_ssh_private_key_file": "identity_file"}
+    hosts = {node["instance"]: {name: node[key] for name, key in names.items()} for node in made}
+    return {"all": {"hosts": hosts, "vars": login}}
 
 
 def _desired(asked: argparse.Namespace, nodes: bool = True, options: Sequence[str] = ()) -> Desired:

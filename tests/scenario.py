@@ -16,9 +16,12 @@ import yaml
 from testinfra.host import Host
 from testinfra.utils.ansible_runner import AnsibleRunner
 
+from lab.running import FOLDER
+
 ROOT = Path(__file__).parents[1]
 GUESTS = ROOT / "playbooks" / "guests.yml"
-INVENTORY = os.environ["MOLECULE_INVENTORY_FILE"]
+# The inventory that create of the scenario has written, with the connections to its nodes.
+INVENTORY = str(FOLDER / f"molecule-{os.environ['MOLECULE_SCENARIO_NAME']}" / "inventory")
 QUICK = {"ANSIBLE_PIPELINING": "1", "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_NOCOLOR": "1"}
 # Ansible's workers start separate sessions: only their namespace ends all of them at once.
 LOOK_SECONDS = 30

@@ -29,9 +29,8 @@ def settings(scenario: Path) -> dict[str, Any]:
 
 
 def provision(scenario: Path) -> dict[str, Any]:
-    """Return how a scenario runs Ansible, in Molecule's native form or the one before."""
-    found = settings(scenario)
-    return dict(found["ansible"] if "ansible" in found else found["provisioner"])
+    """Return how a scenario runs Ansible."""
+    return dict(settings(scenario)["ansible"])
 
 
 def steps(scenario: Path) -> list[str]:
@@ -65,8 +64,15 @@ def test_nothing_is_fetched_from_galaxy(scenario: Path) -> None:
     assert settings(scenario)["dependency"] == {"name": "galaxy", "enabled": False}
 
 
-def test_the_default_scenario_has_the_native_form_and_needs_no_nodes() -> None:
-    assert not {"driver", "platforms", "provisioner"} & set(settings(DEFAULT))
+def test_a_scenario_has_the_native_form_and_an_inventory(scenario: Path) -> None:
+    assert not {"driver", "platforms", "provisioner"} & set(settings(scenario))
+    assert yaml.safe_load((scenario / "inventory" / "hosts.yml").read_text())
+
+
+def test_a_scenario_with_nodes_uses_the_inventory_that_it_creates(scenario: Path) -> None:
+    arguments = provision(scenario)["executor"]["args"]["ansible_playbook"]
+    own = f"--inventory=${{MOLECULE_PROJECT_DIRECTORY}}/.cache/lab/molecule-{scenario.name}/inventory"
+    assert (own in arguments) is (scenario != DEFAULT)
 
 
 def test_the_default_scenario_changes_only_its_own_data_centre() -> None:

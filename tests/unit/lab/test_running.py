@@ -62,6 +62,33 @@ def test_nodes_are_asked_for_by_name_or_with_a_card_for_rdma(
     ]
 
 
+def test_the_connections_to_nodes_are_an_inventory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def node(_lab: Lab, name: str, user: str, **_more: Any) -> dict[str, Any]:
+        return {"instance": name, "address": "10.0.0.2", "user": user, "port": "22", "identity_file": "/key"}
+
+    path = tmp_path / "inventory" / "nodes.json"
+    monkeypatch.setattr(Lab, "facts", lambda *_: {"pid": 1})
+    monkeypatch.setattr(Lab, "node", node)
+    monkeypatch.setattr(sys, "argv", ["lab", "node", "--inventory", str(path), "n1"])
+    assert command.main() == 0
+    written = json.loads(path.read_text())["all"]
+    connection = {"ansible_host": "10.0.0.2", "ansible_user": "debian", "ansible_ssh_private_key_file": "/key"}
+    assert written["hosts"] == {"n1": connection}
+    assert "StrictHostKeyChecking=no" in written["vars"]["ansible_ssh_common_args"]
+
+
+@pytest.mark.parametrize("kind", ["--machines", "--kubernetes"])
+def test_only_plain_nodes_have_another_debian(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    words = ["lab", "--kubernetes"] if kind == "--kubernetes" else ["lab"]
+    more = [kind] if kind == "--machines" else []
+    monkeypatch.setattr(Lab, "facts", lambda *_: {})
+    monkeypatch.setattr(sys, "argv", [*words, "node", "--suite", "trixie", *more, "n1"])
+    assert command.main() == 1
+    assert "have Debian bookworm: --suite is for plain nodes." in capsys.readouterr().err
+
+
 def test_machines_get_as_much_memory_as_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     begun: list[list[str]] = []
 
