@@ -22,7 +22,7 @@ MODULE = "github.com/vmware/govmomi"
 OWN_TEST = re.compile(r"^\+func (Test\w+)\(", re.MULTILINE)
 # The build is for the race detector, which some of the tests need.
 BUILD = ("go", "test", "-race", "-c", "-o", "own.test", "./simulator")
-BUILD_SECONDS, TEST_SECONDS = 1800, 120
+BUILD_SECONDS, TEST_SECONDS = 3600, 240
 
 
 def patches() -> list[Path]:
