@@ -44,10 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     add_site(up)
     up.set_defaults(do=_up)
     node = actions.add_parser("node", help="make nodes without virtual machines; print as JSON how to reach them")
-    node.add_argument("nodes", nargs="+", metavar="NAME[=ADDRESS/BITS]", help="an address adds an RDMA card")
-    node.add_argument("--user", default="debian")
-    node.add_argument("--inventory", type=Path, help="a file for Ansible with the connections to these nodes")
-    node.set_defaults(do=_node, datacentre=None)
+    _add_node(node)
     for action, subnet in ((up, SUBNET), (node, AUTO)):
         action.add_argument("--network", default=subnet, help=f"network of the guests, or {AUTO}")
         action.add_argument("--share", action="append", default=[], metavar="HERE[:THERE[:rw]]")
@@ -64,6 +61,14 @@ def _parser() -> argparse.ArgumentParser:
     kubectl.set_defaults(do=_kubectl)
     actions.add_parser("down", help="stop the lab and remove everything that it created").set_defaults(do=_down)
     return parser
+
+
+def _add_node(node: argparse.ArgumentParser) -> None:
+    """Add the options of the action for nodes without virtual machines."""
+    node.add_argument("nodes", nargs="+", metavar="NAME[=ADDRESS/BITS]", help="an address adds an RDMA card")
+    node.add_argument("--user", default="debian")
+    node.add_argument("--inventory", type=Path, help="a file for Ansible with the connections to these nodes")
+    node.set_defaults(do=_node, datacentre=None)
 
 
 def _up(lab: Lab, asked: argparse.Namespace) -> None:
