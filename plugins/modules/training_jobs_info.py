@@ -25,6 +25,9 @@ options:
     description: The words of the command with which the controller reaches the node, to return them with the jobs.
     type: list
     elements: str
+  port:
+    description: A TCP port; the first free one of this and the next 99 ports is returned.
+    type: int
 extends_documentation_fragment:
   - dml.vsphere.attributes.info
 seealso:
@@ -69,6 +72,10 @@ jobs:
       contains:
         pid: {description: The number of the process., type: int}
         start: {description: The start of the process in kernel ticks since boot., type: int}
+free_port:
+  description: The first free TCP port from O(port) on.
+  returned: if O(port)
+  type: int
 reach:
   description: The option O(reach).
   returned: success
@@ -83,12 +90,15 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.errors import Failed, Refused
+from ..module_utils.training.guest import daemon_ports
 from ..module_utils.training.guest.node_jobs import node_jobs
+from ..module_utils.training.mpirun import LaunchError
 
 ARGUMENTS = {
     "name": {"type": "str"},
     "ignored": {"type": "str"},
     "reach": {"type": "list", "elements": "str"},
+    "port": {"type": "int"},
 }
 
 
@@ -102,17 +112,22 @@ def selected(jobs: list[dict[str, Any]], name: str | None, ignored: str | None) 
     return [job for job in named if pattern is None or not pattern.match(job["name"])]
 
 
+def free_port(first: int | None) -> dict[str, Any]:
+    """Return the first free port; empty if none is asked for."""
+    try:
+        return {"free_port": daemon_ports.first_free(first)} if first else {}
+    except LaunchError as error:
+        raise Refused("the node", "find a free port", str(error), "set another training_port") from error
+
+
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     try:
         found = node_jobs()
     except OSError as error:
         raise Failed("the node", f"read {error.filename}", str(error.strerror)) from error
-    return {
-        "changed": False,
-        "jobs": selected(found, params["name"], params["ignored"]),
-        "reach": params["reach"] or [],
-    }
+    jobs = selected(found, params["name"], params["ignored"])
+    return {"changed": False, "jobs": jobs, "reach": params["reach"] or [], **free_port(params["port"])}
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ..mpirun import LaunchError
 
-PORTS_OF_A_JOB = 16
+PORTS_OF_A_JOB, PORTS_TRIED = 16, 100
 
 
 def arguments(ports: str) -> list[str]:
@@ -22,6 +22,15 @@ def arguments(ports: str) -> list[str]:
     raise LaunchError(
         f"other jobs use the ports {ports} for their daemons: wait for the end of one, or specify more ports"
     )
+
+
+def first_free(first: int) -> int:
+    """Return the first port from this one on that no process of this node uses."""
+    last = min(first + PORTS_TRIED, 65536)
+    for port in range(first, last):
+        if _is_free(port):
+            return port
+    raise LaunchError(f"other processes use the ports {first}-{last - 1}")
 
 
 def blocks(ports: str) -> Iterator[range]:

@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from plugins.module_utils.training.guest.daemon_ports import arguments, blocks
+from plugins.module_utils.training.guest.daemon_ports import arguments, blocks, first_free
 from plugins.module_utils.training.mpirun import LaunchError
 
 NAME = "oob_tcp_dynamic_ipv4_ports"
@@ -42,3 +42,13 @@ def test_what_is_no_range_is_refused(ports: str) -> None:
 
 def test_without_a_range_openmpi_decides() -> None:
     assert arguments("") == []
+
+
+def test_the_first_free_port_is_found_or_the_range_is_named() -> None:
+    with socket.socket() as used:
+        used.bind(("", 0))
+        used.listen()
+        port = used.getsockname()[1]
+        assert port < first_free(port) < port + 100
+    with pytest.raises(LaunchError, match="other processes use the ports 65536-65535"):
+        first_free(65536)

@@ -1,0 +1,70 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""playbooks/train.yml on nodes on which another run trains: refused, locked out, beside it, and after its end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.simulator import ROOT
+from tests.integration.training import Playbook
+
+# Jobs of other tests run on this machine too.
+OURS = {"continued_runs": "(?!busy-7$)"}
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> Iterator[Playbook]:
+    """Yield nodes on which the run busy-7 trains."""
+    playbook = Playbook(tmp_path)
+    started = playbook.run(100000, 0.1, training_follow=False, training_name="busy-7")
+    assert started.returncode == 0, started.stdout
+    playbook.nodes.run_dir = tmp_path / "runs" / "busy-7"
+    playbook.nodes.training()
+    yield playbook
+    playbook.nodes.stop()
+
+
+def said(playbook: Playbook, name: str, **options: Any) -> tuple[int, str]:
+    ran = playbook.run(3, 0.1, training_name=name, **options)
+    return ran.returncode, " ".join(ran.stdout.split())
+
+
+def waits_for(playbook: Playbook, name: str) -> tuple[int, str]:
+    """Run the playbook until it waits, stop the job that it waits for, and return how the playbook ended."""
+    command = playbook.command(3, 0.1, training_name=name, training_wait=600, **OURS)
+    environment, lines = playbook.ansible.environment, []
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout
+        for line in running.stdout:
+            lines.append(line)
+            if "Wait for the end of the training jobs on the worker" in line:
+                assert playbook.nodes.stop().rc == 0
+    return running.returncode, " ".join("".join(lines).split())
+
+
+@pytest.mark.slow
+def test_a_second_run_is_refused_locked_out_allowed_beside_or_waits(busy: Playbook) -> None:
+    code, text = said(busy, "refused", **OURS)
+    assert code != 0 and "the training job busy-7 of " in text and " (step " in text, text
+    assert "stop it, with -e training_wait=SECONDS or the playbook dml.vsphere.stop" in text
+    assert not (busy.folder / "runs" / "refused").exists()
+    code, text = said(busy, "locked")
+    assert code != 0 and "NodeBusyError: " in text and " trains busy-7 of " in text, text
+    assert "dml.vsphere.stop -e training_name=busy-7 ends it" in text
+    code, text = said(busy, "beside", training_share_nodes=True, **OURS)
+    assert code == 0, text
+    assert busy.nodes.look()["state"] == "running"
+    code, text = waits_for(busy, "after")
+    assert code == 0 and "The new run waits at most 600 s for its end" in text, text
+    assert busy.result("after")["steps"] == 3
+    manifest = json.loads((busy.folder / "results" / "after" / "manifest.json").read_text())
+    assert (manifest["port"], manifest["end"]["state"]) == (29500, "finished")
