@@ -39,12 +39,37 @@ def _swept(sizes: Sequence[int]) -> str:
     return json.dumps({"training_sweep_nodes": list(sizes), "training_sweep_repeats": 1})
 
 
+# The run of the folder during which the hosts are changed; it trains until it is stopped.
+RUN = ("-e", "training_name=spirals", "-e", "{runs}")
+FOLDER = {
+    "training_folder": "lab/training/spirals",
+    "training_command": "python train.py --epochs 100000 --pace 0.3",
+    "training_follow": False,
+}
+
+
 HOSTS = (
     Chapter(
         "Preview all changes, from bare hosts to workers (--check --diff)", "site.yml", ("--check", "--diff"), False
     ),
     Chapter("Apply the changes: network, hosts (one at a time in maintenance mode), workers", "site.yml"),
     Chapter("Run the same playbook again: nothing changes", "site.yml", writes=False),
+)
+WINDOW = (
+    Chapter(
+        "Start training with a folder of your own, on all four workers",
+        "train.yml",
+        (*RUN, "-e", json.dumps(FOLDER)),
+        writes=False,
+        in_guests=True,
+    ),
+    Chapter(
+        "Upgrade the vGPU manager and reboot all five hosts while the job trains, and evaluate the job",
+        "hosts.yml",
+        ("-e", "under_training=true", "-e", "lab_vgpu_manager=550.127.06", "-e", "{moves}"),
+        in_guests=True,
+    ),
+    Chapter("Stop the training run, and get its outputs", "stop.yml", RUN, writes=False, in_guests=True),
 )
 TRIAL = (
     Chapter(
@@ -97,7 +122,7 @@ NODES = (
         writes=False,
         in_guests=True,
     ),
-    *TRIAL,
+    *WINDOW,
     REPORT,
     _drift("worker02", "worker03"),
     *REPAIR,
