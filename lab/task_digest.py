@@ -15,6 +15,7 @@ DIFF = re.compile(r"--- before(?:: ([^:\n]*))?")
 PROGRESS = re.compile(r"  \S")
 # Numbers, addresses and digests, in which objects that are otherwise alike differ.
 VARYING = re.compile(r"-[0-9a-f]{12}\b|\b[0-9a-f]{2}(:[0-9a-f]{2})+\b|\d+")
+IGNORED = "...ignoring"
 DIFF_LINES = 14
 RED, PLAIN = "\033[31m", "\033[0m"
 
@@ -24,18 +25,19 @@ class TaskDigest:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._is_named = self._has_progress = self._has_failed = False
+        self._is_named = self._has_progress = False
+        self._failures: list[str] = []
         self._changed: list[str] = []
         self._bodies: list[tuple[str, list[str]]] = []
         self._diffs: list[tuple[str, list[str]]] = []
         self._into: list[str] | None = None
 
     def take(self, line: str) -> Iterator[str]:
-        """Yield the lines to show at once: the progress of a task, and a failure."""
-        if FAILURE.match(line):
-            self._has_failed = True
-        if self._has_failed:
-            yield f"  {line}\n" if line else ""
+        """Yield the lines to show at once: the progress of a task."""
+        if line == IGNORED:
+            self._failures = []
+        elif FAILURE.match(line) or self._failures:
+            self._failures.append(line)
         elif found := RESULT.match(line):
             self._changed += [found[2]] if found[1] == "changed" else []
             self._bodies.append((found[2], []))
@@ -61,7 +63,8 @@ class TaskDigest:
         if self._changed and not self._has_progress and not self._diffs:
             yield f"  changed: {self.name}{_on(self._changed)}\n"
         yield from self._message_lines()
-        self._changed, self._bodies, self._diffs = [], [], []
+        yield from (f"  {line}\n" for line in self._failures if line)
+        self._changed, self._bodies, self._diffs, self._failures = [], [], [], []
 
     def _diff_lines(self) -> Iterator[str]:
         """Yield the first lines of each difference, those of objects that are alike once."""

@@ -118,6 +118,11 @@ def test_a_failure_is_shown_whole() -> None:
     assert digested(said) == "  [ERROR]: Task failed\n  Origin: x.yml\n  fatal: [gpu]: FAILED! =>\n      msg: no\n"
 
 
+def test_a_failure_that_the_playbook_ignores_is_not_shown() -> None:
+    said = "TASK [one] ****\n[ERROR]: no\n\nfatal: [w1]: UNREACHABLE! =>\n    msg: no\n...ignoring\nchanged: [w2]\n"
+    assert digested(said) == "  changed: one (w2)\n"
+
+
 def test_a_long_difference_is_cut() -> None:
     lines = "".join(f"+    key{number}: {number}\n" for number in range(20))
     said = f"TASK [one] ****\n--- before: a: b\n+++ after: a: b\n@@ -0 +20 @@\n{lines} \n\nchanged: [gpu]\n"
