@@ -15,6 +15,7 @@ DIFF = re.compile(r"--- before(?:: ([^:\n]*))?")
 PROGRESS = re.compile(r"  \S")
 # Numbers, addresses and digests, in which objects that are otherwise alike differ.
 VARYING = re.compile(r"-[0-9a-f]{12}\b|\b[0-9a-f]{2}(:[0-9a-f]{2})+\b|\d+")
+TIME = re.compile(r" \[[\d.]+ s\]$")
 IGNORED = "...ignoring"
 DIFF_LINES = 14
 RED, PLAIN = "\033[31m", "\033[0m"
@@ -27,6 +28,7 @@ class TaskDigest:
         self.name = name
         self._is_named = self._has_progress = False
         self._failures: list[str] = []
+        self._shown: set[str] = set()
         self._changed: list[str] = []
         self._bodies: list[tuple[str, list[str]]] = []
         self._diffs: list[tuple[str, list[str]]] = []
@@ -47,9 +49,16 @@ class TaskDigest:
             self._into = self._diffs[-1][1]
         elif PROGRESS.match(line) and not (self._diffs and self._into is self._diffs[-1][1]):
             self._has_progress = True
-            yield f"  {line}\n"
+            yield from self._progress(line)
         elif self._into is not None:
             self._into.append(line)
+
+    def _progress(self, line: str) -> Iterator[str]:
+        """Yield a line of progress; a step that is repeated for each host is shown once."""
+        text = TIME.sub("", line)
+        if text not in self._shown:
+            self._shown.add(text)
+            yield f"  {line}\n"
 
     def pause(self) -> Iterator[str]:
         """Yield the name of a task that takes long."""

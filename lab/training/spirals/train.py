@@ -8,7 +8,6 @@ import argparse
 import time
 from typing import Any
 
-import dml_records
 import horovod.tensorflow.keras as hvd
 import tensorflow as tf
 from network import network, points
@@ -38,12 +37,10 @@ def main() -> None:
     hvd.init()
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    records = dml_records.start()
     model, (places, arms) = network(), points("data/points.csv", hvd.rank(), hvd.size())
     optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.legacy.Adam(0.01))
     model.compile(optimizer, loss="binary_crossentropy", metrics=["accuracy"])
-    callbacks = [hvd.callbacks.BroadcastGlobalVariablesCallback(0), dml_records.keras_callback(records, images=BATCH)]
-    callbacks.append(Pace(chosen.pace))
+    callbacks = [hvd.callbacks.BroadcastGlobalVariablesCallback(0), Pace(chosen.pace)]
     if hvd.rank() == 0:
         callbacks += [tf.keras.callbacks.ModelCheckpoint("outputs/network.keras")]
         callbacks += [tf.keras.callbacks.CSVLogger("outputs/epochs.csv")]

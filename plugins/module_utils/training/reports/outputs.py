@@ -22,7 +22,8 @@ from ...plan import Plan
 
 LOOK_SECONDS = 120
 MEGABYTE = 1_000_000
-LOOK = "cd {0} 2>/dev/null || exit 0; exec find . -type f -printf '%s %Ts %P\\0'"
+# A run need not have outputs, but its folder must be readable.
+LOOK = "cd {0} || exit; cd {1} 2>/dev/null || exit 0; exec find . -type f -printf '%s %Ts %P\\0'"
 ENTRY = re.compile(r"([0-9]{1,18} [0-9]{1,18}) (.+)", re.DOTALL)
 SEND = "cd {0} && exec tar -cf - --null -T -"
 
@@ -57,7 +58,7 @@ class Outputs:
         with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as errors:
             asked.write(b"".join(os.fsencode(f"./{name}") + b"\0" for name in names))
             asked.seek(0)
-            command = [*self._reach, SEND.format(shlex.quote(self._folder))]
+            command = self._on_node(SEND.format(shlex.quote(self._folder)))
             with subprocess.Popen(command, stdin=asked, stdout=subprocess.PIPE, stderr=errors) as process:  # noqa: S603
                 fault = self._received(process.stdout, names)
             errors.seek(0)
@@ -94,7 +95,7 @@ class Outputs:
     def _listed(self) -> dict[str, str]:
         """Return the size and the time of each file on the node."""
         try:
-            command = [*self._reach, LOOK.format(shlex.quote(self._folder))]
+            command = self._on_node(LOOK.format(*map(shlex.quote, os.path.split(self._folder))))
             ended = subprocess.run(  # noqa: S603 # the connection of the inventory
                 command, stdin=subprocess.DEVNULL, capture_output=True, timeout=LOOK_SECONDS, check=False
             )
@@ -104,6 +105,10 @@ class Outputs:
             printed = ended.stderr.decode("utf-8", "replace").strip()
             raise Failed(self.target, "list the outputs", printed or f"exit code {ended.returncode}")
         return dict(self._entry(text) for text in os.fsdecode(ended.stdout).split("\0") if text)
+
+    def _on_node(self, script: str) -> list[str]:
+        """Return the command that runs a shell script on the node; sudo, with which a connection may end, runs programs."""
+        return [*self._reach, f"sh -c {shlex.quote(script)}"]
 
     def _entry(self, text: str) -> tuple[str, str]:
         entry = ENTRY.fullmatch(text)

@@ -47,7 +47,20 @@ def test_new_and_changed_files_are_copied_once(tmp_path: Path, there: Path) -> N
     assert sorted(path.name for path in (tmp_path / "here").iterdir()) == ["deep", "mine", "model.pt"]
 
 
+@pytest.mark.usefixtures("there")
+def test_a_connection_that_becomes_another_user_copies_them(tmp_path: Path) -> None:
+    """As ssh runs ``sudo -u USER`` and the words after it: a program, not a word of the shell."""
+    reach = ["sh", "-c", 'eval "env -u NOTHING $0"']
+    assert converge(outputs(tmp_path, reach=reach)) == ["deep/two words\n", "model.pt"]
+
+
+def test_a_run_directory_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(Failed, match=r"could not list the outputs: .*there"):
+        outputs(tmp_path).read()
+
+
 def test_a_run_without_outputs_copies_nothing(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
     assert converge(outputs(tmp_path)) == []
     assert not (tmp_path / "here").exists()
 
