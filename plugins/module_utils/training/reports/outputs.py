@@ -107,7 +107,7 @@ class Outputs:
         return dict(self._entry(text) for text in os.fsdecode(ended.stdout).split("\0") if text)
 
     def _on_node(self, script: str) -> list[str]:
-        """Return the command that runs a shell script on the node; a connection may end in sudo, which runs programs."""
+        """Return the command that runs a shell script on the node: sudo, which may end a connection, runs programs."""
         return [*self._reach, f"sh -c {shlex.quote(script)}"]
 
     def _entry(self, text: str) -> tuple[str, str]:
