@@ -105,7 +105,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 @pytest.fixture(scope="module")
 def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a script, a package of its own, data and requirements."""
+    """A folder with a script, a package, data and requirements."""
     folder = tmp_path_factory.mktemp("mine")
     for name, text in {"train.py": TRAIN, "mylib/__init__.py": MYLIB, "requirements.txt": "tqdm\n"}.items():
         (folder / name).parent.mkdir(exist_ok=True)
