@@ -12,6 +12,7 @@ from xml.sax.saxutils import escape, unescape
 
 from ...vsphere.typed import TypedField, clear_numbers, fields, replace_texts
 from . import home_made
+from .free_text import SENTENCES
 from .pseudonyms import Pseudonyms
 from .recording import EsxcliCommand, Recording, RestRequest
 
@@ -107,11 +108,11 @@ def replace_names(recording: Recording, pseudonyms: Pseudonyms) -> None:
     for key in ("name", "instance"):
         if recording.server.get(key):
             recording.server[key] = pseudonyms.whole(recording.server[key])
-    text = pseudonyms.text
-    recording.calls = {text(key): answer for key, answer in recording.calls.items()}
+    said = pseudonyms.said
+    recording.calls = {_call(key, said): answer for key, answer in recording.calls.items()}
     packages = {value: pseudonyms.whole(value) for kind, value in _names(recording) if kind in ("package", "vendor")}
-    recording.commands = [_command(command, text, packages) for command in recording.commands]
-    recording.requests = [_request(request, text) for request in recording.requests]
+    recording.commands = [_command(command, said, packages) for command in recording.commands]
+    recording.requests = [_request(request, pseudonyms) for request in recording.requests]
 
 
 def _names(recording: Recording) -> Iterator[tuple[str, str]]:
@@ -198,7 +199,10 @@ def _typed(pseudonyms: Pseudonyms) -> Callable[[str, str, str], str]:
             return pseudonyms.text(text)
         if _is_public(kind, name):
             return text
-        return pseudonyms.whole(text) if name in _FIELDS or name in ("name", "value") else pseudonyms.text(text)
+        if kind.endswith("CustomFieldsManager.StringValue") and _is_note(text):
+            return json.dumps(_in_json(json.loads(text), pseudonyms.said))
+        known = pseudonyms.known(text) if name in _FIELDS or name in ("name", "value") else None
+        return known or pseudonyms.said(text, name in SENTENCES)
 
     return new
 
@@ -237,11 +241,17 @@ def _in_xml(answer: str | None, text: Callable[[str], str]) -> str | None:
     return _CONTENT.sub(lambda match: f">{escape(text(unescape(match[1])))}<", answer)
 
 
-def _request(request: RestRequest, text: Callable[[str], str]) -> RestRequest:
-    content = _parsed(request.text)
-    answer = text(request.text) if content is None else json.dumps(_in_json(content, text))
+def _request(request: RestRequest, pseudonyms: Pseudonyms) -> RestRequest:
+    content, said, text = _parsed(request.text), pseudonyms.said, pseudonyms.text
+    answer = said(request.text) if content is None else json.dumps(_in_json(content, said))
     body = text(request.body) if request.body else request.body
     return RestRequest(request.verb, text(request.path), body, request.status, answer)
+
+
+def _call(key: str, said: Callable[[str], str]) -> str:
+    """Return the key of a call with replaced texts in its arguments."""
+    *place, arguments = key.split(" ", 3)
+    return " ".join((*place, json.dumps(_in_json(json.loads(arguments), said), sort_keys=True)))
 
 
 def _in_json(value: Any, text: Callable[[str], str]) -> Any:

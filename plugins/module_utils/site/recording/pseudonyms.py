@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable
 from functools import partial
 
+from . import free_text
+
 # Default names of vSphere and words of its vocabulary: such a name does not identify a site.
 COMMON = frozenset(
     (
@@ -38,11 +40,13 @@ class Pseudonyms:
     """The pseudonyms of one recording.
 
     Addresses, hardware addresses, UUIDs and licence keys are recognised by their format. Names and serials have no
-    format: ``name`` registers them before ``text`` replaces them.
+    format: ``name`` registers them before ``text`` replaces them. ``said`` also replaces each word of free text that is
+    not known to be harmless.
     """
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
+        self._words: dict[str, str] = {}
         self._count: dict[str, int] = {}
         self._places: dict[str, dict[str, int]] = {}
         self._names: re.Pattern[str] | None = None
@@ -62,7 +66,11 @@ class Pseudonyms:
 
     def whole(self, text: str) -> str:
         """Return the pseudonym of a text that consists of a name, also of a short one."""
-        return self._known.get(text.strip().lower()) or self.text(text)
+        return self.known(text) or self.text(text)
+
+    def known(self, text: str) -> str | None:
+        """Return the pseudonym of a registered name; None for another text."""
+        return self._known.get(text.strip().lower())
 
     def text(self, text: str) -> str:
         """Return a text with all names of the site replaced."""
@@ -72,6 +80,12 @@ class Pseudonyms:
         for pattern, new in self._forms():
             text = pattern.sub(partial(_by, new), text)
         return text
+
+    def said(self, text: str, is_sentence: bool = False) -> str:
+        """Return a text with all names of the site replaced; in free text also every word that may be a name."""
+        is_sentence = is_sentence or free_text.is_free(text)
+        text = self.text(text)
+        return free_text.replaced(text, self._word) if is_sentence else text
 
     def originals(self) -> list[str]:
         """Return every value that must no longer occur; without names that are too short for a search."""
@@ -111,6 +125,12 @@ class Pseudonyms:
     def _next(self, kind: str) -> str:
         self._count[kind] = self._count.get(kind, 0) + 1
         return f"{kind}-{self._count[kind]}" + (".example" if kind == "domain" else "")
+
+    def _word(self, text: str) -> str:
+        word = text.casefold()
+        if word not in self._words:
+            self._words[word] = self._next("word")
+        return self._words[word]
 
     def _number(self, kind: str, value: str) -> int | None:
         """Return the number of a new value; None if the value has a pseudonym."""
