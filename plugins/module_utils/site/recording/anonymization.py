@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 from xml.sax.saxutils import escape, unescape
 
@@ -225,12 +226,13 @@ def _replace_values(recording: Recording, new: Callable[[str, str, str], str]) -
     recording.content = replace_texts(recording.content, new)
 
 
-def _command(command: EsxcliCommand, text: Callable[[str], str], packages: dict[str, str]) -> EsxcliCommand:
+def _command(command: EsxcliCommand, text: Callable[..., str], packages: dict[str, str]) -> EsxcliCommand:
     answers = (command.response, command.fault, command.detail)
     if command.command.startswith(_SOFTWARE):
-        replaced = (answer and home_made.replaced(answer, packages) for answer in answers)
+        sentence = partial(text, is_sentence=True)
+        replaced = (answer and home_made.replaced(answer, packages, sentence) for answer in answers)
         return EsxcliCommand(command.host, command.command, command.arguments, *replaced)
-    arguments = {key: text(value) for key, value in command.arguments.items()}
+    arguments = {key: _in_xml(value, text) or "" for key, value in command.arguments.items()}
     return EsxcliCommand(command.host, command.command, arguments, *(_in_xml(answer, text) for answer in answers))
 
 

@@ -58,7 +58,7 @@ def replaced(text: str, pseudonym: Callable[[str], str]) -> str:
 
 
 def _is_harmless(word: str) -> bool:
-    if word.isdigit():
+    if word.isdigit() or word.lower() in WORDS:
         return word.isascii() and len(word) <= _LONGEST_NUMBER
     numbered = _NUMBERED.fullmatch(word)
     letters = (numbered["before"] or numbered["after"]) if numbered else word

@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from xml.sax.saxutils import unescape
+from collections.abc import Callable, Iterator, Mapping
+from xml.sax.saxutils import escape, unescape
 
 _PACKAGE = re.compile(r"<DataObject\b.*?</DataObject>", re.DOTALL)
 _FIELD = re.compile(r"<(?P<field>Name|Vendor)>(?P<text>[^<]+)</(?P=field)>")
+_DESCRIPTION = re.compile(r"(<(?!Name|Vendor|ID|Version)\w+>)([^<]+)")
 # The vendors of hardware and software, as they call themselves in their packages.
 _VENDORS = frozenset(
     (
@@ -24,15 +25,30 @@ _VENDORS = frozenset(
 def names(answer: str) -> Iterator[tuple[str, str]]:
     """Yield the names of home-made packages and of their vendors, each with the word of its pseudonyms."""
     for package in _PACKAGE.findall(answer):
-        values = {match["field"]: unescape(match["text"]) for match in _FIELD.finditer(package)}
-        vendor = values.get("Vendor", "").strip()
-        if vendor and vendor.split()[0].strip(",.").lower() not in _VENDORS:
-            yield "vendor", vendor
+        values = _values(package)
+        if _is_home_made(values):
+            yield "vendor", values["Vendor"].strip()
             yield "package", values.get("Name", "")
 
 
-def replaced(text: str, pseudonyms: Mapping[str, str]) -> str:
-    """Return the text with pseudonyms instead of these names."""
+def _values(package: str) -> dict[str, str]:
+    return {match["field"]: unescape(match["text"]) for match in _FIELD.finditer(package)}
+
+
+def _is_home_made(values: Mapping[str, str]) -> bool:
+    vendor = values.get("Vendor", "").split()
+    return bool(vendor) and vendor[0].strip(",.").lower() not in _VENDORS
+
+
+def replaced(text: str, pseudonyms: Mapping[str, str], said: Callable[[str], str]) -> str:
+    """Return the text with pseudonyms instead of these names; ``said`` replaces words of what describes a package."""
+
+    def described(match: re.Match[str]) -> str:
+        if not _is_home_made(_values(match[0])):
+            return match[0]
+        return _DESCRIPTION.sub(lambda one: one[1] + escape(said(unescape(one[2]))), match[0])
+
+    text = _PACKAGE.sub(described, text)
     ordered = sorted(pseudonyms, key=lambda name: -len(name))
     pattern = "|".join(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])" for name in ordered)
     return re.sub(pattern, lambda match: pseudonyms[match[0]], text) if pattern else text

@@ -119,7 +119,7 @@ def test_switches_and_stacks_that_a_site_named() -> None:
 def test_home_made_packages_lose_their_names_and_those_of_others_stay() -> None:
     def package(name: str, vendor: str) -> str:
         row = f"<ID>{vendor}_bootbank_{name}_1.0</ID><Name>{name}</Name><Vendor>{vendor}</Vendor>"
-        return f"<DataObject>{row}</DataObject>"
+        return f"<DataObject>{row}<Summary>Opal</Summary></DataObject>"
 
     theirs = package("nmlx5-core", "MEL")
     answer = f"<obj>{theirs}{package('basalt-agent', 'Feldspar')}</obj>"
@@ -128,3 +128,4 @@ def test_home_made_packages_lose_their_names_and_those_of_others_stay() -> None:
     said = recording.commands[0].response or ""
     assert theirs in said
     assert "<Name>package-1</Name><Vendor>vendor-1</Vendor>" in said and "basalt" not in said and "Feldspar" not in said
+    assert said.count("<Summary>Opal</Summary>") == said.count("<Summary>word-1</Summary>") == 1
