@@ -82,15 +82,19 @@ def test_the_page_of_tests_names_tests_that_exist() -> None:
     ]
 
 
-USER_PAGES = (
+_PAGES = (
     "awx cluster continuity faults harms kubernetes lab-kubernetes labs privileges simulator "
     "stacks support threats trainjob unproven"
 )
+USER_PAGES = [
+    *(ROOT / "docs" / f"{page}.md" for page in _PAGES.split()),
+    *(ROOT / "README.md", *sorted((ROOT / "roles").glob("*/README.md"))),
+]
 
 
-@pytest.mark.parametrize("page", USER_PAGES.split())
-def test_pages_for_users_leave_the_names_of_tests_to_the_page_of_tests(page: str) -> None:
-    assert re.findall(r"\btests/\w\S*|\btest_\w+\.py|`test_\w+`", (ROOT / "docs" / f"{page}.md").read_text()) == []
+@pytest.mark.parametrize("page", USER_PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_pages_for_users_leave_the_names_of_tests_to_the_page_of_tests(page: Path) -> None:
+    assert re.findall(r"\btests/\w\S*|\btest_\w+\.py|`test_\w+`", page.read_text()) == []
 
 
 def test_the_index_of_the_documents_names_each_page() -> None:
