@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Writes docs/awx.yml, the job templates of AWX with their surveys: ``python -m tools.awx``.
+"""Writes docs/awx.yml, the job templates of AWX with their surveys: ``python tools/inventory_schema.py``.
 
 The questions are the options of each playbook, and those options of its roles that are one value, with the types,
 defaults and descriptions of the argument specs.
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "awx.yml"
 HEAD = """---
 # The job templates of AWX for the playbooks of this collection, as arguments of awx.awx.job_template. docs/awx.md has a
-# playbook that creates them. Written from the argument specs by: python -m tools.awx
+# playbook that creates them. Written from the argument specs by: python tools/inventory_schema.py
 """
 # Each playbook for operators, with the roles whose options its survey offers. A run with check mode writes nothing.
 TEMPLATES = {
@@ -143,7 +143,3 @@ def _default(spec: dict[str, Any]) -> Any:
     if isinstance(value, bool):
         return json.dumps(value)
     return "" if value is None else value
-
-
-if __name__ == "__main__":
-    PAGE.write_text(text())

@@ -2,12 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Writes docs/inventory.schema.json from the argument specs of the roles: ``python tools/inventory_schema.py``.
 
-Editors complete and check the variables of an inventory with this JSON schema.
+Editors complete and check the variables of an inventory with this JSON schema. The command also
+writes docs/awx.yml, which comes from the same argument specs.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -67,4 +69,8 @@ def document() -> str:
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    from tools import awx
+
     SCHEMA.write_text(document())
+    awx.PAGE.write_text(awx.text())
