@@ -95,7 +95,7 @@ class _Frame:
         places = " ".join(f"{self.across(gpus):.1f},{self.up(value):.1f}" for gpus, value in line.points)
         yield f'<g class="series {kind}"><polyline points="{places}"/>'
         for gpus, value in () if self.is_curve else line.points:
-            where = f"on {gpus:g} GPUs" if self.axis == GPUS else f"at {self.axis} {gpus:g}"
+            where = f"at {STEPS} {gpus:g}" if self.axis == STEPS else f"on {gpus:g} {self.axis}"
             title = escape(f"{line.name}: {value:.2f} {unit} {where}")
             place = f'cx="{self.across(gpus):.1f}" cy="{self.up(value):.1f}"'
             yield f'<circle {place} r="4"><title>{title}</title></circle>'

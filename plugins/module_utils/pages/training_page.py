@@ -108,10 +108,10 @@ def page(report_: Mapping[str, Any]) -> str:
         '<meta name="color-scheme" content="light dark">',
         f"<title>{title}</title><style>{STYLE}{_MORE_STYLE}{vmotion_page.SECTION_STYLE}</style></head><body><main>",
         f"<header>{site_banner(report_['site'])}<h1>{title}</h1>{_trained(report_)}</header>",
+        *(vmotion_page.section(test, f"Under vMotion: {test['name']}") for test in _tests(report_)),
         _list("Not measured", report_["not_measured"]),
         _scaling(report_),
         _figures(report_),
-        *(vmotion_page.section(test, f"Under vMotion: {test['name']}") for test in _tests(report_)),
         *(_published(paper) for paper in report_["published"]),
         _section("Runs", _html_table(_heads(report_, RUN_HEADS), [_run_cells(run) for run in report_["runs"]]))
         if report_["runs"]
@@ -158,6 +158,7 @@ def markdown(report_: Mapping[str, Any]) -> str:
     parts = [f"**{escaping.markdown(report_['site'])}**"] if report_["site"] else []
     parts += [f"# {escaping.line(report_['title'])}", *map(escaping.markdown, report_["trained"])]
     parts += [escaping.markdown(report_["caution"])] if report_["caution"] else []
+    parts += [vmotion_page.markdown(test, f"Under vMotion: {test['name']}").rstrip() for test in _tests(report_)]
     if report_["not_measured"]:
         parts += ["## Not measured", "\n".join(f"- {escaping.line(text)}" for text in report_["not_measured"])]
     if rows := report_["rows"]:
@@ -166,7 +167,6 @@ def markdown(report_: Mapping[str, Any]) -> str:
     for paper in report_["published"]:
         parts += [f"## {escaping.line(paper['name'])}", f"Source: {escaping.markdown(paper['source'])}."]
         parts.append(_markdown_table(HEADS, [_cells(row) for row in paper["rows"]]))
-    parts += [vmotion_page.markdown(test, f"Under vMotion: {test['name']}").rstrip() for test in _tests(report_)]
     if report_["runs"]:
         parts += ["## Runs", _markdown_table(_heads(report_, RUN_HEADS), [_run_cells(run) for run in report_["runs"]])]
     if rows := training_runs.built(report_["runs"]):
@@ -192,16 +192,17 @@ def _figures(report_: Mapping[str, Any]) -> str:
         return ""
     speedup = lines_of(report_, "speedup")
     most = max(point[0] for line in speedup for point in line.points)
-    note = report_["caution"]
+    note, unit = report_["caution"], str(report_["unit"])
     figures = (
-        plot("Throughput, images per second", "images/s", lines_of(report_, "images_per_sec"), note=note),
+        plot("Throughput, images per second", "images/s", lines_of(report_, "images_per_sec"), unit, note),
         plot(
-            f"Speed-up against one {report_['unit'][:-1]}",
+            f"Speed-up against one {unit[:-1]}",
             "times",
             [PlotLine("ideal", ((1, 1), (most, most)), 3, True), *speedup],
-            note=note,
+            unit,
+            note,
         ),
-        plot(f"Efficiency, speed-up for each {report_['unit'][:-1]}", "", lines_of(report_, "efficiency"), note=note),
+        plot(f"Efficiency, speed-up for each {unit[:-1]}", "", lines_of(report_, "efficiency"), unit, note),
     )
     return _drawn("Figures", figures)
 
