@@ -18,12 +18,12 @@ SECONDS = 60
 
 def govc(centre: Centre, *words: str) -> Any:
     """Return the JSON answer of a command."""
-    return json.loads(_output(centre, *words))
+    return json.loads(output(centre, *words))
 
 
 def objects(centre: Centre, kind: str, *properties: str) -> dict[str, dict[str, Any]]:
     """Return properties of all objects of a kind, by the object's name: ``m`` is machines, ``h`` hosts."""
-    text = _output(centre, "collect", "-json", "-type", kind, "/", "name", *properties)
+    text = output(centre, "collect", "-json", "-type", kind, "/", "name", *properties)
     changes = [{change["name"]: change["val"] for change in entry["changeSet"]} for entry in _documents(text)]
     return {change["name"]: change for change in changes}
 
@@ -42,7 +42,7 @@ def _documents(text: str) -> Iterator[dict[str, Any]]:
         text = text[end:]
 
 
-def _output(centre: Centre, *words: str) -> str:
+def output(centre: Centre, *words: str) -> str:
     address = f"{centre.facts['hostname']}:{centre.facts['port']}"
     user, password = centre.environment["VMWARE_USER"], centre.environment["VMWARE_PASSWORD"]
     environment = {**os.environ, "GOVC_URL": f"https://{address}/sdk", "GOVC_USERNAME": user, "GOVC_PASSWORD": password}

@@ -121,6 +121,17 @@ unproven:
   returned: success
   type: list
   elements: str
+earlier:
+  description:
+    - The earlier windows of a long observation in which something happened, each with the time C(until), its
+      C(verdict), its C(moves) with their measurements in C(rows), the C(power) events, and the C(files) of its verdict.
+  returned: for an observation whose records were removed in parts
+  type: list
+  elements: dict
+windows:
+  description: The number of windows of the observation, which are judged one after the other.
+  returned: for an observation whose records were removed in parts
+  type: int
 notes:
   description: Further observations, such as moves that others started.
   returned: success
@@ -147,9 +158,9 @@ moves:
   elements: dict
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
-from itertools import count, islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +177,7 @@ from ..module_utils.vmotion.folder.verdicts import NewVerdict
 from ..module_utils.vmotion.test import judging
 from ..module_utils.vmotion.test.next_step import state_of
 from ..module_utils.vmotion.watch.growing_file import GrowingFile
+from ..module_utils.vmotion.watch.records_file import before
 
 FACTS = ("launcher", "transport", "vsphere")
 ARGUMENTS = {
@@ -193,7 +205,8 @@ def of_test(params: dict[str, Any]) -> dict[str, Any]:
     at = state.at if state.is_over or not params["folder"] else None
     changes = [asdict(change) for change in state.host_changes]
     own = {"test": test, "records": test / "records.jsonl", "at": at, "name": f"vmotion_test {state.cluster}"}
-    return {**params, **judging.verdict_input(state, params["limits"]), **own, "changes": changes}
+    more = {"changes": changes, "state": state}
+    return {**params, **judging.verdict_input(state, params["limits"]), **own, **more}
 
 
 def judge(params: dict[str, Any], records: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -218,13 +231,36 @@ def write(module: AnsibleModule, params: dict[str, Any], parts: list[Callable[[]
     return {"changed": False}
 
 
+class _Records:
+    """The records of a job: those that the watch kept from before, if there are any, then the present ones."""
+
+    def __init__(self, path: Path) -> None:
+        self._files = [GrowingFile(each) for each in (before(path), path)]
+
+    def __enter__(self) -> _Records:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        for file in self._files:
+            file.__exit__()
+
+    @property
+    def noise(self) -> int:
+        """Return the number of lines that are not JSON objects."""
+        return sum(file.noise for file in self._files)
+
+    def new_records(self) -> Iterator[dict[str, Any]]:
+        """Yield the records of both files."""
+        return chain.from_iterable(file.new_records() for file in self._files)
+
+
 def parts_of(params: dict[str, Any], counted: int, result: dict[str, Any]) -> list[Callable[[], dict[str, str]]]:
     """Return the verdict, then its timeline: an error in the page must not prevent the verdict."""
     name, moves, at = params["name"], params["moves"], params["at"]
 
     def timeline() -> dict[str, str]:
         # The file is read again, up to the same record: its records may not fit into memory.
-        with GrowingFile(Path(params["records"])) as again:
+        with _Records(Path(params["records"])) as again:
             records, changes = islice(again.new_records(), counted), params.get("changes", ())
             return verdict_files.timeline_texts(name, records, moves, result, at, changes)
 
@@ -233,11 +269,13 @@ def parts_of(params: dict[str, Any], counted: int, result: dict[str, Any]) -> li
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = of_test(module.params) if module.params["test"] else module.params
-    with GrowingFile(Path(params["records"])) as growing:
+    with _Records(Path(params["records"])) as growing:
         counter = count()
         result = judge(params, (record for record, _number in zip(growing.new_records(), counter)))
     if growing.noise:
         result["unproven"].append(f"records: {growing.noise} lines are not JSON objects and were left out")
+    if "state" in params:
+        result = judging.with_earlier(result, params["state"])
     written = write(module, params, parts_of(params, next(counter), result))
     return {**written, **result, "lines": move_lines.verdict(result, params["moves"])}
 

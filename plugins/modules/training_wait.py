@@ -36,6 +36,9 @@ options:
         for O(timeout).
     type: float
     default: 0
+  ended_by:
+    description: A file on this machine whose appearance ends the module early, with C(asked).
+    type: path
 extends_documentation_fragment:
   - dml.vsphere.progress
   - dml.vsphere.attributes.info
@@ -58,6 +61,10 @@ ranks:
   description: The number of ranks of the job.
   returned: success
   type: int
+asked:
+  description: Whether the file O(ended_by) appeared.
+  returned: success
+  type: bool
 fewest:
   description: The number of steps, since O(since), of the rank with the fewest steps.
   returned: success
@@ -96,6 +103,7 @@ ARGUMENTS = {
     "since": {"type": "float", "default": 0.0},
     "timeout": {"type": "float", "default": 600.0},
     "first": {"type": "float", "default": 0.0},
+    "ended_by": {"type": "path"},
     **progress.ARGUMENTS,
 }
 
@@ -106,15 +114,21 @@ class Limits(NamedTuple):
     steps: int
     timeout: float
     first: float = 0.0
+    ended_by: Path | None = None
+
+    @property
+    def is_asked(self) -> bool:
+        """Return whether the file that ends the wait exists."""
+        return self.ended_by is not None and self.ended_by.exists()
 
 
 def wait(growing: GrowingFile, counted: StepsSince, limits: Limits, told: progress.Progress, records: Path) -> None:
     """Wait until every rank has advanced, and report the progress."""
-    steps, timeout, first = limits
+    steps, timeout, first, _ended_by = limits
     started = reported = watched = time.monotonic()
     while True:
         counted.feed(growing.new_records())
-        if counted.size and counted.fewest() >= steps:
+        if (counted.size and counted.fewest() >= steps) or limits.is_asked:
             return
         now = time.monotonic()
         if now - started > timeout:
@@ -145,11 +159,13 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     counted, told = StepsSince(params["since"]), progress.Progress(params["progress_file"])
     with GrowingFile(Path(params["records"])) as growing:
-        limits = Limits(params["steps"], params["timeout"], params["first"])
+        ended_by = Path(params["ended_by"]) if params["ended_by"] else None
+        limits = Limits(params["steps"], params["timeout"], params["first"], ended_by)
         wait(growing, counted, limits, told, Path(params["records"]))
     nodes = {short_name(host) for host in counted.hosts.values()}
     return {
         "changed": False,
+        "asked": limits.is_asked,
         "ranks": counted.size,
         "fewest": counted.fewest(),
         "step": counted.step,

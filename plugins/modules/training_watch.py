@@ -31,6 +31,17 @@ options:
     description: A file on this machine whose appearance ends the watch.
     type: path
     required: true
+  tail:
+    description:
+      - Bytes at the end of each file of records that the watch reads at its start, instead of the whole file. V(0)
+        reads all of it. A file that appears later is read from its beginning.
+    type: int
+    default: 0
+  roll:
+    description:
+      - A file on this machine whose appearance has the watch begin a new file O(records). The file so far is kept with
+        the suffix C(.before), in the place of an earlier one, and the watch removes O(roll).
+    type: path
   silence:
     description: Seconds without a record after which the watch ends.
     type: float
@@ -107,6 +118,8 @@ ARGUMENTS = {
     **node_programs.NODES,
     "records": {"type": "path", "required": True},
     "stop": {"type": "path", "required": True},
+    "tail": {"type": "int", "default": 0},
+    "roll": {"type": "path"},
     "silence": {"type": "float", "default": 600.0},
     "timeout": {"type": "float", "default": 86400.0},
     "asked_by": {"type": "int", "default": 0},
@@ -130,9 +143,10 @@ def node_result(node: link.Link, state: watcher.WatchState) -> dict[str, Any]:
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    links = [link.Link(node["name"], node["reach"], params["folder"]) for node in params["nodes"]]
+    links = [link.Link(node["name"], node["reach"], params["folder"], tail=params["tail"]) for node in params["nodes"]]
     files = (Path(params["records"]), Path(params["stop"]))
-    options = watcher.WatchOptions(*files, params["silence"], params["timeout"], wanted_by(params))
+    roll = Path(params["roll"]) if params["roll"] else None
+    options = watcher.WatchOptions(*files, params["silence"], params["timeout"], wanted_by(params), roll)
     try:
         state = watcher.watch(links, options)
     except OSError as error:

@@ -195,6 +195,10 @@ options:
         administrator, move the workers; the module finds each move and power event, and judges the job after each of
         these C(seconds). It writes nothing to vCenter and takes no lock. Set O(drs_override) and O(canary) to an empty
         text.
+      - The file C(end) in the folder of the test, SIGINT and SIGTERM end the observation with its report.
+      - The records of C(keep) seconds are kept, and those of as long a time before. C(hook) is a command as a list of
+        words, which is run without a shell if a move stalled the job for C(stall_seconds), or if the job broke. It gets
+        the events as JSON on its input.
     type: dict
     default: {}
   window:
@@ -204,7 +208,8 @@ options:
         C(host_profiles) as M(dml.vsphere.esxi_profile) does, reboots the host if that needs a reboot, verifies that the
         profile is active, returns the host to service, and judges the job. After a breach it finishes the host at
         hand and changes no other.
-      - C(maintenance_timeout), C(reboot_timeout), C(power_off) and C(moved_by) are those of M(dml.vsphere.esxi_power).
+      - C(maintenance_timeout), C(reboot_timeout), C(power_off), C(moved_by) and C(non_disruptive) are those of
+        M(dml.vsphere.esxi_power).
     type: dict
     default: {}
   drs_override:

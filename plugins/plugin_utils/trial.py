@@ -29,6 +29,8 @@ from ..module_utils.vmotion.test.step import (
     Entries,
     ModuleCall,
     Result,
+    RollRecords,
+    RunCommand,
     Step,
     WriteFiles,
 )
@@ -36,11 +38,12 @@ from ..module_utils.vmotion.test.steps.moves_plan import not_applicable, plan_ca
 from ..module_utils.vmotion.test.trial_state import TrialState
 from ..module_utils.vmotion.watch.watcher import is_watched
 from .modules import Modules
+from .observer import ended_by_signal, run_command
 
 DRIVERS = "stacks/facts/compatibility.yml"
 RUN = "DML_VSPHERE_RUN"  # identifies the run to modules that outlive their controller
 POLL_SECONDS = 2.0
-WATCH_SECONDS, UNWATCH_SECONDS = 60.0, 60.0
+WATCH_SECONDS, UNWATCH_SECONDS, ROLL_SECONDS = 60.0, 60.0, 30.0
 
 
 def show(text: str) -> None:
@@ -77,7 +80,8 @@ class Trial:
         show(first.format(self._folder))
         try:
             with Journal(self._folder / NAME) as journal:
-                refusal = self._steps(journal)
+                with ended_by_signal(self._ask_for_end, _is_observation(journal)):
+                    refusal = self._steps(journal)
                 return self._result(state_of(journal.entries), refusal)
         except CollectionError as error:
             return {"failed": True, "msg": str(error), "folder": str(self._folder)}
@@ -88,7 +92,7 @@ class Trial:
             state = state_of(journal.entries)
             step = next_step(state)
             # A killed controller leaves this process behind, which must not start another step.
-            if step is None or os.getppid() != self._parent:
+            if step is None or (os.getppid() != self._parent and not self._may_end_alone(state)):
                 return ""
             self._show(step.title_of(state), state)
             entries = self._do(step, state)
@@ -99,6 +103,16 @@ class Trial:
                 return self._refused(journal, state, str(entries[0][1]["said"]))
             for kind, content in entries:
                 journal.append(kind, **content)
+
+    def _may_end_alone(self, state: TrialState) -> bool:
+        """Return whether the test may end without its controller: an observation changes nothing but its folder."""
+        if not state.settings.get("observe"):
+            return False
+        self._ask_for_end()
+        return True
+
+    def _ask_for_end(self) -> None:
+        (self._folder / "end").touch(mode=0o600)
 
     def _refused(self, journal: Journal, state: TrialState, reason: str) -> str:
         """Leave the cluster, which another run has locked, unchanged; there is nothing to restore either."""
@@ -130,6 +144,10 @@ class Trial:
     def _act(self, action: Action) -> Result:
         if isinstance(action, ModuleCall):
             return self._start(action) if action.where == BACKGROUND else self._call(action)
+        if isinstance(action, RunCommand):
+            return run_command(action)
+        if isinstance(action, RollRecords):
+            return self._roll()
         return self._write(action.contents) if isinstance(action, WriteFiles) else self._stop_watch()
 
     def _call(self, call: ModuleCall) -> Result:
@@ -162,6 +180,15 @@ class Trial:
         reason = f"it is still running {UNWATCH_SECONDS:.0f} s after the request."
         return {"failed": True, "msg": f"{records}: could not end the watch: {reason}"}
 
+    def _roll(self) -> Result:
+        """Have the watch begin a new file of records; without a watch, the records stay as they are."""
+        request = self._folder / "roll"
+        request.touch(mode=0o600)
+        if _until(lambda: not request.exists(), ROLL_SECONDS):
+            return {"rolled": True}
+        request.unlink(missing_ok=True)
+        return {"rolled": False}
+
     def _write(self, contents: dict[str, Any]) -> Result:
         for name, content in contents.items():
             path = self._folder / f"{name}.json"
@@ -178,7 +205,11 @@ class Trial:
         reason = refusal or str((state.end or {}).get("said") or outcome(state, str(self._folder)))
         if reason:
             return {**result, "changed": True, "failed": True, "msg": reason}
-        return {**result, "changed": True, "msg": passed(str(self._folder))}
+        return {**result, "changed": True, "msg": passed(state, str(self._folder))}
+
+
+def _is_observation(journal: Journal) -> bool:
+    return bool(state_of(journal.entries).settings.get("observe"))
 
 
 def _is_refused(state: TrialState, entries: Entries) -> bool:

@@ -8,7 +8,16 @@ from collections import Counter
 from typing import Any
 
 from plugins.module_utils.vmotion.test.next_step import next_step, state_of
-from plugins.module_utils.vmotion.test.step import BACKGROUND, Controller, Entries, ModuleCall, Step, StopWatch
+from plugins.module_utils.vmotion.test.step import (
+    BACKGROUND,
+    Controller,
+    Entries,
+    ModuleCall,
+    RollRecords,
+    RunCommand,
+    Step,
+    StopWatch,
+)
 from plugins.module_utils.vmotion.test.trial_state import TrialState
 
 SETTINGS: dict[str, Any] = {
@@ -105,6 +114,10 @@ class World:
         answer: dict[str, Any] = {}
         if isinstance(action, StopWatch):
             self.watched = False
+        if isinstance(action, RollRecords):
+            answer = self.roll()
+        if isinstance(action, RunCommand):
+            answer = self.run_command(action)
         if isinstance(action, ModuleCall):
             if action.where == BACKGROUND and self.watched:
                 return step.entries_of({"begun": False}, state, self.controller)
@@ -116,6 +129,12 @@ class World:
     @property
     def controller(self) -> Controller:
         return Controller("/test", self.now)
+
+    def roll(self) -> dict[str, Any]:
+        raise AssertionError("only an observation drops records")
+
+    def run_command(self, _command: RunCommand) -> dict[str, Any]:
+        raise AssertionError("only an observation runs a command")
 
     @property
     def own(self) -> str:

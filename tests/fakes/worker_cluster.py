@@ -23,7 +23,14 @@ KILOBYTES_IN_GB = 2**20
 class FakeWorkerCluster(WorkerCluster):
     """The cluster gpu; host-1 is esx1, and so on. ``refresh`` reads nothing and is counted."""
 
-    def __init__(self, *machines: Machine, hosts: int = 2, running: Sequence[Machine] = (), **more: Any) -> None:
+    def __init__(
+        self,
+        *machines: Machine,
+        hosts: int = 2,
+        running: Sequence[Machine] = (),
+        groups: Mapping[str, Sequence[str]] | None = None,
+        **more: Any,
+    ) -> None:
         # pylint: disable=super-init-not-called # which would read from a server
         self.session = SimpleNamespace(server="vcenter.lab", api_version=(8, 0, 3))  # type: ignore[assignment]
         self.name, self.ref = "gpu", vim.ClusterComputeResource("cluster-1")
@@ -31,6 +38,7 @@ class FakeWorkerCluster(WorkerCluster):
         self.hosts = {ref._moId: hardware.host(name=f"esx{ref._moId[5:]}", **more) for ref in refs}
         self.values = {"host": refs, "resourcePool": vim.ResourcePool("pool-1"), "datastore": [STORE]}
         self.machines = {one.name: one for one in machines}
+        self._offered = dict(groups or {})
         self.marks: dict[str, dict[str, Any]] = {}
         self.refreshed: list[set[str]] = []
         self._light, self.identities = [], WorkerIdentities((), ())
@@ -43,6 +51,9 @@ class FakeWorkerCluster(WorkerCluster):
 
     def refresh(self, names: Iterable[str]) -> None:
         self.refreshed.append(set(names))
+
+    def groups(self, host: str) -> list[str]:
+        return sorted(self._offered.get(host, []))
 
     def mark_of(self, vm: Machine) -> dict[str, Any] | None:
         return self.marks.get(vm.name)

@@ -59,6 +59,12 @@ class Window:
         }
         return ["playbooks/hosts.yml", "-i", str(self.inventory), "-e", json.dumps(given), *arguments]
 
+    @property
+    def job(self) -> dict[str, Any]:
+        """The job as a user names it."""
+        nodes = [{"name": "all", "reach": ["sh", "-c"]}]
+        return {"launcher": WORKERS[0], "run_dir": str(self.trial.nodes.run_dir), "nodes": nodes}
+
     def run(self, *arguments: str, **variables: Any) -> Outcome:
         return self.trial.ansible.playbook(*self.command(*arguments, **variables), timeout=LONG)
 
@@ -108,10 +114,19 @@ def test_a_window_whose_controller_is_killed_goes_on(trial: Trial, method: str) 
     assert sorted(trial.moved()) == WORKERS and trial.free()
 
 
+def test_a_job_that_is_named_is_not_searched_for(trial: Trial) -> None:
+    window = Window(trial)
+    shown = window.run("--check", maintenance_job=window.job, training_name="no-such-job")
+    assert shown.rc == 0 and "esx05.lab is changed, no worker runs on it" in shown.out, shown.out
+    refused = window.run("--check", maintenance_job={"run_dir": "/runs/one", "nodes": []})
+    assert refused.rc == 2 and "it lacks launcher" in " ".join(refused.out.split()), refused.out
+    assert trial.vcenter.writes() == []
+
+
 @pytest.mark.slow
 def test_a_rank_that_dies_ends_the_window_before_the_next_host(trial: Trial) -> None:
     window = Window(trial)
-    running = trial.ansible.start(*window.command())
+    running = trial.ansible.start(*window.command(maintenance_job=window.job))
     started = begun(trial.vcenter, "RebootHost_Task")
     wait_for(lambda: started() or running.poll() is not None, LONG)
     identity = trial.nodes.look()

@@ -72,6 +72,7 @@ def section(timeline: Mapping[str, Any], title: str) -> str:
         _list("Breaches", [f"{breach['kind']}: {breach['detail']}" for breach in timeline.get("breaches") or []]),
         _list("Not verified", timeline.get("unproven") or []),
         _list("Notes", timeline.get("notes") or []),
+        _list("Earlier in this observation", list(_earlier(timeline))),
     ]
     return f"<section><h2>{escape(title)}</h2>{''.join(body)}</section>"
 
@@ -156,6 +157,15 @@ def _beside(moves: Sequence[Mapping[str, Any]]) -> str:
     took = f"{longest['until'] - longest['from']:.1f} s" + (f" ({', '.join(how)})" if how else "")
     text = f"This worker moved in {took}, the whitepaper's in {WHITEPAPER['seconds']} s. {WHITEPAPER['text']}"
     return f"<p>{escape(text)}</p>"
+
+
+def _earlier(timeline: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the moves of the earlier windows of an observation."""
+    for window in timeline.get("earlier") or []:
+        files = ", ".join(window["files"])
+        for move, row in zip(window["moves"], window["rows"]):
+            where = f"{move['worker']} from {move['source']} to {move['target']}, by {move.get('by') or 'others'}"
+            yield f"{where}: silent for {_number(row.get('gap_s'))} s; the job was {window['verdict']} ({files})"
 
 
 def _list(title: str, texts: Sequence[str]) -> str:

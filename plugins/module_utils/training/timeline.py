@@ -22,7 +22,7 @@ IMAGES, STEPS = "images/s", "steps/s"
 # A silence shorter than this number of usual steps, or than a second, is part of the normal pace of the job.
 USUAL_STEPS, SHORTEST_S = 3, 1.0
 # The fields of the verdict that a page shows.
-KEPT = ("verdict", "moved", "longest_gap_s", "breaches", "unproven", "notes", "cost")
+KEPT = ("verdict", "moved", "longest_gap_s", "breaches", "unproven", "notes", "cost", "earlier")
 # The fields of a move that come from vCenter.
 VSPHERE = ("hot_migration", "encrypted", "gpus", "stun_expected_s")
 

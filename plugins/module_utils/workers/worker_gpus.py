@@ -51,6 +51,11 @@ def assigned_gpus(machine: Machine) -> list[AssignedGpu]:
     return single + of_groups
 
 
+def group_names(machine: Machine) -> list[str]:
+    """Return the device groups of a virtual machine, each of which has vGPUs that are linked with each other."""
+    return [str(assigned.gpu.group) for assigned in assigned_gpus(machine) if assigned.group is not None]
+
+
 def names_of(gpus: Sequence[Gpu]) -> list[str]:
     """Return the names of the GPUs, sorted."""
     return sorted(str(gpu) for gpu in gpus)

@@ -63,6 +63,8 @@ class MoveFacts(HostFacts, StunFacts, CheckFacts, RdmaFacts, ClassFacts):
     worker: str
     target: str
     profiles: Sequence[str]
+    groups: Sequence[str]
+    groups_offered: Sequence[str]
     fixed: Sequence[str]
     flags: Sequence[str]
     hot_migrate: bool
@@ -127,6 +129,14 @@ def _device_classes(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
         yield STOP, "device_class", f"{host} has no free device of class {listed(sorted(set(facts['classes'])))}"
 
 
+def _links(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
+    host = facts["target"]
+    for group in sorted(set(facts["groups"]) - set(facts["groups_offered"])):
+        offers = listed(facts["groups_offered"]) or "none"
+        text = f"{host} does not offer its linked vGPUs, the device group {group}; it offers {offers}: take another"
+        yield STOP, "device_group", text
+
+
 def _surroundings(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
     host = facts["target"]
     if facts["datastores_missing"]:
@@ -178,4 +188,4 @@ def _unreadable(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
         yield NOTE, "ecc", text
 
 
-RULES: tuple[Rule, ...] = (_movable, _target, _device_classes, _surroundings, _state, _stun, _unreadable)
+RULES: tuple[Rule, ...] = (_movable, _target, _links, _device_classes, _surroundings, _state, _stun, _unreadable)

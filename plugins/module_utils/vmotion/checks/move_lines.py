@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...continuity import cost_lines
@@ -52,7 +52,15 @@ def verdict(judged: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> li
     costs = [f"  {text}" for text in (cost_lines.sentences(cost) if cost else ())]
     costs += [f"  {cost_lines.host_sentence(host)}" for host in cost.get("hosts") or []]
     rows = [_row(move, judged_move) for move, judged_move in zip(moves, judged["moves"])]
-    return [f"{judged['verdict']}, moved: {judged['moved']}, {longest}", *reasons, *costs, *rows]
+    return [f"{judged['verdict']}, moved: {judged['moved']}, {longest}", *reasons, *costs, *_earlier(judged), *rows]
+
+
+def _earlier(judged: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the moves in the earlier windows of an observation, with the page of each."""
+    for window in judged.get("earlier") or []:
+        yield from (_row(move, row) for move, row in zip(window["moves"], window["rows"]))
+        pages = [name for name in window["files"] if name.endswith(".html")]
+        yield from (f"  {cost_lines.clock(window['until'])}: {window['verdict']}, {page}" for page in pages)
 
 
 def _row(move: Mapping[str, Any], judged: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from ...vsphere import properties, tasks
 from ...vsphere.faults import translating_faults, words
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
-from ...workers import candidate_hosts, nics
+from ...workers import candidate_hosts, nics, worker_gpus
 from ...workers.capacity import host_capacity as capacity
 from ...workers.capacity import machines
 from ...workers.machine import Machine
@@ -59,16 +59,20 @@ def facts(
     more = properties.read_many(cluster.session, [ref], TARGET)[ref._moId]
     profiles = machines.vgpus(machine.values)
     others = cluster.others(ref._moId, [machine.name])
+    groups = worker_gpus.group_names(machine)
     return {
         "worker": machine.name,
         "target": target,
         "profiles": list(profiles),
+        "groups": groups,
         "fixed": list(machines.fixed(machine.values, cluster.device_classes(machine))),
         **_classes(machine, candidate_hosts.host_for_planner(values, others), capacity.device_classes(values)),
         "flags": machines.plugin_flags(machine.extra),
         "hot_migrate": cluster.hot_migrate if profiles else True,
         "alarms": _red_alarms(cluster, target, more.get("triggeredAlarmState") or []),
         **_room(candidate_hosts.host_for_planner(values, others), profiles),
+        # Each host is asked separately, so only for a worker that needs the answer.
+        "groups_offered": cluster.groups(target) if groups else [],
         "memory_reserved_mb": machines.reserved_mb(machine.values),
         "free_mhz": _free_mhz(values, int(more["summary.hardware.numCpuCores"]), others.running),
         "cpu_reserved_mhz": _reserved_mhz(machine),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import Refused
-from ...workers import candidate_hosts, nics
+from ...workers import candidate_hosts, nics, worker_gpus
 from ...workers.capacity import machines
 from ...workers.machine import Machine
 from ...workers.worker_cluster import WorkerCluster
@@ -22,7 +22,8 @@ class ClusterWorkers:
     """The workers of a cluster, sorted by whether they can move, and the slots of its hosts.
 
     ``at`` has the host of each worker that can move, ``demand`` its slots; ``fixed`` has the devices that tie a worker
-    to its host, ``off`` the powered-off workers, and ``rdma`` the host of each VM with an RDMA card.
+    to its host, ``off`` the powered-off workers, and ``rdma`` the host of each VM with an RDMA card. ``linked`` has the
+    device groups of a worker, and ``offering`` the hosts that offer all of them.
     """
 
     at: dict[str, str] = field(default_factory=dict)
@@ -34,6 +35,13 @@ class ClusterWorkers:
     profile: str = ""
     slots: dict[str, int] = field(default_factory=dict)
     targets: list[str] = field(default_factory=list)
+    linked: dict[str, list[str]] = field(default_factory=dict)
+    offering: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def allowed(self) -> dict[str, frozenset[str]]:
+        """Return the hosts in service that each worker may move to; linked vGPUs need a host that offers the link."""
+        targets = frozenset(self.targets)
+        return {name: targets & self.offering.get(name, targets) for name in self.at}
 
 
 def read_workers(cluster: WorkerCluster, names: Collection[str]) -> ClusterWorkers:
@@ -44,6 +52,7 @@ def read_workers(cluster: WorkerCluster, names: Collection[str]) -> ClusterWorke
     for machine in machines_of_workers:
         _sort_in(workers, cluster, machine)
     workers.profile = _single_profile(cluster, machines_of_workers, workers)
+    _find_links(workers, cluster)
     for key, values in cluster.hosts.items():
         others = cluster.others(key, names)
         host = candidate_hosts.host_for_planner(values, others)
@@ -83,13 +92,14 @@ def plan_moves(
 ) -> list[moves.Move]:
     """Return the moves in their order; raise Refused if no order is possible."""
     movable = [name for name in selected if name in workers.at]
+    _refuse_without_link(workers, movable)
     try:
         return moves.plan_moves(
             workers.slots,
             workers.at,
             movable=movable,
             demand=workers.demand,
-            allowed=dict.fromkeys(workers.at, workers.targets),
+            allowed=workers.allowed(),
             return_home=return_home,
             one_per_host=one_per_host,
         )
@@ -108,7 +118,9 @@ def plan_window(workers: ClusterWorkers, hosts: Sequence[str], *, one_per_host: 
         said = f"devices tie {', '.join(tied)} to the host"
         remedy = "leave these hosts out, or stop the job at its checkpoint and change them without under_training"
         raise Refused("the workers", "plan their moves", said, remedy)
-    capacity = window.HostSlots(workers.slots, workers.demand, frozenset(workers.targets), one_per_host)
+    _refuse_without_link(workers, [name for name, where in workers.at.items() if where in hosts])
+    targets = frozenset(workers.targets)
+    capacity = window.HostSlots(workers.slots, workers.demand, targets, one_per_host, workers.offering)
     try:
         return window.plan_window(capacity, workers.at, hosts)
     except moves.Infeasible as error:
@@ -124,6 +136,26 @@ def _sort_in(workers: ClusterWorkers, cluster: WorkerCluster, machine: Machine) 
     else:
         workers.at[machine.name] = cluster.host_name(machine.host) or ""
         workers.demand[machine.name] = max(len(machines.vgpus(machine.values)), 1)
+        if groups := worker_gpus.group_names(machine):
+            workers.linked[machine.name] = groups
+
+
+def _find_links(workers: ClusterWorkers, cluster: WorkerCluster) -> None:
+    """Ask each host for the device groups that it offers, if a worker has one."""
+    if not workers.linked:
+        return
+    offered = {str(values["name"]): set(cluster.groups(str(values["name"]))) for values in cluster.hosts.values()}
+    for name, groups in workers.linked.items():
+        workers.offering[name] = frozenset(host for host, there in offered.items() if set(groups) <= there)
+
+
+def _refuse_without_link(workers: ClusterWorkers, names: Sequence[str]) -> None:
+    """Refuse to move a worker whose linked vGPUs no other host offers."""
+    for name in names:
+        if name in workers.linked and not workers.offering[name] - {workers.at[name]}:
+            groups = ", ".join(workers.linked[name])
+            reason = f"no other host offers its linked vGPUs, the device group {groups}"
+            raise Refused(name, "plan its move", reason, "prepare the GPUs of another host in the same way")
 
 
 def _single_profile(cluster: WorkerCluster, candidates: Sequence[Machine], workers: ClusterWorkers) -> str:

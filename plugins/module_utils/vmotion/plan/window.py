@@ -34,9 +34,13 @@ class HostSlots:
     demand: Mapping[str, int]
     targets: Collection[str]
     one_per_host: bool = False
+    # The only hosts that a worker may move to, for workers that cannot move to all.
+    allowed: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def has_room(self, host: str, worker: str, at: Mapping[str, str]) -> bool:
-        """Return whether a host has free slots for a worker."""
+        """Return whether a host may take a worker, and has free slots for it."""
+        if host not in self.allowed.get(worker, (host,)):
+            return False
         there = [other for other, place in at.items() if place == host]
         free = self.slots.get(host, 0) - sum(self.demand.get(other, 1) for other in there)
         return self.demand.get(worker, 1) <= free and not (self.one_per_host and there)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,6 +13,8 @@ from ...training.transport import connections
 from ..checks import move_lines
 from .trial_state import TrialState
 
+# The worst verdict of the windows of an observation counts.
+WORST_FIRST = ("broken", "inconclusive")
 ENDINGS = {"running": "running", "finished": "finished"}
 
 
@@ -25,6 +27,30 @@ def verdict_input(state: TrialState, limits: Mapping[str, Any] | None = None) ->
         "facts": _facts(state),
         "require": state.settings["require"],
     }
+
+
+def with_earlier(judged: Mapping[str, Any], state: TrialState) -> dict[str, Any]:
+    """Return the verdict of an observation: the worst of its windows, with the events of the earlier ones."""
+    if not state.windows:
+        return dict(judged)
+    verdicts = {str(window["verdict"]) for window in state.earlier} | {str(judged["verdict"])}
+    earlier = [
+        {key: window[key] for key in ("until", "verdict", "moves", "rows", "power", "files")}
+        for window in state.earlier
+    ]
+    return {
+        **judged,
+        "verdict": next((one for one in WORST_FIRST if one in verdicts), judged["verdict"]),
+        "unproven": _once(state.earlier, "unproven", judged),
+        "notes": _once(state.earlier, "notes", judged),
+        "windows": state.windows + 1,
+        "earlier": earlier,
+    }
+
+
+def _once(earlier: Sequence[Mapping[str, Any]], key: str, judged: Mapping[str, Any]) -> list[str]:
+    """Return the sentences of all windows, each once."""
+    return list(dict.fromkeys(str(text) for window in (*earlier, judged) for text in window.get(key) or []))
 
 
 def transports(state: TrialState) -> dict[str, Any]:

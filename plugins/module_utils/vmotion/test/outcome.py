@@ -18,9 +18,10 @@ def outcome(state: TrialState, folder: str) -> str:
     return " ".join(reasons)
 
 
-def passed(folder: str) -> str:
+def passed(state: TrialState, folder: str) -> str:
     """Return the sentence of a test that passed."""
-    return f"Continuous, and all moved; the evidence is in {folder}."
+    moved = ", and all moved" if state.moves else ""
+    return f"Continuous{moved}; the evidence is in {folder}."
 
 
 def _availability(state: TrialState) -> str:
@@ -32,8 +33,8 @@ def _availability(state: TrialState) -> str:
 
 def _failing(state: TrialState, folder: str) -> str:
     judged = state.judged or {}
-    # An observation, and a window of empty hosts, may have no move.
-    has_moved = judged["moved"] == "all" or not state.every_move
+    # An observation has only moves of others, and a window of empty hosts may have none.
+    has_moved = judged["moved"] == "all" or not state.moves
     if judged["verdict"] == "continuous" and has_moved and not state.stopped:
         return ""
     places = move_lines.hosts_after(state.at, state.every_move)

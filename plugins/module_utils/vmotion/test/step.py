@@ -71,7 +71,21 @@ class WriteFiles:
     contents: dict[str, Any]
 
 
-Action = Union[ModuleCall, StopWatch, WriteFiles]
+@dataclass(frozen=True)
+class RunCommand:
+    """A command of the user, never through a shell: its words, the text of its input, and the seconds it may take."""
+
+    words: tuple[str, ...]
+    text: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class RollRecords:
+    """The watch begins a new file of records; the present one becomes the earlier one, which is removed."""
+
+
+Action = Union[ModuleCall, StopWatch, WriteFiles, RunCommand, RollRecords]
 
 
 @dataclass(frozen=True)
@@ -87,6 +101,11 @@ class Controller:
     def records(self) -> str:
         """Return the file of the step records."""
         return f"{self.folder}/records.jsonl"
+
+    @property
+    def request(self) -> str:
+        """Return the file whose appearance ends an observation."""
+        return f"{self.folder}/end"
 
 
 def no_effect(_state: TrialState, _entry: Entry) -> None:

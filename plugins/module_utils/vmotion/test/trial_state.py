@@ -20,7 +20,8 @@ class _LaterSettings(TypedDict, total=False):
     checkpoint_seconds: int
     # A maintenance window: the hosts, the profile and the options of their change.
     window: dict[str, Any]
-    # An observation of moves that others make: the seconds between two judgements. Nothing is written to vCenter.
+    # An observation of moves that others make: the seconds between two judgements, the records that are kept, and the
+    # user's command. Nothing is written to vCenter.
     observe: dict[str, Any]
 
 
@@ -153,6 +154,15 @@ class TrialState:
     heard_until: float = 0.0
     hosts: list[dict[str, Any]] = field(default_factory=list)
     end: dict[str, Any] | None = None
+    # Fields of an observation: whether its end was requested, the events that the user's command got, and the windows
+    # that were judged before the present one; those with events are in ``earlier``.
+    is_asked_to_end: bool = False
+    hooked: set[str] = field(default_factory=set)
+    windows: int = 0
+    earlier: list[dict[str, Any]] = field(default_factory=list)
+    rolled_at: float = 0.0
+    told_until: float = 0.0
+    saved: list[str] = field(default_factory=list)
     # Fields of a maintenance window: the host at hand, and the hosts that are back in service.
     host: HostChange | None = None
     host_changes: list[HostChange] = field(default_factory=list)

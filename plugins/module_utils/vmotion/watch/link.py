@@ -40,6 +40,7 @@ class Link:
     """A connection to a node. ``reach`` is the command that runs a command on the node, such as ssh with its options.
 
     If the watch continues that of an earlier process, ``late`` gets the lines that are older than this connection.
+    ``tail`` are the bytes at the end of each file with which the first connection begins; 0 for all of it.
     ``noise`` counts the output that is not a message, such as a shell's greeting at login.
     """
 
@@ -52,6 +53,7 @@ class Link:
     last_error: str = ""
     noise: int = 0
     is_resumed: bool = False
+    tail: int = 0
     late: list[str] = field(default_factory=list)
     _process: subprocess.Popen[bytes] | None = None
     _began: float = 0.0
@@ -74,7 +76,7 @@ class Link:
 
     def _connect(self) -> None:
         self._began = self._began or time.monotonic()
-        arguments = (self.folder, json.dumps(self.offsets), self._mark.decode())
+        arguments = (self.folder, json.dumps(self.offsets), self._mark.decode(), str(self.tail))
         program = ["python3", "-u", "-c", inspect.getsource(records_program), *arguments]
         self._process = subprocess.Popen(  # noqa: S603 - the inventory names the command
             [*self.reach, " ".join(shlex.quote(word) for word in program)],

@@ -20,8 +20,8 @@ MOST_BYTES = 1 << 20
 class Folder:
     """The record files of a folder, kept open: a read that finds nothing new must cost next to nothing."""
 
-    def __init__(self, path: str, offsets: dict[str, int]) -> None:
-        self._path, self._offsets = path, offsets
+    def __init__(self, path: str, offsets: dict[str, int], tail: int = 0) -> None:
+        self._path, self._offsets, self._tail = path, offsets, tail
         self._files: dict[str, int] = {}
         self._changed = -1
         self._at_first: dict[str, int] | None = None
@@ -36,6 +36,7 @@ class Folder:
         self._open_new()
         if self._at_first is None:
             self._at_first = {name: os.fstat(file).st_size for name, file in self._files.items()}
+            self._skip_to_tails(self._at_first)
         messages: list[dict[str, object]] = []
         for name, file in self._files.items():
             offset, size = self._offsets.get(name, 0), os.fstat(file).st_size
@@ -55,6 +56,13 @@ class Folder:
                 lines = lines if lines[-1] else lines[:-1]
                 messages.append({"file": name, "offset": offset + end, "lines": lines, "old": is_old})
         return messages + self._take_faults()
+
+    def _skip_to_tails(self, sizes: dict[str, int]) -> None:
+        """Begin each file that was never read before its last lines, if only those are asked for."""
+        for name, size in sizes.items():
+            if self._tail and size > self._tail and name not in self._offsets:
+                begin = size - self._tail
+                self._offsets[name] = begin + os.pread(self._files[name], self._tail, begin).find(b"\n") + 1
 
     def _take_faults(self) -> list[dict[str, object]]:
         """Return the files that could not be opened since the last call, and why."""
@@ -93,7 +101,8 @@ class Folder:
 
 def main() -> None:
     """Follow the folder until the reader ends; ``mark`` distinguishes the messages from other output on the way."""
-    folder, mark = Folder(sys.argv[1], json.loads(sys.argv[2])), sys.argv[3]
+    mark, tail = sys.argv[3], int(sys.argv[4]) if len(sys.argv) > 4 else 0
+    folder = Folder(sys.argv[1], json.loads(sys.argv[2]), tail)
     last_sent = 0.0
     while True:
         messages = folder.read()

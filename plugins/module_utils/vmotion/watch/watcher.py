@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
@@ -16,11 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .link import Link
+from .records_file import LOCK_SECONDS, RecordsFile, acquire, lock
 
 WAIT_SECONDS = 0.5
-LONGEST_LINE = 1 << 16
 TROUBLE_SECONDS = 1.0
-LOCK_SECONDS = 1.0
 STOPPED, SILENT, OUT_OF_TIME, ABANDONED = "stopped", "silent", "out of time", "abandoned"
 WATCHED = "watched already"
 
@@ -49,7 +47,7 @@ def _is_locked(file: Path) -> bool:
     except OSError:  # no process can hold a file that does not exist
         return False
     try:
-        return not _lock(handle, fcntl.LOCK_SH)
+        return not lock(handle, fcntl.LOCK_SH)
     finally:
         os.close(handle)  # releases the lock too
 
@@ -63,6 +61,8 @@ class WatchOptions:
     silence: float
     timeout: float
     is_wanted: Callable[[], bool] = lambda: True
+    # A file whose appearance begins a new file of records.
+    roll: Path | None = None
 
 
 @dataclass
@@ -81,19 +81,16 @@ class WatchState:
 
 def watch(links: Sequence[Link], options: WatchOptions) -> WatchState:
     """Write the records that arrive until there is a reason to end; one process at a time writes a file of records."""
-    handle = os.open(options.records, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        if not _acquire(handle, patience=LOCK_SECONDS):
+    with RecordsFile(options.records) as records:
+        if not records.is_ours:
             return WatchState(ended=WATCHED)
-        if _cut_incomplete_line(handle):
+        if records.cut_incomplete_line():
             # An earlier watch ended: records since then have no time of arrival, only the time on the rank's clock.
             for link in links:
                 link.is_resumed = True
         state = WatchState()
-        _follow(links, options, handle, state)
+        _follow(links, options, records, state)
         return state
-    finally:
-        os.close(handle)
 
 
 def is_watched(records: Path) -> bool:
@@ -103,7 +100,7 @@ def is_watched(records: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        return not _acquire(handle)
+        return not acquire(handle)
     finally:
         os.close(handle)
 
@@ -146,7 +143,7 @@ def _write_troubles(records: Path, content: dict[str, str]) -> None:
     new.replace(_troubles_file(records))
 
 
-def _follow(links: Sequence[Link], options: WatchOptions, handle: int, state: WatchState) -> None:
+def _follow(links: Sequence[Link], options: WatchOptions, records: RecordsFile, state: WatchState) -> None:
     """Write records until there is a reason to end. Their times increase evenly, even if the local clock is set."""
     anchor, began = time.time() - time.monotonic(), time.monotonic()
     arrivals = _Arrivals(links)
@@ -159,10 +156,12 @@ def _follow(links: Sequence[Link], options: WatchOptions, handle: int, state: Wa
                 _stamp(link, late, state, None)
                 _stamp(link, lines, state, anchor + now)
                 state.last = now if lines or late else state.last
-                if not _write_pending(handle, state):
-                    state.ended = _wait_for_room(links, options, handle, state, began)
+                if not _write_pending(records, state):
+                    state.ended = _wait_for_room(links, options, records, state, began)
                     break
             _update_troubles(links, options.records, state)
+            if options.roll is not None:
+                records.roll(options.roll)
             state.ended = state.ended or _reason(options, state, began)
     finally:
         arrivals.close()
@@ -170,36 +169,6 @@ def _follow(links: Sequence[Link], options: WatchOptions, handle: int, state: Wa
             link.close()
         with contextlib.suppress(FileNotFoundError):
             _troubles_file(options.records).unlink()
-
-
-def _acquire(handle: int, patience: float = 0.0) -> bool:
-    """Lock the file and return whether that succeeded; the kernel releases the lock when the process ends.
-
-    ``is_watched`` holds the lock for a moment, so ``patience`` repeats the attempt.
-    """
-    deadline = time.monotonic() + patience
-    while not _lock(handle, fcntl.LOCK_EX):
-        if time.monotonic() >= deadline:
-            return False
-        time.sleep(LOCK_SECONDS / 20)
-    return True
-
-
-def _lock(handle: int, kind: int) -> bool:
-    try:
-        fcntl.flock(handle, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _cut_incomplete_line(handle: int) -> int:
-    """Remove an incomplete last line, which a killed process left; return the size of the file."""
-    size = os.fstat(handle).st_size
-    start = max(0, size - LONGEST_LINE)
-    end = start + os.pread(handle, LONGEST_LINE, start).rfind(b"\n") + 1 if size else 0
-    os.ftruncate(handle, end)
-    return end
 
 
 def _reason(options: WatchOptions, state: WatchState, began: float) -> str:
@@ -251,28 +220,23 @@ def _stamp(link: Link, lines: Sequence[str], state: WatchState, now: float | Non
     state.pending += "".join(stamped).encode("utf-8", "replace")
 
 
-def _write_pending(handle: int, state: WatchState) -> bool:
-    """Append the pending records, all or none of them; return whether the disk has room for them."""
-    size, left = os.fstat(handle).st_size, state.pending
-    try:
-        while left:
-            left = left[os.write(handle, left) :]
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        os.ftruncate(handle, size)
+def _write_pending(records: RecordsFile, state: WatchState) -> bool:
+    """Append the pending records; return whether the disk has room for them."""
+    if not records.append(state.pending):
         return False
     state.pending = b""
     return True
 
 
-def _wait_for_room(links: Sequence[Link], options: WatchOptions, handle: int, state: WatchState, began: float) -> str:
+def _wait_for_room(
+    links: Sequence[Link], options: WatchOptions, records: RecordsFile, state: WatchState, began: float
+) -> str:
     """Wait until the disk has room for the pending records; return why the watch ends, empty if it goes on.
 
     Records that ranks wrote in the meantime come without a time of arrival, as after a watch that was killed: the
     verdict reports that it had to rely on the clocks of the ranks.
     """
-    while not _write_pending(handle, state):
+    while not _write_pending(records, state):
         time.sleep(WAIT_SECONDS)
         state.last = time.monotonic()  # a job that is not read is not silent
         reason = _reason(options, state, began)

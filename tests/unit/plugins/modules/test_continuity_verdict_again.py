@@ -111,3 +111,14 @@ def test_the_verdict_is_on_the_disk_before_a_page_is_started(
     verdict = folder / ("verdict-2.json" if again else "verdict.json")
     assert json.loads(verdict.read_text())["verdict"] == "continuous"
     assert "<testsuite" in (folder / ("junit-2.xml" if again else "junit.xml")).read_text()
+
+
+def test_the_records_that_a_watch_kept_from_before_are_judged_too(folder: Path) -> None:
+    whole = judged(folder)
+    lines = (folder / "records.jsonl").read_text().splitlines(keepends=True)
+    (folder / "records.jsonl.before").write_text("".join(lines[:300]))
+    (folder / "records.jsonl").write_text("".join(lines[300:]))
+    halves = judged(folder)
+    keys = ("verdict", "moved", "longest_gap_s", "moves", "unproven", "cost")
+    assert [halves[key] for key in keys] == [whole[key] for key in keys] and "earlier" not in halves
+    assert (folder / "timeline-3.json").read_text() == (folder / "timeline-2.json").read_text()

@@ -46,3 +46,10 @@ def test_the_vmotion_test_waits_less_for_a_job_that_has_run_for_long(started: fl
     request = WARM.action(state, Controller("/t", now=1000.0))
     assert isinstance(request, ModuleCall)
     assert request.options["first"] == first
+
+
+def test_a_wait_ends_early_on_request(tmp_path: Path) -> None:
+    (tmp_path / "end").touch()
+    (tmp_path / "records.jsonl").touch()
+    result = call(training_wait, records=str(tmp_path / "records.jsonl"), ended_by=str(tmp_path / "end"), timeout=60)
+    assert result["asked"] is True and "failed" not in result

@@ -13,6 +13,7 @@ from ..trial_state import Entry, HostChange, TrialState
 
 # A profile needs at most two reboots: the end of passthrough, then the driver.
 MOST_ROUNDS = 6
+OF_MAINTENANCE = ("maintenance_timeout", "power_off", "moved_by", "non_disruptive")
 
 
 def _host(state: TrialState) -> HostChange:
@@ -54,7 +55,7 @@ def _failed(name: str, state: TrialState, reason: str) -> Entries:
 def _enter(state: TrialState, _controller: Controller) -> ModuleCall:
     """Return the call; a host that another controller left rebooting is awaited."""
     window = state.settings["window"]
-    options = {key: window[key] for key in ("maintenance_timeout", "power_off", "moved_by") if key in window}
+    options = {key: window[key] for key in OF_MAINTENANCE if key in window}
     call = _power(state, "maintenance", **options)
     if not _host(state).is_continued:
         return call

@@ -15,8 +15,10 @@ def _judge(state: TrialState, controller: Controller) -> ModuleCall:
     return ModuleCall("continuity_verdict", {"test": folder, "folder": folder, "name": name})
 
 
-def _judge_entry(result: Result, _state: TrialState, _controller: Controller) -> Entries:
-    return [("judge", {"verdict": {key: result[key] for key in KEPT}})]
+def _judge_entry(result: Result, state: TrialState, _controller: Controller) -> Entries:
+    # An observation needs the silence of each move too.
+    kept = (*KEPT, "moves") if state.settings.get("observe") else KEPT
+    return [("judge", {"verdict": {key: result[key] for key in kept if key in result}})]
 
 
 def _keep_verdict(state: TrialState, entry: Entry) -> None:

@@ -9,11 +9,17 @@ from ..trial_state import Entry, TrialState
 from .transport_reading import nodes_of
 
 WATCH_SECONDS = 604800
+# Some hundred records of a rank.
+TAIL_BYTES = 1 << 16
 
 
 def _watch(state: TrialState, controller: Controller) -> ModuleCall:
     files = {"records": controller.records, "stop": f"{controller.folder}/stop"}
-    return ModuleCall("training_watch", {**nodes_of(state), **files, "timeout": WATCH_SECONDS}, BACKGROUND)
+    options = {**nodes_of(state), **files, "timeout": WATCH_SECONDS}
+    if state.settings.get("observe"):
+        # A job that has run for a week has more records than an observation needs.
+        options.update(tail=TAIL_BYTES, roll=f"{controller.folder}/roll")
+    return ModuleCall("training_watch", options, BACKGROUND)
 
 
 def _watch_entry(result: Result, _state: TrialState, _controller: Controller) -> Entries:

@@ -47,7 +47,8 @@ def move_on_server(result: Result, move: Move, asked: Mapping[str, Any], state: 
 
 
 def _others(state: TrialState, _controller: Controller) -> ModuleCall:
-    return ModuleCall("vmotion_info", {"cluster": state.cluster, "since": state.began})
+    since = state.told_until - EARLIER_SECONDS if state.told_until else state.began
+    return ModuleCall("vmotion_info", {"cluster": state.cluster, "since": since})
 
 
 def _others_entries(result: Result, state: TrialState, _controller: Controller) -> Entries:
@@ -60,8 +61,10 @@ def _others_entries(result: Result, state: TrialState, _controller: Controller) 
         if candidates and candidates[-1]["completed"] is not None:
             move = move_on_server(result, candidates[-1], asked, state)
             entries.append(("move", {"move": move}) if place is None else ("found", {"place": place, "move": move}))
-    moves = move_events.moves_of_others(result["moves"], [*state.moves, *own], state.ranks)
-    return [*entries, ("others", {"moves": moves, "power": result["power"]})]
+    earlier = [move for window in state.earlier for move in window["moves"]]
+    moves = move_events.moves_of_others(result["moves"], [*state.moves, *own, *earlier], state.ranks)
+    power = [event for event in result["power"] if event["at"] > state.told_until]
+    return [*entries, ("others", {"moves": moves, "power": power})]
 
 
 def _unanswered(state: TrialState) -> Iterator[tuple[int | None, Move, Mapping[str, Any]]]:
@@ -86,10 +89,20 @@ def _keep_found(state: TrialState, entry: Entry) -> None:
 
 
 def _messages(entry: Entry, state: TrialState) -> list[str]:
-    """Return a line for each move of others that is new."""
+    """Return a line for each move and each power event of others that is new."""
     known = {move["chain"] for move in state.others}
     new = [move for move in entry["moves"] if move["chain"] not in known]
-    return [f"{move_lines.line(move)}, moved by {move.get('by') or 'an unknown user'}" for move in new]
+    power = [event for event in entry["power"] if not any(_is_same(event, other) for other in state.power or [])]
+    return [
+        *(f"{move_lines.line(move)}, moved by {move.get('by') or 'an unknown user'}" for move in new),
+        *(f"{event['worker']}: {event['what']}, by {event.get('by') or 'an unknown user'}" for event in power),
+    ]
+
+
+def _is_same(event: Move, other: Move) -> bool:
+    """Return whether two readings are the same power event: the times of one differ by milliseconds."""
+    is_near = abs(float(event["at"]) - float(other["at"])) < 1.0
+    return is_near and (event["worker"], event["what"]) == (other["worker"], other["what"])
 
 
 OTHERS = Step(

@@ -51,9 +51,11 @@ def test_nothing_stops_a_worker_that_fits(server: FakeServer) -> None:
 
 def test_linked_virtual_gpus_need_slots_and_time_like_any(server: FakeServer) -> None:
     linked = groups_of(machine("w1", hardware.vgpu("grid_t4-8c", 1), hardware.vgpu("grid_t4-8c", 1)), **{PAIR: 1})
-    found = facts(server, linked)
+    offered = {"groups": {"esx2": [PAIR]}}
+    found = facts(server, linked, **offered)
     assert (found["profiles"], found["fixed"], found["stun"].seconds) == (["grid_t4-8c"] * 2, [], 48)
-    full = facts(server, linked, running=[machine("v1", hardware.vgpu("grid_t4-8c"), host="host-2")])
+    assert stops(found) == [] and stops(facts(server, linked, groups={"esx1": [PAIR]})) == ["device_group"]
+    full = facts(server, linked, **offered, running=[machine("v1", hardware.vgpu("grid_t4-8c"), host="host-2")])
     assert (stops(full), full["holders"]) == (["slots"], ["v1 (grid_t4-8c)"])
 
 

@@ -57,9 +57,37 @@ def test_slots_are_what_others_leave_and_what_the_workers_hold() -> None:
 
 def test_linked_virtual_gpus_are_as_many_slots_as_they_are() -> None:
     pair = machine("w1", hardware.vgpu("grid_t4-8c", 1), hardware.vgpu("grid_t4-8c", 1))
-    workers = look(groups_of(pair, **{PAIR: 1}), machine("w2", hardware.vgpu("grid_t4-8c"), host="host-2"))
+    second = machine("w2", hardware.vgpu("grid_t4-8c"), host="host-2")
+    workers = look(groups_of(pair, **{PAIR: 1}), second, groups={"esx1": [PAIR]})
     assert (workers.demand, workers.profile) == ({"w1": 2, "w2": 1}, "grid_t4-8c")
     assert workers.slots == {"esx1": 2, "esx2": 2}
+
+
+def linked(hosts: int = 3, **groups: list[str]) -> ClusterWorkers:
+    pair = machine("w1", hardware.vgpu("grid_t4-8c", 1), hardware.vgpu("grid_t4-8c", 1))
+    return look(groups_of(pair, **{PAIR: 1}), hosts=hosts, groups=groups)
+
+
+def test_linked_virtual_gpus_move_only_to_a_host_that_offers_the_link() -> None:
+    workers = linked(esx1=[PAIR], esx3=["another", PAIR])
+    (move,) = rolling_moves.plan_moves(workers, ["w1"], return_home=False, one_per_host=True)
+    assert move.target == "esx3"
+    (change,) = rolling_moves.plan_window(workers, ["esx1"], one_per_host=True)
+    assert [move.target for move in change.moves] == ["esx3"]
+
+
+def test_linked_virtual_gpus_that_no_other_host_offers_are_refused_with_the_reason() -> None:
+    workers = linked(esx1=[PAIR], esx2=["another"])
+    reason = f"w1: could not plan its move: no other host offers its linked vGPUs, the device group {PAIR}"
+    with pytest.raises(Refused, match=reason):
+        rolling_moves.plan_moves(workers, ["w1"], return_home=False, one_per_host=True)
+    with pytest.raises(Refused, match=reason):
+        rolling_moves.plan_window(workers, ["esx1"], one_per_host=True)
+    assert [change.host for change in rolling_moves.plan_window(workers, ["esx2"], one_per_host=True)] == ["esx2"]
+
+
+def test_hosts_are_asked_for_links_only_for_workers_that_have_some() -> None:
+    assert look(machine("w1", hardware.vgpu())).offering == {}
 
 
 def test_a_host_out_of_service_takes_nobody() -> None:

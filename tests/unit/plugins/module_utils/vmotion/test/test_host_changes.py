@@ -48,6 +48,7 @@ class Window(World):
         if options["state"] == "rebooted":
             return self._reboot(host)
         if options["state"] == "maintenance":
+            assert options.get("non_disruptive") == self.settings["window"].get("non_disruptive")
             assert host not in self.at.values(), "a host with a worker leaves service"
             assert [name for name in HOSTS if self.service[name] != "in_service"] in ([], [host])
         self.service[host] = options["state"]
@@ -85,6 +86,10 @@ def test_every_host_is_changed_and_booted_once_and_each_worker_moves_once() -> N
     assert [change.host for change in state.host_changes] == ["esx3", "esx1", "esx2"]
     assert all(0 < change.out_at < change.back_at and change.reboots == 1 for change in state.host_changes)
     assert not world.overridden and not world.watched and not world.lock
+
+
+def test_a_host_enters_maintenance_mode_as_the_window_asks() -> None:
+    assert outcome(Window(window={**WINDOW, "non_disruptive": True}).carry_out(), "/test") == ""
 
 
 def entries_of_a_window() -> range:

@@ -29,6 +29,7 @@ from plugins.module_utils.vmotion.watch import (
     transport_program,
     watcher,
 )
+from plugins.module_utils.vmotion.watch.records_file import RecordsFile
 
 KEYS = [
     "t", "seen", "step", "stride", "rank", "size", "host", "pid", "start", "boot_id", "job", "generation", "phase",
@@ -159,13 +160,12 @@ def a_link() -> link.Link:
 def test_no_word_of_a_node_ends_the_reader(messages: list[bytes]) -> None:
     reader = a_link()
     seen = watcher.WatchState()
-    with tempfile.TemporaryFile() as out:
+    with tempfile.TemporaryDirectory() as folder, RecordsFile(Path(folder) / "records.jsonl") as out:
         for one in messages:
             lines = reader._lines_in(one)
             watcher._stamp(reader, lines, seen, 1.0)
-            assert watcher._write_pending(out.fileno(), seen)
-        out.seek(0)
-        for line in out.read().splitlines():
+            assert watcher._write_pending(out, seen)
+        for line in (Path(folder) / "records.jsonl").read_text().splitlines():
             assert json.loads(line)["seen"] == 1.0
     assert all(isinstance(offset, int) for offset in reader.offsets.values())
 

@@ -33,11 +33,11 @@ def wait_for(condition: Callable[[], Any]) -> None:
 class Bench:
     """A watch in a thread, over folders of this machine that stand for nodes."""
 
-    def __init__(self, folder: Path, nodes: int = 2, *reaches: Sequence[str], **limits: Any) -> None:
+    def __init__(self, folder: Path, nodes: int = 2, *reaches: Sequence[str], tail: int = 0, **limits: Any) -> None:
         self.out, self.stop = folder / "records.jsonl", folder / "stop"
         self.folders = [folder / f"node{number}" for number in range(nodes)]
         each = zip(self.folders, reaches or [HERE] * nodes)
-        self.links = [link.Link(one.name, reach, str(one)) for one, reach in each]
+        self.links = [link.Link(one.name, reach, str(one), tail=tail) for one, reach in each]
         desired = watcher.WatchOptions(self.out, self.stop, **{"silence": 60, "timeout": 60, **limits})
         self.seen: list[watcher.WatchState] = []
         self.thread = threading.Thread(target=lambda: self.seen.append(watcher.watch(self.links, desired)))
@@ -254,3 +254,43 @@ def test_links_that_reopen_at_once_may_exchange_their_descriptors() -> None:
     arrivals.close()
     for descriptor in (first, first_end, second, second_end):
         os.close(descriptor)
+
+
+def test_a_new_file_of_records_is_begun_on_request_and_no_record_is_lost(tmp_path: Path) -> None:
+    request, kept = tmp_path / "roll", tmp_path / "records.jsonl.before"
+    bench = Bench(tmp_path, nodes=1, roll=request)
+    for number in range(3):
+        for step in range(10 * number, 10 * number + 10):
+            bench.write(0, record(step))
+        wait_for(lambda: len(bench.came()) == 10)
+        request.touch()
+        wait_for(lambda: not request.exists())
+        assert [json.loads(line)["step"] for line in kept.read_text().splitlines()] == [
+            *range(10 * number, 10 * number + 10)
+        ]
+        assert bench.came() == [] and watcher.is_watched(bench.out), "another watch may not begin meanwhile"
+    assert bench.end().lines == {"node0": 30}
+    assert not (tmp_path / "records.jsonl.new").exists()
+
+
+def test_a_watch_may_begin_with_the_last_lines_of_a_long_job(tmp_path: Path) -> None:
+    (tmp_path / "node0").mkdir()
+    (tmp_path / "node0" / "rank0.jsonl").write_text("".join(map(record, range(10_000))))
+    bench = Bench(tmp_path, nodes=1, tail=200)
+    wait_for(bench.came)
+    bench.write(0, record(10_000))
+    bench.write(0, "".join(map(record, range(50))), rank=1)
+    wait_for(lambda: len(bench.came()) >= 60)
+    bench.end()
+    steps = [one["step"] for one in bench.came()]
+    assert steps[0] > 9_900 and set(range(steps[0], 10_001)) <= set(steps), "from a whole line on"
+    assert set(range(50)) <= set(steps), "a file that appears later is read from its beginning"
+
+
+def test_after_a_new_file_was_begun_another_watch_knows_that_it_is_not_the_first(tmp_path: Path) -> None:
+    (tmp_path / "records.jsonl.before").write_text(record(1))
+    bench = Bench(tmp_path, nodes=1)
+    bench.write(0, record(1))
+    wait_for(bench.came)
+    bench.end()
+    assert bench.links[0].is_resumed

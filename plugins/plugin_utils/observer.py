@@ -1,0 +1,51 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An observation's end by a signal, and the command of the user that gets its events."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..module_utils.vmotion.test.step import Result, RunCommand
+
+MOST_OUTPUT = 300
+
+
+@contextmanager
+def ended_by_signal(ask: Callable[[], None], is_observation: bool) -> Iterator[None]:
+    """Have SIGTERM and SIGINT, which Ansible passes on to this process, end an observation with its report."""
+    if not is_observation:
+        yield
+        return
+    signals = (signal.SIGTERM, signal.SIGINT)
+    former = {number: signal.signal(number, lambda *_: ask()) for number in signals}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def run_command(command: RunCommand) -> Result:
+    """Run a command of the user without the vCenter account; return its exit status, and why it failed."""
+    name = command.words[0]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("VMWARE_")}
+    options: dict[str, Any] = {"capture_output": True, "text": True, "errors": "replace"}
+    try:
+        done = subprocess.run(  # noqa: S603 - the user names the command
+            command.words, input=command.text, timeout=command.seconds, env=environment, check=False, **options
+        )
+    except subprocess.TimeoutExpired:
+        return {"rc": None, "msg": f"{name}: could not finish the command: it ran for {command.seconds:.0f} s."}
+    except OSError as error:
+        return {"rc": None, "msg": f"{name}: could not run the command: {error.strerror or error}."}
+    if done.returncode:
+        output = (done.stderr or done.stdout).strip()[-MOST_OUTPUT:]
+        return {"rc": done.returncode, "msg": f"{name}: the command ended with {done.returncode}: {output}"}
+    return {"rc": 0}

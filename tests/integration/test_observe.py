@@ -1,0 +1,153 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""playbooks/observe.yml: others move workers of a real mpirun; each move is found, attributed, judged and reported."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from lab.simulator import USERNAME
+from tests.govc import output
+from tests.integration.killing import tree, wait_for, wait_for_end
+from tests.integration.releases import NEWEST
+from tests.integration.test_vmotion_test import LONG, PROGRAM, WORKERS, Trial, trial
+from tests.integration.workers import host
+
+__all__ = ["trial"]  # the fixture
+pytestmark = [pytest.mark.release(NEWEST), pytest.mark.parametrize("encryption", ["on"])]
+
+# No rank runs on the last worker.
+BUSY, IDLE = WORKERS[:3], WORKERS[3]
+
+
+class Observation:
+    """The playbook observe on the cluster of a job whose nodes are all this machine."""
+
+    def __init__(self, trial: Trial) -> None:
+        self.trial, self.inventory = trial, trial.folder / "observe.yml"
+        here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "ansible_become": False}
+        groups = {"clusters": {"hosts": {"gpu": here}}, "workers": {"hosts": dict.fromkeys(WORKERS, here)}}
+        self.inventory.write_text(json.dumps({"all": {"children": groups}}))
+        # The jobs of other tests run on this machine too.
+        trial.nodes.run_dir = trial.folder / f"run-{uuid4()}"
+        started = trial.nodes.start(
+            command=[sys.executable, "-u", str(PROGRAM)], hosts=[{"name": name} for name in BUSY]
+        )
+        assert started.rc == 0, started.out
+        trial.nodes.until(lambda job: bool(job["job"]) and len(trial.nodes.steps(2)) >= len(BUSY))
+        trial.vcenter.clear()
+
+    def begin(self, **variables: Any) -> subprocess.Popen[str]:
+        given = {
+            "observe_run": self.trial.nodes.run_dir.name,
+            "observe_interval": 3,
+            "observe_seconds": LONG,
+            "training_watched": BUSY[:1],
+            "vmotion_test_dir": str(self.trial.folder / "tests"),
+            "vmotion_test_warmup_steps": 2,
+            "vmotion_test_steps": 5,
+            "vmotion_test_limits": {"max_gap_s": 60, "resume_deadline_s": 30},
+            **variables,
+        }
+        return self.trial.ansible.start("playbooks/observe.yml", "-i", str(self.inventory), "-e", json.dumps(given))
+
+    def entries(self, kind: str) -> list[dict[str, Any]]:
+        found = (self.trial.folder / "tests").glob("*/journal.jsonl")
+        entries = [json.loads(line) for path in found for line in path.read_text().splitlines(keepends=False)]
+        return [entry for entry in entries if entry["entry"] == kind]
+
+    def until_judged(self, running: subprocess.Popen[str], times: int = 1) -> None:
+        """Wait until the job was judged that often from now on."""
+        before = len(self.entries("judge"))
+        wait_for(lambda: len(self.entries("judge")) >= before + times or running.poll() is not None, LONG)
+        assert running.poll() is None, running.communicate()[0]
+
+    def found(self, name: str) -> bool:
+        entries = self.entries("others")
+        return bool(entries) and any(move["worker"] == name and move["completed"] for move in entries[-1]["moves"])
+
+
+def test_every_move_and_power_event_of_others_is_found_attributed_and_judged(trial: Trial) -> None:
+    watched = Observation(trial)
+    running = watched.begin()
+    watched.until_judged(running)
+    output(trial.vcenter, "vm.migrate", "-host", "esx05.lab", BUSY[0])
+    wait_for(lambda: watched.found(BUSY[0]) or running.poll() is not None, LONG)
+    output(trial.vcenter, "vm.power", "-off", IDLE)
+    output(trial.vcenter, "vm.power", "-on", IDLE)
+    theirs = len(trial.vcenter.writes())
+    wait_for(lambda: bool(watched.entries("others")[-1]["power"]) or running.poll() is not None, LONG)
+    # Steps after the move, without which it cannot be judged.
+    watched.until_judged(running, 2)
+    next((trial.folder / "tests").glob("gpu-*")).joinpath("end").touch()
+    text = " ".join(running.communicate(timeout=LONG)[0].split())
+    assert running.returncode == 0, text
+    assert f"{BUSY[0]}: esx01.lab -> esx05.lab, moved by {USERNAME}" in text
+    assert f"{IDLE}: VmPoweredOffEvent" in text and f"by {USERNAME}" in text
+    verdict = json.loads(trial.kept("verdict.json"))
+    assert (verdict["verdict"], verdict["breaches"]) == ("continuous", [])
+    (judged,) = verdict["moves"]
+    assert (judged["worker"], judged["ranks"], judged["moved"]) == (BUSY[0], [0], True) and judged["gap_s"] is not None
+    notes = " ".join(verdict["notes"])
+    assert f"moved by others: {USERNAME} moved {BUSY[0]} from esx01.lab to esx05.lab" in notes and IDLE in notes
+    assert BUSY[0] in trial.kept("timeline.html") and verdict["cost"]["goodput"] > 0
+    assert len(trial.vcenter.writes()) == theirs, "the observation wrote to vCenter"
+
+
+JUDGED = '"entry": "judge"'
+HOOK = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read())"
+
+
+def test_a_signal_ends_the_observation_with_its_report_and_a_breach_calls_the_command(trial: Trial) -> None:
+    watched, told = Observation(trial), trial.folder / "told.jsonl"
+    running = watched.begin(observe_hook=[sys.executable, "-c", HOOK, str(told)])
+    watched.until_judged(running, 2)
+    every = tree(running.pid)
+    os.kill(running.pid, signal.SIGTERM)
+    running.communicate(timeout=LONG)
+    wait_for_end(every)
+    (end,) = watched.entries("end")
+    assert end["passed"] and json.loads(trial.kept("verdict.json"))["verdict"] == "continuous"
+    assert "continuous" in trial.kept("timeline.html") and not told.exists()
+    assert trial.vcenter.writes() == [] and trial.nodes.look()["state"] == "running"
+    again = watched.begin(
+        observe_hook=[sys.executable, "-c", HOOK, str(told)], vmotion_test_dir=str(trial.folder / "tests" / "more")
+    )
+    wait_for(lambda: bool(list((trial.folder / "tests" / "more").glob("*/records.jsonl"))), LONG)
+    wait_for(lambda: JUDGED in _journal(trial.folder / "tests" / "more") or again.poll() is not None, LONG)
+    os.kill(trial.nodes.steps(2)[-1]["pid"], signal.SIGKILL)
+    text = again.communicate(timeout=LONG)[0]
+    assert again.returncode == 2 and "broken" in text, text
+    (call,) = [json.loads(line) for line in told.read_text().splitlines()]
+    assert call["verdict"] == "broken" and {event["kind"] for event in call["events"]} == {"broken"}
+
+
+def _journal(folder: Path) -> str:
+    return "".join(path.read_text() for path in folder.glob("*/journal.jsonl"))
+
+
+@pytest.mark.slow
+def test_old_records_are_dropped_and_the_report_still_has_each_move(trial: Trial) -> None:
+    watched = Observation(trial)
+    running = watched.begin(observe_keep_seconds=20, vmotion_test_limits={"max_gap_s": 60, "resume_deadline_s": 5})
+    watched.until_judged(running, 3)
+    output(trial.vcenter, "vm.migrate", "-host", "esx05.lab", BUSY[0])
+    wait_for(lambda: host(trial.vcenter, BUSY[0]) == "esx05.lab")
+    wait_for(lambda: any(roll["moves"] for roll in watched.entries("roll")) or running.poll() is not None, LONG)
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=LONG)
+    verdict = json.loads(trial.kept("verdict.json"))
+    (window,) = [one for one in verdict["earlier"] if one["moves"]]
+    assert [move["worker"] for move in window["moves"]] == [BUSY[0]] and window["rows"][0]["gap_s"] is not None
+    assert verdict["windows"] >= 3 and verdict["verdict"] == "continuous", verdict
+    page = next(name for name in window["files"] if name.endswith(".html"))
+    assert "esx05.lab" in trial.kept(page) and BUSY[0] in trial.kept("timeline.html")

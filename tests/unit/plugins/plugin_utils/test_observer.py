@@ -1,0 +1,60 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The command of an observation runs without a shell and without the vCenter account; a signal ends an observation."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from plugins.module_utils.vmotion.test.step import RunCommand
+from plugins.plugin_utils.observer import ended_by_signal, run_command
+
+WRITE = "import json, os, sys; json.dump([sys.argv[1:], sys.stdin.read(), dict(os.environ)], open(sys.argv[1], 'w'))"
+
+
+def test_the_command_gets_its_words_and_the_text_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VMWARE_PASSWORD", "secret")
+    out, word = str(tmp_path / "out"), "$(touch /tmp/x); `id` *"
+    assert run_command(RunCommand((sys.executable, "-c", WRITE, out, word), "{}\n", 60.0)) == {"rc": 0}
+    words, text, environment = json.loads(Path(out).read_text())
+    assert (words, text) == ([out, word], "{}\n")
+    assert (
+        not [name for name in environment if name.startswith("VMWARE_")] and environment["PATH"] == os.environ["PATH"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds", "rc", "reason"),
+    [
+        ((sys.executable, "-c", "import sys; sys.exit('no route')"), 60.0, 1, "the command ended with 1: no route"),
+        ((sys.executable, "-c", "import time; time.sleep(60)"), 0.5, None, "could not finish the command: it ran for"),
+        (("/nowhere/notify",), 60.0, None, "could not run the command: No such file or directory"),
+    ],
+)
+def test_a_command_that_fails_gives_the_reason(
+    words: tuple[str, ...], seconds: float, rc: int | None, reason: str
+) -> None:
+    result = run_command(RunCommand(words, "{}", seconds))
+    assert result["rc"] == rc and reason in result["msg"] and result["msg"].startswith(words[0])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_asks_for_the_end_of_an_observation(number: signal.Signals) -> None:
+    asked: list[bool] = []
+    former = signal.getsignal(number)
+    with ended_by_signal(lambda: asked.append(True), is_observation=True):
+        os.kill(os.getpid(), number)
+        os.kill(os.getpid(), number)
+    assert asked == [True, True] and signal.getsignal(number) == former
+
+
+def test_other_tests_keep_the_signals_of_ansible() -> None:
+    former = signal.getsignal(signal.SIGTERM)
+    with ended_by_signal(lambda: None, is_observation=False):
+        assert signal.getsignal(signal.SIGTERM) == former

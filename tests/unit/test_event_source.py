@@ -1,0 +1,80 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The event source for Event-Driven Ansible sends each finding once, and the rulebook uses its keys."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import runpy
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "extensions" / "eda" / "plugins" / "event_source" / "observation.py"
+RULEBOOK = ROOT / "extensions" / "eda" / "rulebooks" / "observation.yml"
+OPEN = {"entry": "open", "settings": {"cluster": "gpu", "observe": {"seconds": 60}}}
+MOVE = {"worker": "w1", "source": "esx1", "target": "esx3", "by": "eve", "started": 5.0, "completed": 9.0, "ok": True}
+OTHERS = {"entry": "others", "moves": [{**MOVE, "chain": 7, "events": []}], "power": []}
+POWER = {**OTHERS, "power": [{"worker": "w2", "at": 8.0, "by": "eve", "what": "VmPoweredOffEvent"}]}
+JUDGE = {"entry": "judge", "verdict": {"moves": [{"gap_s": 12.5}], "breaches": [{"detail": "rank 1 lost 3 steps"}]}}
+QUIET = {"entry": "judge", "verdict": {"moves": [{"gap_s": 1.0}], "breaches": []}}
+END = {"entry": "end", "passed": False, "said": "it is broken"}
+
+
+def write(folder: Path, name: str, *entries: dict[str, Any], rest: str = "") -> None:
+    (folder / name).mkdir(exist_ok=True)
+    with (folder / name / "journal.jsonl").open("a") as journal:
+        journal.writelines(f"{json.dumps(entry)}\n" for entry in entries)
+        journal.write(rest)
+
+
+async def _follow(folder: Path, *later: tuple[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    # ansible-rulebook loads a source like this too.
+    main = runpy.run_path(str(SOURCE))["main"]
+    queue: asyncio.Queue[Any] = asyncio.Queue()
+    task = asyncio.create_task(main(queue, {"dir": str(folder), "interval": 0.01}))
+    for name, entries in later:
+        await asyncio.sleep(0.1)
+        write(folder, name, *entries)
+    await asyncio.sleep(0.2)
+    assert not task.done(), task
+    task.cancel()
+    return [queue.get_nowait()["observation"] for _event in range(queue.qsize())]
+
+
+def follow(folder: Path, *later: tuple[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    return asyncio.run(_follow(folder, *later))
+
+
+def test_each_finding_of_an_observation_is_one_event(tmp_path: Path) -> None:
+    write(tmp_path, "gpu-1", OPEN, OTHERS, QUIET)
+    sent = follow(tmp_path, ("gpu-1", [POWER, JUDGE]), ("gpu-1", [POWER, JUDGE, END]))
+    assert [event["kind"] for event in sent] == ["move", "power", "stalled", "broken", "ended"]
+    move, power, stalled, broken, ended = sent
+    assert move["move"] == MOVE and (move["cluster"], move["folder"]) == ("gpu", str(tmp_path / "gpu-1"))
+    assert power["power"]["worker"] == "w2" and (stalled["gap_s"], stalled["move"]) == (12.5, MOVE)
+    assert broken["detail"] == "rank 1 lost 3 steps" and ended["passed"] is False
+
+
+def test_an_observation_that_ended_before_and_another_kind_of_test_send_nothing(tmp_path: Path) -> None:
+    write(tmp_path, "gpu-1", OPEN, OTHERS, END)
+    write(tmp_path, "gpu-2", {"entry": "open", "settings": {"cluster": "gpu"}}, OTHERS, JUDGE)
+    assert follow(tmp_path) == []
+
+
+def test_an_observation_that_begins_later_is_followed_and_a_line_is_read_once_it_is_whole(tmp_path: Path) -> None:
+    write(tmp_path, "gpu-1", OPEN, rest="no json\n[1]\n" + json.dumps(OTHERS)[:20])
+    sent = follow(tmp_path, ("gpu-2", [{**OPEN, "settings": {"cluster": "b", "observe": {"seconds": 1}}}, OTHERS]))
+    assert [(event["kind"], event["cluster"]) for event in sent] == [("move", "b")]
+
+
+def test_the_rulebook_names_this_source_its_kinds_and_a_playbook_that_only_reads() -> None:
+    (rules,) = yaml.safe_load(RULEBOOK.read_text())
+    assert list(rules["sources"][0]) == ["dml.vsphere.observation"]
+    broken, stalled = rules["rules"]
+    assert broken["condition"] == 'event.observation.kind == "broken"'
+    assert stalled["condition"] == 'event.observation.kind == "stalled"'
+    assert broken["action"]["run_playbook"]["name"] == "dml.vsphere.audit"
