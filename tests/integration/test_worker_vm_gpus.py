@@ -207,6 +207,8 @@ def test_linked_gpus_come_and_go_as_a_group(big: Simulator, ansible_for: Callabl
     assert done.rc == 0, done.out
     assert states(done)["w1"]["gpus"] == [GROUP]
     assert [one.vgpu for one in backings(big, "w1")] == ["grid_a100-40c"] * 2
+    moved = ansible_for(big).module("vmotion", check=True, cluster="gpu", worker="w1", target="esx03.lab")
+    assert f"esx03.lab does not offer its linked vGPUs, the device group {GROUP}; it offers none" in moved.out
     single = run(ansible_for, big, [{"profile": "grid_a100-40c"}], host="esx02.lab", power_cycle=True)
     assert single.rc == 0, single.out
     assert [one.vgpu for one in backings(big, "w1")] == ["grid_a100-40c"]

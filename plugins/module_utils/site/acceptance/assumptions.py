@@ -141,6 +141,13 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         "`worker_vm` with a `device_class` on vCenter 9.0 or later, with fewer devices than workers",
     ),
     Assumption(
+        "moves of linked vGPUs",
+        "A worker with vGPUs that NVLink connects moves to each host that offers its device group and has as many free "
+        "slots. A host offers the group also if the free slots are not linked; vCenter's check then refuses the move.",
+        (f"{_HERE}/vmotion/move/rolling_moves.py", "_find_links"),
+        "`vmotion_test` with two workers that have a device group, on hosts with a free pair and without one",
+    ),
+    Assumption(
         "non-disruptive evacuation",
         "From 9.1 on, EnterMaintenanceMode_Task takes evacMode.workloadNonDisruptive and then moves only workloads "
         "that it does not disturb.",
