@@ -155,12 +155,17 @@ def _late(counted: StepsSince, steps: int, timeout: float, records: Path) -> Tim
     return TimedOut("the job", f"make {steps} steps on every rank", cause, "check the log of the job on the launcher")
 
 
+def limits_of(params: dict[str, Any]) -> Limits:
+    """Return the limits of the wait."""
+    ended_by = Path(params["ended_by"]) if params["ended_by"] else None
+    return Limits(params["steps"], params["timeout"], params["first"], ended_by)
+
+
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     counted, told = StepsSince(params["since"]), progress.Progress(params["progress_file"])
     with GrowingFile(Path(params["records"])) as growing:
-        ended_by = Path(params["ended_by"]) if params["ended_by"] else None
-        limits = Limits(params["steps"], params["timeout"], params["first"], ended_by)
+        limits = limits_of(params)
         wait(growing, counted, limits, told, Path(params["records"]))
     nodes = {short_name(host) for host in counted.hosts.values()}
     return {

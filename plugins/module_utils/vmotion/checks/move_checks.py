@@ -40,6 +40,13 @@ class CheckFacts(TypedDict):
     check_warnings: list[str]
 
 
+class LinkFacts(TypedDict):
+    """The device groups of the worker, each of which has vGPUs linked with each other, and those of the target."""
+
+    groups: Sequence[str]
+    groups_offered: Sequence[str]
+
+
 class RdmaFacts(TypedDict):
     """The PVRDMA of the worker, and what the target host supports of it."""
 
@@ -57,14 +64,12 @@ class ClassFacts(TypedDict):
     class_slots_free: bool
 
 
-class MoveFacts(HostFacts, StunFacts, CheckFacts, RdmaFacts, ClassFacts):
+class MoveFacts(HostFacts, StunFacts, CheckFacts, LinkFacts, RdmaFacts, ClassFacts):
     """The facts about one worker, its running tasks and its target host."""
 
     worker: str
     target: str
     profiles: Sequence[str]
-    groups: Sequence[str]
-    groups_offered: Sequence[str]
     fixed: Sequence[str]
     flags: Sequence[str]
     hot_migrate: bool

@@ -57,22 +57,18 @@ def facts(
     ref = cluster.host_named(target)
     values = cluster.hosts[ref._moId]
     more = properties.read_many(cluster.session, [ref], TARGET)[ref._moId]
-    profiles = machines.vgpus(machine.values)
-    others = cluster.others(ref._moId, [machine.name])
-    groups = worker_gpus.group_names(machine)
+    profiles, others = machines.vgpus(machine.values), cluster.others(ref._moId, [machine.name])
     return {
         "worker": machine.name,
         "target": target,
         "profiles": list(profiles),
-        "groups": groups,
         "fixed": list(machines.fixed(machine.values, cluster.device_classes(machine))),
         **_classes(machine, candidate_hosts.host_for_planner(values, others), capacity.device_classes(values)),
         "flags": machines.plugin_flags(machine.extra),
         "hot_migrate": cluster.hot_migrate if profiles else True,
         "alarms": _red_alarms(cluster, target, more.get("triggeredAlarmState") or []),
         **_room(candidate_hosts.host_for_planner(values, others), profiles),
-        # Each host is asked separately, so only for a worker that needs the answer.
-        "groups_offered": cluster.groups(target) if groups else [],
+        **_links(cluster, machine, target),
         "memory_reserved_mb": machines.reserved_mb(machine.values),
         "free_mhz": _free_mhz(values, int(more["summary.hardware.numCpuCores"]), others.running),
         "cpu_reserved_mhz": _reserved_mhz(machine),
@@ -84,6 +80,12 @@ def facts(
         **_vcenter_check(cluster, machine, ref),
         **_stun(_vgpus(cluster, ref, profiles), machine, numbers(more.get("config.product.apiVersion")), budget),
     }
+
+
+def _links(cluster: WorkerCluster, machine: Machine, target: str) -> move_checks.LinkFacts:
+    """Return the device groups of the worker, and those of the target host, which is asked only if there are some."""
+    groups = worker_gpus.group_names(machine)
+    return {"groups": groups, "groups_offered": cluster.groups(target) if groups else []}
 
 
 def _rdma(cards: Sequence[Any], target: properties.Values, more: properties.Values) -> move_checks.RdmaFacts:
