@@ -36,7 +36,7 @@ def _harmed(off: str, bare: str) -> tuple[str, Callable[[Centre], None]]:
 
 
 def _swept(sizes: Sequence[int]) -> str:
-    return json.dumps({"training_sweep_nodes": list(sizes), "training_sweep_repeats": 1})
+    return json.dumps({"training_sweep_nodes": list(sizes), "training_sweep_repeats": 1, "training_steps": 20})
 
 
 # The run of the folder during which the hosts are changed; it trains until it is stopped.
