@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests import rendering
 
 FILES = Path(__file__).parents[3] / "roles" / "training" / "files"
 # The first lines of any script for torchrun, as far as they need no PyTorch.
@@ -103,3 +106,15 @@ def test_what_is_missing_is_named(tmp_path: Path, lacking: str) -> None:
     done = run(tmp_path, **told)
     assert done.returncode == 1
     assert done.stderr == f"dml_torchrun.py needs a rank of mpirun and MASTER_ADDR: {lacking} is missing\n"
+
+
+@pytest.mark.parametrize(
+    ("role", "variable"), [("pytorch", "__pytorch_programs"), ("training_image", "__training_image_proofs")]
+)
+def test_a_role_that_copies_it_copies_its_imports_too(role: str, variable: str) -> None:
+    copied = [Path(path).stem for path in rendering.value(role, variable, role_path=f"/roles/{role}")]
+    assert "dml_torchrun" in copied
+    ours = {path.stem for path in FILES.glob("dml_*.py")}
+    for name in ours.intersection(copied):
+        imported = re.findall(r"^import (\w+)", (FILES / f"{name}.py").read_text(), re.MULTILINE)
+        assert ours.intersection(imported) <= set(copied), f"{role} copies {name} without its imports"
