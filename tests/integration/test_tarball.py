@@ -37,6 +37,7 @@ TRAVELS = {
     "SECURITY.md",
     "changelogs",
     "docs",
+    "extensions",
     "licenses",
     "meta",
     "playbooks",
