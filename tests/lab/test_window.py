@@ -110,7 +110,7 @@ class Window:
         verdict, changes = self.kept("verdict.json"), self.kept("window.json")
         assert (verdict["verdict"], verdict["moved"], verdict["unproven"]) == ("continuous", "all", [])
         assert sorted(change["host"] for change in changes) == HOSTS
-        last = {move["worker"]: move["target"] for move in verdict["moves"]}
+        last = {move["worker"]: move["target"] for move in self.kept("timeline.json")["moves"]}
         at = {worker: self.place.told(number)["host"] for number, worker in enumerate(WORKERS, 1)}
         assert {worker: at[worker] for worker in last} == last
         info = self.place.ansible.module("esxi_info", cluster="gpu", gather=["vibs"]).result["hosts"]
@@ -179,4 +179,5 @@ def test_a_worker_that_others_move_meanwhile(window: Window) -> None:
     out = running.communicate(timeout=LONG)[0]
     verdict = window.kept("verdict.json")
     assert verdict["verdict"] == "continuous", out[-4000:]
-    assert any(move["external"] and move["worker"] == "worker04" for move in verdict["moves"]), out[-4000:]
+    moves = window.kept("timeline.json")["moves"]
+    assert any(move["external"] and move["worker"] == "worker04" for move in moves), out[-4000:]
