@@ -114,7 +114,8 @@ class Window:
         at = {worker: self.place.told(number)["host"] for number, worker in enumerate(WORKERS, 1)}
         assert {worker: at[worker] for worker in last} == last
         info = self.place.ansible.module("esxi_info", cluster="gpu", gather=["vibs"]).result["hosts"]
-        found = [vib["version"] for host in info for vib in host["vibs"] if vib["name"].startswith("NVD-AIE")]
+        vibs = [vib for host in info for vib in host["vibs"]["running"]]
+        found = [vib["version"] for vib in vibs if vib["name"].startswith("NVD-AIE")]
         assert len(found) == len(HOSTS) and all(version.startswith(self.version) for version in found)
 
     def end(self) -> None:
