@@ -121,7 +121,7 @@ def in_image(checksum: str) -> dict[str, Any]:
 
 
 class Pair:
-    """The two workers, and the playbooks for them, all with the same variables."""
+    """The two workers, and the playbooks for them, with an inventory that has these variables."""
 
     def __init__(self, place: Place, told: dict[str, Any]) -> None:
         self.place, self.results = place, place.ansible.folder / "results"
@@ -137,7 +137,7 @@ class Pair:
             "clusters": {"hosts": {"gpu": here}},
             "workers": {"hosts": workers, "vars": {**ansible_login(self.place.lab.key), **nodes}},
         }
-        return {"all": {"children": groups}}
+        return {"all": {"children": groups, "vars": self.told}}
 
     def build(self) -> None:
         """Two workers of the data centre."""
@@ -154,8 +154,7 @@ class Pair:
 
     def play(self, playbook: str, *arguments: str, **variables: Any) -> Outcome:
         """Run a playbook."""
-        told = json.dumps({**self.told, **variables})
-        words = [f"playbooks/{playbook}.yml", "-i", str(self.inventory), "-e", told, *arguments]
+        words = [f"playbooks/{playbook}.yml", "-i", str(self.inventory), "-e", json.dumps(variables), *arguments]
         return self.place.ansible.playbook(*words, timeout=BUILD_SECONDS)
 
     def moved(self, stun: float, **variables: Any) -> dict[str, Any]:

@@ -169,7 +169,7 @@ def test_many_lines_and_a_run_without_steps_longer_than_the_silence(pair: Pair, 
 
 def test_a_run_is_followed_again_after_its_controller_was_killed(pair: Pair, mine: Path) -> None:
     told = {"training_folder": str(mine), "training_command": "python train.py --epochs 10 --pace 0.1"}
-    given = json.dumps({**pair.told, **told, "training_name": "long", "training_warmup": 3})
+    given = json.dumps({**told, "training_name": "long", "training_warmup": 3})
     words = ["playbooks/train.yml", "-i", str(pair.inventory), "-e", given]
     running = pair.place.ansible.start(*words)
     wait_for(lambda: list(pair.results.glob("long/watch-*/records.jsonl")) or running.poll() is not None, 600)

@@ -113,7 +113,7 @@ class Window:
         last = {move["worker"]: move["target"] for move in self.kept("timeline.json")["moves"]}
         at = {worker: self.place.told(number)["host"] for number, worker in enumerate(WORKERS, 1)}
         assert {worker: at[worker] for worker in last} == last
-        info = self.place.ansible.module("esxi_info", cluster="gpu", gather=["vibs"]).result["hosts"]
+        info = self.place.ansible.module("esxi_info", cluster="gpu", gather=["vib"]).result["hosts"]
         vibs = [vib for host in info for vib in host["vibs"]["running"]]
         found = [vib["version"] for vib in vibs if vib["name"].startswith("NVD-AIE")]
         assert len(found) == len(HOSTS) and all(version.startswith(self.version) for version in found)
