@@ -14,6 +14,7 @@ import sys
 
 ESTABLISHED = "01"
 TAIL_BYTES = 1 << 16
+SUMMARY_BYTES = 1 << 20  # a larger file is not the summary of a rank
 WORD_BYTES = 4  # port_xmit_data counts words
 MTUS, HEADER_BYTES = (4096, 2048, 1024, 512, 256), 88  # the payloads of RoCE v2, and the headers of a packet
 SYS = os.environ.get("DML_SYS", "/sys")  # nodes of the lab have RDMA cards only in a separate folder
@@ -134,6 +135,8 @@ def checksums(folder: str) -> dict[str, object]:
     by_file = {}
     for path in sorted(glob.glob(os.path.join(folder, "summary*.json"))):
         with contextlib.suppress(OSError, ValueError, RecursionError), open(path) as summary:
+            if os.fstat(summary.fileno()).st_size > SUMMARY_BYTES:
+                continue
             content = json.load(summary)
             if isinstance(content, dict) and content.get("parameters_sha256"):
                 by_file[os.path.basename(path)] = content["parameters_sha256"]

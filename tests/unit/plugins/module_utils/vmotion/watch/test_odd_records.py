@@ -259,3 +259,10 @@ def test_a_look_into_a_node_tells_its_ranks_whatever_their_files_hold(content: b
 def test_an_answer_is_found_behind_what_a_shell_says(said: str, answer: dict[str, Any]) -> None:
     process = node_programs._start(["sh", "-c", said])
     assert node_programs._answer(process, 20.0) == answer
+
+
+def test_a_file_that_is_too_large_for_a_summary_is_not_read(tmp_path: Path) -> None:
+    text = json.dumps({"parameters_sha256": "6b86"})
+    (tmp_path / "summary0.json").write_text(text)
+    (tmp_path / "summary1.json").write_text(" " * transport_program.SUMMARY_BYTES + text)
+    assert transport_program.checksums(str(tmp_path)) == {"summary0.json": "6b86"}
