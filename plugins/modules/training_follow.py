@@ -8,11 +8,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: training_follow
-short_description: Show the pace of a watched training job, line by line
+short_description: Show the pace of a watched training job, line by line and as a page
 version_added: 1.0.0
 description:
   - Follows the file that M(dml.vsphere.training_watch) writes, and shows step, images per second, loss, remaining time
     and the slowest rank every few seconds.
+  - With O(folder), it writes C(live.html) and C(metrics.prom) every O(every) seconds, each complete or not at all. The
+    page loads itself again until the job ends; the metrics have the text format of Prometheus.
   - The module ends when every rank has made O(steps) steps, or when no record arrived for O(quiet) seconds. In the
     second case the job may have ended, or may not train yet; M(dml.vsphere.training_job_info) returns its state.
 options:
@@ -36,6 +38,22 @@ options:
     description: Seconds between lines.
     type: float
     default: 5
+  folder:
+    description: The folder of the run on this machine for C(live.html) and C(metrics.prom); without it, for none.
+    type: path
+  metrics:
+    description:
+      - Another folder for the metrics, such as that of the textfile collector of node_exporter. The file there is
+        C(dml_NAME.prom), with the name of O(run), and readable by all users.
+    type: path
+  state:
+    description: The state of the job, which the page shows; its last page does not load itself again.
+    type: str
+    default: running
+  why:
+    description: The cause of the end of the job.
+    type: str
+    default: ""
   run:
     description: The name of the run, which is shown if the user interrupts the playbook, with how to follow it again.
     type: str
@@ -55,6 +73,13 @@ author:
 """
 
 EXAMPLES = r"""
+- name: Show the pace of the training job and write its page
+  dml.vsphere.training_follow:
+    records: reports/runs/one/watch-1/records.jsonl
+    folder: reports/runs/one
+    run: one
+  delegate_to: localhost
+
 - name: Show the pace of the training job
   dml.vsphere.training_follow:
     records: /tmp/one/records.jsonl
@@ -94,14 +119,17 @@ curve:
 """
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner
+from ..module_utils.pages.live_files import live_files
 from ..module_utils.training.curve import Curve
 from ..module_utils.training.live_pace import LivePace
+from ..module_utils.training.live_state import LiveState
 from ..module_utils.vmotion.watch import watcher
 from ..module_utils.vmotion.watch.growing_file import GrowingFile
 
@@ -111,39 +139,72 @@ ARGUMENTS = {
     "warmup": {"type": "int", "default": 0},
     "quiet": {"type": "float", "default": 15.0},
     "every": {"type": "float", "default": 5.0},
+    "folder": {"type": "path"},
+    "metrics": {"type": "path"},
+    "state": {"type": "str", "default": "running"},
+    "why": {"type": "str", "default": ""},
     "run": {"type": "str", "default": ""},
     "stop": {"type": "str", "default": ""},
     **progress.ARGUMENTS,
 }
 
 
-def follow(
-    growing: GrowingFile, pace: LivePace, quiet: float, every: float, told: progress.Progress, records: Path
-) -> str:
-    """Follow the records until all steps are made or no record arrives, report the pace, and return how it ended."""
-    received = reported = time.monotonic()
+def follow(growing: GrowingFile, pace: LivePace, quiet: float, every: float, show: Callable[[], None]) -> str:
+    """Follow the records until all steps are made or no record arrives, show the pace, and return how it ended."""
+    received = shown = time.monotonic()
     while True:
         now = time.monotonic()
         if pace.feed(growing.new_records()):
             received = now
-        if pace.is_done or now - reported >= every:
-            reported = now
-            told.tell("training", pace.line())
-            for node, why in watcher.troubles(records).items():
-                told.tell("training", f"{node} cannot be read: {why}")
+        if pace.is_done or now - shown >= every:
+            shown = now
+            show()
         if pace.is_done:
             return "finished"
         if now - received > quiet:
-            return "unwatched" if watcher.is_left(records) else "quiet"
+            return "quiet"
         growing.wait()
 
 
+class Shown:
+    """The pace as lines of the playbook and as files."""
+
+    def __init__(self, module: AnsibleModule, pace: LivePace, curve: Curve) -> None:
+        self._module, self._pace, self._curve = module, pace, curve
+        self._told = progress.Progress(module.params["progress_file"])
+
+    def show(self) -> None:
+        """Show the pace."""
+        troubles = watcher.troubles(Path(self._module.params["records"]))
+        self._told.tell("training", self._pace.line())
+        for node, why in troubles.items():
+            self._told.tell("training", f"{node} cannot be read: {why}")
+        self.write(troubles)
+
+    def write(self, troubles: dict[str, str]) -> None:
+        """Write the files; the job continues without them, for example on a full disk."""
+        params = self._module.params
+        if not params["folder"]:
+            return
+        state = LiveState(
+            *(params["run"], time.time(), params["state"], params["why"], params["steps"]),
+            *(self._pace.summary(), self._pace.ranks(), self._curve.points(), troubles),
+        )
+        for files in live_files(state, Path(params["folder"]), params["metrics"]):
+            done = runner.converge_one(self._module, files)
+            if done.get("failed"):
+                self._told.tell("page", str(done["msg"]))
+
+
 def body(module: AnsibleModule) -> dict[str, Any]:
-    params = module.params
-    curve, told = Curve(params["warmup"]), progress.Progress(params["progress_file"])
+    params, records = module.params, Path(module.params["records"])
+    curve = Curve(params["warmup"])
     pace = LivePace(params["steps"], curve)
-    with GrowingFile(Path(params["records"])) as growing:
-        ended = follow(growing, pace, params["quiet"], params["every"], told, Path(params["records"]))
+    shown = Shown(module, pace, curve)
+    with GrowingFile(records) as growing:
+        ended = follow(growing, pace, params["quiet"], params["every"], shown.show)
+    shown.write(watcher.troubles(records))
+    ended = "unwatched" if ended == "quiet" and watcher.is_left(records) else ended
     drawn = {"images_per_sec": curve.rate(), "points": curve.points()}
     return {"changed": False, "ended": ended, "last_seen": pace.last_seen, "pace": pace.summary(), "curve": drawn}
 

@@ -17,6 +17,30 @@ GPUS, STEPS = "GPUs", "step"
 MOST_MARKS = 12
 # The limits of an axis: a rate of 1e308 from a broken script must not overflow a plot.
 LOWEST, HIGHEST = 1e-9, 1e15
+FIGURE_STYLE = """
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(320px, 100%), 1fr)); gap: 18px; }
+.figures.pairs { grid-template-columns: repeat(auto-fit, minmax(min(420px, 100%), 1fr)); }
+.figures .legend { gap: 2px 18px; margin-top: 4px; }
+figure svg text { font-size: 15px; }
+figure svg .tick { font-size: 14px; }
+figure { margin: 0; break-inside: avoid; }
+figcaption { font-weight: 600; margin-bottom: 4px; }
+figure svg { min-width: 0; }
+:root { --c0: #2f6fb7; --c1: #d9822b; --c2: #3a8a4d; --c3: #8a4fae; }
+@media (prefers-color-scheme: dark) { :root { --c0: #5b9be0; --c1: #f0a24e; --c2: #6cc083; --c3: #bd8be0; } }
+@media print { :root { --c0: #2f6fb7; --c1: #d9822b; --c2: #3a8a4d; --c3: #8a4fae; } }
+.caution { font-weight: 600; color: var(--warn); }
+.wide + p { margin-top: 10px; }
+figure .caution { margin: 0 0 4px; font-size: 13px; }
+.c0 { --tone: var(--c0); } .c1 { --tone: var(--c1); } .c2 { --tone: var(--c2); } .c3 { --tone: var(--c3); }
+svg .series polyline { fill: none; stroke: var(--tone); stroke-width: 2.5; }
+svg .series circle { fill: var(--tone); }
+svg .published polyline { stroke-dasharray: 5 4; stroke-width: 1.5; }
+svg .published circle { fill: var(--card); stroke: var(--tone); stroke-width: 1.5; }
+.legend .series i { height: 0; border-radius: 0; border-top: 3px solid var(--tone); background: none;
+  vertical-align: middle; }
+.legend .published i { border-top: 2px dashed var(--tone); }
+"""
 
 
 @dataclass(frozen=True)

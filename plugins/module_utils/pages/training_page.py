@@ -12,7 +12,7 @@ from typing import Any
 from ..training.scaling import ScalingError, table
 from . import escaping, training_runs, vmotion_page
 from .escaping import html as escape
-from .scaling_plot import PlotLine, plot
+from .scaling_plot import FIGURE_STYLE, PlotLine, plot
 from .style import STYLE, site_banner
 from .workload import caution, sentences
 
@@ -27,30 +27,6 @@ WORDS = ("Transport", "Run", "Proven transport", "Card", *training_runs.BUILT_HE
 EPOCHS = """Epoch: the time that the runs measured; a time with "about" is calculated from the rate.
 The A100 whitepaper measured it too (Figure 9: ImageNet-21K, about 11 million images in an epoch, 48 epochs, on 1, 2 and
 4 nodes): shorter with PVRDMA than with TCP, in a figure without numbers in its text."""
-_MORE_STYLE = """
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(320px, 100%), 1fr)); gap: 18px; }
-.figures.pairs { grid-template-columns: repeat(auto-fit, minmax(min(420px, 100%), 1fr)); }
-.figures .legend { gap: 2px 18px; margin-top: 4px; }
-figure svg text { font-size: 15px; }
-figure svg .tick { font-size: 14px; }
-figure { margin: 0; break-inside: avoid; }
-figcaption { font-weight: 600; margin-bottom: 4px; }
-figure svg { min-width: 0; }
-:root { --c0: #2f6fb7; --c1: #d9822b; --c2: #3a8a4d; --c3: #8a4fae; }
-@media (prefers-color-scheme: dark) { :root { --c0: #5b9be0; --c1: #f0a24e; --c2: #6cc083; --c3: #bd8be0; } }
-@media print { :root { --c0: #2f6fb7; --c1: #d9822b; --c2: #3a8a4d; --c3: #8a4fae; } }
-.caution { font-weight: 600; color: var(--warn); }
-.wide + p { margin-top: 10px; }
-figure .caution { margin: 0 0 4px; font-size: 13px; }
-.c0 { --tone: var(--c0); } .c1 { --tone: var(--c1); } .c2 { --tone: var(--c2); } .c3 { --tone: var(--c3); }
-svg .series polyline { fill: none; stroke: var(--tone); stroke-width: 2.5; }
-svg .series circle { fill: var(--tone); }
-svg .published polyline { stroke-dasharray: 5 4; stroke-width: 1.5; }
-svg .published circle { fill: var(--card); stroke: var(--tone); stroke-width: 1.5; }
-.legend .series i { height: 0; border-radius: 0; border-top: 3px solid var(--tone); background: none;
-  vertical-align: middle; }
-.legend .published i { border-top: 2px dashed var(--tone); }
-"""
 
 
 def report(
@@ -106,7 +82,7 @@ def page(report_: Mapping[str, Any]) -> str:
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
-        f"<title>{title}</title><style>{STYLE}{_MORE_STYLE}{vmotion_page.SECTION_STYLE}</style></head><body><main>",
+        f"<title>{title}</title><style>{STYLE}{FIGURE_STYLE}{vmotion_page.SECTION_STYLE}</style></head><body><main>",
         f"<header>{site_banner(report_['site'])}<h1>{title}</h1>{_trained(report_)}</header>",
         *(vmotion_page.section(test, f"Under vMotion: {test['name']}") for test in _tests(report_)),
         _list("Not measured", report_["not_measured"]),

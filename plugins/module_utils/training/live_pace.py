@@ -29,6 +29,7 @@ class _Rank:
     loss: float | None = None
     seen: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=RECENT))
     rates: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+    longest: float | None = None
 
     def step_seconds(self) -> float | None:
         """Return the mean seconds of its latest steps."""
@@ -66,6 +67,8 @@ class LivePace:
         self._by, self._others = record.by, max(self._others, record.others)
         rank = self._ranks.setdefault(record.rank, _Rank())
         rank.step, rank.host, rank.loss = record.step, record.host, record.loss
+        if rank.seen:
+            rank.longest = max(rank.longest or 0.0, record.seen - rank.seen[-1][0])
         rank.seen.append((record.seen, rank.step))
         if record.images_per_sec is not None:
             rank.rates.append(record.images_per_sec)
@@ -103,6 +106,22 @@ class LivePace:
             "steps_per_sec": 1 / max(pace) if pace and max(pace) > 0 else None,
             "steps_by": self._source(),
         }
+
+    def ranks(self) -> list[dict[str, Any]]:
+        """Return the last step of each rank, its rate, and the longest time between two of its steps."""
+        return [
+            {
+                "rank": number,
+                "host": rank.host,
+                "step": rank.step,
+                "loss": rank.loss,
+                "images_per_sec": median(rank.rates) if rank.rates else None,
+                "steps_per_sec": 1 / seconds if (seconds := rank.step_seconds()) else None,
+                "seen": rank.seen[-1][0],
+                "longest_s": rank.longest,
+            }
+            for number, rank in sorted(self._ranks.items())
+        ]
 
     def _source(self) -> str:
         """Return the source of the steps of a script that does not record them; empty for one that does."""

@@ -1,36 +1,69 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""training_follow ends when all is done, and when nothing comes any more."""
+"""training_follow ends when all is done, and when nothing comes any more, and writes the page of the run."""
 
 from __future__ import annotations
 
 import fcntl
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from plugins.module_utils.progress import Progress
-from plugins.module_utils.training.live_pace import LivePace
-from plugins.module_utils.vmotion.watch.growing_file import GrowingFile
-from plugins.modules.training_follow import follow
+from plugins.modules import training_follow
+
+from .test_continuity_verdict import call
+
+
+def followed(place: Path, last: int = 2, is_watched: bool = True, **options: Any) -> dict[str, Any]:
+    """Return the result for a rank of three steps."""
+    records = place / "records.jsonl"
+    told = [{"rank": 0, "size": 1, "step": step, "seen": float(step), "host": "n1"} for step in range(1, last + 1)]
+    records.write_text("".join(json.dumps(record) + "\n" for record in told))
+    # As a watch writes it that cannot read a node.
+    (place / "records.jsonl.troubles").write_text('{"n2": "no route (for 9 s)"}')
+    with records.open("a") as watch:
+        if is_watched:
+            fcntl.flock(watch, fcntl.LOCK_EX)
+        return call(training_follow, records=str(records), steps=3, quiet=0.1, every=0.0, run="one", **options)
 
 
 @pytest.mark.parametrize(
     ("last", "is_watched", "ended"), [(3, True, "finished"), (2, True, "quiet"), (2, False, "unwatched")]
 )
 def test_it_ends(tmp_path: Path, last: int, is_watched: bool, ended: str) -> None:
-    records, events = tmp_path / "records.jsonl", tmp_path / "events"
+    events = tmp_path / "events"
     events.touch()
-    told = [{"rank": 0, "size": 1, "step": step, "seen": float(step), "host": "n1"} for step in range(1, last + 1)]
-    records.write_text("".join(json.dumps(record) + "\n" for record in told))
-    # As a watch writes it that cannot read a node.
-    (tmp_path / "records.jsonl.troubles").write_text('{"n2": "no route (for 9 s)"}')
-    pace = LivePace(3)
-    with records.open("a") as watch, GrowingFile(records) as growing:
-        if is_watched:
-            fcntl.flock(watch, fcntl.LOCK_EX)
-        assert follow(growing, pace, 0.1, 0.0, Progress(str(events)), records) == ended
+    assert followed(tmp_path, last, is_watched, progress_file=str(events))["ended"] == ended
     said = [json.loads(line)["what"] for line in events.read_text().splitlines()]
     assert said[-2].startswith(f"step {last} of 3")
     assert said[-1] == "n2 cannot be read: no route (for 9 s)"
+    assert not (tmp_path / "live.html").exists()
+
+
+def test_the_page_loads_itself_again_until_the_job_ends(tmp_path: Path) -> None:
+    folder, metrics = tmp_path / "one", tmp_path / "metrics"
+    metrics.mkdir(mode=0o750)
+    followed(tmp_path, folder=str(folder), metrics=str(metrics))
+    page = (folder / "live.html").read_text()
+    assert '<meta http-equiv="refresh" content="5">' in page
+    assert "n2 cannot be read: no route (for 9 s)" in page
+    assert 'dml_training_step{run="one",rank="0",node="n1"} 2\n' in (folder / "metrics.prom").read_text()
+    assert (folder / "live.html").stat().st_mode & 0o777 == 0o600
+    public = metrics / "dml_one.prom"
+    assert (metrics.stat().st_mode & 0o777, public.stat().st_mode & 0o777) == (0o750, 0o644)
+    followed(tmp_path, folder=str(folder), metrics=str(metrics), state="died", why="rank 0 <ended>")
+    page = (folder / "live.html").read_text()
+    assert "refresh" not in page
+    assert "rank 0 &lt;ended&gt;" in page
+    assert 'dml_training_running{run="one"} 0\n' in public.read_text()
+
+
+def test_a_page_that_cannot_be_written_does_not_end_the_watch(tmp_path: Path) -> None:
+    (tmp_path / "one").touch()
+    events = tmp_path / "events"
+    events.touch()
+    assert followed(tmp_path, folder=str(tmp_path / "one"), progress_file=str(events))["ended"] == "quiet"
+    said = [json.loads(line) for line in events.read_text().splitlines()]
+    assert any(each["about"] == "page" and "another kind of file has this path" in each["what"] for each in said)

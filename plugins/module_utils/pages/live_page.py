@@ -1,0 +1,146 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The page of a job while it trains: one file that loads itself again until the job ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any
+from urllib.parse import quote
+
+from ..training.live_state import LiveState
+from .escaping import html as escape
+from .scaling_plot import FIGURE_STYLE, STEPS, PlotLine, plot
+from .style import STYLE
+
+REFRESH_SECONDS = 5
+MOST_RANKS = 64
+HEADS = ("Rank", "Node", "Step", "Rate", "Loss", "Last step", "Longest silence")
+UNKNOWN = "unknown"
+
+
+def page(state: LiveState) -> str:
+    """Return the page."""
+    title = escape(state.name)
+    refresh = f'<meta http-equiv="refresh" content="{REFRESH_SECONDS}">' if state.is_running else ""
+    parts = [
+        "<!DOCTYPE html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="color-scheme" content="light dark">',
+        refresh,
+        f"<title>{title}</title><style>{STYLE}{FIGURE_STYLE}</style></head><body><main>",
+        f"<header><h1>{title}</h1><p>{escape(_status(state))}</p>{_links(state)}</header>",
+        _calls(state),
+        _tiles(state),
+        _figures(state),
+        _ranks(state),
+        "".join(f"<p>{escape(text)}</p>" for text in _notes(state)),
+        "</main></body></html>",
+    ]
+    return "\n".join(part for part in parts if part) + "\n"
+
+
+def _status(state: LiveState) -> str:
+    moment = datetime.fromtimestamp(state.now, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    text = f"State: {state.state}. Written at {moment}"
+    return f"{text}, every {REFRESH_SECONDS} s while the job runs." if state.is_running else f"{text}."
+
+
+def _links(state: LiveState) -> str:
+    """Return the links to the results of a job that has ended."""
+    if state.is_running:
+        return ""
+    result = f'<a href="../{quote(state.name)}.json">result of the run</a>'
+    return f'<p>See the {result} and the <a href="../../training.html">report</a> of the playbook report.</p>'
+
+
+def _calls(state: LiveState) -> str:
+    texts = [f"{node} cannot be read: {why}" for node, why in state.troubles.items()]
+    texts += [text for text in (state.why, str(state.pace["first_silent"])) if text]
+    items = "".join(f"<li>{escape(text)}</li>" for text in texts)
+    return f'<div class="call"><ul>{items}</ul></div>' if texts else ""
+
+
+def _tiles(state: LiveState) -> str:
+    pace, total = state.pace, state.total_steps
+    of = f"step of {total}" if total and pace["step"] <= total else "step of all ranks"
+    left = UNKNOWN if pace["seconds_to_go"] is None else f"{pace['seconds_to_go']:.0f} s"
+    tiles = [
+        (str(pace["step"]), of),
+        (_rate(pace), "of all ranks" if pace["images_per_sec"] else "of the slowest rank"),
+    ]
+    tiles += [(_number(pace["loss"]), "loss"), (left, "remaining time")]
+    tiles += [(_seconds(state.age), "since the last step")] if state.is_running else []
+    body = "".join(f"<div><b>{escape(value)}</b><span>{escape(text)}</span></div>" for value, text in tiles)
+    return f'<div class="tiles">{body}</div>'
+
+
+def _figures(state: LiveState) -> str:
+    losses = tuple((point["step"], point["loss"]) for point in state.points if point["loss"] is not None)
+    images = tuple((point["step"], point["images_per_sec"]) for point in state.points if point["images_per_sec"])
+    steps = () if images else tuple(_step_rates(state.points))
+    drawn = [
+        plot(title, unit, [PlotLine(state.name, points)], STEPS)
+        for title, unit, points in (
+            ("Throughput, images per second", "images/s", images),
+            ("Throughput, steps per second", "steps/s", steps),
+            ("Loss", "", losses),
+        )
+        if len(points) > 1
+    ]
+    return f'<section><div class="figures pairs">{"".join(drawn)}</div></section>' if drawn else ""
+
+
+def _step_rates(points: Sequence[Mapping[str, Any]]) -> Iterator[tuple[float, float]]:
+    for before, after in zip(points, points[1:]):
+        seconds = after["seconds"] - before["seconds"]
+        if seconds > 0:
+            yield after["step"], (after["step"] - before["step"]) / seconds
+
+
+def _ranks(state: LiveState) -> str:
+    """Return the table of the ranks, at first those with the lowest step."""
+    ordered = sorted(state.ranks, key=lambda rank: (rank["step"], rank["rank"]))
+    rows = "".join(_row(state, rank) for rank in ordered[:MOST_RANKS])
+    head = "".join(f"<th{_kind(name)}>{name}</th>" for name in HEADS)
+    table = f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    more = len(ordered) - MOST_RANKS
+    note = f"<p>{more} more ranks have made more steps.</p>" if more > 0 else ""
+    return f"<section><h2>Ranks</h2>{table}{note}</section>" if ordered else ""
+
+
+def _row(state: LiveState, rank: Mapping[str, Any]) -> str:
+    age = f"{_seconds(state.now - rank['seen'])} ago"
+    cells = (rank["rank"], rank["host"], rank["step"], _rate(rank), _number(rank["loss"]), age)
+    named = zip(HEADS, (*cells, _seconds(rank["longest_s"])))
+    return f"<tr>{''.join(f'<td{_kind(name)}>{escape(str(cell))}</td>' for name, cell in named)}</tr>"
+
+
+def _kind(head: str) -> str:
+    return "" if head in ("Rank", "Node") else ' class="number"'
+
+
+def _notes(state: LiveState) -> Iterator[str]:
+    if not state.ranks:
+        yield "No rank has reported a step. A script whose steps are unknown trains without them."
+    elif state.pace["steps_by"]:
+        yield f"The steps are those of {state.pace['steps_by']}; the script does not record them itself."
+    if state.ranks and state.pace["loss"] is None:
+        yield "No rank reports a loss."
+
+
+def _rate(pace: Mapping[str, Any]) -> str:
+    if pace["images_per_sec"]:
+        return f"{pace['images_per_sec']:.1f} images/s"
+    return UNKNOWN if pace["steps_per_sec"] is None else f"{pace['steps_per_sec']:.2f} steps/s"
+
+
+def _number(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.4g}" if math.isfinite(value) else str(value)
+
+
+def _seconds(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{max(value, 0.0):.1f} s"

@@ -1,0 +1,50 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""playbooks/train.yml with an unchanged script and a stand-in of PyTorch: its steps, its page and its metrics."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.training import Playbook
+from tests.unit.roles.test_dml_steps import OPTIMIZER, TORCH
+
+TRAIN = """
+import time
+import torch
+one, two = torch.optim.optimizer.SGD(), torch.optim.optimizer.Adam()
+for _step in range(40):
+    time.sleep(0.05)
+    one.step()
+    two.step()
+"""
+
+
+@pytest.mark.slow
+def test_an_unchanged_script_reports_its_steps(tmp_path: Path) -> None:
+    folder, metrics = tmp_path / "mine", tmp_path / "metrics"
+    (folder / "torch" / "optim").mkdir(parents=True)
+    (folder / "torch" / "__init__.py").write_text(TORCH)
+    (folder / "torch" / "optim" / "__init__.py").touch()
+    (folder / "torch" / "optim" / "optimizer.py").write_text(OPTIMIZER)
+    (folder / "train.py").write_text(TRAIN)
+    playbook = Playbook(tmp_path)
+    options = {"training_folder": str(folder), "training_command": "python train.py", "training_python": sys.executable}
+    ran = playbook.run(**options, training_name="one", training_metrics=str(metrics))
+    assert ran.returncode == 0, ran.stdout
+    result = playbook.result("one")
+    assert (result["steps"], result["steps_by"], result["loss"]) == (40, "optimizer SGD, the first of 2", None)
+    assert "40 steps of the optimizer SGD, the first of 2" in " ".join(ran.stdout.split())
+    page = (tmp_path / "results" / "one" / "live.html").read_text()
+    assert "State: finished." in page
+    assert "refresh" not in page
+    assert "The steps are those of optimizer SGD, the first of 2" in page
+    text = (metrics / "dml_one.prom").read_text()
+    assert 'dml_training_running{run="one"} 0\n' in text
+    assert text.count("dml_training_step{") == 4
+    quiet = playbook.run(**options, training_name="two", training_steps_by="none")
+    assert quiet.returncode == 0, quiet.stdout
+    assert playbook.result("two")["steps"] in (None, 0)

@@ -1,0 +1,68 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The page of a job while it trains."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from plugins.module_utils.pages.live_page import page
+from plugins.module_utils.training.curve import Curve
+from plugins.module_utils.training.live_pace import LivePace
+from plugins.module_utils.training.live_state import LiveState
+
+
+def state_of(ranks: int = 2, steps: int = 40, total: int = 100, **more: Any) -> LiveState:
+    """Return the state of a job; ``more`` are values of each record."""
+    curve = Curve(0)
+    pace = LivePace(total, curve)
+    for step in range(1, steps + 1):
+        usual = {"size": ranks, "step": step, "loss": 2.0 / step, "images_per_sec": 50.0, **more}
+        pace.feed({"rank": rank, "host": f"n{rank}", "seen": step * 0.5, **usual} for rank in range(ranks))
+    now = steps * 0.5 + 1.5
+    return LiveState("one", now, "running", "", total, pace.summary(), pace.ranks(), curve.points(), {})
+
+
+def text_of(html: str) -> str:
+    """Return the text of a page, without its style."""
+    return " ".join(re.sub("<[^>]+>", " ", html.partition("</style>")[2]).split())
+
+
+def test_a_page_has_step_rate_loss_time_and_ranks() -> None:
+    made = page(state_of())
+    text = text_of(made)
+    for part in (
+        "State: running.",
+        "40 step of 100",
+        "100.0 images/s",
+        "0.05 loss",
+        "30 s remaining time",
+        "1.5 s since",
+    ):
+        assert part in text
+    assert "0 n0 40 50.0 images/s 0.05 1.5 s ago 0.5 s" in text
+    assert made.count("<figure>") == 2
+    assert "call" not in made.partition("</style>")[2]
+
+
+def test_steps_of_an_optimizer_have_steps_per_second_and_notes() -> None:
+    made = page(state_of(loss=None, images_per_sec=None, by="optimizer SGD", others=1))
+    text = text_of(made)
+    assert "2.00 steps/s of the slowest rank" in text
+    assert "The steps are those of optimizer SGD, the first of 2; the script does not record them itself." in text
+    assert "No rank reports a loss." in text
+    assert made.count("<figure>") == 1
+
+
+def test_a_job_without_steps_and_one_with_many_ranks() -> None:
+    assert "No rank has reported a step." in text_of(page(state_of(steps=0)))
+    text = text_of(page(state_of(ranks=70, steps=2)))
+    assert "6 more ranks have made more steps." in text
+
+
+def test_an_ended_job_links_its_results_and_names_the_cause() -> None:
+    made = page(state_of(host="<n>")._replace(name="a b", state="died", why="no room on <n1>"))
+    assert "refresh" not in made
+    assert 'href="../a%20b.json"' in made and 'href="../../training.html"' in made
+    assert "no room on &lt;n1&gt;" in made and "<n>" not in made
