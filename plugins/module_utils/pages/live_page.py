@@ -8,7 +8,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
-from urllib.parse import quote
 
 from ..training.live_state import LiveState
 from .escaping import html as escape
@@ -53,8 +52,14 @@ def _links(state: LiveState) -> str:
     """Return the links to the results of a job that has ended."""
     if state.is_running:
         return ""
-    result = f'<a href="../{quote(state.name)}.json">result of the run</a>'
+    result = f'<a href="../{_in_link(state.name)}.json">result of the run</a>'
     return f'<p>See the {result} and the <a href="../../training.html">report</a> of the playbook report.</p>'
+
+
+def _in_link(name: str) -> str:
+    """Return a name for the path of a link."""
+    plain = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
+    return "".join(chr(byte) if chr(byte) in plain else f"%{byte:02X}" for byte in name.encode("utf-8", "replace"))
 
 
 def _calls(state: LiveState) -> str:
