@@ -205,7 +205,7 @@ def of_test(params: dict[str, Any]) -> dict[str, Any]:
     at = state.at if state.is_over or not params["folder"] else None
     changes = [asdict(change) for change in state.host_changes]
     own = {"test": test, "records": test / "records.jsonl", "at": at, "name": f"vmotion_test {state.cluster}"}
-    more = {"changes": changes, "state": state}
+    more = {"changes": changes, "state": state, "site": state.settings.get("site") or ""}
     return {**params, **judging.verdict_input(state, params["limits"]), **own, **more}
 
 
@@ -257,12 +257,13 @@ class _Records:
 def parts_of(params: dict[str, Any], counted: int, result: dict[str, Any]) -> list[Callable[[], dict[str, str]]]:
     """Return the verdict, then its timeline: an error in the page must not prevent the verdict."""
     name, moves, at = params["name"], params["moves"], params["at"]
+    about = {"name": name, "site": params.get("site", "")}
 
     def timeline() -> dict[str, str]:
         # The file is read again, up to the same record: its records may not fit into memory.
         with _Records(Path(params["records"])) as again:
             records, changes = islice(again.new_records(), counted), params.get("changes", ())
-            return verdict_files.timeline_texts(name, records, moves, result, at, changes)
+            return verdict_files.timeline_texts(about, records, moves, result, at, changes)
 
     return [lambda: verdict_files.verdict_texts(name, moves, result), *([] if at is None else [timeline])]
 

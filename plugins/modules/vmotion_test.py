@@ -217,6 +217,10 @@ options:
       - The DRS automation level of the workers during the test; empty leaves it unchanged.
     type: str
     default: manual
+  site:
+    description: A caution about the site, such as that it is simulated, as the first line of the page of the test.
+    type: str
+    default: ""
 extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes
@@ -314,6 +318,7 @@ SETTINGS = {
     "drs_override": {"type": "str", "default": "manual"},
     "window": {"type": "dict", "default": {}},
     "observe": {"type": "dict", "default": {}},
+    "site": {"type": "str", "default": ""},
 }
 ARGUMENTS = {"folder": {"type": "str", "default": ""}, **SETTINGS}
 

@@ -23,7 +23,7 @@ def verdict_texts(name: str, moves: Sequence[Mapping[str, Any]], judged: Mapping
 
 
 def timeline_texts(
-    name: str,
+    about: Mapping[str, str],
     records: Iterable[Mapping[str, Any]],
     moves: Sequence[Mapping[str, Any]],
     judged: Mapping[str, Any],
@@ -32,9 +32,10 @@ def timeline_texts(
 ) -> dict[str, str]:
     """Return the timeline as JSON and as a page.
 
-    ``at`` is the host of each worker before the first move; ``changes`` has the hosts that were out of service.
+    ``about`` has the ``name`` of the test and a caution about its ``site``, ``at`` the host of each worker before the
+    first move, and ``changes`` the hosts that were out of service.
     """
-    content = {"name": name, **timeline(records, moves, judged, at)}
+    content = {**about, **timeline(records, moves, judged, at)}
     content["changes"] = [
         {
             "host": change["host"],
@@ -44,7 +45,7 @@ def timeline_texts(
         }
         for change in changes
     ]
-    return dict(zip(TIMELINE, (json.dumps(content, indent=1) + "\n", page(content, name))))
+    return dict(zip(TIMELINE, (json.dumps(content, indent=1) + "\n", page(content, about["name"]))))
 
 
 def junit_report(name: str, verdict: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from . import cost_section, escaping
 from .escaping import html as escape
-from .style import STYLE
+from .style import STYLE, site_banner
 from .timeline_plot import STYLE as PLOT_STYLE
 from .timeline_plot import plot
 
@@ -52,7 +52,7 @@ def page(timeline: Mapping[str, Any], title: str = TITLE) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
         f"<title>{escape(title)}</title><style>{STYLE}{SECTION_STYLE}</style></head><body><main>",
-        f"<header><h1>{escape(title)}</h1></header>",
+        f"<header>{site_banner(str(timeline.get('site') or ''))}<h1>{escape(title)}</h1></header>",
         section(timeline, "Verdict and timeline"),
         "</main></body></html>",
     ]

@@ -23,6 +23,7 @@ class _LaterSettings(TypedDict, total=False):
     # An observation of moves that others make: the seconds between two judgements, the records that are kept, and the
     # user's command. Nothing is written to vCenter.
     observe: dict[str, Any]
+    site: str
 
 
 class Settings(_LaterSettings):

@@ -77,7 +77,7 @@ def test_a_file_of_records_is_read_or_refused(content: bytes, ended: bool) -> No
         judged = verdict(records, moves, {}, ended="running", facts={"observed_until": 60.0})
         assert judged["verdict"] in ("continuous", "broken", "inconclusive")
         verdict_files.verdict_texts("test", moves, judged)
-        verdict_files.timeline_texts("test", records, moves, judged, {"w0": "a"})
+        verdict_files.timeline_texts({"name": "test"}, records, moves, judged, {"w0": "a"})
     pace, advance = LivePace(10, Curve()), StepsSince(0.0)
     pace.feed(records)
     advance.feed(records)
