@@ -20,6 +20,8 @@ from ..plugin_utils.git_state import git_state
 
 ARGUMENTS = {
     **folder.ARGUMENTS_OF_FOLDER,
+    "sha256": {"type": "str", "default": ""},
+    "kept": {"type": "path", "default": ""},
     # Paths of the node, which the controller does not expand.
     "dest": {"type": "str", "required": True},
     "store": {"type": "str", "required": True},
@@ -45,12 +47,14 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
         """Return the result of the module, and the number and the size of the files."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         _validation, given = self.validate_argument_spec(ARGUMENTS)
+        kept = given.pop("kept")
         try:
-            files = selected(given)
-            given["sha256"] = packed_folder.digest(given["path"], files)
+            # An archive of an earlier run is not packed again.
+            files = [] if given["sha256"] else selected(given)
+            given["sha256"] = given["sha256"] or packed_folder.digest(given["path"], files)
             answer = self._module(given, task_vars)
-            if answer.get("failed") and answer.get("missing"):
-                answer = self._with_archive(given, files, task_vars)
+            if answer.get("failed") and answer.get("missing") and (files or os.path.isfile(kept)):
+                answer = self._with_archive(given, files, kept, task_vars)
         except (Refused, launcher_words.LauncherError, OSError) as error:
             return {**result, "failed": True, "msg": str(error)}
         finally:
@@ -62,16 +66,23 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
         arguments = {key: value for key, value in given.items() if value is not None}
         return dict(self._execute_module(module_args=arguments, task_vars=task_vars))
 
-    def _with_archive(self, given: dict[str, Any], files: list[folder.FolderFile], task_vars: Any) -> dict[str, Any]:
+    def _with_archive(
+        self, given: dict[str, Any], files: list[folder.FolderFile], kept: str, task_vars: Any
+    ) -> dict[str, Any]:
+        if not files:
+            return self._sent(given, kept, task_vars)
         handle, local = tempfile.mkstemp(prefix="dml-code-", dir=constants.DEFAULT_LOCAL_TMP)
         try:
             with open(handle, "wb") as archive:
                 packed_folder.pack(given["path"], files, archive)
-            if not self._connection._shell.tmpdir:
-                self._make_tmp_path()
-            there = self._connection._shell.tmpdir
-            sent = self._transfer_file(local, self._connection._shell.join_path(there, Path(local).name))
-            self._fixup_perms2((there, sent))
-            return self._module({**given, "archive": sent}, task_vars)
+            return self._sent(given, local, task_vars)
         finally:
             os.unlink(local)
+
+    def _sent(self, given: dict[str, Any], archive: str, task_vars: Any) -> dict[str, Any]:
+        if not self._connection._shell.tmpdir:
+            self._make_tmp_path()
+        there = self._connection._shell.tmpdir
+        sent = self._transfer_file(archive, self._connection._shell.join_path(there, Path(archive).name))
+        self._fixup_perms2((there, sent))
+        return self._module({**given, "archive": sent}, task_vars)

@@ -65,6 +65,11 @@ def training_manifest(text: str, name: str) -> dict[str, Any]:
         raise AnsibleFilterError(str(error)) from error
 
 
+def training_differs(manifest_before: dict[str, Any], manifest_today: dict[str, Any]) -> list[str]:
+    """Return the keys of a manifest that must be equal in a repeated run and differ."""
+    return list(manifest.differing(manifest_before, manifest_today, manifest.OF_A_REPEAT))
+
+
 def training_split(command: str | list[str]) -> list[str]:
     """Return the words of a command that is a list or text."""
     try:
@@ -81,6 +86,7 @@ class FilterModule:
             "network_card": network_card,
             "training_words": training_words,
             "training_manifest": training_manifest,
+            "training_differs": training_differs,
             "training_split": training_split,
             "training_known": node_transport.default_settings,
             "transport_settings": transport_settings,

@@ -51,9 +51,14 @@ options:
     type: bool
     default: false
   sha256:
-    description: The checksum of the archive, which the controller sets.
+    description:
+      - The checksum of an archive of an earlier run, to unpack this one instead of O(path). By default, the controller
+        sets it to the checksum of O(path).
     type: str
     default: ""
+  kept:
+    description: The archive O(sha256) on the controller, for nodes that do not have it.
+    type: path
   archive:
     description: The archive on the node, which the controller sets if it sent one.
     type: path
@@ -114,6 +119,7 @@ ARGUMENTS = {
     "store": {"type": "path", "required": True},
     "sha256": {"type": "str", "default": ""},
     "archive": {"type": "path"},
+    "kept": {"type": "path"},
 }
 
 

@@ -49,7 +49,7 @@ class CodeFolder:
             cause = f"the run has the code {str(before)[:12]}, and training_folder is now {self._sha256[:12]}"
             raise Refused(self.target, "unpack the code", cause, "set another training_name")
         is_due = before != self._sha256
-        unmet = ("the archive is not on the node",) if is_due and self.is_missing else ()
+        unmet = (f"the archive {self._sha256[:12]} is not on the node",) if is_due and self.is_missing else ()
         return Plan(before=dict(state), after={"sha256": self._sha256}, unmet=unmet)
 
     def apply(self, _plan: Plan) -> None:

@@ -1,0 +1,59 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The newest whole checkpoint among the outputs of a run: a torn one is named, and the one before it is taken."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from ..errors import Refused
+
+SUFFIXES = (".pt", ".pth", ".ckpt", ".npz", ".keras", ".h5", ".safetensors")
+# Programs write these as zip archives, whose directory is at the end: a file that was cut off has none.
+ZIPS = (".pt", ".pth", ".ckpt", ".npz", ".keras")
+# Beside a checkpoint, with its checksum.
+CHECKSUM = ".sha256"
+
+
+class OutputFile(NamedTuple):
+    """One file of the outputs; ``path`` is relative to the folder of the outputs, with slashes."""
+
+    path: str
+    modified: float
+
+
+class Choice(NamedTuple):
+    """The chosen checkpoint, and the newer ones that are torn, each with its fault."""
+
+    path: str
+    torn: tuple[tuple[str, str], ...]
+
+
+def candidates(files: Iterable[OutputFile], patterns: Sequence[str]) -> list[OutputFile]:
+    """Return the checkpoints, the newest first; without patterns, the files with a usual suffix."""
+    chosen = [file for file in files if _is_checkpoint(file.path, patterns)]
+    return sorted(chosen, key=lambda file: (-file.modified, file.path))
+
+
+def _is_checkpoint(path: str, patterns: Sequence[str]) -> bool:
+    if path.endswith(CHECKSUM):
+        return False
+    if not patterns:
+        return path.lower().endswith(SUFFIXES)
+    return any(fnmatchcase(path if "/" in each else posixpath.basename(path), each) for each in patterns)
+
+
+def choose(run: str, found: Sequence[OutputFile], fault_of: Callable[[str], str]) -> Choice:
+    """Return the newest checkpoint without a fault, or refuse to resume the run."""
+    torn: list[tuple[str, str]] = []
+    for file in found:
+        fault = fault_of(file.path)
+        if not fault:
+            return Choice(file.path, tuple(torn))
+        torn.append((file.path, fault))
+    cause = "; ".join(f"{path}: {fault}" for path, fault in torn) or "its outputs contain no checkpoint"
+    remedy = "name the files with training_checkpoints, or start a new run without training_resume"
+    raise Refused(f"the training run {run}", "find a whole checkpoint", cause, remedy)

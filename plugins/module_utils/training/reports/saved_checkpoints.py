@@ -1,0 +1,43 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The checkpoints of a run on this machine, and why one cannot be used."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..checkpoint import CHECKSUM, ZIPS, Choice, OutputFile, candidates, choose
+from ..guest.code_archive import checksum
+
+
+def newest(run: str, folder: Path, patterns: Sequence[str]) -> Choice:
+    """Return the newest whole checkpoint below a folder."""
+    return choose(run, candidates(_files(folder), patterns), lambda path: fault(folder / path))
+
+
+def _files(folder: Path) -> list[OutputFile]:
+    names = [Path(above, name) for above, _folders, each in os.walk(folder) for name in each]
+    paths = [path for path in names if path.is_file() and not path.is_symlink()]
+    return [OutputFile(path.relative_to(folder).as_posix(), path.stat().st_mtime) for path in paths]
+
+
+def fault(path: Path) -> str:
+    """Return why a checkpoint is not whole; empty if nothing shows that."""
+    beside = path.with_name(path.name + CHECKSUM)
+    try:
+        if beside.is_file():
+            noted = beside.read_text(encoding="ascii", errors="replace").split()
+            return "" if noted and noted[0].lower() == checksum(str(path)) else f"{beside.name} has another checksum"
+        if path.stat().st_size == 0:
+            return "it is empty"
+        if path.suffix.lower() in ZIPS:
+            with zipfile.ZipFile(path) as archive:
+                return "" if archive.namelist() else "its archive is empty"
+    except zipfile.BadZipFile:
+        return "its archive has no directory, so it was cut off"
+    except OSError as error:
+        return str(error.strerror or error)
+    return ""

@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""playbooks/train.yml with a run that died: resumed from its newest whole checkpoint on all ranks, and repeated."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.training import Playbook
+
+# Rank 0 writes two checkpoints, the second one torn, and fails; a resumed run needs its checkpoint on every rank.
+TRAIN = """
+import os, sys, zipfile
+import dml_records
+records = dml_records.start()
+records.step(images=1, loss=1.0)
+resume = os.environ.get("DML_RESUME", "")
+if resume:
+    assert sys.argv[1:] == ["--from", resume], sys.argv
+    with zipfile.ZipFile(resume) as archive, open(f"outputs/got{records.rank}", "wb") as file:
+        file.write(archive.read("weights"))
+    sys.exit(0)
+if records.rank == 0:
+    for number in (1, 2):
+        with zipfile.ZipFile(f"outputs/epoch{number}.pt", "w") as archive:
+            archive.writestr("weights", f"epoch {number}")
+        os.utime(f"outputs/epoch{number}.pt", (number, number))
+    os.truncate("outputs/epoch2.pt", 20)
+    os.utime("outputs/epoch2.pt", (2, 2))
+raise ValueError("the loss went away")
+"""
+
+
+def manifest(playbook: Playbook, name: str) -> dict[str, Any]:
+    return dict(json.loads((playbook.folder / "results" / name / "manifest.json").read_text()))
+
+
+def said(playbook: Playbook, name: str, **options: Any) -> tuple[int, str]:
+    given = {"training_command": [], "training_python": sys.executable, "training_name": name, **options}
+    ran = playbook.run(**given)
+    return ran.returncode, " ".join(ran.stdout.split())
+
+
+def forget(playbook: Playbook, folder: Path, sha256: str) -> None:
+    """Remove the program from where the user and the nodes have it."""
+    shutil.rmtree(folder)
+    (playbook.folder / "library" / "code" / f"{sha256}.tar").unlink()
+
+
+@pytest.mark.slow
+def test_a_run_that_died_is_resumed_on_all_ranks_and_repeated_with_its_own_code(tmp_path: Path) -> None:
+    playbook, folder = Playbook(tmp_path), tmp_path / "mine"
+    folder.mkdir()
+    (folder / "train.py").write_text(TRAIN)
+    command = ["python", "train.py", "--from", "{resume}"]
+    code, text = said(playbook, "one", training_folder=str(folder), training_command=command)
+    assert code != 0 and "ValueError: the loss went away" in text, text
+    code, text = said(playbook, "two", training_resume="one")
+    assert code == 0, text
+    assert "the checkpoint epoch2.pt is torn" in text
+    outputs = tmp_path / "results" / "two" / "outputs"
+    assert {(outputs / f"got{rank}").read_text() for rank in range(4)} == {"epoch 1"}
+    one, two = manifest(playbook, "one"), manifest(playbook, "two")
+    assert (two["resumed_from"], two["code"], two["command"]) == ("one", one["code"], command)
+    assert two["checkpoint"].endswith("/runs/two/work/outputs/epoch1.pt")
+    code, text = said(playbook, "three", training_repeat="one", training_stack="another")
+    assert code != 0 and "one cannot be repeated on these nodes: stack of its manifest differ today" in text, text
+    forget(playbook, folder, one["code"]["sha256"])
+    code, text = said(playbook, "four", training_repeat="one")
+    assert code != 0 and "ValueError: the loss went away" in text, "it runs the same code, from the kept archive"
+    four = manifest(playbook, "four")
+    assert (four["repeats"], four["code"], four["end"]["state"]) == ("one", one["code"], "died")

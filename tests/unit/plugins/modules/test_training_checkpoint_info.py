@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The newest whole checkpoint, with real archives that are whole, cut off, empty or of another checksum."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.training.checkpoint import OutputFile, candidates
+from plugins.modules import training_checkpoint_info
+
+from .test_continuity_verdict import call
+
+
+def save(folder: Path, name: str, modified: int, *, cut: int = 0) -> Path:
+    """Write a checkpoint as PyTorch does; some bytes of its end may be missing."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", os.urandom(5000))
+    path.write_bytes(path.read_bytes()[: -cut or None])
+    os.utime(path, (modified, modified))
+    return path
+
+
+def found(folder: Path, *patterns: str) -> dict[str, Any]:
+    return call(training_checkpoint_info, name="one", folder=str(folder), patterns=list(patterns))
+
+
+def test_the_newest_whole_checkpoint_is_found_and_torn_ones_are_named(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        save(tmp_path, f"deep/epoch{number}.pt", number, cut=30 if number == 3 else 0)
+    (tmp_path / "log.txt").write_text("newer")
+    (tmp_path / "newest.pt").symlink_to(tmp_path / "deep" / "epoch1.pt")
+    answer = found(tmp_path)
+    assert answer["path"] == "deep/epoch2.pt"
+    assert answer["torn"] == [{"path": "deep/epoch3.pt", "fault": "its archive has no directory, so it was cut off"}]
+    assert found(tmp_path, "epoch1.*")["path"] == "deep/epoch1.pt"
+    assert found(tmp_path, "deep/epoch?.pt")["path"] == "deep/epoch2.pt"
+    assert "its outputs contain no checkpoint" in found(tmp_path, "epoch1")["msg"]
+
+
+def test_a_checksum_beside_the_checkpoint_decides(tmp_path: Path) -> None:
+    old, new = save(tmp_path, "a.bin", 1), save(tmp_path, "b.bin", 2)
+    for path in (old, new):
+        (tmp_path / f"{path.name}.sha256").write_text(f"{sha256(path.read_bytes()).hexdigest()}  {path.name}\n")
+    assert found(tmp_path, "*.bin")["path"] == "b.bin"
+    new.write_bytes(b"torn")
+    answer = found(tmp_path, "*.bin")
+    assert (answer["path"], answer["torn"][0]["fault"]) == ("a.bin", "b.bin.sha256 has another checksum")
+    (tmp_path / "a.bin.sha256").write_text("")
+    assert "a.bin.sha256 has another checksum" in found(tmp_path, "*.bin")["msg"]
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.pt", b""), ("a.pt", b"not an archive"), ("a.safetensors", b"")])
+def test_without_a_whole_checkpoint_the_run_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    message = found(tmp_path)["msg"]
+    assert f"the training run one: could not find a whole checkpoint: {name}: it" in message
+    assert "training_checkpoints" in message
+
+
+def test_equal_times_are_ordered_by_name() -> None:
+    files = [OutputFile("b.pt", 1.0), OutputFile("a.PT", 1.0), OutputFile("a.pt.sha256", 9.0), OutputFile("c.txt", 9.0)]
+    assert [file.path for file in candidates(files, [])] == ["a.PT", "b.pt"]
