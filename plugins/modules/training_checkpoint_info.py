@@ -2,17 +2,17 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module: the newest whole checkpoint of a training run."""
+"""Module: the newest complete checkpoint of a training run."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: training_checkpoint_info
-short_description: Find the newest whole checkpoint of a training run
+short_description: Find the newest complete checkpoint of a training run
 version_added: 1.0.0
 description:
-  - Runs on the controller, and looks among the outputs of a run for the newest checkpoint that is whole. A newer one
-    that is torn is named in a warning. Without a whole checkpoint, the module fails.
+  - Runs on the controller, and looks among the outputs of a run for the newest complete checkpoint. A newer one
+    that is torn is named in a warning. Without a complete checkpoint, the module fails.
   - A checkpoint with a file C(.sha256) beside it must have this checksum. Files with the suffixes of PyTorch, NumPy and
     Keras archives must have the directory of a zip archive. Other files must not be empty.
 options:
@@ -40,7 +40,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Find the newest whole checkpoint
+- name: Find the newest complete checkpoint
   dml.vsphere.training_checkpoint_info:
     name: one
     folder: reports/runs/one/outputs
@@ -54,7 +54,7 @@ path:
   returned: success
   type: str
 torn:
-  description: The newer checkpoints that are not whole, each with C(path) and C(fault).
+  description: The newer checkpoints that are not complete, each with C(path) and C(fault).
   returned: success
   type: list
   elements: dict

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The newest whole checkpoint among the outputs of a run: a torn one is named, and the one before it is taken."""
+"""The newest complete checkpoint among the outputs of a run: a torn one is named, and the one before it is taken."""
 
 from __future__ import annotations
 
@@ -56,4 +56,4 @@ def choose(run: str, found: Sequence[OutputFile], fault_of: Callable[[str], str]
         torn.append((file.path, fault))
     cause = "; ".join(f"{path}: {fault}" for path, fault in torn) or "its outputs contain no checkpoint"
     remedy = "name the files with training_checkpoints, or start a new run without training_resume"
-    raise Refused(f"the training run {run}", "find a whole checkpoint", cause, remedy)
+    raise Refused(f"the training run {run}", "find a complete checkpoint", cause, remedy)

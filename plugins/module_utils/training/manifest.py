@@ -16,7 +16,7 @@ FILE = "manifest.json"
 NEEDED: dict[str, type] = {"name": str, "run_dir": str, "nodes": list, "command": list, "transport": str}
 # These keys differ between any two runs; the end is compared by its own rows.
 OF_ONE_RUN = ("name", "run_dir", "started", "asked_by", "end")
-# What must be equal for a repeated run to be the same.
+# These keys must be equal in a repeated run.
 OF_A_REPEAT = ("stack", "image", "built", "lock", "code", "command", "transport", "nodes", "ranks_per_node")
 # How the end is compared: the row, the key of the end and the unit.
 MEASURES = (

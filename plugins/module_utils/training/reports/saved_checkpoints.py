@@ -14,7 +14,7 @@ from ..guest.code_archive import checksum
 
 
 def newest(run: str, folder: Path, patterns: Sequence[str]) -> Choice:
-    """Return the newest whole checkpoint below a folder."""
+    """Return the newest complete checkpoint below a folder."""
     return choose(run, candidates(_files(folder), patterns), lambda path: fault(folder / path))
 
 
@@ -25,7 +25,7 @@ def _files(folder: Path) -> list[OutputFile]:
 
 
 def fault(path: Path) -> str:
-    """Return why a checkpoint is not whole; empty if nothing shows that."""
+    """Return why a checkpoint is not complete; empty if nothing shows that."""
     beside = path.with_name(path.name + CHECKSUM)
     try:
         if beside.is_file():

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The newest whole checkpoint, with real archives that are whole, cut off, empty or of another checksum."""
+"""The newest complete checkpoint, with real archives that are complete, cut off, empty or of another checksum."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def found(folder: Path, *patterns: str) -> dict[str, Any]:
     return call(training_checkpoint_info, name="one", folder=str(folder), patterns=list(patterns))
 
 
-def test_the_newest_whole_checkpoint_is_found_and_torn_ones_are_named(tmp_path: Path) -> None:
+def test_the_newest_complete_checkpoint_is_found_and_torn_ones_are_named(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         save(tmp_path, f"deep/epoch{number}.pt", number, cut=30 if number == 3 else 0)
     (tmp_path / "log.txt").write_text("newer")
@@ -59,10 +59,10 @@ def test_a_checksum_beside_the_checkpoint_decides(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "content"), [("a.pt", b""), ("a.pt", b"not an archive"), ("a.safetensors", b"")])
-def test_without_a_whole_checkpoint_the_run_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
+def test_without_a_complete_checkpoint_the_run_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
     message = found(tmp_path)["msg"]
-    assert f"the training run one: could not find a whole checkpoint: {name}: it" in message
+    assert f"the training run one: could not find a complete checkpoint: {name}: it" in message
     assert "training_checkpoints" in message
 
 
