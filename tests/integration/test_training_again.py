@@ -42,8 +42,10 @@ def manifest(playbook: Playbook, name: str) -> dict[str, Any]:
 
 
 def said(playbook: Playbook, name: str, **options: Any) -> tuple[int, str]:
-    given = {"training_command": [], "training_python": sys.executable, "training_name": name, **options}
-    ran = playbook.run(**given)
+    command = playbook.command(training_python=sys.executable, training_name=name)
+    # Without a program, the option would have precedence over that of the earlier run.
+    given = {key: value for key, value in json.loads(command[-1]).items() if key != "training_command"}
+    ran = playbook.ansible.run([*command[:-1], json.dumps({**given, **options})], timeout=1200)
     return ran.returncode, " ".join(ran.stdout.split())
 
 
