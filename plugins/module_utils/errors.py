@@ -72,6 +72,10 @@ class Unreachable(CollectionError):
     """The server or a host does not answer."""
 
 
+class NotConnected(Unreachable):
+    """No session with the server could be opened, so nothing was changed: the call can be repeated."""
+
+
 class Failed(CollectionError):
     """The server refused or failed an operation."""
 

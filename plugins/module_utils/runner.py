@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from .errors import CollectionError, Failed, Refused, StillDiffers, summary
+from .errors import CollectionError, Failed, NotConnected, Refused, StillDiffers, summary
 from .plan import Change, Plan, diff
 
 PARALLEL = 16
@@ -257,6 +257,9 @@ def run(module: Any, body: Callable[[], dict[str, Any]]) -> None:
     try:
         _reject_masked(module.params)
         result = body()
+    except NotConnected as error:
+        module.fail_json(msg=str(error), not_connected=True)
+        return
     except CollectionError as error:
         module.fail_json(msg=str(error))
         return

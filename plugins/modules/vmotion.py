@@ -137,7 +137,6 @@ move:
       type: dict
 """
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -148,6 +147,7 @@ from ..module_utils import progress, runner
 from ..module_utils.core import findings
 from ..module_utils.maintenance.lock import holder, keeper
 from ..module_utils.training.live_pace import LivePace
+from ..module_utils.vmotion.folder import observer_clock
 from ..module_utils.vmotion.move import move, move_facts
 from ..module_utils.vmotion.watch.growing_file import GrowingFile
 from ..module_utils.vsphere import session
@@ -174,7 +174,7 @@ def with_job_pace(shown: progress.Progress, growing: GrowingFile) -> Callable[[s
 
     def tell(about: str, what: str) -> None:
         pace.feed(growing.new_records())
-        silent = time.time() - pace.last_seen if pace.last_seen is not None else 0.0
+        silent = observer_clock.now() - pace.last_seen if pace.last_seen is not None else 0.0
         shown.tell(about, f"{what}; job: {pace.line()}" + (f", silent for {silent:.0f} s" if silent > SILENT else ""))
 
     return tell

@@ -18,6 +18,7 @@ from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils.core.names import printable
 from ..module_utils.errors import CollectionError
+from ..module_utils.vmotion.folder import observer_clock
 from ..module_utils.vmotion.folder.journal import NAME, Journal
 from ..module_utils.vmotion.test.next_step import kind_of, next_step, state_of
 from ..module_utils.vmotion.test.outcome import outcome, passed
@@ -43,6 +44,8 @@ from .observer import ended_by_signal, run_command
 DRIVERS = "stacks/facts/compatibility.yml"
 RUN = "DML_VSPHERE_RUN"  # identifies the run to modules that outlive their controller
 POLL_SECONDS = 2.0
+# All times together in which vCenter does not answer. A restart of its services takes minutes.
+AWAY_SECONDS = 900.0
 WATCH_SECONDS, UNWATCH_SECONDS, ROLL_SECONDS = 60.0, 60.0, 30.0
 
 
@@ -72,14 +75,14 @@ class Trial:
     def __init__(self, modules: Modules, opened: dict[str, Any]) -> None:
         self._modules, self._folder = modules, Path(opened["folder"])
         self._is_taken_up, self._parent = bool(opened["taken_up"]), os.getppid()
-        self._drivers = modules.load(DRIVERS)
+        self._drivers, self._patience = modules.load(DRIVERS), AWAY_SECONDS
 
     def run(self) -> dict[str, Any]:
         """Do all steps that are left, and return the result of the test."""
         first = "continues the test in {} with its original settings" if self._is_taken_up else "starts {}"
         show(first.format(self._folder))
         try:
-            with Journal(self._folder / NAME) as journal:
+            with observer_clock.running(self._folder), Journal(self._folder / NAME) as journal:
                 with ended_by_signal(self._ask_for_end, _is_observation(journal)):
                     refusal = self._steps(journal)
                 return self._result(state_of(journal.entries), refusal)
@@ -139,7 +142,7 @@ class Trial:
 
     def _controller(self) -> Controller:
         versions = {"ansible": ansible_version, "collection": self._modules.version}
-        return Controller(str(self._folder), time.time(), self._drivers, versions)
+        return Controller(str(self._folder), observer_clock.now(), self._drivers, versions)
 
     def _act(self, action: Action) -> Result:
         if isinstance(action, ModuleCall):
@@ -155,10 +158,24 @@ class Trial:
         run = self._modules.there if call.where == LAUNCHER else self._modules.here
         deadline = time.monotonic() + call.seconds
         while True:
-            result = run(call.module, call.options)
+            result = self._connected(lambda: run(call.module, call.options))
             if call.until is None or call.until(result) or time.monotonic() > deadline:
                 return result
             time.sleep(POLL_SECONDS)
+
+    def _connected(self, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Run a module again while vCenter cannot be reached, as during its restart: such a run has changed nothing.
+
+        A test that has not locked its cluster fails at once.
+        """
+        while True:
+            began, result = time.monotonic(), run()
+            if not result.get("not_connected") or RUN not in self._modules.environment or self._patience <= 0:
+                return result
+            if self._patience == AWAY_SECONDS:
+                show(f"vCenter cannot be reached; waits for it for up to {AWAY_SECONDS / 60:.0f} minutes")
+            time.sleep(POLL_SECONDS)
+            self._patience -= time.monotonic() - began
 
     def _start(self, call: ModuleCall) -> Result:
         """Start a watch, which outlives this controller, unless one is running or was asked to end."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.versions import numbers
-from ..errors import Failed, Refused
+from ..errors import Failed, NotConnected, Refused, Unreachable
 from . import route as ways
 from . import tls
 from .faults import CONNECTION_ERRORS, NoAnswer, no_answer, remedy_of, translating_faults, unreachable, words
@@ -176,7 +176,10 @@ def _reaching(server: str, tried: str, remedy: str, seconds: float) -> Iterator[
     try:
         yield
     except CONNECTION_ERRORS as error:
-        raise unreachable(server, tried, no_answer(error, seconds), remedy) from error
+        failed = unreachable(server, tried, no_answer(error, seconds), remedy)
+        if isinstance(failed, Unreachable):
+            failed = NotConnected(failed.target, failed.tried, failed.said, failed.remedy)
+        raise failed from error
 
 
 def proxy_of(text: str | None) -> tuple[str | None, int | None]:

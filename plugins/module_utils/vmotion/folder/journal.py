@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Dict, NamedTuple
 
 from ...errors import Failed, Refused
+from . import observer_clock
 
 NAME = "journal.jsonl"
 # A watch locks the journal for a moment to check whether a controller holds it.
@@ -93,7 +94,7 @@ class Journal:
 
     def append(self, entry: str, **content: Any) -> None:
         """Write one entry with the time, and wait until it is on the disk."""
-        line = f"{json.dumps({'at': time.time(), 'entry': entry, **content})}\n".encode()
+        line = f"{json.dumps({'at': observer_clock.now(), 'entry': entry, **content})}\n".encode()
         try:
             written = os.write(self._file, line)
             os.fsync(self._file)

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from datetime import datetime
 
 from ...vsphere.host_clocks import server_time
 from ...vsphere.session import Session
+from ..folder import observer_clock
 
 READINGS = 3
 
@@ -32,7 +32,7 @@ def measure(session: Session) -> Offset:
 
 
 def _reading(session: Session) -> Offset:
-    before = time.time()
+    before = observer_clock.now()
     server = server_time(session).timestamp()
-    after = time.time()
+    after = observer_clock.now()
     return Offset(server - (before + after) / 2, (after - before) / 2)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..folder import observer_clock
 from .link import Link
 from .records_file import LOCK_SECONDS, RecordsFile, acquire, lock
 
@@ -145,7 +146,7 @@ def _write_troubles(records: Path, content: dict[str, str]) -> None:
 
 def _follow(links: Sequence[Link], options: WatchOptions, records: RecordsFile, state: WatchState) -> None:
     """Write records until there is a reason to end. Their times increase evenly, even if the local clock is set."""
-    anchor, began = time.time() - time.monotonic(), time.monotonic()
+    anchor, began = observer_clock.now() - time.monotonic(), time.monotonic()
     arrivals = _Arrivals(links)
     try:
         while not state.ended:

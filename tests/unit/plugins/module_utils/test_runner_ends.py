@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils import runner
+from plugins.module_utils.errors import NotConnected
 from tests.fakes.module import FakeModule
 
 
@@ -26,3 +27,15 @@ def test_a_full_disk_ends_a_module_with_one_sentence_and_another_error_is_a_bug(
     assert module.ended == [("fail", {"msg": f"{socket.gethostname()}: {told}"})]
     with pytest.raises(FileNotFoundError):
         runner.run(FakeModule(), lambda: {"text": Path("/nowhere").read_text()})
+
+
+def test_a_module_without_a_session_reports_that_it_can_be_repeated() -> None:
+    module = FakeModule()
+
+    def away() -> dict[str, Any]:
+        raise NotConnected("vc:443", "connect", "the connection broke", "check hostname")
+
+    runner.run(module, away)
+    assert module.ended == [
+        ("fail", {"msg": "vc:443: could not connect: the connection broke; check hostname", "not_connected": True})
+    ]
