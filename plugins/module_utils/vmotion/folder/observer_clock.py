@@ -3,7 +3,7 @@
 """The clock of a test: the time of the controller when the test started, and the time that has passed since then.
 
 Records, moves and the journal are compared with each other. If the clock of the controller is set during a test, as NTP
-may do, the time of the system would put a silence outside of the move that caused it.
+may do, the time of the system would date a silence before or after the move that caused it.
 """
 
 from __future__ import annotations

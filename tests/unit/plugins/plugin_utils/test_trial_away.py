@@ -19,7 +19,7 @@ GOOD = {"moves": []}
 
 
 class FakeModules:
-    """Returns one result after another; the last one for ever."""
+    """Returns one result after another; the last one indefinitely."""
 
     def __init__(self, *results: dict[str, Any], locked: bool = True) -> None:
         self.results, self.calls = list(results), 0
@@ -37,7 +37,7 @@ class FakeModules:
     ("modules", "calls", "result"),
     [
         (FakeModules(AWAY, AWAY, GOOD), 3, GOOD),
-        # The move may have begun: it is looked up, not repeated.
+        # The move may have started: it is looked up, not repeated.
         (FakeModules(BROKEN, GOOD), 1, BROKEN),
         (FakeModules(AWAY, GOOD, locked=False), 1, AWAY),
         (FakeModules(AWAY), 4, AWAY),

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The clock of a test goes on evenly while somebody sets that of the controller."""
+"""The clock of a test continues evenly while the clock of the controller is set."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ def test_a_clock_that_is_set_moves_neither_the_journal_nor_the_times_of_moves(
     assert began - 1 <= entry["at"] <= system() + 1
     moved = offset.on_controller(datetime.fromtimestamp(began, UTC))
     assert moved == pytest.approx(began, abs=1)
-    assert observer_clock.now() == pytest.approx(system() + jump, abs=1), "outside of a test, the system's time counts"
+    assert observer_clock.now() == pytest.approx(system() + jump, abs=1), (
+        "without a test, the time of the system counts"
+    )
 
 
 @pytest.mark.parametrize(("boot", "is_kept"), [("one", True), ("two", False), ("", False)])
