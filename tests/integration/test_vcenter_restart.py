@@ -24,7 +24,7 @@ AWAY = 12.0
 
 @pytest.mark.parametrize("encryption", ["on"])
 def test_in_the_middle_of_a_move(trial: Trial) -> None:
-    """The host carries the move out; the test finds it, moves nobody twice, and its verdict holds."""
+    """The host carries the move out; the test finds it, moves no worker twice, and its verdict holds."""
     trial.train()
     trial.vcenter.set_host("esx01.lab", vmotion_seconds=5)
     running = trial.begin(vmotion_test_workers=WORKERS[:2])
