@@ -270,6 +270,10 @@ ELSEWHERE: dict[str, str] = {
     **{f"{one}.py": OURS for one in ("maintenance/lock/holder", "training/guest/environment")},
     "site/acceptance/assumption_checks.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
     "site/acceptance/shapes.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
+    **{
+        f"site/discovery/{one}.py": f"{_UNIT}/site/discovery/test_{one}.py"
+        for one in ("inventory_plan", "inventory_text")
+    },
     "hosts/network.py": f"{_UNIT}/hosts/test_network_counters.py",
     "pages/escaping.py": f"{_UNIT}/pages/test_escaping.py",
     "hosts/installed_vibs.py": _HERE,  # the rows of esxcli

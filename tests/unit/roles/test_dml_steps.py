@@ -134,7 +134,8 @@ def test_records_that_cannot_be_written_do_not_end_the_script(folder: Path) -> N
     (folder / "run" / "rank0.jsonl").symlink_to("/dev/full")
     done = run(folder, BEGIN + "one.step()\none.step()\nprint('trained')\n")
     assert (done.returncode, done.stdout) == (0, "trained\n")
-    assert done.stderr == "dml_steps.py records no more steps: [Errno 28] No space left on device\n"
+    cause = f"[Errno 28] No space left on device: '{folder / 'run' / 'rank0.jsonl'}'"
+    assert done.stderr == f"dml_steps.py records no more steps: {cause}\n"
 
 
 def test_batches_of_keras_have_their_loss_and_its_evaluation_is_a_phase(folder: Path) -> None:
