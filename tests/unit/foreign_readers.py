@@ -261,6 +261,8 @@ READERS = (
 
 _UNIT = "tests/unit/plugins/module_utils"
 _RECORDS, _HERE = f"{_UNIT}/vmotion/watch/test_odd_records.py", "tests/unit/test_foreign_text.py"
+_ROLLBACK = "tests/unit/plugins/modules/test_rollback_plan.py"
+_DISCOVERY = ("discovery/inventory_plan", "discovery/inventory_text")
 _KUBERNETES = f"{_UNIT}/kubernetes/test_odd_objects.py"
 _ANSWERS = f"{_UNIT}/vsphere/test_odd_answers.py"
 USER, OURS = "the user wrote it", "this collection wrote it, or the kernel of the local machine"
@@ -270,20 +272,16 @@ ELSEWHERE: dict[str, str] = {
     **{f"{one}.py": OURS for one in ("maintenance/lock/holder", "training/guest/environment")},
     "site/acceptance/assumption_checks.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
     "site/acceptance/shapes.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
-    **{
-        f"site/discovery/{one}.py": f"{_UNIT}/site/discovery/test_{one}.py"
-        for one in ("inventory_plan", "inventory_text")
-    },
+    **{f"site/{one}.py": f"{_UNIT}/site/discovery/test_inventory_plan.py" for one in _DISCOVERY},
+    "site/recording/free_text.py": f"{_UNIT}/site/recording/test_free_text.py",
     "hosts/network.py": f"{_UNIT}/hosts/test_network_counters.py",
     "pages/escaping.py": f"{_UNIT}/pages/test_escaping.py",
     "hosts/installed_vibs.py": _HERE,  # the rows of esxcli
-    "hosts/rollback/ways.py": "tests/unit/plugins/modules/test_rollback_plan.py",
+    **{f"hosts/rollback/{one}.py": _ROLLBACK for one in ("evidence", "restoring", "ways")},
     **{f"{one}.py": USER for one in ("hosts/vib", "hosts/vib_source", "kubernetes/job_spec", "training/folder")},
     **dict.fromkeys(("modules/training_jobs_info.py", "vsphere/option_definitions.py"), USER),
     "guests/signing_key.py": "tests/integration/test_signing_key.py",
     "kubernetes/api/connection.py": f"{_UNIT}/kubernetes/api/test_connection.py",
-    "hosts/rollback/evidence.py": "tests/unit/plugins/modules/test_rollback_plan.py",
-    "hosts/rollback/restoring.py": "tests/unit/plugins/modules/test_rollback_plan.py",
     **{f"kubernetes/{one}.py": _KUBERNETES for one in ("causes", "gpu_operator", "object_fields", "preflight", "seen")},
     # By their checks:
     **{f"guests/{one}.py": _HERE for one in ("mpi_checks", "kubernetes_member", "software_packages")},
