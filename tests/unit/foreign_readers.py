@@ -262,6 +262,7 @@ READERS = (
 _UNIT = "tests/unit/plugins/module_utils"
 _RECORDS, _HERE = f"{_UNIT}/vmotion/watch/test_odd_records.py", "tests/unit/test_foreign_text.py"
 _ROLLBACK = "tests/unit/plugins/modules/test_rollback_plan.py"
+_ANONYMOUS = f"{_UNIT}/site/recording/test_anonymization.py"
 _DISCOVERY = ("discovery/inventory_plan", "discovery/inventory_text")
 _KUBERNETES = f"{_UNIT}/kubernetes/test_odd_objects.py"
 _ANSWERS = f"{_UNIT}/vsphere/test_odd_answers.py"
@@ -275,7 +276,6 @@ ELSEWHERE: dict[str, str] = {
     **{f"site/{one}.py": f"{_UNIT}/site/discovery/test_inventory_plan.py" for one in _DISCOVERY},
     "site/recording/free_text.py": f"{_UNIT}/site/recording/test_free_text.py",
     "hosts/network.py": f"{_UNIT}/hosts/test_network_counters.py",
-    "pages/escaping.py": f"{_UNIT}/pages/test_escaping.py",
     "hosts/installed_vibs.py": _HERE,  # the rows of esxcli
     **{f"hosts/rollback/{one}.py": _ROLLBACK for one in ("evidence", "restoring", "ways")},
     **{f"{one}.py": USER for one in ("hosts/vib", "hosts/vib_source", "kubernetes/job_spec", "training/folder")},
@@ -286,14 +286,12 @@ ELSEWHERE: dict[str, str] = {
     # By their checks:
     **{f"guests/{one}.py": _HERE for one in ("mpi_checks", "kubernetes_member", "software_packages")},
     **{f"guests/{one}.py": _HERE for one in ("json_text", "node_settings", "training_image")},
-    "site/recording/pseudonyms.py": f"{_UNIT}/site/recording/test_anonymization.py",
     "core/schema.py": f"{_UNIT}/core/test_schema.py",
     **dict.fromkeys(("training/launcher_words.py", "guests/stack/part_versions.py", "workers/worker_spec.py"), USER),
     "training/reports/outputs.py": f"{_UNIT}/training/reports/test_outputs.py",
     "training/formats.py": f"{_UNIT}/training/test_log_any.py",
     "training/transport/proof.py": f"{_UNIT}/training/transport/test_rdma_counters.py",
-    "site/recording/anonymization.py": f"{_UNIT}/site/recording/test_anonymization.py",
-    "site/recording/home_made.py": f"{_UNIT}/site/recording/test_anonymization.py",
+    **{f"site/recording/{one}.py": _ANONYMOUS for one in ("anonymization", "home_made", "pseudonyms")},
     "vsphere/rest.py": _HERE,
     "vsphere/route.py": _ANSWERS,
     "vsphere/wire.py": _HERE,  # by recordings
