@@ -118,3 +118,17 @@ def test_a_role_that_copies_it_copies_its_imports_too(role: str, variable: str) 
     for name in ours.intersection(copied):
         imported = re.findall(r"^import (\w+)", (FILES / f"{name}.py").read_text(), re.MULTILINE)
         assert ours.intersection(imported) <= set(copied), f"{role} copies {name} without its imports"
+
+
+@pytest.mark.parametrize(
+    ("framework", "by", "program"),
+    [
+        ("pytorch_ddp", "auto", "/lib/dml_torchrun.py"),
+        ("pytorch_ddp", "none", "/lib/dml_torchrun.py"),
+        ("pytorch", "auto", "/lib/dml_steps.py"),
+        ("tensorflow", "none", ""),
+    ],
+)
+def test_a_script_of_pytorch_without_horovod_always_gets_the_variables(framework: str, by: str, program: str) -> None:
+    given = {"training_framework": framework, "training_steps_by": by, "training_dir": "/lib"}
+    assert rendering.value("training", "__training_steps", **given) == program
