@@ -162,8 +162,8 @@ func (l *lab) serveAPI(server *http.Server, socket net.Listener) {
 
 // restart ends the service of vCenter and starts it again after some time: connections are refused in between, then
 // sessions and tasks are gone.
-// VMware: vSphere Web Services SDK Programming Guide, "Session Management": a session ends with the server. The inventory
-// and the events are in the database of vCenter.
+// VMware: vSphere Web Services SDK Programming Guide, "Session Management": a session ends with the server. The
+// inventory and the events are in the database of vCenter.
 func (l *lab) restart(pause time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

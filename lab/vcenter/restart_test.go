@@ -37,8 +37,9 @@ func TestRestartEndsSessionsAndTasksAndKeepsTheInventory(t *testing.T) {
 	}
 	r.c = r.client()
 	var gone mo.Task
-	if _, ok := faultOf(r.c.RetrieveOne(r.ctx, task.Reference(), []string{"info"}, &gone)).(types.ManagedObjectNotFound); !ok {
-		t.Errorf("the task outlives the server: %v", r.c.RetrieveOne(r.ctx, task.Reference(), []string{"info"}, &gone))
+	lost := r.c.RetrieveOne(r.ctx, task.Reference(), []string{"info"}, &gone)
+	if _, ok := faultOf(lost).(types.ManagedObjectNotFound); !ok {
+		t.Errorf("the task outlives the server: %v", lost)
 	}
 	r.must(set("a=2"))
 	if r.configured("esx01.lab") != "a=2" {

@@ -108,9 +108,15 @@ verdict:
   returned: success
   type: str
 moved:
-  description: Whether V(all), V(some) or V(none) of the moves took place.
+  description:
+    - Whether V(all), V(some) or V(none) of the moves took place; not V(all) if a test ended before all planned moves.
   returned: success
   type: str
+not_made:
+  description: The planned moves and host changes that a test did not make, in sentences.
+  returned: for a test that ended before all of them
+  type: list
+  elements: str
 breaches:
   description: The breaches that broke the job, each with C(kind), C(rank), C(step), C(at) and C(detail).
   returned: success
@@ -276,7 +282,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     if growing.noise:
         result["unproven"].append(f"records: {growing.noise} lines are not JSON objects and were left out")
     if "state" in params:
-        result = judging.with_earlier(result, params["state"])
+        result = judging.with_left(judging.with_earlier(result, params["state"]), params["state"])
     written = write(module, params, parts_of(params, next(counter), result))
     return {**written, **result, "lines": move_lines.verdict(result, params["moves"])}
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lab.simulator import Simulator
+from lab.simulator import Centre
 
 LOOK_SECONDS = 0.02
 
@@ -25,7 +25,7 @@ def wait_for(condition: Callable[[], Any], seconds: float = 300) -> None:
         time.sleep(LOOK_SECONDS)
 
 
-def begun(vcenter: Simulator, method: str, times: int = 1) -> Callable[[], bool]:
+def begun(vcenter: Centre, method: str, times: int = 1) -> Callable[[], bool]:
     """Return whether that many calls of this method have reached the server."""
     return lambda: [write["method"] for write in vcenter.writes()].count(method) >= times
 

@@ -57,6 +57,9 @@ def junit_report(name: str, verdict: Mapping[str, Any], moves: Sequence[Mapping[
     _job(suite, verdict)
     for move, judged in zip(moves, verdict.get("moves", [])):
         _move(suite, move, judged)
+    for text in verdict.get("not_made") or []:
+        case = ET.SubElement(suite, "testcase", classname="moves", name=xml(text))
+        ET.SubElement(case, "error", message=xml("the test ended before it"))
     cases = list(suite)
     counts = {kind: sum(case.find(kind[:-1]) is not None for case in cases) for kind in ("failures", "errors")}
     suite.attrib.update(tests=str(len(cases)), **{kind: str(count) for kind, count in counts.items()})

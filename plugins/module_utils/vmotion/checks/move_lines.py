@@ -52,6 +52,7 @@ def verdict(judged: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> li
     costs = [f"  {text}" for text in (cost_lines.sentences(cost) if cost else ())]
     costs += [f"  {cost_lines.host_sentence(host)}" for host in cost.get("hosts") or []]
     rows = [_row(move, judged_move) for move, judged_move in zip(moves, judged["moves"])]
+    rows += judged.get("not_made") or []
     return [f"{judged['verdict']}, moved: {judged['moved']}, {longest}", *reasons, *costs, *_earlier(judged), *rows]
 
 

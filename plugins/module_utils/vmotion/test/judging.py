@@ -48,6 +48,15 @@ def with_earlier(judged: Mapping[str, Any], state: TrialState) -> dict[str, Any]
     }
 
 
+def with_left(judged: Mapping[str, Any], state: TrialState) -> dict[str, Any]:
+    """Return the verdict on a test that is over, with the planned moves and host changes that it did not make."""
+    left = [f"{move_lines.line(move)}: not made" for move in state.left]
+    left += [f"{host}: not changed" for host in state.waiting_hosts]
+    if not state.is_over or not left:
+        return dict(judged)
+    return {**judged, "moved": "none" if judged["moved"] == "none" else "some", "not_made": left}
+
+
 def _once(earlier: Sequence[Mapping[str, Any]], key: str, judged: Mapping[str, Any]) -> list[str]:
     """Return the sentences of all windows, each once."""
     return list(dict.fromkeys(str(text) for window in (*earlier, judged) for text in window.get(key) or []))

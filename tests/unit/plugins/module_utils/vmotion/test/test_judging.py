@@ -1,0 +1,44 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A test that ended before all its moves does not report that all took place."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.pages.verdict_files import junit_report
+from plugins.module_utils.vmotion.test.judging import with_left
+from plugins.module_utils.vmotion.test.trial_state import TrialState
+
+LEFT = [{"worker": "w2", "source": "esx2", "target": "esx3"}]
+
+
+def ended(*, is_over: bool = True, left: Any = LEFT, window: Any = None) -> TrialState:
+    state = TrialState(left=list(left), is_over=is_over)
+    state.settings = {"window": window or {}}  # type: ignore[typeddict-item]  # the settings that are read
+    return state
+
+
+@pytest.mark.parametrize(("moved", "after"), [("all", "some"), ("some", "some"), ("none", "none")])
+def test_a_planned_move_that_was_not_made_counts(moved: str, after: str) -> None:
+    told = with_left({"moved": moved}, ended())
+    assert told == {"moved": after, "not_made": ["w2: esx2 -> esx3: not made"]}
+
+
+def test_a_host_that_was_not_changed_counts() -> None:
+    told = with_left({"moved": "all"}, ended(left=[], window={"hosts": ["esx1"]}))
+    assert told == {"moved": "some", "not_made": ["esx1: not changed"]}
+
+
+@pytest.mark.parametrize("state", [ended(left=[]), ended(is_over=False)])
+def test_a_test_that_goes_on_or_made_all_moves_is_as_judged(state: TrialState) -> None:
+    assert with_left({"moved": "all"}, state) == {"moved": "all"}
+
+
+def test_junit_has_an_error_for_each_of_them() -> None:
+    judged = {"verdict": "continuous", "breaches": [], "unproven": [], "moves": [], "not_made": ["w2: not made"]}
+    suite = ET.fromstring(junit_report("test", judged, []))
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "0", "1")
