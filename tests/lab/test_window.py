@@ -42,7 +42,7 @@ DEPOTS = "depots:" + "".join(DEPOT.format(version=version) for version in VERSIO
 KILLED = (
     "EnterMaintenanceMode_Task",
     "RelocateVM_Task",
-    "esxcli software vib update",
+    "esxcli software vib install",
     "RebootHost_Task",
     "ExitMaintenanceMode_Task",
 )
