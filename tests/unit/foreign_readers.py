@@ -264,13 +264,14 @@ _RECORDS, _HERE = f"{_UNIT}/vmotion/watch/test_odd_records.py", "tests/unit/test
 _ROLLBACK = "tests/unit/plugins/modules/test_rollback_plan.py"
 _ANONYMOUS = f"{_UNIT}/site/recording/test_anonymization.py"
 _DISCOVERY = ("discovery/inventory_plan", "discovery/inventory_text")
+_LOCAL = ("maintenance/lock/holder", "training/guest/environment", "vmotion/folder/observer_clock")
 _KUBERNETES = f"{_UNIT}/kubernetes/test_odd_objects.py"
 _ANSWERS = f"{_UNIT}/vsphere/test_odd_answers.py"
 USER, OURS = "the user wrote it", "this collection wrote it, or the kernel of the local machine"
 ELSEWHERE: dict[str, str] = {
     **{f"plugin_utils/{one}.py": OURS for one in ("modules", "trial")},
     **{f"{one}.py": OURS for one in ("site/recording/guard", "vmotion/move/move_watch", "hosts/privileges/needs")},
-    **{f"{one}.py": OURS for one in ("maintenance/lock/holder", "training/guest/environment")},
+    **{f"{one}.py": OURS for one in _LOCAL},
     "site/acceptance/assumption_checks.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
     "site/acceptance/shapes.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
     **{f"site/{one}.py": f"{_UNIT}/site/discovery/test_inventory_plan.py" for one in _DISCOVERY},
@@ -292,9 +293,8 @@ ELSEWHERE: dict[str, str] = {
     "training/formats.py": f"{_UNIT}/training/test_log_any.py",
     "training/transport/proof.py": f"{_UNIT}/training/transport/test_rdma_counters.py",
     **{f"site/recording/{one}.py": _ANONYMOUS for one in ("anonymization", "home_made", "pseudonyms")},
-    "vsphere/rest.py": _HERE,
+    **dict.fromkeys(("vsphere/rest.py", "vsphere/wire.py"), _HERE),
     "vsphere/route.py": _ANSWERS,
-    "vsphere/wire.py": _HERE,  # by recordings
     **{f"vmotion/watch/{one}.py": _RECORDS for one in ("growing_file", "guest_program", "link", "node_programs")},
     **{f"vmotion/watch/{one}.py": _RECORDS for one in ("records_program", "transport_program", "watcher")},
 }

@@ -71,10 +71,9 @@ def _proposal(hosts: list[Entry]) -> Iterator[Item]:
     }
     text = "the network and the address of each host in it. The addresses below are from a range for examples"
     yield Item("fabric_adapters", [adapter], decide=text)
-    if any(len(_free(host)) > 1 for host in hosts):
-        uplink = next(_free(host)[0] for host in hosts if len(_free(host)) > 1)
+    if several := [_free(host) for host in hosts if len(_free(host)) > 1]:
         text = "which RDMA card is the uplink of the switch: a host has several that no switch uses"
-        yield Item("fabric_uplink", uplink, decide=text)
+        yield Item("fabric_uplink", several[0][0], decide=text)
 
 
 def machine_network(cluster: DiscoveredCluster) -> str:
