@@ -144,7 +144,9 @@ def test_an_error_of_the_script_is_told(nodes: Nodes) -> None:
     nodes.start(100, 0.01, "fail", 1)
     job = nodes.ended()
     assert (job["state"], job["rank"], job["node"]) == ("died", 1, "n2")
-    assert job["why"] == "rank 1 on n2 ended: RuntimeError: the loss went away"
+    assert re.fullmatch(r"rank 1 on n2 ended: RuntimeError: the loss went away \(.+\.py, line \d+\)", job["why"]), job[
+        "why"
+    ]
 
 
 def test_a_syntax_error_is_told(nodes: Nodes) -> None:

@@ -19,6 +19,9 @@ _ERROR = re.compile(r"^\s*(?P<kind>(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exi
 # PyTorch puts this before every line of a traceback once torch.distributed runs:
 # https://github.com/pytorch/pytorch/blob/main/torch/distributed/distributed_c10d.py (_distributed_excepthook).
 _TORCH = re.compile(r"^\[rank\d+\]:\s?")
+# A line of a traceback, and the paths of programs that are not the user's.
+_FRAME = re.compile(r'^\s*File "(?P<path>[^"]{1,500})", line (?P<number>\d{1,9})(?:, in |$)')
+_LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib/python\d|^<|/dml_\w+\.py$")
 # The words of a rank that reports the end of another: https://github.com/horovod/horovod/issues/410, NCCL's are from
 # https://github.com/NVIDIA/nccl/blob/master/src/misc/socket.cc and Gloo's from its transport/tcp/pair.cc.
 _REPORTED = re.compile(
@@ -133,7 +136,20 @@ def _own_error(rank: int, lines: Sequence[OutputLine], ranks: Sequence[str]) -> 
     if message is None:
         return None
     event = "found the disk full" if _NO_SPACE.search(message) else "ended"
-    return f"{_who(rank, ranks)} {event}: {message}", rank, _node_of(rank, ranks)
+    return f"{_who(rank, ranks)} {event}: {message}{_place(rank, message, lines)}", rank, _node_of(rank, ranks)
+
+
+def _place(rank: int, message: str, lines: Sequence[OutputLine]) -> str:
+    """Return the last line of the user's program in the traceback of an error; empty if there is none."""
+    place = ""
+    for line in lines:
+        text = _TORCH.sub("", line.text) if line.rank == rank and line.stream == "err" else ""
+        frame = _FRAME.match(text)
+        if frame and not _LIBRARY.search(frame["path"]):
+            place = f" ({frame['path'].rpartition('/')[2]}, line {frame['number']})"
+        elif text and message in text:
+            break
+    return place
 
 
 def _errors(lines: Sequence[OutputLine], reported: bool) -> Iterator[tuple[int, str]]:

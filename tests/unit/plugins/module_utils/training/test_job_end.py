@@ -80,11 +80,17 @@ COLOURED = "[1,1]<stderr>:\x1b[1;31mRuntimeError\x1b[0m: the loss\x1b[K went awa
     [
         (SHUT_DOWN + KILLED, 137, "rank 2 on n3 (process 16) was ended by signal 9 (Killed)", 2, "n3"),
         (INTERNAL + REMOTE + EXITED, 1, "rank 1 on n2 ended with exit code 3", 1, "n2"),
-        (SHUT_DOWN + TRACEBACK + EXITED, 1, "rank 1 on n2 ended: RuntimeError: the loss went away", 1, "n2"),
+        (
+            SHUT_DOWN + TRACEBACK + EXITED,
+            1,
+            "rank 1 on n2 ended: RuntimeError: the loss went away (train.py, line 3)",
+            1,
+            "n2",
+        ),
         (
             INTERNAL + TRACEBACK + EXITED.replace(",1]\n", ",0]\n"),
             1,
-            "rank 1 on n2 ended: RuntimeError: the loss went away",
+            "rank 1 on n2 ended: RuntimeError: the loss went away (train.py, line 3)",
             1,
             "n2",
         ),
@@ -101,7 +107,7 @@ COLOURED = "[1,1]<stderr>:\x1b[1;31mRuntimeError\x1b[0m: the loss\x1b[K went awa
         (
             TRACEBACK + KILLED.replace("rank 2", "rank 1").replace("signal 9 (Killed)", "signal 6 (Aborted)"),
             134,
-            "rank 1 on n2 ended: RuntimeError: the loss went away",
+            "rank 1 on n2 ended: RuntimeError: the loss went away (train.py, line 3)",
             1,
             "n2",
         ),
@@ -109,7 +115,7 @@ COLOURED = "[1,1]<stderr>:\x1b[1;31mRuntimeError\x1b[0m: the loss\x1b[K went awa
         (
             INTERNAL + REMOTE + TRACEBACK + EXITED.replace(",1]\n", ",0]\n"),
             1,
-            "rank 1 on n2 ended: RuntimeError: the loss went away",
+            "rank 1 on n2 ended: RuntimeError: the loss went away (train.py, line 3)",
             1,
             "n2",
         ),
@@ -134,7 +140,7 @@ COLOURED = "[1,1]<stderr>:\x1b[1;31mRuntimeError\x1b[0m: the loss\x1b[K went awa
         (
             TRACEBACK.replace("[1,1]", "[1,2]") + ABORT,
             1,
-            "rank 2 on n3 ended: RuntimeError: the loss went away",
+            "rank 2 on n3 ended: RuntimeError: the loss went away (train.py, line 3)",
             2,
             "n3",
         ),
@@ -151,8 +157,8 @@ COLOURED = "[1,1]<stderr>:\x1b[1;31mRuntimeError\x1b[0m: the loss\x1b[K went awa
         ("[1,1]<stderr>:ValueError: a\u2028b\n" + EXITED, 1, "rank 1 on n2 ended: ValueError: a\u2028b", 1, "n2"),
         (KILLED, 137, "rank 2 on n3 (process 16) was ended by signal 9 (Killed)", 2, "n3"),
         (EXITED, 3, "rank 1 on n2 ended with exit code 3", 1, "n2"),
-        (TRACEBACK + EXITED, 1, "rank 1 on n2 ended: RuntimeError: the loss went away", 1, "n2"),
-        (PIECES + EXITED, 1, "rank 1 on n2 ended: RuntimeError: the loss went away", 1, "n2"),
+        (TRACEBACK + EXITED, 1, "rank 1 on n2 ended: RuntimeError: the loss went away (train.py, line 3)", 1, "n2"),
+        (PIECES + EXITED, 1, "rank 1 on n2 ended: RuntimeError: the loss went away (train.py, line 12)", 1, "n2"),
         (LOST, 205, "the launcher lost the node n3", 2, "n3"),
         (NO_PROGRAM, 134, "the program /nowhere/python cannot be run on n2", 1, "n2"),
         (ALONE, 1, "MPI's daemon on n2 could not connect to n1: look for a firewall between them", 1, "n2"),

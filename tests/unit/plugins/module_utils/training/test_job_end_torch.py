@@ -59,15 +59,31 @@ IN_USE = (
 @pytest.mark.parametrize(
     ("output", "sentence", "rank"),
     [
-        (err(1, *TRACEBACK, MISSING) + exited(1), f"rank 1 on n2 ended: {MISSING}", 1),
-        (err(1, *TRACEBACK, MISSING), f"rank 1 on n2 ended: {MISSING}", 1),
+        (err(1, *TRACEBACK, MISSING) + exited(1), f"rank 1 on n2 ended: {MISSING} (train.py, line 3)", 1),
+        (err(1, *TRACEBACK, MISSING), f"rank 1 on n2 ended: {MISSING} (train.py, line 3)", 1),
         (err(1, "[rank1]: is how it begins", "ValueError: odd"), "rank 1 on n2 ended: ValueError: odd", 1),
         (err(0, IN_USE) + exited(0), f"rank 0 on n1 ended: {IN_USE}", 0),
         # Rank 1 has failed, and rank 0, which mpirun names, only waited for it or lost it.
-        (err(1, *TRACEBACK, MISSING) + err(0, GLOO) + exited(0), f"rank 1 on n2 ended: {MISSING}", 1),
-        (err(1, *TRACEBACK, MISSING) + err(0, CLOSED) + exited(0), f"rank 1 on n2 ended: {MISSING}", 1),
-        (err(1, *TRACEBACK, MISSING) + err(0, STORE) + exited(0), f"rank 1 on n2 ended: {MISSING}", 1),
-        (err(1, *TRACEBACK, MISSING) + native(0, WATCHDOG) + aborted(0), f"rank 1 on n2 ended: {MISSING}", 1),
+        (
+            err(1, *TRACEBACK, MISSING) + err(0, GLOO) + exited(0),
+            f"rank 1 on n2 ended: {MISSING} (train.py, line 3)",
+            1,
+        ),
+        (
+            err(1, *TRACEBACK, MISSING) + err(0, CLOSED) + exited(0),
+            f"rank 1 on n2 ended: {MISSING} (train.py, line 3)",
+            1,
+        ),
+        (
+            err(1, *TRACEBACK, MISSING) + err(0, STORE) + exited(0),
+            f"rank 1 on n2 ended: {MISSING} (train.py, line 3)",
+            1,
+        ),
+        (
+            err(1, *TRACEBACK, MISSING) + native(0, WATCHDOG) + aborted(0),
+            f"rank 1 on n2 ended: {MISSING} (train.py, line 3)",
+            1,
+        ),
         # No rank reports why the other one is gone.
         (err(0, GLOO) + exited(0), f"some rank is gone, as rank 0 on n1 reported: {GLOO}", None),
         (err(0, GLOO), f"some rank is gone, as rank 0 on n1 reported: {GLOO}", None),
