@@ -50,7 +50,7 @@ def test_a_report_is_written_from_results(tmp_path: Path) -> None:
     assert "changed=0" in run(tmp_path, options)
     page = Page((report / "training.html").read_text())
     assert page.external == []
-    assert page.tables[0][1][:6] == ["2", "2", "tcp", "150.0", "-", "1.50"]
+    assert ["2", "2", "tcp", "150.0", "-", "1.50"] in [row[:6] for table in page.tables for row in table]
     assert "Under vMotion: vmotion_test gpu" in (report / "training.html").read_text()
     assert "| 2 | w2 | esx1 | esx5 | - | - | 20.0 |" in (report / "training.md").read_text()
     assert "Nothing was measured with rdma." in (report / "training.md").read_text()

@@ -25,7 +25,7 @@ PATHS = (
 DEVICE_PATHS = ("config.pciPassthruInfo", "config.network.pnic", "hardware.pciDevice", "hardware.numaInfo")
 RDMA = "config.network.rdmaDevice"
 # The classes of devices with Enhanced DirectPath I/O.
-CLASSES, CLASSES_SINCE = "hardware.dvxClasses", (8, 0)
+CLASSES, CLASSES_SINCE = "hardware.dvxClasses", (8, 0, 0, 1)
 BINDING, BINDING_SINCE = "config.assignableHardwareBinding", (9, 1)
 SHARED_DIRECT, MIXED_SIZE = "sharedDirect", "mixedSize"
 CONNECTED, MAINTENANCE, QUARANTINE = "connected", "maintenance", "quarantine"

@@ -143,3 +143,10 @@ def test_the_vgpus_of_a_machine_are_on_the_gpus_of_its_bindings() -> None:
     infos = [hardware.graphics(T4, "vm-1"), hardware.graphics("0000:af:00.0")]
     values = host(config__graphicsInfo=infos, config__assignableHardwareBinding=[bound("vm-1", "0000:af:00.0")])
     assert [gpu.used for gpu in host_capacity.slots(values, {"vm-1": ["grid_t4-8c"]}).gpus] == [(), ("grid_t4-8c",)]
+
+
+@pytest.mark.parametrize(
+    ("version", "paths"), [((8, 0, 0, 0), 0), ((8, 0, 0, 1), 1), ((7, 0, 3, 0), 0), ((9, 1, 0, 0), 1)]
+)
+def test_device_classes_are_read_only_from_a_server_that_has_them(version: tuple[int, ...], paths: int) -> None:
+    assert len(host_capacity.class_paths(version)) == paths
