@@ -13,7 +13,7 @@ from plugins.module_utils.pages.verdict_files import junit_report
 from plugins.module_utils.vmotion.test.judging import with_left
 from plugins.module_utils.vmotion.test.trial_state import TrialState
 
-LEFT = [{"worker": "w2", "source": "esx2", "target": "esx3"}]
+LEFT = ({"worker": "w2", "source": "esx2", "target": "esx3"},)
 
 
 def ended(*, is_over: bool = True, left: Any = LEFT, window: Any = None) -> TrialState:
