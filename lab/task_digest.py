@@ -18,7 +18,6 @@ VARYING = re.compile(r"-[0-9a-f]{12}\b|\b[0-9a-f]{2}(:[0-9a-f]{2})+\b|\d+")
 TIME = re.compile(r" \[[\d.]+ s\]$")
 IGNORED = "...ignoring"
 DIFF_LINES = 14
-RED, PLAIN = "\033[31m", "\033[0m"
 
 
 class TaskDigest:
@@ -78,8 +77,9 @@ class TaskDigest:
     def _diff_lines(self) -> Iterator[str]:
         """Yield the first lines of each difference, those of objects that are alike once."""
         alike: dict[str, list[tuple[str, list[str]]]] = {}
-        for name, found in self._diffs:
-            alike.setdefault(VARYING.sub("#", "\n".join(_changes(found))), []).append((name, _changes(found)))
+        for name, printed in self._diffs:
+            changes = _changes(printed)
+            alike.setdefault(VARYING.sub("#", "\n".join(changes)), []).append((name, changes))
         for (name, lines), *more in alike.values():
             yield f"  {self.name}: {name}{_and_alike([other for other, _lines in more])}\n"
             yield from (f"    {line}\n" for line in lines[:DIFF_LINES])

@@ -17,7 +17,7 @@ class Harm(NamedTuple):
     name: str
     verdict: str
     moved: str
-    breach: str  # empty if there is none
+    breach: str  # empty if none exists
     sentence: str
 
 

@@ -131,7 +131,7 @@ lines:
   type: list
   elements: str
 refused:
-  description: The stops that are not accepted, as one error; empty if there are none.
+  description: The stops that are not accepted, as one error; empty if none exist.
   returned: success
   type: str
 """

@@ -98,7 +98,7 @@ hosts:
   returned: success
   type: str
 settings:
-  description: The file with the old values of shared settings; empty if there is none.
+  description: The file with the old values of shared settings; empty if none exists.
   returned: success
   type: str
 record_dir:
@@ -111,7 +111,7 @@ traces:
   type: list
   elements: str
 refused:
-  description: The other users of the objects to remove, as a sentence; empty if there are none.
+  description: The other users of the objects to remove, as a sentence; empty if none exist.
   returned: success
   type: str
 unconfirmed:
@@ -119,7 +119,7 @@ unconfirmed:
   returned: success
   type: str
 left:
-  description: The remaining objects, as the error of an incomplete teardown; empty if there are none.
+  description: The remaining objects, as the error of an incomplete teardown; empty if none exist.
   returned: success
   type: str
 """

@@ -48,7 +48,7 @@ found:
   returned: success
   type: bool
 folder:
-  description: The folder of the test; empty if there is none.
+  description: The folder of the test; empty if none exists.
   returned: success
   type: str
 launcher:

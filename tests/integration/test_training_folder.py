@@ -88,3 +88,31 @@ def test_an_ordinary_folder_trains_with_one_command(tmp_path: Path, folder: Path
     assert len(environments) == 1, "the second run uses the environment again"
     archives = list((tmp_path / "library" / "code").iterdir())
     assert len(archives) == 2, "one archive of the library and one of the folder"
+
+
+STOPPED = """
+import sys, time
+import dml_records
+records = dml_records.start()
+with open(f"outputs/begun{records.rank}", "w") as file:
+    file.write("begun")
+for number in range(100000):
+    time.sleep(0.05)
+    records.step(images=8, loss=1.0)
+"""
+
+
+@pytest.mark.slow
+def test_a_stopped_run_has_its_outputs_copied(tmp_path: Path, folder: Path) -> None:
+    playbook = Playbook(tmp_path)
+    (folder / "train.py").write_text(STOPPED)
+    (folder / "requirements.txt").unlink()
+    command = {"training_command": ["python", "train.py"], "training_python": sys.executable}
+    started = playbook.run(**command, training_folder=str(folder), training_name="three", training_follow=False)
+    assert started.returncode == 0, started.stdout
+    playbook.nodes.run_dir = tmp_path / "runs" / "three"
+    playbook.nodes.training()
+    stopped = playbook.run(playbook="stop", ansible_become=False, training_name="three")
+    assert stopped.returncode == 0, stopped.stdout
+    copied = (tmp_path / "results" / "three" / "outputs").iterdir()
+    assert sorted(path.name for path in copied) == [f"begun{rank}" for rank in range(4)]

@@ -20,6 +20,7 @@ from tests.integration.ansible import Ansible
 from tests.integration.test_vmotion import TAGGED
 from tests.integration.workers import HOSTS
 from tests.lab.benchmark import SERVED, Cluster
+from tests.lab.images import FILES, Pair
 from tests.lab.places import Place, desired
 from tests.lab.trial import equip
 
@@ -101,6 +102,22 @@ def unbuilt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with computers(folder, "unbuilt", f"{folder / 'venv'}:/opt/dml/horovod:rw") as made:
         made.ansible.environment["DML_CACHE_DIR"] = str(folder / "cache")
         yield made
+
+
+@contextlib.contextmanager
+def pytorch_pair(folder: Path, name: str) -> Iterator[Pair]:
+    """Two workers for the stack lab-ddp, whose packages lie where an earlier lab has left them."""
+    (folder / "datacentre.yml").write_text(TAGGED)
+    (FILES / "pytorch").mkdir(parents=True, exist_ok=True)
+    lab = Lab(name)
+    lab.down()
+    lab.up(Desired(folder / "datacentre.yml", AUTO, [f"{FILES / 'pytorch'}:/opt/dml/pytorch:rw"]))
+    try:
+        made = Pair(Place(lab, Ansible(lab.environment, folder)), {"stack": "lab-ddp", "pytorch_venv_shared": True})
+        made.build()
+        yield made
+    finally:
+        lab.down()
 
 
 @pytest.fixture

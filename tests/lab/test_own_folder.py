@@ -12,16 +12,13 @@ from typing import Any
 
 import pytest
 
-from lab.nodes.network import AUTO
-from lab.running import Desired, Lab
-from tests.integration.ansible import Ansible, Outcome
+from tests.integration.ansible import Outcome
 from tests.integration.killing import kill_all, wait_for
-from tests.integration.test_vmotion import TAGGED
-from tests.lab.images import FILES, RUNS, Pair
-from tests.lab.places import Place
+from tests.lab.conftest import pytorch_pair
+from tests.lab.images import RUNS, Pair
 
 pytestmark = pytest.mark.slow
-VENV, STUN = "/opt/dml/pytorch", 5.0
+STUN = 5.0
 LINES = 100_000
 TRAIN = """
 import argparse
@@ -87,20 +84,10 @@ STEPS_OF_EPOCH = ROWS // RANKS // BATCH
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """Two workers with the stack, whose packages lie where an earlier run has left them."""
-    folder = tmp_path_factory.mktemp("own")
-    (folder / "datacentre.yml").write_text(TAGGED)
-    (FILES / "pytorch").mkdir(parents=True, exist_ok=True)
-    lab = Lab("own")
-    lab.down()
-    lab.up(Desired(folder / "datacentre.yml", AUTO, [f"{FILES / 'pytorch'}:{VENV}:rw"]))
-    try:
-        made = Pair(Place(lab, Ansible(lab.environment, folder)), {"stack": "lab-ddp", "pytorch_venv_shared": True})
-        made.build()
+    with pytorch_pair(tmp_path_factory.mktemp("own"), "own") as made:
         done = made.play("guests")
         assert done.rc == 0, done.out[-4000:]
         yield made
-    finally:
-        lab.down()
 
 
 @pytest.fixture(scope="module")

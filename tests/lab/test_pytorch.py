@@ -11,12 +11,8 @@ from typing import Any
 
 import pytest
 
-from lab.nodes.network import AUTO
-from lab.running import Desired, Lab
-from tests.integration.ansible import Ansible
-from tests.integration.test_vmotion import TAGGED
-from tests.lab.images import FILES, RUNS, WORKERS, Pair, check_moved, check_run
-from tests.lab.places import Place
+from tests.lab.conftest import pytorch_pair
+from tests.lab.images import RUNS, WORKERS, Pair, check_moved, check_run
 
 pytestmark = pytest.mark.slow
 VENV, KEPT, SCRIPT = "/opt/dml/pytorch", "/var/lib/dml/kept", "/var/lib/dml/own.py"
@@ -52,23 +48,13 @@ dist.destroy_process_group()
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """Two workers with the stack, whose packages lie where an earlier run has left them."""
-    folder = tmp_path_factory.mktemp("pytorch")
-    (folder / "datacentre.yml").write_text(TAGGED)
-    (FILES / "pytorch").mkdir(parents=True, exist_ok=True)
-    lab = Lab("pytorch")
-    lab.down()
-    lab.up(Desired(folder / "datacentre.yml", AUTO, [f"{FILES / 'pytorch'}:{VENV}:rw"]))
-    try:
-        made = Pair(Place(lab, Ansible(lab.environment, folder)), {"stack": "lab-ddp", "pytorch_venv_shared": True})
-        made.build()
+    with pytorch_pair(tmp_path_factory.mktemp("pytorch"), "pytorch") as made:
         checked = made.play("guests", "--check")
         assert checked.rc == 0, checked.out[-4000:]
         assert made.place.inside(1, "ls /opt/dml/*.py /etc/ansible/facts.d", check=False).stdout == ""
         done = made.play("guests")
         assert done.rc == 0, done.out[-4000:]
         yield made
-    finally:
-        lab.down()
 
 
 def train(pair: Pair, name: str, *options: object, **variables: Any) -> dict[str, Any]:

@@ -29,7 +29,7 @@ move that never started has ``started: null``, one under way ``completed: null``
      "observed_until": 1234.5}
 
 A transport that could not be verified is ``unproven`` or null. ``gpus`` are the PCI ids on the host observed with them.
-``pods`` lists the changes of the pods of a job on Kubernetes; it is empty if there are none. ``silences`` lists the
+``pods`` lists the changes of the pods of a job on Kubernetes; it is empty if none exist. ``silences`` lists the
 nodes that Kubernetes reported as not ready. ``died`` is the cause of death if ``ended`` is ``died``.
 ``power`` are power events of the virtual machines, in a move or not, on the clock of ``seen``; ``ranks`` are those on
 each worker, as far as known; an empty list means that no rank runs there.

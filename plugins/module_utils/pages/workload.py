@@ -70,7 +70,7 @@ def _sentence(work: Mapping[str, str]) -> str:
 
 
 def _options(words: Sequence[Any]) -> Iterator[tuple[str, str]]:
-    """Yield the options with their values, given as one word or two; the value is empty if there is none."""
+    """Yield the options with their values, given as one word or two; the value is empty if none exists."""
     texts = [str(word) for word in words]
     for index, word in enumerate(texts):
         if word.startswith("--"):

@@ -140,7 +140,7 @@ def _own_error(rank: int, lines: Sequence[OutputLine], ranks: Sequence[str]) -> 
 
 
 def _place(rank: int, message: str, lines: Sequence[OutputLine]) -> str:
-    """Return the last line of the user's program in the traceback of an error; empty if there is none."""
+    """Return the last line of the user's program in the traceback of an error; empty if none exists."""
     place = ""
     for line in lines:
         text = _TORCH.sub("", line.text) if line.rank == rank and line.stream == "err" else ""

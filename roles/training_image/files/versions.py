@@ -37,7 +37,7 @@ def imported(name: str, faults: List[str]) -> str:
 
 
 def nccl() -> str:
-    """Return the version of the NCCL in PyTorch or of the system's NCCL; empty if there is none."""
+    """Return the version of the NCCL in PyTorch or of the system's NCCL; empty if none exists."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.version.cuda:
         return ".".join(str(number) for number in torch.cuda.nccl.version())

@@ -54,7 +54,7 @@ def waits() -> list[Wait]:
 
 
 def deadline(role: str, task: dict[str, Any]) -> str:
-    """Its deadline, as the page writes it; empty if there is none."""
+    """Its deadline, as the page writes it; empty if none exists."""
     if "async" in task:
         return written(role, task["async"], 1)
     if "retries" in task:

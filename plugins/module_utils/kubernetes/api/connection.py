@@ -21,6 +21,7 @@ try:
     from yaml import YAMLError
 except ImportError:
     IMPORT_ERROR = traceback.format_exc()
+    # Each use comes after _require, which reports the missing library.
     client = config = exceptions = Timeout = YAMLError = None  # type: ignore[assignment,misc]
 
 TIMEOUT_SECONDS = 30

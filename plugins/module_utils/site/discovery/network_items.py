@@ -102,7 +102,7 @@ def _free(host: Entry) -> list[str]:
 
 
 def _adapter(cluster: DiscoveredCluster) -> str:
-    """Return the VMkernel adapter that all hosts have on the switch of an RDMA card; empty if there is none."""
+    """Return the VMkernel adapter that all hosts have on the switch of an RDMA card; empty if none exists."""
     found = [set(_adapters(host)) for host in _rdma_hosts(cluster)]
     return min(set.intersection(*found), default="") if found else ""
 
