@@ -66,3 +66,10 @@ def test_the_rest_of_the_role_knows_no_backend() -> None:
 
 def test_both_modules_tell_a_job_in_the_same_words() -> None:
     assert told(mpijob_info) >= READ and told(training_job_info) >= READ
+
+
+def test_a_job_is_found_as_the_user_that_the_node_recorded() -> None:
+    """``training_user`` and ``training_reach`` come from a local fact: without it, the login user finds no job."""
+    names = [task["name"] for task in yaml.safe_load((TASKS / "find.yml").read_text())]
+    assert names.index("Read the local facts of the node") < names.index("Find the training jobs that run on the node")
+    assert "ansible_local" in yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())["training_user"]
