@@ -94,8 +94,8 @@ STOPPED = """
 import sys, time
 import dml_records
 records = dml_records.start()
-with open(f"outputs/begun{records.rank}", "w") as file:
-    file.write("begun")
+with open(f"outputs/started{records.rank}", "w") as file:
+    file.write("started")
 for number in range(100000):
     time.sleep(0.05)
     records.step(images=8, loss=1.0)
@@ -115,4 +115,4 @@ def test_a_stopped_run_has_its_outputs_copied(tmp_path: Path, folder: Path) -> N
     stopped = playbook.run(playbook="stop", ansible_become=False, training_name="three")
     assert stopped.returncode == 0, stopped.stdout
     copied = (tmp_path / "results" / "three" / "outputs").iterdir()
-    assert sorted(path.name for path in copied) == [f"begun{rank}" for rank in range(4)]
+    assert sorted(path.name for path in copied) == [f"started{rank}" for rank in range(4)]
