@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from .breach_lists import bounded
 from .limits import Breach, number
 from .lines import IDENTITY, Line
 from .move_windows import Timeline
@@ -21,7 +22,7 @@ NAMED_RANKS = 20
 def identity_breaches(tracks: Sequence[Track], timeline: Timeline, resume_deadline_s: float) -> Iterator[Breach]:
     """Yield ranks that became another process, ranks of different jobs, and ranks that appeared later."""
     for track in tracks:
-        yield from _changes(track)
+        yield from bounded(_changes(track))
     yield from _strangers(tracks)
     yield from _newcomers(tracks, timeline, resume_deadline_s)
 

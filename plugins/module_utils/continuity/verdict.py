@@ -44,6 +44,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from .breach_lists import LISTED, bounded, in_order, left_out
 from .clock import tracks_of
 from .cost import Observed, Period, RankCost, cost_of, period_of, rank_cost, read_hosts
 from .gaps import MOVED_ONLY, OTHERS, Gap, Judge, find_gaps, gap_breaches
@@ -83,14 +84,14 @@ def verdict(
     if ended not in ENDINGS:
         raise ValueError(f"ended is {ended!r}: expected one of {', '.join(ENDINGS)}.")
     case = _Case(records, moves, read_limits(limits), ended, facts or {})
-    breaches = sorted(case.breaches(), key=lambda breach: (math.inf if breach.at is None else breach.at, breach.kind))
+    breaches = in_order(case.breaches())
     missing = [*case.missing(), *missing_facts(case.facts, moves, require)]
     return {
         "verdict": "broken" if breaches else "inconclusive" if missing else "continuous",
         "moved": _moved([done for move, done in zip(moves, case.moved) if not is_external(move)]),
-        "breaches": [breach._asdict() for breach in breaches],
+        "breaches": [breach._asdict() for breach in breaches[:LISTED]],
         "unproven": [*missing, *case.unproven()],
-        "notes": list(case.notes()),
+        "notes": [*left_out(breaches), *case.notes()],
         "longest_gap_s": case.longest.seconds if case.longest else None,
         **case.details(),
     }
@@ -259,7 +260,7 @@ class _Measured:
         self.throughput = Throughput([], [])
         self._resumed: list[dict[Group, float | None]] = []
         for track in tracks:
-            self.breaches += step_breaches(track)
+            self.breaches += bounded(step_breaches(track))
             self.breaches += loss_breaches(track)
             self.breaches += late_breaches(track, timeline, limits, marked)
             pace = Pace(track, first_step, marked)

@@ -1,0 +1,70 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Someone else, as DRS does, moves workers at random moments while a vMotion test moves them too."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from lab.simulator import USERNAME, Simulator
+from plugins.module_utils.errors import CollectionError
+from tests.integration.faults import said
+from tests.integration.test_vmotion_test import LONG, WORKERS, Trial, trial
+from tests.integration.test_worker_rules import config
+from tests.integration.workers import host, move
+
+__all__ = ["trial"]  # the fixture
+
+HOSTS = [f"esx{number:02}.lab" for number in range(1, 6)]
+
+
+@contextlib.contextmanager
+def others(vcenter: Simulator, seed: int) -> Iterator[list[str]]:
+    """Move random workers to random hosts until the end of the block; yield the workers of the moves that succeeded."""
+    chance, over, moved = random.Random(seed), threading.Event(), list[str]()
+
+    def work() -> None:
+        while not over.wait(chance.uniform(0.2, 4)):
+            name = chance.choice(WORKERS)
+            # A host without a free GPU refuses, and so does a worker that moves now.
+            with contextlib.suppress(CollectionError):
+                move(vcenter, name, chance.choice(HOSTS))
+                moved.append(name)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield moved
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encryption", ["on"])
+@pytest.mark.parametrize("seed", range(4))
+def test_workers_that_others_move_at_random(trial: Trial, seed: int) -> None:
+    """The test ends by itself; it misses no move, claims none of others as its own, and leaves the cluster as found."""
+    trial.train()
+    before = str(config(trial.vcenter).drsVmConfig)
+    with others(trial.vcenter, seed) as moved:
+        running = trial.begin(vmotion_test_steps=5)
+        text = running.communicate(timeout=LONG)[0]
+    verdict = json.loads(trial.kept("verdict.json"))
+    theirs = [one["worker"] for one in verdict["moves"] if one["worker"] in moved]
+    assert moved and theirs, "no one moved anything: this test shows nothing"
+    assert any(f"moved by others: {USERNAME} moved" in note for note in verdict["notes"]), verdict["notes"]
+    if running.returncode:
+        assert said(text), text
+    else:
+        assert (verdict["verdict"], verdict["moved"]) == ("continuous", "all")
+    assert verdict["verdict"] != "broken", verdict["breaches"]
+    assert trial.nodes.look()["state"] == "running"
+    assert trial.free() and str(config(trial.vcenter).drsVmConfig) == before
+    assert len({host(trial.vcenter, name) for name in WORKERS}) == len(WORKERS), "two workers share a GPU"

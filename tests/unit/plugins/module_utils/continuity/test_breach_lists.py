@@ -1,0 +1,63 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Lists of breaches are bounded, the counts are exact, and the verdict is the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.continuity.breach_lists import LISTED, OF_ONE_KIND, bounded, in_order, left_out
+from plugins.module_utils.continuity.limits import Breach
+from plugins.module_utils.continuity.verdict import verdict
+
+
+def breach(at: float | None, kind: str = "step_lost") -> Breach:
+    return Breach(kind, 0, 1, at, f"{kind} at {at}")
+
+
+def test_few_breaches_stay_as_they_are() -> None:
+    few = [breach(float(at)) for at in range(OF_ONE_KIND)]
+    assert list(bounded(few)) == few and list(left_out(few)) == []
+
+
+def test_many_of_one_kind_are_counted_and_the_other_kinds_stay() -> None:
+    many = [breach(float(at)) for at in range(100)]
+    other = breach(200.0, "loss")
+    kept = list(bounded([*many, other]))
+    assert kept[:OF_ONE_KIND] == many[:OF_ONE_KIND] and kept[OF_ONE_KIND] == other
+    assert kept[-1].at == 99.0 and len(kept) == OF_ONE_KIND + 2
+    assert kept[-1].detail == f"step_lost at 99.0 ({100 - OF_ONE_KIND - 1} similar ones before it are not listed)"
+
+
+def test_a_breach_without_a_time_is_the_last() -> None:
+    assert in_order([breach(None), breach(2.0), breach(1.0)]) == [breach(1.0), breach(2.0), breach(None)]
+
+
+def test_breaches_beyond_the_list_are_counted_by_kind() -> None:
+    ordered = [*(breach(float(at)) for at in range(LISTED)), breach(None, "died"), breach(None), breach(None)]
+    expected = f"the first {LISTED:,} of {LISTED + 3:,} breaches are listed; left out are died: 1, step_lost: 2"
+    assert list(left_out(ordered)) == [expected]
+
+
+def records(ranks: int, steps: int, **more: Any) -> list[dict[str, Any]]:
+    """Return records in which every second step is lost."""
+    return [
+        {"t": float(step), "step": 2 * step, "stride": 1, "rank": rank, "size": ranks, "seen": float(step), **more}
+        for step in range(1, steps + 1)
+        for rank in range(ranks)
+    ]
+
+
+def test_a_log_of_breaches_alone_is_broken_in_a_short_list() -> None:
+    judged = verdict(records(64, 200), [], {}, ended="running")
+    assert judged["verdict"] == "broken" and len(judged["breaches"]) == LISTED
+    assert f"the first {LISTED:,} of {64 * (OF_ONE_KIND + 1):,} breaches are listed" in judged["notes"][0]
+
+
+@pytest.mark.parametrize("steps", [100, 1000])
+def test_a_process_that_changes_with_every_record_is_listed_a_few_times(steps: int) -> None:
+    made = [{**record, "pid": number} for number, record in enumerate(records(1, steps))]
+    kinds = [found["kind"] for found in verdict(made, [], {}, ended="running")["breaches"]]
+    assert kinds.count("identity") == OF_ONE_KIND + 1
