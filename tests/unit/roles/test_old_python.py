@@ -21,6 +21,8 @@ IN_IMAGE = [
     ROLES / "training_image" / "files" / "versions.py",
     ROLES.parent / "tests" / "lab" / "tensorflow1.py",
     ROLES / "training" / "files" / "dml_output.py",
+    ROLES / "training" / "files" / "dml_pairs.py",
+    ROLES / "training" / "files" / "dml_pairs_nccl.py",
     ROLES / "training" / "files" / "dml_records.py",
     ROLES / "training" / "files" / "dml_steps.py",
 ]

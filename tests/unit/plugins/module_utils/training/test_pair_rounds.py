@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The rounds in which all pairs of nodes are measured: every pair once, disjoint at a time, in the fewest rounds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plugins.module_utils.training.pair_rounds import rounds, text
+from roles.training.files.dml_pairs import rounds_of
+
+NODES = st.integers(2, 70)
+
+
+@given(NODES)
+def test_every_pair_is_measured_once(nodes: int) -> None:
+    counted = Counter(pair for pairs in rounds(nodes) for pair in pairs)
+    assert counted == Counter(dict.fromkeys(combinations(range(nodes), 2), 1))
+
+
+@given(NODES)
+def test_no_node_is_in_two_pairs_at_a_time(nodes: int) -> None:
+    for pairs in rounds(nodes):
+        busy = [node for pair in pairs for node in pair]
+        assert len(busy) == len(set(busy)) == nodes - nodes % 2
+
+
+@given(NODES)
+def test_there_are_as_few_rounds_as_possible(nodes: int) -> None:
+    assert len(rounds(nodes)) == nodes - 1 + nodes % 2
+
+
+@given(NODES)
+def test_the_program_reads_the_rounds_from_its_command_line(nodes: int) -> None:
+    partners = rounds_of(text(rounds(nodes)))
+    assert [{(min(pair), max(pair)) for pair in each.items()} for each in partners] == [
+        set(pairs) for pairs in rounds(nodes)
+    ]
+
+
+@pytest.mark.parametrize("nodes", [0, 1])
+def test_a_single_node_has_no_pair(nodes: int) -> None:
+    assert [pair for pairs in rounds(nodes) for pair in pairs] == []
