@@ -54,12 +54,16 @@ def job_of(
     return MpirunJob(tuple(command), slots, total if ranks is None else ranks, **rest)  # type: ignore[arg-type]
 
 
-def command_of(job: MpirunJob, run_id_name: str, is_root: bool) -> list[str]:
-    """Return the command; it contains no values of the environment, because a process list shows it."""
+def command_of(job: MpirunJob, run_id_name: str, is_root: bool, run_id: str = "") -> list[str]:
+    """Return the command; it contains no values of the environment, because a process list shows it.
+
+    Ranks are marked by the variable, daemons by the option ``dml_run_id``, which Open MPI passes to them.
+    """
     used = dict.fromkeys(job.nodes_of_ranks)
     command = [job.mpirun, *(["--allow-run-as-root"] if is_root else [])]
     command += ["--host", ",".join(f"{node}:{job.slots[node]}" for node in used), "-np", str(job.ranks)]
     command += ["--map-by", "slot", "--tag-output", "--mca", "plm_rsh_agent", job.shell]
+    command += ["--mca", "dml_run_id", run_id] if run_id else []
     for name in (*job.environment, run_id_name):
         command += ["-x", name]
     return [*command, *job.arguments, *job.command]

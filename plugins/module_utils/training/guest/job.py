@@ -189,7 +189,7 @@ class TrainingJob:
             "nodes": list(dict.fromkeys(job.nodes_of_ranks)),
             "nodes_of_ranks": job.nodes_of_ranks,
             "here": _own_names(),
-            "mpirun_command": mpirun.command_of(job, supervisor.MARK, os.geteuid() == 0),
+            "mpirun_command": mpirun.command_of(job, supervisor.MARK, os.geteuid() == 0, run_id),
             "mpirun_environment": dict(job.environment),
         }
         claim, program = (os.path.join(self._run_dir, name) for name in (supervisor.DESIRED, PROGRAM))

@@ -28,7 +28,7 @@ END_BYTES, FULL_BYTES = 8192, 65536  # the end is allocated before the job start
 LOOK_SECONDS, JOB_SECONDS, KILL_SECONDS, SWEEP_SECONDS = 0.2, 120.0, 5.0, 60.0
 # Python ignores an exception that a signal handler raises while an object is finalized, so the request is kept too.
 _REQUESTED: list[bool] = []
-_JOB = re.compile(r"ess_base_jobid\W+(\d+)")
+_JOB, _MARKED = re.compile(r"ess_base_jobid\W+(\d+)"), re.compile(r"--mca dml_run_id (\S+)")
 
 
 def start_ticks(pid: int) -> int | None:
@@ -104,20 +104,24 @@ def send(pid: int, start: int, number: int) -> None:
 
 
 def processes_of(run_id: str, job: str) -> Iterator[tuple[int, int]]:
-    """Yield the PID and start of the job's processes here: those with its mark, and its MPI daemon, which has none."""
+    """Yield the PID and start of the job's processes here: those with its mark, and its MPI daemon."""
     mark, own = f"{MARK}={run_id}".encode(), os.getpid()
     for name in os.listdir("/proc"):
         start = start_ticks(int(name)) if name.isdigit() and int(name) != own else None
-        if start is not None and (mark in _content(name, "environ").split(b"\0") or (job and _is_daemon(name, job))):
+        if start is not None and (mark in _content(name, "environ").split(b"\0") or _is_daemon(name, run_id, job)):
             yield int(name), start
 
 
-def _is_daemon(pid: str, job: str) -> bool:
-    words = _content(pid, "cmdline")
-    match = _JOB.search(words.replace(b"\0", b" ").decode("utf-8", "replace"))
-    return (
-        os.path.basename(words.split(b"\0", 1)[0]) == b"orted" and match is not None and int(match[1]) + 1 == int(job)
-    )
+def _is_daemon(pid: str, run_id: str, job: str) -> bool:
+    words = _words(pid)
+    # mpirun passes its option to its daemons. The job's number alone is a hash, which two jobs may share.
+    mark, match = _MARKED.search(words), _JOB.search(words)
+    own = mark[1] == run_id if mark else job and match and int(match[1]) + 1 == int(job)
+    return bool(own) and os.path.basename(words.split(" ", 1)[0]) == "orted"
+
+
+def _words(pid: str) -> str:
+    return _content(pid, "cmdline").replace(b"\0", b" ").decode("utf-8", "replace")
 
 
 def _content(pid: str, name: str) -> bytes:
@@ -130,17 +134,13 @@ def _content(pid: str, name: str) -> bytes:
 
 def find_job(run_id: str, launcher: int) -> str:
     """Return MPI's namespace of the job, from the launcher's daemons or from its ranks here; empty if unknown."""
-    mark = f"{MARK}={run_id}".encode()
-    for name in os.listdir("/proc"):
-        pairs = _content(name, "environ").split(b"\0") if name.isdigit() else []
-        if mark not in pairs:
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        variables = dict(pair.partition(b"=")[::2] for pair in _content(name, "environ").split(b"\0"))
+        if variables.get(MARK.encode()) != run_id.encode():
             continue
-        for pair in pairs:
-            if pair.startswith(b"PMIX_NAMESPACE="):
-                return pair.split(b"=", 1)[1].decode()
-        words = _content(name, "cmdline").replace(b"\0", b" ").decode("utf-8", "replace")
-        match = _JOB.search(words) if int(name) != launcher else None
-        if match:
+        if b"PMIX_NAMESPACE" in variables:
+            return variables[b"PMIX_NAMESPACE"].decode()
+        if int(name) != launcher and (match := _JOB.search(_words(name))):
             return str(int(match[1]) + 1)
     return ""
 

@@ -131,6 +131,13 @@ def test_processes_of_a_job_are_those_with_its_mark_and_its_daemons(begin: Begin
     assert set(dict(supervisor.processes_of("one", ""))) == {rank.pid}
 
 
+def test_daemons_of_two_jobs_with_one_number_are_told_apart_by_the_option_of_mpirun(begin: Begin) -> None:
+    number = ("-mca", "ess_base_jobid", "41", "--mca", "dml_run_id")
+    own, other = begin(SLEEP, *number, "one", name="orted"), begin(SLEEP, *number, "two", name="orted")
+    assert set(dict(supervisor.processes_of("one", "42"))) == {own.pid}
+    assert set(dict(supervisor.processes_of("two", ""))) == {other.pid}
+
+
 def test_a_sweep_ends_the_job_and_nothing_else(begin: Begin) -> None:
     rank, other = begin(SLEEP, **{supervisor.MARK: "mine"}), begin(SLEEP, **{supervisor.MARK: "theirs"})
     assert supervisor.sweep("mine", "", PATIENCE) == {"left": []}
