@@ -12,7 +12,7 @@ short_description: Find the newest complete checkpoint of a training run
 version_added: 1.0.0
 description:
   - Runs on the controller, and looks among the outputs of a run for the newest complete checkpoint. A newer one
-    that is torn is named in a warning. Without a complete checkpoint, the module fails.
+    that is torn is named in a warning. Without a complete checkpoint, the module fails if O(required) is true.
   - A checkpoint with a file C(.sha256) beside it must have this checksum. Files with the suffixes of PyTorch, NumPy and
     Keras archives must have the directory of a zip archive. Other files must not be empty.
 options:
@@ -31,6 +31,10 @@ options:
     type: list
     elements: str
     default: []
+  required:
+    description: Whether a run without a complete checkpoint is a failure; otherwise RV(path) is empty.
+    type: bool
+    default: true
 extends_documentation_fragment:
   - dml.vsphere.attributes.info
 seealso:
@@ -66,18 +70,25 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
+from ..module_utils.errors import Refused
 from ..module_utils.training.reports import saved_checkpoints
 
 ARGUMENTS = {
     "name": {"type": "str", "required": True},
     "folder": {"type": "path", "required": True},
     "patterns": {"type": "list", "elements": "str", "default": []},
+    "required": {"type": "bool", "default": True},
 }
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    choice = saved_checkpoints.newest(params["name"], Path(params["folder"]), params["patterns"])
+    try:
+        choice = saved_checkpoints.newest(params["name"], Path(params["folder"]), params["patterns"])
+    except Refused as refusal:
+        if params["required"]:
+            raise
+        return {"changed": False, "path": "", "torn": [], "warnings": [str(refusal)]}
     torn = [{"path": path, "fault": fault} for path, fault in choice.torn]
     warnings = [f"the checkpoint {path} is torn ({fault}), so {choice.path} is used" for path, fault in choice.torn]
     return {"changed": False, "path": choice.path, "torn": torn, "warnings": warnings}

@@ -56,6 +56,9 @@ job:
     why: {description: "The cause of its end, in one sentence.", type: str, sample: "the launcher lost the node n3"}
     rank: {description: The rank at fault., type: int}
     node: {description: The node at fault., type: str}
+    machine:
+      description: Whether a lost node or signal 9 ended the job, not its program.
+      type: bool
     last_lines: {description: The last lines of the output., type: list, elements: str}
     left: {description: "Nodes on which processes may remain, with the reason.", type: dict}
     script_sha256: {description: Checksum of the training script., type: str}

@@ -37,6 +37,25 @@ raise ValueError("the loss went away")
 """
 
 
+# The first attempt writes a checkpoint and is killed, as by a kernel without memory.
+KILLED = """
+import os, signal, sys, zipfile
+import dml_records
+records = dml_records.start()
+records.step(images=1, loss=1.0)
+resume = os.environ.get("DML_RESUME", "")
+if resume:
+    with zipfile.ZipFile(resume) as archive, open(f"outputs/got{records.rank}", "wb") as file:
+        file.write(archive.read("weights"))
+    raise SystemExit(0) if sys.argv[1] == "well" else ValueError("the loss went away")
+if records.rank == 0:
+    with zipfile.ZipFile("outputs/epoch1.pt", "w") as archive:
+        archive.writestr("weights", "epoch 1")
+    os.kill(os.getpid(), signal.SIGKILL)
+signal.pause()
+"""
+
+
 def manifest(playbook: Playbook, name: str) -> dict[str, Any]:
     return dict(json.loads((playbook.folder / "results" / name / "manifest.json").read_text()))
 
@@ -78,3 +97,24 @@ def test_a_run_that_died_is_resumed_on_all_ranks_and_repeated_with_its_own_code(
     assert code != 0 and "ValueError: the loss went away" in text, "it runs the same code, from the kept archive"
     four = manifest(playbook, "four")
     assert (four["repeats"], four["code"], four["end"]["state"]) == ("one", one["code"], "died")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("second", ["well", "badly"])
+def test_a_run_whose_machine_fails_is_tried_again_from_its_checkpoint(tmp_path: Path, second: str) -> None:
+    """Only a failure of the machine starts another attempt: an error of the program ends the run."""
+    playbook, folder = Playbook(tmp_path), tmp_path / "mine"
+    folder.mkdir()
+    (folder / "train.py").write_text(KILLED)
+    options = {"training_folder": str(folder), "training_command": ["python", "train.py", second]}
+    code, text = said(playbook, "one", training_attempts=3, **options)
+    assert (code == 0) is (second == "well"), text
+    assert "Attempt 2 of 3: the training run one died of its machine: rank 0 on" in text and "Attempt 3" not in text, (
+        text
+    )
+    outputs = tmp_path / "results" / "one-2" / "outputs"
+    assert {(outputs / f"got{rank}").read_text() for rank in range(4)} == {"epoch 1"}
+    first, then = manifest(playbook, "one"), manifest(playbook, "one-2")
+    assert first["end"]["state"] == "died" and then["resumed_from"] == "one"
+    assert then["end"]["state"] == ("finished" if second == "well" else "died")
+    assert second == "well" or "ValueError: the loss went away" in text

@@ -12,7 +12,7 @@ from typing import Optional, Tuple
 from .mpi_output import OutputLine, lines_of
 
 SHOWN_LINES = 10
-ABORTED = 6
+ABORTED, KILLED = 6, 9
 # The sentence, the rank and the node of a cause.
 Explanation = Optional[Tuple[str, Optional[int], Optional[str]]]
 _ERROR = re.compile(r"^\s*(?P<kind>(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit))(?:: (?P<text>.*))?$")
@@ -40,6 +40,8 @@ _NATIVE = re.compile(r"^(?:\[E\d{4} .*?\]\s*|\s*what\(\):\s*)(?P<text>.+)$")
 _ALONE = re.compile(
     r"unable to complete a TCP connection\s+to another process:\s+Local host:\s+(\S+)\s+Remote host:\s+(\S+)"
 )
+# A program does not kill itself: the kernel does if the memory is exhausted, and so does whoever ends a machine.
+_KILLED = re.compile(rf"was ended by signal {KILLED}\b")
 _NO_SPACE = re.compile(r"No space left on device|ENOSPC")
 
 
@@ -51,6 +53,7 @@ class Cause:
     rank: int | None
     node: str | None
     last_lines: tuple[str, ...]
+    is_of_machine: bool = False
 
 
 def cause_of(output: str, exit_code: int | None, ranks: Sequence[str]) -> Cause:
@@ -58,13 +61,13 @@ def cause_of(output: str, exit_code: int | None, ranks: Sequence[str]) -> Cause:
     lines = lines_of(output)
     # The output of a rank may look like a message of mpirun, but only mpirun's lines have no tag.
     text = "\n".join(line.text for line in lines if line.rank is None)
-    sentence, rank, node = _explanation(lines, text, ranks) or (_by_code(exit_code), None, None)
-    return Cause(sentence, rank, node, tuple(map(str, lines[-SHOWN_LINES:])))
-
-
-def _explanation(lines: Sequence[OutputLine], text: str, ranks: Sequence[str]) -> Explanation:
-    explanations = (finder(text, lines, ranks) for finder in CAUSE_FINDERS)
-    return next((explanation for explanation in explanations if explanation is not None), None)
+    explanations = ((finder(text, lines, ranks), finder) for finder in CAUSE_FINDERS)
+    explanation, finder = next((each for each in explanations if each[0]), (None, None))
+    sentence, rank, node = explanation or (_by_code(exit_code), None, None)
+    last_lines = tuple(map(str, lines[-SHOWN_LINES:]))
+    is_killed = finder is _by_signal and _KILLED.search(sentence) is not None
+    is_gone = finder is None and (exit_code is None or exit_code == -KILLED)
+    return Cause(sentence, rank, node, last_lines, finder is _by_lost_node or is_killed or is_gone)
 
 
 def _by_abort(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:

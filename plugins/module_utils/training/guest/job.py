@@ -85,6 +85,7 @@ def _end_facts(run_dir: str, desired: Mapping[str, Any], end: Mapping[str, Any],
         if end.get("full") or space.f_bavail * space.f_frsize < supervisor.FULL_BYTES:
             sentence += f"; no space left on {socket.gethostname()}:{run_dir}"
         facts.update(why=sentence, rank=cause.rank, node=cause.node, last_lines=list(cause.last_lines))
+        facts["machine"] = cause.is_of_machine
     return facts
 
 

@@ -216,6 +216,24 @@ def test_the_cause_is_reported(
     assert (cause.sentence, cause.rank, cause.node) == (sentence, rank, node)
 
 
+@pytest.mark.parametrize(
+    ("output", "code", "is_of_machine"),
+    [
+        (LOST, 1, True),
+        (KILLED, 137, True),
+        (KILLED.replace("9 (Killed)", "11 (Segmentation fault)"), 139, False),
+        ("[1,0]<stderr>:ValueError: the rank was ended by signal 9", 1, False),
+        ("", None, True),
+        ("", -9, True),
+        ("", 1, False),
+    ],
+)
+def test_only_a_lost_node_and_a_kill_are_failures_of_a_machine(
+    output: str, code: int | None, is_of_machine: bool
+) -> None:
+    assert cause_of(output, code, RANKS).is_of_machine is is_of_machine
+
+
 def test_the_last_lines_are_kept() -> None:
     assert cause_of("\n\n".join(f"line {number}" for number in range(50)), 1, RANKS).last_lines == tuple(
         f"line {number}" for number in range(40, 50)
