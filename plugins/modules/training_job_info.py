@@ -50,6 +50,9 @@ job:
     job: {description: The MPI namespace of the job., type: str, sample: "422313985"}
     nodes_of_ranks: {description: The node of each rank., type: list, elements: str}
     mpirun_command: {description: The command of C(mpirun) with its arguments., type: list, elements: str}
+    steps_by:
+      description: The source of the step records, from C(DML_STEPS_BY); V(none) if the job reports no steps.
+      type: str
     started: {description: "The time of the start, in seconds since 1970.", type: float}
     ended: {description: "The time of the end, in seconds since 1970.", type: float}
     exit_code: {description: Exit code of C(mpirun)., type: int}

@@ -75,7 +75,7 @@ class World:
         self.at = {"w1": "esx1", "w2": "esx2"}
         self.chains: list[dict[str, Any]] = []
         self.calls: Counter[str] = Counter()
-        self.job = "running"
+        self.job, self.steps_by = "running", "auto"
         self.fails: dict[str, str] = {}
         self.rdma = False
         self.verdict = dict(CONTINUOUS)
@@ -146,7 +146,7 @@ class World:
         return {"state": {"run": self.lock}}
 
     def training_job_info(self, _options: dict[str, Any]) -> dict[str, Any]:
-        return {"job": {"state": self.job, "launcher": LAUNCHER, "run_id": "r"}}
+        return {"job": {"state": self.job, "launcher": LAUNCHER, "run_id": "r", "steps_by": self.steps_by}}
 
     def training_job(self, _options: dict[str, Any]) -> dict[str, Any]:
         self.job = "stopped"

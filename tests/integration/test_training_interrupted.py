@@ -19,7 +19,7 @@ from tests.integration.training import Playbook
 def test_an_interrupted_playbook_names_the_run_that_continues(tmp_path: Path) -> None:
     playbook = Playbook(tmp_path)
     with subprocess.Popen(
-        playbook.command(400, 0.1, training_name="one"),
+        playbook.command(9000, 0.1, training_name="one"),
         cwd=ROOT,
         env=playbook.ansible.environment,
         stdin=subprocess.DEVNULL,

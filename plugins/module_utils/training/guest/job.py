@@ -29,7 +29,7 @@ from . import daemon_ports, job_secrets, supervisor
 SECRET = "secret_environment"  # noqa: S105 - the name of an option # nosec B105
 ENVIRONMENTS = ("environment", SECRET)
 LOG_BYTES = 65536
-PROGRAM = "supervisor.py"
+PROGRAM, STEPS_BY = "supervisor.py", "DML_STEPS_BY"
 WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 SHELLS = ("remote_shell", "daemon_shell")
 REQUESTED = ("command", "hosts", "ranks", *ENVIRONMENTS, "mpirun", "mpirun_arguments", *SHELLS, "remote_python")
@@ -58,7 +58,12 @@ def _job_state(run_dir: str) -> dict[str, Any]:
     job.update({key: run.get(key) for key in ("launcher", "job", "started")})
     if state in ("died", "stopped", "finished"):
         job.update(_end_facts(run_dir, desired, end or {}, state))
-    return {"state": state, "run_id": desired["id"], **job}
+    return {
+        "state": state,
+        "run_id": desired["id"],
+        "steps_by": desired.get("environment", {}).get(STEPS_BY),
+        **job,
+    }
 
 
 def _state_word(run: Mapping[str, Any], end: Mapping[str, Any] | None) -> str:

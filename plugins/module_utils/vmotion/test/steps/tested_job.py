@@ -35,6 +35,8 @@ def _job_entry(result: Result, state: TrialState, _controller: Controller) -> En
     job = result["job"]
     if state.job is None and job["state"] != "running":
         return failed("job", not_running(state.settings, job))
+    if state.job is None and job.get("steps_by") == "none":
+        return failed("job", _without_steps(state.settings))
     return [("job", {"job": job if state.job is None else {key: job.get(key) for key in CHANGING}})]
 
 
@@ -46,13 +48,19 @@ def _keep_job(state: TrialState, entry: Entry) -> None:
 def not_running(settings: Settings, job: Job) -> str:
     """Return the error of a job that cannot be tested."""
     why = f": {job['why']}" if job.get("why") else ""
+    return f"{_name(settings)} does not run, it is {job['state']}{why}; start it, then test."
+
+
+def _without_steps(settings: Settings) -> str:
+    remedy = "start it without this option, then test"
+    return f"{_name(settings)} was started with training_steps_by=none, so no record shows that it goes on; {remedy}."
+
+
+def _name(settings: Settings) -> str:
     kubernetes = settings.get("kubernetes") or {}
-    name = (
-        f"MPIJob {kubernetes['name']}: it"
-        if kubernetes
-        else f"{settings['launcher']}: the job in {settings['run_dir']}"
-    )
-    return f"{name} does not run, it is {job['state']}{why}; start it, then test."
+    if kubernetes:
+        return f"MPIJob {kubernetes['name']}: it"
+    return f"{settings['launcher']}: the job in {settings['run_dir']}"
 
 
 JOB = Step(
