@@ -58,12 +58,7 @@ def _job_state(run_dir: str) -> dict[str, Any]:
     job.update({key: run.get(key) for key in ("launcher", "job", "started")})
     if state in ("died", "stopped", "finished"):
         job.update(_end_facts(run_dir, desired, end or {}, state))
-    return {
-        "state": state,
-        "run_id": desired["id"],
-        "steps_by": desired.get("environment", {}).get(STEPS_BY),
-        **job,
-    }
+    return {"state": state, "run_id": desired["id"], "steps_by": desired.get("environment", {}).get(STEPS_BY), **job}
 
 
 def _state_word(run: Mapping[str, Any], end: Mapping[str, Any] | None) -> str:
