@@ -198,15 +198,6 @@ def test_a_job_that_does_not_run_is_told_and_everything_is_given_back() -> None:
     assert world.calls["training_job"] == 1
 
 
-def test_a_job_that_was_started_without_steps_is_refused_before_anything_is_changed() -> None:
-    world = World()
-    world.steps_by = "none"
-    state = world.carry_out()
-    refusal = "w1: the job in /run/one was started with training_steps_by=none, so no record shows that it goes on"
-    assert refusal in outcome(state, "/test")
-    assert world.calls["vmotion"] == world.calls["training_wait"] == 0 and is_given_back(world)
-
-
 @pytest.mark.parametrize("step", ["cluster", "override", "warm", "managers", "guests", "begin", "others", "judge"])
 def test_a_step_that_fails_ends_the_test_and_gives_everything_back(step: str) -> None:
     world = World()
