@@ -104,8 +104,8 @@ job:
     last_lines: {description: The last lines of the launcher's output., type: list, elements: str}
     differs: {description: The fields in which it differs from O(desired)., type: list, elements: str}
 log:
-  description: The end of the launcher's output.
-  returned: when its launcher has ended, or O(log)
+  description: The end of the launcher's output. It is empty while the launcher runs, unless O(log) is true.
+  returned: success
   type: str
 """
 
@@ -147,7 +147,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     launcher, log = (job.get("launcher") or {}).get("host"), snapshot.log
     if not log and params["log"] and launcher:
         log = jobs.launcher_log(server, params["namespace"], launcher)
-    return {"changed": False, "job": job, **({"log": log} if log else {})}
+    return {"changed": False, "job": job, "log": log}
 
 
 def main() -> None:

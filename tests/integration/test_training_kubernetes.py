@@ -94,7 +94,8 @@ class Operator:
 def _pod(name: str, node: str, role: str, state: dict[str, Any], phase: str = "Running") -> dict[str, Any]:
     labels = {"training.kubeflow.org/job-name": "dml-one", "training.kubeflow.org/job-role": role}
     status = {"phase": phase, "containerStatuses": [{"restartCount": 0, "state": state}]}
-    return {"metadata": {"name": name, "uid": name, "labels": labels}, "spec": {"nodeName": node}, "status": status}
+    metadata = {"name": name, "uid": name, "labels": labels, "ownerReferences": [{"uid": f"uid-of-{JOB}"}]}
+    return {"metadata": metadata, "spec": {"nodeName": node}, "status": status}
 
 
 @pytest.fixture

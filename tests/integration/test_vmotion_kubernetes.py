@@ -38,7 +38,13 @@ def pod(name: str, role: str, seconds: int) -> dict[str, Any]:
     taint = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}
     running = {"restartCount": 0, "state": {"running": {"startedAt": "2026-11-22T07:12:03Z"}}}
     return {
-        "metadata": {"name": name, "namespace": "default", "uid": f"uid-of-{name}", "labels": labels},
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": f"uid-of-{name}",
+            "labels": labels,
+            "ownerReferences": [{"uid": "1"}],
+        },
         "spec": {"nodeName": PLACES.get(name, "worker01"), "tolerations": [{**taint, "tolerationSeconds": seconds}]},
         "status": {"phase": "Running", "containerStatuses": [running]},
     }

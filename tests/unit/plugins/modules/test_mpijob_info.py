@@ -50,7 +50,7 @@ def looked(server: Cluster, tmp_path: Path, **options: Any) -> dict[str, Any]:
 
 def test_a_running_job(tmp_path: Path) -> None:
     told = looked(cluster(job(CREATED, RUNNING), [LAUNCHER, *WORKERS]), tmp_path)
-    assert told["changed"] is False and told["job"]["state"] == "running" and "log" not in told
+    assert told["changed"] is False and told["job"]["state"] == "running" and told["log"] == ""
     assert told["job"]["launcher"]["boot_id"] == "boot-1"
     assert told["job"]["pods"]["t2-worker-0"]["node"] == "k3"
 
@@ -70,6 +70,12 @@ def test_the_workers_are_told_by_the_names_of_the_inventory_and_how_to_reach_int
 def test_a_running_jobs_log_is_read_where_it_is_asked_for(tmp_path: Path) -> None:
     server = cluster(job(CREATED, RUNNING), [LAUNCHER, *WORKERS], answers={LOG: "step 1\n"})
     assert looked(server, tmp_path, log=True)["log"] == "step 1\n"
+
+
+def test_the_log_of_a_launcher_that_printed_nothing_is_empty(tmp_path: Path) -> None:
+    launcher = pod("launcher", node="k1", phase="Succeeded", state={"terminated": {"exitCode": 0}})
+    told = looked(cluster(job(CREATED, ("Succeeded", "True", "MPIJobSucceeded")), [launcher]), tmp_path)
+    assert (told["job"]["state"], told["log"]) == ("finished", "")
 
 
 def test_a_job_that_waits_says_why(tmp_path: Path) -> None:
