@@ -98,6 +98,11 @@ job:
           C(name) is the name of the node, and C(reach) is a command prefix, which runs the appended words in the pod.
       type: list
       elements: dict
+    rank_0_on:
+      description:
+        - The node of the first worker, with its name as in RV(job.workers), also after its pod was deleted. It is
+          missing if it is unknown.
+      type: str
     started: {description: "The time of the start, in seconds since 1970.", type: float}
     ended: {description: "The time of the end, in seconds since 1970.", type: float}
     exit_code: {description: Exit code of the launcher., type: int}
@@ -142,6 +147,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     snapshot = jobs.read(server, params["namespace"], params["name"], params["api"])
     job = state.state_of(snapshot)
     job.update(workers=state.workers_of(snapshot, kubectl(params), params["names"]) if snapshot.job else [])
+    job.update(state.first_node(snapshot, params["names"]))
     if params["desired"] and snapshot.job:
         job["differs"] = list(manifests.differences(params["desired"].get("spec"), snapshot.job.get("spec")))
     launcher, log = (job.get("launcher") or {}).get("host"), snapshot.log

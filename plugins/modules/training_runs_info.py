@@ -131,7 +131,7 @@ def single(runs: list[dict[str, Any]], params: dict[str, Any]) -> dict[str, Any]
     if not runs:
         return {}
     if not runs[0]["launcher"]:
-        remedy = "include all its nodes; a job on Kubernetes is not followed by its name"
+        remedy = "include all its nodes; for a job on Kubernetes, set training_backend to kubernetes"
         raise Refused("the workers", f"find the launcher of {runs[0]['name']}", "no node has its run file", remedy)
     nodes = params["nodes"]
     watched = [name for name in (params["watched"] or nodes) if name in nodes]

@@ -81,7 +81,9 @@ class Cluster:
         if path not in self.answers:
             return _status(404, "not found")
         found = self.answers[path] if dry else self.answers.pop(path)
-        self.written += [] if dry else [path]
+        if not dry:
+            self.written.append(path)
+            self.operator(self)
         return 200, found
 
 

@@ -9,127 +9,184 @@ this machine; kubectl runs here the commands meant for a pod. The operator and r
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import threading
+import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.fakes.kubernetes import Cluster, served
+from tests.integration.mpi_operator import CORE, JOBS, KUBECTL, Operator
+from tests.integration.test_training_folder import add_requirement
 from tests.integration.training import Playbook
 
-KUBECTL = """#!/bin/sh
-# Runs here what stands behind the two dashes.
-while [ "$1" != -- ]; do shift; done; shift
-exec "$@"
+pytestmark = pytest.mark.slow
+# Written for torchrun, with relative paths; "fail" raises on rank 1, and "stay" trains until someone stops it.
+TRAIN = """
+import os, sys, time
+import dml_records
+import mylib
+given = {name: os.environ[name] for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")}
+rank = int(given["RANK"])
+assert given == {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "MASTER_ADDR": "localhost",
+                 "MASTER_PORT": "29500"}, given
+assert os.environ["GLOO_SOCKET_IFNAME"] == "lo"
+records = dml_records.start()
+rows = open("data/train.csv").read().split()
+with open(f"outputs/model{rank}", "w") as file:
+    file.write(os.getcwd())
+for number in range(1, 100000 if "stay" in sys.argv else 21):
+    time.sleep(0.05)
+    records.step(images=len(rows), loss=mylib.loss(number))
+    if "fail" in sys.argv and rank == 1 and number == 10:
+        raise ValueError("the batch is empty")
 """
-CORE = "/api/v1/namespaces/default"
-JOB = "/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs/dml-one"
-POD = "dml-one-launcher-x"
+FAILING = next(number for number, line in enumerate(TRAIN.splitlines(), 1) if "raise ValueError" in line)
 
 
-class Operator:
-    """Runs the launcher of the one job as a process, and reports it as the operator and the kubelets do."""
+class Kubernetes:
+    """The playbooks with a cluster whose nodes are this machine under two names."""
 
-    def __init__(self, cluster: Cluster, folder: Path) -> None:
-        self._cluster, self._folder = cluster, folder
-        self._process: subprocess.Popen[str] | None = None
-        cluster.operator = self.look
+    def __init__(self, cluster: Cluster, kubeconfig: str, folder: Path) -> None:
+        self.cluster, self.playbook = cluster, Playbook(folder)
+        kubectl = folder / "kubectl"
+        kubectl.write_text(KUBECTL)
+        kubectl.chmod(0o755)
+        place = {
+            "kubeconfig": kubeconfig,
+            "kubectl": str(kubectl),
+            "interface": "lo",
+            "node": "{{ inventory_hostname }}",
+        }
+        self.variables: dict[str, Any] = {
+            "training_backend": "kubernetes",
+            "training_kubernetes": {"image": "example.com/train:1", **place},
+            "training_nodes": [self.playbook.nodes.here, "n2"],
+            "training_prove": False,
+        }
 
-    def look(self, cluster: Cluster) -> None:
-        """Take the job up as soon as it is there."""
-        if JOB not in cluster.answers or self._process is not None:
-            return
-        replicas = cluster.answers[JOB]["spec"]["mpiReplicaSpecs"]
-        terms = replicas["Worker"]["template"]["spec"]["affinity"]["nodeAffinity"]
-        named = terms["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-        nodes = [one["matchFields"][0]["values"][0] for one in named]
-        cluster.answers["/api/v1/nodes"] = [{"metadata": {"name": name}, "status": {}} for name in nodes]
-        self._start(replicas["Launcher"]["template"]["spec"]["containers"][0], len(nodes))
-        running = {"running": {"startedAt": "2026-11-22T07:12:03Z"}}
-        workers = [_pod(f"dml-one-worker-{number}", name, "worker", running) for number, name in enumerate(nodes)]
-        self._tell("Running", [_pod(POD, nodes[0], "launcher", running), *workers])
+    def run(self, *arguments: Any, **more: Any) -> str:
+        """Return the output of a run that ends well, in one line."""
+        ran = self.playbook.run(*arguments, **{**self.variables, **more})
+        assert ran.returncode == 0, ran.stdout
+        return " ".join(ran.stdout.split())
 
-    def _start(self, launcher: dict[str, Any], workers: int) -> None:
-        hosts = self._folder / "hostfile"
-        hosts.write_text(f"localhost slots={workers}\n")
-        given = {one["name"]: one["value"] for one in launcher.get("env", [])}
-        environment = {**os.environ, **given, "OMPI_MCA_orte_default_hostfile": str(hosts)}
-        self._process = subprocess.Popen(
-            launcher["command"],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        threading.Thread(target=self._wait, daemon=True).start()
+    def fail(self, *arguments: Any, **more: Any) -> str:
+        """Return the output of a run that fails, in one line."""
+        ran = self.playbook.run(*arguments, **{**self.variables, **more})
+        assert ran.returncode != 0, ran.stdout
+        return " ".join(ran.stdout.split())
 
-    def _wait(self) -> None:
-        assert self._process
-        output, _none = self._process.communicate()
-        code = self._process.returncode
-        ended = {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed"}}
-        phase = "Failed" if code else "Succeeded"
-        self._cluster.answers[f"{CORE}/pods/{POD}/log"] = output
-        self._tell(phase, [{**_pod(POD, "any", "launcher", ended, phase)}])
+    def manifest(self, name: str) -> dict[str, Any]:
+        return dict(json.loads((self.playbook.folder / "results" / name / "manifest.json").read_text()))
 
-    def _tell(self, condition: str, pods: list[dict[str, Any]]) -> None:
-        told = [{"type": kind, "status": "True", "reason": f"MPIJob{kind}"} for kind in ("Created", condition)]
-        self._cluster.answers[JOB]["status"] = {"conditions": told}
-        self._cluster.answers[f"{CORE}/pods"] = pods
-
-    def end(self) -> None:
-        """End what still runs."""
-        if self._process and self._process.poll() is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, 15)
-            self._process.wait()
-
-
-def _pod(name: str, node: str, role: str, state: dict[str, Any], phase: str = "Running") -> dict[str, Any]:
-    labels = {"training.kubeflow.org/job-name": "dml-one", "training.kubeflow.org/job-role": role}
-    status = {"phase": phase, "containerStatuses": [{"restartCount": 0, "state": state}]}
-    metadata = {"name": name, "uid": name, "labels": labels, "ownerReferences": [{"uid": f"uid-of-{JOB}"}]}
-    return {"metadata": metadata, "spec": {"nodeName": node}, "status": status}
+    def outputs(self, name: str) -> list[Path]:
+        return sorted((self.playbook.folder / "results" / name / "outputs").iterdir())
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[tuple[Cluster, str]]:
+def kubernetes(tmp_path: Path) -> Iterator[Kubernetes]:
     made = Cluster({f"{CORE}/pods": [], f"{CORE}/events": [], "/api/v1/nodes": []})
     operator = Operator(made, tmp_path)
     with served(made, tmp_path) as kubeconfig:
-        yield made, kubeconfig
-    operator.end()
+        yield Kubernetes(made, kubeconfig, tmp_path)
+    operator.close()
 
 
-@pytest.mark.slow
-def test_the_same_playbook_trains_on_kubernetes(cluster: tuple[Cluster, str], tmp_path: Path) -> None:
-    made, kubeconfig = cluster
-    kubectl = tmp_path / "kubectl"
-    kubectl.write_text(KUBECTL)
-    kubectl.chmod(0o755)
-    playbook = Playbook(tmp_path)
-    nodes = [playbook.nodes.here, "n2"]
-    kubernetes = {"image": "example.com/train:1", "kubeconfig": kubeconfig, "kubectl": str(kubectl), "interface": "lo"}
-    backend = {"training_backend": "kubernetes", "training_kubernetes": kubernetes, "training_name": "one"}
-    more = {**backend, "training_nodes": nodes, "training_prove": False, "training_steps": 60}
-    ran = playbook.run(60, 1.5, **more)
-    assert ran.returncode == 0, ran.stdout
+@pytest.fixture
+def folder(tmp_path: Path) -> dict[str, Any]:
+    """Return the options of a run of a folder with a script, a package and data."""
+    made = tmp_path / "mine"
+    texts = {
+        "train.py": TRAIN,
+        "mylib/__init__.py": "def loss(step):\n    return 1.0 / step\n",
+        "data/train.csv": "1 2",
+    }
+    for name, text in texts.items():
+        (made / name).parent.mkdir(parents=True, exist_ok=True)
+        (made / name).write_text(text)
+    return {"training_folder": str(made), "training_framework": "pytorch_ddp", "training_command": "python train.py"}
+
+
+def test_the_same_playbook_trains_on_kubernetes(kubernetes: Kubernetes, tmp_path: Path) -> None:
+    made, more = kubernetes.cluster, {"training_name": "one", "training_steps": 60}
+    kubernetes.run(60, 1.5, **more)
     (records,) = (tmp_path / "results" / "one").glob("watch-*/records.jsonl")
     told = {(one["rank"], one["step"]) for one in map(json.loads, records.read_text().splitlines())}
     assert told == {(rank, step) for rank in (0, 1) for step in range(1, 61)}
     result = json.loads((tmp_path / "results" / "one.json").read_text())
     assert (result["job"]["state"], result["steps"], result["gpus"]) == ("finished", 60, 2)
-    assert result["images_per_sec"] > 0 and made.written == [JOB]
+    assert result["images_per_sec"] > 0 and made.written == [f"{JOBS}/dml-one"]
     # Someone deletes the job; its records stay on the nodes.
-    made.answers.pop(JOB)
+    made.answers.pop(f"{JOBS}/dml-one")
     made.answers[f"{CORE}/pods"] = []
-    again = playbook.run(60, 1.5, **more)
-    assert again.returncode != 0
-    assert "from a job that Kubernetes no longer has. A new job would append to them." in " ".join(again.stdout.split())
-    assert made.written == [JOB]
+    again = kubernetes.fail(60, 1.5, **more)
+    assert "from a job that Kubernetes no longer has. A new job would append to them." in again
+    assert made.written == [f"{JOBS}/dml-one"]
+
+
+def test_a_folder_trains_on_kubernetes_as_on_nodes(
+    kubernetes: Kubernetes, folder: dict[str, Any], tmp_path: Path
+) -> None:
+    told = kubernetes.run(training_name="one", **folder)
+    assert "dml.vsphere.stop -e training_name=one" in told
+    work, second = tmp_path / "runs" / "one" / "work", kubernetes.playbook.nodes.here
+    assert [(path.name, path.read_text()) for path in kubernetes.outputs("one")] == [
+        ("model0", str(work)),
+        ("model1", str(work)),
+    ]
+    manifest = kubernetes.manifest("one")
+    assert (manifest["backend"], manifest["image"]) == ("kubernetes", "example.com/train:1")
+    assert (manifest["rank_0_on"], manifest["nodes"]) == ("n2", [second, "n2"])
+    assert (manifest["end"]["state"], manifest["end"]["steps"]) == ("finished", 20)
+    # By its name, the run is followed with its own settings.
+    written = list(kubernetes.cluster.written)
+    kubernetes.run(training_name="one", training_command=[])
+    assert kubernetes.cluster.written == written
+    refused = kubernetes.fail(training_name="one", training_command=[], training_backend="mpi")
+    assert "The training run one has the backend kubernetes, but the backend of this command is mpi." in refused
+
+
+def test_a_folder_that_dies_on_kubernetes_names_rank_error_and_line(
+    kubernetes: Kubernetes, folder: dict[str, Any]
+) -> None:
+    told = kubernetes.fail(training_name="two", **{**folder, "training_command": "python train.py fail"})
+    cause = f"rank 1 on dml-two-worker-1 ended: ValueError: the batch is empty (train.py, line {FAILING})"
+    assert cause in told
+    assert kubernetes.manifest("two")["end"]["cause"] == cause
+    assert [path.name for path in kubernetes.outputs("two")] == ["model0", "model1"]
+
+
+def test_a_run_on_kubernetes_is_stopped_by_its_name(
+    kubernetes: Kubernetes, folder: dict[str, Any], tmp_path: Path
+) -> None:
+    stays = {**folder, "training_command": "python train.py stay", "training_follow": False}
+    kubernetes.run(training_name="three", **stays)
+    assert f"{JOBS}/dml-three" in kubernetes.cluster.answers
+    kubernetes.playbook.nodes.run_dir = tmp_path / "runs" / "three"
+    kubernetes.run(playbook="stop", ansible_become=False, training_name="three")
+    assert f"{JOBS}/dml-three" not in kubernetes.cluster.answers
+    manifest = kubernetes.manifest("three")
+    assert manifest["end"]["state"] == "stopped" and manifest["end"]["cause"].startswith("stopped by ")
+    assert [path.name for path in kubernetes.outputs("three")] == ["model0", "model1"]
+
+
+def test_requirements_are_installed_by_the_image_before_the_ranks_start(
+    kubernetes: Kubernetes, folder: dict[str, Any], tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine"
+    add_requirement(mine)
+    (mine / "train.py").write_text(f"import extra{TRAIN}")
+    (tmp_path / "pods").mkdir()
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "pods")], check=True)
+    folder["training_python"] = str(tmp_path / "pods" / "bin" / "python")
+    kubernetes.run(training_name="four", **folder)
+    assert [path.name for path in kubernetes.outputs("four")] == ["model0", "model1"]
+    (mine / "requirements.txt").write_text("--no-index\nextra==2.0\n")
+    told = kubernetes.fail(training_name="five", **folder)
+    cause = "pod dml-five-worker-0 does not start on n2: container setup ended with exit code 1: could not install the"
+    assert f"{cause} requirements: ERROR: " in told and "No matching distribution found for extra==2.0" in told
+    environments = list((tmp_path / "library" / "pod-environments").glob("*/complete"))
+    assert len(environments) == 1

@@ -23,6 +23,8 @@ _IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNever
 TAKEN_UP_SECONDS = 20.0
 SILENT = "NodeNotReady"
 EVICTION, MARKED = "TaintManagerEviction", "Marking for deletion"
+# https://github.com/kubernetes/kubernetes/blob/master/pkg/volume/hostpath/host_path.go (checkTypeInternal)
+_NO_FOLDER = re.compile(r"hostPath type check failed: (\S+) is not a directory")
 _FORBIDDEN = re.compile(r"is forbidden: (.*)", re.DOTALL)
 CauseFinder = Callable[[JobSnapshot], Optional[str]]
 
@@ -136,8 +138,20 @@ def _by_container(snapshot: JobSnapshot) -> str | None:
     return None
 
 
+def why_setup_failed(snapshot: JobSnapshot) -> str | None:
+    """Return why a pod cannot start any more: the operator does not replace a worker whose init container failed."""
+    for pod in snapshot.pods_with_role(WORKER):
+        if pod.phase == "Failed" and pod.setup_error:
+            return f"pod {pod.name} does not start on {pod.node}: {pod.setup_error}"
+    return None
+
+
 def _by_mount(snapshot: JobSnapshot) -> str | None:
     for pod in snapshot.pods:
+        missing = _NO_FOLDER.search(mount.message) if (mount := _event(snapshot, "FailedMount", pod.name)) else None
+        if missing and pod.phase == "Pending":
+            remedy = "Ansible must reach the node itself, by ssh, to copy the folder there"
+            return f"pod {pod.name} does not start, because node {pod.node} has no folder {missing[1]}: {remedy}"
         failed = _event(snapshot, "FailedMount", pod.name) or _event(snapshot, "FailedCreatePodSandBox", pod.name)
         if failed and pod.phase == "Pending":
             return f"pod {pod.name} does not start on {pod.node}: {failed.message}"
@@ -247,6 +261,7 @@ _DIED: tuple[CauseFinder, ...] = (
     _by_toleration,
     _by_eviction,
     _by_kill,
+    why_setup_failed,
     _by_deadline,
     _by_launcher,
     _by_image,

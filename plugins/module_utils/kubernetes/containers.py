@@ -25,6 +25,7 @@ class Containers:
     """The state of a pod's containers; ``waiting`` and ``killed`` may be those of an init container or a sidecar.
 
     ``waits`` and ``killed`` name a container other than the one that runs the program; they are empty for that one.
+    ``setup_error`` is how an init container failed; empty if none did.
     """
 
     waiting: str
@@ -37,6 +38,7 @@ class Containers:
     restarts: int
     is_out_of_memory: bool
     killed: str
+    setup_error: str
 
 
 def containers_of(pod: Object, main: str) -> Containers:
@@ -61,7 +63,19 @@ def containers_of(pod: Object, main: str) -> Containers:
         restarts=whole(program.get("restartCount")) or 0,
         is_out_of_memory=killed is not None,
         killed=str(killed.get("name") or "") if killed is not None and killed is not program else "",
+        setup_error=_setup_error(several(status, "initContainerStatuses")),
     )
+
+
+def _setup_error(statuses: Sequence[Object]) -> str:
+    """Return the name of the first init container that failed, with its exit code and its message."""
+    for each in statuses:
+        ended = part(part(each, "state"), "terminated")
+        code = whole(ended.get("exitCode"))
+        if code:
+            message = " ".join(str(ended.get("message") or "").split())
+            return f"container {each.get('name')} ended with exit code {code}: {message}".rstrip(": ")
+    return ""
 
 
 def _program(statuses: Sequence[Object], main: str, names: Sequence[str]) -> Object:

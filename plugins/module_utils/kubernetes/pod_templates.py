@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .job_spec import PLUGIN, PRIVILEGED, MpiJob
@@ -14,17 +15,14 @@ INFINIBAND = "/dev/infiniband"
 SSHD_RIGHTS = ("AUDIT_WRITE", "SYS_CHROOT")
 # Memory that an RDMA adapter reads must be locked: https://github.com/Mellanox/k8s-rdma-shared-dev-plugin.
 RDMA_RIGHT = "IPC_LOCK"
+SETUP = "setup"
 TOPOLOGY = "kubernetes.io/hostname"
 TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def launcher(job: MpiJob) -> dict[str, Any]:
     """Return the pod template of the launcher, which runs mpirun and no rank."""
-    container = {**_container(job, "launcher"), "command": mpirun_command(job)}
-    if job.environment:
-        container["env"] = [{"name": name, "value": str(value)} for name, value in job.environment.items()]
-    if job.secrets:
-        container["envFrom"] = [{"secretRef": {"name": job.secret}}]
+    container = {**_container(job, "launcher"), "command": mpirun_command(job), **_environment(job)}
     return {"spec": {**_common_spec(job), "containers": [container]}}
 
 
@@ -49,7 +47,7 @@ def worker(job: MpiJob) -> dict[str, Any]:
     volumes, mounts = _volumes(job)
     if mounts:
         container["volumeMounts"] = mounts
-    spec = {**_common_spec(job), "containers": [container]}
+    spec = {**_common_spec(job), **_setup(job, mounts), "containers": [container]}
     if volumes:
         spec["volumes"] = volumes
     affinity = {**({"podAntiAffinity": _one_per_node(job)} if job.is_spread else {}), **_node_affinity(job)}
@@ -64,6 +62,25 @@ def worker(job: MpiJob) -> dict[str, Any]:
 
 def _container(job: MpiJob, name: str) -> dict[str, Any]:
     return {"name": name, "image": job.image, "imagePullPolicy": job.pull}
+
+
+def _environment(job: MpiJob) -> dict[str, Any]:
+    """Return the environment of a container; the ranks of a worker get theirs from mpirun."""
+    environment: dict[str, Any] = {}
+    if job.environment:
+        environment["env"] = [{"name": name, "value": str(value)} for name, value in job.environment.items()]
+    if job.secrets:
+        environment["envFrom"] = [{"secretRef": {"name": job.secret}}]
+    return environment
+
+
+def _setup(job: MpiJob, mounts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the container that runs before the worker; the kubelet reports the end of its output as its message."""
+    if not job.setup:
+        return {}
+    container = {**_container(job, SETUP), "command": list(job.setup), **_environment(job)}
+    container["terminationMessagePolicy"] = "FallbackToLogsOnError"
+    return {"initContainers": [{**container, **({"volumeMounts": list(mounts)} if mounts else {})}]}
 
 
 def _common_spec(job: MpiJob) -> dict[str, Any]:

@@ -37,6 +37,7 @@ class Pod:
     """One pod of a job; ``waiting`` is why its container does not run yet, ``exit_code`` how it ended.
 
     ``waits`` and ``killed`` name the container that waits or was killed, if it is not the one with the program.
+    ``setup_error`` is how an init container failed.
     ``tolerates`` is the number of seconds that the pod stays on a silent node; None without limit.
     """
 
@@ -62,6 +63,7 @@ class Pod:
     waits: str = ""
     is_out_of_memory: bool = False
     killed: str = ""
+    setup_error: str = ""
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypedDict
 
 from ..training.mpi_output import lines_of
-from .causes import ended_launchers, silences, why_deleted, why_died, why_impossible, why_waiting
+from .causes import (
+    ended_launchers,
+    silences,
+    why_deleted,
+    why_died,
+    why_impossible,
+    why_setup_failed,
+    why_waiting,
+)
 from .object_fields import conditions, is_true, part, seconds
 from .seen import LAUNCHER, WORKER, JobSnapshot, Pod
 
 ABSENT, WAITING, RUNNING, FINISHED, DIED, STOPPED = "absent", "waiting", "running", "finished", "died", "stopped"
 SHOWN_LINES = 10
+# The event "Successfully assigned NAMESPACE/POD to NODE" of the scheduler:
+# https://github.com/kubernetes/kubernetes/blob/master/pkg/scheduler/schedule_one.go.
+SCHEDULED = "Scheduled"
 # The fields that identify a pod; each except the first with its words in a sentence.
 IDENTITY = {"uid": "", "node": "its node", "restarts": "its restarts", "started": "the start of its container"}
 
@@ -99,6 +110,20 @@ def workers_of(snapshot: JobSnapshot, kubectl: Sequence[str], names: Mapping[str
     ]
 
 
+def first_node(snapshot: JobSnapshot, names: Mapping[str, str]) -> dict[str, str]:
+    """Return the node of the first worker as ``rank_0_on``, or nothing if it is unknown.
+
+    The operator deletes the pods of a job that has ended, but Kubernetes keeps their events for a while.
+    """
+    name = f"{snapshot.name}-worker-0"
+    events = [event for event in snapshot.events if (event.reason, event.name) == (SCHEDULED, name)]
+    nodes = [
+        *(event.message.rpartition(" to ")[2] for event in events),
+        *(pod.node for pod in snapshot.pods if pod.name == name and pod.node),
+    ]
+    return {"rank_0_on": names.get(nodes[-1], nodes[-1])} if nodes else {}
+
+
 def ranks_of_pods(
     hosts: Mapping[str, Sequence[int]], pods: Mapping[str, Mapping[str, Any]], names: Mapping[str, str]
 ) -> dict[str, PodRanks]:
@@ -152,7 +177,7 @@ def _word(snapshot: JobSnapshot) -> str:
     by_type = conditions(snapshot.job)
     if is_true(by_type, "Succeeded"):
         return FINISHED
-    if is_true(by_type, "Failed"):
+    if is_true(by_type, "Failed") or why_setup_failed(snapshot):
         return DIED
     if is_true(by_type, "Suspended"):
         # A job in a queue has not started; a job that a user suspended has lost its pods.

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The backends of the role training have the same five files and results, and no other file refers to a backend."""
+"""The backends of the role training have the same files and results, and no other file refers to a backend."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ LEAVES = {
     "begin": {"__training_watched", "__training_began"},
     "look": {"__training_looked"},
     "earlier": {"__training_tried"},
+    "environment": {"__training_environment"},
     "stop": set[str](),
+    "stop_named": set[str](),
     "forget": set[str](),
 }
 # The keys of a job that the role and the trial read, whichever module returns it.

@@ -67,6 +67,16 @@ def test_the_workers_are_told_by_the_names_of_the_inventory_and_how_to_reach_int
     assert workers[0]["reach"] == ["/opt/kubectl", *where, *inside]
 
 
+def test_the_node_of_rank_0_is_known_after_its_pod_was_deleted(tmp_path: Path) -> None:
+    there = looked(cluster(job(CREATED, RUNNING), [LAUNCHER, *WORKERS]), tmp_path, names={"k3": "vm-3"})["job"]
+    moved = event(
+        "Pod", "t2-worker-0", "Scheduled", "Successfully assigned default/t2-worker-0 to k4", kind_of="Normal"
+    )
+    gone = looked(cluster(job(CREATED, RUNNING), [LAUNCHER], [moved]), tmp_path, names={"k3": "vm-3"})["job"]
+    unknown = looked(cluster(job(CREATED, RUNNING), [LAUNCHER]), tmp_path)["job"]
+    assert (there["rank_0_on"], gone["rank_0_on"]) == ("vm-3", "k4") and "rank_0_on" not in unknown
+
+
 def test_a_running_jobs_log_is_read_where_it_is_asked_for(tmp_path: Path) -> None:
     server = cluster(job(CREATED, RUNNING), [LAUNCHER, *WORKERS], answers={LOG: "step 1\n"})
     assert looked(server, tmp_path, log=True)["log"] == "step 1\n"

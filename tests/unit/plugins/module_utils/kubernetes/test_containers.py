@@ -68,6 +68,19 @@ def test_an_image_of_an_init_container_that_cannot_be_pulled_is_the_cause() -> N
     assert "Back-off pulling image" in job_state["why"]
 
 
+def test_a_worker_whose_init_container_failed_ends_the_job_because_the_operator_does_not_replace_it() -> None:
+    failed = pod("worker", 1, "k2", phase="Failed", state={"waiting": {"reason": "PodInitializing"}})
+    ended = {"terminated": {"exitCode": 1, "reason": "Error", "message": "could not install\nthe requirements\n"}}
+    done = {"name": "first", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
+    failed["status"]["initContainerStatuses"] = [done, {"name": "setup", "state": ended}]
+    job_state = state_of(snapshot(job(CREATED), [WORKERS[0], failed]))
+    cause = "container setup ended with exit code 1: could not install the requirements"
+    assert (job_state["state"], job_state["why"]) == ("died", f"pod t2-worker-1 does not start on k2: {cause}")
+    # Such a pod may be created again, as one of a Deployment is.
+    failed["status"]["phase"] = "Pending"
+    assert state_of(snapshot(job(CREATED), [failed]))["state"] == "waiting"
+
+
 def test_the_program_is_the_first_container_of_the_jobs_template() -> None:
     made = job(CREATED)
     made["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["name"] = "train"

@@ -43,6 +43,7 @@ FULL: dict[str, Any] = {
     "volumes": [
         {"name": "data", "path": "/data", "source": {"persistentVolumeClaim": {"claimName": "data"}}, "read_only": True}
     ],
+    "setup": ["python3", "setup.py"],
 }
 BEYOND: dict[str, Any] = {
     "suspend": True,
@@ -134,6 +135,16 @@ def test_the_launcher_runs_mpirun_over_all_ranks_and_each_gets_the_environment()
     assert launcher["env"] == [{"name": "NCCL_DEBUG", "value": "INFO"}, {"name": "NCCL_IB_DISABLE", "value": "0"}]
     # A remote shell or a host in the command would override the values that the operator gives to mpirun.
     assert not {"--host", "-host", "--hostfile", "plm_rsh_agent"} & set(words)
+
+
+def test_the_setup_runs_before_the_worker_with_its_image_volumes_and_environment() -> None:
+    (setup,) = spec_of(made(), "Worker")["initContainers"]
+    worker, launcher = container(made(), "Worker"), container(made(), "Launcher")
+    assert (setup["image"], setup["command"]) == (worker["image"], ["python3", "setup.py"])
+    assert setup["volumeMounts"] == worker["volumeMounts"]
+    assert (setup["env"], setup["envFrom"]) == (launcher["env"], launcher["envFrom"])
+    assert "initContainers" not in spec_of(made(setup=[]), "Worker")
+    assert "initContainers" not in spec_of(made(), "Launcher")
 
 
 def test_secrets_lie_in_a_secret_and_in_nothing_that_is_shown() -> None:

@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Install the requirements of a training program over the packages of a container image, before the ranks start::
+
+    python3 dml_environment.py --store FOLDER --link RUN/environment --key IMAGE requirements.txt
+
+The environment is a folder of the node. Pods with equal requirements, packages and keys use it again. The versions of
+the image's packages are constraints for pip.
+"""
+
+# No "from __future__ import annotations" here: the Python of TensorFlow 1 does not support it.
+
+import argparse
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import site
+import subprocess
+import sys
+
+COMPLETE = "complete"
+PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")
+PURELIB = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
+
+
+def run(tried: str, *command: str) -> str:
+    """Return the output of a command, or end with the errors that it printed."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, encoding="utf-8") as process:  # noqa: S603 # of the image
+        output, printed = process.communicate()
+    if process.returncode:
+        lines = [line.strip() for line in (printed or output).splitlines() if line.strip()]
+        errors = [line for line in lines if line.startswith("ERROR:")] or lines[-1:]
+        sys.exit(f"could not {tried}: {' '.join(errors)}")
+    return output
+
+
+def packages() -> "dict[str, str]":
+    """Return the packages of the image, each with its version."""
+    listed = run("list the packages of the image", sys.executable, *PIP, "list", "--format=json")
+    return {str(each["name"]): str(each["version"]) for each in json.loads(listed)}
+
+
+def key_of(text: str, given: "list[str]", stack: "dict[str, str]") -> str:
+    """Return the name of the environment."""
+    parts = [text, given, sorted(stack.items()), sys.executable, sys.version]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def create(path: str, requirements: str, stack: "dict[str, str]") -> None:
+    """Create the environment from the beginning."""
+    shutil.rmtree(path, ignore_errors=True)
+    run("create the environment", sys.executable, "-m", "venv", "--without-pip", path)
+    python, constraints = os.path.join(path, "bin", "python"), os.path.join(path, "constraints.txt")
+    write(constraints, "".join(f"{name}=={version}\n" for name, version in sorted(stack.items())))
+    folder = run("find its packages", python, "-c", PURELIB).strip()
+    # The packages of the environment come first, then those of the image.
+    lines = [f"import site; site.addsitedir({each!r})\n" for each in site.getsitepackages() if os.path.isdir(each)]
+    write(os.path.join(folder, "dml_image.pth"), "".join(lines))
+    run("install the requirements", python, *PIP, "install", "--quiet", "-r", requirements, "-c", constraints)
+    write(os.path.join(path, COMPLETE), "")
+
+
+def write(path: str, text: str) -> None:
+    """Write a file."""
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def link(path: str, name: str) -> None:
+    """Have a name lead to the environment; pods of one node may do so at the same time."""
+    new = f"{name}.{os.getpid()}"
+    os.symlink(path, new)
+    os.replace(new, name)
+
+
+def main() -> None:
+    """Create the environment if it does not exist; of pods on one node, one creates it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("requirements")
+    parser.add_argument("--store", required=True)
+    parser.add_argument("--link", required=True)
+    parser.add_argument("--key", action="append", default=[])
+    given = parser.parse_args()
+    with open(given.requirements, encoding="utf-8") as file:
+        text = file.read()
+    # Requirements name files of the folder by relative paths.
+    os.chdir(os.path.dirname(os.path.abspath(given.requirements)))
+    stack = packages()
+    path = os.path.join(given.store, key_of(text, given.key, stack))
+    os.makedirs(given.store, exist_ok=True)
+    with open(f"{path}.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.path.exists(os.path.join(path, COMPLETE)):
+            create(path, os.path.basename(given.requirements), stack)
+    link(path, given.link)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The MPI Operator and the kubelets of the tests' API server: launchers of jobs are real mpiruns on this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tests.fakes.kubernetes import Cluster
+
+CORE = "/api/v1/namespaces/default"
+JOBS = "/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs"
+RUNNING = {"running": {"startedAt": "2026-11-22T07:12:03Z"}}
+KUBECTL = """#!/bin/sh
+# Runs here what stands behind the two dashes.
+while [ "$1" != -- ]; do shift; done; shift
+exec "$@"
+"""
+
+
+class Operator:
+    """Runs the launcher of each job as a process, one job after the other, and reports it as operator and kubelets do.
+
+    The scheduler places the workers on the nodes in reverse order.
+    """
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self._cluster, self._folder = cluster, folder
+        self._processes: dict[str, subprocess.Popen[str]] = {}
+        cluster.operator = self.look
+
+    def look(self, cluster: Cluster) -> None:
+        """Take up a new job, and end a deleted one."""
+        names = {path.rpartition("/")[2] for path in cluster.answers if path.startswith(f"{JOBS}/")}
+        for name in set(self._processes) - names:
+            end(self._processes.pop(name))
+            cluster.answers[f"{CORE}/pods"] = []
+        for name in names - set(self._processes):
+            self._take_up(name)
+
+    def _take_up(self, name: str) -> None:
+        replicas = self._cluster.answers[f"{JOBS}/{name}"]["spec"]["mpiReplicaSpecs"]
+        worker, launcher = (replicas[role]["template"]["spec"] for role in ("Worker", "Launcher"))
+        terms = worker["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        nodes = [one["matchFields"][0]["values"][0] for one in terms["nodeSelectorTerms"]][::-1]
+        self._cluster.answers["/api/v1/nodes"] = [{"metadata": {"name": node}, "status": {}} for node in nodes]
+        failed = [_setup_error(container) for container in worker.get("initContainers", []) for _node in nodes[:1]]
+        if any(failed):
+            states = [{"name": "setup", "state": {"terminated": {"exitCode": 1, "message": failed[0]}}}]
+            self._tell(name, "Created", [_pod(name, "worker-0", nodes[0], {}, "Failed", states)])
+            return
+        self._cluster.answers[f"{CORE}/events"] = [
+            _scheduled(f"{name}-worker-{number}", node) for number, node in enumerate(nodes)
+        ]
+        self._start(name, launcher["containers"][0], len(nodes))
+        workers = [_pod(name, f"worker-{number}", node, RUNNING) for number, node in enumerate(nodes)]
+        self._tell(name, "Running", [_pod(name, "launcher-x", nodes[0], RUNNING), *workers])
+
+    def _start(self, name: str, launcher: dict[str, Any], workers: int) -> None:
+        hosts = self._folder / f"hostfile-{name}"
+        hosts.write_text(f"localhost slots={workers}\n")
+        # The name service of Kubernetes resolves the name of rank 0.
+        addresses = {f"{name}-worker-0.{name}": "localhost"}
+        given = {one["name"]: addresses.get(one["value"], one["value"]) for one in launcher.get("env", [])}
+        environment = {**os.environ, **given, "OMPI_MCA_orte_default_hostfile": str(hosts)}
+        process = self._processes[name] = subprocess.Popen(
+            launcher["command"],
+            env=environment,
+            cwd=self._folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        threading.Thread(target=self._wait, args=(name, process), daemon=True).start()
+
+    def _wait(self, name: str, process: subprocess.Popen[str]) -> None:
+        output, _none = process.communicate()
+        if f"{JOBS}/{name}" not in self._cluster.answers:
+            return
+        code = process.returncode
+        ended = {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed"}}
+        phase = "Failed" if code else "Succeeded"
+        self._cluster.answers[f"{CORE}/pods/{name}-launcher-x/log"] = output
+        self._tell(name, phase, [_pod(name, "launcher-x", "any", ended, phase)])
+
+    def _tell(self, name: str, condition: str, pods: list[dict[str, Any]]) -> None:
+        told = [{"type": kind, "status": "True", "reason": f"MPIJob{kind}"} for kind in ("Created", condition)]
+        self._cluster.answers[f"{JOBS}/{name}"]["status"] = {"conditions": told}
+        others = [pod for pod in self._cluster.answers[f"{CORE}/pods"] if not pod["metadata"]["name"].startswith(name)]
+        self._cluster.answers[f"{CORE}/pods"] = others + pods
+
+    def close(self) -> None:
+        """End what still runs."""
+        for process in self._processes.values():
+            end(process)
+
+
+def _scheduled(pod: str, node: str) -> dict[str, Any]:
+    about = {"kind": "Pod", "name": pod, "namespace": "default"}
+    return {"involvedObject": about, "reason": "Scheduled", "message": f"Successfully assigned default/{pod} to {node}"}
+
+
+def _setup_error(container: dict[str, Any]) -> str:
+    """Run an init container here; return the end of its output if it fails."""
+    given = {one["name"]: one["value"] for one in container.get("env", [])}
+    run = {"env": {**os.environ, **given}, "capture_output": True, "text": True}
+    done = subprocess.run(container["command"], check=False, **run)  # type: ignore[call-overload]
+    return str(done.stderr)[-2048:] if done.returncode else ""
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """End a launcher with its ranks."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, 15)
+        process.wait()
+
+
+def _pod(
+    job: str, name: str, node: str, state: dict[str, Any], phase: str = "Running", setup: Any = ()
+) -> dict[str, Any]:
+    role = name.partition("-")[0]
+    metadata = {
+        "name": f"{job}-{name}",
+        "uid": f"{job}-{name}",
+        "labels": {"training.kubeflow.org/job-name": job, "training.kubeflow.org/job-role": role},
+        "ownerReferences": [{"uid": f"uid-of-{JOBS}/{job}"}],
+    }
+    states = [{"restartCount": 0, "state": state}]
+    status = {"phase": phase, "containerStatuses": states, "initContainerStatuses": list(setup)}
+    return {"metadata": metadata, "spec": {"nodeName": node}, "status": status}
