@@ -20,6 +20,7 @@ IN_IMAGE = [
     ROLES / "training_image" / "files" / "patch.py",
     ROLES / "training_image" / "files" / "versions.py",
     ROLES.parent / "tests" / "lab" / "tensorflow1.py",
+    ROLES / "training" / "files" / "dml_environment.py",
     ROLES / "training" / "files" / "dml_output.py",
     ROLES / "training" / "files" / "dml_pairs.py",
     ROLES / "training" / "files" / "dml_pairs_nccl.py",
