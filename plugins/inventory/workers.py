@@ -17,6 +17,8 @@ description:
   - The number of calls to vCenter does not grow with the number of workers.
   - If vCenter refuses the login or the read, the run ends with one sentence and exit status 4, before any play.
   - The file's name must end in C(workers.yml) or C(workers.yaml).
+  - The plugin reads the variables below only from the command line, C(-e), because Ansible reads inventories
+    before the variables of groups and hosts.
 options:
   plugin:
     description: The name of this plugin.
@@ -28,34 +30,46 @@ options:
     type: str
     env:
       - name: VMWARE_HOST
+    vars:
+      - name: vsphere_hostname
   username:
     description: The user name.
     type: str
     env:
       - name: VMWARE_USER
+    vars:
+      - name: vsphere_username
   password:
     description: The password.
     type: str
     secret: true
     env:
       - name: VMWARE_PASSWORD
+    vars:
+      - name: vsphere_password
   port:
     description: The port.
     type: int
     default: 443
     env:
       - name: VMWARE_PORT
+    vars:
+      - name: vsphere_port
   validate_certs:
     description: Whether the server's certificate must be signed by a trusted authority.
     type: bool
     default: true
     env:
       - name: VMWARE_VALIDATE_CERTS
+    vars:
+      - name: vsphere_validate_certs
   ca_path:
     description: A PEM file with the authorities to trust, such as vCenter's CA.
     type: path
     env:
       - name: VMWARE_CA_PATH
+    vars:
+      - name: vsphere_ca_path
   tls_fingerprint:
     description:
       - The SHA-256 of the server's certificate. If it is given, every connection must present exactly this certificate,
@@ -63,18 +77,24 @@ options:
     type: str
     env:
       - name: VMWARE_TLS_FINGERPRINT
+    vars:
+      - name: vsphere_tls_fingerprint
   proxy:
     description: An HTTP proxy as HOST:PORT, without an account.
     type: str
     secret: true
     env:
       - name: VMWARE_PROXY
+    vars:
+      - name: vsphere_proxy
   timeout:
     description: Seconds to wait for an answer from the server.
     type: int
     default: 60
     env:
       - name: VMWARE_TIMEOUT
+    vars:
+      - name: vsphere_timeout
   clusters:
     description: Only the workers of these clusters; empty means all.
     type: list
@@ -90,7 +110,8 @@ notes:
     or its cloud-init data contains one; C(vm_name), the name that vCenter shows, while the inventory keeps the
     name in the mark; C(vm_cluster), C(vm_role), C(vm_tenant), C(vm_built), C(vm_uuid), C(vm_host), the ESXi host
     it is on, C(vm_power), C(on) or C(off); C(vm_gpus), all its GPUs as text, and C(vm_profiles), its vGPU profiles;
-    C(vm_rdma_mac), C(vm_rdma_protocol) and C(vm_rdma_address) of its PVRDMA card.
+    C(vm_rdma_mac) and C(vm_rdma_address) of its RDMA card, with C(vm_rdma_protocol) for PVRDMA and C(vm_rdma_class),
+    the device class, for a card with Enhanced DirectPath I/O.
   - Texts from vCenter and from guests are never evaluated as templates. Only an address of another machine becomes
     C(ansible_host). The plugin leaves a worker out, with a warning, if its name is not a valid name of a worker, or
     if any of its texts has a template or invisible characters.

@@ -96,7 +96,10 @@ cluster:
     image_managed: {description: Whether vLCM keeps the hosts to an image., type: bool}
     configuration_profile: {description: Whether a configuration profile keeps the hosts' settings., type: bool}
     hosts:
-      description: "Its hosts: C(host), C(version), C(build), C(connection), C(maintenance), C(ours)."
+      description:
+        - "Its hosts: C(host), C(version), C(build), C(connection), C(maintenance), C(ours)."
+        - C(device_classes) are the classes of its devices with Enhanced DirectPath I/O, by name, each with C(moves),
+          whether virtual machines with these devices can move, and C(network_card).
       type: list
       elements: dict
     ha:

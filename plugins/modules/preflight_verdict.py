@@ -55,6 +55,15 @@ options:
     description: The version of RoCE of the workers' PVRDMA cards, V(rocev1) or V(rocev2); empty means any.
     type: str
     default: ""
+  rdma_class:
+    description: The device class of the workers' RDMA cards; empty if they use PVRDMA.
+    type: str
+    default: ""
+  device_classes:
+    description: The device classes of the workers' other devices.
+    type: list
+    elements: str
+    default: []
   acceptance:
     description: A result of M(dml.vsphere.acceptance_info). Without it, the answers of the site are not judged.
     type: dict
@@ -153,6 +162,8 @@ ARGUMENTS = {
     "gpu": {"type": "raw", "default": ""},
     "vgpu": {"type": "str", "default": ""},
     "rdma_protocol": {"type": "str", "default": ""},
+    "rdma_class": {"type": "str", "default": ""},
+    "device_classes": {"type": "list", "elements": "str", "default": []},
     "acceptance": {"type": "dict", "default": {}},
     "accepted": {"type": "list", "elements": "str", "default": []},
 }

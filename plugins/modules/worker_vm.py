@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: worker_vm
-short_description: Build worker VMs with GPUs and PVRDMA, many in one call
+short_description: Build worker VMs with GPUs and RDMA, many in one call
 version_added: 1.0.0
 description:
   - Configures many virtual machines in one call with the hardware that distributed training needs. The module clones
@@ -141,11 +141,13 @@ options:
             rounded up to a power of two and doubled.
         type: int
       rdma_nic: &rdma_nic
-        description: The PVRDMA NIC. The module removes further PVRDMA NICs, because vSphere supports only one.
+        description:
+          - The RDMA NIC, by default a PVRDMA NIC. The module removes all other NICs that are for PVRDMA or devices of a
+            class, because vSphere supports only one PVRDMA NIC.
         type: dict
         suboptions:
           portgroup:
-            description: A port group of the distributed switch for RDMA.
+            description: A port group of the distributed switch for RDMA; with C(device_class), of any switch.
             type: str
           mac:
             description: Its MAC address.
@@ -157,8 +159,14 @@ options:
               - V(rocev1) is refused on hosts with version 9.0 or later, which removed it.
             type: str
             choices: [rocev1, rocev2]
+          device_class:
+            description:
+              - The name of a class in C(hardware.dvxClasses) of the host whose devices are network cards. The NIC is
+                then a virtual function with Enhanced DirectPath I/O instead of PVRDMA. It requires vSphere 8.0.
+              - The worker can move if both hosts report checkpoints for the class.
+            type: str
       management_nic: &management_nic
-        description: The first NIC without PVRDMA; the module adds it if there is none.
+        description: The first NIC that is not for RDMA; the module adds it if there is none.
         type: dict
         suboptions:
           portgroup:
@@ -195,10 +203,10 @@ options:
             type: list
             elements: str
           rdma_address:
-            description: The address of the PVRDMA NIC with its prefix length.
+            description: The address of the RDMA NIC with its prefix length.
             type: str
           rdma_mtu:
-            description: The MTU of the PVRDMA NIC; by default 9000.
+            description: The MTU of the RDMA NIC; by default 9000.
             type: int
           user:
             description: A user with sudo, who gets the SSH keys.

@@ -22,10 +22,16 @@ hardware:
     mhz: 2600
     memory_gb: 256
     nics: [{device: vmnic0, pci: "0000:18:00.0", driver: i40en, name: X710, vendor_id: 0x8086, device_id: 0x1572}]
-    dvx_classes: [{name: nvidia-mover, devices: 1, checkpoint: true}, {name: amd-stayer, devices: 2}]
+    dvx_classes:
+      - {name: nvidia-mover, devices: 1, checkpoint: true}
+      - {name: amd-stayer, devices: 2}
+      - {name: cx7-mover, devices: 1, checkpoint: true, sriov_nic: true}
+      - {name: cx7-stayer, devices: 1, sriov_nic: true}
   old: {<<: *both, dvx_classes: [{name: nvidia-mover, devices: 1}]}
   plain: {<<: *both, dvx_classes: []}
 host_defaults: {vmotion_seconds: 0.1}
+switches:
+  - {name: rdma, mtu: 9000, uplinks: [vmnic0], portgroups: [{name: rdma-vm, vlan: 216}]}
 clusters:
   - name: gpu
     hosts:
@@ -37,6 +43,7 @@ vms:
   - {name: debian-12, template: true, cpus: 2, memory_mb: 4096, firmware: efi}
 """
 MOVER, STAYER = "nvidia-mover", "amd-stayer"
+RDMA_MOVER, RDMA_STAYER = "cx7-mover", "cx7-stayer"
 
 
 def wanted(name: str, device_class: str, count: int = 1, **more: Any) -> dict[str, Any]:
@@ -104,3 +111,60 @@ def test_a_class_without_a_free_device_is_refused_before_any_write(
     assert elsewhere.rc == 0, elsewhere.out
     full = move(ansible, "w1", states(elsewhere)["w2"]["host"])
     assert "has no free device of class nvidia-mover" in full.msg or "no vMotion support" in full.msg, full.out
+
+
+def with_nic(name: str, device_class: str, host: str) -> dict[str, Any]:
+    """One worker without GPUs, with an RDMA card of a class; without a class, with a PVRDMA card."""
+    nic = {"portgroup": "rdma-vm", **({"device_class": device_class} if device_class else {})}
+    return {**wanted(name, MOVER, host=host, rdma_nic=nic), "defaults": {"template": TEMPLATE, "memory_mb": 16384}}
+
+
+def test_rdma_cards_by_class_are_placed_and_move_where_the_class_moves(
+    place: Simulator, ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    ansible = ansible_for(place)
+    for name, device_class in (("w1", RDMA_MOVER), ("w2", RDMA_STAYER)):
+        asked = with_nic(name, device_class, "esx01.lab")
+        checked = ansible.module("worker_vm", check=True, **asked)
+        done = ansible.module("worker_vm", **asked)
+        assert (checked.rc, done.rc, done.changed) == (0, 0, True), done.out
+        (state,) = states(done).values()
+        nic = {"portgroup": "rdma-vm", "connected": True, "device_class": device_class}
+        assert {key: state["rdma_nic"][key] for key in nic} == nic and state["rdma_nics"] == 1
+        assert state["memory_reserved"] is True
+        again = ansible.module("worker_vm", **asked)
+        assert (again.rc, again.changed) == (0, False), again.out
+    place.clear()
+    tied, absent = move(ansible, "w2", "esx02.lab"), move(ansible, "w1", "esx04.lab")
+    assert f"it holds a device of class {RDMA_STAYER}, for which the host reports no vMotion support" in tied.msg
+    assert f"esx04.lab has no device of class {RDMA_MOVER}" in absent.msg and place.writes() == [], absent.out
+    moved = move(ansible, "w1", "esx02.lab")
+    assert moved.rc == 0, moved.out
+
+
+def test_a_pvrdma_card_becomes_one_of_a_class_and_back(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    place = start("", "--release=9.0", text=CLASSES)
+    ansible = ansible_for(place)
+    assert ansible.module("worker_vm", **with_nic("w1", "", "esx01.lab")).rc == 0
+    place.clear()
+    other = ansible.module("worker_vm", **with_nic("w1", STAYER, "esx01.lab"))
+    assert "esx01.lab reports that devices of class amd-stayer are not SR-IOV network cards" in other.msg, other.out
+    running = ansible.module("worker_vm", **with_nic("w1", RDMA_MOVER, "esx01.lab"))
+    assert "set power_cycle: true" in running.msg and place.writes() == [], running.out
+    macs = set()
+    for device_class, has in ((RDMA_MOVER, "device_class"), ("", "protocol")):
+        done = ansible.module("worker_vm", power_cycle=True, **with_nic("w1", device_class, "esx01.lab"))
+        assert done.rc == 0, done.out
+        state = states(done)["w1"]
+        assert has in state["rdma_nic"] and state["rdma_nics"] == 1
+        macs.add(state["rdma_nic"]["mac"])
+        found = ansible.module("worker_vm_info", cluster="gpu")
+        (worker,) = found.result["workers"]
+        assert worker["vm_rdma_class"] == (device_class or None) and worker["vm_rdma_mac"] == state["rdma_nic"]["mac"]
+        assert worker["vm_rdma_protocol"] == (None if device_class else "rocev2")
+    assert len(macs) == 1
+    assert ansible.module("worker_vm", **with_nic("w2", RDMA_MOVER, "esx01.lab")).rc == 0
+    full = ansible.module("worker_vm", **with_nic("w3", RDMA_MOVER, "esx01.lab"))
+    assert f"not enough free devices of class {RDMA_MOVER} (w2 has {RDMA_MOVER} 1)" in full.msg, full.out

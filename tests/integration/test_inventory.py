@@ -51,10 +51,10 @@ def listed(ansible: Ansible, folder: Path, **config: Any) -> Listed:
     return dict(json.loads(done.stdout[done.stdout.index("{\n") :], object_hook=plain))
 
 
-def ask(ansible: Ansible, path: Path) -> subprocess.CompletedProcess[str]:
+def ask(ansible: Ansible, path: Path, *more: str) -> subprocess.CompletedProcess[str]:
     """Return the answer of ansible-inventory for a file, which it must not skip."""
     ansible.environment["ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED"] = "1"
-    return ansible.run([str(BIN / "ansible-inventory"), "-i", str(path), "--list"])
+    return ansible.run([str(BIN / "ansible-inventory"), "-i", str(path), "--list", *more])
 
 
 def plain(value: dict[str, Any]) -> Any:
@@ -87,6 +87,23 @@ def test_workers_in_their_groups_with_their_facts(
     assert "ansible_host" not in found["_meta"]["hostvars"]["off01"]
     assert found["_meta"]["hostvars"]["off01"]["vm_power"] == "off"
     assert vcenter.writes() == [] and sum(vcenter.calls().values()) <= 15
+
+
+def test_the_connection_from_the_command_line(
+    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], tmp_path: Path
+) -> None:
+    """Variables of -e, such as those of a vault, come before the environment."""
+    vcenter = data_centre(start)
+    ansible = ansible_for(vcenter)
+    password = ansible.environment.pop("VMWARE_PASSWORD")
+    path, given = tmp_path / "lab.workers.yml", tmp_path / "vault.yml"
+    path.write_text("plugin: dml.vsphere.workers\n")
+    without = ask(ansible, path)
+    assert without.returncode == 4 and "password is not set" in without.stdout
+    ansible.environment["VMWARE_HOST"] = "127.0.0.1:1"
+    given.write_text(json.dumps({"vsphere_password": password, "vsphere_hostname": vcenter.connection["hostname"]}))
+    done = ask(ansible, path, "-e", f"@{given}")
+    assert done.returncode == 0 and "worker01" in done.stdout, done.stdout
 
 
 def test_only_the_clusters_that_were_named(

@@ -52,7 +52,9 @@ class ClusterReader:
         self.session, self.name = session, name
         self.ref, self.values = find_cluster(session, name, CLUSTER_PATHS)
         refs = self.values.get("host") or []
-        paths = (*HOST_PATHS, *host_capacity.binding_paths(session.api_version))
+        version = session.api_version
+        more = (*host_capacity.binding_paths(version), *host_capacity.class_paths(version))
+        paths = (*HOST_PATHS, *more)
         host_set = HostSet(session, [Host(session, ref, "") for ref in refs], paths)
         host_set.refresh()
         for host in host_set.hosts:
@@ -120,6 +122,10 @@ class ClusterReader:
             "connection": host["runtime.connectionState"],
             "maintenance": host.in_maintenance,
             "ours": service_note.our_note(host) is not None,
+            "device_classes": {
+                name: {"moves": moves, "network_card": host_capacity.are_cards(host.properties, name)}
+                for name, moves in host_capacity.device_classes(host.properties).items()
+            },
         }
 
     def _alarm_states(self) -> list[Any]:

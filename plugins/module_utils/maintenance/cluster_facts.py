@@ -7,8 +7,15 @@ from __future__ import annotations
 from typing import Any, Mapping, TypedDict
 
 
+class DeviceClass(TypedDict):
+    """A class of devices with Enhanced DirectPath I/O: whether their machines move, and whether they are NICs."""
+
+    moves: bool
+    network_card: bool
+
+
 class HostState(TypedDict):
-    """One host of the cluster."""
+    """One host of the cluster, with its device classes by name."""
 
     host: str
     version: str
@@ -16,6 +23,7 @@ class HostState(TypedDict):
     connection: str
     maintenance: bool
     ours: bool
+    device_classes: dict[str, DeviceClass]
 
 
 class HaState(TypedDict):

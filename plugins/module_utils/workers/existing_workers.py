@@ -49,6 +49,7 @@ class ExistingWorker(_Reachable):
     vm_profiles: list[str]
     vm_rdma_mac: str | None
     vm_rdma_protocol: str | None
+    vm_rdma_class: str | None
     vm_rdma_address: str | None
 
 
@@ -115,7 +116,7 @@ def _marked_machines(session: Session, clusters: Collection[str]) -> list[worker
 
 
 def _worker(machine: Machine, mark: Mapping[str, Any], hosts: Mapping[str, str]) -> ExistingWorker:
-    rdma, management = nics.rdma_cards(machine), nics.management_card(machine)
+    rdma, management = nics.rdma_nics(machine), nics.management_card(machine)
     gpus = [assigned.gpu for assigned in worker_gpus.assigned_gpus(machine)]
     address = _address(machine, management) or forms.address(machine["guest.ipAddress"])
     worker: ExistingWorker = {
@@ -131,7 +132,8 @@ def _worker(machine: Machine, mark: Mapping[str, Any], hosts: Mapping[str, str])
         "vm_gpus": worker_gpus.names_of(gpus),
         "vm_profiles": sorted({gpu.profile for gpu in gpus if gpu.profile}),
         "vm_rdma_mac": rdma[0].macAddress if rdma else None,
-        "vm_rdma_protocol": rdma[0].deviceProtocol if rdma else None,
+        "vm_rdma_protocol": getattr(rdma[0], "deviceProtocol", None) if rdma else None,
+        "vm_rdma_class": nics.class_of(machine) or None,
         "vm_rdma_address": _address(machine, rdma[0]) if rdma else None,
     }
     if address:

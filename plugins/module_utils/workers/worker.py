@@ -144,6 +144,7 @@ class Worker:
         after.update(nics.desired_cards(self.desired, cards, self.context.networks, macs))
         nics.refuse_old_hardware(self.desired, after, clone.base_of(self.cluster, self.desired))
         nics.refuse_removed(self.desired, after, self.cluster.properties_of(host))
+        nics.refuse_other_devices(self.desired, self.cluster.properties_of(host))
         if self.desired.gpus is not None:
             after["gpus"] = worker_gpus.names_after(
                 self.desired, worker_gpus.assigned_gpus(self.machine) if self.machine else []

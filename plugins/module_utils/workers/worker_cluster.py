@@ -142,7 +142,8 @@ class WorkerCluster:
     def taken_macs(self) -> set[str]:
         """Return the MAC addresses of all network cards from the latest read."""
         read: list[Machine] = [*self.machines.values(), *(one for some in self._running.values() for one in some)]
-        return {str(card.macAddress or "").lower() for one in read for card in one.cards}
+        cards = [card for one in read for card in (*one.cards, *machines.class_cards(one.values))]
+        return {str(card.macAddress or "").lower() for card in cards}
 
     def _refs(self, wanted: Iterable[str]) -> dict[str, Any]:
         """Return the virtual machines with the given names: workers by their mark, others by the name in vCenter."""

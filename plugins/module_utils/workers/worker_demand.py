@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from . import candidate_hosts, nics, sizing, worker_gpus
 from .context import Context
 from .machine import Machine
@@ -28,10 +30,12 @@ def placement_worker(cluster: WorkerCluster, desired: WorkerSpec, allowed: froze
     memory = int(desired["memory_mb"] or size["memory_mb"] or 0)
     reserved = memory if desired["reserve_memory"] or size["memory_reserved"] else 0
     demand = worker_gpus.demand_of(gpus, reserved, int(desired["cpus"] or size["cpus"] or 0))
+    nic = _nic(desired, base)
+    demand = replace(demand, devices=(*demand.devices, *nic))
     if there is None:
         return place.Worker(desired.name, demand, hosts_)
     _kept, missing, many = worker_gpus.compare(gpus, worker_gpus.assigned_gpus(there))
-    settled = there.on and not missing and not many
+    settled = there.on and not missing and not many and nic == _nic(None, there)
     return place.Worker(desired.name, demand, hosts_, cluster.host_name(there.host) or "", settled)
 
 
@@ -45,6 +49,13 @@ def missing_preparations(context: Context, desired: WorkerSpec, host: str) -> li
     demand = worker_gpus.demand_of(gpus_of(context.cluster, desired), 0, 0)
     gpus = [f"the GPUs of {host}"] if candidate_hosts.lacks_gpus(context.cluster.properties_of(host), demand) else []
     return [*sorted(missing), *gpus]
+
+
+def _nic(desired: WorkerSpec | None, base: Machine | None) -> list[place.DeviceRequest]:
+    """Return the device of a class that is the RDMA card: that in the options, else that of the VM or its template."""
+    given = desired[nics.RDMA] if desired else None
+    name = nics.class_of(base) if given is None else given.get("device_class", "")
+    return [place.DeviceRequest(device_class=name)] if name else []
 
 
 def _base(cluster: WorkerCluster, desired: WorkerSpec) -> Machine | None:

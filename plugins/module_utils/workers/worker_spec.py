@@ -52,7 +52,11 @@ _WORKER: dict[str, Any] = {
     "mmio_gb": {"type": "int"},
     "rdma_nic": {
         "type": "dict",
-        "options": {**_NETWORK, "protocol": {"type": "str", "choices": ["rocev1", "rocev2"]}},
+        "options": {
+            **_NETWORK,
+            "protocol": {"type": "str", "choices": ["rocev1", "rocev2"]},
+            "device_class": {"type": "str"},
+        },
     },
     "management_nic": {"type": "dict", "options": _NETWORK},
     "disks_gb": {"type": "list", "elements": "int"},
@@ -260,3 +264,6 @@ def _check_devices(name: str, options: Mapping[str, Any]) -> None:
             raise Refused(name, f"configure its {nic}", "no port group is named", f"set {nic}.portgroup")
         if given.get("mac") and not _MAC.fullmatch(given["mac"].lower()):
             raise Refused(name, f"configure its {nic}", f"{given['mac']!r} is not a MAC address", "correct it")
+        if given.get("device_class") and given.get("protocol"):
+            said = "protocol is a setting of PVRDMA, and device_class makes it another card"
+            raise Refused(name, f"configure its {nic}", said, "remove one of them")

@@ -74,3 +74,16 @@ def test_a_worker_with_an_rdma_card_gets_its_driver(told: dict[str, Any], wanted
     (play,) = yaml.safe_load((ROOT / "playbooks" / "guests.yml").read_text())
     (role,) = [one for one in play["roles"] if one["role"] == "dml.vsphere.rdma"]
     assert truth(role["when"], **told) is wanted
+
+
+@pytest.mark.parametrize(
+    ("told", "driver", "after"),
+    [
+        ({}, "vmw_pvrdma", "vmxnet3"),
+        ({"vm_rdma_class": None}, "vmw_pvrdma", "vmxnet3"),
+        ({"vm_rdma_class": "cx7"}, "mlx5_ib", "mlx5_core"),
+    ],
+)
+def test_the_driver_of_an_rdma_card_follows_its_kind(told: dict[str, Any], driver: str, after: str) -> None:
+    assert (value("rdma", "rdma_module", **told), value("rdma", "rdma_module_after", **told)) == (driver, after)
+    assert value("rdma", "rdma_reload", rdma_module=driver, **told) is (driver == "vmw_pvrdma")

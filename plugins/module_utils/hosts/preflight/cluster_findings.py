@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...core.findings import NOTE, STOP, WARN, Finding, listed
@@ -22,12 +22,17 @@ SMALL_EDITIONS = ("standard", "essentials", "foundation", "esx.enterprise.")
 
 @dataclass(frozen=True)
 class CheckedCluster:
-    """A cluster as cluster_info returns it, the needs of all its profiles, and whether any host must leave service."""
+    """A cluster as cluster_info returns it, the needs of all its profiles, and whether any host must leave service.
+
+    ``device_classes`` are those of the workers' devices, ``card_class`` that of their RDMA cards.
+    """
 
     facts: ClusterFacts
     words: frozenset[str] = frozenset()
     vgpu: str = ""
     leaving: bool = True
+    device_classes: Sequence[str] = ()
+    card_class: str = ""
 
     @property
     def name(self) -> str:
@@ -40,7 +45,7 @@ class CheckedCluster:
 
 def findings(cluster: CheckedCluster) -> Iterator[Finding]:
     """Yield all findings about the cluster, except the stop rules of a rolling change."""
-    checks = (_owners, _availability, _drs, _versions, _vmotion, _slots, _alarms, _busy, _clocks, _licences)
+    checks = (_owners, _availability, _drs, _versions, _vmotion, _slots, _classes, _alarms, _busy, _clocks, _licences)
     for check in checks:
         yield from check(cluster)
 
@@ -129,6 +134,23 @@ def _slots(cluster: CheckedCluster) -> Iterator[Finding]:
         free, total = wanted["free"], wanted["used"] + wanted["free"] + wanted["reserved"]
         text = f"of {total} places for {cluster.vgpu} {free} are free{_reserved(wanted)}; a move needs one"
         yield cluster.finding(NOTE, "gpu_slots", text)
+
+
+def _classes(cluster: CheckedCluster) -> Iterator[Finding]:
+    """Yield findings about the device classes of the workers: hosts without them, and hosts where they do not move."""
+    hosts = {host["host"]: host["device_classes"] for host in cluster.facts["hosts"]}
+    for name in sorted({*cluster.device_classes, cluster.card_class} - {""}):
+        there = {host: classes[name] for host, classes in hosts.items() if name in classes}
+        if absent := listed(sorted(set(hosts) - set(there))):
+            text = f"{absent} has no device of class {name}, so workers with one cannot run there"
+            yield cluster.finding(WARN, "device_class", f"{text}; check its driver, or leave the host out")
+        if tied := listed(sorted(host for host, found in there.items() if not found["moves"])):
+            text = f"{tied} reports no vMotion support for its devices of class {name}"
+            yield cluster.finding(WARN, "device_class", f"{text}, so their workers must be shut down instead of moved")
+        others = listed(sorted(host for host, found in there.items() if not found["network_card"]))
+        if others and name == cluster.card_class:
+            text = f"{others} reports that devices of class {name} are not network cards; correct rdma_nic.device_class"
+            yield cluster.finding(STOP, "device_class", text)
 
 
 def _reserved(slots: ProfileSlots) -> str:

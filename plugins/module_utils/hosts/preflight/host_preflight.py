@@ -39,16 +39,18 @@ def findings(read: Data) -> list[FindingRecord]:
 
     ``read`` contains ``cluster`` (a result of cluster_info), ``hosts`` (of esxi_info), ``plan`` (a result of
     esxi_profile in check mode) and ``emptying`` (results of esxi_power in check mode), each as the module returned it;
-    the desired ``profile`` and ``host_profiles``; ``gpu`` and ``vgpu``, the expected GPUs; ``rdma_protocol`` of the
-    workers; and ``acceptance`` (a result
-    of acceptance_info), if there is one.
+    the desired ``profile`` and ``host_profiles``; ``gpu`` and ``vgpu``, the expected GPUs; ``rdma_protocol``,
+    ``rdma_class`` and ``device_classes`` of the workers; and ``acceptance`` (a result of acceptance_info), if there is
+    one.
     """
     hosts, cluster = read["hosts"]["hosts"], read["cluster"]["cluster"]
     models = expected_models(read["gpu"], [host["host"] for host in hosts])
     by_host = {name: ExpectedHost(_profile(read, name), expected) for name, expected in models.items()}
     words = frozenset(word for desired in by_host.values() for word in desired.words)
     all_findings = [finding for host in hosts for finding in host_findings.findings(host, by_host[host["host"]])]
-    all_findings += cluster_findings.findings(CheckedCluster(cluster, words, read["vgpu"], _leaving(read["plan"])))
+    classes = {"device_classes": read["device_classes"], "card_class": read["rdma_class"]}
+    leaving = _leaving(read["plan"])
+    all_findings += cluster_findings.findings(CheckedCluster(cluster, words, read["vgpu"], leaving, **classes))
     all_findings += _mixed(hosts, cluster, words)
     all_findings += _roce_versions(hosts, read["rdma_protocol"])
     all_findings += _absent(read["gpu"], models, cluster["name"])

@@ -134,6 +134,13 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         "`vmotion` of a worker with a `device_class`, on vSphere 8.0 or later",
     ),
     Assumption(
+        "RDMA card of a class",
+        "A network card of a device class is an SR-IOV card with a port group and dvxBackingInfo, and in the guest an "
+        "RDMA device of mlx5_ib with the MAC address that vCenter shows.",
+        (f"{_HERE}/workers/nics.py", "dvxBackingInfo"),
+        "`workers` and `guests` with `rdma_nic.device_class`, on hosts with ConnectX-7 or BlueField-3",
+    ),
+    Assumption(
         "count of device classes",
         "From 9.0 on, vCenter counts the devices of a class on a host although no DirectPath profile was created for "
         "it.",

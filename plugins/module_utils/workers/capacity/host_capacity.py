@@ -160,6 +160,11 @@ def device_classes(host: Mapping[str, Any]) -> dict[str, bool]:
     return {str(one.deviceClass): bool(one.checkpointSupported) for one in host.get(CLASSES) or []}
 
 
+def are_cards(host: Mapping[str, Any], device_class: str) -> bool:
+    """Return whether the devices of a class are SR-IOV network cards, as the host reports."""
+    return any(one.deviceClass == device_class and one.sriovNic for one in host.get(CLASSES) or [])
+
+
 def numa_nodes(host: Mapping[str, Any]) -> dict[str, int]:
     """Return the NUMA node of each PCI device by its address, if the host reports it."""
     info = host.get("hardware.numaInfo")

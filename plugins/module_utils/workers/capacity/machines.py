@@ -148,7 +148,7 @@ def passthrough_device_of(backing: Any) -> PassthroughDevice | None:
 def device_classes(values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the classes of the Enhanced DirectPath devices of a virtual machine, including its network cards."""
     backings = [device.backing for device in devices(values, vim.vm.device.VirtualPCIPassthrough)]
-    backings += [_class_of_card(card) for card in devices(values, vim.vm.device.VirtualSriovEthernetCard)]
+    backings += [card.dvxBackingInfo for card in class_cards(values)]
     kind = vim.vm.device.VirtualPCIPassthrough.DvxBackingInfo
     return tuple(str(backing.deviceClass) for backing in backings if isinstance(backing, kind))
 
@@ -158,17 +158,19 @@ def fixed(values: Mapping[str, Any], classes: Mapping[str, bool] | None = None) 
 
     ``classes`` are the device classes of its host, and whether their devices move.
     """
-    cards = [card for card in devices(values, vim.vm.device.VirtualSriovEthernetCard) if _class_of_card(card) is None]
+    others = len(devices(values, vim.vm.device.VirtualSriovEthernetCard)) - len(class_cards(values))
     tied = [name for name in device_classes(values) if not (classes or {}).get(name)]
     return (
         *map(str, passthrough_devices(values)),
-        *("an SR-IOV network card" for _card in cards),
+        *["an SR-IOV network card"] * others,
         *(f"a device of class {name}, for which the host reports no vMotion support" for name in tied),
     )
 
 
-def _class_of_card(card: Any) -> Any:
-    return getattr(card, "dvxBackingInfo", None)
+def class_cards(values: Mapping[str, Any]) -> list[Any]:
+    """Return the network cards of a virtual machine that are devices of a class; other SR-IOV cards have no class."""
+    cards = devices(values, vim.vm.device.VirtualSriovEthernetCard)
+    return [card for card in cards if getattr(card, "dvxBackingInfo", None) is not None]
 
 
 def _classes_of_hosts(session: Session, running: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, bool]]:

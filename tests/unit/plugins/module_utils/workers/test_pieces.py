@@ -43,6 +43,14 @@ def test_options_of_a_worker_override_the_defaults_and_in_a_nic_key_by_key() -> 
     assert desired.gpus is None
 
 
+def test_an_rdma_card_of_a_class_has_no_protocol_of_pvrdma() -> None:
+    nic = {"portgroup": "a", "device_class": "cx7"}
+    (desired,) = worker_specs_of({"workers": [{"name": "w1", "rdma_nic": nic}]})
+    assert desired["rdma_nic"] == nic
+    with pytest.raises(Refused, match="protocol is a setting of PVRDMA, and device_class makes it another card"):
+        worker_specs_of({"workers": [{"name": "w1", "rdma_nic": {**nic, "protocol": "rocev2"}}]})
+
+
 def test_equal_vgpus_are_counted_not_only_found() -> None:
     t4 = Gpu("grid_t4-8c")
     kept, missing, many = worker_gpus.compare([t4, t4], assigned(t4))

@@ -55,7 +55,7 @@ def cluster(**changed: Any) -> dict[str, Any]:
         "options": {"vgpu.hotmigrate.enabled": True},
         "image_managed": False,
         "configuration_profile": False,
-        "hosts": [{"host": "esx1", "version": "8.0.3"}],
+        "hosts": [{"host": "esx1", "version": "8.0.3", "device_classes": {}}],
         "ha": {"enabled": True, "admission_control": True, "failover_hosts_now": 1},
         "drs": {"enabled": True, "behaviour": "fullyAutomated", "options": {}},
         "evc": None,
@@ -110,5 +110,7 @@ def read(**changed: Any) -> dict[str, Any]:
         "gpu": "",
         "vgpu": "",
         "rdma_protocol": "",
+        "rdma_class": "",
+        "device_classes": [],
     }
     return {**made, **changed}
