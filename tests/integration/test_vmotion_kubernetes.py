@@ -35,7 +35,8 @@ JOB = "/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs/train"
 def pod(name: str, role: str, seconds: int) -> dict[str, Any]:
     """A pod of the job that runs, and that tolerates a silent node for so long."""
     labels = {"training.kubeflow.org/job-name": "train", "training.kubeflow.org/job-role": role}
-    taint = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}
+    keys = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+    taints = [{"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds} for key in keys]
     running = {"restartCount": 0, "state": {"running": {"startedAt": "2026-11-22T07:12:03Z"}}}
     return {
         "metadata": {
@@ -45,7 +46,7 @@ def pod(name: str, role: str, seconds: int) -> dict[str, Any]:
             "labels": labels,
             "ownerReferences": [{"uid": "1"}],
         },
-        "spec": {"nodeName": PLACES.get(name, "worker01"), "tolerations": [{**taint, "tolerationSeconds": seconds}]},
+        "spec": {"nodeName": PLACES.get(name, "worker01"), "tolerations": taints},
         "status": {"phase": "Running", "containerStatuses": [running]},
     }
 
