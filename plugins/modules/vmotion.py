@@ -25,11 +25,18 @@ options:
   worker:
     description: Name of the worker. Only a virtual machine with the mark of this collection is moved.
     type: str
-    required: true
   target:
     description: Name of the target host.
     type: str
-    required: true
+  moves:
+    description:
+      - Moves to make at once, in the place of O(worker) and O(target). If a finding stops one of them, none is started.
+        M(dml.vsphere.vmotion_plan) finds moves that may run at once.
+    type: list
+    elements: dict
+    suboptions:
+      worker: {description: Name of the worker., type: str, required: true}
+      target: {description: Name of the target host., type: str, required: true}
   move_timeout:
     description: Seconds that the move may take. After that, it is cancelled, and the worker stays on its host.
     type: int
@@ -37,6 +44,7 @@ options:
   stun_budget:
     description:
       - Seconds that the job tolerates without this worker. A move with a longer expected stun is refused.
+      - It applies to each worker; M(dml.vsphere.vmotion_plan) keeps the sum of the workers of O(moves) within it.
       - The expected stun is the server's estimate from vSphere 8.0 U2 on. For earlier versions, it comes from the times
         that VMware published for the version of the target, the framebuffer of the virtual GPUs, and from vSphere 7 on
         the memory of the worker.
@@ -109,6 +117,12 @@ findings:
   returned: when it was to be moved
   type: list
   elements: dict
+moved:
+  description:
+    - The result of each of O(moves), with C(worker), C(failed), C(msg), C(begun), C(findings) and C(move).
+  returned: with O(moves)
+  type: list
+  elements: dict
 move:
   description: The move as it was observed, even if it failed.
   returned: when it was moved
@@ -137,7 +151,8 @@ move:
       type: dict
 """
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -157,8 +172,13 @@ LAST = 1 << 16  # bytes of records, which show the progress of the job
 SILENT = 2.0  # seconds of silence that are worth a message
 ARGUMENTS = {
     "cluster": {"type": "str", "required": True},
-    "worker": {"type": "str", "required": True},
-    "target": {"type": "str", "required": True},
+    "worker": {"type": "str"},
+    "target": {"type": "str"},
+    "moves": {
+        "type": "list",
+        "elements": "dict",
+        "options": {"worker": {"type": "str", "required": True}, "target": {"type": "str", "required": True}},
+    },
     "move_timeout": {"type": "int", "default": 1800},
     "stun_budget": {"type": "float"},
     "bandwidth": {"type": "int"},
@@ -170,12 +190,14 @@ ARGUMENTS = {
 
 def with_job_pace(shown: progress.Progress, growing: GrowingFile) -> Callable[[str, str], None]:
     """Return a function that shows an event together with the current pace of the job."""
-    pace = LivePace()
+    pace, one_at_a_time = LivePace(), threading.Lock()
 
     def tell(about: str, what: str) -> None:
-        pace.feed(growing.new_records())
-        silent = observer_clock.now() - pace.last_seen if pace.last_seen is not None else 0.0
-        shown.tell(about, f"{what}; job: {pace.line()}" + (f", silent for {silent:.0f} s" if silent > SILENT else ""))
+        with one_at_a_time:
+            pace.feed(growing.new_records())
+            silent = observer_clock.now() - pace.last_seen if pace.last_seen is not None else 0.0
+            line = pace.line() + (f", silent for {silent:.0f} s" if silent > SILENT else "")
+        shown.tell(about, f"{what}; job: {line}")
 
     return tell
 
@@ -183,18 +205,53 @@ def with_job_pace(shown: progress.Progress, growing: GrowingFile) -> Callable[[s
 def body(module: AnsibleModule) -> dict[str, Any]:
     params, shown = module.params, progress.Progress(module.params["progress_file"])
     budget = move_facts.Budget(params["stun_budget"], params["bandwidth"])
-    options = (params["worker"], params["target"], params["move_timeout"], tuple(params["accept"]), budget)
+    limits = (params["move_timeout"], tuple(params["accept"]), budget)
     growing_records = GrowingFile(Path(params["records"] or ""), LAST)
     with holder.marked(), session.session(params) as opened, keeper.renewing(opened), growing_records as growing:
         tell = with_job_pace(shown, growing) if params["records"] else shown.tell
-        subject = move.Move(WorkerCluster(opened, params["cluster"]), move.MoveRequest(*options, tell))
-        result = runner.converge_one(module, subject)
+        # Each move reads the cluster for itself, because the moves run in parallel.
+        subjects = [
+            move.Move(
+                WorkerCluster(opened, params["cluster"]), move.MoveRequest(one["worker"], one["target"], *limits, tell)
+            )
+            for one in ([params] if params["moves"] is None else params["moves"])
+        ]
+        if params["moves"] is None:
+            return {**runner.converge_one(module, subjects[0]), **observed(subjects[0])}
+        return at_once(module, subjects)
+
+
+def observed(subject: move.Move) -> dict[str, Any]:
+    """Return the findings and the observed move of one worker."""
     rows = {"findings": findings.as_dicts(subject.found)} if subject.found else {}
-    return {**result, **rows, "begun": subject.begun, **({"move": subject.record} if subject.record else {})}
+    return {**rows, "begun": subject.begun, **({"move": subject.record} if subject.record else {})}
+
+
+def at_once(module: AnsibleModule, subjects: list[move.Move]) -> dict[str, Any]:
+    """Make several moves, and return the result of each; if one is refused, none is started."""
+    work = runner.Work(subjects=subjects, refresh=lambda _subjects: None, parallel=len(subjects))
+    result = runner.converge(module, work)
+    reports: list[Mapping[str, Any]] = result.pop("hosts")
+    moved = [
+        {
+            "worker": subject.target,
+            "failed": bool(result.get("failed")) and not (subject.record or {}).get("ok"),
+            "msg": report.get("msg") or result.get("msg", ""),
+            **observed(subject),
+        }
+        for subject, report in zip(subjects, reports)
+    ]
+    return {**result, "moved": moved}
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec={**session.arguments(), **ARGUMENTS}, supports_check_mode=True)
+    module = AnsibleModule(
+        argument_spec={**session.arguments(), **ARGUMENTS},
+        required_one_of=[("worker", "moves")],
+        mutually_exclusive=[("worker", "moves")],
+        required_together=[("worker", "target")],
+        supports_check_mode=True,
+    )
     runner.run(module, lambda: body(module))
 
 

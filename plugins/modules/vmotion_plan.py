@@ -31,6 +31,22 @@ options:
     description: Whether each host may have at most one worker.
     type: bool
     default: false
+  max_moves:
+    description:
+      - The number of moves at a time. With more than one, the plan has waves; a wave ends before the next one starts.
+      - All workers count as those of one synchronous job, which wait for each other. The expected stuns of the workers
+        in a wave add up to no more than O(stun_budget); a worker with an unknown stun moves alone.
+      - A worker with a vGPU moves alone over the vMotion links of its two hosts. Other workers share a link of 10 Gb/s
+        with up to eight moves and one of 1 Gb/s with up to four, as vCenter allows; a link of unknown speed has one.
+      - Slots, memory and CPU are free before the wave starts, and the cluster's rules for virtual machines hold
+        throughout.
+      - It has no effect with O(empty_hosts).
+    type: int
+    default: 1
+  stun_budget:
+    description: Seconds that the job tolerates without its workers, for O(max_moves).
+    type: float
+    default: 100
   empty_hosts:
     description:
       - Hosts to empty one after another, such as for a maintenance window. The plan then has the order of these hosts
@@ -59,8 +75,17 @@ EXAMPLES = r"""
 
 RETURN = r"""
 moves:
-  description: The moves in their order, each with C(worker), C(source) and C(target).
+  description:
+    - The moves in their order, each with C(worker), C(source) and C(target). With O(max_moves) above 1, also with the
+      number of its C(wave).
   returned: success
+  type: list
+  elements: dict
+waves:
+  description:
+    - The waves in their order, each with its number C(wave) and the number of its C(moves). If another worker could not
+      join it, C(waits) is the name of that worker, and C(reason) the cause.
+  returned: with O(max_moves) above 1
   type: list
   elements: dict
 stages:
@@ -102,7 +127,9 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.vmotion.move import rolling_moves
+from ..module_utils.vmotion.move import moving_fleet, rolling_moves
+from ..module_utils.vmotion.plan.plan import Move
+from ..module_utils.vmotion.plan.waves import plan_waves
 from ..module_utils.vsphere import session
 from ..module_utils.workers import existing_workers
 from ..module_utils.workers.worker_cluster import WorkerCluster
@@ -112,6 +139,8 @@ ARGUMENTS = {
     "workers": {"type": "list", "elements": "str"},
     "return_home": {"type": "bool", "default": False},
     "one_per_host": {"type": "bool", "default": False},
+    "max_moves": {"type": "int", "default": 1},
+    "stun_budget": {"type": "float", "default": 100},
     "empty_hosts": {"type": "list", "elements": "str"},
 }
 
@@ -121,8 +150,12 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     with session.session(params) as opened:
         known = [worker["name"] for worker in existing_workers.read_workers(opened, [params["cluster"]])]
         selected = rolling_moves.select_workers(params["cluster"], known, params["workers"])
-        workers = rolling_moves.read_workers(WorkerCluster(opened, params["cluster"]), known)
-    return {"changed": False, **planned(workers, selected, params), **rolling_moves.as_dict(workers)}
+        cluster = WorkerCluster(opened, params["cluster"])
+        workers = rolling_moves.read_workers(cluster, known)
+        plan = planned(workers, selected, params)
+        if params["max_moves"] > 1 and params["empty_hosts"] is None:
+            plan = in_waves(cluster, workers, plan, params)
+    return {"changed": False, **plan, **rolling_moves.as_dict(workers)}
 
 
 def planned(workers: rolling_moves.ClusterWorkers, selected: list[str], params: dict[str, Any]) -> dict[str, Any]:
@@ -133,6 +166,23 @@ def planned(workers: rolling_moves.ClusterWorkers, selected: list[str], params: 
     window = rolling_moves.plan_window(workers, params["empty_hosts"], one_per_host=params["one_per_host"])
     stages = [{"host": change.host, "moves": [move._asdict() for move in change.moves]} for change in window]
     return {"stages": stages, "moves": [move for stage in stages for move in stage["moves"]]}
+
+
+def in_waves(
+    cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, plan: dict[str, Any], params: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the moves of a plan in waves."""
+    rules = moving_fleet.Rules(params["stun_budget"], params["one_per_host"])
+    fleet = moving_fleet.read_fleet(cluster, workers, rules)
+    moves = [Move(**move) for move in plan["moves"]]
+    waves = plan_waves(fleet, moves, workers.at, params["max_moves"], return_home=params["return_home"])
+    return {
+        "moves": [{**move._asdict(), "wave": number} for number, wave in enumerate(waves, 1) for move in wave.moves],
+        "waves": [
+            {"wave": number, "moves": len(wave.moves), "waits": wave.waits, "reason": wave.reason}
+            for number, wave in enumerate(waves, 1)
+        ],
+    }
 
 
 def main() -> None:

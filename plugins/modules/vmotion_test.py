@@ -11,8 +11,9 @@ module: vmotion_test
 short_description: Move every worker in turn while a job trains, and judge whether the job continued
 version_added: 1.0.0
 description:
-  - Plans the moves, watches the job, moves one worker after another, and judges the job after each move. It fails
-    unless the job is continuous and every move took place. The role P(dml.vsphere.vmotion_test#role) sets the options.
+  - Plans the moves, watches the job, moves one worker after another, or several at once (O(max_moves)), and judges the
+    job after each move. It fails unless the job is continuous and every move took place. The role
+    P(dml.vsphere.vmotion_test#role) sets the options.
   - The module writes all observations to a journal in the folder of the test, C(journal.jsonl), which determines the
     next step. If the controller was killed, the next run continues the test with its original settings. It looks up on
     the server a move that was started, and never starts a move twice.
@@ -85,6 +86,12 @@ options:
       - Seconds for which rounds continue, whatever their number. With 0, only the number of rounds counts.
     type: int
     default: 0
+  max_moves:
+    description:
+      - The number of moves at a time, as O(dml.vsphere.vmotion_plan#module:max_moves) describes. They are judged
+        as one. It has no effect with O(window), which empties one host at a time, and none with O(observe).
+    type: int
+    default: 1
   canary:
     description:
       - If no worker of the cluster has ever moved, a worker without a rank of the job moves first, and the test ends if
@@ -140,7 +147,8 @@ options:
     default: false
   stun_budget:
     description:
-      - Seconds that the job tolerates without one worker. A move with a longer expected stun is not made.
+      - Seconds that the job tolerates without one worker. A move with a longer expected stun is not made. With
+        O(max_moves), the expected stuns of the workers that move at once add up to no more than this.
     type: float
     default: 100
   guest_checks:
@@ -291,6 +299,7 @@ SETTINGS = {
     "dir": {"type": "path", "required": True},
     "rounds": {"type": "int", "default": 1},
     "duration": {"type": "int", "default": 0},
+    "max_moves": {"type": "int", "default": 1},
     "canary": {"type": "str", "default": "auto"},
     "return_home": {"type": "bool", "default": False},
     "one_per_host": {"type": "bool", "default": True},

@@ -165,7 +165,15 @@ class World:
             moves.append({"worker": worker, "source": self.at[worker], "target": free})
             free = self.at[worker]
         told = {"not_applicable": {}, "rdma": {}, "profile": "", "slots": {}}
+        if options.get("max_moves", 1) > 1:
+            return {**self._one_wave(), "at": dict(self.at), **told}
         return {"moves": moves, "at": dict(self.at), **told}
+
+    def _one_wave(self) -> dict[str, Any]:
+        """Every worker moves at once, to the host that is two further on."""
+        targets = {"esx1": "esx3", "esx2": "esx4", "esx3": "esx1", "esx4": "esx2"}
+        moves = [{"worker": w, "source": host, "target": targets[host], "wave": 1} for w, host in self.at.items()]
+        return {"moves": moves, "waves": [{"wave": 1, "moves": len(moves), "waits": "", "reason": ""}]}
 
     def training_watch(self, _options: dict[str, Any]) -> dict[str, Any]:
         assert not self.watched, "two watches of one file"
@@ -208,8 +216,12 @@ class World:
     def vmotion(self, options: dict[str, Any]) -> dict[str, Any]:
         """Move it; if the controller is to die in a move, it ends as configured: started, done, or not even started."""
         assert self.lock == self.own, "a worker moves without the lock"
+        if options.get("moves"):
+            rows = [{"worker": move["worker"], **self.vmotion(move)} for move in options["moves"]]
+            return {"moved": rows, "failed": any(row.get("failed") for row in rows)}
         worker, target = options["worker"], options["target"]
-        running = next((one for one in self.chains if one["completed"] is None), None)
+        under_way = (one for one in self.chains if one["completed"] is None and one["worker"] == worker)
+        running = next(under_way, None)
         if self.at[worker] == target and not running:
             return {"state": {"host": target}}
         lost = self.loses.pop(0) if self.loses else ""

@@ -152,7 +152,14 @@ def _joined(first: Group, second: Group) -> Group:
 
 
 def _spans(moves: Sequence[Mapping[str, Any]]) -> Iterator[tuple[float, float, int]]:
+    """Yield the window of each move; those that a test requested at once have the window of all of them."""
+    windows: dict[object, tuple[float, float]] = {}
+    own: dict[int, object] = {}
     for index, move in enumerate(moves):
         started, completed = moment(move.get("started")), moment(move.get("completed"))
         if started is not None:
-            yield started, math.inf if completed is None else max(started, completed), index
+            ended = math.inf if completed is None else max(started, completed)
+            own[index] = key = ("wave", number(move.get("wave"))) if number(move.get("wave")) is not None else index
+            first, last = windows.get(key, (started, ended))
+            windows[key] = min(first, started), max(last, ended)
+    yield from ((*windows[key], index) for index, key in own.items())

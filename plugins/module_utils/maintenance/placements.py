@@ -84,8 +84,8 @@ def _configured(
         name=values["name"],
         rooms=rooms,
         vms=tuple(_with_override(vm, overridden) for vm in vms),
-        must_run=tuple(_must_run(config, reading.names)),
-        apart=tuple(_apart(config)),
+        must_run=tuple(must_run(config, reading.names)),
+        apart=tuple(apart(config)),
         drs=mode,
         vgpu_by_drs=options.get(VGPU_BY_DRS, "0") not in {"0", ""},
         hot_migrate=hot,
@@ -100,7 +100,8 @@ def _with_override(vm: Vm, overridden: set[str]) -> Vm:
     return replace(vm, left_by_drs=True) if vm.key in overridden else vm
 
 
-def _must_run(config: Any, names: Mapping[str, str]) -> Iterable[VmHostRule]:
+def must_run(config: Any, names: Mapping[str, str]) -> Iterable[VmHostRule]:
+    """Yield the rules by which virtual machines run only on some hosts, from the configuration of a cluster."""
     groups = {group.name: group for group in getattr(config, "group", None) or []}
     for rule in getattr(config, "rule", None) or []:
         if not (isinstance(rule, vim.cluster.VmHostRuleInfo) and rule.enabled and rule.mandatory):
@@ -113,7 +114,8 @@ def _must_run(config: Any, names: Mapping[str, str]) -> Iterable[VmHostRule]:
         yield VmHostRule(str(rule.name), vms, frozenset(on or set(names.values()) - not_on))
 
 
-def _apart(config: Any) -> Iterable[AntiAffinityRule]:
+def apart(config: Any) -> Iterable[AntiAffinityRule]:
+    """Yield the rules that keep virtual machines apart, from the configuration of a cluster."""
     for rule in getattr(config, "rule", None) or []:
         if isinstance(rule, vim.cluster.AntiAffinityRuleSpec) and rule.enabled:
             yield AntiAffinityRule(str(rule.name), frozenset(vm._moId for vm in rule.vm or []))

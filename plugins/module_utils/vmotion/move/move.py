@@ -62,6 +62,8 @@ class Move:
         self.cluster.refresh([self.request.worker])
         self.tasks = move_facts.tasks_on(self.cluster, self.machine)
         self.running = move_facts.running_move(self.cluster, self.machine, self.tasks, self.request.target)
+        # A move that runs already is not one that this call refused, even if another move of the call is.
+        self.begun = self.begun or self.running is not None
         return {"host": self.cluster.host_name(self.machine.host)}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:

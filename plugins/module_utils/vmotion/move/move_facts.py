@@ -70,8 +70,8 @@ def facts(
         **_room(candidate_hosts.host_for_planner(values, others), profiles),
         **_links(cluster, machine, target),
         "memory_reserved_mb": machines.reserved_mb(machine.values),
-        "free_mhz": _free_mhz(values, int(more["summary.hardware.numCpuCores"]), others.running),
-        "cpu_reserved_mhz": _reserved_mhz(machine),
+        "free_mhz": free_mhz(values, int(more["summary.hardware.numCpuCores"]), others.running),
+        "cpu_reserved_mhz": reserved_mhz(machine),
         "datastores_missing": _missing(cluster, machine["datastore"], more.get("datastore")),
         "networks_missing": _unconnected(cluster, machine, more.get("network")),
         **_rdma(nics.rdma_cards(machine), values, more),
@@ -121,12 +121,13 @@ def _classes(machine: Machine, host: Host, offered: Mapping[str, bool]) -> move_
     }
 
 
-def _free_mhz(values: properties.Values, cores: int, running: Sequence[Machine]) -> int:
+def free_mhz(values: properties.Values, cores: int, running: Sequence[Machine]) -> int:
     """Return the unreserved MHz of a host; hyper-threads do not add to them."""
-    return cores * int(values["summary.hardware.cpuMhz"]) - sum(map(_reserved_mhz, running))
+    return cores * int(values["summary.hardware.cpuMhz"]) - sum(map(reserved_mhz, running))
 
 
-def _reserved_mhz(machine: Machine) -> int:
+def reserved_mhz(machine: Machine) -> int:
+    """Return the reserved CPU of a machine."""
     return int(machine["config.cpuAllocation.reservation"] or 0)
 
 
@@ -204,10 +205,11 @@ def _stun(
 def _vgpus(cluster: WorkerCluster, target: Any, profiles: Sequence[str]) -> list[stun_estimate.Vgpu]:
     """Return the virtual GPUs, each with the target's estimates of its stun."""
     estimates = stun_estimates(cluster.session, target, cluster.host_name(target._moId) or "") if profiles else {}
-    return [stun_estimate.Vgpu(_gigabytes(profile), estimates.get(profile, ())) for profile in profiles]
+    return [stun_estimate.Vgpu(gigabytes(profile), estimates.get(profile, ())) for profile in profiles]
 
 
-def _gigabytes(profile: str) -> int:
+def gigabytes(profile: str) -> int:
+    """Return the framebuffer of a vGPU profile; 0 if its name does not contain it."""
     parsed = gpu_slots.parse(profile)
     return parsed.gigabytes if parsed else 0
 

@@ -11,7 +11,7 @@ from typing import Any
 from ...kubernetes.state import FINISHED, changes
 from ...training.transport import connections
 from ..checks import move_lines
-from .trial_state import TrialState
+from .trial_state import TrialState, is_same_wave
 
 # The worst verdict of the windows of an observation counts.
 WORST_FIRST = ("broken", "inconclusive")
@@ -65,16 +65,21 @@ def _once(earlier: Sequence[Mapping[str, Any]], key: str, judged: Mapping[str, A
 def transports(state: TrialState) -> dict[str, Any]:
     """Return the transports of the ranks: the first (``usual``), the last, and those before and after each move."""
     readings = _transport_readings(state)
-    ends = [*(move["looks"] for move in state.moves[1:]), len(state.looks)]
     of_moves = [
-        {"before": _transports_after(readings, move["looks"]), "after": _transports_after(readings, end)}
-        for move, end in zip(state.moves, ends)
+        {"before": _transports_after(readings, move["looks"]), "after": _transports_after(readings, _end(state, index))}
+        for index, move in enumerate(state.moves)
     ]
     return {
         "usual": readings[0] if readings else {},
         "last": readings[-1] if readings else {},
         "of_moves": of_moves,
     }
+
+
+def _end(state: TrialState, index: int) -> int:
+    """Return the number of looks before the first move that did not run at once with this one."""
+    wave = state.moves[index]
+    return next((move["looks"] for move in state.moves[index + 1 :] if not is_same_wave(move, wave)), len(state.looks))
 
 
 def _facts(state: TrialState) -> dict[str, Any]:

@@ -6,11 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, TypedDict, cast
 
 from ...core.names import short_name
 
 Entry = Mapping[str, Any]
+
+
+def is_same_wave(move: Entry, other: Entry) -> bool:
+    """Return whether two moves are the same, or ran at once."""
+    return move is other or (move.get("wave") is not None and move["wave"] == other.get("wave"))
 
 
 class _LaterSettings(TypedDict, total=False):
@@ -24,6 +30,7 @@ class _LaterSettings(TypedDict, total=False):
     # user's command. Nothing is written to vCenter.
     observe: dict[str, Any]
     site: str
+    max_moves: int
 
 
 class Settings(_LaterSettings):
@@ -122,7 +129,6 @@ class TrialState:
     is_overridden: bool = False
     tried: set[str] = field(default_factory=set)
     kept: set[str] = field(default_factory=set)
-    looked_up: dict[str, Any] | None = None
     # Fields of the test.
     began: float = 0.0
     job: Job | None = None
@@ -138,7 +144,9 @@ class TrialState:
     round: int = 0
     left: list[dict[str, Any]] = field(default_factory=list)
     managers: list[dict[str, Any]] | None = None
-    pending: dict[str, Any] | None = None
+    # The started moves of the wave at hand, and the number of waves so far.
+    pending: list[dict[str, Any]] = field(default_factory=list)
+    waves: int = 0
     moves: list[dict[str, Any]] = field(default_factory=list)
     others: list[dict[str, Any]] = field(default_factory=list)
     power: list[dict[str, Any]] | None = None
@@ -178,6 +186,17 @@ class TrialState:
     def cluster(self) -> str:
         """Return the name of the cluster in vCenter."""
         return str(self.settings["cluster"])
+
+    @property
+    def next_wave(self) -> list[dict[str, Any]]:
+        """Return the moves that come next and run at once."""
+        wave = self.left[0].get("wave") if self.left else None
+        return self.left[:1] if wave is None else list(takewhile(lambda move: move.get("wave") == wave, self.left))
+
+    @property
+    def last_wave(self) -> list[dict[str, Any]]:
+        """Return the last moves that ran at once."""
+        return [move for move in self.moves if is_same_wave(move, self.moves[-1])]
 
     @property
     def every_move(self) -> list[dict[str, Any]]:

@@ -63,10 +63,12 @@ GUESTS = Step(
 
 
 def _preflight(state: TrialState, _controller: Controller) -> ModuleCall:
-    """Return the call that checks the node of the next move and the pods of the job."""
+    """Return the call that checks the nodes of the next moves and the pods of the job."""
     kubernetes = state.settings["kubernetes"]
-    worker, names = state.left[0]["worker"], kubernetes.get("names") or {}
-    moved = [node for node, name in names.items() if name == worker] or [worker]
+    names = kubernetes.get("names") or {}
+    moved = []
+    for worker in [move["worker"] for move in state.next_wave]:
+        moved += [node for node, name in names.items() if name == worker] or [worker]
     job: dict[str, Any] = {
         key: kubernetes[key] for key in ("name", "namespace", "kubeconfig", "context") if key in kubernetes
     }

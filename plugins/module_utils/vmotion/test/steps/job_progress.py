@@ -100,7 +100,7 @@ def _resumed(state: TrialState, controller: Controller, since: float) -> ModuleC
 
 
 def _advance(state: TrialState, controller: Controller) -> ModuleCall:
-    return _resumed(state, controller, state.moves[-1].get("completed") or 0.0)
+    return _resumed(state, controller, max(move.get("completed") or 0.0 for move in state.last_wave))
 
 
 def _advance_entry(result: Result, _state: TrialState, _controller: Controller) -> Entries:

@@ -26,8 +26,8 @@ def _keep_verdict(state: TrialState, entry: Entry) -> None:
     state.judged = dict(entry["verdict"])
     if not state.is_over:
         breach = next((str(found["detail"]) for found in state.judged["breaches"]), "")
-        has_failed = state.is_owed and not state.moves[-1]["ok"]
-        state.stopped = state.stopped or breach or (str(state.moves[-1].get("said") or "") if has_failed else "")
+        bad = [move for move in state.last_wave if not move["ok"]] if state.is_owed else []
+        state.stopped = state.stopped or breach or next((str(move["said"]) for move in bad if move.get("said")), "")
     state.is_owed, state.is_reviewed = False, True
 
 

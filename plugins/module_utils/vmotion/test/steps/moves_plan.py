@@ -22,6 +22,8 @@ def plan_call(settings: Settings, hosts: Sequence[str] = ()) -> ModuleCall:
     if settings.get("window"):
         return ModuleCall("vmotion_plan", {**options, "empty_hosts": list(hosts or settings["window"]["hosts"])})
     options["return_home"] = settings["return_home"]
+    if settings.get("max_moves", 1) > 1:
+        options.update(max_moves=settings["max_moves"], stun_budget=settings["stun_budget"])
     return ModuleCall("vmotion_plan", {**options, **({"workers": settings["workers"]} if settings["workers"] else {})})
 
 
@@ -46,8 +48,8 @@ def _plan_entry(result: Result, state: TrialState, _controller: Controller) -> E
     refusal = not_applicable(state.cluster, result)
     if refusal:
         return failed("plan", refusal)
-    stages = {"stages": result["stages"]} if "stages" in result else {}
-    return [("plan", {**{key: result[key] for key in KEPT}, **stages, "places": result["at"]})]
+    more = {key: result[key] for key in ("stages", "waves") if key in result}
+    return [("plan", {**{key: result[key] for key in KEPT}, **more, "places": result["at"]})]
 
 
 def _start_round(state: TrialState, entry: Entry) -> None:
@@ -75,7 +77,9 @@ def _needs_round(state: TrialState) -> bool:
 
 
 def plan_lines(planned: Mapping[str, Any]) -> list[str]:
-    """Return a line for each move, after a line for each host that leaves service."""
+    """Return a line for each move, after a line for each wave or for each host that leaves service."""
+    if "waves" in planned:
+        return [line for wave in planned["waves"] for line in _wave_lines(wave, planned["moves"])]
     if "stages" not in planned:
         return [move_lines.line(move) for move in planned["moves"]]
     return [
@@ -86,6 +90,14 @@ def plan_lines(planned: Mapping[str, Any]) -> list[str]:
             *(f"   before: {move_lines.line(move)}" for move in stage["moves"]),
         )
     ]
+
+
+def _wave_lines(wave: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the lines of a wave: its number, its moves, and why it has no more of them."""
+    number = int(wave["moves"])
+    lines = [f"   {move_lines.line(move)}" for move in moves if move["wave"] == wave["wave"]]
+    waits = [f"   {wave['waits']} waits: {wave['reason']}"] if wave.get("reason") else []
+    return [f"{wave['wave']}. {number} moves at once" if number > 1 else f"{wave['wave']}. one move", *lines, *waits]
 
 
 PLAN = Step(

@@ -72,8 +72,8 @@ def _unanswered(state: TrialState) -> Iterator[tuple[int | None, Move, Mapping[s
     for place, move in enumerate(state.moves):
         if move.get("asked"):
             yield place, move, move["asked"]
-    if state.pending:
-        yield None, state.pending["move"], state.pending
+    for begun in state.pending:
+        yield None, begun["move"], begun
 
 
 def _keep_others(state: TrialState, entry: Entry) -> None:
@@ -84,7 +84,8 @@ def _keep_others(state: TrialState, entry: Entry) -> None:
 
 def _keep_found(state: TrialState, entry: Entry) -> None:
     """Replace a move without an answer by the one that the server has."""
-    kept = {key: state.moves[entry["place"]][key] for key in ("looks", "canary")}
+    before = state.moves[entry["place"]]
+    kept: dict[str, Any] = {key: before[key] for key in ("looks", "canary", "wave") if key in before}
     state.moves[entry["place"]] = {**entry["move"], **kept}
 
 

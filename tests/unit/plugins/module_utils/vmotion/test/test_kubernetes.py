@@ -16,7 +16,7 @@ from plugins.module_utils.kubernetes.state import ranks_of_pods
 from plugins.module_utils.vmotion.test import judging
 from plugins.module_utils.vmotion.test.next_step import kind_of, state_of
 from plugins.module_utils.vmotion.test.step import HERE, Controller, ModuleCall
-from plugins.module_utils.vmotion.test.steps import one_move, tested_job
+from plugins.module_utils.vmotion.test.steps import next_moves, tested_job
 from plugins.modules import mpijob_info
 from tests.fakes.trial import LAUNCHER, Killed, World
 
@@ -164,7 +164,7 @@ def test_the_ranks_of_a_worker_are_those_of_the_pods_on_its_node() -> None:
     (warm,) = [entry for entry in world.journal if entry["entry"] == "warm"]
     assert kind_of("warm").messages(warm, state) == ["rank 0 in pod a on w2", "rank 1 in pod b on w1"]
     state.left = [{"worker": "w1", "source": "esx1", "target": "esx3"}]
-    assert one_move.BEGIN.title_of(state) == "prepares the move w1: esx1 -> esx3, with rank 1 in pod b"
+    assert next_moves.BEGIN.title_of(state) == "prepares the move w1: esx1 -> esx3, with rank 1 in pod b"
 
 
 def test_a_pod_with_the_network_of_its_node_is_found_by_the_name_of_that() -> None:
