@@ -22,6 +22,7 @@ class Card:
     rdma: str | None = None
     state: str = "active"
     roce: bool = True
+    megabits: int = 100_000
 
 
 @dataclass
@@ -110,7 +111,7 @@ def _keys(devices: Sequence[str]) -> list[str]:
 
 
 def _pnic(card: Card) -> Any:
-    speed = vim.host.PhysicalNic.LinkSpeedDuplex(speedMb=100000, duplex=True)
+    speed = vim.host.PhysicalNic.LinkSpeedDuplex(speedMb=card.megabits, duplex=True) if card.megabits else None
     return vim.host.PhysicalNic(
         device=card.device,
         key=f"key-{card.device}",

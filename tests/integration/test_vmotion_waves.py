@@ -4,15 +4,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lab.simulator import Simulator
 from tests.integration.ansible import Ansible
-from tests.integration.test_vmotion import TAGGED
-from tests.integration.test_vmotion_test import WORKERS
+from tests.integration.killing import begun
+from tests.integration.releases import NEWEST
+from tests.integration.test_vmotion import TAGGED, moves
+from tests.integration.test_vmotion_test import WORKERS, Trial
+from tests.integration.test_vmotion_test_killed import entries, goes_on, killed
+from tests.integration.training import Nodes
 from tests.integration.workers import desired
+
+pytestmark = pytest.mark.release(NEWEST)
 
 SIX = TAGGED.replace("count: 5", "count: 6")
 
@@ -49,3 +59,80 @@ def test_the_plan_has_two_moves_at_once_if_their_stuns_and_the_room_allow_it(
     assert [wave["moves"] for wave in tight.result["waves"]] == [1, 1, 1, 1]
     assert "their stuns add up to 42 s" in tight.result["waves"][0]["reason"]
     assert place.writes() == []
+
+
+def most_at_once(made: Sequence[dict[str, Any]]) -> int:
+    """The largest number of moves that the server made at one time, by the times of its tasks."""
+    edges = sorted([(move["started"], 1) for move in made] + [(move["completed"], -1) for move in made])
+    return max(sum(change for _at, change in edges[: end + 1]) for end in range(len(edges)))
+
+
+def test_two_moves_overlap_on_the_server_and_a_refused_one_keeps_the_other_from_starting(
+    place: Simulator, ansible: Ansible
+) -> None:
+    place.set_host("esx01.lab", vmotion_seconds=4)
+    place.set_host("esx02.lab", vmotion_seconds=4)
+    first = {"worker": WORKERS[0], "target": "esx05.lab"}
+    taken = ansible.module("vmotion", cluster="gpu", moves=[first, {"worker": WORKERS[1], "target": "esx03.lab"}])
+    assert taken.rc != 0
+    assert "esx03.lab has no room" in taken.msg
+    assert [(row["begun"], row["failed"]) for row in taken.result["moved"]] == [(False, True)] * 2
+    assert moves(place) == []
+    wave = [first, {"worker": WORKERS[1], "target": "esx06.lab"}]
+    planned = ansible.module("vmotion", check=True, cluster="gpu", moves=wave)
+    assert (planned.rc, planned.changed, moves(place)) == (0, True, []), planned.out
+    done = ansible.module("vmotion", cluster="gpu", moves=wave)
+    assert done.rc == 0, done.out
+    made = [row["move"] for row in done.result["moved"]]
+    assert [(move["worker"], move["vsphere"]["host"]["after"], move["ok"]) for move in made] == [
+        (WORKERS[0], "esx05.lab", True),
+        (WORKERS[1], "esx06.lab", True),
+    ]
+    assert most_at_once(made) == 2
+    assert sorted(moves(place)) == WORKERS[:2]
+    again = ansible.module("vmotion", cluster="gpu", moves=wave)
+    assert (again.rc, again.changed) == (0, False), again.out
+
+
+@pytest.fixture
+def trial(place: Simulator, ansible: Ansible, tmp_path: Path) -> Iterator[Trial]:
+    nodes = Nodes(ansible, tmp_path)
+    yield Trial(place, ansible, nodes, tmp_path)
+    nodes.stop()
+
+
+def test_a_cluster_moves_two_at_a_time_and_each_wave_is_judged_as_one(trial: Trial) -> None:
+    planned = trial.run("--check", vmotion_test_max_moves=2)
+    assert planned.rc == 0, planned.out
+    assert "1. 2 moves at once" in planned.out
+    assert "2. 2 moves at once" in planned.out
+    assert trial.vcenter.writes() == []
+    for number in range(1, 7):
+        trial.vcenter.set_host(f"esx{number:02}.lab", vmotion_seconds=3)
+    trial.train()
+    done = trial.run(vmotion_test_max_moves=2)
+    assert done.rc == 0, done.out
+    assert "continuous, moved: all" in done.out
+    assert sorted(trial.moved()) == WORKERS
+    made = json.loads(trial.kept("moves.json"))
+    assert most_at_once(made) == 2
+    assert [move["wave"] for move in made] == [1, 1, 2, 2]
+    assert [first["started"] < second["completed"] for first, second in pairwise(made)] == [True, True, True]
+    verdict = json.loads(trial.kept("verdict.json"))
+    assert [move["judged_with"] for move in verdict["moves"]] == [[0, 1], [0, 1], [2, 3], [2, 3]]
+    assert sum("judged as one" in note for note in verdict["notes"]) == 2
+
+
+def test_a_kill_in_the_middle_of_a_wave_moves_no_worker_twice(trial: Trial) -> None:
+    trial.train()
+    for number in range(1, 7):
+        trial.vcenter.set_host(f"esx{number:02}.lab", vmotion_seconds=6)
+    killed(
+        trial, begun(trial.vcenter, "RelocateVM_Task", 2), vmotion_test_workers=WORKERS[:2], vmotion_test_max_moves=2
+    )
+    assert entries(trial)[-2:] == ["begin", "begin"]
+    goes_on(trial, WORKERS[:2])
+    assert entries(trial).count("look_up") >= 2
+    made = json.loads(trial.kept("moves.json"))
+    assert most_at_once(made) == 2
+    assert all(move["attached"] for move in made)

@@ -61,7 +61,10 @@ class Fleet:
     rank: dict[str, int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rank", {host: number for number, host in enumerate(self.hosts)})
+        """Rank the hosts: those that fewer workers may use come first."""
+        wanted = Counter(host for worker in self.workers.values() for host in worker.targets)
+        ranked = sorted(self.hosts, key=lambda host: wanted[host])
+        object.__setattr__(self, "rank", {host: number for number, host in enumerate(ranked)})
 
 
 class Together:

@@ -45,6 +45,13 @@ def test_moves_that_overlap_are_one_until_the_last_of_them_ends(first: Any, seco
     ]  # fmt: skip
 
 
+def test_moves_that_a_test_requested_at_once_are_one_even_if_the_server_queued_one_of_them() -> None:
+    first, second = gone(10, 20, wave=1), gone(21, 30, ranks=[2], wave=1)
+    assert groups(first, second, gone(40, 50, wave=2)) == [((0, 1), {1, 2}, 10, 30, 35), ((2,), {1}, 40, 50, 55)]
+    assert groups(gone(None, None, wave=1), second) == [((1,), {2}, 21, 30, 35)]
+    assert groups(gone(10, 20, wave="odd"), gone(21, 30, wave="odd")) == groups(gone(10, 20), gone(21, 30))
+
+
 def test_a_move_that_never_began_has_no_window_and_one_under_way_an_open_one() -> None:
     assert groups(gone(None, None), gone(10, None), gone("soon", 20)) == [((1,), {1}, 10, math.inf, math.inf)]
     assert [one.is_over for one in Timeline([gone(10, 20), gone(30, None)], 5).groups] == [True, False]

@@ -1,0 +1,98 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The room, links, stuns and rules of a cluster, as the planner of waves gets them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from pyVmomi import vim
+
+from plugins.module_utils.vmotion.move import moving_fleet, rolling_moves
+from plugins.module_utils.vmotion.plan.fleet import Fleet
+from plugins.module_utils.vmotion.plan.plan import Move
+from plugins.module_utils.vmotion.plan.waves import plan_waves
+from tests.fakes import hardware
+from tests.fakes.esxi import FakeHost
+from tests.fakes.moves import FakeServer, site_of
+from tests.fakes.network import Card, FakeNetwork, Switch, Vmk
+from tests.fakes.worker_cluster import machine
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
+    return FakeServer(monkeypatch)
+
+
+def fleet_of(server: FakeServer, *workers: Any, one_per_host: bool = False, **more: Any) -> Fleet:
+    cluster = site_of(server, *workers, **more)
+    read = rolling_moves.read_workers(cluster, [one.name for one in workers])
+    return moving_fleet.read_fleet(cluster, read, moving_fleet.Rules(60.0, one_per_host))
+
+
+def test_a_worker_has_its_needs_its_stun_by_target_and_moves_alone_with_a_vgpu(server: FakeServer) -> None:
+    fleet = fleet_of(server, machine("w1", hardware.vgpu()), machine("v1", host="host-2"), hosts=3)
+    worker = fleet.workers["w1"]
+    assert (worker.needs, worker.targets, worker.alone) == ((1, 8192, 0), {"esx1", "esx2", "esx3"}, True)
+    assert worker.stun_s == {"esx1": 48.0, "esx2": 48.0, "esx3": 48.0}
+    plain = fleet.workers["v1"]
+    assert (plain.alone, set(plain.stun_s.values())) == (False, {moving_fleet.SECONDS_WITHOUT_VGPU})
+    assert fleet.budget_s == 60.0
+
+
+def test_a_host_has_the_room_that_other_machines_leave(server: FakeServer) -> None:
+    fleet = fleet_of(server, machine("w1", hardware.vgpu()), running=[machine("v1", host="host-2")], hosts=2)
+    assert fleet.hosts["esx1"].has == (1, 65536, 32000)
+    assert fleet.hosts["esx2"].has == (1, 65536 - 8192, 32000)
+    assert fleet.hosts["esx1"].moves == 1, "the speed of its link is unknown"
+
+
+def linked(**speeds: int) -> FakeNetwork:
+    cards = [Card(name, megabits=speed) for name, speed in speeds.items()]
+    switch = Switch("vSwitch0", [card.device for card in cards], distributed=False)
+    vmks = [Vmk("vmk0", "vSwitch0", services=("management",)), Vmk("vmk1", "vSwitch0", services=("vmotion",))]
+    return FakeNetwork(cards, [switch], vmks)
+
+
+@pytest.mark.parametrize(
+    ("network", "megabits"),
+    [
+        (linked(vmnic0=25_000, vmnic1=10_000), 10_000),
+        (linked(vmnic0=25_000, vmnic1=0), 25_000),
+        (linked(vmnic0=0), None),
+        (FakeNetwork(), None),
+    ],
+    ids=["the slowest", "connected", "no link", "no vmotion service"],
+)
+def test_the_link_is_the_slowest_connected_uplink_that_carries_vmotion(
+    network: FakeNetwork, megabits: int | None
+) -> None:
+    host = FakeHost()
+    network.on(host)
+    host.refresh()
+    assert moving_fleet.vmotion_megabits(host) == megabits
+
+
+def rules() -> Any:
+    """A rule that keeps w1 and w2 apart, and one that keeps w2 on esx1, esx2 and esx3."""
+    refs = [vim.VirtualMachine("vm-w1"), vim.VirtualMachine("vm-w2"), vim.VirtualMachine("vm-else")]
+    apart = vim.cluster.AntiAffinityRuleSpec(name="apart", enabled=True, vm=refs)
+    on = vim.cluster.VmHostRuleInfo(
+        name="on", enabled=True, mandatory=True, vmGroupName="vms", affineHostGroupName="hosts"
+    )
+    hosts = [vim.HostSystem(f"host-{number}") for number in (1, 2, 3)]
+    groups = [vim.cluster.VmGroup(name="vms", vm=refs[1:2]), vim.cluster.HostGroup(name="hosts", host=hosts)]
+    return vim.cluster.ConfigInfoEx(rule=[apart, on], group=groups)
+
+
+def test_rules_of_the_cluster_bind_the_workers(server: FakeServer) -> None:
+    server.values["configurationEx"] = rules()
+    fleet = fleet_of(server, machine("w1"), machine("w2", host="host-2"), hosts=4)
+    assert fleet.apart == (frozenset({"w1", "w2"}),)
+    assert fleet.workers["w1"].targets == {"esx1", "esx2", "esx3", "esx4"}
+    assert fleet.workers["w2"].targets == {"esx1", "esx2", "esx3"}
+    plan = [Move("w1", "esx1", "esx3"), Move("w2", "esx2", "esx3")]
+    assert [len(wave.moves) for wave in plan_waves(fleet, plan, {"w1": "esx1", "w2": "esx2"}, 2)] == [2]
+    assert all(math.isfinite(stun or 0) for worker in fleet.workers.values() for stun in worker.stun_s.values())
