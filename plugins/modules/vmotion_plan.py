@@ -36,7 +36,7 @@ options:
       - The number of moves at a time. With more than one, the plan has waves; a wave ends before the next one starts.
       - All workers count as those of one synchronous job, which wait for each other. The expected stuns of the workers
         in a wave add up to no more than O(stun_budget); a worker with an unknown stun moves alone.
-      - A worker with a vGPU moves alone over the vMotion links of its two hosts. Other workers share a link of 10 Gb/s
+      - A worker with a vGPU shares neither of its two hosts with another move. Other workers share a link of 10 Gb/s
         with up to eight moves and one of 1 Gb/s with up to four, as vCenter allows; a link of unknown speed has one.
       - Slots, memory and CPU are free before the wave starts, and the cluster's rules for virtual machines hold
         throughout.

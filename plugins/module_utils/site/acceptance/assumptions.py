@@ -155,6 +155,20 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         "`vmotion_test` with two workers that have a device group, on hosts with a free pair and without one",
     ),
     Assumption(
+        "stuns of moves at once",
+        "Workers with vGPUs that move at once, over different hosts, are stunned no longer than if each moved by "
+        "itself, and their job waits for the sum of their stuns at most.",
+        (f"{_HERE}/vmotion/plan/fleet.py", "_by_stun"),
+        "`vmotion_test` with `vmotion_test_max_moves=2`, beside one with a single move at a time",
+    ),
+    Assumption(
+        "limits of moves at once",
+        "vSphere 8 and 9 run as many moves of a host at once as the documentation of 6.7 gives for the speed of its "
+        "link: eight at 10 Gb/s, four at 1 Gb/s.",
+        (f"{_HERE}/vmotion/plan/fleet.py", "MOVES_BY_LINK"),
+        "`vmotion_test` of workers without a GPU with `vmotion_test_max_moves=8`, beside the tasks in vCenter",
+    ),
+    Assumption(
         "non-disruptive evacuation",
         "From 9.1 on, EnterMaintenanceMode_Task takes evacMode.workloadNonDisruptive and then moves only workloads "
         "that it does not disturb.",

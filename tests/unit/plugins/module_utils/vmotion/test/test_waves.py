@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Several moves at once in a vMotion test: begun, made and judged together, and none twice after a kill."""
+"""Several moves at once in a vMotion test: started, made and judged together, and none twice after a kill."""
 
 from __future__ import annotations
 
