@@ -204,21 +204,23 @@ def with_job_pace(shown: progress.Progress, growing: GrowingFile) -> Callable[[s
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params, shown = module.params, progress.Progress(module.params["progress_file"])
-    budget = move_facts.Budget(params["stun_budget"], params["bandwidth"])
-    limits = (params["move_timeout"], tuple(params["accept"]), budget)
     growing_records = GrowingFile(Path(params["records"] or ""), LAST)
     with holder.marked(), session.session(params) as opened, keeper.renewing(opened), growing_records as growing:
-        tell = with_job_pace(shown, growing) if params["records"] else shown.tell
-        # Each move reads the cluster for itself, because the moves run in parallel.
-        subjects = [
-            move.Move(
-                WorkerCluster(opened, params["cluster"]), move.MoveRequest(one["worker"], one["target"], *limits, tell)
-            )
-            for one in ([params] if params["moves"] is None else params["moves"])
-        ]
+        subjects = subjects_of(opened, params, with_job_pace(shown, growing) if params["records"] else shown.tell)
         if params["moves"] is None:
             return {**runner.converge_one(module, subjects[0]), **observed(subjects[0])}
         return at_once(module, subjects)
+
+
+def subjects_of(
+    opened: session.Session, params: Mapping[str, Any], tell: Callable[[str, str], None]
+) -> list[move.Move]:
+    """Return the moves; each reads the cluster for itself, because they run in parallel."""
+    budget = move_facts.Budget(params["stun_budget"], params["bandwidth"])
+    limits = (params["move_timeout"], tuple(params["accept"]), budget)
+    wanted = [params] if params["moves"] is None else params["moves"]
+    requests = [move.MoveRequest(one["worker"], one["target"], *limits, tell) for one in wanted]
+    return [move.Move(WorkerCluster(opened, params["cluster"]), request) for request in requests]
 
 
 def observed(subject: move.Move) -> dict[str, Any]:
