@@ -32,6 +32,7 @@ TEMPLATES = {
     "workers": ("worker",),
     "guests": (),
     "train": ("training",),
+    "fabric_check": (),
     "scaling": (),
     "vmotion_test": ("vmotion_test",),
     "audit": ("audit",),

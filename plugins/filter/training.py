@@ -11,7 +11,7 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible.utils.display import Display
 from ansible_collections.dml.vsphere.plugins.module_utils.errors import CollectionError
-from ansible_collections.dml.vsphere.plugins.module_utils.training import launcher_words, manifest, scaling
+from ansible_collections.dml.vsphere.plugins.module_utils.training import launcher_words, manifest, pair_rounds, scaling
 from ansible_collections.dml.vsphere.plugins.module_utils.training.transport import job_settings, node_transport
 
 PYTHONS = (["python"], ["python3"])
@@ -78,6 +78,11 @@ def training_split(command: str | list[str]) -> list[str]:
         raise AnsibleFilterError(f"{error}.") from error
 
 
+def training_pairs(nodes: list[dict[str, Any]], transport: str, network: str = "") -> dict[str, Any]:
+    """Return the rounds in which all pairs of nodes are measured, and the devices that the traffic is meant for."""
+    return dict(pair_rounds.plan(nodes, transport, network))
+
+
 class FilterModule:
     """The filters by name."""
 
@@ -87,6 +92,7 @@ class FilterModule:
             "training_words": training_words,
             "training_manifest": training_manifest,
             "training_differs": training_differs,
+            "training_pairs": training_pairs,
             "training_split": training_split,
             "training_known": node_transport.default_settings,
             "transport_settings": transport_settings,

@@ -16,6 +16,7 @@ description:
   - The report contains the scaling table, published results next to it, each run with the check of its transport, its
     throughput and loss over the steps, the software of the nodes, the timelines of vMotion tests, and a list of missing
     measurements.
+  - With O(fabric), the report also contains the bandwidth between the nodes.
   - A run whose transport could not be verified does not count in the scaling table, unless it ran on one node.
   - The same results produce the same files, so a second run changes nothing.
 options:
@@ -33,6 +34,9 @@ options:
     required: true
   vmotion_tests:
     description: The folder of vMotion tests; the report shows each C(timeline.json) below it.
+    type: path
+  fabric:
+    description: The folder of M(dml.vsphere.training_fabric); the report shows the last check of each transport.
     type: path
   published:
     description: Published results, which the report shows next to the measured ones.
@@ -129,7 +133,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.errors import Refused
-from ..module_utils.pages import training_page, training_screen
+from ..module_utils.pages import pairs_section, training_page, training_screen
 from ..module_utils.training.reports import saved_results
 from ..module_utils.training.reports.report_files import PRIVATE, ReportFiles
 from ..module_utils.training.scaling import ScalingError
@@ -144,6 +148,7 @@ ARGUMENTS = {
     "runs": {"type": "str", "default": "*"},
     "folder": {"type": "path", "required": True},
     "vmotion_tests": {"type": "path"},
+    "fabric": {"type": "path"},
     "published": {"type": "list", "elements": "dict", "default": [], "options": PUBLISHED},
     "images_per_epoch": {"type": "int", "default": 0},
     "title": {"type": "str", "default": "Distributed training"},
@@ -160,7 +165,9 @@ def report_of(params: dict[str, Any]) -> dict[str, Any]:
     except ScalingError as error:
         raise Refused("published", "make a table of the published runs", str(error), "correct these runs") from error
     tests = saved_results.timelines(Path(params["vmotion_tests"])) if params["vmotion_tests"] else []
-    return {**report, "vmotion_tests": tests} if tests else report
+    checks = pairs_section.newest(saved_results.fabric_checks(Path(params["fabric"]))) if params["fabric"] else []
+    more = {"vmotion_tests": tests, "fabric": checks}
+    return {**report, **{key: found for key, found in more.items() if found}}
 
 
 def texts_of(report: dict[str, Any]) -> dict[str, str]:

@@ -4,9 +4,18 @@
 
 from __future__ import annotations
 
-from typing import List, Tuple
+from collections.abc import Mapping, Sequence
+from typing import Any, List, Tuple, TypedDict
 
 Round = List[Tuple[int, int]]
+
+
+class PairPlan(TypedDict):
+    """The rounds as text and their number, and the devices of each node that the traffic is meant for."""
+
+    rounds: str
+    count: int
+    devices: list[list[str]]
 
 
 def rounds(nodes: int) -> list[Round]:
@@ -27,3 +36,23 @@ def rounds(nodes: int) -> list[Round]:
 def text(every: list[Round]) -> str:
     """Return the rounds as one word of a command line, such as ``0-1,2-3/0-2,1-3``."""
     return "/".join(",".join(f"{first}-{second}" for first, second in pairs) for pairs in every)
+
+
+def plan(nodes: Sequence[Mapping[str, Any]], transport: str, network: str = "") -> PairPlan:
+    """Return the plan for nodes with ``interface`` and ``hcas``; a network does not determine a device."""
+    every = rounds(len(nodes))
+    return {
+        "rounds": text(every),
+        "count": len(every),
+        "devices": [_devices(node, transport, network) for node in nodes],
+    }
+
+
+def _devices(node: Mapping[str, Any], transport: str, network: str) -> list[str]:
+    interface = [str(node["interface"])] if node.get("interface") else []
+    if transport != "rdma":
+        return [] if network else interface
+    hcas = list(node.get("hcas") or ())
+    # Soft-RoCE sends through a network interface and has no counter of bytes.
+    soft = interface if any(hca.get("driver") is None for hca in hcas) else []
+    return [*(str(hca["name"]) for hca in hcas), *soft]

@@ -269,6 +269,13 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         _ON_A_SITE,
         assumption_checks.move_encryption,
     ),
+    Assumption(
+        "all_reduce of pairs",
+        "NCCL and the CUDA runtime of a stack measure the bus bandwidth of two nodes if Python calls them. The program ran "
+        "only with stand-ins that have the same signatures.",
+        ("roles/training/files/dml_pairs_nccl.py", "ncclAllReduce"),
+        "`fabric_check` on two workers with GPUs, beside all_reduce_perf of nccl-tests",
+    ),
 )
 
 

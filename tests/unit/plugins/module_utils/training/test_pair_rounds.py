@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugins.module_utils.training.pair_rounds import rounds, text
+from plugins.module_utils.training.pair_rounds import plan, rounds, text
 from roles.training.files.dml_pairs import rounds_of
 
 NODES = st.integers(2, 70)
@@ -46,3 +46,27 @@ def test_the_program_reads_the_rounds_from_its_command_line(nodes: int) -> None:
 @pytest.mark.parametrize("nodes", [0, 1])
 def test_a_single_node_has_no_pair(nodes: int) -> None:
     assert [pair for pairs in rounds(nodes) for pair in pairs] == []
+
+
+MLX5 = {"name": "mlx5_0", "driver": "mlx5_core"}
+SOFT = {"name": "rxe0", "driver": None}
+
+
+@pytest.mark.parametrize(
+    ("transport", "network", "hcas", "devices"),
+    [
+        ("tcp", "", [], ["ens224"]),
+        ("tcp", "10.0.0.0/24", [], []),
+        ("rdma", "10.0.0.0/24", [MLX5], ["mlx5_0"]),
+        ("rdma", "", [SOFT], ["rxe0", "ens224"]),
+    ],
+)
+def test_the_plan_names_the_devices_of_the_transport(
+    transport: str, network: str, hcas: list[dict[str, str | None]], devices: list[str]
+) -> None:
+    nodes = [{"interface": "ens224", "hcas": hcas}] * 2
+    assert plan(nodes, transport, network) == {"rounds": "0-1", "count": 1, "devices": [devices] * 2}
+
+
+def test_an_unknown_interface_is_no_device() -> None:
+    assert plan([{"interface": ""}, {}], "tcp")["devices"] == [[], []]

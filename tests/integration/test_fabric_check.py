@@ -1,0 +1,160 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""playbooks/fabric_check.yml with real mpirun between network namespaces, one of which sends slowly."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.integration.training import Playbook
+
+# Slow enough for a busy machine, so that the links and not the processor set the rate.
+LINK, SLOW = "20mbit", "3mbit"
+NODES, NETWORK = ("w1", "w2", "w3", "w4"), "10.99.77"
+SHELL = """#!/bin/sh
+node=$1; shift
+exec ip netns exec fc{tag}$node unshare --uts sh -c 'hostname "$0" && exec sh -c "$1"' "$node" "$*"
+"""
+PYTHON = """#!/bin/sh
+exec ip netns exec {name} unshare --uts sh -c 'hostname {node} && exec {python} "$@"' python "$@"
+"""
+
+
+def run(*words: str) -> None:
+    subprocess.run(words, check=True, capture_output=True)
+
+
+class Fabric:
+    """Nodes in network namespaces with a link each to one bridge; the launcher is the first one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tag = f"{os.getpid() % 10000}"
+        self.playbook = Playbook(folder)
+        self.folder = folder
+        shell = folder / "reach-netns"
+        shell.write_text(SHELL.format(tag=self.tag))
+        shell.chmod(0o755)
+        self.shell = shell
+        self._inventory()
+
+    def up(self) -> None:
+        self._netns("switch", "add")
+        self._in("switch", "ip", "link", "add", "bridge", "type", "bridge")
+        self._in("switch", "ip", "link", "set", "bridge", "up")
+        for number, node in enumerate(NODES, start=1):
+            self._netns(node, "add")
+            ends = ("ip", "link", "add", "fab0", "type", "veth", "peer", "name", node, "netns", self._name("switch"))
+            self._in(node, *ends)
+            self._in(node, "ip", "address", "add", f"{NETWORK}.{number}/24", "dev", "fab0")
+            for link in ("lo", "fab0"):
+                self._in(node, "ip", "link", "set", link, "up")
+            self._in("switch", "ip", "link", "set", node, "master", "bridge", "up")
+            self.limit(node, LINK)
+
+    def limit(self, node: str, rate: str) -> None:
+        shape = ("root", "tbf", "rate", rate, "burst", "16k", "latency", "200ms")
+        self._in(node, "tc", "qdisc", "replace", "dev", "fab0", *shape)
+
+    def down(self) -> None:
+        for node in (*NODES, "switch"):
+            subprocess.run(["ip", "netns", "delete", self._name(node)], check=False, capture_output=True)
+
+    def check(self, **more: Any) -> subprocess.CompletedProcess[str]:
+        return self.play("fabric_check", **more)
+
+    def scale(self, **more: Any) -> subprocess.CompletedProcess[str]:
+        return self.play("scaling", training_sweep_nodes=[1], training_sweep_repeats=1, **more)
+
+    def play(self, playbook: str, **more: Any) -> subprocess.CompletedProcess[str]:
+        """Run a playbook, with the modules of each node in its namespace."""
+        options = {
+            "training_remote_shell": str(self.shell),
+            "training_mpirun_arguments": ["--mca", "mpi_yield_when_idle", "1"],
+            "training_launcher": NODES[0],
+            "training_watched": [NODES[0]],
+            "training_interface": "fab0",
+            "training_fabric_seconds": 1,
+            "training_fabric_bytes": 16384,
+            "training_fabric_results": str(self.folder / "fabric"),
+            "report_dir": str(self.folder / "report"),
+            **more,
+        }
+        command = self.playbook.command(playbook=playbook, **options)
+        command[command.index(str(self.playbook.inventory))] = str(self.inventory)
+        return self.playbook.ansible.run(command, timeout=900)
+
+    def results(self) -> list[dict[str, Any]]:
+        return [json.loads(path.read_text()) for path in sorted((self.folder / "fabric").glob("*/result.json"))]
+
+    def _inventory(self) -> None:
+        """Write the inventory: the interpreter of each node runs in its namespace, under its host name."""
+        hosts = {}
+        for node in NODES:
+            program = self.folder / f"python-{node}"
+            program.write_text(PYTHON.format(name=self._name(node), node=node, python=sys.executable))
+            program.chmod(0o755)
+            hosts[node] = {"ansible_connection": "local", "ansible_python_interpreter": str(program)}
+        self.inventory = self.folder / "fabric-hosts.yml"
+        self.inventory.write_text(yaml.safe_dump({"workers": {"hosts": hosts}}, sort_keys=False))
+
+    def _name(self, node: str) -> str:
+        return f"fc{self.tag}{node}"
+
+    def _netns(self, node: str, verb: str) -> None:
+        run("ip", "netns", verb, self._name(node))
+
+    def _in(self, node: str, *words: str) -> None:
+        run("ip", "netns", "exec", self._name(node), *words)
+
+
+@pytest.fixture
+def fabric(tmp_path: Path) -> Iterator[Fabric]:
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces with links need root")
+    one = Fabric(tmp_path)
+    try:
+        one.up()
+        yield one
+    finally:
+        one.down()
+
+
+def words(ran: subprocess.CompletedProcess[str]) -> str:
+    return " ".join(ran.stdout.split()).replace("''", "'")
+
+
+def found(result: dict[str, Any]) -> list[tuple[str, list[str]]]:
+    return [(each["rule"], each["nodes"]) for each in result["findings"]]
+
+
+@pytest.mark.slow
+def test_a_network_without_fault_has_no_findings(fabric: Fabric) -> None:
+    ran = fabric.check()
+    assert ran.returncode == 0, ran.stdout
+    (result,) = fabric.results()
+    assert (found(result), len(result["pairs"])) == ([], 6)
+    assert all(0.01 < pair["gbits"] < 0.025 for pair in result["pairs"]), result["pairs"]
+    assert {card["device"] for card in result["cards"]} == {"fab0"}
+
+
+def test_a_slow_node_is_named_and_stops_scaling(fabric: Fabric) -> None:
+    fabric.limit("w3", SLOW)
+    ran = fabric.check()
+    assert ran.returncode != 0
+    (result,) = fabric.results()
+    assert found(result) == [("slow-node", ["w3"])], result
+    assert "w3 is slow with every other node" in words(ran)
+    page = (fabric.folder / "report" / "training.html").read_text()
+    assert "w3 is slow with every other node" in page
+    scaling = fabric.scale()
+    assert scaling.returncode != 0
+    assert "The network between the nodes has findings" in words(scaling)

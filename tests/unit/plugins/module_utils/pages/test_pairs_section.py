@@ -1,0 +1,39 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The bandwidth between the nodes on the page of training runs, with escaped names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plugins.module_utils.pages import pairs_section, training_page
+from tests.unit.plugins.module_utils.training.test_pair_result import SLOW, result
+
+
+def check(**more: Any) -> dict[str, Any]:
+    return {**SLOW, **more}
+
+
+def test_the_slow_node_and_the_slowest_pairs_are_shown() -> None:
+    html, markdown = pairs_section.section(check()), pairs_section.markdown(check())
+    assert "<h2>Bandwidth between the nodes by tcp: fabric</h2>" in html
+    assert "The usual bandwidth is 9.00; a pair is slow below 80% of it." in html
+    assert "slow-node: n3 is slow with every other node" in html and "slow-node: n3 is slow" in markdown
+    assert html.index("n1 - n3") < html.index("n1 - n2")
+    assert "| n1 | ens192 | VMXNET3 | 10.00 | 9.00 | 5.00 | 1.00 | - | not established for VMXNET3 |" in markdown
+
+
+def test_names_are_escaped() -> None:
+    html = pairs_section.section(check(name="<b>&", pairs=[], cards=[], findings=[]))
+    assert "<b>" not in html
+    assert "No findings." in html
+
+
+def test_the_page_shows_the_last_check_of_each_transport() -> None:
+    old, new = check(ended=1.0, name="old"), {**result(), "ended": 2.0, "name": "new"}
+    rdma = check(ended=1.0, name="other", transport="rdma")
+    assert [each["name"] for each in pairs_section.newest([new, old, rdma])] == ["other", "new"]
+    report = {**training_page.report([]), "fabric": [rdma]}
+    for text in (training_page.page(report), training_page.markdown(report)):
+        assert "Bandwidth between the nodes by rdma: other" in text
+    assert "Bandwidth" not in training_page.page(training_page.report([]))
