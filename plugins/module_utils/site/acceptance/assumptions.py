@@ -271,8 +271,8 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
     ),
     Assumption(
         "all_reduce of pairs",
-        "NCCL and the CUDA runtime of a stack measure the bus bandwidth of two nodes if Python calls them. The program ran "
-        "only with stand-ins that have the same signatures.",
+        "NCCL and the CUDA runtime of a stack measure the bus bandwidth of two nodes if Python calls them. The program "
+        "ran only with stand-ins that have the same signatures.",
         ("roles/training/files/dml_pairs_nccl.py", "ncclAllReduce"),
         "`fabric_check` on two workers with GPUs, beside all_reduce_perf of nccl-tests",
     ),
