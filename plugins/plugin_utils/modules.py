@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ansible.errors import AnsibleError
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import connection_loader
 
@@ -123,6 +123,8 @@ class Modules:
     def _ended(self, action: ActionBase, run: Any) -> dict[str, Any]:
         try:
             return dict(run())
+        except AnsibleConnectionFailure as error:
+            return {"failed": True, "unreachable": True, "msg": str(error)}
         except AnsibleError as error:
             return {"failed": True, "msg": str(error)}
         finally:

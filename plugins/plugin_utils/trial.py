@@ -44,8 +44,8 @@ from .observer import ended_by_signal, run_command
 DRIVERS = "stacks/facts/compatibility.yml"
 RUN = "DML_VSPHERE_RUN"  # identifies the run to modules that outlive their controller
 POLL_SECONDS = 2.0
-# All times together in which vCenter does not answer. A restart of its services takes minutes.
-AWAY_SECONDS = 900.0
+# All times together in which vCenter or the launcher does not answer. A restart of vCenter's services takes minutes.
+AWAY_SECONDS = {"vCenter": 900.0, "the launcher": 120.0}
 WATCH_SECONDS, UNWATCH_SECONDS, ROLL_SECONDS = 60.0, 60.0, 30.0
 
 
@@ -75,7 +75,7 @@ class Trial:
     def __init__(self, modules: Modules, opened: dict[str, Any]) -> None:
         self._modules, self._folder = modules, Path(opened["folder"])
         self._is_taken_up, self._parent = bool(opened["taken_up"]), os.getppid()
-        self._drivers, self._patience = modules.load(DRIVERS), AWAY_SECONDS
+        self._drivers, self._patience = modules.load(DRIVERS), dict(AWAY_SECONDS)
 
     def run(self) -> dict[str, Any]:
         """Do all steps that are left, and return the result of the test."""
@@ -164,18 +164,19 @@ class Trial:
             time.sleep(POLL_SECONDS)
 
     def _connected(self, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Run a module again while vCenter cannot be reached, as during its restart: such a run has changed nothing.
+        """Run a module again while vCenter or the launcher cannot be reached: such a run has changed nothing.
 
         A test that has not locked its cluster fails at once.
         """
         while True:
             began, result = time.monotonic(), run()
-            if not result.get("not_connected") or RUN not in self._modules.environment or self._patience <= 0:
+            away = "vCenter" if result.get("not_connected") else "the launcher" if result.get("unreachable") else ""
+            if not away or RUN not in self._modules.environment or self._patience[away] <= 0:
                 return result
-            if self._patience == AWAY_SECONDS:
-                show(f"vCenter cannot be reached; waits for it for up to {AWAY_SECONDS / 60:.0f} minutes")
+            if self._patience[away] == AWAY_SECONDS[away]:
+                show(f"{away} cannot be reached; waits for it for up to {AWAY_SECONDS[away] / 60:.0f} minutes")
             time.sleep(POLL_SECONDS)
-            self._patience -= time.monotonic() - began
+            self._patience[away] -= time.monotonic() - began
 
     def _start(self, call: ModuleCall) -> Result:
         """Start a watch, which outlives this controller, unless one is running or was asked to end."""

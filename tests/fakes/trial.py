@@ -76,6 +76,7 @@ class World:
         self.chains: list[dict[str, Any]] = []
         self.calls: Counter[str] = Counter()
         self.job, self.steps_by = "running", "auto"
+        self.ended: float | None = None
         self.fails: dict[str, str] = {}
         self.rdma = False
         self.verdict = dict(CONTINUOUS)
@@ -146,7 +147,15 @@ class World:
         return {"state": {"run": self.lock}}
 
     def training_job_info(self, _options: dict[str, Any]) -> dict[str, Any]:
-        return {"job": {"state": self.job, "launcher": LAUNCHER, "run_id": "r", "steps_by": self.steps_by}}
+        return {
+            "job": {
+                "state": self.job,
+                "launcher": LAUNCHER,
+                "run_id": "r",
+                "steps_by": self.steps_by,
+                "ended": self.ended,
+            }
+        }
 
     def training_job(self, _options: dict[str, Any]) -> dict[str, Any]:
         self.job = "stopped"

@@ -31,14 +31,14 @@ PROFILE = {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 4}}]
 class Window:
     """The playbook hosts on the cluster of a job whose nodes are all this machine."""
 
-    def __init__(self, trial: Trial) -> None:
+    def __init__(self, trial: Trial, *options: str) -> None:
         self.trial, self.inventory = trial, trial.folder / "hosts.yml"
         here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "ansible_become": False}
         groups = {"clusters": {"hosts": {"gpu": here}}, "workers": {"hosts": dict.fromkeys(WORKERS, here)}}
         self.inventory.write_text(json.dumps({"all": {"children": groups}}))
         # The jobs of other tests run on this machine too.
         trial.nodes.run_dir = trial.folder / f"run-{uuid4()}"
-        program = [sys.executable, "-u", str(PROGRAM)]
+        program = [sys.executable, "-u", str(PROGRAM), *options]
         started = trial.nodes.start(command=program, hosts=[{"name": name} for name in WORKERS])
         assert started.rc == 0, started.out
         trial.nodes.training()
@@ -143,3 +143,40 @@ def test_a_rank_that_dies_ends_the_window_before_the_next_host(trial: Trial) -> 
 
 def _output(running: subprocess.Popen[str]) -> str:
     return running.communicate(timeout=LONG)[0]
+
+
+@pytest.mark.slow
+def test_a_host_that_does_not_come_back_ends_the_window_and_not_the_job(trial: Trial) -> None:
+    window = Window(trial)
+    trial.vcenter.fault("RebootHost_Task", kind="never_returns", skip=1)
+    ended = window.run(esxi_host_reboot_timeout=3)
+    text = " ".join(ended.out.split())
+    assert ended.rc != 0 and "it went down and did not return within 3 s" in text, ended.out
+    assert "keeps its state, and the next run continues with it" in text, ended.out
+    reboots = [write["name"] for write in trial.vcenter.writes() if write["method"] == "RebootHost_Task"]
+    gone = reboots[-1]
+    assert len(reboots) == 2 and trial.nodes.look()["state"] == "running"
+    assert json.loads(trial.kept("verdict.json"))["verdict"] == "continuous"
+    trial.vcenter.set_host(gone, connection="connected")
+    done = window.run()
+    assert done.rc == 0, done.out
+    assert window.booted() == dict.fromkeys(HOSTS, 1) and most_out_of_service(trial.vcenter.writes()) == 1
+    assert sorted(trial.moved()) == WORKERS and trial.free()
+
+
+@pytest.mark.slow
+def test_the_window_goes_on_after_the_end_of_the_job(trial: Trial) -> None:
+    """The hosts that remain are changed, and the verdict covers the job until its end."""
+    end = trial.folder / "end"
+    window = Window(trial, f"--checkpoint-file={end}", "--stop-after-checkpoint")
+    running = trial.ansible.start(*window.command())
+    wait_for(lambda: len(window.booted()) == 2 or running.poll() is not None, LONG)
+    end.touch()
+    out = _output(running)
+    assert running.returncode == 0, out
+    assert "esx01.lab" in out and "the job has finished" in out, out
+    assert window.booted() == dict.fromkeys(HOSTS, 1) and most_out_of_service(trial.vcenter.writes()) == 1
+    verdict = json.loads(trial.kept("verdict.json"))
+    assert verdict["verdict"] == "continuous" and len(verdict["moves"]) < len(WORKERS)
+    assert any("after the end of the job" in note for note in verdict["notes"]), verdict["notes"]
+    assert trial.free()

@@ -21,7 +21,7 @@ ENDINGS = {"running": "running", "finished": "finished"}
 def verdict_input(state: TrialState, limits: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the arguments of the verdict. The given limits take precedence over the limits of the test."""
     return {
-        "moves": state.every_move,
+        "moves": [*state.judged_moves, *state.others],
         "limits": {"warmup_steps": state.settings["warmup_steps"], **state.settings["limits"], **(limits or {})},
         "ended": ENDINGS.get((state.job_now or {}).get("state", ""), "died"),
         "facts": _facts(state),
@@ -49,11 +49,14 @@ def with_earlier(judged: Mapping[str, Any], state: TrialState) -> dict[str, Any]
 
 
 def with_left(judged: Mapping[str, Any], state: TrialState) -> dict[str, Any]:
-    """Return the verdict on a test that is over, with the planned moves and host changes that it did not make."""
+    """Return the verdict with the moves after the end of the job and, if the test is over, with all that it left."""
+    late = [move for move in state.moves if move not in state.judged_moves]
+    notes = [f"{move_lines.line(move)}: after the end of the job, so it is not judged" for move in late]
+    judged = {**judged, "notes": [*judged["notes"], *notes]} if notes else dict(judged)
     left = [f"{move_lines.line(move)}: not made" for move in state.left]
     left += [f"{host}: not changed" for host in state.waiting_hosts]
     if not state.is_over or not left:
-        return dict(judged)
+        return judged
     return {**judged, "moved": "none" if judged["moved"] == "none" else "some", "not_made": left}
 
 
@@ -85,8 +88,8 @@ def _end(state: TrialState, index: int) -> int:
 def _facts(state: TrialState) -> dict[str, Any]:
     return {
         "launcher": {"before": (state.job or {}).get("launcher"), "after": (state.job_now or {}).get("launcher")},
-        "transport": transports(state)["of_moves"],
-        "vsphere": [move.get("vsphere") for move in state.every_move],
+        "transport": transports(state)["of_moves"][: len(state.judged_moves)],
+        "vsphere": [move.get("vsphere") for move in (*state.judged_moves, *state.others)],
         "power": state.power,
         "ranks": _ranks(state),
         "checksums": state.checksums,

@@ -34,7 +34,7 @@ def _availability(state: TrialState) -> str:
 def _failing(state: TrialState, folder: str) -> str:
     judged = state.judged or {}
     # An observation has only moves of others, and a window of empty hosts may have none.
-    has_moved = judged["moved"] == "all" or not state.moves
+    has_moved = judged["moved"] == "all" or not state.judged_moves
     if judged["verdict"] == "continuous" and has_moved and not state.stopped:
         return ""
     places = move_lines.hosts_after(state.at, state.every_move)

@@ -78,6 +78,7 @@ class Job(TypedDict, total=False):
     pods: dict[str, Any] | None
     silences: list[str] | None
     started: float | None
+    ended: float | None
 
 
 @dataclass
@@ -202,6 +203,19 @@ class TrialState:
     def every_move(self) -> list[dict[str, Any]]:
         """Return the moves of the test, then those of others."""
         return [*self.moves, *self.others]
+
+    @property
+    def outlives_job(self) -> bool:
+        """Return whether a maintenance window goes on after the end of its job, which has finished."""
+        return bool(self.settings.get("window")) and (self.job_now or {}).get("state") == "finished"
+
+    @property
+    def judged_moves(self) -> list[dict[str, Any]]:
+        """Return the moves of the test without those of a maintenance window that its job did not live to see."""
+        ended = (self.job_now or {}).get("ended")
+        if not self.outlives_job or ended is None:
+            return self.moves
+        return [move for move in self.moves if (move.get("completed") or ended) < ended]
 
     @property
     def ranks(self) -> dict[str, list[int]]:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A vMotion test whose vCenter does not answer for a while: calls that opened no session are repeated."""
+"""A vMotion test whose vCenter or launcher does not answer for a while: calls that opened no session are repeated."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from plugins.plugin_utils import trial
 from plugins.plugin_utils.trial import RUN, Trial
 
 AWAY = {"failed": True, "msg": "vc:443: could not connect", "not_connected": True}
+NO_LAUNCHER = {"failed": True, "msg": "w1: Connection timed out during banner exchange", "unreachable": True}
 BROKEN = {"failed": True, "msg": "w1: could not move it: the connection broke"}
 GOOD = {"moves": []}
 
@@ -37,12 +38,14 @@ class FakeModules:
     ("modules", "calls", "result"),
     [
         (FakeModules(AWAY, AWAY, GOOD), 3, GOOD),
+        (FakeModules(NO_LAUNCHER, GOOD), 2, GOOD),
+        (FakeModules(NO_LAUNCHER), 2, NO_LAUNCHER),
         # The move may have started: it is looked up, not repeated.
         (FakeModules(BROKEN, GOOD), 1, BROKEN),
         (FakeModules(AWAY, GOOD, locked=False), 1, AWAY),
         (FakeModules(AWAY), 4, AWAY),
     ],
-    ids=["back", "broken", "not begun", "away for too long"],
+    ids=["back", "launcher back", "launcher away for too long", "broken", "not begun", "away for too long"],
 )
 def test_a_call_without_a_session_is_repeated_while_the_test_is_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, modules: Any, calls: int, result: dict[str, Any]

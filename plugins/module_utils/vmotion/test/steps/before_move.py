@@ -48,7 +48,8 @@ def _guests_entries(result: Result, state: TrialState, controller: Controller) -
 
 
 def _needs_guests(state: TrialState) -> bool:
-    return bool(state.left) and state.settings["guest_checks"] and "guests" not in state.lately
+    has_job = state.settings["guest_checks"] and not state.outlives_job
+    return bool(state.left) and has_job and "guests" not in state.lately
 
 
 GUESTS = Step(
@@ -83,7 +84,8 @@ def _preflight_entries(result: Result, state: TrialState, _controller: Controlle
 
 
 def _needs_preflight(state: TrialState) -> bool:
-    return bool(state.left) and bool(state.settings.get("kubernetes")) and "preflight" not in state.lately
+    has_job = bool(state.settings.get("kubernetes")) and not state.outlives_job
+    return bool(state.left) and has_job and "preflight" not in state.lately
 
 
 def _warnings(entry: Entry, _state: TrialState) -> list[str]:

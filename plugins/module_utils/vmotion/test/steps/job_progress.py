@@ -107,6 +107,10 @@ def _advance_entry(result: Result, _state: TrialState, _controller: Controller) 
     return [("advance", _outcome(result))]
 
 
+def _needs_to_advance(state: TrialState) -> bool:
+    return state.is_owed and not state.outlives_job and "advance" not in state.lately
+
+
 def _outcome(result: Result) -> dict[str, Any]:
     return {"ok": not result.get("failed"), "said": str(result.get("msg") or "")}
 
@@ -114,7 +118,7 @@ def _outcome(result: Result) -> dict[str, Any]:
 ADVANCE = Step(
     name="advance",
     title="waits until every rank has completed further steps",
-    due=(Due(Phase.MOVE, lambda state: state.is_owed and "advance" not in state.lately, after=("look",)),),
+    due=(Due(Phase.MOVE, _needs_to_advance, after=("look",)),),
     action=_advance,
     entries=_advance_entry,
     kinds=(EntryKind("advance"),),

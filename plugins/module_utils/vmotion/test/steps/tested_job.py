@@ -14,7 +14,7 @@ from ..trial_state import Entry, Job, Settings, TrialState
 from .transport_reading import reading
 
 # The values that can change while the job runs.
-CHANGING = ("state", "launcher", "why", "pods", "silences")
+CHANGING = ("state", "launcher", "why", "pods", "silences", "ended")
 PLACE = ("namespace", "kubeconfig", "context")
 
 
@@ -45,6 +45,14 @@ def _keep_job(state: TrialState, entry: Entry) -> None:
     state.job = state.job or state.job_now
 
 
+def _job_messages(entry: Entry, state: TrialState) -> list[str]:
+    """Return the sentence about a job that has just finished although hosts of its maintenance window remain."""
+    was_running = (state.job_now or {}).get("state") == "running"
+    if not (was_running and entry["job"]["state"] == "finished" and state.waiting_hosts):
+        return []
+    return [f"the job has finished: {', '.join(state.waiting_hosts)} are changed without a verdict on their moves"]
+
+
 def not_running(settings: Settings, job: Job) -> str:
     """Return the error of a job that cannot be tested."""
     why = f": {job['why']}" if job.get("why") else ""
@@ -73,7 +81,7 @@ JOB = Step(
     ),
     action=_read,
     entries=_job_entry,
-    kinds=(EntryKind("job", _keep_job),),
+    kinds=(EntryKind("job", _keep_job, _job_messages),),
     is_repeated=True,
 )
 

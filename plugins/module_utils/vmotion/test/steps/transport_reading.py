@@ -44,7 +44,7 @@ def _is_due_at_first(state: TrialState) -> bool:
 
 def _is_due_after_move(state: TrialState) -> bool:
     """Return whether to read now: after the job resumed, and with RDMA before too, because counters are compared."""
-    if not state.is_owed:
+    if not state.is_owed or state.outlives_job:
         return False
     if "advance" in state.lately:
         return "look" not in state.since_last("advance")

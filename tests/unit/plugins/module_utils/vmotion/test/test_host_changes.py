@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.vmotion.plan.window import HostSlots, plan_window
-from plugins.module_utils.vmotion.test.judging import verdict_input
+from plugins.module_utils.vmotion.test.judging import verdict_input, with_left
 from plugins.module_utils.vmotion.test.next_step import state_of
 from plugins.module_utils.vmotion.test.outcome import outcome
 from plugins.module_utils.vmotion.test.steps.moves_plan import plan_lines
@@ -29,7 +29,7 @@ class Window(World):
         self.service = dict.fromkeys(HOSTS, "in_service")
         self.profile = dict.fromkeys(HOSTS, "old")
         self.boots: Counter[str] = Counter()
-        self.breaks_at = self.dies_at_boot_of = self.refuses = ""
+        self.breaks_at = self.ends_at = self.dies_at_boot_of = self.refuses = ""
         super().__init__(**{"window": WINDOW, **settings})
 
     def vmotion_plan(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -61,6 +61,8 @@ class Window(World):
         if self.dies_at_boot_of == host:
             self.dies_at_boot_of = ""
             raise Killed(host)
+        if self.ends_at == host:
+            self.job, self.ended = "finished", self.now
         if self.breaks_at == host:
             self.verdict.update(BROKEN)
         return {}
@@ -90,6 +92,22 @@ def test_every_host_is_changed_and_booted_once_and_each_worker_moves_once() -> N
 
 def test_a_host_enters_maintenance_mode_as_the_window_asks() -> None:
     assert outcome(Window(window={**WINDOW, "non_disruptive": True}).carry_out(), "/test") == ""
+
+
+@pytest.mark.parametrize("last", ["esx3", "esx1", "esx2"])
+def test_a_window_goes_on_after_the_end_of_its_job(last: str) -> None:
+    """Every host is changed; moves that the job did not live to see are made, but the verdict does not cover them."""
+    world = Window(guest_checks=True)
+    world.ends_at = last
+    state = world.carry_out()
+    assert outcome(state, "/test") == ""
+    assert world.boots == Counter(HOSTS) and sorted(move["worker"] for move in state.moves) == ["w1", "w2"]
+    judged = verdict_input(state)
+    alive = {"esx3": 0, "esx1": 1, "esx2": 2}[last]
+    assert (judged["ended"], len(judged["moves"]), len(judged["facts"]["transport"])) == ("finished", alive, alive)
+    assert world.calls["training_guest_info"] == alive and len(judged["facts"]["vsphere"]) == alive
+    notes = with_left({"moved": "all", "notes": []}, state)["notes"]
+    assert len([note for note in notes if "after the end of the job, so it is not judged" in note]) == 2 - alive
 
 
 def entries_of_a_window() -> range:
