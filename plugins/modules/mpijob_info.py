@@ -107,6 +107,9 @@ job:
     ended: {description: "The time of the end, in seconds since 1970.", type: float}
     exit_code: {description: Exit code of the launcher., type: int}
     last_lines: {description: The last lines of the launcher's output., type: list, elements: str}
+    machine:
+      description: For V(died), whether a machine failed, so that another attempt may succeed.
+      type: bool
     differs: {description: The fields in which it differs from O(desired)., type: list, elements: str}
 log:
   description: The end of the launcher's output. It is empty while the launcher runs, unless O(log) is true.

@@ -19,6 +19,7 @@ import pytest
 
 from tests.fakes.kubernetes import Cluster, served
 from tests.integration.mpi_operator import CORE, JOBS, KUBECTL, Operator
+from tests.integration.test_training_again import KILLED
 from tests.integration.test_training_folder import add_requirement
 from tests.integration.training import Playbook
 
@@ -36,7 +37,7 @@ assert os.environ["GLOO_SOCKET_IFNAME"] == "lo"
 records = dml_records.start()
 rows = open("data/train.csv").read().split()
 with open(f"outputs/model{rank}", "w") as file:
-    file.write(os.getcwd())
+    file.write(os.environ.get("DML_RESUME", os.getcwd()))
 for number in range(1, 100000 if "stay" in sys.argv else 21):
     time.sleep(0.05)
     records.step(images=len(rows), loss=mylib.loss(number))
@@ -78,6 +79,13 @@ class Kubernetes:
         ran = self.playbook.run(*arguments, **{**self.variables, **more})
         assert ran.returncode != 0, ran.stdout
         return " ".join(ran.stdout.split())
+
+    def again(self, **more: Any) -> tuple[int, str]:
+        """Return the exit code and the output of a run without a program, which would precede that of another run."""
+        command = self.playbook.command(**self.variables, **more)
+        given = {key: value for key, value in json.loads(command[-1]).items() if key != "training_command"}
+        ran = self.playbook.ansible.run([*command[:-1], json.dumps(given)], timeout=600)
+        return ran.returncode, " ".join(ran.stdout.split())
 
     def manifest(self, name: str) -> dict[str, Any]:
         return dict(json.loads((self.playbook.folder / "results" / name / "manifest.json").read_text()))
@@ -190,3 +198,31 @@ def test_requirements_are_installed_by_the_image_before_the_ranks_start(
     assert f"{cause} requirements: ERROR: " in told and "No matching distribution found for extra==2.0" in told
     environments = list((tmp_path / "library" / "pod-environments").glob("*/complete"))
     assert len(environments) == 1
+
+
+def test_a_run_on_kubernetes_is_resumed_and_repeated(
+    kubernetes: Kubernetes, folder: dict[str, Any], tmp_path: Path
+) -> None:
+    kubernetes.run(training_name="six", **folder)
+    code, told = kubernetes.again(training_name="seven", training_resume="six", training_checkpoints=["model0"])
+    assert code == 0, told
+    checkpoint = tmp_path / "runs" / "seven" / "work" / "outputs" / "model0"
+    assert [path.read_text() for path in kubernetes.outputs("seven")] == [str(checkpoint)] * 2
+    code, told = kubernetes.again(training_name="eight", training_repeat="six")
+    assert code == 0, told
+    six, eight = (kubernetes.manifest(name) for name in ("six", "eight"))
+    assert (eight["repeats"], eight["code"]["sha256"], eight["words"]) == ("six", six["code"]["sha256"], six["words"])
+    kubernetes.variables["training_kubernetes"]["image"] = "example.com/train:2"
+    code, told = kubernetes.again(training_name="nine", training_repeat="six")
+    assert code != 0 and "cannot be repeated on these nodes: image of its manifest differ today" in told
+
+
+def test_a_run_on_kubernetes_whose_machine_fails_is_tried_again(
+    kubernetes: Kubernetes, folder: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "mine" / "train.py").write_text(KILLED)
+    more = {**folder, "training_command": "python train.py well", "training_attempts": 2}
+    told = kubernetes.run(training_name="ten", **more)
+    assert "Attempt 2 of 2: the training run ten died of its machine: rank 0 on" in told
+    assert [path.name for path in kubernetes.outputs("ten-2")] == ["epoch1.pt", "got0", "got1"]
+    assert kubernetes.manifest("ten-2")["end"]["state"] == "finished"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from typing import Optional
 
-from ..training.job_end import cause_of
+from ..training.job_end import Cause, cause_of
 from .containers import STARTING
 from .object_fields import conditions, is_true
 from .seen import LAUNCHER, WORKER, Event, JobSnapshot, Pod
@@ -49,6 +49,14 @@ def why_waiting(snapshot: JobSnapshot) -> str:
 def why_died(snapshot: JobSnapshot) -> str:
     """Return why a job has failed."""
     return _first(snapshot, _DIED) or _by_condition(snapshot) or "Kubernetes reports no reason"
+
+
+def is_of_machine(snapshot: JobSnapshot) -> bool:
+    """Return whether a job failed because of a machine, so that another attempt may succeed."""
+    finder = next((finder for finder in _DIED if finder(snapshot)), None)
+    if finder is _by_launcher and snapshot.log:
+        return _logged(snapshot).is_of_machine
+    return finder in (_by_toleration, _by_eviction)
 
 
 def silences(snapshot: JobSnapshot) -> list[str]:
@@ -218,14 +226,17 @@ def _by_deadline(snapshot: JobSnapshot) -> str | None:
 
 def _by_launcher(snapshot: JobSnapshot) -> str | None:
     """Return the cause in the launcher's output, or the exit code of its container."""
-    launchers = ended_launchers(snapshot)
     if snapshot.log:
-        code = launchers[-1].exit_code if launchers else None
-        return cause_of(snapshot.log, code, snapshot.ranks).sentence
-    for pod in reversed(launchers):
+        return _logged(snapshot).sentence
+    for pod in reversed(ended_launchers(snapshot)):
         if pod.exit_code:
             return f"the launcher {pod.name} ended with exit code {pod.exit_code} ({pod.ended_reason or 'Error'})"
     return None
+
+
+def _logged(snapshot: JobSnapshot) -> Cause:
+    launchers = ended_launchers(snapshot)
+    return cause_of(snapshot.log, launchers[-1].exit_code if launchers else None, snapshot.ranks)
 
 
 def ended_launchers(snapshot: JobSnapshot) -> list[Pod]:

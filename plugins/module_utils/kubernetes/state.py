@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 from ..training.mpi_output import lines_of
 from .causes import (
     ended_launchers,
+    is_of_machine,
     silences,
     why_deleted,
     why_died,
@@ -68,7 +69,7 @@ def state_of(snapshot: JobSnapshot) -> dict[str, Any]:
         job.update(ended=_when(snapshot, "completionTime"), exit_code=_exit_code(snapshot))
     if word == DIED:
         last = [str(line) for line in lines_of(snapshot.log)[-SHOWN_LINES:]] if snapshot.log else []
-        job.update(why=why_died(snapshot), last_lines=last)
+        job.update(why=why_died(snapshot), last_lines=last, machine=is_of_machine(snapshot))
     return job
 
 

@@ -27,11 +27,6 @@ NOT_FOUND = (
     'rpc error: code = NotFound desc = failed to pull and unpack image "example.com/train:2": failed to resolve '
     'reference "example.com/train:2": example.com/train:2: not found'
 )
-NO_FOLDER = 'MountVolume.SetUp failed for volume "work" : hostPath type check failed: /runs/one/work is not a directory'
-NOT_THERE = (
-    "pod t2-worker-0 does not start, because node k3 has no folder /runs/one/work: Ansible must reach the node itself, "
-    "by ssh, to copy the folder there"
-)
 FAILED = ("Failed", "True", "BackoffLimitExceeded/")
 LOG = (
     "--------------------------------------------------------------------------\n"
@@ -136,14 +131,6 @@ WAITS = {
             "events": [event("Pod", "t2-worker-0", "FailedMount", 'configmap "t2-library" not found')],
         },
         'pod t2-worker-0 does not start on k3: configmap "t2-library" not found',
-    ),
-    "a folder that is not on the node": (
-        {
-            "conditions": [CREATED],
-            "pods": [waiting("ContainerCreating")],
-            "events": [event("Pod", "t2-worker-0", "FailedMount", NO_FOLDER)],
-        },
-        NOT_THERE,
     ),
     "quota": (
         {
