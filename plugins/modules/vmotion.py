@@ -44,7 +44,7 @@ options:
   stun_budget:
     description:
       - Seconds that the job tolerates without this worker. A move with a longer expected stun is refused.
-      - It applies to each worker; M(dml.vsphere.vmotion_plan) keeps the sum of the workers of O(moves) within it.
+      - With O(moves), the workers wait for each other, and the sum of their expected stuns must be within it too.
       - The expected stun is the server's estimate from vSphere 8.0 U2 on. For earlier versions, it comes from the times
         that VMware published for the version of the target, the framebuffer of the virtual GPUs, and from vSphere 7 on
         the memory of the worker.
@@ -219,8 +219,22 @@ def subjects_of(
     budget = move_facts.Budget(params["stun_budget"], params["bandwidth"])
     limits = (params["move_timeout"], tuple(params["accept"]), budget)
     wanted = [params] if params["moves"] is None else params["moves"]
-    requests = [move.MoveRequest(one["worker"], one["target"], *limits, tell) for one in wanted]
-    return [move.Move(WorkerCluster(opened, params["cluster"]), request) for request in requests]
+    subjects: list[move.Move] = []
+
+    def refusal() -> str:
+        return too_long({one.target: one.stun for one in subjects}, params["stun_budget"])
+
+    requests = [move.MoveRequest(one["worker"], one["target"], *limits, tell, refusal) for one in wanted]
+    subjects += [move.Move(WorkerCluster(opened, params["cluster"]), request) for request in requests]
+    return subjects
+
+
+def too_long(stuns: Mapping[str, float | None], budget: float | None) -> str:
+    """Return why workers may not move at once: they wait for each other, so their expected stuns add up."""
+    total = sum(stun or 0.0 for stun in stuns.values())
+    if budget is None or len(stuns) == 1 or total <= budget:
+        return ""
+    return f"the stuns of {', '.join(stuns)} add up to {total:.0f} s, over {budget:.0f} s, the limit of the job"
 
 
 def observed(subject: move.Move) -> dict[str, Any]:

@@ -79,6 +79,9 @@ def test_two_moves_overlap_on_the_server_and_a_refused_one_keeps_the_other_from_
     assert [(row["begun"], row["failed"]) for row in taken.result["moved"]] == [(False, True)] * 2
     assert moves(place) == []
     wave = [first, {"worker": WORKERS[1], "target": "esx06.lab"}]
+    long = ansible.module("vmotion", cluster="gpu", moves=wave, stun_budget=30)
+    assert "the stuns of worker01, worker02 add up to 42 s, over 30 s" in long.msg
+    assert moves(place) == []
     planned = ansible.module("vmotion", check=True, cluster="gpu", moves=wave)
     assert (planned.rc, planned.changed, moves(place)) == (0, True, []), planned.out
     done = ansible.module("vmotion", cluster="gpu", moves=wave)

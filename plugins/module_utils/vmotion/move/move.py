@@ -32,7 +32,10 @@ GO_ON = "check on which host it is, and run again"
 
 @dataclass(frozen=True)
 class MoveRequest:
-    """The worker, its target host, the time-out, and the rules whose findings are accepted."""
+    """The worker, its target host, the time-out, and the rules whose findings are accepted.
+
+    ``refusal`` returns why the workers of the call may not move at once, after each of them was checked.
+    """
 
     worker: str
     target: str
@@ -40,6 +43,7 @@ class MoveRequest:
     accept: tuple[str, ...] = ()
     budget: move_facts.Budget = field(default_factory=move_facts.Budget)
     tell: Callable[[str, str], None] = lambda _about, _what: None
+    refusal: Callable[[], str] = lambda: ""
 
 
 class Move:
@@ -93,6 +97,9 @@ class Move:
 
     def apply(self, plan: Plan) -> None:
         """Start the move, or follow one that runs already; the record is written whether or not the move succeeds."""
+        reason = "" if self.running else self.request.refusal()
+        if reason:
+            raise Refused(self.target, f"move it to {self.request.target}", reason, "move fewer workers at once")
         before = move_watch.runtime_of(self.session, self.machine.ref)
         offset = clock_offset.measure(self.session)
         attached = self.begun = self.running is not None
