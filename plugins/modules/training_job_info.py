@@ -18,6 +18,12 @@ options:
     description: The run directory on the launcher.
     type: path
     required: true
+  output_bytes:
+    description:
+      - How many bytes of the end of the output RV(job.output) contains; by default it is not returned. The values
+        of the secret environment of the job are replaced by V(HIDDEN).
+    type: int
+    default: 0
 extends_documentation_fragment:
   - dml.vsphere.attributes.info
 seealso:
@@ -63,6 +69,7 @@ job:
       description: Whether a lost node or signal 9 ended the job, not its program.
       type: bool
     last_lines: {description: The last lines of the output., type: list, elements: str}
+    output: {description: "The end of the output, if requested.", type: str}
     left: {description: "Nodes on which processes may remain, with the reason.", type: dict}
     script_sha256: {description: Checksum of the training script., type: str}
     script_git: {description: The git commit of the folder of the script., type: str}
@@ -74,12 +81,15 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.training.guest.job import job_state
+from ..module_utils.training.guest.job_output import shown_output
 
-ARGUMENTS = {"run_dir": {"type": "path", "required": True}}
+ARGUMENTS = {"run_dir": {"type": "path", "required": True}, "output_bytes": {"type": "int", "default": 0}}
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
-    return {"changed": False, "job": job_state(module.params["run_dir"])}
+    run_dir, limit = module.params["run_dir"], module.params["output_bytes"]
+    job = job_state(run_dir)
+    return {"changed": False, "job": {**job, "output": shown_output(run_dir, limit)} if limit > 0 else job}
 
 
 def main() -> None:

@@ -82,6 +82,8 @@ def test_a_run_that_died_is_resumed_on_all_ranks_and_repeated_with_its_own_code(
     command = ["python", "train.py", "--from", "{resume}"]
     code, text = said(playbook, "one", training_folder=str(folder), training_command=command)
     assert code != 0 and "ValueError: the loss went away" in text, text
+    output = tmp_path / "results" / "one" / "output.log"
+    assert f"The end of its output is in {output}." in text and "the loss went away" in output.read_text()
     code, text = said(playbook, "two", training_resume="one")
     assert code == 0, text
     assert "the checkpoint epoch2.pt is torn" in text

@@ -24,7 +24,7 @@ from ...guests.file_ownership import exposed
 from ...plan import Plan
 from .. import mpirun
 from ..job_end import cause_of
-from . import daemon_ports, job_secrets, supervisor
+from . import daemon_ports, job_output, job_secrets, supervisor
 
 SECRET = "secret_environment"  # noqa: S105 - the name of an option # nosec B105
 ENVIRONMENTS = ("environment", SECRET)
@@ -78,7 +78,9 @@ def _is_supervised(run: Mapping[str, Any]) -> bool:
 def _end_facts(run_dir: str, desired: Mapping[str, Any], end: Mapping[str, Any], state: str) -> dict[str, Any]:
     facts = {"ended": end.get("ended"), "exit_code": end.get("exit_code"), "left": end.get("left", {})}
     if state == "died":
-        output = job_secrets.without(_last_output(run_dir), job_secrets.values(desired.get(SECRET) or {}))
+        output = job_secrets.without(
+            job_output.last_output(run_dir, LOG_BYTES), job_secrets.values(desired.get(SECRET) or {})
+        )
         cause = cause_of(output, end.get("exit_code"), desired["nodes_of_ranks"])
         sentence = cause.sentence
         space = os.statvfs(run_dir)
@@ -87,15 +89,6 @@ def _end_facts(run_dir: str, desired: Mapping[str, Any], end: Mapping[str, Any],
         facts.update(why=sentence, rank=cause.rank, node=cause.node, last_lines=list(cause.last_lines))
         facts["machine"] = cause.is_of_machine
     return facts
-
-
-def _last_output(run_dir: str) -> str:
-    try:
-        with open(os.path.join(run_dir, supervisor.OUTPUT), "rb") as output:
-            output.seek(max(0, os.fstat(output.fileno()).st_size - LOG_BYTES))
-            return output.read().decode("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 class TrainingJob:
