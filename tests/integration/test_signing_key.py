@@ -200,7 +200,7 @@ def test_a_node_without_gnupg_is_told_what_to_install(
     )
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(noise=st.binary(max_size=64), cut=st.integers(0, 200))
 def test_no_bytes_break_it(here: Ansible, keys: Keys, noise: bytes, cut: int) -> None:
     source, content = here.folder / "noise", keys.binary(keys.pinned)
