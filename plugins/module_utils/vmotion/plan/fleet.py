@@ -141,6 +141,8 @@ class Together:
                 yield f"{host} has {max(has - taken, 0):.0f} {what} free until the others have moved, it needs {need}"
 
     def _by_rules(self, move: Move) -> Iterator[str]:
+        if move.target not in self.fleet.workers[move.worker].targets:
+            yield f"a rule keeps it off {move.target}"
         for names in self.fleet.apart:
             others = sorted((names & self._there[move.target]) - {move.worker}) if move.worker in names else ()
             if others:

@@ -236,6 +236,7 @@ def pair(**of_second: object) -> tuple[Fleet, dict[str, str]]:
         ({"alone": True}, {}, "free1 has a move already, and a vGPU moves alone over the links of its hosts"),
         ({"needs": (2, 0, 0)}, {}, "free1 has 1 GPU slots free until the others have moved, it needs 2"),
         ({"needs": (1, 33, 0)}, {}, "free1 has 32 MB of memory free until the others have moved, it needs 33"),
+        ({"targets": ("h2",)}, {}, "a rule keeps it off free1"),
         ({}, {"apart": (frozenset({"w1", "w2"}),)}, "a rule keeps it apart from w1, which uses free1 until"),
         ({}, {"one_per_host": True}, "free1 has another worker until the others have moved"),
     ],
@@ -249,7 +250,10 @@ def test_a_pair_that_may_not_move_at_once_is_refused_with_the_reason(
     waves = plan_waves(fleet, plan, at, 2)
     assert len(waves) == (2 if words else 1)
     assert words in waves[0].reason
-    assert may_be_one_wave(fleet, at, plan, 2) == (not words)
+    may = all(move.target in fleet.workers[move.worker].targets for move in plan) and may_be_one_wave(
+        fleet, at, plan, 2
+    )
+    assert may == (not words)
 
 
 def test_a_slow_or_unknown_link_carries_fewer_moves() -> None:
