@@ -14,7 +14,7 @@ description:
   - Compares the bandwidth of all pairs, which the playbook C(fabric_check) measured, and writes C(result.json) to a
     folder of the check.
   - Reports a node that is slow with every other node, a pair that is slow although other pairs of both nodes are not,
-    a pair that stalled or was not measured, a node whose traffic went through another device than requested, and a
+    a pair that stalled or was not measured, a node that sends through another device than requested, and a
     pair below the bandwidth that its cards can carry.
   - A pair is slow if its slower direction has less than the share O(least) of the usual bandwidth, which is the median
     of the best pair of each node.

@@ -60,9 +60,21 @@ class Fabric:
             self._in("switch", "ip", "link", "set", node, "master", "bridge", "up")
             self.limit(node, LINK)
 
-    def limit(self, node: str, rate: str) -> None:
+    def limit(self, node: str, rate: str, link: str = "fab0") -> None:
         shape = ("root", "tbf", "rate", rate, "burst", "16k", "latency", "200ms")
-        self._in(node, "tc", "qdisc", "replace", "dev", "fab0", *shape)
+        self._in(node, "tc", "qdisc", "replace", "dev", link, *shape)
+
+    def second_link(self, node: str) -> None:
+        """Give a node another link, and send through it: the address of the node stays on the first one."""
+        ends = ("ip", "link", "add", "fab1", "type", "veth", "peer", "name", f"{node}b", "netns", self._name("switch"))
+        self._in(node, *ends)
+        self._in(node, "ip", "link", "set", "fab1", "up")
+        self._in("switch", "ip", "link", "set", f"{node}b", "master", "bridge", "up")
+        for setting in ("all", "fab0", "fab1"):
+            self._in(node, "sysctl", "-qw", f"net.ipv4.conf.{setting}.rp_filter=0")
+        address = f"{NETWORK}.{NODES.index(node) + 1}"
+        self._in(node, "ip", "route", "replace", f"{NETWORK}.0/24", "dev", "fab1", "src", address)
+        self.limit(node, LINK, "fab1")
 
     def down(self) -> None:
         for node in (*NODES, "switch"):
@@ -158,3 +170,14 @@ def test_a_slow_node_is_named_and_stops_scaling(fabric: Fabric) -> None:
     scaling = fabric.scale()
     assert scaling.returncode != 0
     assert "The network between the nodes has findings" in words(scaling)
+
+
+@pytest.mark.slow
+def test_a_node_that_sends_through_another_card_is_named(fabric: Fabric) -> None:
+    fabric.second_link("w2")
+    ran = fabric.check()
+    (result,) = fabric.results()
+    assert found(result) == [("wrong-card", ["w2"])], result
+    assert "w2 sends through fab1 and not through fab0" in words(ran)
+    accepted = fabric.check(training_fabric_accepted=True)
+    assert accepted.returncode == 0, accepted.stdout

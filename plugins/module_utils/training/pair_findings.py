@@ -99,12 +99,12 @@ def _slow_pair(pair: Pair, usual: float) -> Finding:
 
 
 def _wrong_cards(records: Sequence[Record], asked: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
-    """Return the nodes whose traffic went through other devices in a pair, if the devices are known."""
+    """Return the nodes that sent through other devices to a peer, if the devices are known."""
     for node, wanted in asked.items():
         carried = [set(record["carried"]) for record in records if record["node"] == node and record["carried"]]
         wrong = sorted(set().union(*(devices for devices in carried if not devices & set(wanted))))
         if wanted and wrong:
-            text = f"the traffic of {node} went through {', '.join(wrong)} and not through {', '.join(wanted)}"
+            text = f"{node} sends through {', '.join(wrong)} and not through {', '.join(wanted)}"
             yield {
                 "rule": "wrong-card",
                 "nodes": [node],

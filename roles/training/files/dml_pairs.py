@@ -112,15 +112,15 @@ class MpiPair:
         self._buffers = [ctypes.create_string_buffer(options["bytes"]) for _number in range(WINDOW)]
 
     def measure(self, peer):
-        """Return what this rank sent and received with its partner; the lower rank sends first."""
-        found = {"gbits": [], "latency_us": self._latency(peer), "moved": 0}
+        """Return the bandwidth from this rank to its partner; the lower rank sends first."""
+        found = {"gbits": [], "latency_us": self._latency(peer), "sent": 0}
         for _repeat in range(self._repeats):
             for is_sender in (self._mpi.rank < peer, self._mpi.rank > peer):
                 count, seconds = self._one_way(peer, is_sender)
-                moved = count * WINDOW * len(self._buffers[0])
-                found["moved"] += moved
                 if is_sender:
-                    found["gbits"].append(moved * 8 / seconds / 1e9)
+                    sent = count * WINDOW * len(self._buffers[0])
+                    found["sent"] += sent
+                    found["gbits"].append(sent * 8 / seconds / 1e9)
         return found
 
     def _one_way(self, peer, is_sender):
@@ -148,21 +148,19 @@ class MpiPair:
 
 
 class Devices:
-    """The network devices of this node in sysfs: the bytes that they moved, and what they are."""
+    """The network devices of this node in sysfs: the bytes that they sent, and what they are."""
 
     def __init__(self, sysfs):
         self._sysfs = sysfs
 
-    def bytes(self):
-        """Return the bytes that each device sent and received."""
-        moved = {}
-        for folder in glob.glob(os.path.join(self._sysfs, "class/net/*/statistics")):
-            counts = [_number(os.path.join(folder, name)) for name in ("tx_bytes", "rx_bytes")]
-            moved[folder.split("/")[-2]] = sum(counts)
-        for folder in glob.glob(os.path.join(self._sysfs, "class/infiniband/*/ports/1/counters")):
-            counts = [_number(os.path.join(folder, name)) for name in ("port_xmit_data", "port_rcv_data")]
-            moved[folder.split("/")[-4]] = sum(counts) * WORD_BYTES
-        return moved
+    def sent(self):
+        """Return the bytes that each device sent: the peer, and not this node, chooses where data arrives."""
+        counts = {}
+        for path in glob.glob(os.path.join(self._sysfs, "class/net/*/statistics/tx_bytes")):
+            counts[path.split("/")[-3]] = _number(path)
+        for path in glob.glob(os.path.join(self._sysfs, "class/infiniband/*/ports/1/counters/port_xmit_data")):
+            counts[path.split("/")[-5]] = _number(path) * WORD_BYTES
+        return counts
 
     def about(self, name):
         """Return the identifier, the rate in Gbit/s and the MTU of a device."""
@@ -191,12 +189,12 @@ def _number(path):
 
 
 def record(pair, devices, asked, peer):
-    """Return the measurement with one partner, and the devices that carried at least half of its data."""
-    before = devices.bytes()
+    """Return the measurement with one partner, and the devices that sent at least half of its data."""
+    before = devices.sent()
     found = pair.measure(peer)
-    after = devices.bytes()
-    moved = found.pop("moved")
-    carried = sorted(name for name, count in after.items() if count - before.get(name, count) > moved / 2)
+    after = devices.sent()
+    least = found.pop("sent") / 2
+    carried = sorted(name for name, count in after.items() if count - before.get(name, count) > least)
     return dict(found, carried=carried, devices={name: devices.about(name) for name in sorted({*carried, *asked})})
 
 

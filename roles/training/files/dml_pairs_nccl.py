@@ -53,7 +53,7 @@ class NcclPair:
         runs = self._runs(communicator, peer)
         rates = [self._bytes * runs * 8 / self._time(communicator, runs) / 1e9 for _repeat in range(self._repeats)]
         self._call(self._nccl.ncclCommDestroy, communicator)
-        return {"gbits": rates, "latency_us": None, "moved": 2 * self._bytes * runs * self._repeats}
+        return {"gbits": rates, "latency_us": None, "sent": self._bytes * runs * self._repeats}
 
     def _communicator(self, peer):
         identifier = UniqueId()

@@ -80,7 +80,7 @@ def test_the_traffic_through_another_card_is_named() -> None:
         each["carried"] = ["eth0"] if each["node"] == "n1" else ["eth1", "bond0"]
     (found,) = findings(records, {"n0": ["eth1"], "n1": ["eth1"], "n2": ["eth1"]}, 0.8, 0.0)
     assert (found["rule"], found["nodes"]) == ("wrong-card", ["n1"])
-    assert found["text"].startswith("the traffic of n1 went through eth0 and not through eth1.")
+    assert found["text"].startswith("n1 sends through eth0 and not through eth1.")
 
 
 def test_no_card_is_wrong_if_no_counter_grew_or_none_was_requested() -> None:
