@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -26,12 +26,14 @@ from tests.lab.trial import equip
 
 
 @contextlib.contextmanager
-def laboratory(folder: Path, centre: str, name: str, kubernetes: bool = False) -> Iterator[Place]:
+def laboratory(
+    folder: Path, centre: str, name: str, kubernetes: bool = False, shares: Sequence[str] = ()
+) -> Iterator[Place]:
     """A separate lab without a worker; the rest of a killed run goes first."""
     (folder / "datacentre.yml").write_text(centre)
     lab = Lab(f"{name}{os.environ.get('PYTEST_XDIST_WORKER', '')}")
     lab.down()
-    lab.up(Desired(folder / "datacentre.yml", AUTO, kubernetes=kubernetes))
+    lab.up(Desired(folder / "datacentre.yml", AUTO, shares, kubernetes=kubernetes))
     try:
         yield Place(lab, Ansible(lab.environment, folder))
     finally:
