@@ -31,6 +31,11 @@ class Finding(TypedDict):
     text: str
 
 
+def number(value: float) -> str:
+    """Return a bandwidth with two decimals, or with three digits below 1 Gbit/s."""
+    return f"{value:.2f}" if value >= 1 else f"{value:.3g}"
+
+
 def pairs(records: Sequence[Record]) -> list[Pair]:
     """Return the measured pairs, from the records of both of their nodes."""
     both: dict[tuple[str, ...], dict[str, Record]] = {}
@@ -86,15 +91,15 @@ def _slow_node(node: str, measured: Sequence[Pair], usual: float) -> Finding:
     best = max(pair["gbits"] for pair in own)
     out = float(median(pair["sent"][node] for pair in own))
     into = float(median(gbits for pair in own for sender, gbits in pair["sent"].items() if sender != node))
-    way = f"it sends {out:.2f} and receives {into:.2f} Gbit/s"
-    text = f"{node} is slow with every other node: at most {best:.2f} of {usual:.2f} Gbit/s; {way}"
+    way = f"it sends {number(out)} and receives {number(into)} Gbit/s"
+    text = f"{node} is slow with every other node: at most {number(best)} of {number(usual)} Gbit/s; {way}"
     return {"rule": "slow-node", "nodes": [node], "text": f"{text}. Check its card, link, MTU and ESXi host."}
 
 
 def _slow_pair(pair: Pair, usual: float) -> Finding:
     first, second = pair["nodes"]
-    ways = ", ".join(f"{gbits:.2f} from {node}" for node, gbits in sorted(pair["sent"].items()))
-    text = f"{first} and {second} are slow only with each other: {ways}, of {usual:.2f} Gbit/s"
+    ways = ", ".join(f"{number(gbits)} from {node}" for node, gbits in sorted(pair["sent"].items()))
+    text = f"{first} and {second} are slow only with each other: {ways}, of {number(usual)} Gbit/s"
     return {"rule": "slow-pair", "nodes": [first, second], "text": f"{text}. Check the path between their hosts."}
 
 
@@ -121,7 +126,7 @@ def _below(
         floor = goal or least * min((limit for limit in limits if limit), default=0.0)
         if pair["gbits"] < floor and not named & set(pair["nodes"]):
             first, second = pair["nodes"]
-            text = f"{first} and {second} reach {pair['gbits']:.2f} Gbit/s, less than the expected {floor:.2f}"
+            text = f"{first} and {second} reach {number(pair['gbits'])} Gbit/s, less than the expected {number(floor)}"
             yield {"rule": "below-expected", "nodes": [first, second], "text": f"{text}. Check cards, links and MTU."}
 
 

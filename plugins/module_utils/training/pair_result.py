@@ -141,7 +141,7 @@ def lines(check: Mapping[str, Any]) -> list[str]:
     )
     rows = [f"{'Node':<20} {'Device':<12} {'Card':<16} {'Best':>7} {'Median':>7} {'Least':>7} {'Expected':>8}"]
     rows += [_row(card) for card in check["cards"]]
-    slowest = [f"{' - '.join(pair['nodes'])}: {pair['gbits']:.2f}" for pair in check["pairs"][:SHOWN]]
+    slowest = [f"{' - '.join(pair['nodes'])}: {number(pair['gbits'])}" for pair in check["pairs"][:SHOWN]]
     return [head, *rows, "Slowest pairs: " + (", ".join(slowest) or "none"), *summaries(check)]
 
 
@@ -157,8 +157,8 @@ def _row(card: Mapping[str, Any]) -> str:
 
 
 def number(value: float | None) -> str:
-    """Return a bandwidth with two decimals, or a dash if it is unknown."""
-    return "-" if value is None else f"{value:.2f}"
+    """Return a bandwidth in words, or a dash if it is unknown."""
+    return "-" if value is None else pair_findings.number(value)
 
 
 def stops(checks: Iterable[Mapping[str, Any]], nodes: Sequence[str], now: float, seconds: float) -> list[str]:

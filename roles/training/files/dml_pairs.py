@@ -114,6 +114,10 @@ class MpiPair:
     def measure(self, peer):
         """Return the bandwidth from this rank to its partner; the lower rank sends first."""
         found = {"gbits": [], "latency_us": self._latency(peer), "sent": 0}
+        # Without a first window, the first measurement would contain the start of the connection.
+        for is_sender in (self._mpi.rank < peer, self._mpi.rank > peer):
+            self._mpi.window(self._buffers, peer, is_sender)
+            self._stall.begin()
         for _repeat in range(self._repeats):
             for is_sender in (self._mpi.rank < peer, self._mpi.rank > peer):
                 count, seconds = self._one_way(peer, is_sender)

@@ -104,3 +104,8 @@ def test_a_requested_bandwidth_takes_precedence(goal: float, count: int) -> None
 def test_a_pair_needs_the_records_of_both_nodes() -> None:
     assert pair_findings.pairs([record("n0", "n1", 9.0)]) == []
     assert pair_findings.reference([]) == 0.0
+
+
+@pytest.mark.parametrize(("value", "words"), [(94.123, "94.12"), (1.0, "1.00"), (0.01549, "0.0155"), (0.0, "0")])
+def test_slow_links_have_three_digits(value: float, words: str) -> None:
+    assert pair_findings.number(value) == words
