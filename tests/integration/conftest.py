@@ -13,7 +13,7 @@ import pytest
 from lab.simulator import DATACENTRES, Simulator
 from tests.integration import callers
 from tests.integration.ansible import Ansible
-from tests.integration.releases import BETWEEN, NEWEST, OLDEST
+from tests.integration.releases import BETWEEN, KNOWN, NEWEST, OLDEST, RELEASES
 
 COMPLAINTS: pytest.StashKey[list[str]] = pytest.StashKey()
 
@@ -56,6 +56,12 @@ def encryption() -> str:
     return "on"
 
 
+def skip_if_unknown(release: str) -> None:
+    """Skip a test on a release that this pyVmomi does not know."""
+    if release in RELEASES and release not in KNOWN:
+        pytest.skip(f"this pyVmomi is older than vSphere {release}")
+
+
 @pytest.fixture
 def start(tmp_path: Path, release: str) -> Iterator[Callable[..., Simulator]]:
     """Start simulators: ``start()``, ``start("mixed.yml", "--delay=5")``, or ``start(text=YAML)``."""
@@ -64,6 +70,8 @@ def start(tmp_path: Path, release: str) -> Iterator[Callable[..., Simulator]]:
     def begin(datacentre: str = "ready.yml", *options: str, text: str | None = None) -> Simulator:
         if release:
             options = (*options, f"--release={release}")
+        for option in options:
+            skip_if_unknown(option.removeprefix("--release="))
         path: Path = DATACENTRES / datacentre
         if text is not None:
             path = tmp_path / f"datacentre{len(running)}.yml"

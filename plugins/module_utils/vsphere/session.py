@@ -18,7 +18,7 @@ from . import route as ways
 from . import tls
 from .faults import CONNECTION_ERRORS, NoAnswer, no_answer, remedy_of, translating_faults, unreachable, words
 from .route import Route, version_of
-from .sdk import require, vim, vmodl
+from .sdk import VmomiSupport, require, vim, vmodl
 
 _WAY = "check hostname, port and proxy"
 _RUNS = "look whether its services run, and check hostname, port and proxy"
@@ -70,8 +70,12 @@ class Session:
 
     @property
     def api_version(self) -> tuple[int, ...]:
-        """Return the server's API version as numbers, for comparison."""
-        return tuple(int(part) for part in self.content.about.apiVersion.split(".") if part.isdigit())
+        """Return the API version of the session as numbers, for comparison.
+
+        It is the server's, or the newest that this pyVmomi knows: a server answers in the version of the request.
+        """
+        asked = VmomiSupport.GetVersionNamespace(self.stub.version).partition("/")[2]
+        return min(numbers(self.content.about.apiVersion), numbers(asked))
 
     def with_timeout(self, ref: Any, seconds: int) -> Any:
         """Return the same object over a connection that waits up to ``seconds`` for one answer."""

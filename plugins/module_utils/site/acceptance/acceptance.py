@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...core.versions import numbers
 from ...errors import CollectionError, NotFound
 from ...vsphere import inventory, properties
 from ...vsphere.properties import id_of
@@ -92,8 +93,9 @@ class AcceptanceRun:
 
 def _version(session: Session) -> dict[str, Any]:
     """Return a row about the version: whether the collection was tested with it, at least with a simulator."""
-    is_known = session.api_version[:2] in KNOWN_VERSIONS
-    problems = [] if is_known else [f"its API is {session.content.about.apiVersion}"]
+    version = session.content.about.apiVersion
+    is_known = numbers(version)[:2] in KNOWN_VERSIONS
+    problems = [] if is_known else [f"its API is {version}"]
     status = UNDERSTOOD if is_known else NEVER_SEEN
     return {"reader": "version", "object": VCENTER, "status": status, "what": problems}
 
