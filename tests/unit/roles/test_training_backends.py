@@ -21,6 +21,7 @@ LEAVES = {
     "look": {"__training_looked"},
     "earlier": {"__training_tried"},
     "environment": {"__training_environment"},
+    "output": set[str](),
     "stop": set[str](),
     "stop_named": set[str](),
     "forget": set[str](),
@@ -59,7 +60,8 @@ def test_each_file_leaves_what_the_rest_reads(backend: str, name: str) -> None:
 
 
 def test_the_rest_of_the_role_knows_no_backend() -> None:
-    rest = "\n".join(path.read_text() for path in TASKS.glob("*.yml"))
+    # The measurement of the fabric refuses each backend but mpi.
+    rest = "\n".join(path.read_text() for path in TASKS.glob("*.yml") if not path.name.startswith("fabric"))
     lines = [line.strip() for line in rest.splitlines() if "training_backend" in line]
     assert len(lines) >= len(LEAVES)
     assert all(line.startswith('ansible.builtin.include_tasks: "{{ training_backend }}/') for line in lines)
