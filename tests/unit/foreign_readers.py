@@ -280,7 +280,7 @@ ELSEWHERE: dict[str, str] = {
     "hosts/installed_vibs.py": _HERE,  # the rows of esxcli
     **{f"hosts/rollback/{one}.py": _ROLLBACK for one in ("evidence", "restoring", "ways")},
     **{f"{one}.py": USER for one in ("hosts/vib", "hosts/vib_source", "kubernetes/job_spec", "training/folder")},
-    **dict.fromkeys(("modules/training_jobs_info.py", "vsphere/option_definitions.py"), USER),
+    **dict.fromkeys(("modules/training_jobs_info.py", "vsphere/option_definitions.py", "guests/node_pools.py"), USER),
     "guests/signing_key.py": "tests/integration/test_signing_key.py",
     "kubernetes/api/connection.py": f"{_UNIT}/kubernetes/api/test_connection.py",
     **{f"kubernetes/{one}.py": _KUBERNETES for one in ("causes", "gpu_operator", "object_fields", "preflight", "seen")},
@@ -290,7 +290,7 @@ ELSEWHERE: dict[str, str] = {
     "core/schema.py": f"{_UNIT}/core/test_schema.py",
     **dict.fromkeys(("training/launcher_words.py", "guests/stack/part_versions.py", "workers/worker_spec.py"), USER),
     "training/reports/outputs.py": f"{_UNIT}/training/reports/test_outputs.py",
-    "training/formats.py": f"{_UNIT}/training/test_log_any.py",
+    **{f"training/{a}.py": f"{_UNIT}/training/test_{b}.py" for a, b in (("formats", "log_any"), ("pair_result",) * 2)},
     "training/transport/proof.py": f"{_UNIT}/training/transport/test_rdma_counters.py",
     **{f"site/recording/{one}.py": _ANONYMOUS for one in ("anonymization", "home_made", "pseudonyms")},
     **dict.fromkeys(("vsphere/rest.py", "vsphere/wire.py"), _HERE),

@@ -31,7 +31,7 @@ def parsed(text: str, nodes: Iterable[str]) -> tuple[list[dict[str, Any]], int]:
 def _record(line: str, nodes: set[str]) -> dict[str, Any] | None:
     try:
         found = json.loads(line)
-        node, peer = found["node"], found["peer"]
+        node, peer = str(found["node"]), str(found["peer"])
         record = {
             "node": node,
             "peer": peer,
@@ -40,7 +40,7 @@ def _record(line: str, nodes: set[str]) -> dict[str, Any] | None:
             "carried": [_name(device) for device in found["carried"]],
             "devices": {_name(device): _device(about) for device, about in found["devices"].items()},
         }
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
     return record if {node, peer} <= nodes and node != peer and record["gbits"] else None
 

@@ -71,6 +71,8 @@ def test_a_slow_node_is_named_in_the_lines() -> None:
         *(json.dumps({**GOOD, "gbits": rates}) for rates in ([], [-1.0], [float("nan")], ["9"], [True], None)),
         *(json.dumps({**GOOD, "carried": names}) for names in (["<b>"], [1], None)),
         json.dumps({**GOOD, "devices": {"ens192": {"id": "<script>"}}}),
+        *(json.dumps({**GOOD, "node": node}) for node in ([], {}, None, 1)),
+        json.dumps({**GOOD, "latency_us": 10**400}),
     ],
 )
 def test_a_malformed_record_is_counted_and_left_out(broken: str) -> None:
