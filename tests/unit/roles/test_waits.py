@@ -59,8 +59,10 @@ def deadline(role: str, task: dict[str, Any]) -> str:
         return written(role, task["async"], 1)
     if "retries" in task:
         return written(role, task["retries"], task.get("delay", 5))
-    reboot = task.get("ansible.builtin.reboot") or {}
-    return written(role, reboot["reboot_timeout"], 1) if "reboot_timeout" in reboot else ""
+    for module, option in (("reboot", "reboot_timeout"), ("wait_for_connection", "timeout")):
+        if option in (given := task.get(f"ansible.builtin.{module}") or {}):
+            return written(role, given[option], 1)
+    return ""
 
 
 def written(role: str, times: Any, delay: Any) -> str:
