@@ -114,7 +114,7 @@ def _card(node: str, records: Sequence[Record]) -> dict[str, Any]:
 def _gaps(nodes: Sequence[str], measured: Sequence[Sequence[str]], job: Mapping[str, Any]) -> list[Finding]:
     """Return the pairs that stalled, or else those without a measurement."""
     output = "\n".join([str(job.get("why") or ""), *map(str, job.get("last_lines") or ())])
-    stalled = {(first, second, seconds) for first, second, seconds in STALLED.findall(output)}
+    stalled = set(STALLED.findall(output))
     if stalled:
         return [_stalled(*words) for words in sorted(stalled)]
     done = {tuple(sorted(pair)) for pair in measured}
