@@ -66,6 +66,7 @@ class Window:
 
     def __init__(self, place: Place, folder: Path, version: str) -> None:
         self.place, self.folder, self.version = place, folder, version
+        self.running: subprocess.Popen[str] | None = None
         here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
         workers = {f"worker0{number}": {"ansible_host": place.address(number)} for number in place.numbers}
         groups = {
@@ -97,7 +98,8 @@ class Window:
         return self.place.ansible.playbook(*self.command(**more), *arguments, timeout=LONG)
 
     def begin(self) -> subprocess.Popen[str]:
-        return self.place.ansible.start(*self.command())
+        self.running = self.place.ansible.start(*self.command())
+        return self.running
 
     def kept(self, name: str) -> Any:
         """A file of the one test of this folder."""
@@ -121,7 +123,9 @@ class Window:
         assert len(found) == len(HOSTS) and all(version.startswith(self.version) for version in found)
 
     def end(self) -> None:
-        """Stop the job."""
+        """Stop the job, and a playbook that a failed test has left."""
+        if self.running and self.running.poll() is None:
+            kill_all(self.running)
         for number in self.place.numbers:
             self.place.inside(number, "pkill -9 mpirun; pkill -9 orted; pkill -9 -f [t]rain.py; true", check=False)
 
@@ -188,6 +192,7 @@ def test_a_worker_that_others_move_meanwhile(window: Window) -> None:
     wait_for(lambda: reached() or running.poll() is not None, LONG)
     wait_for(lambda: moved_by_others(window.place, 4) or running.poll() is not None, LONG)
     out = running.communicate(timeout=LONG)[0]
+    assert (window.folder / "tests").is_dir(), out[-4000:]
     verdict = window.kept("verdict.json")
     assert verdict["verdict"] == "continuous", out[-4000:]
     moves = window.kept("timeline.json")["moves"]
