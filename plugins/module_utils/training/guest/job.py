@@ -24,7 +24,7 @@ from ...guests.file_ownership import exposed
 from ...plan import Plan
 from .. import mpirun
 from ..job_end import cause_of
-from . import daemon_ports, job_output, job_secrets, supervisor
+from . import daemon_ports, job_output, supervisor
 
 SECRET = "secret_environment"  # noqa: S105 - the name of an option # nosec B105
 ENVIRONMENTS = ("environment", SECRET)
@@ -78,9 +78,7 @@ def _is_supervised(run: Mapping[str, Any]) -> bool:
 def _end_facts(run_dir: str, desired: Mapping[str, Any], end: Mapping[str, Any], state: str) -> dict[str, Any]:
     facts = {"ended": end.get("ended"), "exit_code": end.get("exit_code"), "left": end.get("left", {})}
     if state == "died":
-        output = job_secrets.without(
-            job_output.last_output(run_dir, LOG_BYTES), job_secrets.values(desired.get(SECRET) or {})
-        )
+        output = job_output.shown_output(run_dir, LOG_BYTES)
         cause = cause_of(output, end.get("exit_code"), desired["nodes_of_ranks"])
         sentence = cause.sentence
         space = os.statvfs(run_dir)

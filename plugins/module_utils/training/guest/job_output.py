@@ -10,7 +10,7 @@ from . import job_secrets, supervisor
 
 
 def last_output(run_dir: str, limit: int) -> str:
-    """Return the last bytes of the output; empty if there is none."""
+    """Return the last bytes of the output, or an empty text without an output."""
     try:
         with open(os.path.join(run_dir, supervisor.OUTPUT), "rb") as output:
             output.seek(max(0, os.fstat(output.fileno()).st_size - limit))

@@ -50,7 +50,8 @@ def with_earlier(judged: Mapping[str, Any], state: TrialState) -> dict[str, Any]
 
 def with_left(judged: Mapping[str, Any], state: TrialState) -> dict[str, Any]:
     """Return the verdict with the moves after the end of the job and, if the test is over, with all that it left."""
-    late = [move for move in state.moves if move not in state.judged_moves]
+    on_time = state.judged_moves
+    late = [move for move in state.moves if move not in on_time]
     notes = [f"{move_lines.line(move)}: after the end of the job, so it is not judged" for move in late]
     judged = {**judged, "notes": [*judged["notes"], *notes]} if notes else dict(judged)
     left = [f"{move_lines.line(move)}: not made" for move in state.left]

@@ -106,6 +106,10 @@ def test_a_window_goes_on_after_the_end_of_its_job(last: str) -> None:
     alive = {"esx3": 0, "esx1": 1, "esx2": 2}[last]
     assert (judged["ended"], len(judged["moves"]), len(judged["facts"]["transport"])) == ("finished", alive, alive)
     assert world.calls["training_guest_info"] == alive and len(judged["facts"]["vsphere"]) == alive
+    kinds = [entry["entry"] for entry in world.journal]
+    assert (kinds.count("advance"), kinds.count("look")) == (alive, 2 + alive), (
+        "it waits for steps of a job that has ended"
+    )
     notes = with_left({"moved": "all", "notes": []}, state)["notes"]
     assert len([note for note in notes if "after the end of the job, so it is not judged" in note]) == 2 - alive
 
