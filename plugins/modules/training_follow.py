@@ -14,7 +14,9 @@ description:
   - Follows the file that M(dml.vsphere.training_watch) writes, and shows step, images per second, loss, remaining time
     and the slowest rank every few seconds.
   - With O(folder), it writes C(live.html) and C(metrics.prom) every O(every) seconds, each complete or not at all. The
-    page loads itself again until the job ends; the metrics have the text format of Prometheus.
+    page loads itself again until the job ends; the metrics have the text format of Prometheus. If the watch has the
+    option C(view), both contain the use of the GPUs, and the page contains the last lines of the output. After the end
+    of the job, the lines come from C(output.log) in O(folder).
   - The module ends when every rank has made O(steps) steps, or when no record arrived for O(quiet) seconds. In the
     second case the job may have ended, or may not train yet; M(dml.vsphere.training_job_info) returns its state.
 options:
@@ -46,6 +48,15 @@ options:
       - Another folder for the metrics, such as that of the textfile collector of node_exporter. The file there is
         C(dml_NAME.prom), with the name of O(run), and readable by all users.
     type: path
+  vmotion_tests:
+    description:
+      - The folder of vMotion tests on this machine. The page shows the moves of the job in O(run_dir) as bands over the
+        steps, during a test and after it.
+    type: path
+  run_dir:
+    description: The run directory of the job on its launcher, as the vMotion tests name it.
+    type: str
+    default: ""
   state:
     description: The state of the job, which the page shows; its last page does not load itself again.
     type: str
@@ -126,12 +137,13 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner
-from ..module_utils.pages.live_files import live_files
+from ..module_utils.pages import live_files
 from ..module_utils.training.curve import Curve
 from ..module_utils.training.live_pace import LivePace
 from ..module_utils.training.live_state import LiveState
 from ..module_utils.vmotion.watch import watcher
 from ..module_utils.vmotion.watch.growing_file import GrowingFile
+from ..module_utils.vmotion.watch.job_moves import JobMoves
 
 ARGUMENTS = {
     "records": {"type": "path", "required": True},
@@ -141,6 +153,8 @@ ARGUMENTS = {
     "every": {"type": "float", "default": 5.0},
     "folder": {"type": "path"},
     "metrics": {"type": "path"},
+    "vmotion_tests": {"type": "path"},
+    "run_dir": {"type": "str", "default": ""},
     "state": {"type": "str", "default": "running"},
     "why": {"type": "str", "default": ""},
     "run": {"type": "str", "default": ""},
@@ -172,6 +186,8 @@ class Shown:
     def __init__(self, module: AnsibleModule, pace: LivePace, curve: Curve) -> None:
         self._module, self._pace, self._curve = module, pace, curve
         self._told = progress.Progress(module.params["progress_file"])
+        tests = module.params["vmotion_tests"]
+        self._moves = JobMoves(Path(tests), module.params["run_dir"]) if tests else None
 
     def show(self) -> None:
         """Show the pace."""
@@ -183,14 +199,16 @@ class Shown:
 
     def write(self, troubles: dict[str, str]) -> None:
         """Write the files; the job continues without them, for example on a full disk."""
-        params = self._module.params
+        params, now = self._module.params, time.time()
         if not params["folder"]:
             return
         state = LiveState(
-            *(params["run"], time.time(), params["state"], params["why"], params["steps"]),
-            *(self._pace.summary(), self._pace.ranks(), self._curve.points(), troubles),
+            *(params["run"], now, params["state"], params["why"], params["steps"]),
+            *(self._pace.summary(), self._pace.ranks(), self._curve.points(), troubles, self._curve.began),
         )
-        for files in live_files(state, Path(params["folder"]), params["metrics"]):
+        moves = self._moves.since(self._curve.began, now) if self._moves and self._curve.began else []
+        state = live_files.with_views(state, Path(params["records"]), Path(params["folder"]), moves)
+        for files in live_files.live_files(state, Path(params["folder"]), params["metrics"]):
             done = runner.converge_one(self._module, files)
             if done.get("failed"):
                 self._told.tell("page", str(done["msg"]))

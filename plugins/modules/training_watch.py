@@ -37,6 +37,13 @@ options:
         reads all of it. A file that appears later is read from its beginning.
     type: int
     default: 0
+  view:
+    description:
+      - Whether the watch also reads two things every five seconds, which M(dml.vsphere.training_follow) shows. One is
+        the use of the GPUs of each node that has C(nvidia-smi). The other is the end of the output of the job, without
+        the values of its secret environment.
+    type: bool
+    default: false
   roll:
     description:
       - A file on this machine whose appearance has the watch begin a new file O(records). The file so far is kept with
@@ -119,6 +126,7 @@ ARGUMENTS = {
     "records": {"type": "path", "required": True},
     "stop": {"type": "path", "required": True},
     "tail": {"type": "int", "default": 0},
+    "view": {"type": "bool", "default": False},
     "roll": {"type": "path"},
     "silence": {"type": "float", "default": 600.0},
     "timeout": {"type": "float", "default": 86400.0},
@@ -143,7 +151,8 @@ def node_result(node: link.Link, state: watcher.WatchState) -> dict[str, Any]:
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    links = [link.Link(node["name"], node["reach"], params["folder"], tail=params["tail"]) for node in params["nodes"]]
+    options_of_each = {"tail": params["tail"], "has_view": params["view"]}
+    links = [link.Link(node["name"], node["reach"], params["folder"], **options_of_each) for node in params["nodes"]]
     files = (Path(params["records"]), Path(params["stop"]))
     roll = Path(params["roll"]) if params["roll"] else None
     options = watcher.WatchOptions(*files, params["silence"], params["timeout"], wanted_by(params), roll)

@@ -24,7 +24,8 @@ from plugins.module_utils.hosts.pci_address import pci_address
 from plugins.module_utils.maintenance import availability, boot, service_note
 from plugins.module_utils.maintenance.lock import lock_rules
 from plugins.module_utils.site.recording import archive
-from plugins.module_utils.training import busy, job_end, manifest, mpi_output, requirements
+from plugins.module_utils.training import busy, job_end, manifest, mpi_output, requirements, shown_lines
+from plugins.module_utils.training.gpu_use import gpus_of
 from plugins.module_utils.training.guest import job, supervisor
 from plugins.module_utils.training.reports import saved_results
 from plugins.module_utils.training.transport import job_settings
@@ -44,6 +45,7 @@ Strategy = st.SearchStrategy[Any]
 NONE = type(None)
 BOOTED = "2026-01-01T00:00:00+00:00"
 SMI = "Driver Version : 580.65\nGPU 00000000:02:01.0\n Product Name : A100\n vGPU Software Licensed Product\n"
+SMI_ROW = "0, NVIDIA A100-SXM4-80GB, 93, 70123, [N/A]\nNo devices were found\n"
 MPI = "[1,0]<stdout>:step 3\n[1,1]<stderr>:ValueError: no\nmpirun noticed that process rank 1 exited on signal 9"
 IB = " #bytes BW average[Gb/sec]\n 65536 5000 24.10 23.55 0.044917\n"
 ESXCLI = (
@@ -226,6 +228,8 @@ READERS = (
     of("training/job_end.py", lambda one: job_end.cause_of(one, 1, ["n1", "n2"]).sentence, text(MPI), str),
     of("training/manifest.py", lambda one: manifest.parsed(one, "a"), json_text(MANIFEST), dict),
     of("training/requirements.py", lambda one: requirements.cause(one, {"numpy": "1"}), text("ERROR: numpy>=2"), str),
+    of("training/gpu_use.py", lambda one: gpus_of({"n1": {"gpus": [1.0, {"text": one}]}}, 1.0), text(SMI_ROW), list),
+    of("training/shown_lines.py", shown_lines.last_lines, text(MPI), list),
     of("training/mpi_output.py", mpi_output.lines_of, text(MPI), list),
     of(
         "training/transport/job_settings.py",
@@ -297,4 +301,5 @@ ELSEWHERE: dict[str, str] = {
     "vsphere/route.py": _ANSWERS,
     **{f"vmotion/watch/{one}.py": _RECORDS for one in ("growing_file", "guest_program", "link", "node_programs")},
     **{f"vmotion/watch/{one}.py": _RECORDS for one in ("records_program", "transport_program", "watcher")},
+    "vmotion/watch/beside_records.py": OURS,
 }

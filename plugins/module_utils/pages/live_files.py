@@ -4,16 +4,38 @@
 
 from __future__ import annotations
 
+import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ..training.live_state import LiveState, metrics
+from ..training.gpu_use import gpus_of
+from ..training.live_state import JobMove, LiveState, metrics
 from ..training.reports.report_files import PRIVATE, FileModes, ReportFiles
+from ..training.shown_lines import last_lines, output_of
+from ..vmotion.watch import beside_records
 from . import live_page
 
-PAGE, METRICS = "live.html", "metrics.prom"
+PAGE, METRICS, OUTPUT = "live.html", "metrics.prom", "output.log"
+OUTPUT_BYTES = 1 << 16
 NEW_FOLDER, FOR_ALL = 0o755, 0o644
+
+
+def with_views(state: LiveState, records: Path, folder: Path, moves: Sequence[JobMove]) -> LiveState:
+    """Return the state with the moves, and with what the watch reads of the nodes beside their records."""
+    views = beside_records.read(records, beside_records.VIEWS) if state.is_running else {}
+    output = output_of(views) if state.is_running else _end_of(folder / OUTPUT)
+    return state._replace(moves=moves, gpus=gpus_of(views, state.now), output=last_lines(output))
+
+
+def _end_of(path: Path) -> str:
+    """Return the end of the output of a job that has ended; empty without an output."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - OUTPUT_BYTES))
+            return file.read(OUTPUT_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def live_files(state: LiveState, folder: Path, metrics_folder: str | None) -> Iterator[ReportFiles]:

@@ -9,15 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
+from ..training.gpu_use import mean_use
 from ..training.live_state import LiveState
+from . import live_sections
 from .escaping import html as escape
+from .live_sections import SECTION_STYLE, UNKNOWN
 from .scaling_plot import FIGURE_STYLE, STEPS, PlotLine, plot
 from .style import STYLE
 
 REFRESH_SECONDS = 5
 MOST_RANKS = 64
 HEADS = ("Rank", "Node", "Step", "Rate", "Loss", "Last step", "Longest silence")
-UNKNOWN = "unknown"
 
 
 def page(state: LiveState) -> str:
@@ -30,12 +32,15 @@ def page(state: LiveState) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
         refresh,
-        f"<title>{title}</title><style>{STYLE}{FIGURE_STYLE}</style></head><body><main>",
+        f"<title>{title}</title><style>{STYLE}{FIGURE_STYLE}{SECTION_STYLE}</style></head><body><main>",
         f"<header><h1>{title}</h1><p>{escape(_status(state))}</p>{_links(state)}</header>",
         _calls(state),
         _tiles(state),
         _figures(state),
+        live_sections.moves(state),
         _ranks(state),
+        live_sections.gpus(state),
+        live_sections.output(state),
         "".join(f"<p>{escape(text)}</p>" for text in _notes(state)),
         "</main></body></html>",
     ]
@@ -78,6 +83,8 @@ def _tiles(state: LiveState) -> str:
         (_rate(pace), "of all ranks" if pace["images_per_sec"] else "of the slowest rank"),
     ]
     tiles += [(_number(pace["loss"]), "loss"), (left, "remaining time")]
+    busy = mean_use(state.gpus)
+    tiles += [] if busy is None else [(f"{busy:.0f}%", "mean GPU utilization")]
     tiles += [(_seconds(state.age), "since the last step")] if state.is_running else []
     body = "".join(f"<div><b>{escape(value)}</b><span>{escape(text)}</span></div>" for value, text in tiles)
     return f'<div class="tiles">{body}</div>'
@@ -88,7 +95,7 @@ def _figures(state: LiveState) -> str:
     images = tuple((point["step"], point["images_per_sec"]) for point in state.points if point["images_per_sec"])
     steps = () if images else tuple(_step_rates(state.points))
     drawn = [
-        plot(title, unit, [PlotLine(state.name, points)], STEPS)
+        plot(title, unit, [PlotLine(state.name, points)], STEPS, bands=live_sections.bands(state))
         for title, unit, points in (
             ("Throughput, images per second", "images/s", images),
             ("Throughput, steps per second", "steps/s", steps),

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from .escaping import html as escape
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 520, 300, 58, 16, 14, 44
+# The least width of a band, and the room for its label.
+NARROW, LABEL = 3.0, 22.0
 COLOURS = 4
 GPUS, STEPS = "GPUs", "step"
 # More points are drawn as a curve: without a mark for each, and with ticks at round numbers.
@@ -40,6 +42,10 @@ svg .published circle { fill: var(--card); stroke: var(--tone); stroke-width: 1.
 .legend .series i { height: 0; border-radius: 0; border-top: 3px solid var(--tone); background: none;
   vertical-align: middle; }
 .legend .published i { border-top: 2px dashed var(--tone); }
+figure .band { fill: var(--c1); opacity: 0.28; }
+figure .band.running { fill: var(--c0); }
+figure .band.failed { fill: var(--bad); }
+figure .band.external { fill: var(--c3); }
 """
 
 
@@ -53,7 +59,25 @@ class PlotLine:
     is_dashed: bool = False
 
 
-def plot(title: str, unit: str, lines: Sequence[PlotLine], axis: str = GPUS, note: str = "") -> str:
+@dataclass(frozen=True)
+class PlotBand:
+    """A part of the axis, with a label above it and a tooltip; its kind is a class of its style."""
+
+    begin: float
+    end: float
+    label: str
+    title: str
+    kind: str
+
+
+def plot(
+    title: str,
+    unit: str,
+    lines: Sequence[PlotLine],
+    axis: str = GPUS,
+    note: str = "",
+    bands: Sequence[PlotBand] = (),
+) -> str:
     """Return one figure with its legend; the note is a caution for the reader."""
     points = [point for line in lines for point in line.points]
     across = sorted({point[0] for point in points})
@@ -66,6 +90,7 @@ def plot(title: str, unit: str, lines: Sequence[PlotLine], axis: str = GPUS, not
         f"<figure><figcaption>{escape(title)}</figcaption>",
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">',
         *frame.axes(ticks, unit),
+        *frame.bands(bands),
         *(piece for line in lines for piece in frame.line(line, unit)),
         "</svg>",
         f'<p class="caution">{escape(note)}</p>' if note else "",
@@ -112,6 +137,18 @@ class _Frame:
             yield f'<text class="tick" x="{self.across(count):.1f}" y="{HEIGHT - BOTTOM + 18}">{count:g}</text>'
         yield f'<text class="tick" x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 6}">{self.axis}</text>'
         yield f"<desc>{escape(unit)}</desc>"
+
+    def bands(self, bands: Sequence[PlotBand]) -> Iterator[str]:
+        """Yield the bands, and their labels as far as these do not overlap."""
+        free = 0.0
+        for band in bands:
+            begin, end = self.across(band.begin), self.across(band.end)
+            left, width = max(LEFT, begin - NARROW / 2), max(end - begin, NARROW)
+            place = f'x="{left:.1f}" y="{TOP}" width="{width:.1f}" height="{HEIGHT - TOP - BOTTOM}"'
+            yield f'<rect class="band {band.kind}" {place}><title>{escape(band.title)}</title></rect>'
+            if left >= free:
+                yield f'<text class="tick" x="{left + width / 2:.1f}" y="{TOP - 3}">{escape(band.label)}</text>'
+                free = left + LABEL
 
     def line(self, line: PlotLine, unit: str) -> Iterator[str]:
         """Yield the line with its points."""

@@ -68,6 +68,11 @@ class Curve:
         while len(self._points) > MOST_POINTS:
             self._halve()
 
+    @property
+    def began(self) -> float:
+        """Return the arrival of the first record; 0 without one."""
+        return self._first or 0.0
+
     def rate(self) -> float | None:
         """Return the images per second of all ranks without the warm-up steps; with them if there are no others."""
         rates = [warm.rate or whole.rate for warm, whole in self._ranks.values()]
@@ -85,7 +90,7 @@ class Curve:
             curve.append(
                 {
                     "step": (place + 1) * self._width - 1,
-                    "seconds": round(point.seen - (self._first or 0.0), 3),
+                    "seconds": round(point.seen - self.began, 3),
                     "images_per_sec": None if rate is None else rate * len(self._ranks),
                     "loss": point.loss / point.losses if point.losses else None,
                 }

@@ -5,16 +5,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from .gpu_use import GpuUse, NodeGpus
+
 RUNNING = "running"
+
+
+class JobMove(NamedTuple):
+    """A move of a worker of the job: its begin and end, and its kind.
+
+    The kind is "running", "moved", "failed", or "external" for a move that the vMotion test did not make.
+    """
+
+    worker: str
+    source: str
+    target: str
+    begin: float
+    until: float
+    kind: str
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether the move has no end yet."""
+        return self.kind == "running"
 
 
 class LiveState(NamedTuple):
     """One job at the time ``now``: its pace, its ranks, its curve, and the nodes that cannot be read.
 
-    ``state`` is that of the job, ``why`` the cause of its end.
+    ``state`` is that of the job, ``why`` the cause of its end, ``began`` the arrival of its first record, and
+    ``output`` the last lines of its output.
     """
 
     name: str
@@ -26,6 +48,10 @@ class LiveState(NamedTuple):
     ranks: Sequence[Mapping[str, Any]]
     points: Sequence[Mapping[str, Any]]
     troubles: Mapping[str, str]
+    began: float = 0.0
+    gpus: Sequence[NodeGpus] = ()
+    moves: Sequence[JobMove] = ()
+    output: Sequence[str] = ()
 
     @property
     def is_running(self) -> bool:
@@ -65,6 +91,29 @@ def _lines(state: LiveState) -> Iterator[str]:
         for rank in known:
             labels = f'run={run},rank="{rank["rank"]}",node={_quoted(rank["host"])}'
             yield f"{name}{{{labels}}} {_number(rank[key])}"
+    yield from _gpu_lines(run, state.gpus)
+
+
+# Each metric of a GPU: its name, its help, and its value.
+GPU_METRICS: Sequence[tuple[str, str, Callable[[GpuUse], float | None]]] = (
+    (
+        "dml_training_gpu_utilization_ratio",
+        "The use of the GPU between two readings.",
+        lambda gpu: None if gpu.busy is None else gpu.busy / 100,
+    ),
+    ("dml_training_gpu_memory_used_bytes", "The used memory of the GPU.", lambda gpu: gpu.used),
+    ("dml_training_gpu_memory_total_bytes", "The memory of the GPU.", lambda gpu: gpu.total),
+)
+
+
+def _gpu_lines(run: str, nodes: Sequence[NodeGpus]) -> Iterator[str]:
+    for name, text, value_of in GPU_METRICS:
+        values = [(node.node, gpu.number, value_of(gpu)) for node in nodes for gpu in node.gpus]
+        known = [(node, index, value) for node, index, value in values if value is not None]
+        if known:
+            yield from _head(name, text)
+        for node, index, value in known:
+            yield f'{name}{{run={run},node={_quoted(node)},gpu="{index}"}} {_number(value)}'
 
 
 def _head(name: str, text: str) -> Iterator[str]:

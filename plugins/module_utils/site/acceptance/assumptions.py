@@ -276,6 +276,13 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         ("roles/training/files/dml_pairs_nccl.py", "ncclAllReduce"),
         "`fabric_check` on two workers with GPUs, beside all_reduce_perf of nccl-tests",
     ),
+    Assumption(
+        "use of GPUs",
+        "`nvidia-smi --query-gpu` prints the use and the memory of each GPU in one row, also in a guest with a vGPU. "
+        "The program was never called on a machine with a GPU: only texts of its output were read.",
+        (f"{_HERE}/training/gpu_use.py", "utilization in percent"),
+        "`train` on a worker with a GPU: `live.html` beside `nvidia-smi`",
+    ),
 )
 
 

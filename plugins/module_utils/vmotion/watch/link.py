@@ -41,6 +41,8 @@ class Link:
 
     If the watch continues that of an earlier process, ``late`` gets the lines that are older than this connection.
     ``tail`` are the bytes at the end of each file with which the first connection begins; 0 for all of it.
+    With ``has_view``, the node also sends the use of its GPUs and the end of the output of the job: ``view`` has the
+    latest of each, with the time of its arrival.
     ``noise`` counts the output that is not a message, such as a shell's greeting at login.
     """
 
@@ -54,6 +56,8 @@ class Link:
     noise: int = 0
     is_resumed: bool = False
     tail: int = 0
+    has_view: bool = False
+    view: dict[str, tuple[float, Any]] = field(default_factory=dict)
     late: list[str] = field(default_factory=list)
     _process: subprocess.Popen[bytes] | None = None
     _began: float = 0.0
@@ -77,7 +81,8 @@ class Link:
     def _connect(self) -> None:
         self._began = self._began or time.monotonic()
         arguments = (self.folder, json.dumps(self.offsets), self._mark.decode(), str(self.tail))
-        program = ["python3", "-u", "-c", inspect.getsource(records_program), *arguments]
+        view = ["view"] if self.has_view else []
+        program = ["python3", "-u", "-c", inspect.getsource(records_program), *arguments, *view]
         self._process = subprocess.Popen(  # noqa: S603 - the inventory names the command
             [*self.reach, " ".join(shlex.quote(word) for word in program)],
             stdin=subprocess.DEVNULL,
@@ -166,7 +171,8 @@ class Link:
             else:
                 self.last_error = f"{message.get('file')}: {message['error']}"
             return []
-        if not message:
+        if not _has_lines(message):
+            self.view.update({key: (time.time(), content) for key, content in message.items()})
             return []
         self.offsets[message["file"]] = message["offset"]
         lines: list[str] = message["lines"]
@@ -188,9 +194,16 @@ def _message(output: bytes) -> dict[str, Any] | None:
             message = json.loads(output[begin:])
         except (ValueError, RecursionError):
             continue
-        if isinstance(message, dict) and (not message or "error" in message or _has_lines(message)):
+        if isinstance(message, dict) and ("error" in message or _has_lines(message) or _is_view(message)):
             return message
     return None
+
+
+def _is_view(message: dict[str, Any]) -> bool:
+    """Return whether a message is a part of the view of the node; a sign of life is an empty one."""
+    if isinstance(message.get("gpus"), dict):
+        return len(message) == 1 and isinstance(message["gpus"].get("text"), str)
+    return not message or (len(message) == 1 and isinstance(message.get("output"), str))
 
 
 def _has_lines(message: dict[str, Any]) -> bool:

@@ -1,20 +1,35 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Runs on a node: sends each complete line that is appended to the record files of a folder, and signs of life."""
+"""Runs on a node: sends each complete line that is appended to the record files of a folder, and signs of life.
+
+If asked, it also sends the use of the GPUs and the end of the output of the job.
+"""
 
 # This file is sent to the node as text: it imports only the standard library, and any Python from 3.8 on runs it.
 from __future__ import annotations
 
+# pylint: disable=ansible-bad-function  # this runs on a node, without Ansible
 import json
 import os
+import shutil
 import stat
+import subprocess
 import sys
+import threading
 import time
+from collections import deque
 
 # Each read that finds new lines wakes four processes on their way over ssh: bench/monitor/run measures the cost.
 LOOK_SECONDS = 0.5
 ALIVE_SECONDS = 1.0
 MOST_BYTES = 1 << 20
+VIEW_SECONDS, GPU_SECONDS = 5.0, 15.0
+GPU_FIELDS = "index,name,utilization.gpu,memory.used,memory.total"
+GPU_QUERY = ("nvidia-smi", f"--query-gpu={GPU_FIELDS}", "--format=csv,noheader,nounits")
+# The output of the job on its launcher, and the file with the secret values that the output may contain.
+OUTPUT, DESIRED = "output.log", "wish.json"
+READ_BYTES, SENT_CHARACTERS = 1 << 16, 1 << 14
+HIDDEN, SHORTEST = "HIDDEN", 8
 
 
 class Folder:
@@ -99,13 +114,91 @@ class Folder:
             self._closed[name] = self._faults[name] = "it is not a regular file"
 
 
+class NodeView:
+    """The use of the GPUs of the node and the end of the output of the job, at most every few seconds."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._due = path, 0.0
+        self._output = (-1, -1)
+        self._gpus: deque[dict[str, object]] = deque(maxlen=1)
+        if shutil.which(GPU_QUERY[0]):
+            # In a thread: the program may hang while a GPU fails, and records must not wait for it.
+            threading.Thread(target=self._follow_gpus, daemon=True).start()
+
+    def read(self) -> list[dict[str, object]]:
+        """Return the readings that are new since the last call."""
+        messages: list[dict[str, object]] = [{"gpus": self._gpus.popleft()}] if self._gpus else []
+        if time.monotonic() >= self._due:
+            self._due = time.monotonic() + VIEW_SECONDS
+            text = self._new_output()
+            messages += [] if text is None else [{"output": text}]
+        return messages
+
+    def _follow_gpus(self) -> None:
+        while True:
+            self._gpus.append(gpu_use())
+            time.sleep(VIEW_SECONDS)
+
+    def _new_output(self) -> str | None:
+        """Return the end of the output if it has changed; None also if its secret values are unknown."""
+        try:
+            with open(os.open(os.path.join(self._path, OUTPUT), os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+                facts = os.fstat(file.fileno())
+                if (facts.st_size, facts.st_mtime_ns) == self._output or not stat.S_ISREG(facts.st_mode):
+                    return None
+                text = output_end(file.fileno(), facts.st_size, secret_values(self._path))
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return None
+        self._output = (facts.st_size, facts.st_mtime_ns)
+        return text
+
+
+def gpu_use() -> dict[str, object]:
+    """Return the output of nvidia-smi and its exit code, or why there is none."""
+    try:
+        done = subprocess.run(  # noqa: S603 - a fixed program
+            GPU_QUERY,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=GPU_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return {"text": f"no answer for {GPU_SECONDS:.0f} s", "code": -1}
+    except OSError as error:
+        return {"text": str(error.strerror), "code": -1}
+    return {"text": done.stdout.decode("utf-8", "replace")[:SENT_CHARACTERS], "code": done.returncode}
+
+
+# The module that reads the end of the output has the same rule: this program cannot import from the collection.
+def secret_values(path: str) -> list[str]:
+    """Return the secret values of the job, the longest first: a value may be part of another."""
+    with open(os.path.join(path, DESIRED), encoding="utf-8") as file:
+        values = {str(value) for value in (json.load(file).get("secret_environment") or {}).values()}
+    return sorted((value for value in values if len(value) >= SHORTEST), key=lambda value: (-len(value), value))
+
+
+def output_end(file: int, size: int, secrets: list[str]) -> str:
+    """Return the last lines of the output with each secret value replaced."""
+    begin = max(0, size - READ_BYTES)
+    text = os.pread(file, READ_BYTES, begin).decode("utf-8", "replace")
+    for secret in secrets:
+        text = text.replace(secret, HIDDEN)
+    if secrets:
+        # The beginning may be the rest of a secret value, and the last line the first part of one.
+        text = text[len(secrets[0]) if begin else 0 : text.rfind("\n") + 1]
+    return text if len(text) <= SENT_CHARACTERS else text[-SENT_CHARACTERS:].partition("\n")[2]
+
+
 def main() -> None:
     """Follow the folder until the reader ends; ``mark`` distinguishes the messages from other output on the way."""
     mark, tail = sys.argv[3], int(sys.argv[4]) if len(sys.argv) > 4 else 0
     folder = Folder(sys.argv[1], json.loads(sys.argv[2]), tail)
+    view = NodeView(sys.argv[1]) if sys.argv[5:] == ["view"] else None
     last_sent = 0.0
     while True:
-        messages = folder.read()
+        messages = folder.read() + (view.read() if view else [])
         now = time.monotonic()
         if messages or now - last_sent >= ALIVE_SECONDS:
             last_sent = now

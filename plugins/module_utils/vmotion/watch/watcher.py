@@ -13,8 +13,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ..folder import observer_clock
+from . import beside_records
 from .link import Link
 from .records_file import LOCK_SECONDS, RecordsFile, acquire, lock
 
@@ -38,11 +40,12 @@ class Attended:
         now = time.monotonic()
         if now - self._checked_at >= LOCK_SECONDS:
             self._checked_at = now
-            self._locked_at = now if _is_locked(self._file) else self._locked_at
+            self._locked_at = now if is_locked(self._file) else self._locked_at
         return now - self._locked_at <= self._alone
 
 
-def _is_locked(file: Path) -> bool:
+def is_locked(file: Path) -> bool:
+    """Return whether another process has locked a file."""
     try:
         handle = os.open(file, os.O_RDONLY)
     except OSError:  # no process can hold a file that does not exist
@@ -74,7 +77,8 @@ class WatchState:
     lines: dict[str, int] = field(default_factory=dict)
     unreadable: int = 0
     last: float = field(default_factory=time.monotonic)
-    troubles: dict[str, str] = field(default_factory=dict)
+    # The content of the files next to the records.
+    beside: dict[str, dict[str, Any]] = field(default_factory=dict)
     troubles_at: float = 0.0
     # Stamped records for which the disk has no room yet.
     pending: bytes = b""
@@ -113,35 +117,24 @@ def is_left(records: Path) -> bool:
 
 def troubles(records: Path) -> dict[str, str]:
     """Return, for each node that the watch cannot read at present, the reason."""
-    try:
-        content = json.loads(_troubles_file(records).read_text())
-    except (OSError, ValueError):
-        return {}
-    return {str(name): str(why) for name, why in content.items()} if isinstance(content, dict) else {}
+    return {str(name): str(why) for name, why in beside_records.read(records, beside_records.TROUBLES).items()}
 
 
-def _troubles_file(records: Path) -> Path:
-    return records.with_name(f"{records.name}.troubles")
-
-
-def _update_troubles(links: Sequence[Link], records: Path, state: WatchState) -> None:
-    """Write the nodes that cannot be read to a file next to the records, for modules that wait for records."""
+def _update_files(links: Sequence[Link], records: Path, state: WatchState) -> None:
+    """Write the nodes that cannot be read, and the views of the nodes, to files next to the records, once a second."""
     now = time.monotonic()
     if now - state.troubles_at < TROUBLE_SECONDS:
         return
-    current = {link.name: why for link in links if (why := link.trouble(now))}
     state.troubles_at = now
-    if current != state.troubles:
-        with contextlib.suppress(OSError):  # a full disk must not end the watch; the next call tries again
-            _write_troubles(records, current)
-            state.troubles = current
-
-
-def _write_troubles(records: Path, content: dict[str, str]) -> None:
-    new = records.with_name(f"{records.name}.troubles.new")
-    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        json.dump(content, file)
-    new.replace(_troubles_file(records))
+    current: dict[str, dict[str, Any]] = {
+        beside_records.TROUBLES: {link.name: why for link in links if (why := link.trouble(now))},
+        beside_records.VIEWS: {link.name: dict(link.view) for link in links if link.view},
+    }
+    for kind, content in current.items():
+        if content != state.beside.get(kind, {}):
+            with contextlib.suppress(OSError):  # a full disk must not end the watch; the next call tries again
+                beside_records.write(records, kind, content)
+                state.beside[kind] = content
 
 
 def _follow(links: Sequence[Link], options: WatchOptions, records: RecordsFile, state: WatchState) -> None:
@@ -160,7 +153,7 @@ def _follow(links: Sequence[Link], options: WatchOptions, records: RecordsFile, 
                 if not _write_pending(records, state):
                     state.ended = _wait_for_room(links, options, records, state, began)
                     break
-            _update_troubles(links, options.records, state)
+            _update_files(links, options.records, state)
             if options.roll is not None:
                 records.roll(options.roll)
             state.ended = state.ended or _reason(options, state, began)
@@ -168,8 +161,7 @@ def _follow(links: Sequence[Link], options: WatchOptions, records: RecordsFile, 
         arrivals.close()
         for link in links:
             link.close()
-        with contextlib.suppress(FileNotFoundError):
-            _troubles_file(options.records).unlink()
+        beside_records.remove(options.records)
 
 
 def _reason(options: WatchOptions, state: WatchState, began: float) -> str:

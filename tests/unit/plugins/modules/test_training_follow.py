@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import fcntl
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from plugins.modules import training_follow
+from tests.fakes.trial import World
+from tests.unit.plugins.module_utils.vmotion.watch.test_job_moves import keep
 
 from .test_continuity_verdict import call
 
@@ -58,6 +61,26 @@ def test_the_page_loads_itself_again_until_the_job_ends(tmp_path: Path) -> None:
     assert "refresh" not in page
     assert "rank 0 &lt;ended&gt;" in page
     assert 'dml_training_running{run="one"} 0\n' in public.read_text()
+
+
+def test_the_page_has_gpus_output_and_moves(tmp_path: Path) -> None:
+    now = time.time()
+    views = {"n1": {"gpus": [now, {"text": "0, A100, 93, 1024, 2048", "code": 0}], "output": [now, "hello\n"]}}
+    (tmp_path / "records.jsonl.views").write_text(json.dumps(views))
+    world = World()
+    world.carry_out()
+    keep(world, tmp_path / "tests" / "gpu-1")
+    folder = tmp_path / "one"
+    tests = {"vmotion_tests": str(tmp_path / "tests"), "run_dir": "/run/one"}
+    followed(tmp_path, folder=str(folder), **tests)
+    page = (folder / "live.html").read_text()
+    assert "1.0 GiB of 2.0 GiB" in page and "hello" in page and "Moves of workers" in page
+    gpu = 'dml_training_gpu_utilization_ratio{run="one",node="n1",gpu="0"} 0.93\n'
+    assert gpu in (folder / "metrics.prom").read_text()
+    (folder / "output.log").write_text("[1,0]<stdout>:" + "x" * 70_000 + "\n[1,0]<stderr>:the end\n")
+    followed(tmp_path, folder=str(folder), state="finished", **tests)
+    page = (folder / "live.html").read_text()
+    assert "rank 0: the end" in page and "Moves of workers" in page and "GiB" not in page
 
 
 def test_a_page_that_cannot_be_written_does_not_end_the_watch(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from plugins.module_utils.training.gpu_use import GpuUse, NodeGpus
 from plugins.module_utils.training.live_pace import LivePace
 from plugins.module_utils.training.live_state import LiveState, metrics
 
@@ -55,3 +56,19 @@ def test_the_age_is_that_of_the_most_silent_rank_and_a_job_ends() -> None:
     assert state_of(pace).age == 10.0
     running = {state: state_of(pace, state=state).is_running for state in ("running", "waiting", "finished", "died")}
     assert running == {"running": True, "waiting": True, "finished": False, "died": False}
+
+
+def test_gpus_have_their_values_and_unknown_ones_are_left_out() -> None:
+    nodes = [
+        NodeGpus("n1", (GpuUse(0, "A", 93.0, 5, 9), GpuUse(1, "A", None, None, 9)), "lost"),
+        NodeGpus("n2", (), ""),
+    ]
+    lines = metrics(state_of(LivePace(), gpus=nodes)).splitlines()
+    labels = 'run="one",node="n1",gpu='
+    assert [line for line in lines if not line.startswith("#")] == [
+        'dml_training_running{run="one"} 1',
+        f'dml_training_gpu_utilization_ratio{{{labels}"0"}} 0.93',
+        f'dml_training_gpu_memory_used_bytes{{{labels}"0"}} 5',
+        f'dml_training_gpu_memory_total_bytes{{{labels}"0"}} 9',
+        f'dml_training_gpu_memory_total_bytes{{{labels}"1"}} 9',
+    ]

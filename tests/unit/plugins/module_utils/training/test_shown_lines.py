@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The last lines of the output of a job on its page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.training.shown_lines import LONGEST, SHOWN, last_lines, output_of
+
+
+def test_the_last_lines_have_their_ranks() -> None:
+    printed = "".join(f"[1,{number % 2}]<stdout>:step {number}\n" for number in range(50)) + "mpirun noticed\n"
+    lines = last_lines(printed)
+    assert len(lines) == SHOWN
+    assert lines[-2:] == ["rank 1: step 49", "mpirun noticed"]
+
+
+def test_a_progress_bar_shows_its_last_state_and_colours_are_left_out() -> None:
+    assert last_lines("[1,0]<stderr>:\r 10%|#\r 20%|##\r\n[1,1]<stdout>:\x1b[32mdone\x1b[0m\n") == [
+        "rank 0:  20%|##",
+        "rank 1: done",
+    ]
+    assert last_lines("x" * 999) == ["x" * LONGEST + " ..."]
+    assert last_lines("") == []
+
+
+def test_the_output_comes_from_the_launcher() -> None:
+    assert output_of({"n1": {"gpus": [1.0, {}]}, "n2": {"output": [1.0, "text"]}}) == "text"
+
+
+@pytest.mark.parametrize("odd", [{}, {"n1": 5}, {"n1": {"output": "text"}}, {"n1": {"output": [1.0, 5]}}])
+def test_odd_views_have_no_output(odd: Any) -> None:
+    assert output_of(odd) == ""
