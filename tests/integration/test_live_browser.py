@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from plugins.module_utils.pages.live_page import page
+from plugins.module_utils.pages.live_sections import RESULTS
+from plugins.module_utils.training.gpu_use import GpuUse, NodeGpus
+from plugins.module_utils.training.live_state import JobMove
 from tests.integration.browser import Browser
 from tests.integration.test_report_browser import COLOURS, LEAST_CONTRAST, contrast
 from tests.unit.plugins.module_utils.pages.test_live_page import state_of
@@ -17,7 +20,10 @@ from tests.unit.plugins.module_utils.pages.test_live_page import state_of
 @pytest.mark.slow
 def test_the_live_page_can_be_read(tmp_path: Path) -> None:
     path = tmp_path / "live.html"
+    moves = [JobMove("w1", "esx1", "esx2", 5.0 * at, 5.0 * at + 2, kind) for at, kind in enumerate(RESULTS, 1)]
+    gpus = [NodeGpus("n1", (GpuUse(0, "NVIDIA A100 80GB PCIe", 93.0, 5 << 30, 80 << 30),), "GPU 1 is lost")]
     state = state_of(ranks=4)._replace(troubles={"worker03": "no route to host (for 9 s)"})
+    state = state._replace(began=0.5, moves=moves, gpus=gpus, output=["rank 0: loss 0.5 " + "x" * 200] * 20)
     path.write_text(page(state))
     with Browser(tmp_path / "profile") as browser:
         for width, dark in ((1200, False), (1200, True), (390, False)):

@@ -78,13 +78,12 @@ def _tiles(state: LiveState) -> str:
     pace, total = state.pace, state.total_steps
     of = f"step of {total}" if total and pace["step"] <= total else "step of all ranks"
     left = UNKNOWN if pace["seconds_to_go"] is None else f"{pace['seconds_to_go']:.0f} s"
-    tiles = [
-        (str(pace["step"]), of),
-        (_rate(pace), "of all ranks" if pace["images_per_sec"] else "of the slowest rank"),
-    ]
+    rate, _blank, unit = _rate(pace).partition(" ")
+    of_ranks = "of all ranks" if pace["images_per_sec"] else "of the slowest rank"
+    tiles = [(str(pace["step"]), of), (rate, f"{unit} {of_ranks}" if unit else f"rate {of_ranks}")]
     tiles += [(_number(pace["loss"]), "loss"), (left, "remaining time")]
     busy = mean_use(state.gpus)
-    tiles += [] if busy is None else [(f"{busy:.0f}%", "mean GPU utilization")]
+    tiles += [] if busy is None else [(f"{busy:.0f}%", "mean GPU use")]
     tiles += [(_seconds(state.age), "since the last step")] if state.is_running else []
     body = "".join(f"<div><b>{escape(value)}</b><span>{escape(text)}</span></div>" for value, text in tiles)
     return f'<div class="tiles">{body}</div>'

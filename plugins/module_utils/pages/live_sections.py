@@ -17,7 +17,7 @@ MOST_MOVES, MOST_GPUS = 20, 64
 UNKNOWN = "unknown"
 MOVE_HEADS = ("Move", "Worker", "From", "To", "Start", "Duration", "Result")
 GPU_HEADS = ("Node", "GPU", "Model", "Utilization", "Memory")
-NUMBERS = {"Move", "GPU", "Duration", "Utilization", "Memory"}
+NUMBERS = {"Duration", "Utilization", "Memory"}
 RESULTS = {"running": "in progress", "moved": "moved", "failed": "not moved", "external": "moved by others"}
 GIB = 1 << 30
 SECTION_STYLE = """
@@ -117,4 +117,4 @@ def _rows(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _kind(head: str) -> str:
-    return ' class="number"' if head in NUMBERS else ""
+    return ' class="number"' if head in NUMBERS else ' class="short"' if head == "Start" else ""

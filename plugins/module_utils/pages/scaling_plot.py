@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from .escaping import html as escape
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 520, 300, 58, 16, 14, 44
-# The least width of a band, and the room for its label.
-NARROW, LABEL = 3.0, 22.0
+# The least width of a band, and the width of a letter of its label.
+NARROW, LETTER = 3.0, 10.0
 COLOURS = 4
 GPUS, STEPS = "GPUs", "step"
 # More points are drawn as a curve: without a mark for each, and with ticks at round numbers.
@@ -146,9 +146,10 @@ class _Frame:
             left, width = max(LEFT, begin - NARROW / 2), max(end - begin, NARROW)
             place = f'x="{left:.1f}" y="{TOP}" width="{width:.1f}" height="{HEIGHT - TOP - BOTTOM}"'
             yield f'<rect class="band {band.kind}" {place}><title>{escape(band.title)}</title></rect>'
-            if left >= free:
-                yield f'<text class="tick" x="{left + width / 2:.1f}" y="{TOP - 3}">{escape(band.label)}</text>'
-                free = left + LABEL
+            middle, half = left + width / 2, LETTER * len(band.label) / 2
+            if middle - half >= free:
+                yield f'<text class="tick" x="{middle:.1f}" y="{TOP - 3}">{escape(band.label)}</text>'
+                free = middle + half
 
     def line(self, line: PlotLine, unit: str) -> Iterator[str]:
         """Yield the line with its points."""

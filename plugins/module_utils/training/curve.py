@@ -53,6 +53,7 @@ class Curve:
         self._points: dict[int, _Sum] = {}
         self._ranks: dict[int, tuple[_Sum, _Sum]] = {}
         self._first: float | None = None
+        self._last_step = 0
 
     def feed(self, record: ReceivedRecord) -> None:
         """Add one record; the marks of phases do not count as steps."""
@@ -65,6 +66,7 @@ class Curve:
         if record.step > self._warmup:
             warm.take(record)
         self._points.setdefault(record.step // self._width, _Sum()).take(record)
+        self._last_step = max(self._last_step, record.step)
         while len(self._points) > MOST_POINTS:
             self._halve()
 
@@ -89,7 +91,7 @@ class Curve:
             rate = point.rate if self._is_warm(place) or not has_warm else None
             curve.append(
                 {
-                    "step": (place + 1) * self._width - 1,
+                    "step": min((place + 1) * self._width - 1, self._last_step),
                     "seconds": round(point.seen - self.began, 3),
                     "images_per_sec": None if rate is None else rate * len(self._ranks),
                     "loss": point.loss / point.losses if point.losses else None,

@@ -53,7 +53,7 @@ def test_gpus_have_their_use_and_unknown_ones_their_reason() -> None:
     nodes = [NodeGpus("n1", (GPU, odd), ""), NodeGpus("n2", (), "No devices <found>"), NodeGpus("n3", (GPU,), "lost")]
     made = page(state_of()._replace(gpus=nodes))
     text = text_of(made)
-    assert "93% mean GPU utilization" in text
+    assert "93% mean GPU use" in text
     assert "n1 0 A100 93% 5.0 GiB of 80.0 GiB" in text
     assert "n1 1 &lt;b&gt; unknown unknown of 80.0 GiB" in text
     assert "n2: the use of the GPUs is unknown (No devices &lt;found&gt;)." in text
