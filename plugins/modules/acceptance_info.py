@@ -96,7 +96,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.site.acceptance import acceptance, assumptions
+from ..module_utils.site.acceptance import acceptance, judged_assumptions
 from ..module_utils.vsphere import inventory, session
 
 ARGUMENTS = {
@@ -112,8 +112,8 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         run = acceptance.AcceptanceRun(
             opened, acceptance.read_request(opened, params), acceptance.full_scope(), short=params["short"]
         )
-    judged = assumptions.judged(run.recording)
-    lines = [*acceptance.lines(run.rows), "", *assumptions.lines(judged)]
+    judged = judged_assumptions.judged(run.recording)
+    lines = [*acceptance.lines(run.rows), "", *judged_assumptions.lines(judged)]
     error = acceptance.error(run.rows, judged, accept_new=params["accept_new"])
     return {"changed": False, "readers": run.rows, "assumptions": judged, "lines": lines, "error": error}
 

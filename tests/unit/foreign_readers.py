@@ -28,8 +28,8 @@ from plugins.module_utils.training import busy, job_end, manifest, mpi_output, r
 from plugins.module_utils.training.gpu_use import gpus_of
 from plugins.module_utils.training.guest import job, supervisor
 from plugins.module_utils.training.reports import saved_results
-from plugins.module_utils.training.transport import job_settings
-from plugins.module_utils.usage import gpu_load
+from plugins.module_utils.training.transport.job_settings import TransportError, version_of
+from plugins.module_utils.usage.gpu_load import card_of
 from plugins.module_utils.vmotion.checks import guest_checks
 from plugins.module_utils.vmotion.folder import journal
 from plugins.module_utils.vsphere import esxcli
@@ -231,19 +231,8 @@ READERS = (
     of("training/gpu_use.py", lambda one: gpus_of({"n1": {"gpus": [1.0, {"text": one}]}}, 1.0), text(SMI_ROW), list),
     of("training/shown_lines.py", shown_lines.last_lines, text(MPI), list),
     of("training/mpi_output.py", mpi_output.lines_of, text(MPI), list),
-    of(
-        "training/transport/job_settings.py",
-        job_settings.version_of,
-        text("2.4.7-1+cuda10.0"),
-        tuple,
-        job_settings.TransportError,
-    ),
-    of(
-        "usage/gpu_load.py",
-        lambda one: gpu_load.card_of(one, ["0000:3b:00.0"]),
-        text("GPU-0000003B:00:00.0"),
-        (str, NONE),
-    ),
+    of("training/transport/job_settings.py", version_of, text("2.4.7-1+cuda10.0"), tuple, TransportError),
+    of("usage/gpu_load.py", lambda one: card_of(one, ["0000:3b:00.0"]), text("GPU-0000003B:00:00.0"), (str, NONE)),
     of("core/versions.py", versions.numbers, text("8.0.3") | foreign.JSON, tuple),
     of("core/vgpu_manager.py", vgpu_manager.is_manager, text("NVD-AIE_ESXi_8.0.0_Driver"), bool),
     Reader(

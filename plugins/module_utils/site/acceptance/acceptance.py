@@ -18,7 +18,7 @@ from ...vsphere.wire import observed
 from ..recording.recorder import Recorder, Scope
 from ..recording.recording import Recording
 from . import shapes
-from .assumptions import REFUTED
+from .judged_assumptions import REFUTED
 from .readers import VCENTER, Reader, ReadRequest, UnreadableGroup, selected
 
 UNDERSTOOD, NOT_UNDERSTOOD, NEVER_SEEN, NOTHING = "understood", "not understood", "never seen by us", "not there"

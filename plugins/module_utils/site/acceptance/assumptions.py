@@ -4,15 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from ..recording.recording import Recording
 from . import assumption_checks
 from .assumption_checks import Evidence
-
-PROVEN, REFUTED, OPEN = "proven", "refuted", "open"
 
 
 @dataclass(frozen=True)
@@ -284,20 +281,3 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         "`train` on a worker with a GPU: `live.html` beside `nvidia-smi`",
     ),
 )
-
-
-def judged(recording: Recording) -> list[dict[str, Any]]:
-    """Return each assumption with the result of its check."""
-    words = {True: PROVEN, False: REFUTED, None: OPEN}
-    checked = [(assumption, *assumption.check(recording)) for assumption in ASSUMPTIONS]
-    return [
-        {"name": assumption.name, "text": assumption.text, "status": words[is_confirmed], "said": result}
-        for assumption, is_confirmed, result in checked
-    ]
-
-
-def lines(checked: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the assumptions as lines of text, refuted ones first."""
-    order = (REFUTED, PROVEN, OPEN)
-    listed = sorted(checked, key=lambda assumption: order.index(assumption["status"]))
-    return [f"{assumption['status']:<8} {assumption['text']} ({assumption['said']})" for assumption in listed]

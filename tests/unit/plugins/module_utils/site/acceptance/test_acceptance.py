@@ -9,8 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from plugins.module_utils.site.acceptance import acceptance, assumptions, readers, shapes
-from plugins.module_utils.site.acceptance.assumptions import ASSUMPTIONS, OPEN, PROVEN, REFUTED
+from plugins.module_utils.site.acceptance import acceptance, assumptions, judged_assumptions, readers, shapes
+from plugins.module_utils.site.acceptance.assumptions import ASSUMPTIONS
+from plugins.module_utils.site.acceptance.judged_assumptions import OPEN, PROVEN, REFUTED
 from plugins.module_utils.site.acceptance.readers import READERS, ReadRequest
 from plugins.module_utils.site.recording.recording import (
     CallAnswer,
@@ -106,12 +107,12 @@ def test_the_page_of_assumptions_is_current() -> None:
 
 
 def test_without_answers_every_assumption_is_open() -> None:
-    assert {one["status"] for one in assumptions.judged(Recording())} == {OPEN}
+    assert {one["status"] for one in judged_assumptions.judged(Recording())} == {OPEN}
     assert len({one.name for one in ASSUMPTIONS}) == len(ASSUMPTIONS)
 
 
 def status(name: str, recording: Recording) -> str:
-    return next(str(one["status"]) for one in assumptions.judged(recording) if one["name"] == name)
+    return next(str(one["status"]) for one in judged_assumptions.judged(recording) if one["name"] == name)
 
 
 def happened(*events: Any) -> Recording:
