@@ -44,6 +44,9 @@ options:
     description: Whether to return RV(log) also while the launcher runs.
     type: bool
     default: false
+  blocked_before:
+    description: RV(job.blocked) of an earlier result. The same report is not returned again.
+    type: float
 extends_documentation_fragment:
   - dml.vsphere.attributes.info
   - dml.vsphere.kubernetes
@@ -103,6 +106,11 @@ job:
         - The node of the first worker, with its name as in RV(job.workers), also after its pod was deleted. It is
           missing if it is unknown.
       type: str
+    blocked:
+      description:
+        - For V(waiting), the time of the last report that the node of a pod lacks a folder, in seconds since 1970. Only
+          a user can change that. It is missing if there is no such report.
+      type: float
     started: {description: "The time of the start, in seconds since 1970.", type: float}
     ended: {description: "The time of the end, in seconds since 1970.", type: float}
     exit_code: {description: Exit code of the launcher., type: int}
@@ -135,6 +143,7 @@ ARGUMENTS = {
     "kubectl": {"type": "str", "default": "kubectl"},
     "names": {"type": "dict", "default": {}},
     "log": {"type": "bool", "default": False},
+    "blocked_before": {"type": "float"},
 }
 
 
@@ -149,6 +158,8 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     server = connection.Api(params["kubeconfig"], params["context"])
     snapshot = jobs.read(server, params["namespace"], params["name"], params["api"])
     job = state.state_of(snapshot)
+    if job.get("blocked") == params["blocked_before"]:
+        job.pop("blocked", None)
     job.update(workers=state.workers_of(snapshot, kubectl(params), params["names"]) if snapshot.job else [])
     job.update(state.first_node(snapshot, params["names"]))
     if params["desired"] and snapshot.job:

@@ -8,7 +8,7 @@ The MPIJob itself reports only ``Created`` while a pod cannot be scheduled or it
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timezone
 from typing import Optional
 
@@ -154,12 +154,31 @@ def why_setup_failed(snapshot: JobSnapshot) -> str | None:
     return None
 
 
+def _by_folder(snapshot: JobSnapshot) -> str | None:
+    return next((sentence for sentence, _at in _missing_folders(snapshot)), None)
+
+
+def blocked_at(snapshot: JobSnapshot) -> float | None:
+    """Return the time of the last report that a node lacks a folder, which only a user can change; None for no report.
+
+    The kubelet repeats the report, at least every two minutes, as long as the folder is missing.
+    """
+    return next((at for _sentence, at in _missing_folders(snapshot)), None)
+
+
+def _missing_folders(snapshot: JobSnapshot) -> Iterator[tuple[str, float]]:
+    """Yield a sentence for each pod whose node lacks a folder, and the time of the report."""
+    for pod in snapshot.pods:
+        mount = _event(snapshot, "FailedMount", pod.name)
+        missing = _NO_FOLDER.search(mount.message) if mount else None
+        if mount and missing and pod.phase == "Pending":
+            remedy = "Ansible must reach the node itself, by ssh, to copy the folder there"
+            sentence = f"pod {pod.name} does not start, because node {pod.node} has no folder {missing[1]}: {remedy}"
+            yield sentence, mount.at or 0.0
+
+
 def _by_mount(snapshot: JobSnapshot) -> str | None:
     for pod in snapshot.pods:
-        missing = _NO_FOLDER.search(mount.message) if (mount := _event(snapshot, "FailedMount", pod.name)) else None
-        if missing and pod.phase == "Pending":
-            remedy = "Ansible must reach the node itself, by ssh, to copy the folder there"
-            return f"pod {pod.name} does not start, because node {pod.node} has no folder {missing[1]}: {remedy}"
         failed = _event(snapshot, "FailedMount", pod.name) or _event(snapshot, "FailedCreatePodSandBox", pod.name)
         if failed and pod.phase == "Pending":
             return f"pod {pod.name} does not start on {pod.node}: {failed.message}"
@@ -260,6 +279,7 @@ def _event(snapshot: JobSnapshot, reason: str, name: str = "") -> Event | None:
 _WAITING: tuple[CauseFinder, ...] = (
     _by_operator,
     _by_suspension,
+    _by_folder,
     _by_image,
     _by_scheduler,
     _by_container,

@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 
 from ..training.mpi_output import lines_of
 from .causes import (
+    blocked_at,
     ended_launchers,
     is_of_machine,
     silences,
@@ -65,6 +66,9 @@ def state_of(snapshot: JobSnapshot) -> dict[str, Any]:
     }
     if word in (WAITING, STOPPED):
         job["why"] = why_waiting(snapshot)
+    blocked = blocked_at(snapshot) if word == WAITING else None
+    if blocked is not None:
+        job["blocked"] = blocked
     if word in (FINISHED, DIED, STOPPED):
         job.update(ended=_when(snapshot, "completionTime"), exit_code=_exit_code(snapshot))
     if word == DIED:

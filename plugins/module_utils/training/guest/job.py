@@ -36,6 +36,7 @@ REQUESTED = ("command", "hosts", "ranks", *ENVIRONMENTS, "mpirun", "mpirun_argum
 NOTED = ("transport", "stack", "script")
 DERIVED = ("mpirun_command", "nodes_of_ranks", "script_sha256", "script_git")
 STARTED = ("running", "finished")
+ENDED = ("absent", "finished", "died", "stopped")
 
 
 def job_state(run_dir: str) -> dict[str, Any]:
@@ -75,6 +76,12 @@ def _is_supervised(run: Mapping[str, Any]) -> bool:
     return bool(run) and supervisor.is_alive(run["supervisor"])
 
 
+def _is_unswept(run_dir: str) -> bool:
+    """Return whether the remaining processes are still to be ended, as after a reboot of the launcher."""
+    end = supervisor.read(run_dir, supervisor.END) or {}
+    return supervisor.read(run_dir, supervisor.RUN) is not None and not end.get("swept")
+
+
 def _end_facts(run_dir: str, desired: Mapping[str, Any], end: Mapping[str, Any], state: str) -> dict[str, Any]:
     facts = {"ended": end.get("ended"), "exit_code": end.get("exit_code"), "left": end.get("left", {})}
     if state == "died":
@@ -107,9 +114,10 @@ class TrainingJob:
         """Return the plan to start or to stop; a run directory never contains a second job."""
         before = str(state["state"])
         if self._params["state"] == "stopped":
-            if before == "running":
+            is_left = before == "died" and _is_unswept(self._run_dir)
+            if before == "running" or is_left:
                 self._must_be_own("stop the job")
-            ended = before if before in ("absent", "finished", "died", "stopped") else "stopped"
+            ended = "stopped" if is_left or before not in ENDED else before
             return Plan(before={"state": before}, after={"state": ended})
         if before == "absent":
             self._job()
@@ -229,7 +237,7 @@ class TrainingJob:
         if _is_supervised(run):
             supervisor.send(run["supervisor"]["pid"], run["supervisor"]["start"], signal.SIGTERM)
         deadline = time.monotonic() + self._params["stop_timeout"]
-        while job_state(self._run_dir)["state"] == "running":
+        while job_state(self._run_dir)["state"] == "running" or _is_unswept(self._run_dir):
             if time.monotonic() > deadline:
                 raise TimedOut(self.target, "stop the job", f"it still runs after {self._params['stop_timeout']} s")
             # The supervisor may have been killed, before or after the signal.

@@ -174,3 +174,15 @@ def test_the_rights_that_are_needed_are_those_of_the_documentation(tmp_path: Pat
     server = cluster(job(CREATED, RUNNING), [LAUNCHER, *WORKERS])
     looked(server, tmp_path)
     assert server.asked == [JOB, LAUNCHERS, f"{CORE}/pods", f"{CORE}/events", "/api/v1/nodes"]
+
+
+def test_a_report_that_was_there_before_does_not_block(tmp_path: Path) -> None:
+    waits = pod("worker", 0, phase="Pending", state={"waiting": {"reason": "ContainerCreating"}})
+    missing = 'MountVolume.SetUp failed for volume "work" : hostPath type check failed: /runs/one is not a directory'
+    blocked = []
+    for after in (5, 9):
+        server = cluster(job(CREATED), [waits], [event("Pod", "t2-worker-0", "FailedMount", missing, after=after)])
+        before = {"blocked_before": blocked[0]} if blocked else {}
+        blocked += [looked(server, tmp_path, **before)["job"]["blocked"]]
+        assert "blocked" not in looked(server, tmp_path, blocked_before=blocked[-1])["job"]
+    assert blocked[1] - blocked[0] == 4

@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -249,6 +250,21 @@ def test_nodes_where_processes_may_be_left_are_named(tmp_path: Path) -> None:
     written(tmp_path, wish=WISH, run=run_of(gone(), gone()), end=end)
     with pytest.raises(Failed, match="n2: no route to host; check these nodes manually"):
         TrainingJob(params(tmp_path, state="stopped"))._stop()
+
+
+def test_what_a_rebooted_launcher_left_is_ended(tmp_path: Path) -> None:
+    rebooted = {**supervisor.identity(os.getpid()), "boot_id": "another"}
+    run = written(tmp_path, wish={**WISH, "nodes": ["localhost"], "here": []}, run=run_of(rebooted, rebooted))
+    (run / supervisor.END).write_bytes(b" " * supervisor.END_BYTES)
+    (run / job.PROGRAM).write_text(Path(supervisor.__file__).read_text())
+    subject = TrainingJob(params(tmp_path, state="stopped"))
+    with subprocess.Popen(["sleep", "600"], env={supervisor.MARK: "one", "PATH": os.environ["PATH"]}) as rank:
+        wait_for(lambda: list(supervisor.processes_of("one", "")))
+        plan = subject.plan(subject.read())
+        assert (plan.before, plan.after) == ({"state": "died"}, {"state": "stopped"})
+        subject.apply(plan)
+        assert rank.wait() < 0
+    assert (subject.read()["state"], subject.plan(subject.read()).changes) == ("stopped", ())
 
 
 def test_the_script_is_known_by_its_checksum_and_commit(tmp_path: Path) -> None:
