@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from .escaping import html as escape
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 520, 300, 58, 16, 14, 44
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 520, 300, 58, 24, 14, 44
 # The least width of a band, and the width of a letter of its label.
 NARROW, LETTER = 3.0, 10.0
 COLOURS = 4

@@ -102,7 +102,7 @@ def test_names_cannot_command_the_page() -> None:
 
 def test_a_figure_holds_all_its_points() -> None:
     drawn = plot("T", "u", [PlotLine("a", ((1, 0.0), (8, 13.0)))])
-    assert 'cx="504.0"' in drawn
+    assert 'cx="496.0"' in drawn
     assert nice(13.0) == 16.0
 
 

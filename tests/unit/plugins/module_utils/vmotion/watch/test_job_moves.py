@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,22 @@ def keep(world: World, folder: Path) -> Path:
     path = folder / NAME
     path.write_text("".join(json.dumps(entry) + "\n" for entry in world.journal))
     return path
+
+
+def at_time(world: World, began: float) -> World:
+    """Return the test with its first move at another time."""
+    first = next(entry["move"]["started"] for entry in world.journal if entry["entry"] == "move")
+    world.journal = [dict(_shifted(entry, began - first)) for entry in world.journal]
+    return world
+
+
+def _shifted(value: Any, seconds: float) -> Any:
+    if isinstance(value, list):
+        return [_shifted(each, seconds) for each in value]
+    if not isinstance(value, dict):
+        return value
+    is_time = {key: key in ("at", "started", "completed") and isinstance(one, float) for key, one in value.items()}
+    return {key: one + seconds if is_time[key] else _shifted(one, seconds) for key, one in value.items()}
 
 
 def test_the_moves_of_a_test_that_has_ended(tmp_path: Path) -> None:
