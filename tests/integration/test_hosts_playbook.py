@@ -56,6 +56,7 @@ def test_bare_hosts_take_one_reboot_each_and_a_second_run_does_nothing(start: St
     assert active == {"max_vfs": "8", "pfctx": "0x08", "pfcrx": "0x08", "trust_state": "2"}
 
 
+@pytest.mark.slow
 def test_a_passthrough_host_comes_to_vgpu_with_two_reboots_and_two_go_at_a_time_where_allowed(
     start: Start, ansible_for: AnsibleFor
 ) -> None:

@@ -40,6 +40,12 @@ def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+def quick(*names: str) -> pytest.MarkDecorator:
+    """Run a test with these inventories, and with the slow tests on the others."""
+    others = [pytest.param(one, marks=pytest.mark.slow) for one in INVENTORIES if one not in names]
+    return pytest.mark.parametrize("name", [*names, *others], indirect=True)
+
+
 @pytest.fixture
 def vcenter(start: Callable[..., Simulator], name: str) -> Simulator:
     return start(f"{name}.yml")
@@ -107,6 +113,7 @@ def test_from_bare_hosts_the_whole_is_planned_with_one_reboot_each_and_no_write(
     assert vcenter.writes() == []
 
 
+@quick("mixed")
 def test_one_host_gets_what_the_inventory_promises(vcenter: Simulator, ansible: Ansible, name: str) -> None:
     first, *others = vcenter.ask("GET", "/hosts")
     assert run(ansible, "fabric", name).rc == 0
@@ -115,6 +122,7 @@ def test_one_host_gets_what_the_inventory_promises(vcenter: Simulator, ansible: 
     assert [write["name"] for write in vcenter.writes() if write["method"] == "RebootHost_Task"] == [first]
 
 
+@quick("a100_passthrough", "mixed")
 def test_network_and_workers_come_once(
     prepared: Simulator, ansible_for: Callable[[Simulator], Ansible], name: str
 ) -> None:

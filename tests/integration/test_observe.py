@@ -107,6 +107,7 @@ JUDGED = '"entry": "judge"'
 HOOK = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read())"
 
 
+@pytest.mark.slow
 def test_a_signal_ends_the_observation_with_its_report_and_a_breach_calls_the_command(trial: Trial) -> None:
     watched, told = Observation(trial), trial.folder / "told.jsonl"
     running = watched.begin(observe_hook=[sys.executable, "-c", HOOK, str(told)])

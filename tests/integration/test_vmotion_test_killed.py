@@ -108,6 +108,7 @@ def test_killed_during_a_move(trial: Trial) -> None:
     assert json.loads(trial.kept("verdict.json")) == verdict, "the earlier verdict stays as it was"
 
 
+@pytest.mark.slow
 def test_killed_during_cleaning_up(trial: Trial) -> None:
     trial.train()
     killed(trial, has(trial, "over"), vmotion_test_workers=WORKERS[:1])

@@ -126,6 +126,7 @@ def test_a_cluster_moves_two_at_a_time_and_each_wave_is_judged_as_one(trial: Tri
     assert sum("judged as one" in note for note in verdict["notes"]) == 2
 
 
+@pytest.mark.slow
 def test_a_kill_in_the_middle_of_a_wave_moves_no_worker_twice(trial: Trial) -> None:
     trial.train()
     for number in range(1, 7):
