@@ -22,6 +22,7 @@ from lab.chapters import Chapter
 from lab.machines import host
 from lab.nodes.network import wanted_or_free
 from lab.nodes.programs import LabError, require
+from lab.prebuild import PROOF, Prebuild
 from lab.running import HOROVOD, SUBNET, Desired, Lab
 from lab.simulator import DATACENTRES, ROOT, Centre, Simulator, add_site, site_options
 from lab.world import differences, state
@@ -51,6 +52,7 @@ class Demo:
     work: Path
     inventories: Sequence[str] = INVENTORIES["nodes"]
     memory: Callable[[], int] = int  # bytes used by guests and their hosts
+    prebuild: Prebuild | None = None  # until a chapter needs its result
     most_memory: int = field(default=0, init=False)
 
     @property
@@ -66,6 +68,9 @@ class Demo:
             chapter.harm[1](self.vcenter)
         command = self._command(chapter)
         print(f"{DIM}   ansible-playbook {' '.join(command[1:])}{PLAIN}", flush=True)
+        if chapter.in_guests and self.prebuild:
+            self.prebuild.finish()
+            self.prebuild = None
         self.vcenter.clear()
         began = time.monotonic()
         environment = {**os.environ, **self.environment, "DML_EVIDENCE_DIR": str(self.evidence)}
@@ -180,11 +185,15 @@ def _place(asked: argparse.Namespace, work: Path) -> Iterator[tuple[Demo, str]]:
         with Simulator(DATACENTRES / "lab.yml", *options, folder=work / "vcenter") as vcenter:
             yield Demo(vcenter, vcenter.environment, work, inventories), left_out
         return
-    with _lab(asked, _desired(asked, options, nodes=not left_out)) as lab:
+    with _lab(asked, _desired(asked, options, nodes=not left_out)) as lab, contextlib.ExitStack() as stack:
         if not left_out:
             lab.hypervisor.ask("PUT", "/moves", MOVE)
         memory = (lambda: host.memory_bytes(lab.lab)) if is_vm else int
-        yield Demo(lab.control, lab.environment, work, inventories, memory), left_out
+        demo = Demo(lab.control, lab.environment, work, inventories, memory)
+        if asked.lab == "nodes" and not left_out and not PROOF.exists():
+            demo.prebuild = Prebuild(lab, work)
+            stack.enter_context(demo.prebuild.running())
+        yield demo, left_out
 
 
 def _desired(asked: argparse.Namespace, options: Sequence[str], nodes: bool) -> Desired:
