@@ -105,8 +105,10 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
             request = replace(request, needs_workers=False)
         if found := run_request.problems(known(), request, playbook, pattern):
             raise AnsibleError("; ".join(found))
-        missing = not request.needs_workers and not run_request.evaluate([pattern], request.groups)
-        return [pattern] if run_request.is_selected(known(), request, playbook) and not missing else []
+        unwanted = not request.needs_workers and (
+            not run_request.evaluate([pattern], request.groups) or self._is_left_out(given, request, playbook)
+        )
+        return [pattern] if run_request.is_selected(known(), request, playbook) and not unwanted else []
 
     def _request(self, given: dict[str, Any], playbook: str) -> RunRequest:
         """Return the request from the command line and the variables of the play."""
@@ -128,6 +130,15 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         asked = str(self._templar.template(given.get("guests") or "")).lower() not in run_request.FALSE
         ours = [name for name in named if name in known().playbooks]
         return playbook in named or not ours or (asked and not given.get("ansible_check_mode"))
+
+    def _is_left_out(self, given: dict[str, Any], request: RunRequest, playbook: str) -> bool:
+        """Return whether no variable asks site for its part for guests: Ansible is slow at skipping each task."""
+        # Before the first play, Ansible has no variables of hosts.
+        if playbook != "guests" or "site" not in request.playbooks or "hostvars" not in given:
+            return False
+        workers = request.groups.get(run_request.WORKERS, [])
+        told = [given.get("guests"), *(given["hostvars"][worker].get("guests") for worker in workers)]
+        return all(str(self._templar.template(one or "")).lower() in run_request.FALSE for one in told)
 
     def _of_inventory(self, given: dict[str, Any]) -> set[str]:
         """Return the variables of the host from the inventory and from extra variables."""

@@ -139,3 +139,35 @@ def test_a_worker_that_is_unreachable_does_not_end_the_run(ansible: Ansible, tmp
     done = ansible.playbook("playbooks/hosts.yml", "-i", str(path))
     assert done.rc != 0 and "vcenter.invalid" in done.out, "the play on the clusters runs"
     assert "w1 is unreachable, so it was not checked for training jobs." in words(done.out)
+
+
+PART = """
+- hosts: clusters
+  gather_facts: false
+  tasks: []
+- name: Change the guests
+  hosts: "{{ query('dml.vsphere.run_request', 'guests', hosts='workers') }}"
+  gather_facts: false
+  tasks: [{ansible.builtin.debug: {msg: "reaches {{ inventory_hostname }}"}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("variables", "arguments", "reached"),
+    [
+        ({}, [], False),
+        ({"guests": False}, [], False),
+        ({"guests": True}, [], True),
+        ({"guests": "{{ 1 == 1 }}"}, [], True),
+        ({}, ["-e", "guests=true"], True),
+    ],
+)
+def test_the_part_for_guests_of_site_has_hosts_only_if_a_variable_asks_for_it(
+    ansible: Ansible, tmp_path: Path, variables: dict[str, Any], arguments: list[str], reached: bool
+) -> None:
+    path, playbook = Path(inventory(tmp_path)), tmp_path / "site.yml"
+    playbook.write_text(PART)
+    workers = {"workers": {"hosts": {"w1": {}}, "vars": {**LOCAL, **variables}}}
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **workers}))
+    done = ansible.playbook(playbook, "-i", str(path), *arguments)
+    assert done.rc == 0 and ("reaches w1" in done.out) is reached, done.out
