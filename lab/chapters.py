@@ -43,7 +43,7 @@ def _swept(sizes: Sequence[int]) -> str:
 RUN = ("-e", "training_name=spirals", "-e", "{runs}")
 FOLDER = {
     "training_folder": "lab/training/spirals",
-    "training_command": "python train.py --epochs 100000 --pace 0.3",
+    "training_command": "python train.py --epochs 100000 --pace 0.15",
     "training_follow": False,
 }
 
@@ -82,8 +82,8 @@ TRIAL = (
 REPORT = Chapter(
     "Write a report page with all results", "report.yml", ("-e", "{runs}", "-e", "{report}"), False, in_guests=True
 )
-REPAIR = (
-    Chapter("Repair the drift, with permission to shut down a worker", "workers.yml", ("-e", "power_cycle=true")),
+REPAIR = Chapter("Repair the drift, with permission to shut down a worker", "workers.yml", ("-e", "power_cycle=true"))
+TEARDOWN = (
     Chapter("List the objects that the teardown would remove", "teardown.yml", writes=False, is_teardown=True),
     Chapter(
         "Remove the workers, and restore the hosts",
@@ -106,8 +106,11 @@ def _drift(off: str, bare: str) -> Chapter:
     )
 
 
+# Drift comes before the guests, because Horovod is compiled meanwhile.
 NODES = (
     *HOSTS,
+    _drift("worker02", "worker03"),
+    REPAIR,
     Chapter(
         "Configure the guests: OpenMPI, Horovod, and an allreduce over all four",
         "guests.yml",
@@ -124,8 +127,7 @@ NODES = (
     ),
     *WINDOW,
     REPORT,
-    _drift("worker02", "worker03"),
-    *REPAIR,
+    *TEARDOWN,
 )
 MACHINES = (
     *HOSTS,
@@ -146,7 +148,8 @@ MACHINES = (
     *TRIAL,
     REPORT,
     _drift("worker01", "worker02"),
-    *REPAIR,
+    REPAIR,
+    *TEARDOWN,
 )
 KUBERNETES = (
     *HOSTS,
@@ -174,5 +177,6 @@ KUBERNETES = (
     *TRIAL,
     REPORT,
     _drift("worker02", "worker03"),
-    *REPAIR,
+    REPAIR,
+    *TEARDOWN,
 )

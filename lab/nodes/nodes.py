@@ -91,7 +91,7 @@ class Nodes:
             return
         self.network.unplug(self._cable(key), guest.cards)
         self.podman("kill", self.container(key), refused=("can only kill running", "container state improper"))
-        self.podman("wait", self.container(key))
+        self.podman.await_end(self.container(key))
 
     def remove(self, key: str) -> None:
         """Remove a node and all its data."""

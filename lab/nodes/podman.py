@@ -8,6 +8,7 @@ import json
 import os
 import resource
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,8 @@ runroot = "{store}/run"
 skip_mount_home = "true"
 """
 MOST = 1048576
+ALIVE = ("running", "stopping", "paused")
+END_SECONDS, LOOK_SECONDS = 60, 0.05
 
 
 class Podman:
@@ -76,6 +79,14 @@ class Podman:
         if not (self.store / "storage.conf").exists():
             return []
         return self("ps", "--all", "--filter", f"label={label}", "--format", "{{.Names}}").split()
+
+    def await_end(self, container: str) -> None:
+        """Return when a killed container has ended: ``podman wait`` waits 20 s more for an exit code."""
+        deadline = time.monotonic() + END_SECONDS
+        while (status := self.inspect(container)["State"]["Status"]) in ALIVE:
+            if time.monotonic() > deadline:
+                raise LabError(f"{container} is {status} {END_SECONDS} s after SIGKILL.")
+            time.sleep(LOOK_SECONDS)
 
     def pid(self, container: str) -> int:
         """Return the first process of a container."""
