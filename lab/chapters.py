@@ -35,15 +35,16 @@ def _harmed(off: str, bare: str) -> tuple[str, Callable[[Centre], None]]:
     return f"An administrator powers off {off} and removes the PVRDMA adapter from {bare}.", harm
 
 
-def _swept(sizes: Sequence[int]) -> str:
-    return json.dumps({"training_sweep_nodes": list(sizes), "training_sweep_repeats": 1, "training_steps": 20})
+def _swept(sizes: Sequence[int], step_seconds: float = 0.5) -> str:
+    sweep = {"training_sweep_nodes": list(sizes), "training_sweep_repeats": 1}
+    return json.dumps({**sweep, "training_steps": 20, "lab_step_seconds": step_seconds})
 
 
 # The run of the folder during which the hosts are changed; it trains until it is stopped.
 RUN = ("-e", "training_name=spirals", "-e", "{runs}")
 FOLDER = {
     "training_folder": "lab/training/spirals",
-    "training_command": "python train.py --epochs 100000 --pace 0.15",
+    "training_command": "python train.py --epochs 100000 --pace 0.2",
     "training_follow": False,
 }
 
@@ -121,7 +122,7 @@ NODES = (
     Chapter(
         "Train on one, two and four workers (steps are paced: this shows function, not scaling)",
         "scaling.yml",
-        ("-e", "{runs}", "-e", _swept((1, 2, 4))),
+        ("-e", "{runs}", "-e", _swept((1, 2, 4), 0.25)),
         writes=False,
         in_guests=True,
     ),
