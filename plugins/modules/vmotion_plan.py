@@ -53,6 +53,12 @@ options:
         and the fewest moves that empty each of them before its change, instead of a move of every worker.
     type: list
     elements: str
+  non_disruptive:
+    description:
+      - Whether vCenter must then evacuate O(empty_hosts) without disturbing workloads, as
+        O(dml.vsphere.esxi_power#module:non_disruptive). If vCenter does not support that, there is no plan.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes.info
@@ -127,6 +133,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
+from ..module_utils.maintenance import maintenance_mode
 from ..module_utils.vmotion.move import moving_fleet, rolling_moves
 from ..module_utils.vmotion.plan.plan import Move
 from ..module_utils.vmotion.plan.waves import plan_waves
@@ -142,12 +149,15 @@ ARGUMENTS = {
     "max_moves": {"type": "int", "default": 1},
     "stun_budget": {"type": "float", "default": 100},
     "empty_hosts": {"type": "list", "elements": "str"},
+    "non_disruptive": {"type": "bool", "default": False},
 }
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     with session.session(params) as opened:
+        if params["non_disruptive"] and params["empty_hosts"]:
+            maintenance_mode.refuse_unknown_mode(opened, ", ".join(params["empty_hosts"]))
         known = [worker["name"] for worker in existing_workers.read_workers(opened, [params["cluster"]])]
         selected = rolling_moves.select_workers(params["cluster"], known, params["workers"])
         cluster = WorkerCluster(opened, params["cluster"])

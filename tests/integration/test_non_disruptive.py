@@ -24,3 +24,11 @@ def test_an_older_vcenter_is_refused_before_any_write(vcenter: Simulator, ansibl
     refused = ansible.module("esxi_power", **ONE)
     assert refused.rc == 1 and vcenter.writes() == []
     assert "vCenter 9.0.0 has no non-disruptive evacuation, which came with 9.1; omit non_disruptive" in refused.msg
+
+
+@pytest.mark.release("9.0")
+def test_an_older_vcenter_is_refused_before_the_first_move_of_a_window(vcenter: Simulator, ansible: Ansible) -> None:
+    window = {"cluster": "gpu", "empty_hosts": ["esx01.lab", "esx02.lab"]}
+    refused = ansible.module("vmotion_plan", **window, non_disruptive=True)
+    assert refused.rc == 1 and "vCenter 9.0.0 has no non-disruptive evacuation" in refused.msg, refused.out
+    assert "esx01.lab, esx02.lab" in refused.msg and vcenter.writes() == []

@@ -15,6 +15,7 @@ from ..vsphere import properties, tasks
 from ..vsphere.faults import translating_faults, words
 from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim, vmodl
+from ..vsphere.session import Session
 from ..workers.capacity.running_vm import Vm
 from . import evacuation, placements, recent_tasks, service_note
 from .leaving import Evacuations, move, power_off
@@ -26,17 +27,15 @@ NON_DISRUPTIVE_SINCE = (9, 1)
 GRACE = 30
 
 
-def refuse_unknown_mode(host: Host, desired: ServiceOptions) -> None:
+def refuse_unknown_mode(session: Session, hosts: str) -> None:
     """Refuse an evacuation that does not disturb workloads if vCenter or pyVmomi does not support it."""
-    if not desired.non_disruptive:
-        return
-    about, remedy = host.session.content.about, "omit non_disruptive"
-    if host.session.api_version < NON_DISRUPTIVE_SINCE:
+    about, remedy = session.content.about, "omit non_disruptive"
+    if session.api_version < NON_DISRUPTIVE_SINCE:
         cause = f"vCenter {about.version} has no non-disruptive evacuation, which came with 9.1"
-        raise Refused(host.name, ENTER, cause, remedy)
+        raise Refused(hosts, ENTER, cause, remedy)
     if not hasattr(vim.host.MaintenanceSpec, "EvacuationMode"):
         cause = "the installed pyVmomi does not support non-disruptive evacuations"
-        raise Refused(host.name, ENTER, cause, f"install pyVmomi 9.1.0.0 or later, or {remedy}")
+        raise Refused(hosts, ENTER, cause, f"install pyVmomi 9.1.0.0 or later, or {remedy}")
 
 
 def maintenance_spec(host: Host, desired: ServiceOptions) -> Any:
@@ -74,7 +73,8 @@ class MaintenanceMode:
         if current["maintenance"]:
             reasons = () if current["ours"] else ("it was in maintenance mode already and will be left so",)
             return Plan(before=current, after=current, why=reasons)
-        refuse_unknown_mode(self.host, self.desired)
+        if self.desired.non_disruptive:
+            refuse_unknown_mode(self.host.session, self.host.name)
         verdict = self.evacuations.verdict(self.host)
         leave = [f"{move.vm.name} ({move.vm.whose}) moves, for example to {move.to}" for move in verdict.moves]
         end = [f"{vm.name} ({vm.whose}) is shut down: {' and '.join(vm.fixed)}" for vm in verdict.power_off]

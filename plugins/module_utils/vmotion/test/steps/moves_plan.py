@@ -20,11 +20,17 @@ def plan_call(settings: Settings, hosts: Sequence[str] = ()) -> ModuleCall:
     if settings.get("observe"):
         return ModuleCall("vmotion_plan", {**options, "empty_hosts": []})
     if settings.get("window"):
-        return ModuleCall("vmotion_plan", {**options, "empty_hosts": list(hosts or settings["window"]["hosts"])})
+        return ModuleCall("vmotion_plan", {**options, **_emptied(settings["window"], hosts)})
     options["return_home"] = settings["return_home"]
     if settings.get("max_moves", 1) > 1:
         options.update(max_moves=settings["max_moves"], stun_budget=settings["stun_budget"])
     return ModuleCall("vmotion_plan", {**options, **({"workers": settings["workers"]} if settings["workers"] else {})})
+
+
+def _emptied(window: Mapping[str, Any], hosts: Sequence[str]) -> dict[str, Any]:
+    """Return the options for a window; what vCenter cannot do is refused before the first move."""
+    mode = {"non_disruptive": True} if window.get("non_disruptive") else {}
+    return {"empty_hosts": list(hosts or window["hosts"]), **mode}
 
 
 def _plan(state: TrialState, _controller: Controller) -> ModuleCall:

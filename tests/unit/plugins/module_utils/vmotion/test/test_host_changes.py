@@ -13,7 +13,7 @@ from plugins.module_utils.vmotion.plan.window import HostSlots, plan_window
 from plugins.module_utils.vmotion.test.judging import verdict_input, with_left
 from plugins.module_utils.vmotion.test.next_step import state_of
 from plugins.module_utils.vmotion.test.outcome import outcome
-from plugins.module_utils.vmotion.test.steps.moves_plan import plan_lines
+from plugins.module_utils.vmotion.test.steps.moves_plan import plan_call, plan_lines
 from tests.fakes.trial import Killed, World
 
 HOSTS = ["esx1", "esx2", "esx3"]
@@ -92,6 +92,13 @@ def test_every_host_is_changed_and_booted_once_and_each_worker_moves_once() -> N
 
 def test_a_host_enters_maintenance_mode_as_the_window_asks() -> None:
     assert outcome(Window(window={**WINDOW, "non_disruptive": True}).carry_out(), "/test") == ""
+
+
+def test_the_plan_is_that_of_an_evacuation_as_the_window_asks() -> None:
+    """So a vCenter that lacks this mode refuses the plan, and no worker has moved."""
+    settings = {"cluster": "gpu", "one_per_host": True, "window": {**WINDOW, "non_disruptive": True}}
+    assert plan_call(settings).options["non_disruptive"] is True
+    assert "non_disruptive" not in plan_call({**settings, "window": WINDOW}).options
 
 
 @pytest.mark.parametrize("last", ["esx3", "esx1", "esx2"])
