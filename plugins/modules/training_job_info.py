@@ -18,6 +18,13 @@ options:
     description: The run directory on the launcher.
     type: path
     required: true
+  records:
+    description:
+      - The folder of the step records. If O(run_dir) contains no job of M(dml.vsphere.training_job), the job is that of
+        the ranks on this node that write into this folder, whatever tool started it. RV(job.launcher) is then the
+        outermost process above them that starts ranks, such as C(mpirun). Such a job runs or is V(absent), because its
+        exit code is not known.
+    type: path
   output_bytes:
     description:
       - How many bytes of the end of the output RV(job.output) contains; by default it is not returned. The values
@@ -62,7 +69,10 @@ job:
     started: {description: "The time of the start, in seconds since 1970.", type: float}
     ended: {description: "The time of the end, in seconds since 1970.", type: float}
     exit_code: {description: Exit code of C(mpirun)., type: int}
-    why: {description: "The cause of its end, in one sentence.", type: str, sample: "the launcher lost the node n3"}
+    why:
+      description: The cause of its end, or with O(records) of its absence, in one sentence.
+      type: str
+      sample: the launcher lost the node n3
     rank: {description: The rank at fault., type: int}
     node: {description: The node at fault., type: str}
     machine:
@@ -80,15 +90,22 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
+from ..module_utils.training.guest import others_job
 from ..module_utils.training.guest.job import job_state
 from ..module_utils.training.guest.job_output import shown_output
 
-ARGUMENTS = {"run_dir": {"type": "path", "required": True}, "output_bytes": {"type": "int", "default": 0}}
+ARGUMENTS = {
+    "run_dir": {"type": "path", "required": True},
+    "records": {"type": "path"},
+    "output_bytes": {"type": "int", "default": 0},
+}
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     run_dir, limit = module.params["run_dir"], module.params["output_bytes"]
     job = job_state(run_dir)
+    if job["state"] == "absent" and module.params["records"]:
+        job = others_job.state_of(module.params["records"])
     return {"changed": False, "job": {**job, "output": shown_output(run_dir, limit)} if limit > 0 else job}
 
 

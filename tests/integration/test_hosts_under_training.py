@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -19,6 +20,7 @@ from tests.integration.killing import begun, kill_all, wait_for
 from tests.integration.releases import NEWEST
 from tests.integration.rolling import most_out_of_service, times
 from tests.integration.test_vmotion_test import LONG, PROGRAM, WORKERS, Trial, trial
+from tests.integration.training import FILES, one_card
 
 __all__ = ["trial"]  # the fixture
 pytestmark = [pytest.mark.release(NEWEST), pytest.mark.parametrize("encryption", ["on"])]
@@ -31,17 +33,39 @@ PROFILE = {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 4}}]
 class Window:
     """The playbook hosts on the cluster of a job whose nodes are all this machine."""
 
-    def __init__(self, trial: Trial, *options: str) -> None:
+    def __init__(self, trial: Trial, *options: str, by_hand: bool = False) -> None:
         self.trial, self.inventory = trial, trial.folder / "hosts.yml"
+        self.mpirun: subprocess.Popen[bytes] | None = None
         here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "ansible_become": False}
         groups = {"clusters": {"hosts": {"gpu": here}}, "workers": {"hosts": dict.fromkeys(WORKERS, here)}}
         self.inventory.write_text(json.dumps({"all": {"children": groups}}))
         # The jobs of other tests run on this machine too.
         trial.nodes.run_dir = trial.folder / f"run-{uuid4()}"
         program = [sys.executable, "-u", str(PROGRAM), *options]
+        if by_hand:
+            self._by_hand(program)
+            return
         started = trial.nodes.start(command=program, hosts=[{"name": name} for name in WORKERS])
         assert started.rc == 0, started.out
         trial.nodes.training()
+
+    def _by_hand(self, program: list[str]) -> None:
+        """Start the program with mpirun, as a person does."""
+        nodes, folder = self.trial.nodes, self.trial.nodes.run_dir
+        options = ["--host", ",".join(WORKERS), "--mca", "plm_rsh_agent", str(nodes.shell), "--bind-to", "none"]
+        exported = ["-x", f"DML_RECORDS={folder}", "-x", f"PYTHONPATH={FILES}"]
+        words = ["mpirun", *options, "--mca", "btl", "tcp,self", *one_card(), *exported, *program]
+        root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        output = (self.trial.folder / "mpirun.log").open("wb")
+        self.mpirun = subprocess.Popen(words, env={**os.environ, **root}, stdout=output, stderr=subprocess.STDOUT)
+        wait_for(lambda: all(len(nodes.steps(rank)) > 1 for rank in range(4)) or self.mpirun.poll() is not None, LONG)
+        assert self.mpirun.poll() is None, (self.trial.folder / "mpirun.log").read_text()
+
+    def end(self) -> None:
+        """End a job that was started by hand."""
+        if self.mpirun:
+            self.mpirun.terminate()
+            self.mpirun.wait(30)
 
     def command(self, *arguments: str, **variables: Any) -> list[str]:
         given = {
@@ -121,6 +145,43 @@ def test_a_job_that_is_named_is_not_searched_for(trial: Trial) -> None:
     refused = window.run("--check", maintenance_job={"run_dir": "/runs/one", "nodes": []})
     assert refused.rc == 2 and "it lacks launcher" in " ".join(refused.out.split()), refused.out
     assert trial.vcenter.writes() == []
+
+
+@pytest.fixture
+def by_hand(trial: Trial) -> Iterator[Window]:
+    """A window around a job that the collection did not start."""
+    window = Window(trial, by_hand=True)
+    yield window
+    window.end()
+
+
+def test_the_hosts_are_changed_around_a_job_of_another_tool(trial: Trial, by_hand: Window) -> None:
+    assert not (trial.nodes.run_dir / "run.json").exists()
+    # The jobs of other tests run on this machine too.
+    done = by_hand.run(maintenance_job=by_hand.job, continued_runs=".*")
+    assert done.rc == 0, done.out
+    assert by_hand.booted() == dict.fromkeys(HOSTS, 1)
+    assert sorted(trial.moved()) == WORKERS and most_out_of_service(trial.vcenter.writes()) == 1
+    verdict = json.loads(trial.kept("verdict.json"))
+    assert (verdict["verdict"], verdict["moved"], verdict["unproven"]) == ("continuous", "all", [])
+    assert by_hand.mpirun is not None and by_hand.mpirun.poll() is None
+    (job, *_more) = [one for one in _journal(trial) if one["entry"] == "job"]
+    assert job["job"]["launcher"]["pid"] == by_hand.mpirun.pid and trial.free()
+
+
+@pytest.mark.slow
+def test_the_end_of_a_job_of_another_tool_ends_the_window_before_the_next_host(trial: Trial, by_hand: Window) -> None:
+    running = trial.ansible.start(*by_hand.command(maintenance_job=by_hand.job, continued_runs=".*"))
+    started = begun(trial.vcenter, "RebootHost_Task")
+    wait_for(lambda: started() or running.poll() is not None, LONG)
+    by_hand.end()
+    out = _output(running)
+    assert running.returncode != 0 and "broken" in out, out
+    assert len(by_hand.booted()) <= 2 and trial.free(), out
+
+
+def _journal(trial: Trial) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in trial.kept("journal.jsonl").splitlines()]
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ from plugins.module_utils.maintenance.lock import lock_rules
 from plugins.module_utils.site.recording import archive
 from plugins.module_utils.training import busy, job_end, manifest, mpi_output, requirements, shown_lines
 from plugins.module_utils.training.gpu_use import gpus_of
-from plugins.module_utils.training.guest import job, supervisor
+from plugins.module_utils.training.guest import job, others_job, supervisor
 from plugins.module_utils.training.reports import saved_results
 from plugins.module_utils.training.transport.job_settings import TransportError, version_of
 from plugins.module_utils.usage.gpu_load import card_of
@@ -142,6 +142,10 @@ def written(folder: Path, name: str, value: str) -> Path:
     return path
 
 
+def others(folder: Path, record: str) -> dict[str, Any]:
+    return others_job.state_of(str(written(folder, "rank0.jsonl", record).parent))
+
+
 def filled(folder: Path, files: Any) -> Path:
     """A folder with these files as JSON and no others."""
     for path in folder.iterdir():
@@ -177,6 +181,7 @@ def own(value: Any) -> bool:
     return isinstance(value, dict)
 
 
+RANK = {"rank": 0, "step": 7, "pid": 1, "start": 9, "boot_id": supervisor.boot_id(), "job": "77"}
 PFC = {"PFCEnabled": "true", "PFCConfiguration": ["0", "1"]}
 DCBX = {"Mode": "IEEE", "Willing": [{"WillingPFC": "1"}]}
 RESYNC = {"dom_objects": {"a": {"content": {"attributes": {"bytesToSync": 1}}}}}
@@ -193,6 +198,7 @@ READERS = (
     Reader(
         "training/guest/job.py", lambda folder, files: job.job_state(str(filled(folder, files))), mangled(JOB), dict
     ),
+    Reader("training/guest/others_job.py", others, json_text(RANK).map(lambda one: f"{one}\n"), dict),
     Reader("training/guest/supervisor.py", run_file, json_text(JOB[supervisor.RUN]), (dict, NONE)),
     of(
         "hosts/driver_options.py",

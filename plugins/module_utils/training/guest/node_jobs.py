@@ -21,7 +21,7 @@ ONLY_FILES = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 def node_jobs() -> list[dict[str, Any]]:
     """Return the jobs with their step; a user who is not root sees only the own jobs."""
-    found = busy.jobs(_processes(_boot_time()))
+    found = busy.jobs(_processes(boot_time()))
     for job in found:
         job["launched_here"] = _is_file(os.path.join(job["run_dir"], supervisor.RUN))
         job["step"] = _step(job["run_dir"])
@@ -47,7 +47,8 @@ def _processes(booted: float) -> Iterator[busy.JobProcess]:
             yield busy.JobProcess(pid, ticks, booted + ticks / hertz, user, *marks)
 
 
-def _boot_time() -> float:
+def boot_time() -> float:
+    """Return the start of this machine, in seconds since 1970."""
     with open(f"{PROC}/stat", "rb") as lines:
         return next(float(line.split()[1]) for line in lines if line.startswith(b"btime "))
 
@@ -69,18 +70,20 @@ def _is_file(path: str) -> bool:
 def _step(run_dir: str) -> int | None:
     """Return the last step of the ranks whose records are on this node."""
     try:
-        names = sorted(filter(_is_of_a_rank, os.listdir(run_dir)))[:MOST_RANKS]
+        names = sorted(filter(is_of_a_rank, os.listdir(run_dir)))[:MOST_RANKS]
     except (OSError, ValueError):
         return None
-    steps = [busy.last_step(_end_of(os.path.join(run_dir, name))) for name in names]
+    steps = [busy.last_step(end_of(os.path.join(run_dir, name))) for name in names]
     return max((step for step in steps if step is not None), default=None)
 
 
-def _is_of_a_rank(name: str) -> bool:
+def is_of_a_rank(name: str) -> bool:
+    """Return whether a file has the name of the records of a rank."""
     return name.startswith("rank") and name.endswith(".jsonl") and name[4:-6].isdigit()
 
 
-def _end_of(path: str) -> bytes:
+def end_of(path: str) -> bytes:
+    """Return the end of a file; empty if it cannot be read."""
     try:
         handle = os.open(path, ONLY_FILES)
     except OSError:

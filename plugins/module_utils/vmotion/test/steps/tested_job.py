@@ -27,7 +27,9 @@ def _reading_of(state: TrialState, may_fail: bool) -> ModuleCall:
     kubernetes = state.settings.get("kubernetes") or {}
     if kubernetes:
         return ModuleCall("mpijob_info", dict(kubernetes), HERE, may_fail)
-    return ModuleCall("training_job_info", {"run_dir": state.settings["run_dir"]}, LAUNCHER, may_fail)
+    # Only the records identify a job that another tool started.
+    options = {"run_dir": state.settings["run_dir"], "records": state.settings["records"]}
+    return ModuleCall("training_job_info", options, LAUNCHER, may_fail)
 
 
 def _job_entry(result: Result, state: TrialState, _controller: Controller) -> Entries:

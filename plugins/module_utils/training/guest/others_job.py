@@ -1,0 +1,87 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The state of a job that another tool started, from its step records and the processes that wrote them."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+from . import node_jobs, supervisor
+
+# Programs that start all ranks and end with them.
+LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "horovodrun", "srun", "torchrun")
+INTERPRETED = 2  # the name of a launcher is the first word of its command, or the second one after an interpreter
+
+
+def state_of(records: str) -> dict[str, Any]:
+    """Return the job whose ranks write into this folder, in the form of ``job.job_state``, with why it is absent."""
+    ranks = sorted(_running_ranks(records))
+    if not ranks:
+        cause = f"no process on {socket.gethostname()} is that of the last record of a rank in {records}"
+        return {"state": "absent", "why": cause}
+    _rank, pid, run_id = ranks[0]
+    launcher = supervisor.identity(_launcher_of(pid))
+    hertz = os.sysconf("SC_CLK_TCK")
+    started = node_jobs.boot_time() + (launcher["start"] or 0) / hertz
+    return {"state": "running", "run_id": "", "launcher": launcher, "job": run_id, "started": started}
+
+
+def _running_ranks(records: str) -> Iterator[tuple[int, int, str]]:
+    """Yield number, process and job of the ranks that run here."""
+    try:
+        names = [name for name in os.listdir(records) if node_jobs.is_of_a_rank(name)]
+    except OSError:
+        return
+    for name in names[: node_jobs.MOST_RANKS]:
+        last = _last_record(node_jobs.end_of(os.path.join(records, name)))
+        if _runs_here(last):
+            yield int(name[4:-6]), int(last["pid"]), str(last.get("job") or "")
+
+
+def _runs_here(record: dict[str, Any]) -> bool:
+    pid, start = record.get("pid"), record.get("start")
+    # A container has the boot id of its node, but not always its host name.
+    is_here = record.get("boot_id") in (None, supervisor.boot_id())
+    return is_here and isinstance(pid, int) and isinstance(start, int) and supervisor.start_ticks(pid) == start
+
+
+def _last_record(end_of_file: bytes) -> dict[str, Any]:
+    for line in reversed(end_of_file.split(b"\n")[:-1]):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(record, dict):
+            return record
+    return {}
+
+
+def _launcher_of(rank: int) -> int:
+    """Return the outermost launcher above a rank; the rank itself if no launcher is above it, as with ssh."""
+    found = pid = rank
+    while pid > 1:
+        if _is_launcher(pid):
+            found = pid
+        pid = _parent_of(pid)
+    return found
+
+
+def _is_launcher(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read().decode("utf-8", "replace").split("\0")
+    except OSError:
+        return False
+    return any(os.path.basename(word) in LAUNCHERS for word in words[:INTERPRETED])
+
+
+def _parent_of(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rsplit(b")", 1)[1].split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0
