@@ -77,6 +77,8 @@ def _build(podman: Podman, name: str, suite: str) -> None:
     root.chmod(0o755)
     mirror = surroundings.mirror(suite)
     run("debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", suite, str(root), mirror)
+    # On a busy machine, debootstrap may leave its mounts, and the archive would contain the files of /proc.
+    _unmount(root)
     for there, (here, mode) in FILES.items():
         path = root / there
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,10 +97,14 @@ def _build(podman: Podman, name: str, suite: str) -> None:
 def _remove_leftovers(store: Path) -> None:
     """Remove leftovers of a killed build, but never through a mount into this machine."""
     for left in store.glob("rootfs-*"):
-        for path in (left / "proc", left / "sys"):
-            while path.is_mount():
-                run("umount", str(path))
+        _unmount(left)
         shutil.rmtree(left)
+
+
+def _unmount(root: Path) -> None:
+    for path in (root / "proc", root / "sys"):
+        while path.is_mount():
+            run("umount", str(path))
 
 
 def _remove_older(podman: Podman, name: str) -> None:

@@ -37,6 +37,31 @@ def test_what_is_mounted_in_it_is_let_go_before_it_is_removed(tmp_path: Path) ->
     assert done == [("umount", str(proc)), ("remove", str(proc.parent))]
 
 
+def test_an_image_contains_nothing_that_debootstrap_has_left_mounted(tmp_path: Path) -> None:
+    mounted, packed = set[Path](), list[Path]()
+
+    def run(*command: str) -> str:
+        if command[0] == "debootstrap":
+            (Path(command[4]) / "etc").mkdir()
+            mounted.add(Path(command[4]) / "proc")
+        elif command[0] == "umount":
+            mounted.discard(Path(command[1]))
+        return ""
+
+    def pack(_podman: object, root: Path, _name: str) -> None:
+        assert not mounted, "the archive contains the processes of this machine"
+        packed.append(root)
+
+    with (
+        mock.patch.object(Path, "is_mount", lambda path: path in mounted),
+        mock.patch.object(image, "run", run),
+        mock.patch.object(image, "_import", pack),
+        mock.patch.object(surroundings, "mirror", return_value="http://archive"),
+    ):
+        image._build(mock.Mock(store=tmp_path), "localhost/node:1", "bookworm")
+    assert len(packed) == 1 and not packed[0].exists()
+
+
 TARGETS = """http://archive/debian/|bookworm|main|Debian
 http://archive/debian/|bookworm-updates|main|Debian
 http://archive/debian/|bookworm|contrib|Debian
