@@ -25,6 +25,9 @@ options:
     description: The words of the command with which the controller reaches the node, to return them with the jobs.
     type: list
     elements: str
+  node:
+    description: The name of the node in Kubernetes, to return it with the jobs; by default its host name in lower case.
+    type: str
   port:
     description: A TCP port; the first free one of this and the next 99 ports is returned.
     type: int
@@ -76,6 +79,10 @@ free_port:
   description: The first free TCP port from O(port) on.
   returned: if O(port)
   type: int
+node:
+  description: The name of the node in Kubernetes, if the node is a node of Kubernetes.
+  returned: success
+  type: str
 reach:
   description: The option O(reach).
   returned: success
@@ -83,6 +90,7 @@ reach:
   elements: str
 """
 
+import os
 import re
 from typing import Any
 
@@ -98,6 +106,7 @@ ARGUMENTS = {
     "name": {"type": "str"},
     "ignored": {"type": "str"},
     "reach": {"type": "list", "elements": "str"},
+    "node": {"type": "str"},
     "port": {"type": "int"},
 }
 
@@ -127,7 +136,8 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     except OSError as error:
         raise Failed("the node", f"read {error.filename}", str(error.strerror)) from error
     jobs = selected(found, params["name"], params["ignored"])
-    return {"changed": False, "jobs": jobs, "reach": params["reach"] or [], **free_port(params["port"])}
+    node = params["node"] or os.uname().nodename.lower()
+    return {"changed": False, "jobs": jobs, "node": node, "reach": params["reach"] or [], **free_port(params["port"])}
 
 
 def main() -> None:

@@ -34,6 +34,11 @@ options:
     description: The nodes with records, by default all O(nodes).
     type: list
     elements: str
+  kubernetes:
+    description:
+      - For jobs on Kubernetes, the C(namespace), C(kubeconfig), C(context) and C(api) of the only run, as options of
+        M(dml.vsphere.mpijob_info). Its launcher is then a pod, and not one of O(nodes).
+    type: dict
   user:
     description: The user with whom the tasks reach the launcher, to return it.
     type: str
@@ -77,7 +82,7 @@ runs:
     nodes: {description: The nodes on which it runs., type: list, elements: str}
     launcher: {description: "The node of C(mpirun), empty if no node is.", type: str}
 launcher:
-  description: The launcher of the only run.
+  description: The launcher of the only run, empty with O(kubernetes).
   returned: if O(single) and a run trains
   type: str
 run_dir:
@@ -94,7 +99,8 @@ user:
   returned: if O(single) and a run trains
   type: str
 kubernetes:
-  description: Empty, because no node knows the job on Kubernetes.
+  description:
+    - The option O(kubernetes) with C(names), the nodes by their names in Kubernetes. Without the option, it is empty.
   returned: if O(single) and a run trains
   type: dict
 found:
@@ -120,6 +126,7 @@ ARGUMENTS = {
     "single": {"type": "bool", "default": False},
     "watched": {"type": "list", "elements": "str"},
     "user": {"type": "str", "default": ""},
+    "kubernetes": {"type": "dict"},
 }
 
 
@@ -130,14 +137,22 @@ def single(runs: list[dict[str, Any]], params: dict[str, Any]) -> dict[str, Any]
         raise Refused("the workers", "choose the training run", f"{names} run there", "choose one by its name")
     if not runs:
         return {}
-    if not runs[0]["launcher"]:
+    pods = params["kubernetes"]
+    if pods is None and not runs[0]["launcher"]:
         remedy = "include all its nodes; for a job on Kubernetes, set training_backend to kubernetes"
         raise Refused("the workers", f"find the launcher of {runs[0]['name']}", "no node has its run file", remedy)
     nodes = params["nodes"]
     watched = [name for name in (params["watched"] or nodes) if name in nodes]
     places = [{"name": name, "reach": nodes[name].get("reach", [])} for name in watched]
     where = {key: runs[0][key] for key in ("launcher", "run_dir")}
-    return {**where, "nodes": places, "user": params["user"], "kubernetes": {}, "found": True}
+    return {**where, "nodes": places, "user": params["user"], "kubernetes": _place(pods, nodes), "found": True}
+
+
+def _place(pods: dict[str, Any] | None, nodes: dict[str, Any]) -> dict[str, Any]:
+    if pods is None:
+        return {}
+    names = {answer["node"]: name for name, answer in nodes.items() if "node" in answer}
+    return {**{key: value for key, value in pods.items() if value}, "names": names}
 
 
 def compared(names: list[str], results: str | None) -> list[str]:

@@ -61,27 +61,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield made
 
 
-class Window:
+class Upgrade:
     """The playbook hosts on a place whose workers train."""
 
-    def __init__(self, place: Place, folder: Path, version: str) -> None:
-        self.place, self.folder, self.version = place, folder, version
+    def __init__(self, place: Place, folder: Path, version: str, inventory: Path) -> None:
+        self.place, self.folder, self.version, self.inventory = place, folder, version, inventory
         self.running: subprocess.Popen[str] | None = None
-        here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-        workers = {f"worker0{number}": {"ansible_host": place.address(number)} for number in place.numbers}
-        groups = {
-            "clusters": {"hosts": {"gpu": here}},
-            "workers": {"hosts": workers, "vars": ansible_login(place.lab.key)},
-        }
-        self.inventory = folder / "inventory.yml"
-        self.inventory.write_text(json.dumps({"all": {"children": groups}}))
-        together(lambda number: place.inside(number, f"rm -rf {RUN}"))
-        train(place, self.inventory, tcp(place))
-        place.lab.control.clear()
 
-    def command(self, **more: Any) -> list[str]:
+    def variables(self) -> dict[str, Any]:
         vib = {"name": "NVD-AIE_ESXi_8.0.0_Driver", "version": self.version, "source": ARCHIVE.format(self.version)}
-        given = {
+        return {
             "under_training": True,
             "esxi_host_profile": {"vibs": [vib]},
             "esxi_host_moved_by": "module",
@@ -90,9 +79,11 @@ class Window:
             "vmotion_test_dir": str(self.folder / "tests"),
             "vmotion_test_warmup_steps": 5,
             "vmotion_test_limits": {"max_gap_s": 30, "resume_deadline_s": 60},
-            **more,
         }
-        return ["playbooks/hosts.yml", "-i", str(self.inventory), "-e", json.dumps(given)]
+
+    def command(self, **more: Any) -> list[str]:
+        given = json.dumps({**self.variables(), **more})
+        return ["playbooks/hosts.yml", "-i", str(self.inventory), "-e", given]
 
     def run(self, *arguments: str, **more: Any) -> Outcome:
         return self.place.ansible.playbook(*self.command(**more), *arguments, timeout=LONG)
@@ -121,6 +112,23 @@ class Window:
         vibs = [vib for host in info for vib in host["vibs"]["running"]]
         found = [vib["version"] for vib in vibs if vib["name"].startswith("NVD-AIE")]
         assert len(found) == len(HOSTS) and all(version.startswith(self.version) for version in found)
+
+
+class Window(Upgrade):
+    """The upgrade around a job of Open MPI."""
+
+    def __init__(self, place: Place, folder: Path, version: str) -> None:
+        here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+        workers = {f"worker0{number}": {"ansible_host": place.address(number)} for number in place.numbers}
+        groups = {
+            "clusters": {"hosts": {"gpu": here}},
+            "workers": {"hosts": workers, "vars": ansible_login(place.lab.key)},
+        }
+        super().__init__(place, folder, version, folder / "inventory.yml")
+        self.inventory.write_text(json.dumps({"all": {"children": groups}}))
+        together(lambda number: place.inside(number, f"rm -rf {RUN}"))
+        train(place, self.inventory, tcp(place))
+        place.lab.control.clear()
 
     def end(self) -> None:
         """Stop the job, and a playbook that a failed test has left."""

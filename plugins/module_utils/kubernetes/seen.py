@@ -196,7 +196,7 @@ def _event(event: Object) -> Event:
 def _pod(thing: Object, marked: Object, job: Object | None) -> Pod:
     metadata, status, spec = (part(thing, key) for key in ("metadata", "status", "spec"))
     role = next((str(marked[key]) for key in _ROLE if key in marked), "")
-    containers = containers_of(thing, _program_of(job, role))
+    containers = containers_of(thing, program_of(job, role))
     scheduled = conditions(thing).get("PodScheduled", {})
     return Pod(
         name=str(metadata.get("name") or ""),
@@ -215,7 +215,7 @@ def _pod(thing: Object, marked: Object, job: Object | None) -> Pod:
     )
 
 
-def _program_of(job: Object | None, role: str) -> str:
+def program_of(job: Object | None, role: str) -> str:
     """Return the name of the first container in the job's template for a role, or the role."""
     replicas = part(part(part(job, "spec"), "mpiReplicaSpecs"), role.capitalize())
     containers = several(part(part(replicas, "template"), "spec"), "containers")

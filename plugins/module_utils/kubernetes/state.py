@@ -20,7 +20,7 @@ from .causes import (
     why_waiting,
 )
 from .object_fields import conditions, is_true, part, seconds
-from .seen import LAUNCHER, WORKER, JobSnapshot, Pod
+from .seen import LAUNCHER, WORKER, JobSnapshot, Pod, program_of
 
 ABSENT, WAITING, RUNNING, FINISHED, DIED, STOPPED = "absent", "waiting", "running", "finished", "died", "stopped"
 SHOWN_LINES = 10
@@ -107,7 +107,7 @@ def _described(snapshot: JobSnapshot, pod: Pod) -> dict[str, Any]:
 
 def workers_of(snapshot: JobSnapshot, kubectl: Sequence[str], names: Mapping[str, str]) -> list[WorkerPod]:
     """Return the pods of the workers: the node (or its name in ``names``), and the words to run a command."""
-    inside = ["-c", WORKER, "--", "sh", "-c"]
+    inside = ["-c", program_of(snapshot.job, WORKER) or WORKER, "--", "sh", "-c"]
     return [
         {"name": names.get(pod.node, pod.node), "reach": [*kubectl, "exec", pod.name, *inside]}
         for pod in snapshot.pods_with_role(WORKER)

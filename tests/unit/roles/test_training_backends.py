@@ -22,6 +22,7 @@ LEAVES = {
     "look": {"__training_looked"},
     "earlier": {"__training_tried"},
     "environment": {"__training_environment"},
+    "find": {"training_started"},
     "output": set[str](),
     "stop": set[str](),
     "stop_named": set[str](),

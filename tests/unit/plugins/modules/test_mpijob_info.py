@@ -67,6 +67,14 @@ def test_the_workers_are_told_by_the_names_of_the_inventory_and_how_to_reach_int
     assert workers[0]["reach"] == ["/opt/kubectl", *where, *inside]
 
 
+def test_the_container_of_a_job_of_others_has_any_name(tmp_path: Path) -> None:
+    found = job(CREATED, RUNNING)
+    container = {"name": "train", "image": "others/train:1"}
+    found["spec"] = {"mpiReplicaSpecs": {"Worker": {"replicas": 3, "template": {"spec": {"containers": [container]}}}}}
+    workers = looked(cluster(found, [LAUNCHER, *WORKERS]), tmp_path)["job"]["workers"]
+    assert [one["reach"][-4] for one in workers] == ["train"] * 3
+
+
 def test_the_node_of_rank_0_is_known_after_its_pod_was_deleted(tmp_path: Path) -> None:
     there = looked(cluster(job(CREATED, RUNNING), [LAUNCHER, *WORKERS]), tmp_path, names={"k3": "vm-3"})["job"]
     moved = event(

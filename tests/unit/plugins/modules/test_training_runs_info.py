@@ -39,6 +39,8 @@ def test_the_jobs_of_this_node_by_their_names(tmp_path: Path) -> None:
             begun.kill()
     assert "ignored is not a regular expression" in call(training_jobs_info, ignored="[")["msg"]
     assert call(training_jobs_info, reach=["ssh", "w1"])["reach"] == ["ssh", "w1"]
+    assert call(training_jobs_info)["node"] == os.uname().nodename.lower()
+    assert call(training_jobs_info, node="n1.example.com")["node"] == "n1.example.com"
 
 
 def test_the_only_run_has_its_launcher_and_the_connections() -> None:
@@ -59,3 +61,16 @@ def test_several_runs_and_a_run_without_its_launcher_are_refused() -> None:
     assert "one, two run there; choose one by its name" in call(training_runs_info, nodes=two, single=True)["msg"]
     lost = {"w2": {"jobs": [job("one")]}}
     assert "no node has its run file" in call(training_runs_info, nodes=lost, single=True)["msg"]
+
+
+def test_the_launcher_of_a_run_on_kubernetes_is_no_node() -> None:
+    nodes = {
+        "w1": {"jobs": [job("one")], "node": "n1"},
+        "w2": {"jobs": [job("one")], "node": "n2"},
+        "w3": {"unreachable": True},
+    }
+    place = {"namespace": "train", "kubeconfig": "/root/admin.conf", "context": ""}
+    found = call(training_runs_info, nodes=nodes, single=True, kubernetes=place)
+    names = {"n1": "w1", "n2": "w2"}
+    assert found["kubernetes"] == {"namespace": "train", "kubeconfig": "/root/admin.conf", "names": names}
+    assert (found["launcher"], found["run_dir"]) == ("", "/runs/one")
