@@ -210,7 +210,7 @@ def of_test(params: dict[str, Any]) -> dict[str, Any]:
         raise Refused(str(test), "judge the test in it", reason, "name the folder of another test")
     at = state.at if state.is_over or not params["folder"] else None
     changes = [asdict(change) for change in state.host_changes]
-    own = {"test": test, "records": test / "records.jsonl", "at": at, "name": f"vmotion_test {state.cluster}"}
+    own = {"test": test, "records": test / "records.jsonl", "at": at, "name": judging.title(state)}
     more = {"changes": changes, "state": state, "site": state.settings.get("site") or ""}
     return {**params, **judging.verdict_input(state, params["limits"]), **own, **more}
 

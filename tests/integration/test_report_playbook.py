@@ -27,7 +27,7 @@ def given(folder: Path) -> dict[str, str]:
         (results / f"{nodes}.json").write_text(json.dumps({**run, "proof": proof}))
     moves = [move(40, 60), move(90, 110, rank=2)]
     judged = verdict.verdict(records(200), moves, {}, ended="running", facts=facts(moves))
-    told = {"name": "vmotion_test gpu", **timeline.timeline(records(200), moves, judged, {"w0": "esx0"})}
+    told = {"name": "vMotion test of gpu", **timeline.timeline(records(200), moves, judged, {"w0": "esx0"})}
     (tests / "gpu-1").mkdir(parents=True)
     (tests / "gpu-1" / "timeline.json").write_text(json.dumps(told))
     report = {"report_results": str(results), "report_dir": str(folder / "report")}
@@ -51,7 +51,7 @@ def test_a_report_is_written_from_results(tmp_path: Path) -> None:
     page = Page((report / "training.html").read_text())
     assert page.external == []
     assert ["2", "2", "tcp", "150.0", "-", "1.50"] in [row[:6] for table in page.tables for row in table]
-    assert "Under vMotion: vmotion_test gpu" in (report / "training.html").read_text()
+    assert "vMotion test of gpu" in (report / "training.html").read_text()
     assert "| 2 | w2 | esx1 | esx5 | - | - | 20.0 |" in (report / "training.md").read_text()
     assert "Nothing was measured with rdma." in (report / "training.md").read_text()
     assert "measured,2,2,tcp,150.0" in (report / "training.csv").read_text()

@@ -28,7 +28,8 @@ svg.timeline .band.failed { fill: var(--bad); }
 svg.timeline .band.external { fill: var(--warn); }
 svg.timeline .out { fill: var(--soft); opacity: 0.6; }
 svg.timeline .phase { fill: var(--track); }
-svg.timeline .mark { fill: var(--soft); text-anchor: middle; font-size: 11px; }
+svg.timeline .mark { fill: var(--soft); text-anchor: middle; font-size: 11px; paint-order: stroke;
+  stroke: var(--card); stroke-width: 4px; }
 svg.timeline .gap { stroke: var(--warn); stroke-width: 4; }
 svg.timeline .gap.bad { stroke: var(--bad); }
 svg.timeline .on { fill: #ffffff; font-size: 11px; text-anchor: middle; }

@@ -84,7 +84,7 @@ def page(report_: Mapping[str, Any]) -> str:
         '<meta name="color-scheme" content="light dark">',
         f"<title>{title}</title><style>{STYLE}{FIGURE_STYLE}{vmotion_page.SECTION_STYLE}</style></head><body><main>",
         f"<header>{site_banner(report_['site'])}<h1>{title}</h1>{_trained(report_)}</header>",
-        *(vmotion_page.section(test, f"Under vMotion: {test['name']}") for test in _tests(report_)),
+        *(vmotion_page.section(test, str(test["name"])) for test in _tests(report_)),
         *map(pairs_section.section, report_.get("fabric", ())),
         _list("Not measured", report_["not_measured"]),
         _scaling(report_),
@@ -135,7 +135,7 @@ def markdown(report_: Mapping[str, Any]) -> str:
     parts = [f"**{escaping.markdown(report_['site'])}**"] if report_["site"] else []
     parts += [f"# {escaping.line(report_['title'])}", *map(escaping.markdown, report_["trained"])]
     parts += [escaping.markdown(report_["caution"])] if report_["caution"] else []
-    parts += [vmotion_page.markdown(test, f"Under vMotion: {test['name']}").rstrip() for test in _tests(report_)]
+    parts += [vmotion_page.markdown(test, str(test["name"])).rstrip() for test in _tests(report_)]
     parts += map(pairs_section.markdown, report_.get("fabric", ()))
     if report_["not_measured"]:
         parts += ["## Not measured", "\n".join(f"- {escaping.line(text)}" for text in report_["not_measured"])]

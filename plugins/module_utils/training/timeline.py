@@ -75,6 +75,9 @@ def _rates(tracks: Sequence[Track], began: float, width: float, bins: int) -> tu
         worth = (each or 0.0) if unit == IMAGES else 1 / len(tracks)
         steps = track.steps
         for before, after in neighbours(steps.ordered(steps.at)):
+            # The steps before the watch began arrive together, at its first moment.
+            if after.at == track.first.at:
+                continue
             made = max(0, after.step - before.step) * worth
             for index, share in _shares(before.at - began, after.at - began, width, bins):
                 rates[index] += made * share

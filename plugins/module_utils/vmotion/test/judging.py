@@ -153,3 +153,10 @@ def _transport_readings(state: TrialState) -> list[connections.NodeTransports]:
 def _transports_after(readings: list[connections.NodeTransports], looks: int) -> dict[str, str] | None:
     """Return the transports after the given number of looks; None before the second look."""
     return dict(readings[looks - 2]["transports"]) if 2 <= looks <= len(readings) + 1 else None
+
+
+def title(state: TrialState) -> str:
+    """Return the title of the page on a test."""
+    if state.settings.get("window"):
+        return f"Maintenance of {state.cluster} during training"
+    return f"{'Observation' if state.settings.get('observe') else 'vMotion test'} of {state.cluster}"

@@ -45,6 +45,13 @@ def test_without_images_steps_are_counted() -> None:
     assert rate_at(timeline, 50) == pytest.approx(1.0)
 
 
+def test_steps_before_the_watch_are_no_throughput() -> None:
+    made = records(200)
+    start = sorted(one["seen"] for one in made)[len(made) // 4] + 0.5
+    timeline = timeline_of([{**one, "seen": max(one["seen"], start)} for one in made], [])
+    assert timeline["rates"][0] == pytest.approx(4 * 340, rel=0.3)
+
+
 def test_a_worker_changes_its_host_when_a_move_has_succeeded() -> None:
     failed = move(90, 110, rank=2, ok=False)
     timeline = timeline_of(records(200), [move(40, 60), failed])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.pages.verdict_files import junit_report
-from plugins.module_utils.vmotion.test.judging import with_left
+from plugins.module_utils.vmotion.test.judging import title, with_left
 from plugins.module_utils.vmotion.test.trial_state import TrialState
 
 LEFT = ({"worker": "w2", "source": "esx2", "target": "esx3"},)
@@ -42,3 +42,17 @@ def test_junit_has_an_error_for_each_of_them() -> None:
     judged = {"verdict": "continuous", "breaches": [], "unproven": [], "moves": [], "not_made": ["w2: not made"]}
     suite = ET.fromstring(junit_report("test", judged, []))
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "0", "1")
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, "vMotion test of gpu"),
+        ({"observe": True}, "Observation of gpu"),
+        ({"window": {"hosts": ["esx1"]}}, "Maintenance of gpu during training"),
+    ],
+)
+def test_the_page_is_named_for_what_was_tested(settings: Any, expected: str) -> None:
+    named: Any = {"cluster": "gpu", **settings}
+    state = TrialState(settings=named)
+    assert title(state) == expected
