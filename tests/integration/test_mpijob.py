@@ -146,3 +146,45 @@ def test_a_namespace_that_is_not_there_is_refused_before_anything_is_written(clu
     said = role.run(mpijob_namespace="nowhere")
     assert "cannot be started: there is no namespace nowhere: create it, or specify another one." in said
     assert "failed=1" in said and cluster.written == []
+
+
+def lacking(cluster: Cluster, reported: str) -> None:
+    """Return the objects of a job one of whose nodes lacks a folder, as operator, scheduler and kubelet report them."""
+    if JOB not in cluster.answers:
+        return
+    cluster.answers[JOB]["status"] = {"conditions": [{"type": "Created", "status": "True", "reason": "MPIJobCreated"}]}
+    labels = {"training.kubeflow.org/job-name": "train", "training.kubeflow.org/job-role": "worker"}
+    owner = {"kind": "MPIJob", "name": "train", "uid": cluster.answers[JOB]["metadata"]["uid"]}
+    metadata = {"name": "train-worker-0", "uid": "7", "labels": labels, "ownerReferences": [owner]}
+    waiting = [{"name": "worker", "restartCount": 0, "state": {"waiting": {"reason": "ContainerCreating"}}}]
+    status = {"phase": "Pending", "containerStatuses": waiting}
+    cluster.answers[f"{CORE}/pods"] = [{"metadata": metadata, "spec": {"nodeName": "k3"}, "status": status}]
+    message = 'MountVolume.SetUp failed for volume "work" : hostPath type check failed: /runs/one is not a directory'
+    event = {
+        "involvedObject": {"kind": "Pod", "name": "train-worker-0", "namespace": "ml", "uid": "7"},
+        "reason": "FailedMount",
+        "message": message,
+        "source": {"component": "kubelet", "host": "k3"},
+        "firstTimestamp": "2099-01-01T00:00:00Z",
+        "lastTimestamp": reported,
+        "count": 3,
+        "type": "Warning",
+    }
+    cluster.answers[f"{CORE}/events"] = [event]
+
+
+@pytest.mark.slow
+def test_a_node_without_the_folder_is_named_at_once_and_an_old_report_does_not_count(
+    cluster: Cluster, role: Role
+) -> None:
+    cluster.operator = lambda found: lacking(found, "2099-01-01T00:00:07Z")
+    said = role.run(mpijob_start_timeout=300)
+    assert "failed=1" in said
+    assert (
+        "The training job train did not start: pod train-worker-0 does not start, because node k3 has no folder "
+        "/runs/one: Ansible must reach the node itself, by ssh, to copy the folder there. The job still exists" in said
+    )
+    said = role.run(mpijob_start_timeout=4)
+    assert "did not start within 4 s: pod train-worker-0 does not start" in said, "it waited for another report"
+    succeed(cluster)
+    assert "failed=0" in role.run()
