@@ -177,9 +177,12 @@ def test_a_release_needs_a_version(version: str, capsys: pytest.CaptureFixture[s
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the files that a release changes, as a repository."""
-    for name in (*release.PLACES, "changelogs/config.yaml", "changelogs/fragments/discover.yml", "CHANGELOG.rst"):
+    for name in (*release.PLACES, "changelogs/config.yaml", "CHANGELOG.rst"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
+    fragment = tmp_path / "changelogs" / "fragments" / "one.yml"
+    fragment.parent.mkdir()
+    fragment.write_text("bugfixes:\n  - hosts - a change that this test makes.\n")
     for key, value in {"name": "release", "email": "release@example.com"}.items():
         monkeypatch.setenv(f"GIT_AUTHOR_{key.upper()}", value)
         monkeypatch.setenv(f"GIT_COMMITTER_{key.upper()}", value)
@@ -197,7 +200,7 @@ def test_a_release_is_one_commit_and_a_tag(checkout: Path, capsys: pytest.Captur
     for name, pattern in release.PLACES.items():
         assert set(re.findall(pattern, (checkout / name).read_text())) == {"7.8.9"}
     assert "v7.8.9" in (checkout / "CHANGELOG.rst").read_text()
-    assert "discovery_info" in (checkout / "CHANGELOG.rst").read_text()
+    assert "a change that this test makes" in (checkout / "CHANGELOG.rst").read_text()
     assert list((checkout / "changelogs" / "fragments").glob("*.yml")) == []
     seen = subprocess.run(
         ["git", "describe", "--exact-match"], cwd=checkout, check=True, capture_output=True, text=True
