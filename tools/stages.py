@@ -7,6 +7,7 @@ python tools/stages.py TARGET=SECONDS ...
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import time
@@ -33,6 +34,7 @@ class Outcome:
     name: str
     budget: int
     seconds: float
+    processor: float  # seconds of processor time of its processes, but for those that it left to themselves
     good: bool
     tests: Count
 
@@ -41,7 +43,9 @@ class Outcome:
         """Return a row of the final table."""
         late = "  over budget" if self.seconds > self.budget else ""
         word = "passed" if self.good else "FAILED"
-        return f"{self.name:<14} {word:<7} {self.seconds:>7.0f} s  of {self.budget:>4} s{late}"
+        return (
+            f"{self.name:<14} {word:<7} {self.seconds:>7.0f} s  of {self.budget:>4} s  {self.processor:>7.0f} s{late}"
+        )
 
 
 def counted(report: Path) -> Count:
@@ -61,22 +65,29 @@ def carry_out(name: str, budget: int) -> Outcome:
     report = REPORTS / f"{name}.xml"
     report.unlink(missing_ok=True)
     print(f"\n===== {name}", flush=True)
-    start = time.monotonic()
+    start, used = time.monotonic(), processor_seconds()
     good = subprocess.run(["make", "--keep-going", name], stdin=subprocess.DEVNULL, check=False).returncode == 0
     tests = counted(report)
     if not report.exists() or (not good and not tests.failed):
         # A stage without a report counts as one test, and so does a failure that the report does not show.
         tests = Count(tests.passed + good, tests.failed + (not good), tests.skipped)
-    return Outcome(name, budget, time.monotonic() - start, good, tests)
+    return Outcome(name, budget, time.monotonic() - start, processor_seconds() - used, good, tests)
+
+
+def processor_seconds() -> float:
+    """Return the processor time of all ended children and their children."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def main(arguments: list[str]) -> int:
     wanted = [(name, int(budget)) for name, _equals, budget in (text.partition("=") for text in arguments)]
     outcomes = [carry_out(name, budget) for name, budget in wanted]
-    print("\n===== seconds per stage; budgets are for a warm machine with two cores")
+    print("\n===== seconds per stage, of its budget for a warm machine with two cores, and of processor time")
     for outcome in outcomes:
         print(outcome.line)
-    print(f"{'all':<14} {'':<7} {sum(outcome.seconds for outcome in outcomes):>7.0f} s")
+    seconds, processor = (sum(getattr(outcome, key) for outcome in outcomes) for key in ("seconds", "processor"))
+    print(f"{'all':<14} {'':<7} {seconds:>7.0f} s{'':<11} {processor:>7.0f} s")
     passed, failed, skipped = (sum(getattr(o.tests, key) for o in outcomes) for key in ("passed", "failed", "skipped"))
     print(f"\n{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     return 0 if all(outcome.good for outcome in outcomes) else 1
