@@ -71,9 +71,9 @@ FEATURES = (
         "counted by the vGPUs on each host and the names of their profiles",
     ),
     Feature(
-        "`esxi_power`: evacuations that disturb no workload (`non_disruptive`)",
+        "`esxi_power`, `vmotion_plan`: evacuations that disturb no workload (`non_disruptive`)",
         "HostMaintenanceSpec.evacMode",
-        "refused before the first write",
+        "refused before the first write, also before the first move of a window",
     ),
     Feature(
         "`worker_vm`, `vmotion`, `gpu_usage_info`, `cluster_info`: the physical GPU of each vGPU, from bindings",
