@@ -110,7 +110,7 @@ def test_an_operator_of_somebody_else_stays(role: Role, cluster: Cluster) -> Non
     assert there(cluster) == made
     # The same values, applied once more: both managers own them now.
     assert role.done("present") > 0
-    assert "was made or changed by dml.vsphere, kubectl, not by" in role.refused()
+    assert "was created or changed by dml.vsphere, kubectl, not only by this role" in role.refused()
     assert made <= there(cluster)
 
 
