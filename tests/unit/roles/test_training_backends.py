@@ -27,6 +27,7 @@ LEAVES = {
     "stop": set[str](),
     "stop_named": set[str](),
     "forget": set[str](),
+    "leftover": set[str](),
 }
 # The keys of a job that the role and the trial read, whichever module returns it.
 READ = {"state", "why", "launcher", "nodes_of_ranks", "started", "ended", "exit_code", "last_lines"}
