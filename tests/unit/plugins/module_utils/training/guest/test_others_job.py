@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +33,10 @@ def launched(folder: Path, name: str = "mpirun") -> Iterator[tuple[int, int]]:
             yield begun.pid, rank
         finally:
             os.killpg(begun.pid, 9)
+            # The rank may end after its launcher.
+            until = time.monotonic() + 30
+            while supervisor.start_ticks(rank) is not None and time.monotonic() < until:
+                time.sleep(0.01)
 
 
 def note(folder: Path, rank: int, **who: Any) -> None:
