@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -175,7 +176,8 @@ def test_all_ranks_resume_from_the_newest_checkpoint(pair: Pair, mine: Path) -> 
     told = {"training_command": "python train.py --epochs 1 --resume {resume}", "training_resume": "first"}
     done = train(pair, mine, "resumed", **told)
     assert done.rc == 0, done.out[-4000:]
-    log = pair.place.inside(1, f"sudo cat {RUNS}/resumed/output.log").stdout
+    # mpirun marks the output of each rank, also in the middle of a line.
+    log = re.sub(r"\[\d+,\d+\]<\w+>:", "", pair.place.inside(1, f"sudo cat {RUNS}/resumed/output.log").stdout)
     assert log.count("trained from epoch 2 to 2") == RANKS, log[-2000:]
 
 
