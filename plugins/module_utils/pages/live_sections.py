@@ -90,8 +90,8 @@ def _unread(node: NodeGpus) -> str:
 
 def _gpu_cells(node: str, gpu: GpuUse) -> Sequence[str]:
     width = 0.0 if gpu.busy is None else gpu.busy
-    bar = f'<span class="use"><i style="width: {width:.0f}%"></i></span>'
-    busy = UNKNOWN if gpu.busy is None else f"{bar}{gpu.busy:.0f}%"
+    meter = f'<span class="use"><i style="width: {width:.0f}%"></i></span>'
+    busy = UNKNOWN if gpu.busy is None else f"{meter}{gpu.busy:.0f}%"
     return [escape(node), str(gpu.number), escape(gpu.name), busy, f"{_gib(gpu.used)} of {_gib(gpu.total)}"]
 
 
