@@ -72,7 +72,8 @@ def test_ranks_do_not_have_the_account_of_vcenter(nodes: Nodes, monkeypatch: pyt
 
 
 def test_what_a_job_is_can_be_told_while_it_runs(nodes: Nodes) -> None:
-    nodes.start(*LONG)
+    started = nodes.start(*LONG)
+    assert started.rc == 0, started.msg
     job = nodes.training()
     records = [nodes.steps(rank)[0] for rank in range(4)]
     assert [record["host"] for record in records] == job["nodes_of_ranks"] == [nodes.here, "n2", "n3", "n4"]

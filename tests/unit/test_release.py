@@ -177,7 +177,7 @@ def test_a_release_needs_a_version(version: str, capsys: pytest.CaptureFixture[s
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the files that a release changes, as a repository."""
-    for name in (*release.PLACES, "changelogs/config.yaml", "CHANGELOG.rst"):
+    for name in (*release.PLACES, ".gitignore", "changelogs/config.yaml", "CHANGELOG.rst"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     fragment = tmp_path / "changelogs" / "fragments" / "one.yml"
@@ -202,6 +202,8 @@ def test_a_release_is_one_commit_and_a_tag(checkout: Path, capsys: pytest.Captur
     assert "v7.8.9" in (checkout / "CHANGELOG.rst").read_text()
     assert "a change that this test makes" in (checkout / "CHANGELOG.rst").read_text()
     assert list((checkout / "changelogs" / "fragments").glob("*.yml")) == []
+    kept = subprocess.run(["git", "ls-files", "changelogs"], cwd=checkout, check=True, capture_output=True, text=True)
+    assert kept.stdout.split() == ["changelogs/changelog.yaml", "changelogs/config.yaml"], "nor what antsibull caches"
     seen = subprocess.run(
         ["git", "describe", "--exact-match"], cwd=checkout, check=True, capture_output=True, text=True
     )
