@@ -19,15 +19,15 @@ from typing import Any
 
 from lab import chapters, demo_end, digest
 from lab.chapters import Chapter
+from lab.kubernetes.images import has_horovod
 from lab.machines import host
 from lab.nodes.network import wanted_or_free
 from lab.nodes.programs import LabError, require
-from lab.prebuild import PROOF, Prebuild
+from lab.prebuild import PLAYBOOK, Prebuild
 from lab.running import HOROVOD, SUBNET, Desired, Lab
 from lab.simulator import DATACENTRES, ROOT, Centre, Simulator, add_site, site_options
 from lab.world import differences, state
 
-PLAYBOOK = Path(sys.executable).parent / "ansible-playbook"
 BOLD, DIM, RED, PLAIN = ("\033[1m", "\033[2m", "\033[31m", "\033[0m") if sys.stdout.isatty() else ("", "", "", "")
 World = dict[str, str]
 SHARED = f"{HOROVOD}:/opt/dml/horovod:rw"
@@ -190,7 +190,7 @@ def _place(asked: argparse.Namespace, work: Path) -> Iterator[tuple[Demo, str]]:
             lab.hypervisor.ask("PUT", "/moves", MOVE)
         memory = (lambda: host.memory_bytes(lab.lab)) if is_vm else int
         demo = Demo(lab.control, lab.environment, work, inventories, memory)
-        if asked.lab == "nodes" and not left_out and not PROOF.exists():
+        if asked.lab == "nodes" and not left_out and not has_horovod(HOROVOD):
             demo.prebuild = Prebuild(lab, work)
             stack.enter_context(demo.prebuild.running())
         yield demo, left_out

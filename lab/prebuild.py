@@ -13,13 +13,13 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from lab.kubernetes.images import has_horovod
 from lab.running import HOROVOD, Lab
 from lab.simulator import ROOT
 
 NODE, USER = "builder", "debian"
 PLAYBOOK = Path(sys.executable).parent / "ansible-playbook"
 VARIABLES = "inventories/lab/group_vars/workers.yml"  # the login, and the folder that all nodes share
-PROOF = HOROVOD / "horovod.sha256"  # the role horovod writes it last
 
 
 class Prebuild:
@@ -54,7 +54,7 @@ class Prebuild:
         if self._thread.is_alive():
             print(f"   Horovod is still being compiled on a separate node. Log: {self.log}", flush=True)
             self._thread.join()
-        if not PROOF.exists():
+        if not has_horovod(HOROVOD):
             print(f"   The compilation of Horovod failed, and is repeated on a worker. Log: {self.log}", flush=True)
 
     def _build(self) -> None:

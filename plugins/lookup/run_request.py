@@ -127,7 +127,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
 
     def _needs_workers(self, given: dict[str, Any], playbook: str, named: tuple[str, ...]) -> bool:
         """Return whether the user asked for this playbook: within site, guests=true asks for guests."""
-        asked = str(self._templar.template(given.get("guests") or "")).lower() not in run_request.FALSE
+        asked = self._asks(given.get("guests"))
         ours = [name for name in named if name in known().playbooks]
         return playbook in named or not ours or (asked and not given.get("ansible_check_mode"))
 
@@ -138,7 +138,11 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
             return False
         workers = request.groups.get(run_request.WORKERS, [])
         told = [given.get("guests"), *(given["hostvars"][worker].get("guests") for worker in workers)]
-        return all(str(self._templar.template(one or "")).lower() in run_request.FALSE for one in told)
+        return not any(map(self._asks, told))
+
+    def _asks(self, guests: Any) -> bool:
+        """Return whether a value of the variable ``guests`` asks for guests."""
+        return str(self._templar.template(guests or "")).lower() not in run_request.FALSE
 
     def _of_inventory(self, given: dict[str, Any]) -> set[str]:
         """Return the variables of the host from the inventory and from extra variables."""

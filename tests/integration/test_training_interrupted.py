@@ -6,28 +6,17 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from lab.simulator import ROOT
 from tests.integration.training import Playbook
 
 
 @pytest.mark.slow
 def test_an_interrupted_playbook_names_the_run_that_continues(tmp_path: Path) -> None:
     playbook = Playbook(tmp_path)
-    with subprocess.Popen(
-        playbook.command(9000, 0.1, training_name="one"),
-        cwd=ROOT,
-        env=playbook.ansible.environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as controller:
+    with playbook.shown(9000, 0.1, training_name="one") as controller:
         assert controller.stdout is not None
         began = any("training: step" in line for line in controller.stdout)
         os.kill(controller.pid, signal.SIGINT)

@@ -6,13 +6,11 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
-from lab.simulator import ROOT
 from tests.integration.training import Playbook
 
 # The first attempt does not end by itself.
@@ -60,16 +58,7 @@ def power_off(playbook: Playbook) -> None:
 
 @pytest.mark.slow
 def test_a_rebooted_launcher_starts_the_next_attempt(playbook: Playbook) -> None:
-    command = playbook.command(training_name="one", training_attempts=2, training_attempt_wait=300)
-    with subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=playbook.ansible.environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as controller:
+    with playbook.shown(training_name="one", training_attempts=2, training_attempt_wait=300) as controller:
         assert controller.stdout is not None
         lines: list[str] = []
         for line in controller.stdout:

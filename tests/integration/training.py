@@ -189,6 +189,19 @@ class Playbook:
             start_new_session=True,
         )
 
+    def shown(self, *arguments: Any, **more: Any) -> subprocess.Popen[str]:
+        """Begin a playbook in its own session, to read what it shows."""
+        return subprocess.Popen(
+            self.command(*arguments, **more),
+            cwd=ROOT,
+            env=self.ansible.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
     def run_file(self, name: str) -> dict[str, Any]:
         """Return the job in the run directory of a run; nothing while there is none."""
         path = self.folder / "runs" / name / "run.json"

@@ -42,7 +42,4 @@ def members(tmp_path_factory: pytest.TempPathFactory, horovod: None) -> Iterator
 @pytest.fixture
 def jobs(members: Place) -> Jobs:
     """The jobs of the cluster; a test begins without any."""
-    made = Jobs(members.lab.kubernetes)
-    for job in members.lab.kubernetes.get("mpijobs")["items"]:
-        made.remove(job["metadata"]["name"])
-    return made
+    return Jobs.without_any(members.lab.kubernetes)

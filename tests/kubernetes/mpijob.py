@@ -55,6 +55,14 @@ class Jobs:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
 
+    @classmethod
+    def without_any(cls, cluster: Cluster) -> Jobs:
+        """The jobs, after those that a test before this one left are removed."""
+        made = cls(cluster)
+        for job in cluster.get("mpijobs")["items"]:
+            made.remove(job["metadata"]["name"])
+        return made
+
     def begin(self, job: dict[str, Any], *more: dict[str, Any]) -> str:
         """Hand a job over, with what it needs; its name."""
         together = {"apiVersion": "v1", "kind": "List", "items": [*more, job]}

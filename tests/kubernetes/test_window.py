@@ -40,10 +40,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 @pytest.fixture
 def jobs(place: Place) -> Jobs:
     """The jobs of the cluster; a test begins without any."""
-    made = Jobs(place.lab.kubernetes)
-    for job in place.lab.kubernetes.get("mpijobs")["items"]:
-        made.remove(job["metadata"]["name"])
-    return made
+    return Jobs.without_any(place.lab.kubernetes)
 
 
 class Seen:

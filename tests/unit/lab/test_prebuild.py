@@ -36,16 +36,16 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> tuple[
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
     monkeypatch.setattr(prebuild, "PLAYBOOK", program)
-    monkeypatch.setattr(prebuild, "PROOF", tmp_path / "proof")
+    monkeypatch.setattr(prebuild, "HOROVOD", tmp_path)
     hypervisor = Hypervisor()
     lab: Any = SimpleNamespace(node=lambda *_name: {"address": "10.0.1.99"}, environment={}, hypervisor=hypervisor)
     return Prebuild(lab, tmp_path), hypervisor
 
 
 def test_the_first_chapter_in_guests_waits_for_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    building, hypervisor = made(tmp_path, monkeypatch, f"sleep 0.5; touch {tmp_path}/proof")
+    building, hypervisor = made(tmp_path, monkeypatch, f"sleep 0.5; touch {tmp_path}/horovod.sha256")
     seen: list[bool] = []
-    monkeypatch.setattr(digest, "run", lambda *_run: seen.append((tmp_path / "proof").exists()) or 0)
+    monkeypatch.setattr(digest, "run", lambda *_run: seen.append((tmp_path / "horovod.sha256").exists()) or 0)
     vcenter: Any = SimpleNamespace(clear=lambda: None, writes=list)
     demo = Demo(vcenter, {}, tmp_path, prebuild=building)
     with building.running():

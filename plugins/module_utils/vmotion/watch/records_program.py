@@ -154,7 +154,7 @@ class NodeView:
 
 
 def gpu_use() -> dict[str, object]:
-    """Return the output of nvidia-smi and its exit code, or why there is none."""
+    """Return the output of nvidia-smi and its exit code; without an output, the reason."""
     try:
         done = subprocess.run(  # noqa: S603 - a fixed program
             GPU_QUERY,
