@@ -11,6 +11,7 @@ from unittest import mock
 import pytest
 
 from lab.nodes import podman
+from lab.nodes.nodes import Nodes
 from lab.nodes.podman import Podman
 from lab.nodes.programs import LabError
 
@@ -31,3 +32,12 @@ def test_a_container_that_does_not_end_is_reported(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(podman, "END_SECONDS", 0)
     with seen("running", "running"), pytest.raises(LabError, match="n1 is running 0 s after SIGKILL"):
         Podman(tmp_path).await_end("n1")
+
+
+def test_a_node_that_is_switched_off_is_awaited_without_an_exit_code(tmp_path: Path) -> None:
+    asked: Any = mock.Mock(store=tmp_path)
+    nodes = Nodes("lab", tmp_path, asked, mock.Mock())
+    nodes.known["n1"] = mock.Mock(cards=())
+    nodes.stop("n1")
+    assert [call.args[0] for call in asked.call_args_list] == ["kill"]
+    asked.await_end.assert_called_once_with("lab-n1")
