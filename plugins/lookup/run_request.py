@@ -14,6 +14,8 @@ description:
     error before it changes anything.
   - It rejects an inventory without clusters or workers, a host or group of C(--limit) or a tag that does not exist, and
     extra variables that look like those of the collection and do not exist.
+  - It also rejects tags that select no work, and options that leave out checks, such as C(--start-at-task) and
+    C(--skip-tags always).
   - For a host of a play, it returns the sentences about variables of the inventory that do not exist.
 options:
   _terms:
@@ -117,10 +119,11 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         return RunRequest(
             playbooks=named or (playbook,),
             extra=tuple(load_extra_vars(self._loader)),
-            tags=tuple(tag for tag in given.get("ansible_run_tags", ()) if tag != "all"),
+            tags=() if "all" in (tags := tuple(given.get("ansible_run_tags", ()))) else tags,
             skipped_tags=tuple(given.get("ansible_skip_tags", ())),
             limit=tuple(run_request.split(given.get("ansible_limit") or "")),
             groups=groups,
+            start_at_task=context.CLIARGS.get("start_at_task") or "",
             sources=tuple(map(str, given.get("ansible_inventory_sources", ()))),
             needs_workers=self._needs_workers(given, playbook, named),
         )

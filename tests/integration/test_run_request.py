@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from lab.simulator import ROOT
 from tests.integration.ansible import BIN, Ansible, Outcome
 
 LOCAL = {"ansible_connection": "local", "ansible_python_interpreter": "{{ ansible_playbook_python }}"}
@@ -61,11 +62,48 @@ def test_a_name_that_does_not_exist(
     assert sentence.replace("PATH", path) in words(done.out), done.out
 
 
-@pytest.mark.parametrize("playbook", ["preflight", "acceptance", "vmotion_test", "train", "teardown", "site"])
+PLAYBOOKS = sorted(path.stem for path in (ROOT / "playbooks").glob("*.yml"))
+ON_CONTROLLER = {"discover", "judge", "report"}
+QUICK = {"preflight", "acceptance", "vmotion_test", "train", "teardown", "site"}
+
+
+def each(*left_out: str) -> pytest.MarkDecorator:
+    """Run a test with some playbooks, and with the slow tests on all others."""
+    names = [name for name in PLAYBOOKS if name not in left_out]
+    marked = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in names]
+    return pytest.mark.parametrize("playbook", marked)
+
+
+@each(*ON_CONTROLLER)
 def test_an_inventory_without_hosts(ansible: Ansible, tmp_path: Path, playbook: str) -> None:
     done = ansible.playbook(f"playbooks/{playbook}.yml", "-i", str(tmp_path / "nothing.yml"))
     assert done.rc != 0
     assert f"but the inventory {tmp_path}/nothing.yml {HAS_NONE}" in words(done.out), done.out
+
+
+@each()
+def test_tags_that_select_no_work(ansible: Ansible, tmp_path: Path, playbook: str) -> None:
+    """Ansible itself ends such a run with the exit code 0."""
+    path = Path(inventory(tmp_path))
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), "workers": {"hosts": {"w1": LOCAL}}}))
+    skipped = "tagged" if playbook == "site" else playbook
+    for arguments in (["--tags", "untagged"], ["--skip-tags", skipped]):
+        done = ansible.playbook(f"playbooks/{playbook}.yml", "-i", str(path), *arguments)
+        assert done.rc != 0 and f"{' '.join(arguments)} selects no work of {playbook}; its tags" in words(done.out), (
+            done.out
+        )
+
+
+@pytest.mark.parametrize("arguments", [["--skip-tags", "always"], ["--start-at-task", "Apply the desired state"]])
+def test_options_that_leave_out_the_checks(ansible: Ansible, tmp_path: Path, arguments: list[str]) -> None:
+    done = ansible.playbook("playbooks/hosts.yml", "-i", inventory(tmp_path), *arguments)
+    assert done.rc != 0 and "leaves out checks that protect running jobs" in words(done.out), done.out
+
+
+@pytest.mark.parametrize("playbook", sorted(ON_CONTROLLER))
+def test_a_limit_that_leaves_out_the_controller(ansible: Ansible, tmp_path: Path, playbook: str) -> None:
+    done = ansible.playbook(f"playbooks/{playbook}.yml", "-i", inventory(tmp_path), "--limit", "one")
+    assert done.rc != 0 and "--limit one leaves out localhost" in words(done.out), done.out
 
 
 def test_an_esxi_host_as_the_only_limit(ansible: Ansible, tmp_path: Path) -> None:

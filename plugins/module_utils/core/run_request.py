@@ -17,8 +17,11 @@ COMMON_WORDS = frozenset(
     {"account", "alone", "cuda", "guest", "node", "observe", "packages", "proof", "record", "report", "repositories"}
     | {"stack", "vm"}
 )
+# Tags that Ansible defines. Every task has the tag of its playbook and none has "never": only two of them select work.
 ALL_TAGS = frozenset({"all", "always", "never", "tagged", "untagged"})
+WHOLE = frozenset({"all", "tagged"})
 CLUSTERS, WORKERS, LOCALHOST = "clusters", "workers", "localhost"
+CONTROLLER = frozenset({LOCALHOST, "127.0.0.1", "::1"})
 TRUE, FALSE = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0", ""})
 _SUBSCRIPT = re.compile(r"^(.+?)\[-?\d*(?:[:-]-?\d*)?\]$")
 
@@ -72,6 +75,7 @@ class RunRequest:
     limit: tuple[str, ...] = ()
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
+    start_at_task: str = ""
     # Whether the workers must exist: a playbook that another one imports may have none.
     needs_workers: bool = True
 
@@ -83,17 +87,22 @@ class RunRequest:
 
 def problems(known: Known, request: RunRequest, playbook: str, pattern: str) -> list[str]:
     """Return a sentence for each name in the request that does not exist for a play of the playbook."""
-    sentences = [*_bad_options(known, request), *_bad_tags(known, request)]
-    if sentences or pattern == LOCALHOST or not is_selected(known, request, playbook):
+    sentences = [*_bad_options(known, request), *_bad_tags(known, request), *_left_out_checks(request)]
+    if sentences or not is_selected(known, request, playbook):
         return sentences
     if pattern != CLUSTERS and not request.needs_workers:
         return []
-    return _bad_hosts(request, playbook, pattern)
+    return (
+        _bad_limit_of_controller(request, playbook) if pattern == LOCALHOST else _bad_hosts(request, playbook, pattern)
+    )
 
 
 def is_selected(known: Known, request: RunRequest, playbook: str) -> bool:
-    """Return whether the tags of the run select a part of a playbook."""
-    return not request.tags or bool(set(request.tags) & (ALL_TAGS | known.tags(playbook)))
+    """Return whether the tags of the run select work of a playbook and skip less than that."""
+    skipped = set(request.skipped_tags)
+    if skipped & (WHOLE | {playbook}):
+        return False
+    return not request.tags or bool(set(request.tags) & (WHOLE | known.tags(playbook)) - skipped)
 
 
 def worker_pattern(guests: object) -> str:
@@ -135,15 +144,39 @@ def _meant(name: str, known: Iterable[str], cutoff: float) -> str:
 
 
 def _bad_tags(known: Known, request: RunRequest) -> list[str]:
-    """Return the sentences about tags that no playbook of the run has."""
+    """Return the sentences about tags that no playbook of the run has, or that select no work."""
     if any(playbook not in known.playbooks for playbook in request.playbooks):
         return []
     has = {tag for playbook in request.playbooks for tag in known.tags(playbook)}
+    named, theirs = ", ".join(request.playbooks), f"its tags are {', '.join(sorted(has))}"
     given = [("--tags", tag) for tag in request.tags] + [("--skip-tags", tag) for tag in request.skipped_tags]
+    if unknown := [
+        f"{option} {tag}: {named} has no such tag; {theirs}" for option, tag in given if tag not in has | ALL_TAGS
+    ]:
+        return unknown
+    parts = {part for playbook in request.playbooks for part in known.parts(playbook)} - (
+        {"site"} if known.site else set()
+    )
+    if any(is_selected(known, request, part) for part in parts):
+        return []
+    return [f"{' '.join(f'{option} {tag}' for option, tag in given)} selects no work of {named}; {theirs}"]
+
+
+def _left_out_checks(request: RunRequest) -> list[str]:
+    """Return the sentence about an option that leaves out the checks before the first change."""
+    option = "--skip-tags always" if "always" in request.skipped_tags else ""
+    option = f"--start-at-task {request.start_at_task!r}" if request.start_at_task else option
+    reason = "leaves out checks that protect running jobs; a whole run changes only what differs"
+    return [f"{option} {reason}: run the playbook without this option"] if option else []
+
+
+def _bad_limit_of_controller(request: RunRequest, playbook: str) -> list[str]:
+    """Return the sentence about a limit that leaves out the controller."""
+    limit = [part for text in request.limit for part in split(text)]
+    if not limit or set(limit) & CONTROLLER or LOCALHOST in request.hosts & evaluate(limit, request.groups):
+        return []
     return [
-        f"{option} {tag}: {', '.join(request.playbooks)} has no such tag; its tags are {', '.join(sorted(has))}"
-        for option, tag in given
-        if tag not in has | ALL_TAGS
+        f"--limit {','.join(limit)} leaves out localhost, on which the playbook {playbook} runs: leave --limit away"
     ]
 
 
@@ -189,7 +222,7 @@ def split(part: str) -> list[str]:
 def _matches(part: str, groups: Mapping[str, Sequence[str]]) -> set[str]:
     """Return the hosts that match one part of a pattern; all hosts for an @file, whose hosts are unknown."""
     hosts = {host for members in groups.values() for host in members}
-    if part in {"all", "*", LOCALHOST, "127.0.0.1", "::1"} or part.startswith("@"):
+    if part in {"all", "*"} | CONTROLLER or part.startswith("@"):
         return hosts or {LOCALHOST}
     part = _SUBSCRIPT.sub(r"\1", part)
     if part.startswith("~"):
