@@ -47,7 +47,7 @@ options:
   facts:
     description:
       - The observations in addition to the records, C(launcher), C(transport), C(vsphere), C(power),
-        C(observed_until), and for C(cost) also C(hosts) and C(checkpoint_s).
+        C(observed_until), and for C(cost) also C(hosts), C(checkpoint_s) and C(site).
     type: dict
     default: {}
   require:

@@ -17,9 +17,11 @@ from typing import Any, NamedTuple
 from .limits import number
 from .marked_phases import MarkedPhases
 from .move_windows import Timeline, before_and_after, moment
-from .pace import Pace, Stretch
+from .pace import Pace, Silence
+from .stretches import Stretch
 
-# A time without a step counts as a stall if it is longer than this number of usual steps, and than a second.
+# A time without a step counts as a stall if it is longer than a second, and than this number of usual times between two
+# arrivals: those of single steps or, if the observer reads several at once, those of its reads.
 USUAL_STEPS, SHORTEST_S = 3, 1.0
 # A stretch is slow if it has less than this part of the undisturbed rate.
 SLOW = 0.9
@@ -47,7 +49,11 @@ class RankCost(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """The data of a verdict from which the cost follows; ``ranks`` has None for a rank without an undisturbed rate."""
+    """The data of a verdict from which the cost follows.
+
+    ``ranks`` has None for a rank without an undisturbed rate; ``has_caution`` is true for a site that a page marks,
+    such as a simulated one, whose GPUs may not exist.
+    """
 
     period: Period | None
     ranks: Sequence[RankCost | None]
@@ -59,6 +65,7 @@ class Observed(NamedTuple):
     hosts: Sequence[Host]
     checkpoint_s: float | None
     gaps: Sequence[float | None]
+    has_caution: bool
 
 
 def read_hosts(facts: Mapping[str, Any]) -> list[Host]:
@@ -87,13 +94,13 @@ def rank_cost(pace: Pace, period: Period | None, timeline: Timeline) -> RankCost
     before, seconds = pace.made_in(-math.inf, period.since)
     if before <= 0 or seconds <= 0:
         return None
-    rate, step_s = before / seconds, seconds / before
-    found = pace.silences(period.since, max(SHORTEST_S, USUAL_STEPS * step_s))
-    stalls = [stall for stall in found if timeline.owner(*stall) is not None]
+    rate, usual_s = before / seconds, seconds / max(1, pace.moments(period.since))
+    found = pace.silences(period.since, max(SHORTEST_S, USUAL_STEPS * usual_s))
+    stalls = [stall for stall in found if timeline.owner(stall.begin, stall.end) is not None]
     return RankCost(
         rate=rate,
         images=pace.images,
-        stalled_s=sum(end - begin - step_s for begin, end in stalls),
+        stalled_s=sum(stall.seconds - usual_s for stall in stalls),
         slow_s=_slow_s(pace, rate, stalls, period.since),
         made=pace.made_in(period.since, period.until),
         made_by_host=[pace.made_in(*span) for span in period.hosts],
@@ -115,14 +122,14 @@ def cost_of(seen: Observed) -> dict[str, Any] | None:
         "goodput": median(shares) if shares else None,
         "stalled_s": stalled,
         "wasted_s": stalled * len(seen.ranks),
-        "wasted_unit": _unit(seen.evidence),
+        "wasted_unit": _unit(seen),
         "slow_s": median(rank.slow_s for rank in ranks),
         "restart": _restart(seen),
         "hosts": [_host_cost(seen, ranks, index) for index in range(len(seen.hosts))],
     }
 
 
-def _slow_s(pace: Pace, rate: float, stalls: Sequence[tuple[float, float]], since: float) -> float:
+def _slow_s(pace: Pace, rate: float, stalls: Sequence[Silence], since: float) -> float:
     """Return the seconds of training slower than before, without the stalls."""
     before = sorted(one.rate for one in pace.stretches(-math.inf, since))
     # A rate that the job also had undisturbed is not slow.
@@ -130,17 +137,17 @@ def _slow_s(pace: Pace, rate: float, stalls: Sequence[tuple[float, float]], sinc
     return sum(_slow_part(stretch, stalls, floor) for stretch in pace.stretches(since, math.inf))
 
 
-def _slow_part(stretch: Stretch, stalls: Sequence[tuple[float, float]], floor: float) -> float:
+def _slow_part(stretch: Stretch, stalls: Sequence[Silence], floor: float) -> float:
     took = stretch.end - stretch.begin
-    stood = sum(max(0.0, min(stretch.end, end) - max(stretch.begin, begin)) for begin, end in stalls)
+    stood = sum(max(0.0, min(stretch.end, one.end) - max(stretch.begin, one.begin)) for one in stalls)
     moved = took - stood
     return moved if moved > 0 and stretch.rate * took / moved < floor else 0.0
 
 
-def _unit(evidence: Sequence[Mapping[str, Any] | None]) -> str:
-    """Return the unit of wasted time: GPU-seconds if each moved worker has a GPU, as far as observed."""
-    known = [before_and_after((one or {}).get("gpus"))[0] for one in evidence]
-    return "GPU-seconds" if known and all(known) else "rank-seconds"
+def _unit(seen: Observed) -> str:
+    """Return the unit of wasted time: GPU-seconds if vCenter showed a GPU in each moved worker of a real site."""
+    known = [before_and_after((one or {}).get("gpus"))[0] for one in seen.evidence]
+    return "GPU-seconds" if known and all(known) and not seen.has_caution else "rank-seconds"
 
 
 def _restart(seen: Observed) -> dict[str, Any] | None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, islice
 from math import inf, isnan, nan, sqrt
+from operator import ne
 from statistics import median
 from typing import Callable, List, NamedTuple, Protocol
 
@@ -17,14 +18,15 @@ from .lines import Line, Lines, neighbours
 from .marked_phases import MarkedPhases
 from .move_windows import Group, Timeline
 from .step_progress import ENOUGH_STEPS
+from .stretches import Stretch, stretches
 from .track import Track
 
 ENOUGH_RATES = 10
 # The number of standard errors that make a fall certain.
 CERTAIN = 5
 ALWAYS = (-inf, inf)
-# Records arrive in bursts, which does not show over stretches of this time and number of steps.
-STRETCH_S, STRETCH_STEPS = 5.0, 5
+# Less time than this outside marked phases is an error of rounding.
+LEAST_S = 1e-6
 Rates = Callable[[float, float], List[float]]
 
 
@@ -85,7 +87,7 @@ class Pace:
         self._rates = _rates(steps)
         self.images = images_of_step(steps)
         self._marked = marked
-        self._stretches = list(_stretches(steps, marked))
+        self._stretches = list(stretches(steps, marked))
         self._begins = [stretch.begin for stretch in self._stretches]
         self._ends = [stretch.end for stretch in self._stretches]
 
@@ -115,30 +117,50 @@ class Pace:
         return self.images * made / seconds if seconds > 0 else None
 
     def made_in(self, after: float, before: float) -> tuple[float, float]:
-        """Return the steps that were made between two times of the observer, and the seconds, without marked phases."""
+        """Return the steps that were made between two times of the observer, and the seconds, without marked phases.
+
+        Steps that arrived at one moment were all made since the moment before it.
+        """
         if not len(self._at):
             return 0.0, 0.0
         begin, end = max(after, self._at[0]), self._at[-1] if before == inf else before
         made = 0.0
-        first = max(0, bisect_right(self._at, begin) - 1)
-        for index in range(first, min(bisect_left(self._at, end), len(self._at) - 1)):
-            since, until = self._at[index], self._at[index + 1]
-            if until > since and not self._marked.within(since, until)[0]:
-                share = (min(until, end) - max(since, begin)) / (until - since)
-                made += (self._made[index + 2] - self._made[index + 1]) * share
-        return made, max(0.0, end - begin - self._marked.within(begin, end)[0])
+        last = max(0, bisect_right(self._at, begin) - 1)
+        while last + 1 < len(self._at) and self._at[last] < end:
+            since, until = self._at[last], self._at[last + 1]
+            upto = self._last_at(last + 1)
+            trained = self._trained(since, until)
+            if trained > LEAST_S:
+                share = self._trained(max(since, begin), min(until, end)) / trained
+                made += (self._made[upto + 1] - self._made[last + 1]) * share
+            last = upto
+        return made, max(0.0, self._trained(begin, end))
 
-    def silences(self, after: float, shortest: float) -> Iterator[tuple[float, float]]:
-        """Yield the times between two steps that are longer than this, outside marked phases."""
+    def moments(self, before: float) -> int:
+        """Return how many moments with steps came after the first one and before a time."""
+        return sum(map(ne, islice(self._at, 1, bisect_left(self._at, before)), self._at))
+
+    def silences(self, after: float, shortest: float) -> Iterator[Silence]:
+        """Yield the times between two steps that are longer than this without their marked phases."""
         for index in range(max(0, bisect_right(self._at, after) - 1), len(self._at) - 1):
             since, until = self._at[index], self._at[index + 1]
-            if until - since > shortest and not self._marked.within(since, until)[0]:
-                yield since, until
+            if until - since > shortest and (seconds := self._trained(since, until)) > shortest:
+                yield Silence(since, until, seconds)
 
     def stretches(self, after: float, before: float) -> Sequence[Stretch]:
         """Return the stretches of training between two times by the observer's clock."""
         begin, end = bisect_left(self._begins, after), bisect_right(self._ends, before)
         return self._stretches[begin:end]
+
+    def _trained(self, begin: float, end: float) -> float:
+        """Return the seconds between two times without marked phases."""
+        return end - begin - self._marked.within(begin, end)[0]
+
+    def _last_at(self, index: int) -> int:
+        """Return the index of the last step that arrived at the same moment."""
+        while index + 1 < len(self._at) and self._at[index + 1] == self._at[index]:
+            index += 1
+        return index
 
     def _between(self, after: float, before: float) -> tuple[int, int]:
         begin = bisect_right(self._at, after)
@@ -171,31 +193,12 @@ def images_of_step(steps: Sequence[Line]) -> float | None:
     return median(found) if found else None
 
 
-class Stretch(NamedTuple):
-    """Consecutive steps with only training between them."""
+class Silence(NamedTuple):
+    """A time between two steps, with its seconds outside marked phases."""
 
     begin: float
     end: float
-    rate: float
-
-
-def _stretches(steps: Sequence[Line], marked: MarkedPhases) -> Iterator[Stretch]:
-    """Yield stretches so long that the arrival times of single records do not matter."""
-    first: Line | None = None
-    made = 0
-    for line in steps:
-        if not line.is_train:
-            first = None
-        elif first is None:
-            first, made = line, 0
-        else:
-            made += line.stride
-            took = line.at - first.at
-            if took >= STRETCH_S and made >= STRETCH_STEPS:
-                paused, _phase = marked.within(first.at, line.at)
-                if not paused:
-                    yield Stretch(first.at, line.at, made / took)
-                first, made = line, 0
+    seconds: float
 
 
 class Throughput(NamedTuple):

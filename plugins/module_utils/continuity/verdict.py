@@ -26,6 +26,7 @@ move that never started has ``started: null``, one under way ``completed: null``
      "died": "pod w1 was evicted from k1 (Evicted)",
      "hosts": [{"host": "esx1", "out_at": 1200.0, "back_at": 1290.0, "reboots": 1}],
      "checkpoint_s": 1800,
+     "site": "SIMULATED: without GPUs.",
      "observed_until": 1234.5}
 
 A transport that could not be verified is ``unproven`` or null. ``gpus`` are the PCI ids on the host observed with them.
@@ -33,8 +34,8 @@ A transport that could not be verified is ``unproven`` or null. ``gpus`` are the
 nodes that Kubernetes reported as not ready. ``died`` is the cause of death if ``ended`` is ``died``.
 ``power`` are power events of the virtual machines, in a move or not, on the clock of ``seen``; ``ranks`` are those on
 each worker, as far as known; an empty list means that no rank runs there.
-``hosts`` were out of service. ``checkpoint_s`` are the seconds between two checkpoints of the job; only ``cost``, which
-does not change the verdict, needs them.
+``hosts`` were out of service. ``checkpoint_s`` are the seconds between two checkpoints of the job. ``site`` is a
+caution about the site, such as that it is simulated. Only ``cost``, which does not change the verdict, needs them.
 ``observed_until`` is the time until which the observer listened; a job that is silent now is judged by it.
 """
 
@@ -218,6 +219,7 @@ class _Case:
             hosts=self.hosts,
             checkpoint_s=moment(self.facts.get("checkpoint_s")),
             gaps=[measured.get(index) for index in range(len(self.moves))],
+            has_caution=bool(self.facts.get("site")),
         )
         return cost_of(seen)
 

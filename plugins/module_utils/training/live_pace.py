@@ -69,6 +69,9 @@ class LivePace:
         rank.step, rank.host, rank.loss = record.step, record.host, record.loss
         if rank.seen:
             rank.longest = max(rank.longest or 0.0, record.seen - rank.seen[-1][0])
+        if rank.seen and rank.seen[-1][0] == record.seen:
+            # Records that were read at once arrived at one moment: its last step counts.
+            rank.seen.pop()
         rank.seen.append((record.seen, rank.step))
         if record.images_per_sec is not None:
             rank.rates.append(record.images_per_sec)

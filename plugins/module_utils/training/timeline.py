@@ -74,16 +74,24 @@ def _rates(tracks: Sequence[Track], began: float, width: float, bins: int) -> tu
     for track, each in zip(tracks, images):
         worth = (each or 0.0) if unit == IMAGES else 1 / len(tracks)
         steps = track.steps
-        for before, after in neighbours(steps.ordered(steps.at)):
-            # The steps before the watch began arrive together, at its first moment.
-            if after.at == track.first.at:
-                continue
+        for before, after in neighbours(_last_of_moments(steps.ordered(steps.at))):
             made = max(0, after.step - before.step) * worth
             for index, share in _shares(before.at - began, after.at - began, width, bins):
                 rates[index] += made * share
     ended = max((track.last.at for track in tracks), default=began) - began
     # The last record may end within the last bin.
     return unit, [made / min(width, max(ended - index * width, 1e-3)) for index, made in enumerate(rates)]
+
+
+def _last_of_moments(steps: Iterable[Line]) -> Iterator[Line]:
+    """Yield the last step of each moment: all that arrived at once were made since the moment before it."""
+    last: Line | None = None
+    for line in steps:
+        if last is not None and line.at > last.at:
+            yield last
+        last = line
+    if last is not None:
+        yield last
 
 
 def _shares(begin: float, end: float, width: float, bins: int) -> Iterator[tuple[int, float]]:

@@ -100,6 +100,12 @@ def test_the_unit_is_that_of_gpus_only_if_they_were_observed(gpus: Any, unit: st
     assert found["wasted_unit"] == unit
 
 
+def test_gpus_of_a_simulated_site_are_no_gpus() -> None:
+    evidence = [{"gpus": {"before": ["0000:3b:00.0"]}}]
+    found = known(records(STALLED), [move("w1", 100, 120)], vsphere=evidence, site="SIMULATED: without GPUs.")
+    assert found["wasted_unit"] == "rank-seconds"
+
+
 HOST = {"host": "esx1", "out_at": 120.0, "back_at": 160.0, "reboots": 1}
 
 

@@ -137,16 +137,18 @@ def test_images_of_strides_count_for_each_of_their_steps() -> None:
     assert pace(track(*uneven)).seen_images(4.0, 5.0) == 50.0
 
 
-def test_lines_of_one_moment_take_no_time() -> None:
+def test_lines_of_one_moment_were_made_since_the_one_before() -> None:
     lines = rated([10.0] * 4)
     lines[2] = lines[2]._replace(at=2.0)
-    assert pace(track(*lines)).seen_images(1.0, 4.0) == pytest.approx(20.0 / 3)
+    assert pace(track(*lines)).seen_images(1.0, 4.0) == 10.0
+    assert pace(track(*lines)).seen_images(1.0, 2.0) == 20.0
 
 
-def test_a_marked_phase_takes_its_time_and_makes_no_images() -> None:
+def test_the_time_of_a_marked_phase_is_left_out_and_the_step_around_it_counts() -> None:
     marks = [line(3, 3.25, mark="begin", phase="eval"), line(3, 3.75, mark="end", phase="eval")]
     one = pace(track(*rated([10.0] * 5)), 0, *marks)
-    assert one.seen_images(1.0, 5.0) == pytest.approx(30.0 / 3.5)
+    assert one.seen_images(1.0, 5.0) == pytest.approx(40.0 / 3.5)
+    assert one.seen_images(3.0, 4.0) == 20.0
     assert one.seen_images(3.25, 3.75) is None
 
 

@@ -34,6 +34,15 @@ def test_a_line_has_all() -> None:
     assert pace.is_done
 
 
+@pytest.mark.parametrize("at_once", [1, 4, 10, 30])
+def test_the_rate_does_not_depend_on_how_many_records_are_read_at_once(at_once: int) -> None:
+    pace = LivePace()
+    for step in range(1, 121):
+        pace.feed([record(rank, step, float(-(-step // at_once) * at_once)) for rank in (0, 1)])
+    assert pace.summary()["steps_per_sec"] == pytest.approx(1)
+    assert [one["steps_per_sec"] for one in pace.ranks()] == pytest.approx([1, 1])
+
+
 def test_a_job_beyond_the_given_steps_is_not_done_and_has_no_remaining_time() -> None:
     pace = LivePace(total_steps=40)
     steps(pace, 43)

@@ -215,3 +215,9 @@ def test_the_verdict_gets_the_hosts_that_were_or_are_out_of_service_and_the_chec
     assert [(host["host"], host["back_at"] is None) for host in facts["hosts"]] == [("esx3", False), ("esx1", True)]
     assert facts["checkpoint_s"] == 1800
     assert verdict_input(Window().carry_out())["facts"]["checkpoint_s"] is None
+
+
+def test_the_verdict_gets_the_caution_about_the_site() -> None:
+    caution = "SIMULATED: in the lab."
+    assert verdict_input(Window(site=caution).carry_out())["facts"]["site"] == caution
+    assert verdict_input(Window().carry_out())["facts"]["site"] is None

@@ -1,0 +1,106 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Rates on the observer's clock: they do not depend on how many records the observer reads at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plugins.module_utils.continuity.limits import read_limits
+from plugins.module_utils.continuity.lines import Line
+from plugins.module_utils.continuity.marked_phases import MarkedPhases
+from plugins.module_utils.continuity.pace import Pace
+from plugins.module_utils.continuity.verdict import verdict
+from plugins.module_utils.training.timeline import timeline
+
+from .lines import line, track
+from .runs import SEEN, Record, facts, kinds, move, records
+
+ALWAYS = (-math.inf, math.inf)
+times = st.lists(st.integers(0, 400).map(lambda tenth: tenth / 10), min_size=2, max_size=80).map(sorted)
+
+
+def pace(lines: Sequence[Line], marks: Sequence[Line] = ()) -> Pace:
+    limits = read_limits({"phases": {"eval": 100}})
+    return Pace(track(*lines), 0, MarkedPhases([track(*marks)] if marks else [], limits))
+
+
+def polled(made: list[Record], seconds: float) -> list[Record]:
+    """Return the records as an observer stamps them that reads all records of an interval at its end."""
+    return [{**one, "seen": SEEN + seconds * math.ceil((one["seen"] - SEEN) / seconds)} for one in made]
+
+
+@settings(max_examples=300, deadline=None)
+@given(at=times)
+def test_all_steps_after_the_first_moment_count_in_the_time_from_it_to_the_last_one(at: list[float]) -> None:
+    """Steps that arrive at one moment count; those of the first moment were made before it."""
+    made, seconds = pace([line(step, time) for step, time in enumerate(at)]).made_in(*ALWAYS)
+    assert made == pytest.approx(sum(time > at[0] for time in at))
+    assert seconds == pytest.approx(at[-1] - at[0])
+
+
+@settings(max_examples=300, deadline=None)
+@given(at=times, cut=st.floats(0, 40), mark=st.tuples(st.floats(0, 40), st.floats(0, 9)), marked=st.booleans())
+def test_the_steps_of_two_parts_are_those_of_the_whole(
+    at: list[float], cut: float, mark: tuple[float, float], marked: bool
+) -> None:
+    begin, length = mark
+    marks = [line(0, time, mark=word, phase="eval") for word, time in (("begin", begin), ("end", begin + length))]
+    one = pace([line(step, time) for step, time in enumerate(at)], marks if marked else ())
+    middle = min(max(cut, at[0]), at[-1])
+    first, second, whole = (one.made_in(*span) for span in ((-math.inf, middle), (middle, math.inf), ALWAYS))
+    assert first[0] + second[0] == pytest.approx(whole[0], abs=1e-3)
+    assert first[1] + second[1] == pytest.approx(whole[1], abs=1e-3)
+
+
+@settings(max_examples=100, deadline=None)
+@given(step_s=st.sampled_from((0.2, 0.28, 0.5, 1.0)), poll_s=st.sampled_from((0.5, 1.0, 2.0, 3.0)))
+def test_bursts_change_no_rate_by_more_than_one_read(step_s: float, poll_s: float) -> None:
+    """A job with a step each 0.28 s that is read each second does 3.57 steps/s, and not the steps that came first."""
+    at = [poll_s * math.ceil(step * step_s / poll_s) for step in range(1, 301)]
+    one = pace([line(step, time) for step, time in enumerate(at, start=1)])
+    made, seconds = one.made_in(*ALWAYS)
+    assert made / seconds == pytest.approx(1 / step_s, rel=0.05)
+    # A stretch has at least five seconds, and its limits may be one read away from the truth.
+    assert all(rate == pytest.approx(1 / step_s, rel=poll_s / 5 + 0.01) for rate in one.seen_rates(*ALWAYS))
+
+
+def test_records_that_arrive_together_after_a_silence_of_the_observer_are_no_slow_and_no_fast_stretch() -> None:
+    at = [*map(float, range(10)), *[60.0] * 51, *map(float, range(61, 70))]
+    rates = pace([line(step, time) for step, time in enumerate(at)]).seen_rates(*ALWAYS)
+    assert rates == [1.0] * len(rates) and len(rates) == 3
+
+
+@pytest.mark.parametrize("poll_s", [0.1, 1.0, 2.0])
+def test_the_cost_of_moves_is_the_same_however_often_the_observer_reads(poll_s: float) -> None:
+    """The undisturbed rate once was that of the reads: 1.97 instead of 3.59 steps/s."""
+    made = [{**one, "seen": SEEN + (one["seen"] - SEEN) * 0.28} for one in records(1000)]
+    moves = [move(100, 110)]
+    found = verdict(polled(made, poll_s), moves, {}, ended="running", facts=facts(moves))
+    assert (found["verdict"], kinds(found)) == ("continuous", set())
+    assert found["cost"]["steps_per_s"] == pytest.approx(1 / 0.28, rel=0.02)
+    assert found["cost"]["goodput"] == pytest.approx(1, abs=0.02)
+    assert (found["cost"]["stalled_s"], found["cost"]["slow_s"]) == (0, 0)
+
+
+def test_a_checkpoint_within_a_stall_takes_only_its_own_time_from_it() -> None:
+    made = records(200, stall=(60, 30.0))
+    marks = [
+        {**made[0], "mark": word, "phase": "checkpoint", "step": 60, "t": at, "seen": SEEN + at}
+        for word, at in (("begin", 65.0), ("end", 67.0))
+    ]
+    moves = [move(55, 90)]
+    cost = verdict([*made, *marks], moves, {}, ended="running", facts=facts(moves))["cost"]
+    assert cost["stalled_s"] == pytest.approx(28, abs=0.2)
+
+
+def test_bursts_leave_no_peaks_on_the_page() -> None:
+    made = polled(records(240), 8.0)
+    shown: dict[str, Any] = timeline(made, [], {}, {})
+    assert max(shown["rates"][1:-1]) < 1.3 * min(shown["rates"][1:-1]), shown["rates"]
