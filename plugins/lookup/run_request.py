@@ -58,7 +58,8 @@ from typing import Any
 
 from ansible import context
 from ansible.errors import AnsibleError
-from ansible.parsing.dataloader import DataLoader
+from ansible.module_utils.common.yaml import yaml_load
+from ansible.plugins.loader import filter_loader
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.vars import load_extra_vars
 from ansible_collections.dml.vsphere.plugins.module_utils.core import run_request
@@ -67,6 +68,8 @@ from ansible_collections.dml.vsphere.plugins.module_utils.core.run_request impor
 COLLECTION = Path(__file__).resolve().parents[2]
 # With these options ansible-playbook does not run anything.
 LISTING = ("syntax", "listhosts", "listtasks", "listtags")
+# One filter of each file: what the file imports is then loaded too.
+OFTEN_USED = ("hosts_to_do", "package_specs", "training_words")
 
 
 @cache
@@ -79,7 +82,8 @@ def known() -> Known:
 
 def _data(path: Path) -> dict[str, Any]:
     """Return the data of a file; empty if it does not exist."""
-    return (DataLoader().load_from_file(str(path)) or {}) if path.is_file() else {}
+    # Ansible's loader is slower, because it marks and copies each value.
+    return (yaml_load(path.read_text(encoding="utf-8")) or {}) if path.is_file() else {}
 
 
 def _variables(role: Path) -> set[str]:
@@ -87,6 +91,16 @@ def _variables(role: Path) -> set[str]:
     entries = _data(role / "meta" / "argument_specs.yml").get("argument_specs", {}).values()
     names = {name for entry in entries for name in entry.get("options", {})}
     return names.union(*(_data(role / folder / "main.yml") for folder in ("defaults", "vars")))
+
+
+@cache
+def load_filters() -> None:
+    """Load the filters that many tasks use.
+
+    Ansible runs each task in a new process, which compiles a filter again unless the process of the play has loaded it.
+    """
+    for name in OFTEN_USED:
+        filter_loader.get(f"dml.vsphere.{name}")
 
 
 class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by mypy
@@ -102,6 +116,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
             pattern = run_request.worker_pattern(self._templar.template(given.get("guests")) or pattern)
         if any(context.CLIARGS.get(option) for option in LISTING):
             return [pattern]
+        load_filters()
         request = self._request(given, playbook)
         if self.get_option("optional"):
             request = replace(request, needs_workers=False)

@@ -75,6 +75,9 @@ hosts:
     why: {description: The reasons for these needs., type: list, elements: str}
     unmet: {description: The reasons why the rest cannot be applied now., type: list, elements: str}
     state: {description: The state of every part., type: dict}
+    out_of_service:
+      description: Whether the host is unreachable or in maintenance mode, or an earlier run left a note on it.
+      type: bool
 """
 
 from functools import cache, partial
@@ -85,6 +88,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils import runner
 from ..module_utils.hosts import cluster_image, profile
 from ..module_utils.hosts.part import ProfileContext
+from ..module_utils.maintenance import service_note
 from ..module_utils.maintenance.lock import holder, keeper
 from ..module_utils.vsphere import arguments, inventory, session
 
@@ -95,13 +99,16 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     params, shared = module.params, module.params["profile"]
     own = arguments.by_name("host_profiles", profile.OPTIONS, params["host_profiles"])
     with holder.marked(), session.session(params) as opened, keeper.renewing(opened):
-        hosts = inventory.find_hosts(opened, params, profile.paths([shared, *own.values()]))
+        hosts = inventory.find_hosts(opened, params, (*profile.paths([shared, *own.values()]), *service_note.PATHS))
         images, run_lives = cache(partial(cluster_image.managed_clusters, opened)), holder.run_watch()
         profiles = []
         for host in hosts.hosts:
             context = ProfileContext(own.get(host.name, shared), params["adapters_to_come"], images)
             profiles.append(profile.Profile(host, profile.members_of(host, context), run_lives))
-        return runner.converge(module, runner.Work(subjects=profiles, refresh=hosts.refresh_for))
+        result = runner.converge(module, runner.Work(subjects=profiles, refresh=hosts.refresh_for))
+        for host, report in zip(hosts.hosts, result["hosts"]):
+            report["out_of_service"] = service_note.is_out_of_service(host)
+        return result
 
 
 def main() -> None:

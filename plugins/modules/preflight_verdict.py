@@ -2,7 +2,7 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module: the verdict on the state of a cluster before its hosts are prepared."""
+"""Module: the verdict on a cluster before its hosts are prepared. Its code is the action plugin of the same name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ module: preflight_verdict
 short_description: Judge whether the hosts of a cluster can be prepared
 version_added: 1.0.0
 description:
-  - Judges the results of the modules that read a cluster, its hosts and the plan of the hosts. It connects to nothing.
+  - Judges the results of the modules that read a cluster, its hosts and the plan of the hosts. It runs on the
+    controller and connects to nothing.
   - Each finding is a stop, a warning or a note about one object. The role C(preflight) fails on stops that are not
     accepted.
 options:
@@ -144,39 +145,3 @@ refused:
   returned: success
   type: str
 """
-
-from typing import Any
-
-from ansible.module_utils.basic import AnsibleModule
-
-from ..module_utils import runner
-from ..module_utils.hosts.preflight import host_preflight
-
-ARGUMENTS = {
-    "cluster": {"type": "dict", "required": True},
-    "hosts": {"type": "dict", "required": True},
-    "plan": {"type": "dict", "required": True},
-    "emptying": {"type": "list", "elements": "dict", "default": []},
-    "profile": {"type": "dict", "default": {}},
-    "host_profiles": {"type": "dict", "default": {}},
-    "gpu": {"type": "raw", "default": ""},
-    "vgpu": {"type": "str", "default": ""},
-    "rdma_protocol": {"type": "str", "default": ""},
-    "rdma_class": {"type": "str", "default": ""},
-    "device_classes": {"type": "list", "elements": "str", "default": []},
-    "acceptance": {"type": "dict", "default": {}},
-    "accepted": {"type": "list", "elements": "str", "default": []},
-}
-
-
-def body(module: AnsibleModule) -> dict[str, Any]:
-    return {"changed": False, **host_preflight.verdict(module.params, module.params["accepted"])}
-
-
-def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    runner.run(module, lambda: body(module))
-
-
-if __name__ == "__main__":
-    main()

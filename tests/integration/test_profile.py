@@ -24,3 +24,13 @@ def test_a_mistake_in_a_hosts_own_profile_is_refused(vcenter: Simulator, ansible
     assert refused.rc == 1
     assert "host_profiles of esx02.lab" in refused.msg
     assert vcenter.writes() == []
+
+
+def test_a_host_is_out_of_service_in_maintenance_mode_or_with_the_note_of_a_killed_run(
+    vcenter: Simulator, ansible: Ansible
+) -> None:
+    assert ansible.module("esxi_power", hosts=["esx01.lab"], state="maintenance").rc == 0
+    vcenter.set_host("esx01.lab", maintenance=False)
+    vcenter.set_host("esx02.lab", maintenance=True)
+    plan = ansible.module("esxi_profile", check=True, cluster="gpu", profile=PROFILE)
+    assert [host["host"] for host in plan.result["hosts"] if host["out_of_service"]] == ["esx01.lab", "esx02.lab"]

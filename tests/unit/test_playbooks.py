@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -127,3 +128,11 @@ def test_no_condition_rests_on_a_variable_that_a_role_defines(playbook: Path) ->
         for name in re.findall(r"(?<![\w.])(\w+) is (?:not )?defined", condition)
     }
     assert tested & of_roles == set(), "read hostvars[inventory_hostname], which has no defaults of roles"
+
+
+def test_the_filters_that_are_loaded_for_all_tasks_exist_and_each_is_of_another_file() -> None:
+    lookup = (ROOT / "plugins" / "lookup" / "run_request.py").read_text()
+    (names,) = re.findall(r"^OFTEN_USED = (\(.*\))$", lookup, re.MULTILINE)
+    files = {path: path.read_text() for path in (ROOT / "plugins" / "filter").glob("*.py")}
+    found = [[path.name for path, text in files.items() if f'"{name}":' in text] for name in ast.literal_eval(names)]
+    assert found == [["hosts.py"], ["guests.py"], ["training.py"]]

@@ -44,6 +44,11 @@ def our_note(host: Host) -> ServiceNote | None:
     return note if note and not note.visiting else None
 
 
+def is_out_of_service(host: Host) -> bool:
+    """Return whether the host cannot be used, or a killed run left its note on it."""
+    return not host.reachable or host.in_maintenance or note_on(host) is not None
+
+
 def parse(text: str) -> ServiceNote | None:
     """Return the note in a text; None for a text without a note."""
     try:

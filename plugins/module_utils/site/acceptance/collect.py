@@ -19,7 +19,7 @@ from ..recording.pseudonyms import Pseudonyms
 from ..recording.recorder import Scope
 from ..recording.recording import Recording
 from . import acceptance
-from .readers import ReadRequest
+from .reader import ReadRequest
 
 
 @dataclass(frozen=True)

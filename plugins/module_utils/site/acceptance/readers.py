@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -18,7 +16,7 @@ from ...maintenance import recent_tasks
 from ...maintenance.lock.folders import LockFolders
 from ...usage import gpu_usage
 from ...vmotion.move import move_facts, move_watch
-from ...vsphere import counters, host_clocks, inventory, rest, tags
+from ...vsphere import host_clocks, inventory, rest, tags
 from ...vsphere.properties import id_of, read_linked
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
@@ -26,53 +24,8 @@ from ...workers import existing_workers, machine
 from ...workers.placement.rule_set import RuleSetSpec
 from ...workers.rules.worker_rules import WorkerRules
 from ...workers.worker_cluster import WorkerCluster
-
-HOST, CLUSTER, VM, VCENTER = "host", "cluster", "virtual machine", "vCenter"
-
-
-@dataclass(frozen=True)
-class ReadRequest:
-    """The objects to read by name, the days of events, the hours of counters, and the RDMA switch."""
-
-    hosts: Mapping[str, Any]
-    vms: Mapping[str, Any]
-    clusters: Mapping[str, Any]
-    tag_category: str = ""
-    switch: str = "rdma"
-    days: float = 7.0
-    hours: float = 1.0
-
-    def objects_of(self, kind: str) -> Mapping[str, Any]:
-        """Return the objects of a kind by name."""
-        return {HOST: self.hosts, CLUSTER: self.clusters, VM: self.vms, VCENTER: {VCENTER: None}}[kind]
-
-
-@dataclass(frozen=True)
-class Reader:
-    """One reader: its name, the kind of its objects, and whether preflight uses it too.
-
-    ``is_empty`` returns whether the result is empty; ``is_requested``, whether the request includes this reader.
-    """
-
-    name: str
-    kind: str
-    read: Callable[[Session, ReadRequest, str], Any]
-    short: bool = False
-    is_empty: Callable[[Any], bool] = lambda _result: False
-    is_requested: Callable[[ReadRequest], bool] = lambda _request: True
-
-
-class UnreadableGroup(Exception):
-    """A reader returned an error as a part of its result."""
-
-
-def _group(group: str, session: Session, request: ReadRequest, name: str) -> Any:
-    """Return a group of settings of a host, in the form of esxi_info."""
-    host = inventory.Host(session, request.hosts[name], name)
-    (entry,) = host_info.gather(inventory.HostSet(session, [host], host_info.paths([group])), [group])
-    if entry.get("failed"):
-        raise UnreadableGroup(entry["msg"])
-    return entry
+from .host_readers import COUNTERS, GROUPS, is_without, read_group
+from .reader import CLUSTER, HOST, VCENTER, VM, Reader, ReadRequest
 
 
 def _host_tasks(session: Session, request: ReadRequest, name: str) -> Any:
@@ -151,57 +104,28 @@ def _lock(session: Session, _request: ReadRequest, name: str) -> Any:
     return [event for spec in specs for event in session.content.eventManager.QueryEvents(spec) or []]
 
 
-def _counters(session: Session, _request: ReadRequest, _name: str) -> Any:
-    return counters.catalogue(session, "gpu")
-
-
 def _tags(session: Session, request: ReadRequest, _name: str) -> Any:
     with rest.opened(session) as api:
         return tags.vm_tags(api, request.tag_category, [id_of(ref) for ref in request.vms.values()])
 
 
-def _is_without(key: str, result: Any) -> bool:
-    return not (result.get(key) if isinstance(result, Mapping) else result)
-
-
-# The key of the result that is empty on a host without such devices, by the group of settings.
-_DEVICES = {"graphics": "gpus", "rdma": "rdma_devices"}
 READERS: tuple[Reader, ...] = (
-    *(
-        Reader(
-            f"esxi_info: {name}",
-            HOST,
-            partial(_group, name),
-            short=True,
-            is_empty=partial(_is_without, _DEVICES[name]) if name in _DEVICES else lambda _result: False,
-        )
-        for name in host_info.GROUPS
-    ),
-    Reader("esxi_info: management", HOST, partial(_group, host_info.MANAGEMENT)),
+    *GROUPS,
+    Reader("esxi_info: management", HOST, partial(read_group, host_info.MANAGEMENT)),
     Reader("tasks of a host", HOST, _host_tasks, is_empty=lambda result: not result),
     Reader("stun times of vGPU profiles", HOST, _stun, is_empty=lambda result: not result),
     Reader("cluster_info", CLUSTER, _cluster),
-    Reader("gpu_usage_info", CLUSTER, _usage, is_empty=partial(_is_without, "gpus")),
-    Reader("rdma_fabric_info", CLUSTER, _fabric, is_empty=partial(_is_without, "switch")),
+    Reader("gpu_usage_info", CLUSTER, _usage, is_empty=partial(is_without, "gpus")),
+    Reader("rdma_fabric_info", CLUSTER, _fabric, is_empty=partial(is_without, "switch")),
     Reader("esxi_image", CLUSTER, _image),
     Reader("worker_vm", CLUSTER, _worker_cluster),
     Reader("worker_rules", CLUSTER, _rules),
     Reader("events of the lock", CLUSTER, _lock, is_empty=lambda result: not result),
     Reader("worker_vm_info", VCENTER, _workers, is_empty=lambda result: not result),
-    Reader("counters of GPUs", VCENTER, _counters, short=True, is_empty=lambda result: not result.counters),
+    COUNTERS,
     Reader("settings of a virtual machine", VM, _machine),
     Reader("place of a virtual machine", VM, _runtime),
     Reader("events of moves", VM, _moves, is_empty=lambda result: not result),
     Reader("tasks of a virtual machine", VM, _vm_tasks, is_empty=lambda result: not result[0]),
     Reader("tags", VCENTER, _tags, is_requested=lambda request: bool(request.tag_category)),
 )
-
-
-def selected(request: ReadRequest, *, short: bool) -> list[tuple[Reader, str]]:
-    """Return each requested reader with each of its objects."""
-    return [
-        (reader, name)
-        for reader in READERS
-        if (reader.short or not short) and reader.is_requested(request)
-        for name in sorted(request.objects_of(reader.kind))
-    ]

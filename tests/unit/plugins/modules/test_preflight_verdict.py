@@ -1,29 +1,24 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The module that judges what was read before hosts are prepared: its findings, its lines and its one error."""
+"""The action that judges what was read before hosts are prepared: its findings, its lines and its one error."""
 
 from __future__ import annotations
 
-import io
-import json
-from contextlib import redirect_stdout
 from typing import Any
 
 import pytest
-from ansible.module_utils.testing import patch_module_args
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from plugins.modules import preflight_verdict
+from plugins.action import preflight_verdict
 from tests.unit.plugins.module_utils.hosts.preflight.preflight_data import gpu, host, read
 
 OTHER = {"hosts": {"hosts": [host(gpus=[gpu(name="NVIDIA A100")])]}, "gpu": "T4"}
 
 
 def judge(**changed: Any) -> dict[str, Any]:
-    answer = io.StringIO()
-    with patch_module_args(read(**changed)), redirect_stdout(answer), pytest.raises(SystemExit):
-        preflight_verdict.main()
-    result: dict[str, Any] = json.loads(answer.getvalue())
-    return result
+    validated = ArgumentSpecValidator(preflight_verdict.ARGUMENTS).validate(read(**changed))
+    assert not validated.error_messages
+    return preflight_verdict.answer(validated.validated_parameters)
 
 
 def test_a_cluster_without_stops_is_not_refused() -> None:

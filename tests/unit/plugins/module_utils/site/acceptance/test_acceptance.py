@@ -5,14 +5,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any, cast
 
 import pytest
 
-from plugins.module_utils.site.acceptance import acceptance, assumptions, judged_assumptions, readers, shapes
+from plugins.module_utils.site.acceptance import acceptance, assumptions, host_readers, judged_assumptions, shapes
 from plugins.module_utils.site.acceptance.assumptions import ASSUMPTIONS
 from plugins.module_utils.site.acceptance.judged_assumptions import OPEN, PROVEN, REFUTED
-from plugins.module_utils.site.acceptance.readers import READERS, ReadRequest
+from plugins.module_utils.site.acceptance.reader import ReadRequest
+from plugins.module_utils.site.acceptance.readers import READERS
 from plugins.module_utils.site.recording.recording import (
     CallAnswer,
     EsxcliCommand,
@@ -162,7 +165,7 @@ def test_answers_confirm_or_refute(name: str, good: Recording, bad: Recording) -
 
 def test_the_error_of_a_group_is_reported_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = "esx01: could not reach its esxcli: the server said NotFound"
-    monkeypatch.setattr(readers.host_info, "gather", lambda *_: [{"host": "esx01", "failed": True, "msg": answer}])
+    monkeypatch.setattr(host_readers.host_info, "gather", lambda *_: [{"host": "esx01", "failed": True, "msg": answer}])
     asked = ReadRequest(hosts={"esx01": None}, vms={}, clusters={})
     (reader,) = (one for one in READERS if one.name == "esxi_info: management")
     assert acceptance._attempt(cast(Session, None), reader, asked, "esx01") == (acceptance.NOT_UNDERSTOOD, [answer])
@@ -174,3 +177,11 @@ def test_refuted_assumptions_and_answers_that_are_not_understood_are_an_error() 
     assert acceptance.error([row], [], accept_new=True) == ""
     assert acceptance.error([row], [], accept_new=False) == "esxi_info: rdma of esx01 is never seen by us: a field"
     assert acceptance.error([], assumed, accept_new=True) == "an assumption is refuted: All is well. But it is not"
+
+
+def test_preflight_does_not_import_the_readers_that_it_does_not_use() -> None:
+    """In a new process, because this one has imported all readers."""
+    program = "import sys; from plugins.module_utils.site.acceptance import acceptance; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "plugins.module_utils.site.acceptance.host_readers" in done.stdout.split()
+    assert not {"plugins.module_utils.site.acceptance.readers", "plugins.module_utils.fabric"} & {*done.stdout.split()}
