@@ -150,13 +150,16 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         return playbook in named or not ours or (asked and not given.get("ansible_check_mode"))
 
     def _is_left_out(self, given: dict[str, Any], request: RunRequest, playbook: str) -> bool:
-        """Return whether no variable asks site for its part for guests: Ansible is slow at skipping each task."""
+        """Return whether no variable asks site for its part: Ansible is slow at skipping each task."""
         # Before the first play, Ansible has no variables of hosts.
-        if playbook != "guests" or "site" not in request.playbooks or "hostvars" not in given:
+        if "site" not in request.playbooks or "hostvars" not in given:
             return False
-        workers = request.groups.get(run_request.WORKERS, [])
-        told = [given.get("guests"), *(given["hostvars"][worker].get("guests") for worker in workers)]
-        return not any(map(self._asks, told))
+        group = run_request.WORKERS if playbook == "guests" else run_request.CLUSTERS
+        hosts = [given["hostvars"][host] for host in request.groups.get(group, [])]
+        if playbook == "guests":
+            return not any(self._asks(told.get("guests")) for told in [given, *hosts])
+        needed = known().playbooks[playbook].get("needs", ())
+        return bool(needed) and not any(name in host for host in hosts for name in needed)
 
     def _asks(self, guests: Any) -> bool:
         """Return whether a value of the variable ``guests`` asks for guests."""

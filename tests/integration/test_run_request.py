@@ -209,3 +209,23 @@ def test_the_part_for_guests_of_site_has_hosts_only_if_a_variable_asks_for_it(
     path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **workers}))
     done = ansible.playbook(playbook, "-i", str(path), *arguments)
     assert done.rc == 0 and ("reaches w1" in done.out) is reached, done.out
+
+
+@pytest.mark.parametrize(
+    ("playbook", "variables", "reached"),
+    [
+        ("fabric", {}, False),
+        ("fabric", {"fabric_adapters": []}, True),
+        ("fabric", {"fabric_port_groups": []}, True),
+        ("workers", {"fabric_adapters": []}, False),
+        ("workers", {"worker_vms": []}, True),
+        ("hosts", {}, True),
+    ],
+)
+def test_a_part_of_site_has_hosts_only_if_a_cluster_has_a_variable_that_it_needs(
+    ansible: Ansible, tmp_path: Path, playbook: str, variables: dict[str, Any], reached: bool
+) -> None:
+    path, site = inventory(tmp_path, **variables), tmp_path / "site.yml"
+    site.write_text(PART.replace("'guests', hosts='workers'", f"'{playbook}', hosts='clusters'"))
+    done = ansible.playbook(site, "-i", path)
+    assert done.rc == 0 and ("reaches" in done.out) is reached, done.out
