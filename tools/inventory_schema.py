@@ -28,9 +28,10 @@ def schema() -> dict[str, Any]:
     """Return the JSON schema of a file of group or host variables."""
     specs = sorted((ROOT / "roles").glob("*/meta/argument_specs.yml"))
     options = {name: spec for path in specs for name, spec in _options(path).items()}
-    known = yaml.safe_load((ROOT / "playbooks" / "vars" / "options.yml").read_text())["playbook_options"].values()
-    plain: dict[str, Any] = {name: {} for one in known for name in one.get("variables", [])}
-    properties = plain | {name: _value(spec) for name, spec in options.items()}
+    table = yaml.safe_load((ROOT / "playbooks" / "vars" / "options.yml").read_text())
+    plain = {name for one in table["playbook_options"].values() for name in one.get("variables", [])}
+    options = {name: table["playbook_types"].get(name, {"type": "raw"}) for name in plain} | options
+    properties = {name: _value(spec) for name, spec in options.items()}
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "dml.vsphere", "description": ABOUT}
     shape = {"type": "object", "$defs": {"template": TEMPLATE}, "properties": dict(sorted(properties.items()))}
     return {**head, **shape}
@@ -51,9 +52,10 @@ def _value(spec: dict[str, Any]) -> dict[str, Any]:
     kind: dict[str, Any] = {"type": TYPES[spec.get("type", "str")]}
     if kind["type"] == "string":
         # YAML reads 11 or true as another type, and Ansible makes a text of it.
-        kind = {"enum": spec["choices"]} if "choices" in spec else {"type": ["string", "number", "boolean", "null"]}
+        empty = ["null"] if spec.get("default") is None and not spec.get("required") else []
+        kind = {"enum": spec["choices"]} if "choices" in spec else {"type": ["string", "number", "boolean", *empty]}
     elif kind["type"] == "array" and "elements" in spec:
-        kind["items"] = _value({**spec.get("items", {}), "type": spec["elements"], **_nested(spec)})
+        kind["items"] = _value({**_nested(spec), "type": spec["elements"], "required": True})
     elif kind["type"] == "object" and "options" in spec:
         kind["properties"] = {name: _value(below) for name, below in spec["options"].items()}
     return {**described, "anyOf": [kind, {"$ref": "#/$defs/template"}]}

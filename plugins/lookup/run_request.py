@@ -16,7 +16,8 @@ description:
     extra variables that look like those of the collection and do not exist.
   - It also rejects tags that select no work, and options that leave out checks, such as C(--start-at-task) and
     C(--skip-tags always).
-  - For a host of a play, it returns the sentences about variables of the inventory that do not exist.
+  - For a host of a play, it returns the sentences about variables of the inventory that do not exist or have a wrong
+    type.
 options:
   _terms:
     description: The name of the playbook.
@@ -62,10 +63,11 @@ from ansible.module_utils.common.yaml import yaml_load
 from ansible.plugins.loader import filter_loader
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.vars import load_extra_vars
-from ansible_collections.dml.vsphere.plugins.module_utils.core import run_request
+from ansible_collections.dml.vsphere.plugins.module_utils.core import run_request, variable_types
 from ansible_collections.dml.vsphere.plugins.module_utils.core.run_request import Known, RunRequest
 
 COLLECTION = Path(__file__).resolve().parents[2]
+OPTIONS = COLLECTION / "playbooks" / "vars" / "options.yml"
 # With these options ansible-playbook does not run anything.
 LISTING = ("syntax", "listhosts", "listtasks", "listtags")
 # One filter of each file: what the file imports is then loaded too.
@@ -76,8 +78,15 @@ OFTEN_USED = ("hosts_to_do", "package_specs", "training_words")
 def known() -> Known:
     """Return the variables, options and tags of the roles and playbooks of this collection."""
     roles = {path.name: _variables(path) for path in (COLLECTION / "roles").iterdir() if path.is_dir()}
-    table = _data(COLLECTION / "playbooks" / "vars" / "options.yml")["playbook_options"]
+    table = _data(OPTIONS)["playbook_options"]
     return Known(roles, table, table["site"]["parts"])
+
+
+@cache
+def specs() -> dict[str, variable_types.Spec]:
+    """Return the specification of each variable that has one."""
+    entries = [entry for path in (COLLECTION / "roles").iterdir() for entry in _entries(path)]
+    return {**_data(OPTIONS)["playbook_types"], **{name: spec for entry in entries for name, spec in entry.items()}}
 
 
 def _data(path: Path) -> dict[str, Any]:
@@ -88,8 +97,7 @@ def _data(path: Path) -> dict[str, Any]:
 
 def _variables(role: Path) -> set[str]:
     """Return the options of all entry points of a role, and its variables that are not for users."""
-    entries = _data(role / "meta" / "argument_specs.yml").get("argument_specs", {}).values()
-    names = {name for entry in entries for name in entry.get("options", {})}
+    names = {name for entry in _entries(role) for name in entry}
     return names.union(*(_data(role / folder / "main.yml") for folder in ("defaults", "vars")))
 
 
@@ -103,6 +111,13 @@ def load_filters() -> None:
         filter_loader.get(f"dml.vsphere.{name}")
 
 
+@cache
+def _entries(role: Path) -> list[dict[str, Any]]:
+    """Return the options of each entry point of a role."""
+    entries = _data(role / "meta" / "argument_specs.yml").get("argument_specs", {}).values()
+    return [entry.get("options", {}) for entry in entries]
+
+
 class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by mypy
     """The hosts of a play, or the sentences about the variables of a host."""
 
@@ -111,7 +126,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         given, (playbook,) = variables or {}, terms
         pattern = self.get_option("hosts")
         if not pattern:
-            return list(run_request.unknown_variables(known(), self._of_inventory(given)))
+            return self._of_inventory(given)
         if pattern == run_request.WORKERS:
             pattern = run_request.worker_pattern(self._templar.template(given.get("guests")) or pattern)
         if any(context.CLIARGS.get(option) for option in LISTING):
@@ -120,7 +135,9 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         request = self._request(given, playbook)
         if self.get_option("optional"):
             request = replace(request, needs_workers=False)
-        if found := run_request.problems(known(), request, playbook, pattern):
+        extra = load_extra_vars(self._loader)
+        found = run_request.problems(known(), request, playbook, pattern)
+        if found := found + variable_types.wrong_types(specs(), extra, frozenset(extra)):
             raise AnsibleError("; ".join(found))
         unwanted = not request.needs_workers and (
             not run_request.evaluate([pattern], request.groups) or self._is_left_out(given, request, playbook)
@@ -165,9 +182,17 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         """Return whether a value of the variable ``guests`` asks for guests."""
         return str(self._templar.template(guests or "")).lower() not in run_request.FALSE
 
-    def _of_inventory(self, given: dict[str, Any]) -> set[str]:
-        """Return the variables of the host from the inventory and from extra variables."""
-        return set(given["hostvars"][given["inventory_hostname"]]) - set(given.get("ansible_facts", ()))
+    def _of_inventory(self, given: dict[str, Any]) -> list[str]:
+        """Return the sentences about the variables of the host from the inventory and about extra variables."""
+        host = given["inventory_hostname"]
+        names = set(given["hostvars"][host]) - set(given.get("ansible_facts", ()))
+        # Templates stay as they are: some can be evaluated only later.
+        values = {name: value for name, value in given["hostvars"].raw_get(host).items() if name in names}
+        extra = frozenset(load_extra_vars(self._loader))
+        return [
+            *run_request.unknown_variables(known(), names),
+            *variable_types.wrong_types(specs(), values, extra),
+        ]
 
 
 def _name(argument: str) -> str:

@@ -119,6 +119,35 @@ def test_a_variable_of_the_inventory(ansible: Ansible, tmp_path: Path) -> None:
     assert "the variable fabric_port_group does not exist (did you mean fabric_port_groups?)" in words(done.out)
 
 
+@pytest.mark.parametrize(
+    ("playbook", "variables", "sentence"),
+    [
+        ("site", {"worker_vms": None}, "one: the variable worker_vms has no value, but must be a list."),
+        ("site", {"worker_defaults": ["x"]}, "one: the variable worker_defaults must be a mapping, not a list."),
+        ("preflight", {"fabric_adapters": "vmk1"}, "the variable fabric_adapters must be a list, not 'vmk1'."),
+        ("preflight", {"vsphere_port": "seven"}, "the variable vsphere_port must be a whole number, not 'seven'."),
+        ("train", {"training_user": None}, "w1: the variable training_user has no value, but must be a text."),
+        ("guests", {"gpus_expected": "all"}, "w1: the variable gpus_expected must be a whole number, not 'all'."),
+    ],
+)
+def test_a_wrong_type_in_the_inventory(
+    ansible: Ansible, tmp_path: Path, playbook: str, variables: dict[str, Any], sentence: str
+) -> None:
+    path = Path(inventory(tmp_path, **variables))
+    workers = {"hosts": {"w1": {**LOCAL, **variables, "ansible_become": False}}}
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), "workers": workers}))
+    done = ansible.playbook(f"playbooks/{playbook}.yml", "-i", str(path), "--check")
+    assert done.rc != 0 and sentence in words(done.out), done.out
+    assert "vcenter.invalid" not in done.out and "rror while resolving" not in done.out
+
+
+@pytest.mark.parametrize(("playbook", "option"), [("hosts", "max_out_of_service"), ("discover", "discover_replace")])
+def test_a_wrong_type_on_the_command_line(ansible: Ansible, tmp_path: Path, playbook: str, option: str) -> None:
+    done = ansible.playbook(f"playbooks/{playbook}.yml", "-i", inventory(tmp_path), "-e", f"{option}=seven")
+    assert done.rc != 0 and f"the variable {option} must be " in words(done.out), done.out
+    assert "PLAY RECAP" not in done.out, "it ends before the first play"
+
+
 def test_known_names_are_accepted(ansible: Ansible, tmp_path: Path) -> None:
     given = json.dumps({"canary": "esx01.lab", "esxi_host_lock_ttl": 60, "my_site": 1})
     done = ansible.playbook(

@@ -70,6 +70,14 @@ def test_workers_go_before_the_tag_and_the_tag_before_its_adapter(site: Site) ->
     assert [host["pvrdma"]["vmk"] for host in pvrdma] == ["", ""]
 
 
+def test_evidence_that_does_not_exist_is_refused_before_anything_goes(site: Site) -> None:
+    site.build(workers=1)
+    for confirm in (True, False):
+        refused = site.run("teardown", confirm=confirm, rollback_evidence=str(site.evidence / "nosuch.json"))
+        assert refused.rc == 2 and "nosuch.json: could not read it as evidence" in refused.out, refused.out
+        assert site.vcenter.writes() == []
+
+
 @pytest.mark.slow
 def test_an_interrupted_teardown_is_gone_on_with(site: Site) -> None:
     before = world.state(site.vcenter)

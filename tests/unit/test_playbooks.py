@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import yaml
 
 from plugins.doc_fragments.connection import ModuleDocFragment
 from plugins.module_utils.core.run_request import CLUSTERS, LOCALHOST, WORKERS, Known, unknown_variables
+from plugins.module_utils.core.variable_types import wrong_types
 from plugins.module_utils.workers.existing_workers import ExistingWorker
 
 ROOT = Path(__file__).parents[2]
@@ -136,3 +138,67 @@ def test_the_filters_that_are_loaded_for_all_tasks_exist_and_each_is_of_another_
     files = {path: path.read_text() for path in (ROOT / "plugins" / "filter").glob("*.py")}
     found = [[path.name for path, text in files.items() if f'"{name}":' in text] for name in ast.literal_eval(names)]
     assert found == [["hosts.py"], ["guests.py"], ["training.py"]]
+
+
+def playbook_types() -> dict[str, Any]:
+    """Return the types of the variables of playbooks."""
+    return dict(yaml.safe_load((ROOT / "playbooks" / "vars" / "options.yml").read_text())["playbook_types"])
+
+
+@cache
+def typed() -> dict[str, Any]:
+    """Return each variable with its specification, but those that take any value."""
+    entries = [
+        entry.get("options", {})
+        for path in SPECS
+        for entry in yaml.safe_load((path / "argument_specs.yml").read_text())["argument_specs"].values()
+    ]
+    return {
+        name: spec for entry in (playbook_types(), *entries) for name, spec in entry.items() if spec["type"] != "raw"
+    }
+
+
+# Values that a variable of this type cannot have.
+WRONG: dict[str, list[Any]] = {
+    "str": [["x"], {"x": "y"}],
+    "path": [["x"], {"x": "y"}],
+    "int": ["seven", ["x"], {"x": "y"}, False],
+    "float": ["seven", ["x"], {"x": "y"}, False],
+    "bool": ["perhaps", ["x"], {"x": "y"}, 7],
+    "list": ["x y", {"x": "y"}, 7, False],
+    "dict": ["x y", ["x"], 7, False],
+}
+
+
+@pytest.mark.parametrize("name", typed())
+def test_a_wrong_type_is_one_sentence_that_names_the_variable(name: str) -> None:
+    spec = typed()[name]
+    required = [None] if spec.get("default") is not None or spec.get("required") else []
+    for value in [*WRONG[spec["type"]], *required]:
+        (sentence,) = wrong_types({name: spec}, {name: value})
+        assert sentence.startswith(f"the variable {name} ")
+
+
+def test_the_types_are_of_variables_of_playbooks_that_no_role_has() -> None:
+    of_roles = {name for names in known().roles.values() for name in names}
+    of_playbooks = known().variables - of_roles | known().all_options
+    assert set(playbook_types()) - of_playbooks == set()
+    made = {name for name in of_playbooks if name.startswith(("vm_", "guest_")) or "acceptance_canary_" in name}
+    facts = {
+        "acceptance_seen",
+        "discover_existing",
+        "discover_found",
+        "discover_path",
+        "record_answer",
+        "record_folder",
+    }
+    untyped = of_playbooks - set(playbook_types()) - made - facts - {"record_made", "vsphere_connection", "guests"}
+    assert untyped == set(), "add their types to playbooks/vars/options.yml"
+
+
+@pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda playbook: playbook.name)
+def test_the_variables_are_checked_before_a_task_reads_them(playbook: Path) -> None:
+    plays = [play for play in yaml.safe_load(playbook.read_text()) if "tasks/variables.yml" in str(play)]
+    for play in plays:
+        first = (play.get("pre_tasks") or play["tasks"])[0]
+        assert first["ansible.builtin.import_tasks"] == "tasks/variables.yml"
