@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -240,6 +241,14 @@ def _reject_masked(params: Mapping[str, Any]) -> None:
             raise Refused("Ansible", "read the options of the task", said, remedy)
 
 
+def _reject_unreal(params: Mapping[str, Any]) -> None:
+    """Reject numbers that no comparison with a limit finds: NaN, and infinite ones."""
+    for option, value in params.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            said = f"the option {option} is {value}, which is not a finite number"
+            raise Refused("Ansible", "read the options of the task", said, f"give {option} a number")
+
+
 def _texts(value: Any) -> Iterator[str]:
     """Yield the texts in nested options."""
     if isinstance(value, str):
@@ -256,6 +265,7 @@ def run(module: Any, body: Callable[[], dict[str, Any]]) -> None:
         module.warn(UNCHECKED)
     try:
         _reject_masked(module.params)
+        _reject_unreal(module.params)
         result = body()
     except NotConnected as error:
         module.fail_json(msg=str(error), not_connected=True)

@@ -284,6 +284,8 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
+from ..module_utils.continuity.limits import read_limits
+from ..module_utils.errors import Refused
 from ..module_utils.vmotion.folder.trial_folder import TrialFolder
 from ..module_utils.vsphere import session
 
@@ -332,7 +334,16 @@ SETTINGS = {
 ARGUMENTS = {"folder": {"type": "str", "default": ""}, **SETTINGS}
 
 
+def check(limits: dict[str, Any]) -> None:
+    """Raise Refused for limits that the verdict would refuse after the moves."""
+    try:
+        read_limits(limits)
+    except ValueError as error:
+        raise Refused("limits", "judge a test by them", str(error), "correct the named value") from error
+
+
 def body(module: AnsibleModule) -> dict[str, Any]:
+    check(module.params["limits"])
     settings = {name: module.params[name] for name in SETTINGS if name != "dir"}
     subject = TrialFolder(settings, module.params["folder"], module.params["dir"])
     taken_up = subject.is_taken_up

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -44,8 +45,11 @@ def _number(value: Any, text: str, kind: str) -> Any:
     try:
         if isinstance(value, bool):
             raise ValueError(text)
-        return int(text, 0) if kind == INTEGER else float(text)
-    except ValueError:
+        number = int(text, 0) if kind == INTEGER else float(text)
+        if not math.isfinite(number):
+            raise ValueError(text)
+        return number
+    except (ValueError, OverflowError):
         raise ValueError(f"{value!r} is not a number") from None
 
 

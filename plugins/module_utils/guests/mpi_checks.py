@@ -14,7 +14,7 @@ from . import node_settings, software_packages, stun_timers
 LONGEST = 800  # characters from the end of mpirun's output, which contains the reason
 LIBRARY = re.compile(r"(?<=Open MPI v)[^ ,]+")
 PARAMETER = re.compile(r":param:([a-z0-9_]+):value:(.*)$", re.MULTILINE)
-NUMBER = re.compile(r"\d+[.][\d.]+[a-z0-9]*")
+NUMBER = re.compile(r"(?<!\d)\d+[.][\d.]+[a-z0-9]*")
 NETWORK = re.compile(r"NCCL INFO .*via (NET/[A-Za-z]+)")
 # The names of the frameworks in the package index.
 DISTRIBUTIONS = {"tensorflow": ("tensorflow", "tensorflow-cpu", "tensorflow-gpu"), "pytorch": ("torch",)}

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypedDict
 
+from ..core.names import short_name
 from ..training.mpi_output import lines_of
 from .causes import (
     blocked_at,
@@ -137,12 +138,15 @@ def ranks_of_pods(
     That is the name of its pod, or of its node if the pod uses the network of the node. A rank with another host name
     is not in a pod that Kubernetes reports. ``names`` are those of the workers by node.
     """
+    by_host: dict[str, list[int]] = {}
+    for host, its_ranks in hosts.items():
+        by_host.setdefault(short_name(host), []).extend(its_ranks)
     by_pod: dict[str, PodRanks] = {}
     for name, pod in pods.items():
         node = str(pod.get("node") or "")
-        ranks = hosts.get(name) or hosts.get(node.partition(".")[0]) if pod.get("role") == WORKER else None
+        ranks = by_host.get(short_name(name)) or by_host.get(short_name(node)) if pod.get("role") == WORKER else None
         if ranks:
-            by_pod[name] = {"worker": str(names.get(node, node)), "ranks": list(ranks)}
+            by_pod[name] = {"worker": str(names.get(node, node)), "ranks": sorted(ranks)}
     return by_pod
 
 

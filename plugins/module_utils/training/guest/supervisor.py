@@ -28,7 +28,8 @@ END_BYTES, FULL_BYTES = 8192, 65536  # the end is allocated before the job start
 LOOK_SECONDS, JOB_SECONDS, KILL_SECONDS, SWEEP_SECONDS = 0.2, 120.0, 5.0, 60.0
 # Python ignores an exception that a signal handler raises while an object is finalized, so the request is kept too.
 _REQUESTED: list[bool] = []
-_JOB, _MARKED = re.compile(r"ess_base_jobid\W+(\d+)"), re.compile(r"--mca dml_run_id (\S+)")
+MARK_OPTION = "dml_run_id"
+_JOB, _MARKED = re.compile(r"ess_base_jobid\W+(\d+)"), re.compile(rf"-mca {MARK_OPTION} (\S+)")
 
 
 def start_ticks(pid: int) -> int | None:
@@ -154,7 +155,8 @@ def sweep_nodes(desired: dict[str, Any], run: dict[str, Any], grace: float) -> d
 
 
 def _sweep(node: str, desired: dict[str, Any], run: dict[str, Any], grace: float) -> str:
-    job = run.get("job") or ""
+    # mpirun passed the option of its mark to every daemon: one without it belongs to another job of the same number.
+    job = "" if MARK_OPTION in desired.get("mpirun_command", ()) else run.get("job") or ""
     if node in (*desired["here"], "localhost", "127.0.0.1"):
         left = sweep(run["id"], job, grace)["left"]
     else:

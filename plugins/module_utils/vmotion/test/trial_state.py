@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, TypedDict, cast
 
+from ...continuity.limits import read_limits
 from ...core.names import short_name
 
 Entry = Mapping[str, Any]
+LONGEST_WAIT_S = 86_400.0
 
 
 def is_same_wave(move: Entry, other: Entry) -> bool:
@@ -208,6 +210,11 @@ class TrialState:
     def outlives_job(self) -> bool:
         """Return whether a maintenance window goes on after the end of its job, which has finished."""
         return bool(self.settings.get("window")) and (self.job_now or {}).get("state") == "finished"
+
+    @property
+    def resume_deadline_s(self) -> float:
+        """Return the seconds after a move by which every rank must have continued, at most a day."""
+        return min(read_limits(self.settings["limits"]).resume_deadline_s, LONGEST_WAIT_S)
 
     @property
     def judged_moves(self) -> list[dict[str, Any]]:

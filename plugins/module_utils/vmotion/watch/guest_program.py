@@ -19,6 +19,8 @@ SYSCTLS = ("tcp_retries2", "tcp_keepalive_time", "tcp_keepalive_intvl", "tcp_kee
 TIMERS = ("NCCL_", "UCX_", "HOROVOD_", "TORCH_NCCL_", "GLOO_", "OMPI_MCA_", "TORCHELASTIC_", "MASTER_ADDR")
 # The launcher of Horovod signs its messages with a key from the environment.
 SECRETS = ("KEY", "SECRET", "TOKEN", "PASS")
+# Jobs of this collection have the folder of their records in this variable.
+RECORDS = "DML_RECORDS"
 KEEPALIVE = "oob_tcp_keepalive_"
 SECONDS = 15
 BLOCK = 1 << 20
@@ -59,24 +61,18 @@ def start_ticks(pid: int) -> int:
 
 def rank_environment(folder: str) -> dict[str, str] | None:
     """Return the variables of a rank on this node that set time-outs; None if no rank's environment can be read."""
-    for path in sorted(glob.glob(os.path.join(folder, "rank*.jsonl"))):
+    for pid in ranks(folder):
         try:
-            with open(path, "rb") as records:
-                record = json.loads(records.readline(LONGEST_LINE))
-                pid = int(record["pid"])
-            # The rank may have ended, and another process may have its PID.
-            if record.get("start") not in (None, start_ticks(pid)):
-                continue
             with open(f"/proc/{pid}/environ", "rb") as environ:
                 pairs = [item.decode("utf-8", "replace").partition("=") for item in environ.read().split(b"\0")]
-        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        except OSError:
             continue
         timers = {name: value for name, _sign, value in pairs if name.startswith(TIMERS)}
         return {name: value for name, value in timers.items() if not any(word in name for word in SECRETS)}
     return None
 
 
-def keepalive() -> dict[str, int]:
+def keepalive(mpirun: list[str]) -> dict[str, int]:
     """Return the keepalive timers of Open MPI from its configuration and from the options of a running mpirun."""
     timers = {}
     for line in (output_of("ompi_info", "--param", "oob", "tcp", "--level", "9", "--parsable") or "").splitlines():
@@ -84,22 +80,62 @@ def keepalive() -> dict[str, int]:
         if KEEPALIVE in line and words[-2:-1] == ["value"]:
             with contextlib.suppress(ValueError, StopIteration):
                 timers[next(word for word in words if word.startswith(KEEPALIVE))] = int(words[-1])
-    words = launcher()
-    for index, word in enumerate(words[:-2]):
-        if word in ("--mca", "-mca") and words[index + 1].startswith(KEEPALIVE):
+    for index, word in enumerate(mpirun[:-2]):
+        if word in ("--mca", "-mca") and mpirun[index + 1].startswith(KEEPALIVE):
             with contextlib.suppress(ValueError):
-                timers[words[index + 1]] = int(words[index + 2])
+                timers[mpirun[index + 1]] = int(mpirun[index + 2])
     return timers
 
 
-def launcher() -> list[str]:
-    """Return the command line of the mpirun that runs on this node."""
-    for path in glob.glob("/proc/[0-9]*/cmdline"):
+def launcher(folder: str) -> list[str]:
+    """Return the command line of the mpirun of the job whose records are in a folder; empty if several may be it."""
+    commands, own = {}, []
+    above = {parent for rank in ranks(folder) for parent in parents(rank)}
+    for path in sorted(glob.glob("/proc/[0-9]*/cmdline")):
+        pid = int(path.split("/")[2])
         with contextlib.suppress(OSError), open(path, "rb") as file:
             words = file.read().decode("utf-8", "replace").split("\0")
             if os.path.basename(words[0]) in ("mpirun", "orterun", "prterun"):
-                return words
-    return []
+                commands[pid] = words
+                if pid in above or f"{RECORDS}={folder}".encode() in environment_of(pid):
+                    own.append(pid)
+    # On other nodes, daemons start the ranks: there, no process above a rank is its launcher.
+    possible = own[:1] or list(commands)
+    return commands[possible[0]] if len(possible) == 1 else []
+
+
+def environment_of(pid: int) -> list[bytes]:
+    """Return the variables of a process; none if it belongs to another user."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as environ:
+            return environ.read().split(b"\0")
+    except OSError:
+        return []
+
+
+def ranks(folder: str) -> list[int]:
+    """Return the processes of the ranks on this node, from the first record of each."""
+    found = []
+    for path in sorted(glob.glob(os.path.join(folder, "rank*.jsonl"))):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+            with open(path, "rb") as records:
+                record = json.loads(records.readline(LONGEST_LINE))
+            pid = int(record["pid"])
+            # The rank may have ended, and another process may have its PID.
+            if record.get("start") in (None, start_ticks(pid)):
+                found.append(pid)
+    return found
+
+
+def parents(pid: int) -> list[int]:
+    """Return the processes above a process."""
+    found: list[int] = []
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        while pid > 1 and pid not in found:
+            with open(f"/proc/{pid}/stat", "rb") as stat:
+                pid = int(stat.read().rsplit(b")", 1)[1].split()[1])
+            found.append(pid)
+    return found
 
 
 def rdma_devices(folder: str = "/sys/class/infiniband") -> list[str]:
@@ -137,13 +173,14 @@ def checksum(path: str) -> str:
 def main() -> None:
     """Print the report."""
     folder, checkpoints = sys.argv[1:3]
+    mpirun = launcher(folder)
     sshd = output_of("sshd", "-T") or output_of("sudo", "-n", "sshd", "-T") or output_of("/usr/sbin/sshd", "-T")
     report = {
         "sysctls": sysctls(),
         "ssh": output_of("ssh", "-G", "peer"),
         "sshd": sshd,
-        "mca": keepalive(),
-        "mpirun": launcher(),
+        "mca": keepalive(mpirun),
+        "mpirun": mpirun,
         "environment": rank_environment(folder),
         "nvidia": output_of("nvidia-smi", "-q"),
         "rdma": rdma_devices(),

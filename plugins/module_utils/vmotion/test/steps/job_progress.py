@@ -12,7 +12,6 @@ from ....kubernetes.state import ranks_of_pods
 from ..step import Controller, Due, Entries, EntryKind, ModuleCall, Phase, Result, Step
 from ..trial_state import Entry, TrialState
 
-RESUME_SECONDS = 120.0
 # A job reports its first step within the first of these times, or soon if it has run for longer.
 FIRST_STEP_SECONDS, SOON_SECONDS = 600.0, 30.0
 
@@ -37,7 +36,10 @@ def _warm_entry(result: Result, state: TrialState, _controller: Controller) -> E
         return [("warm", ranks)]
     names = state.settings["kubernetes"].get("names") or {}
     pods = ranks_of_pods(result["hosts"], pods_of_job, names)
-    return [("warm", {**ranks, "hosts": _ranks_by_worker(pods), "pods": pods})]
+    placed = {rank for pod in pods.values() for rank in pod["ranks"]}
+    # The ranks of a host that is no pod may run on any worker: they are kept, so that no worker counts as idle.
+    elsewhere = {host: list(those) for host, those in result["hosts"].items() if not placed.issuperset(those)}
+    return [("warm", {**ranks, "hosts": {**elsewhere, **_ranks_by_worker(pods)}, "pods": pods})]
 
 
 def _ranks_by_worker(pods: Mapping[str, Any]) -> dict[str, list[int]]:
@@ -94,9 +96,7 @@ MEASURE = Step(
 
 def _resumed(state: TrialState, controller: Controller, since: float) -> ModuleCall:
     """Return the call that waits for the deadline of the verdict; a job that does not resume is an observation."""
-    deadline = state.settings["limits"].get("resume_deadline_s")
-    timeout = RESUME_SECONDS if deadline is None else deadline
-    return _wait(controller, state.settings["steps"], since, timeout, may_fail=True)
+    return _wait(controller, state.settings["steps"], since, state.resume_deadline_s, may_fail=True)
 
 
 def _advance(state: TrialState, controller: Controller) -> ModuleCall:

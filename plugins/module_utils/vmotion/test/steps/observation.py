@@ -15,7 +15,6 @@ from ..trial_state import Entry, TrialState
 NO_END = 1 << 40
 # The records of a job for this long are enough to judge it; older ones are removed once they were judged.
 KEEP_SECONDS = 600.0
-RESUME_SECONDS = 120.0
 
 
 def _is_due(state: TrialState) -> bool:
@@ -70,9 +69,8 @@ def _has_judged_events(state: TrialState) -> bool:
 
 def _has_settled(move: Mapping[str, Any], state: TrialState) -> bool:
     """Return whether a move, and the time in which the job must continue after it, are over."""
-    deadline = state.settings["limits"].get("resume_deadline_s")
     completed = move.get("completed")
-    return completed is not None and completed + (RESUME_SECONDS if deadline is None else deadline) < state.heard_until
+    return completed is not None and completed + state.resume_deadline_s < state.heard_until
 
 
 def _has_events(state: TrialState) -> bool:

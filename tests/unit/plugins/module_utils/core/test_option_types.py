@@ -28,7 +28,17 @@ def test_a_value_becomes_its_kind(value: Any, kind: str, after: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "kind"), [("maybe", BOOL), (2, BOOL), (True, INTEGER), ("1.5", INTEGER), ("x", FLOAT)]
+    ("value", "kind"),
+    [
+        ("maybe", BOOL),
+        (2, BOOL),
+        (True, INTEGER),
+        ("1.5", INTEGER),
+        ("x", FLOAT),
+        ("nan", FLOAT),
+        ("-inf", FLOAT),
+        (1e999, FLOAT),
+    ],
 )
 def test_incompatible_parts_are_refused(value: Any, kind: str) -> None:
     with pytest.raises(ValueError, match="is not"):

@@ -138,6 +138,19 @@ def test_daemons_of_two_jobs_with_one_number_are_told_apart_by_the_option_of_mpi
     assert set(dict(supervisor.processes_of("two", ""))) == {other.pid}
 
 
+@pytest.mark.parametrize("is_marked", [True, False])
+def test_a_daemon_without_the_option_is_only_ended_if_mpirun_had_no_such_option(
+    begin: Begin, tmp_path: Path, is_marked: bool
+) -> None:
+    """Another tool's job may have the same number, and its daemons have no such option."""
+    option = ["--mca", supervisor.MARK_OPTION, "one"] if is_marked else []
+    wish = desired(tmp_path, "mpirun", *option)
+    number = 60 + is_marked  # tests beside this one have daemons too
+    daemon = begin(SLEEP, "-mca", "ess_base_jobid", str(number), name="orted")
+    assert supervisor.sweep_nodes(wish, {"id": "one", "job": str(number + 1)}, PATIENCE) == {}
+    assert (daemon.poll() is None) is is_marked
+
+
 def test_a_sweep_ends_the_job_and_nothing_else(begin: Begin) -> None:
     rank, other = begin(SLEEP, **{supervisor.MARK: "mine"}), begin(SLEEP, **{supervisor.MARK: "theirs"})
     assert supervisor.sweep("mine", "", PATIENCE) == {"left": []}

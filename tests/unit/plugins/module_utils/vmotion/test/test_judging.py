@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ import pytest
 from plugins.module_utils.pages.verdict_files import junit_report
 from plugins.module_utils.vmotion.test.judging import title, with_left
 from plugins.module_utils.vmotion.test.trial_state import TrialState
+from plugins.modules import vmotion_test
+from tests.unit.plugins.modules.test_continuity_verdict import call
 
 LEFT = ({"worker": "w2", "source": "esx2", "target": "esx3"},)
 
@@ -56,3 +59,20 @@ def test_the_page_is_named_for_what_was_tested(settings: Any, expected: str) -> 
     named: Any = {"cluster": "gpu", **settings}
     state = TrialState(settings=named)
     assert title(state) == expected
+
+
+@pytest.mark.parametrize(
+    ("limits", "seconds"), [({}, 120.0), ({"resume_deadline_s": "30"}, 30.0), ({"resume_deadline_s": "inf"}, 86_400.0)]
+)
+def test_the_deadline_of_the_waits_is_that_of_the_verdict(limits: Any, seconds: float) -> None:
+    named: Any = {"cluster": "gpu", "limits": limits}
+    assert TrialState(settings=named).resume_deadline_s == seconds
+
+
+@pytest.mark.parametrize("limits", [{"warmup_steps": "nan"}, {"max_gap_s": -1}, {"phases": {"eval": "soon"}}])
+def test_limits_that_the_verdict_refuses_are_refused_before_the_first_move(
+    limits: dict[str, Any], tmp_path: Path
+) -> None:
+    told = call(vmotion_test, cluster="gpu", dir=str(tmp_path), limits=limits)
+    assert told["failed"] and "could not judge a test by them" in told["msg"]
+    assert list(tmp_path.iterdir()) == []

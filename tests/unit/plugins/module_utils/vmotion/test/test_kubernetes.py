@@ -174,6 +174,25 @@ def test_a_pod_with_the_network_of_its_node_is_found_by_the_name_of_that() -> No
     assert ranks_of_pods({"elsewhere": [0]}, pods, {}) == {}
 
 
+@pytest.mark.parametrize(
+    ("node", "host"),
+    [("w1.example.com", "W1.example.com"), ("W1", "w1.example.com"), ("10.0.0.7", "10.0.0.7"), ("k3", "A")],
+)
+def test_the_host_of_a_rank_is_compared_without_case_and_domain(node: str, host: str) -> None:
+    pods = {"a": {**PODS["a"], "node": node}, "b": {**PODS["b"], "node": "10.0.0.8"}}
+    assert ranks_of_pods({host: [1, 0]}, pods, {}) == {"a": {"worker": node, "ranks": [0, 1]}}
+
+
+def test_a_worker_is_not_idle_while_a_rank_runs_in_no_pod_that_kubernetes_reports() -> None:
+    class Unknown(Kubernetes):
+        def training_wait(self, options: dict[str, Any]) -> dict[str, Any]:
+            return {**super().training_wait(options), "hosts": {"a": [0], "inside-another-network": [1]}}
+
+    state = Unknown().carry_out()
+    assert state.ranks == {"w2": [0], "inside-another-network": [1]}
+    assert judging.verdict_input(state)["facts"]["ranks"] == {"w2": [0]}, "w1 may run rank 1"
+
+
 def test_kubernetes_is_asked_before_each_move_of_what_would_end_the_job() -> None:
     world = Kubernetes(stun_budget=20.0, accept=["node"])
     state = world.carry_out()

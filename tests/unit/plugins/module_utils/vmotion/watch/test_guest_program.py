@@ -4,8 +4,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import shutil
+import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 from plugins.module_utils.vmotion.watch import guest_program
@@ -37,3 +42,38 @@ def test_rdma_devices_are_listed(tmp_path: Path) -> None:
     (tmp_path / "mlx5_1").mkdir()
     (tmp_path / "mlx5_0").mkdir()
     assert guest_program.rdma_devices(str(tmp_path)) == ["mlx5_0", "mlx5_1"]
+
+
+def mpirun(folder: Path, name: str, script: str, **environment: str) -> subprocess.Popen[str]:
+    """Run a program with the name of mpirun that prints the PID of a child; ``name`` is its first argument."""
+    program = folder / "mpirun"
+    if not program.exists():
+        shutil.copy(shutil.which("sh") or "/bin/sh", program)
+    command = [str(program), "-c", f"{script} & echo $!; wait", name]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment})
+
+
+@contextlib.contextmanager
+def two_launchers(folder: Path, **environment: str) -> Iterator[int]:
+    """Run the mpirun of another job and that of ours; yield the PID of our rank."""
+    begun = [mpirun(folder, "theirs", "sleep 60"), mpirun(folder, "ours", "exec sleep 60", **environment)]
+    children = [int(one.stdout.readline()) for one in begun if one.stdout]
+    try:
+        yield children[1]
+    finally:
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+        for one in begun:
+            one.communicate(timeout=30)
+
+
+def test_of_several_launchers_that_of_the_rank_is_reported(tmp_path: Path) -> None:
+    with two_launchers(tmp_path) as rank:
+        assert guest_program.launcher(str(tmp_path)) == [], "either may be it"
+        (tmp_path / "rank0.jsonl").write_text(json.dumps({"pid": rank}) + "\n")
+        assert guest_program.launcher(str(tmp_path))[3] == "ours"
+
+
+def test_of_several_launchers_on_a_node_without_ranks_that_of_the_records_is_reported(tmp_path: Path) -> None:
+    with two_launchers(tmp_path, DML_RECORDS=str(tmp_path)):
+        assert guest_program.launcher(str(tmp_path))[3] == "ours"
