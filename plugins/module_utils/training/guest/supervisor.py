@@ -22,13 +22,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Iterator
 
-MARK = "DML_RUN_ID"
+MARK, MARK_OPTION = "DML_RUN_ID", "dml_run_id"  # of processes, and of mpirun, which passes it to its daemons
 DESIRED, RUN, OUTPUT, END = "wish.json", "run.json", "output.log", "end.json"  # options, processes, output, end
 END_BYTES, FULL_BYTES = 8192, 65536  # the end is allocated before the job starts, because the job may fill the disk
 LOOK_SECONDS, JOB_SECONDS, KILL_SECONDS, SWEEP_SECONDS = 0.2, 120.0, 5.0, 60.0
 # Python ignores an exception that a signal handler raises while an object is finalized, so the request is kept too.
 _REQUESTED: list[bool] = []
-MARK_OPTION = "dml_run_id"
 _JOB, _MARKED = re.compile(r"ess_base_jobid\W+(\d+)"), re.compile(rf"-mca {MARK_OPTION} (\S+)")
 
 
@@ -114,8 +113,7 @@ def processes_of(run_id: str, job: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_daemon(pid: str, run_id: str, job: str) -> bool:
-    words = _words(pid)
-    # mpirun passes its option to its daemons. The job's number alone is a hash, which two jobs may share.
+    words = _words(pid)  # the number of the job alone is a hash, which two jobs may share
     mark, match = _MARKED.search(words), _JOB.search(words)
     own = mark[1] == run_id if mark else job and match and int(match[1]) + 1 == int(job)
     return bool(own) and os.path.basename(words.split(" ", 1)[0]) == "orted"
@@ -155,7 +153,7 @@ def sweep_nodes(desired: dict[str, Any], run: dict[str, Any], grace: float) -> d
 
 
 def _sweep(node: str, desired: dict[str, Any], run: dict[str, Any], grace: float) -> str:
-    # mpirun passed the option of its mark to every daemon: one without it belongs to another job of the same number.
+    # Daemons without that option belong to another job of the same number.
     job = "" if MARK_OPTION in desired.get("mpirun_command", ()) else run.get("job") or ""
     if node in (*desired["here"], "localhost", "127.0.0.1"):
         left = sweep(run["id"], job, grace)["left"]
@@ -268,8 +266,8 @@ def _finish(folder: str, desired: dict[str, Any], run: dict[str, Any], stopped: 
     ended["full"] = space.f_bavail * space.f_frsize < FULL_BYTES
     write_end(folder, {**ended, "swept": False})
     left = sweep_nodes(desired, run, KILL_SECONDS)
-    ended["left"] = {node: fault[:200] for node, fault in list(left.items())[:20]}
-    write_end(folder, {**ended, "swept": True})
+    some = {node: fault[:200] for node, fault in list(left.items())[:20]}
+    write_end(folder, {**ended, "left": some, "swept": True})
 
 
 def _raise_stop(_signal: int, _frame: object) -> None:
