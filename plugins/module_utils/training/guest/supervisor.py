@@ -113,7 +113,7 @@ def processes_of(run_id: str, job: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_daemon(pid: str, run_id: str, job: str) -> bool:
-    words = _words(pid)  # the number of the job alone is a hash, which two jobs may share
+    words = _words(pid)  # the number of a job is a hash, which two jobs may share
     mark, match = _MARKED.search(words), _JOB.search(words)
     own = mark[1] == run_id if mark else job and match and int(match[1]) + 1 == int(job)
     return bool(own) and os.path.basename(words.split(" ", 1)[0]) == "orted"

@@ -37,7 +37,7 @@ def _warm_entry(result: Result, state: TrialState, _controller: Controller) -> E
     names = state.settings["kubernetes"].get("names") or {}
     pods = ranks_of_pods(result["hosts"], pods_of_job, names)
     placed = {rank for pod in pods.values() for rank in pod["ranks"]}
-    # The ranks of a host that is no pod may run on any worker: they are kept, so that no worker counts as idle.
+    # Ranks outside the reported pods may run on any worker: they are kept, so that no worker counts as idle.
     elsewhere = {host: list(those) for host, those in result["hosts"].items() if not placed.issuperset(those)}
     return [("warm", {**ranks, "hosts": {**elsewhere, **_ranks_by_worker(pods)}, "pods": pods})]
 
