@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from plugins.module_utils.site.acceptance import acceptance
+from plugins.module_utils.site.acceptance.readers import READERS
 from plugins.module_utils.site.recording import archive
 from plugins.module_utils.site.recording.recorder import NEVER_READ
 from plugins.module_utils.site.recording.recording import (
@@ -161,7 +162,8 @@ def accept(session: Session) -> acceptance.AcceptanceRun:
     params = {key: option.get("default") for key, option in acceptance.OPTIONS.items()}
     params.update(vms=named[vim.VirtualMachine], hosts=named[vim.HostSystem], days=3650.0)
     params["switch"] = next(iter(named[vim.DistributedVirtualSwitch]), "")
-    return acceptance.AcceptanceRun(session, acceptance.read_request(session, params), acceptance.full_scope())
+    request, scope = acceptance.read_request(session, params), acceptance.full_scope()
+    return acceptance.AcceptanceRun(session, request, scope, READERS)
 
 
 def _names(session: Session, kind: Any) -> list[str]:

@@ -16,12 +16,6 @@ description:
   - Only reads. A call that is not a read is refused before it is sent.
   - Reports which of the unverified assumptions of this collection the answers confirm or refute.
 options:
-  short:
-    description:
-      - Runs only the readers of hosts and of counters, on one connected host of each version and model. Other hosts
-        give similar answers.
-    type: bool
-    default: false
   accept_new:
     description: Whether RV(error) leaves out answers that are only new to this collection.
     type: bool
@@ -32,6 +26,7 @@ extends_documentation_fragment:
   - dml.vsphere.site
   - dml.vsphere.attributes.info
 seealso:
+  - module: dml.vsphere.esxi_info
   - module: dml.vsphere.recording
 author:
   - The dml.vsphere contributors (@dml-vsphere)
@@ -96,12 +91,12 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.site.acceptance import acceptance, judged_assumptions
+from ..module_utils.site.acceptance import acceptance
+from ..module_utils.site.acceptance.readers import READERS
 from ..module_utils.vsphere import inventory, session
 
 ARGUMENTS = {
     **acceptance.OPTIONS,
-    "short": {"type": "bool", "default": False},
     "accept_new": {"type": "bool", "default": False},
 }
 
@@ -109,13 +104,9 @@ ARGUMENTS = {
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     with session.session(params) as opened:
-        run = acceptance.AcceptanceRun(
-            opened, acceptance.read_request(opened, params), acceptance.full_scope(), short=params["short"]
-        )
-    judged = judged_assumptions.judged(run.recording)
-    lines = [*acceptance.lines(run.rows), "", *judged_assumptions.lines(judged)]
-    error = acceptance.error(run.rows, judged, accept_new=params["accept_new"])
-    return {"changed": False, "readers": run.rows, "assumptions": judged, "lines": lines, "error": error}
+        request, scope = acceptance.read_request(opened, params), acceptance.full_scope()
+        run = acceptance.AcceptanceRun(opened, request, scope, READERS)
+    return {"changed": False, **acceptance.result(run, accept_new=params["accept_new"])}
 
 
 def main() -> None:

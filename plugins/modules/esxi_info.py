@@ -16,6 +16,12 @@ description:
   - The module reads hosts in batches and in parallel. All properties of a batch are read together; the other calls for
     a host are one to reach esxcli, one for all kernel modules, two for the VIBs, and three for each RDMA device.
 options:
+  acceptance:
+    description:
+      - Whether the module also checks that the collection understands the answers of vCenter and of one connected host
+        of each version and model. Other hosts give similar answers.
+    type: bool
+    default: false
   fail_unreachable:
     description:
       - Whether the module fails if vCenter cannot reach a host. In both cases, it returns all other hosts, and
@@ -60,6 +66,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+acceptance:
+  description: The result of the check, in the form of M(dml.vsphere.acceptance_info).
+  returned: if O(acceptance)
+  type: dict
 unreachable_hosts:
   description: Hosts that vCenter cannot reach; only their connection state is returned.
   returned: always
@@ -177,6 +187,8 @@ from ..module_utils import runner
 from ..module_utils.hosts import host_info, profile
 from ..module_utils.vsphere import arguments, inventory, session
 
+OPTIONS = {**host_info.OPTIONS, "acceptance": {"type": "bool", "default": False}}
+
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params, shared = module.params, module.params["profile"]
@@ -185,12 +197,22 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         hosts = inventory.find_hosts(opened, params, host_info.paths(params["gather"], [shared, *own.values()]))
         asked = {host.name: own.get(host.name, shared) for host in hosts.hosts}
         entries = host_info.gather(hosts, params["gather"], asked)
-        return host_info.result(entries, fail_unreachable=params["fail_unreachable"])
+        result = host_info.result(entries, fail_unreachable=params["fail_unreachable"])
+        return {**result, "acceptance": _acceptance(opened, params)} if params["acceptance"] else result
+
+
+def _acceptance(opened: session.Session, params: dict[str, Any]) -> dict[str, Any]:
+    # Imported here, because a module compiles its imports in each call, and only preflight uses these.
+    from ..module_utils.site.acceptance import acceptance
+    from ..module_utils.site.acceptance.host_readers import HOST_READERS
+
+    request, scope = acceptance.host_request(opened, params), acceptance.full_scope()
+    return acceptance.result(acceptance.AcceptanceRun(opened, request, scope, HOST_READERS))
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={**session.arguments(), **inventory.ARGUMENTS, **profile.ARGUMENTS, **host_info.OPTIONS},
+        argument_spec={**session.arguments(), **inventory.ARGUMENTS, **profile.ARGUMENTS, **OPTIONS},
         supports_check_mode=True,
         required_one_of=inventory.EXACTLY_ONE,
         mutually_exclusive=inventory.EXACTLY_ONE,

@@ -66,7 +66,7 @@ options:
     elements: str
     default: []
   acceptance:
-    description: A result of M(dml.vsphere.acceptance_info). Without it, the answers of the site are not judged.
+    description: RV(dml.vsphere.esxi_info#module:acceptance). Without it, the answers of the site are not judged.
     type: dict
     default: {}
   accepted:
@@ -90,6 +90,7 @@ EXAMPLES = r"""
   dml.vsphere.esxi_info:
     cluster: gpu
     fail_unreachable: false
+    acceptance: true
   register: hosts
 
 - name: Read cluster gpu
@@ -111,6 +112,7 @@ EXAMPLES = r"""
     cluster: "{{ cluster }}"
     hosts: "{{ hosts }}"
     plan: "{{ plan }}"
+    acceptance: "{{ hosts.acceptance }}"
     profile: {pvrdma: {vmk: vmk1}}
   register: verdict
 

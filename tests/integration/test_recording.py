@@ -196,8 +196,10 @@ def test_the_site_is_accepted_by_reads_alone(place: Simulator, ansible_for: Call
     assert outcome.rc == 0 and outcome.result["error"] == "", outcome.out
     assert place.writes() == []
     assert {row["status"] for row in outcome.result["readers"]} <= {acceptance.UNDERSTOOD, acceptance.NOTHING}
-    short = ansible_for(place).module("acceptance_info", cluster="marble-cluster", short=True)
-    assert 0 < len(short.result["readers"]) < len(outcome.result["readers"])
+    hosts = ansible_for(place).module("esxi_info", cluster="marble-cluster", gather=["vib"], acceptance=True)
+    checked = hosts.result["acceptance"]
+    assert checked["error"] == "" and 0 < len(checked["readers"]) < len(outcome.result["readers"])
+    assert place.writes() == []
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...core.versions import numbers
@@ -17,8 +17,7 @@ from ...vsphere.session import Session
 from ...vsphere.wire import observed
 from ..recording.recorder import Recorder, Scope
 from ..recording.recording import Recording
-from . import shapes
-from .host_readers import COUNTERS, GROUPS
+from . import judged_assumptions, shapes
 from .judged_assumptions import REFUTED
 from .reader import VCENTER, Reader, ReadRequest, UnreadableGroup, selected
 
@@ -39,19 +38,25 @@ def read_request(session: Session, params: Mapping[str, Any]) -> ReadRequest:
     """Return the objects in the options: hosts with their clusters, and virtual machines."""
     hosts = inventory.find_hosts(session, params, ("parent", *_KIND))
     hosts.refresh()
-    chosen_hosts = _one_of_each_kind(hosts.hosts) if params.get("short") else hosts.hosts
     machines = _machines(session, params["vms"])
-    parents = {id_of(host["parent"]): host["parent"] for host in chosen_hosts}
+    parents = {id_of(host["parent"]): host["parent"] for host in hosts.hosts}
     clusters = [ref for ref in parents.values() if isinstance(ref, vim.ClusterComputeResource)]
     names = properties.read_many(session, clusters, ("name",))
     return ReadRequest(
-        hosts={host.name: host.ref for host in chosen_hosts},
+        hosts={host.name: host.ref for host in hosts.hosts},
         vms=machines,
         clusters={names[ref._moId]["name"]: ref for ref in clusters},
         tag_category=params["tag_category"],
         switch=params["switch"],
         days=params["days"],
     )
+
+
+def host_request(session: Session, params: Mapping[str, Any]) -> ReadRequest:
+    """Return one connected host of each version and model."""
+    hosts = inventory.find_hosts(session, params, _KIND)
+    hosts.refresh()
+    return ReadRequest(hosts={host.name: host.ref for host in _one_of_each_kind(hosts.hosts)}, vms={}, clusters={})
 
 
 def _one_of_each_kind(hosts: Sequence[inventory.Host]) -> list[inventory.Host]:
@@ -75,11 +80,11 @@ def _machines(session: Session, names: Sequence[str]) -> dict[str, Any]:
 class AcceptanceRun:
     """The results of the readers on a site, one row for each reader and object, and the recorded answers."""
 
-    def __init__(self, session: Session, request: ReadRequest, scope: Scope, *, short: bool = False) -> None:
+    def __init__(self, session: Session, request: ReadRequest, scope: Scope, readers: Iterable[Reader]) -> None:
         self.request = request
         self.recording = Recording(content=session.content)
         hosts = {id_of(ref): name for name, ref in request.hosts.items()}
-        pairs = selected((*GROUPS, COUNTERS) if short else _all_readers(), request)
+        pairs = selected(readers, request)
         self.rows = [_version(session), *(self._row(session, reader, name, scope, hosts) for reader, name in pairs)]
 
     def _row(
@@ -90,13 +95,6 @@ class AcceptanceRun:
             status, problems = _attempt(recorded_session, reader, self.request, name)
         self.recording.add(recording)
         return {"reader": reader.name, "object": name, **_judged(recording, status, problems, hosts)}
-
-
-def _all_readers() -> tuple[Reader, ...]:
-    """Return all readers. Preflight needs few of them, and the module compiles what it imports."""
-    from .readers import READERS
-
-    return READERS
 
 
 def _version(session: Session) -> dict[str, Any]:
@@ -132,6 +130,13 @@ def full_scope() -> Scope:
     return Scope(None, frozenset())
 
 
+def result(run: AcceptanceRun, *, accept_new: bool = False) -> dict[str, Any]:
+    """Return the rows, the assumptions, both as lines to show, and what is not understood as one error."""
+    judged = judged_assumptions.judged(run.recording)
+    texts = [*lines(run.rows), "", *judged_assumptions.lines(judged)]
+    return {"readers": run.rows, "assumptions": judged, "lines": texts, "error": error(run.rows, judged, accept_new)}
+
+
 def lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the rows as lines of text: reader, object and status, with the problems in the lines below."""
     widths = [max((len(str(row[key])) for row in rows), default=0) for key in ("reader", "object")]
@@ -142,7 +147,7 @@ def lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return texts
 
 
-def error(rows: Sequence[Mapping[str, Any]], assumed: Sequence[Mapping[str, Any]], *, accept_new: bool) -> str:
+def error(rows: Sequence[Mapping[str, Any]], assumed: Sequence[Mapping[str, Any]], accept_new: bool) -> str:
     """Return the rows that are not understood and the refuted assumptions as one error, or an empty text."""
     bad = [NOT_UNDERSTOOD] if accept_new else [NOT_UNDERSTOOD, NEVER_SEEN]
     failed = [row for row in rows if row["status"] in bad]

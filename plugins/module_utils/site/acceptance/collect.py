@@ -20,6 +20,7 @@ from ..recording.recorder import Scope
 from ..recording.recording import Recording
 from . import acceptance
 from .reader import ReadRequest
+from .readers import READERS
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def collect(session: Session, params: Mapping[str, Any]) -> CollectedRecording:
     """Read the site, replace its names, and return the files with their manifest."""
     request = _with_hosts_of_machines(session, acceptance.read_request(session, params))
     scope = Scope(frozenset(id_of(ref) for ref in (*request.hosts.values(), *request.vms.values())))
-    run = acceptance.AcceptanceRun(session, request, scope)
+    run = acceptance.AcceptanceRun(session, request, scope, READERS)
     recording = run.recording
     recording.server.update(_server(session))
     recording.schemas = _schemas(session, request, recording)

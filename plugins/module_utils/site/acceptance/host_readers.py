@@ -43,3 +43,4 @@ GROUPS = tuple(
     for name in host_info.GROUPS
 )
 COUNTERS = Reader("counters of GPUs", VCENTER, _counters, is_empty=lambda result: not result.counters)
+HOST_READERS = (*GROUPS, COUNTERS)
