@@ -22,6 +22,7 @@ class Chapter:
     writes: bool = True
     harm: tuple[str, Callable[[Centre], None]] | None = None
     in_guests: bool = False
+    needs_horovod: bool = False  # which may still be compiled
     is_teardown: bool = False  # left out if the data centre is to be kept
 
 
@@ -35,9 +36,9 @@ def _harmed(off: str, bare: str) -> tuple[str, Callable[[Centre], None]]:
     return f"An administrator powers off {off} and removes the PVRDMA adapter from {bare}.", harm
 
 
-def _swept(sizes: Sequence[int], step_seconds: float = 0.5) -> str:
+def _swept(sizes: Sequence[int], step_seconds: float = 0.5, steps: int = 20) -> str:
     sweep = {"training_sweep_nodes": list(sizes), "training_sweep_repeats": 1}
-    return json.dumps({**sweep, "training_steps": 20, "lab_step_seconds": step_seconds})
+    return json.dumps({**sweep, "training_steps": steps, "lab_step_seconds": step_seconds})
 
 
 # The run of the folder during which the hosts are changed; it trains until it is stopped.
@@ -46,6 +47,13 @@ FOLDER = {
     "training_folder": "lab/training/spirals",
     "training_command": "python train.py --epochs 100000 --pace 0.2",
     "training_follow": False,
+}
+# Steps of each rank before the first change and after each move. Many more pass while a host is changed.
+UPGRADE = {
+    "under_training": True,
+    "lab_vgpu_manager": "550.127.06",
+    "vmotion_test_warmup_steps": 10,
+    "vmotion_test_steps": 10,
 }
 
 
@@ -67,7 +75,7 @@ WINDOW = (
     Chapter(
         "Upgrade the vGPU manager and reboot all five hosts while the job trains, and evaluate the job",
         "hosts.yml",
-        ("-e", "under_training=true", "-e", "lab_vgpu_manager=550.127.06", "-e", "{moves}"),
+        ("-e", json.dumps(UPGRADE), "-e", "{moves}"),
         in_guests=True,
     ),
     Chapter("Stop the training run, and get its outputs", "stop.yml", RUN, writes=False, in_guests=True),
@@ -107,22 +115,42 @@ def _drift(off: str, bare: str) -> Chapter:
     )
 
 
+GUESTS = Chapter(
+    "Configure the guests: OpenMPI, Horovod, and an allreduce over all four",
+    "guests.yml",
+    ("-e", "stack=lab-cpu"),
+    writes=False,
+    in_guests=True,
+    needs_horovod=True,
+)
+# The same in two runs, the first of which needs no Horovod.
+GUESTS_MEANWHILE = (
+    Chapter(
+        "Configure the guests: OpenMPI on all four, while Horovod is still being compiled",
+        "guests.yml",
+        (*GUESTS.arguments, "--tags", "node,openmpi"),
+        writes=False,
+        in_guests=True,
+    ),
+    Chapter(
+        "Configure the guests: Horovod, and an allreduce over all four",
+        "guests.yml",
+        (*GUESTS.arguments, "--tags", "horovod,versions,stack"),
+        writes=False,
+        in_guests=True,
+        needs_horovod=True,
+    ),
+)
 # Drift comes before the guests, because Horovod is compiled meanwhile.
 NODES = (
     *HOSTS,
     _drift("worker02", "worker03"),
     REPAIR,
-    Chapter(
-        "Configure the guests: OpenMPI, Horovod, and an allreduce over all four",
-        "guests.yml",
-        ("-e", "stack=lab-cpu"),
-        writes=False,
-        in_guests=True,
-    ),
+    GUESTS,
     Chapter(
         "Train on one, two and four workers (steps are paced: this shows function, not scaling)",
         "scaling.yml",
-        ("-e", "{runs}", "-e", _swept((1, 2, 4), 0.25)),
+        ("-e", "{runs}", "-e", _swept((1, 2, 4), 0.25, steps=12)),
         writes=False,
         in_guests=True,
     ),
@@ -181,3 +209,8 @@ KUBERNETES = (
     REPAIR,
     *TEARDOWN,
 )
+
+
+def meanwhile(shown: Sequence[Chapter]) -> list[Chapter]:
+    """Return the chapters for a demo during which Horovod is compiled."""
+    return [part for chapter in shown for part in (GUESTS_MEANWHILE if chapter is GUESTS else (chapter,))]

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from lab import demo, demo_end, digest
-from lab.chapters import KUBERNETES, MACHINES, NODES, Chapter
+from lab.chapters import GUESTS, GUESTS_MEANWHILE, KUBERNETES, MACHINES, NODES, Chapter, meanwhile
 from lab.demo import Demo
 from lab.kubernetes import images
 from lab.simulator import DATACENTRES, ROOT
@@ -59,6 +59,37 @@ def test_hosts_are_set_back_to_the_first_evidence(tmp_path: Path) -> None:
         (evidence / name).touch()
     _line, _kept, command = told(NODES[-1], tmp_path, code=0, writes=[WRITE])
     assert command[-4:] == ["-e", "confirm=true", "-e", f"rollback_evidence={evidence}/gpu-20260101T000000Z.json"]
+
+
+def test_while_horovod_is_compiled_the_guests_get_the_rest_of_the_stack_first() -> None:
+    first, second = GUESTS_MEANWHILE
+    at = NODES.index(GUESTS)
+    assert meanwhile(NODES) == [*NODES[:at], first, second, *NODES[at + 1 :]]
+    assert (first.needs_horovod, second.needs_horovod, GUESTS.needs_horovod) == (False, True, True)
+    tags = {tag for part in GUESTS_MEANWHILE for tag in part.arguments[-1].split(",")}
+    roles = yaml.safe_load((ROOT / "stacks" / "lab-cpu.yml").read_text()).keys() & {"openmpi", "horovod"}
+    assert tags == {"node", "versions", "stack", *roles}
+
+
+def test_each_chapter_has_its_own_connections_to_workers(tmp_path: Path) -> None:
+    vcenter: Any = SimpleNamespace(clear=lambda: None, writes=list)
+    with mock.patch.object(digest, "run", return_value=0) as run:
+        for _chapter in range(2):
+            Demo(vcenter, {}, tmp_path).play(1, NODES[0])
+    first, second = (call.args[2]["ANSIBLE_SSH_CONTROL_PATH_DIR"] for call in run.call_args_list)
+    assert first != second and not Path(first).exists()
+
+
+def test_simulated_hosts_reboot_fast(tmp_path: Path) -> None:
+    with (
+        mock.patch.object(demo, "Simulator") as simulator,
+        mock.patch.object(demo, "state", return_value={}),
+        mock.patch.object(Demo, "play", lambda _demo, _number, chapter: (chapter.title, True)),
+    ):
+        vcenter = simulator.return_value.__enter__.return_value
+        vcenter.ask.return_value = ["esx01.lab"]
+        assert demo.main(["--folder", str(tmp_path / "demo"), "--without-guests"]) == 0
+    vcenter.set_host.assert_called_once_with("esx01.lab", reboot_seconds=demo.REBOOT_SECONDS)
 
 
 def test_every_chapter_runs_a_playbook_that_there_is() -> None:
@@ -156,8 +187,9 @@ def test_it_is_shown_on_another_vsphere_and_without_guests_if_asked(tmp_path: Pa
 
 def test_a_data_centre_that_is_kept_is_not_torn_down(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     seen, lab, _require = shown("nodes", tmp_path, "--keep")
-    assert [chapter for _demo, chapter in seen] == [chapter for chapter in NODES if not chapter.is_teardown]
-    assert len(seen) == len(NODES) - 2
+    # The folder has no Horovod yet.
+    assert [chapter for _demo, chapter in seen] == [one for one in meanwhile(NODES) if not one.is_teardown]
+    assert len(seen) == len(NODES) + 1 - 2
     assert lab.down.call_count == 1, "only what an earlier demo left is removed"
     said = capsys.readouterr().out
     assert said.startswith("SIMULATED: ")

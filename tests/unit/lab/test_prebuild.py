@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Horovod is compiled beside the first chapters of the demo, and the first chapter in guests waits for it."""
+"""Horovod is compiled beside the first chapters of the demo, and the first chapter that needs it waits for it."""
 
 from __future__ import annotations
 
@@ -42,15 +42,17 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> tuple[
     return Prebuild(lab, tmp_path), hypervisor
 
 
-def test_the_first_chapter_in_guests_waits_for_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_chapter_that_needs_horovod_waits_for_the_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     building, hypervisor = made(tmp_path, monkeypatch, f"sleep 0.5; touch {tmp_path}/horovod.sha256")
     seen: list[bool] = []
     monkeypatch.setattr(digest, "run", lambda *_run: seen.append((tmp_path / "horovod.sha256").exists()) or 0)
     vcenter: Any = SimpleNamespace(clear=lambda: None, writes=list)
     demo = Demo(vcenter, {}, tmp_path, prebuild=building)
     with building.running():
-        for in_guests in (False, True, True):
-            demo.play(1, Chapter("t", "site.yml", writes=False, in_guests=in_guests))
+        for needs_horovod in (False, True, True):
+            demo.play(1, Chapter("t", "site.yml", writes=False, in_guests=True, needs_horovod=needs_horovod))
     assert seen == [False, True, True]
     assert hypervisor.asked == [("DELETE", "/nodes/builder")]
     assert "10.0.1.99" in (tmp_path / "builder.json").read_text()
