@@ -145,6 +145,7 @@ def test_what_needs_no_reboot_is_changed_in_service(vcenter: Simulator, ansible:
     assert most_out_of_service(writes) == 0
 
 
+@pytest.mark.slow
 def test_of_two_controllers_one_is_refused_and_says_who_holds_the_lock(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2'))
     ansible = ansible_for(vcenter)

@@ -155,6 +155,7 @@ def by_hand(trial: Trial) -> Iterator[Window]:
     window.end()
 
 
+@pytest.mark.slow
 def test_the_hosts_are_changed_around_a_job_of_another_tool(trial: Trial, by_hand: Window) -> None:
     assert not (trial.nodes.run_dir / "run.json").exists()
     # The jobs of other tests run on this machine too.

@@ -22,6 +22,7 @@ __all__ = ["trial"]  # the fixture
 AWAY = 12.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encryption", ["on"])
 def test_in_the_middle_of_a_move(trial: Trial) -> None:
     """The host carries the move out; the test finds it, moves no worker twice, and its verdict holds."""

@@ -104,6 +104,7 @@ def trial(place: Simulator, ansible: Ansible, tmp_path: Path) -> Iterator[Trial]
     nodes.stop()
 
 
+@pytest.mark.slow
 def test_a_cluster_moves_two_at_a_time_and_each_wave_is_judged_as_one(trial: Trial) -> None:
     planned = trial.run("--check", vmotion_test_max_moves=2)
     assert planned.rc == 0, planned.out
