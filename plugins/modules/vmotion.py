@@ -138,6 +138,7 @@ move:
     seconds: {description: The duration on the server's clock., type: float}
     clock_offset_s: {description: The server's clock minus the local clock., type: float}
     clock_error_s: {description: The largest possible error of the offset., type: float}
+    clock_set_s: {description: The time by which the server's clock was set during the move., type: float}
     said: {description: "The error from the server, if the move failed.", type: str}
     by: {description: The user who started the move., type: str}
     task: {description: "C(key), C(what) and C(state) of the server's task.", type: dict}

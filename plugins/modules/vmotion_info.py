@@ -68,6 +68,10 @@ power:
   returned: success
   type: list
   elements: dict
+clock_offset_s:
+  description: The server's clock minus the local clock in seconds, with which the times of events were converted.
+  returned: success
+  type: float
 """
 
 from typing import Any

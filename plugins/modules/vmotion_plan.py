@@ -126,6 +126,10 @@ rdma:
       device, whose counters then do not show which of them uses RDMA.
   returned: success
   type: dict
+clock_offset_s:
+  description: The server's clock minus the local clock in seconds.
+  returned: success
+  type: float
 """
 
 from typing import Any
@@ -134,7 +138,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.maintenance import maintenance_mode
-from ..module_utils.vmotion.move import moving_fleet, rolling_moves
+from ..module_utils.vmotion.move import clock_offset, moving_fleet, rolling_moves
 from ..module_utils.vmotion.plan.plan import Move
 from ..module_utils.vmotion.plan.waves import plan_waves
 from ..module_utils.vsphere import session
@@ -163,9 +167,10 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         cluster = WorkerCluster(opened, params["cluster"])
         workers = rolling_moves.read_workers(cluster, known)
         plan = planned(workers, selected, params)
+        offset = clock_offset.measure(opened).seconds
         if params["max_moves"] > 1 and params["empty_hosts"] is None:
             plan = in_waves(cluster, workers, plan, params)
-    return {"changed": False, **plan, **rolling_moves.as_dict(workers)}
+    return {"changed": False, **plan, **rolling_moves.as_dict(workers), "clock_offset_s": offset}
 
 
 def planned(workers: rolling_moves.ClusterWorkers, selected: list[str], params: dict[str, Any]) -> dict[str, Any]:

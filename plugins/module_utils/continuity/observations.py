@@ -64,6 +64,9 @@ def missing_facts(
     facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], require: Collection[str]
 ) -> Iterator[str]:
     """Yield the required observations that are missing or incomplete."""
+    jump = moment(facts.get("server_clock_set_s"))
+    if jump and "vsphere" in require:
+        yield f"vsphere: vCenter's clock was set by {jump:.0f} s: its events may be missing, or have the wrong time"
     for name in sorted(require):
         if facts.get(name) is None:
             yield name

@@ -26,6 +26,7 @@ move that never started has ``started: null``, one under way ``completed: null``
      "died": "pod w1 was evicted from k1 (Evicted)",
      "hosts": [{"host": "esx1", "out_at": 1200.0, "back_at": 1290.0, "reboots": 1}],
      "checkpoint_s": 1800,
+     "server_clock_set_s": null,
      "site": "SIMULATED: without GPUs.",
      "observed_until": 1234.5}
 
@@ -36,6 +37,7 @@ nodes that Kubernetes reported as not ready. ``died`` is the cause of death if `
 each worker, as far as known; an empty list means that no rank runs there.
 ``hosts`` were out of service. ``checkpoint_s`` are the seconds between two checkpoints of the job. ``site`` is a
 caution about the site, such as that it is simulated. Only ``cost``, which does not change the verdict, needs them.
+``server_clock_set_s`` is the time by which vCenter's clock was set: its events cannot be dated then.
 ``observed_until`` is the time until which the observer listened; a job that is silent now is judged by it.
 """
 

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from ...vsphere.host_clocks import server_time
 from ...vsphere.session import Session
 from ..folder import observer_clock
 
 READINGS = 3
+# A difference of two offsets that is greater, in seconds, is not an error of their measurement: the clock was set.
+SET_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,26 @@ class Offset:
 def measure(session: Session) -> Offset:
     """Return the offset from the fastest of several answers, which has the smallest error."""
     return min((_reading(session) for _number in range(READINGS)), key=lambda reading: reading.error)
+
+
+def times(began: datetime, ended: datetime | None, before: Offset, after: Offset) -> dict[str, Any]:
+    """Return start and end of a task on the controller's clock, from the offsets before its start and after its end.
+
+    The duration is that of the server's clock, unless this clock was set in between.
+    """
+    jump = after.seconds - before.seconds
+    is_set = abs(jump) > before.error + after.error + SET_S
+    started = before.on_controller(began)
+    # The task had ended when the offset was measured, whatever the clock of its end showed.
+    completed = None if ended is None else min((after if is_set else before).on_controller(ended), observer_clock.now())
+    return {
+        "started": started,
+        "completed": completed,
+        "seconds": None if ended is None else (ended - began).total_seconds() - (jump if is_set else 0.0),
+        "clock_offset_s": before.seconds,
+        "clock_error_s": before.error,
+        "clock_set_s": jump if is_set else 0.0,
+    }
 
 
 def _reading(session: Session) -> Offset:

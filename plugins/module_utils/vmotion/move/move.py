@@ -106,12 +106,13 @@ class Move:
         self.request.tell(self.target, f"{'follows its move' if attached else 'moves'} from {before.host}")
         task = self.running or self._start()
         info, in_time = self._follow(task)
+        later = clock_offset.measure(self.session)
         self.record = {
             "worker": self.target,
             "source": before.host,
             "target": plan.after["host"],
             "attached": attached,
-            **self._times(info, offset),
+            **clock_offset.times(info.startTime or info.queueTime, info.completeTime, offset, later),
             **self._observed(before, info),
         }
         self._judge(info, in_time=in_time)
@@ -170,17 +171,6 @@ class Move:
 
     def _info(self, task: Any) -> Any:
         return properties.read_many(self.session, [task], ("info",))[task._moId]["info"]
-
-    def _times(self, info: Any, offset: clock_offset.Offset) -> dict[str, Any]:
-        """Return start and end of the task on the controller's clock, and the duration from the server's clock."""
-        began, ended = info.startTime or info.queueTime, info.completeTime
-        return {
-            "started": offset.on_controller(began),
-            "completed": offset.on_controller(ended) if ended else None,
-            "seconds": (ended - began).total_seconds() if ended else None,
-            "clock_offset_s": offset.seconds,
-            "clock_error_s": offset.error,
-        }
 
     def _observed(self, before: move_watch.WorkerRuntime, info: Any) -> dict[str, Any]:
         """Return the hosts and GPUs before and after the move, and its events."""

@@ -75,6 +75,7 @@ def moves_since(session: Session, cluster: str, names: Sequence[str] | None, mom
     return {
         "moves": sorted(moves, key=lambda move: float(move["started"])),
         "power": power,
+        "clock_offset_s": offset.seconds,
         "places": {name: runtime_of(session, refs[name]).plain for name in selected},
     }
 

@@ -99,6 +99,7 @@ def _facts(state: TrialState) -> dict[str, Any]:
         "died": _death(state),
         "hosts": list(_hosts(state)),
         "checkpoint_s": state.settings.get("checkpoint_seconds") or None,
+        "server_clock_set_s": state.server_clock_set_s or None,
         "site": state.settings.get("site") or None,
         "observed_until": state.heard_until or None,
     }

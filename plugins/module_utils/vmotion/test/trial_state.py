@@ -14,6 +14,8 @@ from ...core.names import short_name
 
 Entry = Mapping[str, Any]
 LONGEST_WAIT_S = 86_400.0
+# Events that are dated wrong by less are still found.
+CLOCK_SET_S = 5.0
 
 
 def is_same_wave(move: Entry, other: Entry) -> bool:
@@ -153,6 +155,8 @@ class TrialState:
     moves: list[dict[str, Any]] = field(default_factory=list)
     others: list[dict[str, Any]] = field(default_factory=list)
     power: list[dict[str, Any]] | None = None
+    # The offsets of the server's clock at the plans and whenever its events were read.
+    clock_offsets: set[float] = field(default_factory=set)
     judged: dict[str, Any] | None = None
     stopped: str = ""
     failures: list[dict[str, Any]] = field(default_factory=list)
@@ -215,6 +219,20 @@ class TrialState:
     def resume_deadline_s(self) -> float:
         """Return the seconds after a move by which every rank must have continued, at most a day."""
         return min(read_limits(self.settings["limits"]).resume_deadline_s, LONGEST_WAIT_S)
+
+    def keep_offset(self, entry: Entry) -> None:
+        """Keep the offset of the server's clock in an entry; journals of earlier versions have none."""
+        if entry.get("clock_offset_s") is not None:
+            self.clock_offsets.add(float(entry["clock_offset_s"]))
+
+    @property
+    def server_clock_set_s(self) -> float:
+        """Return the seconds by which the server's clock was set during the test; 0 if it was only measured anew."""
+        own = [move for move in self.moves if move.get("clock_offset_s") is not None]
+        offsets = [*self.clock_offsets, *(float(move["clock_offset_s"]) for move in own)]
+        offsets += [float(move["clock_offset_s"]) + float(move.get("clock_set_s") or 0.0) for move in own]
+        spread = max(offsets) - min(offsets) if offsets else 0.0
+        return spread if spread > CLOCK_SET_S else 0.0
 
     @property
     def judged_moves(self) -> list[dict[str, Any]]:

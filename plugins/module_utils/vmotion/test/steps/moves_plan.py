@@ -55,12 +55,14 @@ def _plan_entry(result: Result, state: TrialState, _controller: Controller) -> E
     if refusal:
         return failed("plan", refusal)
     more = {key: result[key] for key in ("stages", "waves") if key in result}
-    return [("plan", {**{key: result[key] for key in KEPT}, **more, "places": result["at"]})]
+    kept = {**{key: result[key] for key in KEPT}, **more, "clock_offset_s": result.get("clock_offset_s")}
+    return [("plan", {**kept, "places": result["at"]})]
 
 
 def _start_round(state: TrialState, entry: Entry) -> None:
     """Keep the host of each worker from the first plan; each later plan starts a round."""
     state.rdma = dict(entry["rdma"])
+    state.keep_offset(entry)
     if not state.began:
         state.at, state.began = dict(entry["places"]), float(entry["at"])
         return

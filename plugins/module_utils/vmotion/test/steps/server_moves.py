@@ -64,7 +64,7 @@ def _others_entries(result: Result, state: TrialState, _controller: Controller) 
     earlier = [move for window in state.earlier for move in window["moves"]]
     moves = move_events.moves_of_others(result["moves"], [*state.moves, *own, *earlier], state.ranks)
     power = [event for event in result["power"] if event["at"] > state.told_until]
-    return [*entries, ("others", {"moves": moves, "power": power})]
+    return [*entries, ("others", {"moves": moves, "power": power, "clock_offset_s": result.get("clock_offset_s")})]
 
 
 def _unanswered(state: TrialState) -> Iterator[tuple[int | None, Move, Mapping[str, Any]]]:
@@ -78,6 +78,7 @@ def _unanswered(state: TrialState) -> Iterator[tuple[int | None, Move, Mapping[s
 
 def _keep_others(state: TrialState, entry: Entry) -> None:
     state.others, state.power = list(entry["moves"]), list(entry["power"])
+    state.keep_offset(entry)
     if "unwatch" not in state.lately:
         state.heard_until = float(entry["at"])
 
