@@ -18,7 +18,7 @@ SENTENCE = "vsphere: vCenter's clock was set by {} s: its events may be missing,
 
 
 class Server(World):
-    """A cluster whose server has a clock of its own, which is set at some reading, and whose DRS moves workers."""
+    """A cluster whose server has a clock that is set at some reading, and whose DRS moves workers."""
 
     def __init__(self, jump: float, at_reading: int, seed: int = 0, **settings: Any) -> None:
         self.offset, self.jump, self.at_reading, self.readings = 0.0, jump, at_reading, 0
