@@ -227,7 +227,7 @@ class TrialState:
 
     @property
     def server_clock_set_s(self) -> float:
-        """Return the seconds by which the server's clock was set during the test; 0 if the offsets differ by errors of measurement."""
+        """Return the seconds by which the server's clock was set during the test; 0 for errors of measurement."""
         own = [move for move in self.moves if move.get("clock_offset_s") is not None]
         offsets = [*self.clock_offsets, *(float(move["clock_offset_s"]) for move in own)]
         offsets += [float(move["clock_offset_s"]) + float(move.get("clock_set_s") or 0.0) for move in own]
