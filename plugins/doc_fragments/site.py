@@ -19,9 +19,10 @@ options:
     type: str
     default: ""
   switch:
-    description: Name of the distributed switch that carries RDMA.
+    description:
+      - Name of the distributed switch that carries RDMA, which must exist.
+      - Without it, the switch V(rdma) is read if it exists.
     type: str
-    default: rdma
   days:
     description: The number of days before now for which the events of O(vms) are read.
     type: float

@@ -21,7 +21,7 @@ description:
   - The same results produce the same files, so a second run changes nothing.
 options:
   results:
-    description: The folder with the results of runs. If the folder does not exist, there are no results.
+    description: The folder with the results of runs. Without any result, the module fails and writes nothing.
     type: path
     required: true
   runs:
@@ -166,6 +166,9 @@ def report_of(params: dict[str, Any]) -> dict[str, Any]:
         raise Refused("published", "make a table of the published runs", str(error), "correct these runs") from error
     tests = saved_results.timelines(Path(params["vmotion_tests"])) if params["vmotion_tests"] else []
     checks = pairs_section.newest(saved_results.fabric_checks(Path(params["fabric"]))) if params["fabric"] else []
+    if not (runs or tests or checks):
+        said = f"it has no run that matches {params['runs']!r}, and there is no vMotion test or bandwidth measurement"
+        raise Refused(params["results"], "write a report", said, "correct the folder or the names of the runs")
     more = {"vmotion_tests": tests, "fabric": checks}
     return {**report, **{key: found for key, found in more.items() if found}}
 

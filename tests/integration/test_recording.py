@@ -272,6 +272,26 @@ def test_a_canary_whose_lock_no_event_tells_of_is_not_written_to(
     assert not ansible_for(vcenter).module("cluster_info", cluster="marble-cluster").result["cluster"]["lock"]["held"]
 
 
+def test_a_canary_that_no_cluster_has_is_refused_before_the_lock(
+    ansible_for: Callable[..., Ansible], start: Callable[..., Simulator], inventory: str
+) -> None:
+    vcenter = start(text=SITE)
+    wanted = json.dumps({"acceptance_canary": "granite09.quarry.example"})
+    done = ansible_for(vcenter).playbook("playbooks/acceptance.yml", "-i", inventory, "-e", wanted)
+    assert done.rc == 2 and "acceptance_canary granite09.quarry.example: the clusters of this run have" in done.out
+    assert vcenter.writes() == []
+
+
+@pytest.mark.parametrize("playbook", ["acceptance", "record"])
+def test_a_switch_that_does_not_exist_is_refused(
+    place: Simulator, ansible_for: Callable[..., Ansible], inventory: str, tmp_path: Path, playbook: str
+) -> None:
+    wanted = {f"{playbook}_switch": "slate-fabric", **({"record_keep": False} if playbook == "record" else {})}
+    given = json.dumps({**wanted, **({"record_dir": str(tmp_path / "kept")} if playbook == "record" else {})})
+    done = ansible_for(place).playbook(f"playbooks/{playbook}.yml", "-i", inventory, "-e", given)
+    assert done.rc == 2 and "could not find the distributed switch 'slate-fabric': it has quartz-fabric" in done.out
+
+
 def test_names_that_do_not_exist_are_refused(place: Simulator, ansible_for: Callable[..., Ansible]) -> None:
     told: dict[str, Any] = {"hosts": HOSTS, "vms": ["basalt01"]}
     assert (

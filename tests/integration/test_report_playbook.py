@@ -56,3 +56,19 @@ def test_a_report_is_written_from_results(tmp_path: Path) -> None:
     assert "Nothing was measured with rdma." in (report / "training.md").read_text()
     assert "measured,2,2,tcp,150.0" in (report / "training.csv").read_text()
     assert json.loads((report / "training.json").read_text())["rows"][1]["speedup"] == 1.5
+
+
+def test_without_a_result_nothing_is_written(tmp_path: Path) -> None:
+    options = given(tmp_path)
+    run(tmp_path, options)
+    written = (tmp_path / "report" / "training.md").read_text()
+    for wrong in ({"report_results": "/nosuch", "report_vmotion_tests": ""}, {"report_runs": "rdma-*"}):
+        told = {**options, "report_vmotion_tests": "", **wrong}
+        done = Ansible({}, tmp_path).playbook("playbooks/report.yml", "-e", json.dumps(told))
+        assert done.rc == 2 and "could not write a report: it has no run that matches" in done.out, done.out
+    assert (tmp_path / "report" / "training.md").read_text() == written
+
+
+def test_a_verdict_without_a_folder_names_the_option(tmp_path: Path) -> None:
+    done = Ansible({}, tmp_path).playbook("playbooks/judge.yml")
+    assert done.rc == 2 and "Name the folder of the test: -e folder=FOLDER." in done.out, done.out

@@ -116,3 +116,13 @@ def test_the_table_of_harms_is_that_of_the_tests() -> None:
     assert [Harm(*row) for row in rows] == list(TABLE)
     for path in ("tests/lab/test_harms.py", "tests/unit/plugins/module_utils/continuity/test_harms.py"):
         assert functions_in(ROOT / path) == {f"test_{harm.name}" for harm in TABLE}, path
+
+
+LAB = ("lab/README.md", "docs/lab-kubernetes.md")
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("roles/*/README.md")) + sorted(ROOT.glob("docs/*.md")), ids=str)
+def test_examples_have_addresses_for_documentation(path: Path) -> None:
+    """10.0.1.0/24 is the network of the lab, and may be one of a reader."""
+    if str(path.relative_to(ROOT)) not in LAB:
+        assert "10.0.1." not in path.read_text(), "use 192.0.2.0/24"

@@ -11,6 +11,7 @@ from typing import Any
 from ...core.versions import numbers
 from ...errors import CollectionError, NotFound
 from ...vsphere import inventory, properties
+from ...vsphere.escaped_names import plain
 from ...vsphere.properties import id_of
 from ...vsphere.sdk import vim
 from ...vsphere.session import Session
@@ -24,12 +25,14 @@ from .reader import VCENTER, Reader, ReadRequest, UnreadableGroup, selected
 UNDERSTOOD, NOT_UNDERSTOOD, NEVER_SEEN, NOTHING = "understood", "not understood", "never seen by us", "not there"
 _KIND = ("config.product.version", "config.product.build", "summary.hardware.vendor", "summary.hardware.model")
 KNOWN_VERSIONS = ((7, 0), (8, 0), (9, 0), (9, 1))
+# The name that the role fabric gives the switch.
+SWITCH = "rdma"
 OPTIONS: dict[str, Any] = {
     "hosts": {"type": "list", "elements": "str"},
     "cluster": {"type": "str"},
     "vms": {"type": "list", "elements": "str", "default": []},
     "tag_category": {"type": "str", "default": ""},
-    "switch": {"type": "str", "default": "rdma"},
+    "switch": {"type": "str"},
     "days": {"type": "float", "default": 7.0},
 }
 
@@ -47,7 +50,7 @@ def read_request(session: Session, params: Mapping[str, Any]) -> ReadRequest:
         vms=machines,
         clusters={names[ref._moId]["name"]: ref for ref in clusters},
         tag_category=params["tag_category"],
-        switch=params["switch"],
+        switch=_switch(session, params["switch"]),
         days=params["days"],
     )
 
@@ -75,6 +78,18 @@ def _machines(session: Session, names: Sequence[str]) -> dict[str, Any]:
             cause = f"{count[name]} objects have that name" if count[name] else "there is none"
             raise NotFound(session.server, f"find one virtual machine named {name!r}", cause, "correct vms")
     return {values["name"]: ref for ref, values in every if values["name"] in names}
+
+
+def _switch(session: Session, name: str | None) -> str:
+    """Return the name of the RDMA switch. A switch that the user names must exist."""
+    if not name:
+        return SWITCH
+    found = properties.find_all(session, vim.DistributedVirtualSwitch, ("name",))
+    names = {plain(values["name"]) for _ref, values in found}
+    if name not in names:
+        cause = f"it has {', '.join(sorted(names)) or 'none'}"
+        raise NotFound(session.server, f"find the distributed switch {name!r}", cause, "correct switch")
+    return name
 
 
 class AcceptanceRun:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.hosts.preflight.host_preflight import findings, refusals
+from plugins.module_utils.errors import Refused
+from plugins.module_utils.hosts.preflight.host_preflight import expected_models, findings, refusals
 from tests.unit.plugins.module_utils.hosts.preflight.preflight_data import (
     PROFILE,
     clock,
@@ -193,3 +194,31 @@ def test_hosts_without_roce_version_1_stop_workers_that_use_it(version: str, pro
     hosts = {"hosts": [host(version=version, vibs=running("550.90.05"))]}
     shown = triples(hosts=hosts, rdma_protocol=protocol)
     assert (("stop", "roce_v1", "esx1") in shown) is stops
+
+
+@pytest.mark.parametrize(
+    ("gpu", "by_host"),
+    [
+        ("", {"esx1": (), "esx2": ()}),
+        ("T4", {"esx1": ("T4",), "esx2": ("T4",)}),
+        (["T4", "A100"], {"esx1": ("T4", "A100"), "esx2": ("T4", "A100")}),
+        ({"esx1": "T4", "esx2": ["A100", "H100"]}, {"esx1": ("T4",), "esx2": ("A100", "H100")}),
+        ({"esx1": "T4"}, {"esx1": ("T4",), "esx2": ()}),
+    ],
+)
+def test_the_expected_models_are_one_several_or_those_of_each_host(
+    gpu: Any, by_host: dict[str, tuple[str, ...]]
+) -> None:
+    assert expected_models(gpu, ["esx1", "esx2"]) == by_host
+
+
+@pytest.mark.parametrize("gpu", [4, None, [None], {"esx1": 4}, {"esx1": {"model": "T4"}}])
+def test_an_expected_model_that_is_no_text_is_refused(gpu: Any) -> None:
+    with pytest.raises(Refused, match="give a model such as T4, a list of models, or a mapping"):
+        expected_models(gpu, ["esx1"])
+
+
+def test_a_model_for_a_host_of_another_cluster_is_a_note() -> None:
+    shown = [finding for finding in findings(read(gpu={"esx1": "T4", "esx9": "A100"})) if finding["rule"] == "gpu"]
+    assert [(one["severity"], one["object"]) for one in shown] == [("note", "gpu")]
+    assert "preflight_gpu has a model for esx9" in shown[0]["text"]
