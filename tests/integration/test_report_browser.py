@@ -126,3 +126,11 @@ def test_the_report_can_be_printed(shown: tuple[Browser, Path]) -> None:
     path.with_name("training.pdf").write_bytes(paper)
     assert paper.startswith(b"%PDF")
     assert 1 < len(re.findall(rb"/Type\s*/Page\b", paper)) < 12
+
+
+def test_on_paper_no_table_or_figure_is_split_and_no_heading_ends_a_page(shown: tuple[Browser, Path]) -> None:
+    browser, path = shown
+    browser.open(path, media="print")
+    styles = "[...document.querySelectorAll('%s')].map(one => getComputedStyle(one).%s)"
+    assert set(browser.evaluate(styles % ("table, figure", "breakInside"))) == {"avoid"}
+    assert set(browser.evaluate(styles % ("h1, h2, h3", "breakAfter"))) == {"avoid"}

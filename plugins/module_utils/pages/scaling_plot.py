@@ -25,7 +25,6 @@ FIGURE_STYLE = """
 .figures .legend { gap: 2px 18px; margin-top: 4px; }
 figure svg text { font-size: 15px; }
 figure svg .tick { font-size: 14px; }
-figure { margin: 0; break-inside: avoid; }
 figcaption { font-weight: 600; margin-bottom: 4px; }
 figure svg { min-width: 0; }
 :root { --c0: #2f6fb7; --c1: #d9822b; --c2: #3a8a4d; --c3: #8a4fae; }

@@ -54,6 +54,7 @@ svg .hatch {{ stroke: var(--hatch); stroke-width: 2; }}
 svg .hollow {{ fill: none; stroke: var(--share); stroke-dasharray: 4 3; }}
 svg .unassigned .hollow {{ fill: url(#hatch); stroke: var(--hatch); stroke-dasharray: none; }}
 svg .unreachable .name {{ fill: var(--bad); }}
+figure {{ margin: 0; }}
 .legend {{ display: flex; flex-wrap: wrap; gap: 18px; margin: 10px 0 0; font-size: 13px; }}
 .legend i {{ display: inline-block; width: 22px; height: 11px; margin-right: 7px; border-radius: 3px;
   background: var(--busy); }}
@@ -76,7 +77,8 @@ tr.unreachable td:first-child {{ color: var(--bad); font-weight: 600; }}
   :root {{ color-scheme: light; {_LIGHT} --page: #ffffff; }}
   * {{ print-color-adjust: exact; -webkit-print-color-adjust: exact; }}
   main {{ max-width: none; padding: 0; }}
-  tr, li, .tiles > div {{ break-inside: avoid; }}
+  table, figure, svg, tr, li, .tiles > div {{ break-inside: avoid; }}
+  h1, h2, h3, figcaption {{ break-after: avoid; }}
   thead {{ display: table-header-group; }}
   .wide {{ overflow: visible; }}
 }}

@@ -39,7 +39,9 @@ def page(report: Mapping[str, Any]) -> str:
         f"<header><h1>{escape(title)}</h1><p>{escape(usage_text.period(report))}.</p></header>",
         _tiles(report),
         _idle(report),
-        _section("Utilisation of each GPU", f'<div class="wide">{plot(report["gpus"])}</div>{_legend()}'),
+        _section(
+            "Utilisation of each GPU", f'<figure><div class="wide">{plot(report["gpus"])}</div>{_legend()}</figure>'
+        ),
         _section(f"GPUs by {plain(report['group_by']).replace('_', ' ')}", _groups(report)),
         _section("All GPUs", _gpus(report["gpus"])),
         _waiting(report),
@@ -84,6 +86,11 @@ def _idle_words(gpu: Mapping[str, Any]) -> str:
     utilisation = gpu["utilisation"]
     load = f"mean utilisation {percent(utilisation['mean'])}, peak {percent(utilisation['peak'])}"
     return f"{name}: {load}, assigned to {escape(users)}"
+
+
+def _utilisation(report: Mapping[str, Any]) -> str:
+    """Return the bars with their legend, which stay together on paper."""
+    return f'<figure><div class="wide">{plot(report["gpus"])}</div>{_legend()}</figure>'
 
 
 def _legend() -> str:
