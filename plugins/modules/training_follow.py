@@ -112,7 +112,8 @@ last_seen:
 pace:
   description:
     - C(step) of all ranks, number of C(ranks), C(images_per_sec), C(loss), C(slowest) rank, its C(host), and in
-      C(first_silent) a sentence about the rank whose records ended clearly before those of all others.
+      C(first_silent) a sentence about the rank whose records ended clearly before those of all others, and about a
+      move of O(vmotion_tests) at that time.
   returned: success
   type: dict
 curve:
@@ -140,7 +141,7 @@ from ..module_utils import progress, runner
 from ..module_utils.pages import live_files
 from ..module_utils.training.curve import Curve
 from ..module_utils.training.live_pace import LivePace
-from ..module_utils.training.live_state import LiveState
+from ..module_utils.training.live_state import JobMove, LiveState, silence_text
 from ..module_utils.vmotion.watch import watcher
 from ..module_utils.vmotion.watch.growing_file import GrowingFile
 from ..module_utils.vmotion.watch.job_moves import JobMoves
@@ -197,6 +198,10 @@ class Shown:
             self._told.tell("training", f"{node} cannot be read: {why}")
         self.write(troubles)
 
+    def moves(self, now: float) -> list[JobMove]:
+        """Return the moves of the job's workers so far."""
+        return self._moves.since(self._curve.began, now) if self._moves and self._curve.began else []
+
     def write(self, troubles: dict[str, str]) -> None:
         """Write the files; the job continues without them, for example on a full disk."""
         params, now = self._module.params, time.time()
@@ -206,7 +211,7 @@ class Shown:
             *(params["run"], now, params["state"], params["why"], params["steps"]),
             *(self._pace.summary(), self._pace.ranks(), self._curve.points(), troubles, self._curve.began),
         )
-        moves = self._moves.since(self._curve.began, now) if self._moves and self._curve.began else []
+        moves = self.moves(now)
         state = live_files.with_views(state, Path(params["records"]), Path(params["folder"]), moves)
         for files in live_files.live_files(state, Path(params["folder"]), params["metrics"]):
             done = runner.converge_one(self._module, files)
@@ -224,7 +229,8 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     shown.write(watcher.troubles(records))
     ended = "unwatched" if ended == "quiet" and watcher.is_left(records) else ended
     drawn = {"images_per_sec": curve.rate(), "points": curve.points()}
-    return {"changed": False, "ended": ended, "last_seen": pace.last_seen, "pace": pace.summary(), "curve": drawn}
+    summary = {**pace.summary(), "first_silent": silence_text(pace.first_silence(), shown.moves(time.time()))}
+    return {"changed": False, "ended": ended, "last_seen": pace.last_seen, "pace": summary, "curve": drawn}
 
 
 def main() -> None:

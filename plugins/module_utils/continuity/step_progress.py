@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from .gaps import phase_after, phase_between
 from .limits import TRAIN, Breach, Limits
 from .lines import FINITE, Line, neighbours
 from .marked_phases import MarkedPhases
-from .move_windows import Group, Timeline
+from .move_windows import Group, Timeline, move_name
 from .own_clocks import goes_back
 from .track import Track
 
@@ -175,3 +175,14 @@ def _runs(track: Track) -> list[tuple[Line, Line]]:
 
 def _steps_text(first: int, last: int) -> str:
     return f"step {first}" if first == last else f"steps {first} to {last}"
+
+
+def silence_in_move(tracks: Sequence[Track], timeline: Timeline, moves: Sequence[Mapping[str, Any]]) -> str:
+    """Return the rank of a dead job that fell silent first, if that was in the window of a move; empty otherwise."""
+    ends = sorted((track.last.at, track.rank) for track in tracks)
+    group = timeline.owner(ends[0][0], ends[0][0]) if ends else None
+    if group is None:
+        return ""
+    is_alone = len(ends) > 1 and ends[1][0] - ends[0][0] > ON_THE_WAY_S
+    who = f"rank {ends[0][1]} fell silent first" if is_alone else "the ranks fell silent"
+    return f"; {who}, in the window of {' and '.join(move_name(moves, index) for index in group.moves)}"

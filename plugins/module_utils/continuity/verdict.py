@@ -65,6 +65,7 @@ from .step_progress import (
     loss_breaches,
     resumed_after,
     resumed_s,
+    silence_in_move,
     step_breaches,
     stopped_breaches,
 )
@@ -144,7 +145,8 @@ class _Case:
         if self.ended == "died":
             last = max((track.last.at for track in self.tracks), default=None)
             why = str(self.facts.get("died") or "").strip()
-            yield Breach("died", None, None, last, f"the job died{': ' if why else ''}{why}")
+            told = f"the job died{': ' if why else ''}{why}"
+            yield Breach("died", None, None, last, told + silence_in_move(self.tracks, timeline, self.moves))
         else:
             surroundings = Surroundings(timeline, limits, self.marked)
             yield from stopped_breaches(self.tracks, surroundings, self.ended, self.observed_until)

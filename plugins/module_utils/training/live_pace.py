@@ -151,18 +151,23 @@ class LivePace:
             parts.append(f"slowest rank {pace['slowest']} on {pace['host']}")
         return ", ".join(parts)
 
+    def first_silence(self) -> tuple[str, float, str] | None:
+        """Return the first silence: a sentence if one rank fell silent clearly before all others, its time and host."""
+        if not self._ranks:
+            return None
+        (first, rank), *others = sorted(self._ranks.items(), key=lambda item: (item[1].seen[-1][0], item[0]))
+        at = rank.seen[-1][0]
+        seconds = others[0][1].seen[-1][0] - at if others else 0.0
+        if seconds < max(SILENT_SECONDS, SILENT_STEPS * (rank.step_seconds() or 0.0)):
+            return "", at, rank.host
+        who, step = f"rank {first} on {rank.host}", rank.step
+        sentence = f"{who} fell silent first, after step {step}, {seconds:.0f} s before any other rank"
+        return sentence, at, rank.host
+
     def _first_silent(self) -> str:
         """Return the rank that fell silent clearly before all others, as a sentence, or an empty text."""
-        if len(self._ranks) < 2:
-            return ""
-        (first, rank), (_second, other), *_others = sorted(
-            self._ranks.items(), key=lambda item: (item[1].seen[-1][0], item[0])
-        )
-        seconds = other.seen[-1][0] - rank.seen[-1][0]
-        if seconds < max(SILENT_SECONDS, SILENT_STEPS * (rank.step_seconds() or 0.0)):
-            return ""
-        who, step = f"rank {first} on {rank.host}", rank.step
-        return f"{who} fell silent first, after step {step}, {seconds:.0f} s before any other rank"
+        silence = self.first_silence()
+        return silence[0] if silence else ""
 
     def _slowest(self) -> int | None:
         """Return the rank with the lowest step; if several have it, the one that arrived last."""

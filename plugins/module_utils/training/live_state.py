@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..core.names import short_name
 from .gpu_use import GpuUse, NodeGpus
 
 RUNNING = "running"
@@ -30,6 +31,24 @@ class JobMove(NamedTuple):
     def is_running(self) -> bool:
         """Return whether the move has no end yet."""
         return self.kind == "running"
+
+
+# A stun ends a connection a little before or after the move to which it belongs.
+NEAR_SECONDS = 2.0
+
+
+def silence_text(silent: tuple[str, float, str] | None, moves: Sequence[JobMove]) -> str:
+    """Return the sentence about the first silence of a job, its time and its host, with the move at that time."""
+    if silent is None:
+        return ""
+    sentence, at, host = silent
+    near = [move for move in moves if move.begin - NEAR_SECONDS <= at <= move.until + NEAR_SECONDS]
+    near.sort(key=lambda move: (short_name(move.worker) != short_name(host), -move.begin))
+    if not near:
+        return sentence
+    move = near[0]
+    does = f"{move.worker} {'failed to move' if move.kind == 'failed' else 'moved'} from {move.source} to {move.target}"
+    return f"{sentence or 'the ranks fell silent together'}, while {does}"
 
 
 class LiveState(NamedTuple):

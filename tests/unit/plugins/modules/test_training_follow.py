@@ -14,7 +14,7 @@ import pytest
 
 from plugins.modules import training_follow
 from tests.fakes.trial import World
-from tests.unit.plugins.module_utils.vmotion.watch.test_job_moves import keep
+from tests.unit.plugins.module_utils.vmotion.watch.test_job_moves import at_time, keep
 
 from .test_continuity_verdict import call
 
@@ -90,3 +90,14 @@ def test_a_page_that_cannot_be_written_does_not_end_the_watch(tmp_path: Path) ->
     assert followed(tmp_path, folder=str(tmp_path / "one"), progress_file=str(events))["ended"] == "quiet"
     said = [json.loads(line) for line in events.read_text().splitlines()]
     assert any(each["about"] == "page" and "another kind of file has this path" in each["what"] for each in said)
+
+
+@pytest.mark.parametrize(
+    ("shift", "told"), [(0.0, "the ranks fell silent together, while w1 moved from esx1 to esx3"), (60.0, "")]
+)
+def test_a_silence_names_the_move_at_its_time(tmp_path: Path, shift: float, told: str) -> None:
+    world = World(workers=["w1"])
+    world.carry_out()
+    keep(at_time(world, 1.5 + shift), tmp_path / "tests" / "gpu-1")
+    result = followed(tmp_path, vmotion_tests=str(tmp_path / "tests"), run_dir="/run/one")
+    assert result["pace"]["first_silent"] == told

@@ -184,6 +184,7 @@ def test_a_move_that_was_refused_needs_nothing_of_its_own_where_the_events_of_po
     assert missing([MOVES[0], refused], vsphere=[good]) == told
     assert missing([MOVES[0], {**refused, "started": 1.0}], vsphere=[good], power=[]) == told
     assert len(missing([MOVES[0], {**refused, "ok": True}], vsphere=[good], power=[])) == 4
+    assert missing([MOVES[0], refused], transport=facts(MOVES)["transport"][:1], vsphere=[good, good]) == []
     unproven = {"transport": facts(MOVES)["transport"][:1], "power": []}
     assert missing([MOVES[0], refused], **unproven) == []
     assert missing([MOVES[0], {**refused, "started": 1.0}], **unproven) == [

@@ -40,6 +40,23 @@ def test_a_death_is_told_with_its_last_moment_and_its_cause(why: str | None, det
     assert breach["at"] == pytest.approx(SEEN + 99.035)
 
 
+@pytest.mark.parametrize(
+    ("last", "told"),
+    [
+        ((85, 85, 85, 85), "; the ranks fell silent, in the window of move 1 (w1)"),
+        ((90, 85, 90, 90), "; rank 1 fell silent first, in the window of move 1 (w1)"),
+        ((70, 70, 70, 70), ""),
+    ],
+)
+def test_a_death_names_the_move_in_which_the_job_fell_silent(last: tuple[int, ...], told: str) -> None:
+    moves = [move(80, 84)]
+    made = [one for one in records() if one["step"] <= last[one["rank"]]]
+    result = verdict(made, moves, LIMITS, ended="died", facts={**facts(moves), "died": "rank 1 ended"})
+    assert [one["detail"] for one in result["breaches"] if one["kind"] == "died"] == [
+        f"the job died: rank 1 ended{told}"
+    ]
+
+
 def test_a_move_of_somebody_else_is_a_note_and_no_move_of_this_test() -> None:
     moves = [move(30, 35), move(60, 65, rank=2, external=True, by="eve")]
     result = judge(records(), moves)
