@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from plugins.module_utils.continuity.verdict import verdict
 from plugins.module_utils.pages.verdict_files import junit_report
-from plugins.module_utils.vmotion.test.judging import title, with_left
+from plugins.module_utils.vmotion.test.judging import title, verdict_input, with_left
 from plugins.module_utils.vmotion.test.trial_state import TrialState
 from plugins.modules import vmotion_test
+from tests.unit.plugins.module_utils.continuity import runs
 from tests.unit.plugins.modules.test_continuity_verdict import call
 
 LEFT = ({"worker": "w2", "source": "esx2", "target": "esx3"},)
@@ -76,3 +78,17 @@ def test_limits_that_the_verdict_refuses_are_refused_before_the_first_move(
     told = call(vmotion_test, cluster="gpu", dir=str(tmp_path), limits=limits)
     assert told["failed"] and "could not judge a test by them" in told["msg"]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("machine", ["Worker01", "worker01.example.org", "WORKER01"])
+@pytest.mark.parametrize("guest", ["worker01", "Worker01.lab"])
+def test_the_reset_of_a_machine_whose_guest_has_another_spelling_of_its_name_breaks(machine: str, guest: str) -> None:
+    """From the journal to the verdict: once, the observer found no ranks on the machine."""
+    reset = {"worker": machine, "at": runs.SEEN + 50, "by": "eve", "what": "VmResettingEvent"}
+    named: Any = {"cluster": "gpu", "limits": {}, "warmup_steps": 0, "require": []}
+    state = TrialState(settings=named, at={machine: "esx1", "w2": "esx2"}, power=[reset])
+    state.warm, state.job_now = {"hosts": {guest: [0], "w2": [1]}}, {"state": "running"}  # type: ignore[typeddict-item]
+    case = verdict_input(state)
+    made = [{**one, "host": guest if one["rank"] == 0 else "w2"} for one in runs.records(ranks=2)]
+    found = verdict(made, case.pop("moves"), case.pop("limits"), **case)
+    assert (case["facts"]["ranks"], runs.kinds(found)) == ({machine: [0], "w2": [1]}, {"power_cycle"})
