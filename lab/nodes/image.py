@@ -30,6 +30,7 @@ FILES = {  # path in the image: (name here, mode)
     "etc/systemd/system/ssh.service.d/lab.conf": ("ssh.conf", 0o644),
     "etc/sudo.conf": ("sudo.conf", 0o644),
     "etc/ssh/sshd_config.d/lab.conf": ("sshd.conf", 0o644),
+    "etc/dpkg/dpkg.cfg.d/lab": ("dpkg.conf", 0o644),
 }
 # With cgroup v1, a container does not notice that a user's service manager has ended, and logins wait for it.
 MASKED = ("user@.service",)

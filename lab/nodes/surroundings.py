@@ -82,7 +82,8 @@ def files(suite: str, proxy: str | None) -> dict[str, str]:
 
 
 def _apt(proxy: str, certificates: bool) -> str:
-    lines = [f'Acquire::{scheme}::Proxy "{proxy}";' for scheme in ("http", "https")]
+    # Nodes need no translated descriptions of packages.
+    lines = ['Acquire::Languages "none";', *(f'Acquire::{scheme}::Proxy "{proxy}";' for scheme in ("http", "https"))]
     if certificates:
         lines.append(f'Acquire::https::CAInfo "{CERTIFICATES}";')
     if shutil.which("apt-config"):
