@@ -9,6 +9,7 @@ import hashlib
 import json
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -122,3 +123,9 @@ def _import(podman: Podman, root: Path, name: str) -> None:
     done = subprocess.run(command, stdin=packed.stdout, capture_output=True, env=podman.environment, check=False)
     if packed.wait() or done.returncode:
         raise LabError(f"The node image could not be imported: {done.stderr.decode().strip()[-800:]}")
+
+
+if __name__ == "__main__":
+    STORE = Podman(Path(sys.argv[1]).resolve())
+    STORE.prepare()
+    ensure(STORE, print)

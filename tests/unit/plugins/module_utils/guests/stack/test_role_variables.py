@@ -69,6 +69,14 @@ def test_a_role_without_a_part_is_left_out(name: str, parts: list[str], names: s
     assert set(role_variables.variables(STACKS[name], platform, parts)) == names
 
 
+def test_only_the_node_that_compiles_horovod_gets_compilers_and_headers() -> None:
+    made = role_variables.variables(LAB, "debian-12", [])
+    everywhere = [*made["openmpi"]["openmpi_packages"], *made["horovod"]["horovod_system_packages"]]
+    assert [one["name"] for one in everywhere if one["name"].endswith("-dev")] == []
+    compiling = {one["name"] for one in made["horovod"]["horovod_build_packages"]}
+    assert {"g++", "python3-dev", "libopenmpi-dev"} <= compiling
+
+
 def test_repositories_of_a_part_come_with_it() -> None:
     def wanted(*parts: str) -> set[str]:
         made = role_variables.variables(STACKS["bare-2019"], "ubuntu-18.04", parts)
