@@ -80,6 +80,11 @@ def test_each_chapter_has_its_own_connections_to_workers(tmp_path: Path) -> None
     assert first != second and not Path(first).exists()
 
 
+def test_ranks_that_wait_let_others_run() -> None:
+    variables = yaml.safe_load((ROOT / "inventories" / "lab" / "group_vars" / "workers.yml").read_text())
+    assert variables["openmpi_mca"] == {"mpi_yield_when_idle": 1}
+
+
 def test_simulated_hosts_reboot_fast(tmp_path: Path) -> None:
     with (
         mock.patch.object(demo, "Simulator") as simulator,
