@@ -25,6 +25,10 @@ options:
     type: list
     elements: str
     required: true
+  at_once:
+    description: Whether these nodes move at the same time, and not one after the other.
+    type: bool
+    default: false
   stun_seconds:
     description: Seconds for which a node may be stunned while vMotion moves it.
     type: float
@@ -114,6 +118,7 @@ LONGEST = 86400
 ARGUMENTS = {
     **connection.arguments(),
     "moved": {"type": "list", "elements": "str", "required": True},
+    "at_once": {"type": "bool", "default": False},
     "stun_seconds": {"type": "float", "default": 100},
     "toleration_seconds": {"type": "float"},
     "name": {"type": "str"},
@@ -155,7 +160,8 @@ def moved_job(params: dict[str, Any], cluster: preflight.ClusterObjects, api: co
     tolerates = given
     if given is None:
         tolerates = preflight.least_tolerated(pods) if pods else preflight.toleration(stun)
-    return preflight.MovedJob(params["moved"], stun, tolerates, needs, len(params["moved"]), params["pvrdma"])
+    moved, at_once = params["moved"], params["at_once"]
+    return preflight.MovedJob(moved, stun, tolerates, needs, len(moved), params["pvrdma"], at_once)
 
 
 def check(params: dict[str, Any]) -> None:

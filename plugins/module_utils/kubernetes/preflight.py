@@ -97,6 +97,7 @@ class MovedJob:
 
     ``tolerates``: its tolerationSeconds, None for pods that stay without limit. ``needs``: the quantity of each
     extended resource that one of its ``workers`` requests. ``has_pvrdma``: whether its workers have PVRDMA.
+    ``at_once``: whether the nodes move at the same time, and not one after the other.
     """
 
     moved: Sequence[str]
@@ -105,6 +106,7 @@ class MovedJob:
     needs: Mapping[str, int] = field(default_factory=dict)
     workers: int = 0
     has_pvrdma: bool = False
+    at_once: bool = False
 
 
 def findings(cluster: ClusterObjects, job: MovedJob) -> list[Finding]:
@@ -113,7 +115,7 @@ def findings(cluster: ClusterObjects, job: MovedJob) -> list[Finding]:
     all_findings = [
         *_stuns(cluster, job),
         *_nodes(cluster, nodes),
-        *_control_plane(cluster, nodes),
+        *_control_plane(cluster, nodes, job.at_once),
         *_operators(cluster, nodes),
         *_resources(cluster, job.needs, job.workers),
         *_budgets(cluster),
@@ -153,16 +155,18 @@ def _nodes(cluster: ClusterObjects, moved: set[str]) -> Iterator[Finding]:
             yield Finding(WARN, "node", name, "the node is cordoned: no pod of a job will start there")
 
 
-def _control_plane(cluster: ClusterObjects, moved: set[str]) -> Iterator[Finding]:
+def _control_plane(cluster: ClusterObjects, moved: set[str], at_once: bool) -> Iterator[Finding]:
     for component, words in CONTROL_PLANE.items():
         members = [pod for pod in cluster.pods if _label(pod, "component") == component and _is_of_system(pod)]
         ready = [pod for pod in members if _is_ready(pod)]
         # Without a majority of its members, etcd accepts no writes; API servers replace each other.
         needed = len(members) // 2 + 1 if component == "etcd" else 1
+        moving = sum(_node(pod) in moved for pod in ready)
+        remain = len(ready) - (moving if at_once else 1)
         for pod in ready:
             if _node(pod) in moved:
-                stops = len(ready) - 1 < needed
-                others = f"{len(ready) - 1} of {len(members)} remain" if len(members) > 1 else "there is no other one"
+                stops = remain < needed
+                others = f"{remain} of {len(members)} remain" if len(members) > 1 else "there is no other one"
                 why = f"during the stun the API does not answer, because {others}" if stops else others
                 text = f"the {words} of this Kubernetes runs there, and the plan moves the node: {why}"
                 yield Finding(STOP if stops else WARN, "control_plane", _node(pod), text)

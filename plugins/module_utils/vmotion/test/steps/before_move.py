@@ -74,7 +74,7 @@ def _preflight(state: TrialState, _controller: Controller) -> ModuleCall:
         key: kubernetes[key] for key in ("name", "namespace", "kubeconfig", "context") if key in kubernetes
     }
     options = {"stun_seconds": state.settings["stun_budget"], "accept": state.settings["accept"]}
-    return ModuleCall("mpijob_preflight_info", {**job, **options, "moved": moved})
+    return ModuleCall("mpijob_preflight_info", {**job, **options, "moved": moved, "at_once": len(moved) > 1})
 
 
 def _preflight_entries(result: Result, state: TrialState, _controller: Controller) -> Entries:
