@@ -75,15 +75,7 @@ def test_no_move_may_take_the_last_api_server_or_the_majority_of_etcd(
         serving = {index for index in mine if members[index][2]}
         needed = len(mine) // 2 + 1 if component == "etcd" else 1
         expected = expected or any(serving & taken and len(serving - taken) < needed for taken in takes)
-    found = results(
-        ClusterObjects("v1.35.4", [*NODES, *cp_nodes(names)], pods), moved=moved_of(names, moved), at_once=at_once
-    )
+    nodes = [*NODES, *({**NODES[0], "metadata": {"name": name}} for name in names)]
+    taken = [*MOVED, *(names[index] for index in sorted(moved))]
+    found = results(ClusterObjects("v1.35.4", nodes, pods), moved=taken, at_once=at_once)
     assert any((severity, rule) == ("stop", "control_plane") for severity, rule, _name, _text in found) is expected
-
-
-def cp_nodes(names: list[str]) -> list[dict[str, Any]]:
-    return [{**NODES[0], "metadata": {"name": name}} for name in names]
-
-
-def moved_of(names: list[str], moved: set[int]) -> list[str]:
-    return [*MOVED, *(names[index] for index in sorted(moved))]

@@ -16,7 +16,7 @@ from plugins.module_utils.kubernetes.state import ranks_of_pods
 from plugins.module_utils.vmotion.test import judging
 from plugins.module_utils.vmotion.test.next_step import kind_of, state_of
 from plugins.module_utils.vmotion.test.step import HERE, Controller, ModuleCall
-from plugins.module_utils.vmotion.test.steps import next_moves, tested_job
+from plugins.module_utils.vmotion.test.steps import before_move, next_moves, tested_job
 from plugins.modules import mpijob_info
 from tests.fakes.trial import LAUNCHER, Killed, World
 
@@ -198,7 +198,16 @@ def test_kubernetes_is_asked_before_each_move_of_what_would_end_the_job() -> Non
     state = world.carry_out()
     how = {"stun_seconds": 20.0, "accept": ["node"]}
     where = {key: value for key, value in WHERE.items() if key != "names"}
-    assert world.preflights == [{**where, **how, "moved": [node]} for node in ("node-1", "node-2")]
+    assert world.preflights == [{**where, **how, "moved": [node], "at_once": False} for node in ("node-1", "node-2")]
+
+
+def test_kubernetes_is_asked_about_the_moves_of_a_wave_together() -> None:
+    state = Kubernetes().carry_out()
+    state.left = [{"worker": worker, "source": "esx1", "target": "esx3", "wave": 1} for worker in ("w1", "w2")]
+    assert before_move.PREFLIGHT.action is not None
+    call = before_move.PREFLIGHT.action(state, Controller("/test"))
+    assert isinstance(call, ModuleCall)
+    assert (call.options["moved"], call.options["at_once"]) == (["node-1", "node-2"], True)
     kinds = [entry["entry"] for entry in world.journal]
     assert [kinds[index + 1] for index, kind in enumerate(kinds) if kind == "preflight"] == ["begin", "begin"]
     assert len(state.moves) == 2
