@@ -200,6 +200,10 @@ def test_kubernetes_is_asked_before_each_move_of_what_would_end_the_job() -> Non
     where = {key: value for key, value in WHERE.items() if key != "names"}
     assert world.preflights == [{**where, **how, "moved": [node], "at_once": False} for node in ("node-1", "node-2")]
 
+    kinds = [entry["entry"] for entry in world.journal]
+    assert [kinds[index + 1] for index, kind in enumerate(kinds) if kind == "preflight"] == ["begin", "begin"]
+    assert len(state.moves) == 2
+
 
 def test_kubernetes_is_asked_about_the_moves_of_a_wave_together() -> None:
     state = Kubernetes().carry_out()
@@ -208,9 +212,6 @@ def test_kubernetes_is_asked_about_the_moves_of_a_wave_together() -> None:
     call = before_move.PREFLIGHT.action(state, Controller("/test"))
     assert isinstance(call, ModuleCall)
     assert (call.options["moved"], call.options["at_once"]) == (["node-1", "node-2"], True)
-    kinds = [entry["entry"] for entry in world.journal]
-    assert [kinds[index + 1] for index, kind in enumerate(kinds) if kind == "preflight"] == ["begin", "begin"]
-    assert len(state.moves) == 2
 
 
 def test_a_worker_whose_node_nobody_named_has_its_own_name_there() -> None:
