@@ -39,9 +39,7 @@ def page(report: Mapping[str, Any]) -> str:
         f"<header><h1>{escape(title)}</h1><p>{escape(usage_text.period(report))}.</p></header>",
         _tiles(report),
         _idle(report),
-        _section(
-            "Utilisation of each GPU", f'<figure><div class="wide">{plot(report["gpus"])}</div>{_legend()}</figure>'
-        ),
+        _section("Utilisation of each GPU", _utilisation(report)),
         _section(f"GPUs by {plain(report['group_by']).replace('_', ' ')}", _groups(report)),
         _section("All GPUs", _gpus(report["gpus"])),
         _waiting(report),
