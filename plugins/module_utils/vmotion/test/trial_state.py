@@ -155,8 +155,8 @@ class TrialState:
     moves: list[dict[str, Any]] = field(default_factory=list)
     others: list[dict[str, Any]] = field(default_factory=list)
     power: list[dict[str, Any]] | None = None
-    # The offsets of the server's clock at the plans and whenever its events were read.
-    clock_offsets: set[float] = field(default_factory=set)
+    # The offsets of the server's clock in this window, at the plans and whenever its events were read.
+    clock_offsets: list[float] = field(default_factory=list)
     judged: dict[str, Any] | None = None
     stopped: str = ""
     failures: list[dict[str, Any]] = field(default_factory=list)
@@ -223,7 +223,7 @@ class TrialState:
     def keep_offset(self, entry: Entry) -> None:
         """Keep the offset of the server's clock in an entry; journals of earlier versions have none."""
         if entry.get("clock_offset_s") is not None:
-            self.clock_offsets.add(float(entry["clock_offset_s"]))
+            self.clock_offsets.append(float(entry["clock_offset_s"]))
 
     @property
     def server_clock_set_s(self) -> float:

@@ -124,6 +124,7 @@ def _begin_window(state: TrialState, entry: Entry) -> None:
         kept = {key: judged.get(key) for key in ("verdict", "unproven", "notes")}
         state.earlier.append({**entry, **kept, "moves": list(entry["moves"])})
     state.windows += 1
+    state.clock_offsets = state.clock_offsets[-1:]
     state.at = move_lines.hosts_after(state.at, entry["moves"])
     state.told_until, state.others, state.power, state.saved = float(entry["until"]), [], [], []
 

@@ -150,6 +150,15 @@ def test_old_records_are_dropped_once_they_are_judged_and_their_moves_stay_in_th
     assert (merged["windows"], merged["verdict"], len(merged["earlier"])) == (state.windows + 1, "continuous", 1)
 
 
+def test_a_clock_of_vcenter_that_drifts_over_a_week_was_not_set() -> None:
+    class Drifting(Observed):
+        def vmotion_info(self, options: dict[str, Any]) -> dict[str, Any]:
+            return {**super().vmotion_info(options), "clock_offset_s": self.now / 100}
+
+    state = Drifting(**MANY).carry_out()
+    assert state.windows >= 8 and state.server_clock_set_s == 0
+
+
 def test_a_verdict_has_the_worst_of_its_windows_and_each_sentence_once() -> None:
     state = Observed(**MANY).carry_out()
     state.earlier = [
