@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...errors import Failed, Refused, os_words
+from ...guests.file_ownership import exposed
 from ...plan import Plan
 from . import code_archive
 
@@ -40,6 +41,9 @@ class CodeFolder:
 
     def read(self) -> dict[str, Any]:
         """Return the checksum of the archive that the folder was unpacked from, or None."""
+        if os.geteuid() == 0 and (cause := exposed(self._dest) or exposed(self._store)):
+            remedy = "run this as the user of the folder, or set a folder that only root can change"
+            raise Refused(self.target, "unpack code that root runs", cause, remedy)
         return {"sha256": self._noted() if self._is_once else self._unpacked()}
 
     def plan(self, state: Mapping[str, Any]) -> Plan:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import Failed, Refused
+from ...guests.file_ownership import exposed
 from ...plan import Plan
 from .. import requirements
 
@@ -58,7 +59,10 @@ class Environment:
             return []
 
     def read(self) -> dict[str, Any]:
-        """Return the interpreter; None if the environment is not complete."""
+        """Return the interpreter; None if the environment is not complete. One of another user is refused."""
+        if cause := exposed(self._path):
+            remedy = "run this as the user of the folder, or set training_dir to a folder that only you can change"
+            raise Refused(self.target, "use the environment", cause, remedy)
         is_complete = os.path.exists(os.path.join(self._path, COMPLETE))
         return {"python": self.python if is_complete else None}
 

@@ -12,6 +12,8 @@ import pytest
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.guests import file_ownership
 from plugins.module_utils.training.guest import job
+from plugins.module_utils.training.guest.code_folder import CodeFolder
+from plugins.module_utils.training.guest.environment import COMPLETE, Environment
 from plugins.module_utils.training.guest.job import TrainingJob
 from tests.unit.plugins.module_utils.training.guest.test_job import left, params, program
 
@@ -57,6 +59,55 @@ def test_root_starts_no_job_below_a_folder_that_others_may_rename(
         TrainingJob(params(shared)).plan({"state": "absent"})
     shared.chmod(0o1777)
     TrainingJob(params(shared / "one")).plan({"state": "absent"})
+
+
+@pytest.fixture
+def lent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder of root below one in which a group may rename entries, as root sees them."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    lent = tmp_path / "lent"
+    (lent / "own").mkdir(parents=True)
+    is_below = file_ownership._above
+    monkeypatch.setattr(file_ownership, "_above", lambda path: [one for one in is_below(path) if one == str(lent)])
+    lent.chmod(0o775)
+    return lent
+
+
+@pytest.mark.parametrize("shared", ["dest", "store"])
+def test_root_unpacks_no_code_below_a_folder_that_others_may_rename(lent: Path, shared: str) -> None:
+    """Root would run a file that another user has put in its place."""
+    folders = {"dest": str(lent.parent / "dest"), "store": str(lent.parent / "store"), shared: str(lent / "own")}
+    code = CodeFolder({"sha256": "", "archive": None, "once": False, **folders})
+    with pytest.raises(Refused, match=f"could not unpack code that root runs: other users may write in {lent}; run"):
+        code.read()
+    lent.chmod(0o755)
+    assert code.read() == {"sha256": None}
+
+
+def test_root_uses_no_environment_below_a_folder_that_others_may_rename(
+    lent: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Environment, "_stack", lambda _self: {"folders": [], "packages": {}})
+    given = {"python": "/usr/bin/python3", "requirements": "", "code": "", "store": str(lent)}
+    environment = Environment(given)
+    path = Path(environment.python).parents[1]
+    path.mkdir()
+    (path / COMPLETE).touch()
+    with pytest.raises(Refused, match="could not use the environment: other users may write in"):
+        environment.read()
+    lent.chmod(0o755)
+    assert environment.read() == {"python": environment.python}
+
+
+def test_an_environment_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Environment, "_stack", lambda _self: {"folders": [], "packages": {}})
+    own = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: own + 1)
+    found = os.stat_result((0o40755, *[0] * 3, own + 2, *[0] * 5))
+    monkeypatch.setattr("plugins.module_utils.guests.file_ownership.os.stat", lambda _path: found)
+    given = {"python": "/usr/bin/python3", "requirements": "", "code": "", "store": str(tmp_path)}
+    with pytest.raises(Refused, match=r"belongs to another user \(uid \d+\); run this as the user of the folder"):
+        Environment(given).read()
 
 
 def test_a_link_that_lies_where_the_supervisor_is_written_is_not_followed(left: Path) -> None:
