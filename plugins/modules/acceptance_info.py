@@ -16,6 +16,12 @@ description:
   - Only reads. A call that is not a read is refused before it is sent.
   - Reports which of the unverified assumptions of this collection the answers confirm or refute.
 options:
+  short:
+    description:
+      - Runs only the readers of hosts and of counters, on one connected host of each version and model, as
+        O(dml.vsphere.esxi_info#module:acceptance) does. Other hosts give similar answers.
+    type: bool
+    default: false
   accept_new:
     description: Whether RV(error) leaves out answers that are only new to this collection.
     type: bool
@@ -92,11 +98,13 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.site.acceptance import acceptance
+from ..module_utils.site.acceptance.host_readers import HOST_READERS
 from ..module_utils.site.acceptance.readers import READERS
 from ..module_utils.vsphere import inventory, session
 
 ARGUMENTS = {
     **acceptance.OPTIONS,
+    "short": {"type": "bool", "default": False},
     "accept_new": {"type": "bool", "default": False},
 }
 
@@ -104,8 +112,9 @@ ARGUMENTS = {
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     with session.session(params) as opened:
-        request, scope = acceptance.read_request(opened, params), acceptance.full_scope()
-        run = acceptance.AcceptanceRun(opened, request, scope, READERS)
+        request = (acceptance.host_request if params["short"] else acceptance.read_request)(opened, params)
+        readers = HOST_READERS if params["short"] else READERS
+        run = acceptance.AcceptanceRun(opened, request, acceptance.full_scope(), readers)
     return {"changed": False, **acceptance.result(run, accept_new=params["accept_new"])}
 
 
