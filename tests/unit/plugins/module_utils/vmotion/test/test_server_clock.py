@@ -74,3 +74,11 @@ def test_an_offset_that_is_only_measured_anew_changes_nothing(jump: float) -> No
 
 def test_a_journal_without_offsets_has_no_set_clock() -> None:
     assert judged(World().carry_out())["verdict"] == "continuous"
+
+
+@pytest.mark.parametrize(("jump", "is_known"), [(0.0, True), (-900.0, False)])
+def test_a_power_event_that_cannot_be_dated_is_no_breach(jump: float, is_known: bool) -> None:
+    """A worker that was powered on before the test seems to have been so within it if the clock was set back."""
+    state = Server(jump, 3).carry_out()
+    state.power = [{"worker": "w1", "at": runs.SEEN + 50, "by": "eve", "what": "VmPoweredOnEvent"}]
+    assert verdict_input(state)["facts"]["power"] == (state.power if is_known else None)
