@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Someone else, as DRS does, moves workers at random moments while a vMotion test moves them too."""
+"""DRS moves workers at random moments, and the clock of vCenter is set, while a vMotion test moves workers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 from lab.simulator import USERNAME, Simulator
 from plugins.module_utils.errors import CollectionError
 from tests.integration.faults import said
+from tests.integration.killing import wait_for
 from tests.integration.test_vmotion_test import LONG, WORKERS, Trial, trial
 from tests.integration.test_worker_rules import config
 from tests.integration.workers import host, move
@@ -68,3 +69,23 @@ def test_workers_that_others_move_at_random(trial: Trial, seed: int) -> None:
     assert trial.nodes.look()["state"] == "running"
     assert trial.free() and str(config(trial.vcenter).drsVmConfig) == before
     assert len({host(trial.vcenter, name) for name in WORKERS}) == len(WORKERS), "two workers share a GPU"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encryption", ["on"])
+@pytest.mark.parametrize("jump", [3600.0])
+def test_a_clock_of_vcenter_that_is_set_while_workers_move(trial: Trial, jump: float) -> None:
+    """Events have the time of vCenter's clock: nothing is concluded from them, and the test ends by itself."""
+    trial.train()
+    with others(trial.vcenter, 7):
+        running = trial.begin(vmotion_test_steps=5)
+        # The moves of others begin before the test has read the clock for the first time.
+        journals = trial.folder / "tests"
+        wait_for(lambda: any('"entry": "begin"' in one.read_text() for one in journals.glob("*/journal.jsonl")), LONG)
+        trial.vcenter.ask("PUT", "/clock", {"offset_seconds": jump})
+        text = running.communicate(timeout=LONG)[0]
+    verdict = json.loads(trial.kept("verdict.json"))
+    assert verdict["verdict"] == "inconclusive", (verdict["breaches"], verdict["unproven"])
+    assert any("vCenter's clock was set by" in one for one in verdict["unproven"]), verdict["unproven"]
+    assert running.returncode and said(text), text
+    assert trial.nodes.look()["state"] == "running" and trial.free()

@@ -34,6 +34,7 @@ func New(f *front.Front, w *vcenter.Server, restart func(time.Duration) error) h
 	mux.HandleFunc("DELETE /faults", func(w http.ResponseWriter, _ *http.Request) { f.Faults.Clear(); done(w) })
 	mux.HandleFunc("DELETE /faults/{id}", c.removeFault)
 	mux.HandleFunc("POST /restart", c.restartServer)
+	mux.HandleFunc("PUT /clock", c.setClock)
 	mux.HandleFunc("GET /hosts", c.hosts)
 	mux.HandleFunc("PATCH /hosts/{name}", c.patchHost)
 	mux.HandleFunc("GET /clusters/{name}", c.cluster)
@@ -73,6 +74,17 @@ func (c *Control) restartServer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	done(w)
+}
+
+// setClock sets the clock of the server by an offset from that of the machine.
+func (c *Control) setClock(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		OffsetSeconds float64 `json:"offset_seconds"`
+	}
+	if read(w, r, &asked) {
+		c.vcenter.SetClock(time.Duration(asked.OffsetSeconds * float64(time.Second)))
+		done(w)
+	}
 }
 
 func reply(w http.ResponseWriter, value any) {

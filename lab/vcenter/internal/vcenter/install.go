@@ -137,6 +137,8 @@ func (w *Server) ownReceiver(object mo.Reference) mo.Reference {
 		if w.sim.Complete.Load() {
 			return &cluster.Methods{ClusterComputeResource: o, Sim: w.sim}
 		}
+	case *simulator.ServiceInstance:
+		return &clockMethods{self: o.Self, sim: w.sim}
 	case *simulator.Folder:
 		return &folderMethods{Folder: o, sim: w.sim, fabric: w.hosts.Fabric}
 	case *simulator.DistributedVirtualSwitch:

@@ -11,6 +11,7 @@ func (s *Sim) Post(ctx *simulator.Context, event types.BaseEvent, chain int32) {
 	m := s.Registry.EventManager()
 	ctx.WithLock(m, func() {
 		m.PostEvent(ctx, &types.PostEvent{EventToPost: event})
+		event.GetEvent().CreatedTime = s.Now()
 		if chain != 0 {
 			event.GetEvent().ChainId = chain
 		}

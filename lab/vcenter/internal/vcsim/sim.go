@@ -40,6 +40,7 @@ type Sim struct {
 
 	tasks                     changes
 	taskCounter, chainCounter atomic.Int64
+	clock                     atomic.Int64 // nanoseconds
 }
 
 // New starts vcsim as a vCenter with the version in the description and an empty inventory.

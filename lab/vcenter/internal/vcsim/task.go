@@ -3,7 +3,6 @@ package vcsim
 import (
 	"cmp"
 	"fmt"
-	"time"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/mo"
@@ -38,8 +37,8 @@ func (s *Sim) StartFor(ctx *simulator.Context, on Ref, entityName, name, descrip
 	}
 	t.Info.Cancelable = true
 	t.Info.State = types.TaskInfoStateRunning
-	now := time.Now()
-	t.Info.StartTime = &now
+	now := s.Now()
+	t.Info.QueueTime, t.Info.StartTime = now, &now
 	t.Self = Ref{Type: "Task", Value: s.nextTask()}
 	t.Info.Key, t.Info.Task = t.Self.Value, t.Self
 	t.Info.EventChainId = s.begin(ctx, t.Info)
@@ -110,7 +109,7 @@ func (j *Job) Cancelled() bool {
 }
 
 func (j *Job) finish(result types.AnyType, fault Fault) {
-	changes := []types.PropertyChange{Change("info.completeTime", time.Now())}
+	changes := []types.PropertyChange{Change("info.completeTime", j.sim.Now())}
 	if fault != nil {
 		err := Localized(fault)
 		err.LocalizedMessage = cmp.Or(j.Words, err.LocalizedMessage)

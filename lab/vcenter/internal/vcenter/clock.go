@@ -1,0 +1,27 @@
+package vcenter
+
+import (
+	"time"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/vcsim"
+)
+
+// SetClock sets the clock of the server by an offset from that of the machine.
+func (w *Server) SetClock(offset time.Duration) { w.sim.SetClock(offset) }
+
+// clockMethods answers CurrentTime with the server's clock, which the control interface may set.
+// VMware: vSphere API reference, ServiceInstance.CurrentTime.
+type clockMethods struct {
+	self vcsim.Ref
+	sim  *vcsim.Sim
+}
+
+func (m *clockMethods) Reference() vcsim.Ref { return m.self }
+
+func (m *clockMethods) CurrentTime(*types.CurrentTime) soap.HasFault {
+	return &methods.CurrentTimeBody{Res: &types.CurrentTimeResponse{Returnval: m.sim.Now()}}
+}
