@@ -216,6 +216,8 @@ def test_wrong_wishes_and_faults_are_said_in_a_sentence(
     ansible_ = ansible_for(place)
     assert "a period of 0 hours is too short" in ansible_.module("gpu_usage_info", **{**BY_TENANT, "hours": 0}).msg
     assert "attribute" in ansible_.module("gpu_usage_info", cluster="gpu", group_by="attribute").msg
+    unknown = ansible_.module("gpu_usage_info", **{**BY_TENANT, "attribute": "tenent"}).msg
+    assert "could not find its custom attribute tenent: it has" in unknown and "tenant" in unknown
     assert "nosuch" in ansible_.module("gpu_usage_info", cluster="nosuch").msg
     place.fault("QueryPerf", fault="NoPermission")
     refused = ansible_.module("gpu_usage_info", **BY_TENANT)

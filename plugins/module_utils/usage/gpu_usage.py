@@ -50,6 +50,8 @@ class GpuUsage:
 
     def __init__(self, session: Session, desired: UsageOptions) -> None:
         self.session, self.desired = session, desired
+        if desired.group_by == ATTRIBUTE:
+            custom_fields.require(session, desired.attribute)
         paths = (*HOST_PATHS, *capacity.binding_paths(session.api_version))
         hosts = inventory.find_hosts(session, {"cluster": desired.cluster}, paths)
         hosts.refresh()

@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ..errors import StillDiffers
+from ..errors import Refused, StillDiffers
 from .faults import translating_faults
 from .sdk import vim
 from .session import Session
@@ -53,6 +53,14 @@ def definitions(session: Session) -> list[Any]:
     """Return all attributes that this vCenter defines."""
     with translating_faults(session.server, "read its custom attributes"):
         return list(session.content.customFieldsManager.field or [])
+
+
+def require(session: Session, name: str) -> None:
+    """Refuse an attribute that this vCenter does not define."""
+    names = sorted(field.name for field in definitions(session))
+    if name not in names:
+        said = f"it has {', '.join(names) or 'none'}"
+        raise Refused(session.server, f"find its custom attribute {name}", said, "correct the name")
 
 
 def _key(session: Session, name: str) -> int | None:
