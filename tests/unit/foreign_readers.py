@@ -262,6 +262,7 @@ _UNIT = "tests/unit/plugins/module_utils"
 _RECORDS, _HERE = f"{_UNIT}/vmotion/watch/test_odd_records.py", "tests/unit/test_foreign_text.py"
 _ROLLBACK = "tests/unit/plugins/modules/test_rollback_plan.py"
 _ANONYMOUS = f"{_UNIT}/site/recording/test_anonymization.py"
+_OPTIONS = ("core/variable_types", "hosts/vib", "hosts/vib_source", "kubernetes/job_spec", "training/folder")
 _DISCOVERY = ("discovery/inventory_plan", "discovery/inventory_text")
 _LOCAL = ("maintenance/lock/holder", "training/guest/environment", "vmotion/folder/observer_clock")
 _KUBERNETES = f"{_UNIT}/kubernetes/test_odd_objects.py"
@@ -276,9 +277,8 @@ ELSEWHERE: dict[str, str] = {
     **{f"site/{one}.py": f"{_UNIT}/site/discovery/test_inventory_plan.py" for one in _DISCOVERY},
     "site/recording/free_text.py": f"{_UNIT}/site/recording/test_free_text.py",
     "hosts/network.py": f"{_UNIT}/hosts/test_network_counters.py",
-    "hosts/installed_vibs.py": _HERE,  # the rows of esxcli
     **{f"hosts/rollback/{one}.py": _ROLLBACK for one in ("evidence", "restoring", "ways")},
-    **{f"{one}.py": USER for one in ("hosts/vib", "hosts/vib_source", "kubernetes/job_spec", "training/folder")},
+    **{f"{one}.py": USER for one in _OPTIONS},
     **dict.fromkeys(("modules/training_jobs_info.py", "vsphere/option_definitions.py", "guests/node_pools.py"), USER),
     "guests/signing_key.py": "tests/integration/test_signing_key.py",
     "kubernetes/api/connection.py": f"{_UNIT}/kubernetes/api/test_connection.py",
@@ -287,12 +287,12 @@ ELSEWHERE: dict[str, str] = {
     **{f"guests/{one}.py": _HERE for one in ("mpi_checks", "kubernetes_member", "software_packages")},
     **{f"guests/{one}.py": _HERE for one in ("json_text", "node_settings", "training_image")},
     "core/schema.py": f"{_UNIT}/core/test_schema.py",
-    **dict.fromkeys(("training/launcher_words.py", "guests/stack/part_versions.py", "workers/worker_spec.py"), USER),
+    **{f"{one}.py": USER for one in ("training/launcher_words", "guests/stack/part_versions", "workers/worker_spec")},
     "training/reports/outputs.py": f"{_UNIT}/training/reports/test_outputs.py",
     **{f"training/{a}.py": f"{_UNIT}/training/test_{b}.py" for a, b in (("formats", "log_any"), ("pair_result",) * 2)},
     "training/transport/proof.py": f"{_UNIT}/training/transport/test_rdma_counters.py",
     **{f"site/recording/{one}.py": _ANONYMOUS for one in ("anonymization", "home_made", "pseudonyms")},
-    **dict.fromkeys(("vsphere/rest.py", "vsphere/wire.py"), _HERE),
+    **dict.fromkeys(("hosts/installed_vibs.py", "vsphere/rest.py", "vsphere/wire.py"), _HERE),
     "vsphere/route.py": _ANSWERS,
     **{f"vmotion/watch/{one}.py": _RECORDS for one in ("growing_file", "guest_program", "link", "node_programs")},
     **{f"vmotion/watch/{one}.py": _RECORDS for one in ("records_program", "transport_program", "watcher")},
