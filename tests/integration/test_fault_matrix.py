@@ -124,6 +124,8 @@ def test_one_misfortune_after_another_takes_one_reboot(
 ) -> None:
     vcenter = start(text=automated("name: esx01.lab"))
     bench = Bench(vcenter, ansible_for(vcenter))
+    if FULL not in chain:
+        FULL.mend(vcenter)
     for fault in chain:
         bench.suffer(fault)
         if fault is not NEVER:
