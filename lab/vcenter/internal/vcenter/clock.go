@@ -13,8 +13,7 @@ import (
 // SetClock sets the clock of the server by an offset from that of the machine.
 func (w *Server) SetClock(offset time.Duration) { w.sim.SetClock(offset) }
 
-// clockMethods answers CurrentTime with the server's clock, which the control interface may set.
-// VMware: vSphere API reference, ServiceInstance.CurrentTime.
+// clockMethods are the methods of the service instance that depend on the server's clock.
 type clockMethods struct {
 	self vcsim.Ref
 	sim  *vcsim.Sim
@@ -22,6 +21,8 @@ type clockMethods struct {
 
 func (m *clockMethods) Reference() vcsim.Ref { return m.self }
 
+// CurrentTime returns the server's clock, which the control interface may set.
+// VMware: vSphere API reference, ServiceInstance.CurrentTime.
 func (m *clockMethods) CurrentTime(*types.CurrentTime) soap.HasFault {
 	return &methods.CurrentTimeBody{Res: &types.CurrentTimeResponse{Returnval: m.sim.Now()}}
 }
