@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.plugins.action import ActionBase
-
 from ..module_utils.errors import CollectionError
 from ..module_utils.hosts.preflight import host_preflight
+from ..plugin_utils.computing import ComputingAction
 
 ARGUMENTS = {
     "cluster": {"type": "dict", "required": True},
@@ -29,18 +28,14 @@ ARGUMENTS = {
 }
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by mypy
+class ActionModule(ComputingAction):
     """Returns the verdict on what other modules read."""
 
-    TRANSFERS_FILES = False
-    _requires_connection = False
-    _supports_check_mode = True
+    OPTIONS = ARGUMENTS
 
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+    def result_of(self, given: dict[str, Any], _host: str) -> dict[str, Any]:
         """Return all findings, those that stop the work, the lines to show, and the error."""
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        _validation, given = self.validate_argument_spec(ARGUMENTS)
-        return {**result, **answer(given)}
+        return answer(given)
 
 
 def answer(given: dict[str, Any]) -> dict[str, Any]:

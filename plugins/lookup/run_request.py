@@ -89,6 +89,7 @@ def specs() -> dict[str, variable_types.Spec]:
     return {**_data(OPTIONS)["playbook_types"], **{name: spec for entry in entries for name, spec in entry.items()}}
 
 
+@cache
 def _data(path: Path) -> dict[str, Any]:
     """Return the data of a file; empty if it does not exist."""
     # Ansible's loader is slower, because it marks and copies each value.
@@ -111,7 +112,6 @@ def load_filters() -> None:
         filter_loader.get(f"dml.vsphere.{name}")
 
 
-@cache
 def _entries(role: Path) -> list[dict[str, Any]]:
     """Return the options of each entry point of a role."""
     entries = _data(role / "meta" / "argument_specs.yml").get("argument_specs", {}).values()
@@ -132,10 +132,10 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         if any(context.CLIARGS.get(option) for option in LISTING):
             return [pattern]
         load_filters()
-        request = self._request(given, playbook)
+        extra = load_extra_vars(self._loader)
+        request = self._request(given, playbook, extra)
         if self.get_option("optional"):
             request = replace(request, needs_workers=False)
-        extra = load_extra_vars(self._loader)
         found = run_request.problems(known(), request, playbook, pattern)
         if found := found + variable_types.wrong_types(specs(), extra, frozenset(extra)):
             raise AnsibleError("; ".join(found))
@@ -144,13 +144,13 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         )
         return [pattern] if run_request.is_selected(known(), request, playbook) and not unwanted else []
 
-    def _request(self, given: dict[str, Any], playbook: str) -> RunRequest:
+    def _request(self, given: dict[str, Any], playbook: str, extra: dict[str, Any]) -> RunRequest:
         """Return the request from the command line and the variables of the play."""
         named = tuple(_name(argument) for argument in context.CLIARGS.get("args", ()))
         groups = {name: list(members) for name, members in given.get("groups", {}).items()}
         return RunRequest(
             playbooks=named or (playbook,),
-            extra=tuple(load_extra_vars(self._loader)),
+            extra=tuple(extra),
             tags=() if "all" in (tags := tuple(given.get("ansible_run_tags", ()))) else tags,
             skipped_tags=tuple(given.get("ansible_skip_tags", ())),
             limit=tuple(run_request.split(given.get("ansible_limit") or "")),
