@@ -10,6 +10,8 @@ from typing import Any
 
 from .cost import SLOW
 
+# A goodput above this part shows that the time before the first disturbance was not undisturbed, or too short.
+FASTER = 1.1
 UNKNOWN = (
     "Restarting from a checkpoint instead: the cost is not known, because the records show no checkpoints and no "
     "checkpoint interval was given"
@@ -18,12 +20,10 @@ UNKNOWN = (
 
 def sentences(cost: Mapping[str, Any]) -> list[str]:
     """Return the goodput, the wasted time, and the cost of a restart."""
-    share = cost["goodput"]
-    goodput = "not known" if share is None else f"{share:.1%} of the undisturbed {cost['steps_per_s']:.3g} steps/s"
     slow = f"{cost['slow_s']:.0f} s below {SLOW:.0%} of it"
     wasted = f"{cost['wasted_s']:.0f} {cost['wasted_unit']}"
     return [
-        f"Goodput: {goodput}, in the {cost['seconds']:.0f} s since the first disturbance; {slow}",
+        f"Goodput: {_goodput(cost)}, in the {cost['seconds']:.0f} s since the first disturbance; {slow}",
         f"Without a step: {cost['stalled_s']:.1f} s, times {_ranks(cost)} = {wasted}",
         _restart(cost),
     ]
@@ -57,6 +57,15 @@ def clock(at: float) -> str:
         return f"{datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
     except (OverflowError, OSError, ValueError):
         return f"{at:.0f} s"
+
+
+def _goodput(cost: Mapping[str, Any]) -> str:
+    share, rate = cost["goodput"], f"{cost['steps_per_s']:.3g} steps/s"
+    if share is None:
+        return "not known"
+    if share <= FASTER:
+        return f"{share:.1%} of the undisturbed {rate}"
+    return f"{share:.1%} of the {rate} before (the job was slower before, so measure longer: vmotion_test_steps)"
 
 
 def _ranks(cost: Mapping[str, Any]) -> str:

@@ -37,6 +37,20 @@ def test_the_lines_of_the_verdict_have_the_cost() -> None:
     assert "esx1: out of service 2026-09-21 14:15:30 UTC to 2026-09-21 14:16:00 UTC (30 s), move 1" in text
 
 
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [
+        (1.1, "Goodput: 110.0% of the undisturbed 1 steps/s, in the 199 s since"),
+        (1.519, "Goodput: 151.9% of the 1 steps/s before (the job was slower before, so measure longer: vmotion_test_"),
+        (None, "Goodput: not known, in the 199 s since"),
+    ],
+)
+def test_a_job_that_was_slower_before_has_no_undisturbed_rate(share: float | None, expected: str) -> None:
+    result = judged()
+    result["cost"] = {**result["cost"], "goodput": share}
+    assert expected in "\n".join(move_lines.verdict(result, MOVES))
+
+
 def test_the_page_has_the_cost_each_host_and_the_figures_with_their_sources() -> None:
     page = section(judged(hosts=[HOST]))
     assert "<td>esx1&lt;b&gt;</td>" in page and "images</td>" in page and "<b>" not in page
