@@ -100,8 +100,9 @@ lint-shell: environment
 lint-yaml: environment
 	yamllint --strict .
 
+# The scenarios but for one run only in test-full too.
 lint-ansible: environment
-	ansible-lint --offline --nocolor
+	ansible-lint --offline --nocolor $(if $(FULL),,$(foreach each,$(filter-out %/default/,$(wildcard molecule/*/)),--exclude $(each)))
 
 lint-docs: environment
 	antsibull-docs lint-collection-docs --plugin-docs .

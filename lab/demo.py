@@ -25,7 +25,7 @@ from lab.nodes.network import wanted_or_free
 from lab.nodes.programs import LabError, require
 from lab.prebuild import PLAYBOOK, Prebuild
 from lab.running import HOROVOD, SUBNET, Desired, Lab
-from lab.simulator import DATACENTRES, ROOT, Centre, Simulator, add_site, site_options
+from lab.simulator import BYTECODE, DATACENTRES, ROOT, Centre, Simulator, add_site, site_options
 from lab.world import differences, state
 
 BOLD, DIM, RED, PLAIN = ("\033[1m", "\033[2m", "\033[31m", "\033[0m") if sys.stdout.isatty() else ("", "", "", "")
@@ -88,7 +88,11 @@ class Demo:
     def _run(self, command: list[str], log: Path) -> int:
         # A kept connection to a worker that was powered off meanwhile would delay the next chapter by its timeout.
         with tempfile.TemporaryDirectory(prefix="dml-") as sockets:
-            own = {"DML_EVIDENCE_DIR": str(self.evidence), "ANSIBLE_SSH_CONTROL_PATH_DIR": sockets}
+            own = {
+                "DML_EVIDENCE_DIR": str(self.evidence),
+                "ANSIBLE_SSH_CONTROL_PATH_DIR": sockets,
+                "PYTHONPATH": os.pathsep.join(filter(None, [str(BYTECODE), os.environ.get("PYTHONPATH")])),
+            }
             return digest.run(command, ROOT, {**os.environ, **self.environment, **own}, log)
 
     def _command(self, chapter: Chapter) -> list[str]:

@@ -17,6 +17,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 BINARY = ROOT / ".cache" / "vcenter"
+# In PYTHONPATH, it keeps modules of playbooks compiled.
+BYTECODE = ROOT / "lab" / "bytecode"
 DATACENTRES = ROOT / "lab" / "vcenter" / "datacentres"
 USERNAME = "administrator@vsphere.local"
 PASSWORD = "lab-only"

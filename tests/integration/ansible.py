@@ -22,7 +22,8 @@ from unittest import mock
 from ansible.module_utils.common import warnings
 from ansible.module_utils.testing import patch_module_args
 
-from lab.simulator import ROOT
+from lab.simulator import BYTECODE, ROOT
+from tests.integration import warm
 
 BIN = Path(sys.executable).parent
 _RUNNING = threading.RLock()
@@ -80,6 +81,7 @@ class Ansible:
             "ANSIBLE_NOCOLOR": "1",
             "ANSIBLE_DEPRECATION_WARNINGS": "1",
             "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
+            "PYTHONPATH": str(BYTECODE),
         }
 
     def module(self, name: str, /, *, check: bool = False, **options: Any) -> Outcome:
@@ -145,10 +147,11 @@ class Ansible:
 
     def run(self, command: list[str], timeout: int = 300, **more: str) -> subprocess.CompletedProcess[str]:
         """Run a command with the environment of these tests; only other collections may use what Ansible deprecated."""
-        done = subprocess.run(
+        environment = {**self.environment, **more}
+        done = warm.run(command, environment, timeout) or subprocess.run(
             command,
             cwd=ROOT,
-            env={**self.environment, **more},
+            env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,

@@ -20,7 +20,7 @@ import yaml
 from tests.integration.training import BEGIN_SECONDS, Playbook
 
 # Slow enough for a busy machine, so that the links and not the processor set the rate.
-LINK, SLOW = "8mbit", "1mbit"
+LINK, SLOW = "8mbit", "2mbit"
 NODES, NETWORK = ("w1", "w2", "w3", "w4"), "10.99.77"
 SHELL = """#!/bin/sh
 node=$1; shift
@@ -64,7 +64,7 @@ class Fabric:
 
     def limit(self, node: str, rate: str, link: str = "fab0", burst: str = "16k") -> None:
         """Limit the rate of a link; packets larger than the burst are lost."""
-        shape = ("root", "tbf", "rate", rate, "burst", burst, "latency", "200ms")
+        shape = ("root", "tbf", "rate", rate, "burst", burst, "latency", "400ms")
         self._in(node, "tc", "qdisc", "replace", "dev", link, *shape)
 
     def second_link(self, node: str) -> None:
@@ -97,8 +97,10 @@ class Fabric:
             "training_launcher": NODES[0],
             "training_watched": [NODES[0]],
             "training_interface": "fab0",
-            "training_fabric_seconds": 1,
-            "training_fabric_bytes": 16384,
+            # Ranks that wait for the slow link use a core each.
+            "training_fabric_seconds": 0.3,
+            "training_fabric_repeats": 1,
+            "training_fabric_bytes": 4096,
             # A busy machine wakes ranks late.
             "training_fabric_least": 0.6,
             "training_fabric_results": str(self.folder / "fabric"),
@@ -198,7 +200,7 @@ def test_a_node_that_sends_through_another_card_is_named(fabric: Fabric) -> None
 @pytest.mark.slow
 def test_a_pair_whose_large_packets_are_lost_is_named(fabric: Fabric) -> None:
     with ThreadPoolExecutor(1) as pool:
-        checked = pool.submit(fabric.check, training_fabric_stall=10)
+        checked = pool.submit(fabric.check, training_fabric_stall=10, training_fabric_repeats=10)
         fabric.first_round()
         fabric.limit("w4", LINK, burst="1000")
         ran = checked.result()

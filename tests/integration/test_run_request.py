@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,7 @@ def test_known_names_are_accepted(ansible: Ansible, tmp_path: Path) -> None:
     assert "vcenter.invalid" in done.out and "two" not in done.out, done.out
 
 
+slow = partial(pytest.param, marks=pytest.mark.slow)
 # The processes of a training job, and a playbook that sees no processes of other tests.
 ALONE = "unshare --fork --mount-proc --kill-child --pid" + ("" if os.geteuid() == 0 else " --user --map-root-user")
 JOB = 'DML_RECORDS=/var/lib/dml/runs/nightly DML_RUN_ID=1 sleep 600 & exec "$@"'
@@ -167,18 +169,18 @@ JOB = 'DML_RECORDS=/var/lib/dml/runs/nightly DML_RUN_ID=1 sleep 600 & exec "$@"'
     [
         ("hosts", [], True, ""),
         ("hosts", ["-e", "interrupt_training=true"], False, "vcenter.invalid"),
-        ("hosts", ["--limit", "one"], True, ""),
-        ("hosts", ["--limit", "one", "-e", "interrupt_training=true"], False, "vcenter.invalid"),
+        slow("hosts", ["--limit", "one"], True, ""),
+        slow("hosts", ["--limit", "one", "-e", "interrupt_training=true"], False, "vcenter.invalid"),
         ("hosts", ["--limit", "one", "-e", "under_training=true"], True, ""),
         ("rollback", ["--limit", "one"], True, ""),
-        ("teardown", ["--limit", "one", "-e", "confirm=true"], True, ""),
+        slow("teardown", ["--limit", "one", "-e", "confirm=true"], True, ""),
         ("workers", ["-e", "power_cycle=true"], True, ""),
-        ("workers", [], False, "worker_vms has no worker"),
+        slow("workers", [], False, "worker_vms has no worker"),
         ("teardown", ["-e", "confirm=true"], True, ""),
         ("guests", [], True, ""),
         ("train", ["-e", "training_name=another"], True, ""),
-        ("train", ["-e", "training_name=nightly", "-e", "training_backend=none"], False, "training_backend"),
-        ("train", ["-e", "training_name=nightly", "-e", "training_nodes=[]"], False, "training_nodes is [], and the"),
+        slow("train", ["-e", "training_name=nightly", "-e", "training_backend=none"], False, "training_backend"),
+        slow("train", ["-e", "training_name=nightly", "-e", "training_nodes=[]"], False, "training_nodes is [], and"),
         ("train", ["-e", "training_name=nightly", "-e", '{"training_nodes": ["w2"]}'], False, "play are w1: name at"),
     ],
 )

@@ -16,6 +16,8 @@ import dml_records
 
 FLOATS = 65536
 IN_PLACE = 1
+# Open MPI waits with a core per rank; ranks that look now and then leave it to the rest of the machine.
+LOOK_SECONDS = 0.001
 
 
 class Mpi:
@@ -34,8 +36,12 @@ class Mpi:
     def step(self, is_asked: bool) -> tuple[float, bool]:
         """One allreduce: how many ranks there are, and whether some rank was asked for something."""
         self._gradients[0], self._gradients[1] = 1.0, float(is_asked)
-        place = ctypes.c_void_p(IN_PLACE)
-        self._library.MPI_Allreduce(place, self._gradients, FLOATS, self._float, self._sum, self._world)
+        place, request, done = ctypes.c_void_p(IN_PLACE), ctypes.c_void_p(), ctypes.c_int()
+        data = (place, self._gradients, FLOATS, self._float, self._sum)
+        self._library.MPI_Iallreduce(*data, self._world, ctypes.byref(request))
+        while not done.value:
+            time.sleep(LOOK_SECONDS)
+            self._library.MPI_Test(ctypes.byref(request), ctypes.byref(done), None)
         return float(self._gradients[0]), self._gradients[1] > 0
 
     def end(self) -> None:

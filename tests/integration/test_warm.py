@@ -1,0 +1,83 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A command that runs as a fork ends, prints and dies as one in a separate process does."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.integration import warm
+from tests.integration.ansible import BIN, Ansible
+from tests.integration.killing import wait_for
+
+SHOW = r"""
+- hosts: localhost
+  gather_facts: false
+  vars: {ansible_connection: local, process: "/proc/{{ lookup('pipe', 'echo $PPID') }}/cmdline"}
+  tasks:
+    - ansible.builtin.debug: {msg: "{{ lookup('env', 'SHOWN') }} {{ shown }}"}
+    - ansible.builtin.shell: >-
+        tr '\0' ' ' < {{ process }} | grep -o 'ansible-playbook .*='
+      register: above
+    - ansible.builtin.fail: {msg: "{{ above.stdout }}"}
+      when: shown == 'fails'
+"""
+WAIT = """
+- hosts: localhost
+  gather_facts: false
+  vars: {ansible_connection: local}
+  tasks: [{ansible.builtin.command: "sleep 4"}]
+"""
+
+
+@pytest.fixture
+def ansible(tmp_path: Path) -> Ansible:
+    return Ansible({"SHOWN": "of the environment,"}, tmp_path)
+
+
+def separate(ansible: Ansible, command: list[str]) -> subprocess.CompletedProcess[str]:
+    both = subprocess.PIPE, subprocess.STDOUT
+    return subprocess.run(
+        command,
+        env=ansible.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=both[0],
+        stderr=both[1],
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("shown", ["ends", "fails"])
+def test_a_fork_ends_and_prints_as_a_process_does(ansible: Ansible, tmp_path: Path, shown: str) -> None:
+    playbook = tmp_path / "show.yml"
+    playbook.write_text(SHOW)
+    command = [str(BIN / "ansible-playbook"), str(playbook), "-i", "localhost,", "-e", f"shown={shown}"]
+    fork, process = warm.run(command, ansible.environment, 60), separate(ansible, command)
+    assert fork is not None and f"of the environment, {shown}" in fork.stdout
+    assert fork.returncode == process.returncode == (2 if shown == "fails" else 0)
+    assert re.sub(r"/proc/\d+", "/proc", fork.stdout) == re.sub(r"/proc/\d+", "/proc", process.stdout)
+    assert shown == "ends" or f"ansible-playbook {playbook} -i localhost, -e shown=" in " ".join(fork.stdout.split())
+
+
+def test_a_fork_that_takes_too_long_is_killed(ansible: Ansible, tmp_path: Path) -> None:
+    playbook = tmp_path / f"wait{os.getpid()}.yml"
+    playbook.write_text(WAIT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        warm.run([str(BIN / "ansible-playbook"), str(playbook), "-i", "localhost,"], ansible.environment, 3)
+    found = ["pgrep", "-f", f"ansible-playbook.{playbook}"]
+    wait_for(lambda: subprocess.run(found, check=False, capture_output=True).returncode == 1, 20)
+    version = warm.run([str(BIN / "ansible-playbook"), "--version"], ansible.environment, 60)
+    assert version is not None and version.returncode == 0, "the next command runs"
+
+
+def test_other_settings_of_ansible_need_a_separate_process(ansible: Ansible) -> None:
+    command = [str(BIN / "ansible-playbook"), "--version"]
+    assert warm.run(command, ansible.environment, 60) is not None
+    assert warm.run(command, {**ansible.environment, "ANSIBLE_FORKS": "2"}, 60) is None
+    assert warm.run(["ansible-doc", "--version"], ansible.environment, 60) is None

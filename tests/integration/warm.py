@@ -1,0 +1,160 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Runs the commands of Ansible as forks of one process that has imported Ansible.
+
+Without it, half of the processor time of a playbook that is refused goes into the same imports, and each playbook packs
+the same modules again. A fork has its own session, environment, command line and output, as a new process has, and runs
+the main function of the command. A command with other settings of Ansible has a separate process, and so has one that a
+test kills.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from lab.simulator import ROOT
+
+COMMANDS = {"ansible": "ansible.cli.adhoc", "ansible-playbook": "ansible.cli.playbook"}
+# Ansible reads these while it is imported.
+EARLY = ("ANSIBLE_", "PYTHON", "LC_", "LANG", "HOME", "PATH")
+_WARM: list[Warm] = []
+_ONE = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Warm:
+    """The process that has imported Ansible, and the environment in which it did so."""
+
+    early: dict[str, str]
+    calls: socket.socket
+
+    def run(self, command: list[str], environment: dict[str, str], timeout: int) -> subprocess.CompletedProcess[str]:
+        """Run a command in a fork, as subprocess.run does."""
+        ours, theirs = socket.socketpair()
+        with ours, tempfile.TemporaryFile() as output:
+            asked = json.dumps({"command": command, "environment": environment}).encode()
+            socket.send_fds(self.calls, [b"1"], [theirs.fileno(), output.fileno()])
+            theirs.close()
+            with ours.makefile("rw") as speech:
+                speech.write(asked.decode() + "\n")
+                speech.flush()
+                return _ended(command, ours, speech, output, timeout)
+
+
+def _ended(
+    command: list[str], ours: socket.socket, speech: IO[str], output: IO[bytes], timeout: int
+) -> subprocess.CompletedProcess[str]:
+    """Wait until a fork has ended, or end it after a time."""
+    pid = int(speech.readline())
+    ours.settimeout(timeout)
+    try:
+        code = int(speech.readline())
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+        raise subprocess.TimeoutExpired(command, timeout) from None
+    output.seek(0)
+    return subprocess.CompletedProcess(command, code, output.read().decode(errors="replace"))
+
+
+def run(command: list[str], environment: dict[str, str], timeout: int) -> subprocess.CompletedProcess[str] | None:
+    """Run a command of Ansible in a fork; return None if Ansible must be imported with other settings."""
+    early = {key: value for key, value in environment.items() if key.startswith(EARLY)}
+    if os.path.basename(command[0]) not in COMMANDS:
+        return None
+    with _ONE:
+        if not _WARM:
+            _WARM.append(_begin(early))
+    return _WARM[0].run(command, environment, timeout) if _WARM[0].early == early else None
+
+
+def _begin(early: dict[str, str]) -> Warm:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        subprocess.Popen(
+            [sys.executable, "-c", f"from tests.integration import warm; warm.serve({theirs.fileno()})", "x" * 4096],
+            cwd=ROOT,
+            env={**os.environ, **early, "PYTHONPATH": os.pathsep.join([str(ROOT), early.get("PYTHONPATH", "")])},
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+        )
+    return Warm(early, ours)
+
+
+def serve(number: int) -> None:
+    """Fork for each call, until the process that makes the calls has ended."""
+    mains = {name: importlib.import_module(module) for name, module in COMMANDS.items()}
+    importlib.import_module("ansible.executor.playbook_executor")
+    importlib.import_module("ansible.plugins.strategy.linear")
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    calls = socket.socket(fileno=number)
+    while True:
+        message, descriptors, _flags, _address = socket.recv_fds(calls, 1, 2, socket.MSG_CMSG_CLOEXEC)
+        if not message:
+            return
+        if os.fork() == 0:
+            calls.close()
+            try:
+                _supervise(mains, *descriptors)
+            finally:  # the folder of Ansible that all forks share goes with this process, not with one of them
+                os._exit(0)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _supervise(mains: dict[str, Any], speech: int, output: int) -> None:
+    """Start the command in a separate session, and send its process ID and its exit code."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    with socket.socket(fileno=speech) as connection, connection.makefile("rw") as lines:
+        asked = json.loads(lines.readline())
+        child = os.fork()
+        if child == 0:
+            os._exit(_command(mains, asked, output))
+        lines.write(f"{child}\n")
+        lines.flush()
+        _pid, status = os.waitpid(child, 0)
+        lines.write(f"{os.waitstatus_to_exitcode(status)}\n")
+
+
+def _named(command: list[str]) -> None:
+    """Write the command line over that of this process: a module finds the run above it by its command."""
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    begin, end = int(fields[45]), int(fields[46])
+    words = "\0".join(command).encode()[: end - begin - 1]
+    ctypes.memmove(begin, words.ljust(end - begin, b"\0"), end - begin)
+
+
+def _command(mains: dict[str, Any], asked: dict[str, Any], output: int) -> int:
+    """Run the main function of a command, and return its exit code."""
+    os.setsid()
+    for descriptor, source in ((0, os.open(os.devnull, os.O_RDONLY)), (1, output), (2, output)):
+        os.dup2(source, descriptor)
+    _named(asked["command"])
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    sys.argv = asked["command"]
+    try:
+        mains[os.path.basename(sys.argv[0])].main(sys.argv)
+    except SystemExit as end:
+        return int(end.code or 0)
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return 0
