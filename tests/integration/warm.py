@@ -133,7 +133,7 @@ def _supervise(mains: dict[str, Any], speech: int, output: int) -> None:
 def _named(command: list[str]) -> None:
     """Write the command line over that of this process: a module finds the run above it by its command."""
     fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
-    begin, end = int(fields[45]), int(fields[46])
+    begin, end = int(fields[45]), int(fields[46])  # arg_start and arg_end
     words = "\0".join(command).encode()[: end - begin - 1]
     ctypes.memmove(begin, words.ljust(end - begin, b"\0"), end - begin)
 
@@ -147,6 +147,8 @@ def _command(mains: dict[str, Any], asked: dict[str, Any], output: int) -> int:
     os.environ.clear()
     os.environ.update(asked["environment"])
     sys.argv = asked["command"]
+    # A user's command does not find the packages of the checkout.
+    sys.path[:] = [place for place in sys.path if place not in {"", str(ROOT)}]
     try:
         mains[os.path.basename(sys.argv[0])].main(sys.argv)
     except SystemExit as end:
