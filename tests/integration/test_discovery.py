@@ -47,7 +47,9 @@ def accept_all(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.parametrize("name", CLUSTERS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=pytest.mark.slow) if one in ("ready", "t4_vgpu") else one for one in CLUSTERS]
+)
 def test_discovered_inventory_passes_preflight(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], name: str
 ) -> None:

@@ -10,6 +10,7 @@ test kills.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import importlib
@@ -41,6 +42,7 @@ class Warm:
 
     early: dict[str, str]
     calls: socket.socket
+    process: subprocess.Popen[bytes]
 
     def run(self, command: list[str], environment: dict[str, str], timeout: int) -> subprocess.CompletedProcess[str]:
         """Run a command in a fork, as subprocess.run does."""
@@ -53,6 +55,11 @@ class Warm:
                 speech.write(asked.decode() + "\n")
                 speech.flush()
                 return _ended(command, ours, speech, output, timeout)
+
+    def end(self) -> None:
+        """End the process, and wait for it: only then does its processor time count as that of the tests."""
+        self.calls.close()
+        self.process.wait(60)
 
 
 def _ended(
@@ -85,14 +92,16 @@ def run(command: list[str], environment: dict[str, str], timeout: int) -> subpro
 def _begin(early: dict[str, str]) -> Warm:
     ours, theirs = socket.socketpair()
     with theirs:
-        subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-c", f"from tests.integration import warm; warm.serve({theirs.fileno()})", "x" * 4096],
             cwd=ROOT,
             env={**os.environ, **early, "PYTHONPATH": os.pathsep.join([str(ROOT), early.get("PYTHONPATH", "")])},
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
         )
-    return Warm(early, ours)
+    warm = Warm(early, ours, process)
+    atexit.register(warm.end)
+    return warm
 
 
 def serve(number: int) -> None:
@@ -100,11 +109,14 @@ def serve(number: int) -> None:
     mains = {name: importlib.import_module(module) for name, module in COMMANDS.items()}
     importlib.import_module("ansible.executor.playbook_executor")
     importlib.import_module("ansible.plugins.strategy.linear")
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    # Forks end while the next call is awaited.
+    signal.signal(signal.SIGCHLD, lambda *_: _reap(os.WNOHANG))
     calls = socket.socket(fileno=number)
     while True:
         message, descriptors, _flags, _address = socket.recv_fds(calls, 1, 2, socket.MSG_CMSG_CLOEXEC)
         if not message:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _reap(0)
             return
         if os.fork() == 0:
             calls.close()
@@ -114,6 +126,13 @@ def serve(number: int) -> None:
                 os._exit(0)
         for descriptor in descriptors:
             os.close(descriptor)
+
+
+def _reap(options: int) -> None:
+    """Wait for the forks that have ended, or for all of them."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, options)[0]:
+            continue
 
 
 def _supervise(mains: dict[str, Any], speech: int, output: int) -> None:
