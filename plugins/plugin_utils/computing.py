@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +26,6 @@ class ComputingAction(ActionBase):  # type: ignore[misc]  # ansible is not read 
         _validation, given = self.validate_argument_spec(self.OPTIONS)
         return {**result, **self.result_of(given, (task_vars or {}).get("inventory_hostname", "localhost"))}
 
+    @abstractmethod
     def result_of(self, given: dict[str, Any], host: str) -> dict[str, Any]:
         """Return the result of the task on a host."""
-        raise NotImplementedError
