@@ -9,6 +9,7 @@ runs with and without it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import marshal
 import os
@@ -29,26 +30,23 @@ def compiled(path: str, source: bytes) -> CodeType:
     """
     inside = os.fsencode(path.rpartition(".zip")[2])
     kept = KEPT / hashlib.sha256(inside + b"\0" + source).hexdigest()
-    try:
+    with contextlib.suppress(OSError, ValueError, EOFError, TypeError):  # not kept yet, or damaged
         code = marshal.loads(kept.read_bytes())
-        assert isinstance(code, CodeType)
-        return code
-    except (OSError, ValueError, EOFError, TypeError, AssertionError):
-        assert _compile is not None
-        made: CodeType = _compile(path, source)
-        _keep(kept, made)
-        return made
+        if isinstance(code, CodeType):
+            return code
+    assert _compile is not None
+    made: CodeType = _compile(path, source)
+    _keep(kept, made)
+    return made
 
 
 def _keep(kept: Path, code: CodeType) -> None:
     """Write a file as a whole: other processes read it at the same time."""
     part = kept.with_name(f"{kept.name}.{os.getpid()}")
-    try:
+    with contextlib.suppress(OSError):  # a user who cannot write here compiles
         kept.parent.mkdir(parents=True, exist_ok=True)
         part.write_bytes(marshal.dumps(code))
         part.replace(kept)
-    except OSError:  # a user who cannot write here compiles
-        return
 
 
 if _compile is not None:
