@@ -14,8 +14,9 @@ from typing import Optional
 
 from ..training.job_end import Cause, cause_of
 from .containers import STARTING
+from .last_attempt import ended_launchers, last_attempt
 from .object_fields import conditions, is_true
-from .seen import LAUNCHER, WORKER, Event, JobSnapshot, Pod
+from .seen import LAUNCHER, WORKER, Event, JobSnapshot
 
 # The reasons of the kubelet for an image that it cannot pull.
 _IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ErrImagePullBackOff")
@@ -47,12 +48,14 @@ def why_waiting(snapshot: JobSnapshot) -> str:
 
 
 def why_died(snapshot: JobSnapshot) -> str:
-    """Return why a job has failed."""
+    """Return why a job has failed: the launcher that ended last counts."""
+    snapshot = last_attempt(snapshot)
     return _first(snapshot, _DIED) or _by_condition(snapshot) or "Kubernetes reports no reason"
 
 
 def is_of_machine(snapshot: JobSnapshot) -> bool:
     """Return whether a job failed because of a machine, so that another attempt may succeed."""
+    snapshot = last_attempt(snapshot)
     finder = next((finder for finder in _DIED if finder(snapshot)), None)
     if finder is _by_launcher and snapshot.log:
         return _logged(snapshot).is_of_machine
@@ -247,21 +250,15 @@ def _by_launcher(snapshot: JobSnapshot) -> str | None:
     """Return the cause in the launcher's output, or the exit code of its container."""
     if snapshot.log:
         return _logged(snapshot).sentence
-    for pod in reversed(ended_launchers(snapshot)):
+    for pod in ended_launchers(snapshot.pods)[-1:]:
         if pod.exit_code:
             return f"the launcher {pod.name} ended with exit code {pod.exit_code} ({pod.ended_reason or 'Error'})"
     return None
 
 
 def _logged(snapshot: JobSnapshot) -> Cause:
-    launchers = ended_launchers(snapshot)
+    launchers = ended_launchers(snapshot.pods)
     return cause_of(snapshot.log, launchers[-1].exit_code if launchers else None, snapshot.ranks)
-
-
-def ended_launchers(snapshot: JobSnapshot) -> list[Pod]:
-    """Return the launchers that have ended, the latest last: the operator starts another one after a failure."""
-    ended = [pod for pod in snapshot.pods_with_role(LAUNCHER) if pod.exit_code is not None]
-    return sorted(ended, key=lambda pod: pod.ended or pod.started or 0.0)
 
 
 def _by_condition(snapshot: JobSnapshot) -> str | None:

@@ -8,7 +8,8 @@ the program, and its own failures are reported with its name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,7 @@ class Containers:
     """The state of a pod's containers; ``waiting`` and ``killed`` may be those of an init container or a sidecar.
 
     ``waits`` and ``killed`` name a container other than the one that runs the program; they are empty for that one.
-    ``setup_error`` is how an init container failed; empty if none did.
+    ``killed_at`` is the time of the kill. ``setup_error`` is how an init container failed; empty if none did.
     """
 
     waiting: str
@@ -38,6 +39,7 @@ class Containers:
     restarts: int
     is_out_of_memory: bool
     killed: str
+    killed_at: float | None
     setup_error: str
 
 
@@ -51,7 +53,7 @@ def containers_of(pod: Object, main: str) -> Containers:
     ended = part(state, "terminated")
     others = [each for each in (*several(status, "initContainerStatuses"), *statuses) if each is not program]
     waiting, waits = _waiting(program, others)
-    killed = next((each for each in (program, *others) if OUT_OF_MEMORY in _ended_reasons(each)), None)
+    killed, killed_at = _latest_kill((program, *others))
     return Containers(
         waiting=str(waiting.get("reason") or ""),
         waiting_message=str(waiting.get("message") or ""),
@@ -62,6 +64,7 @@ def containers_of(pod: Object, main: str) -> Containers:
         started=seconds(part(state, "running").get("startedAt") or ended.get("startedAt")),
         restarts=whole(program.get("restartCount")) or 0,
         is_out_of_memory=killed is not None,
+        killed_at=killed_at,
         killed=str(killed.get("name") or "") if killed is not None and killed is not program else "",
         setup_error=_setup_error(several(status, "initContainerStatuses")),
     )
@@ -99,7 +102,13 @@ def _waiting(program: Object, others: Sequence[Object]) -> tuple[Object, str]:
     return mine, ""
 
 
-def _ended_reasons(container: Object) -> Iterator[str]:
-    """Yield why a container ended, now and before its last restart."""
-    for key in ("state", "lastState"):
-        yield str(part(part(container, key), "terminated").get("reason") or "")
+def _latest_kill(containers: Sequence[Object]) -> tuple[Object | None, float | None]:
+    """Return the container that the kernel killed last, and when; a kill at an unknown time counts as the last."""
+    kills = [
+        (each, seconds(ended.get("finishedAt")))
+        for each in containers
+        # The kubelet keeps the end before the last restart.
+        for ended in (part(part(each, key), "terminated") for key in ("state", "lastState"))
+        if ended.get("reason") == OUT_OF_MEMORY
+    ]
+    return max(kills, key=lambda kill: math.inf if kill[1] is None else kill[1], default=(None, None))

@@ -37,7 +37,7 @@ class Pod:
     """One pod of a job; ``waiting`` is why its container does not run yet, ``exit_code`` how it ended.
 
     ``waits`` and ``killed`` name the container that waits or was killed, if it is not the one with the program.
-    ``setup_error`` is how an init container failed.
+    ``setup_error`` is how an init container failed, ``made`` when the pod was created.
     ``tolerates`` is the number of seconds that the pod stays on a silent node; None without limit.
     """
 
@@ -63,7 +63,9 @@ class Pod:
     waits: str = ""
     is_out_of_memory: bool = False
     killed: str = ""
+    killed_at: float | None = None
     setup_error: str = ""
+    made: float | None = None
 
 
 @dataclass(frozen=True)
@@ -211,6 +213,7 @@ def _pod(thing: Object, marked: Object, job: Object | None) -> Pod:
         unscheduled=str(scheduled.get("message") or "") if scheduled.get("status") == "False" else "",
         tolerates=tolerated_seconds(several(spec, "tolerations")),
         address=_word(status, "podIP"),
+        made=seconds(metadata.get("creationTimestamp")),
         **vars(containers),
     )
 

@@ -11,7 +11,6 @@ from ..core.names import short_name
 from ..training.mpi_output import lines_of
 from .causes import (
     blocked_at,
-    ended_launchers,
     is_of_machine,
     silences,
     why_deleted,
@@ -20,6 +19,7 @@ from .causes import (
     why_setup_failed,
     why_waiting,
 )
+from .last_attempt import ended_launchers
 from .object_fields import conditions, is_true, part, seconds
 from .seen import LAUNCHER, WORKER, JobSnapshot, Pod, program_of
 
@@ -201,7 +201,7 @@ def _when(snapshot: JobSnapshot, key: str) -> float | None:
 
 
 def _exit_code(snapshot: JobSnapshot) -> int | None:
-    launchers = ended_launchers(snapshot)
+    launchers = ended_launchers(snapshot.pods)
     if launchers:
         return launchers[-1].exit_code
     return 0 if is_true(conditions(snapshot.job), "Succeeded") else None

@@ -28,15 +28,24 @@ _REPORTED = re.compile(
     r"HorovodInternalError|Horovod has been shut\s?down|ncclRemoteError|remote process exited|by (?:remote )?peer|"
     r"[Cc]onnection (?:reset|closed|refused)|Broken pipe|[Ss]ocket (?:closed|Timeout)|HostsUpdatedInterrupt"
 )
-# With these words of Gloo and PyTorch a rank reports that it waited for another rank until a timeout.
+# With these words of Gloo and PyTorch a rank reports that it waited for another rank until a timeout, or that the store
+# of the job is gone with the process that kept it. The lines about the flight recorder follow such a timeout:
+# https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp.
 _WAITED = re.compile(
     r"Timed out waiting \d+ ?ms|DistStoreError|monitoredBarrier|[Ww]atchdog|[Ww]ait timeout after|"
-    r"collective operation timeout|socket has timed out"
+    r"collective operation timeout|socket has timed out|failed to recv, got 0 bytes|retr(?:ie|ei)ving ncclUniqueId|"
+    r"FlightRecorder|(?:collective timeout|timeout signal) from|dump debug info|at NCCL work|"
+    r"NCCL operations have failed or timed out|taking the entire process down"
 )
+# The watchdog also ends a process because of an error of its GPU.
+_DEVICE = re.compile(r"CUDA error: ")
 # The rank that others waited for: PyTorch names it if it uses a monitored barrier.
 _MISSED = re.compile(r"Ranks (\d+)(?:, \d+)* failed to pass monitoredBarrier")
-# PyTorch's log lines, and the message of C++ for an uncaught exception; both precede SIGABRT.
-_NATIVE = re.compile(r"^(?:\[E\d{4} .*?\]\s*|\s*what\(\):\s*)(?P<text>.+)$")
+# PyTorch's log lines, and the message of C++ for an uncaught exception; both precede SIGABRT. The prefix has the month,
+# which is not padded, the day and the time ([E321 02:07:08.408271257 FILE:LINE]); it has only file and line in PyTorch
+# 2.3 and older. It may follow a progress bar, which does not end its line.
+# https://github.com/pytorch/pytorch/blob/main/c10/util/Logging.cpp (MessageLogger)
+_NATIVE = re.compile(r"^(?:.*?\[[EF](?:\d{3,4} [\d:.]+)? [^\[\]\s]+:\d+\]\s*|\s*what\(\):\s*)(?P<text>.+)$")
 _ALONE = re.compile(
     r"unable to complete a TCP connection\s+to another process:\s+Local host:\s+(\S+)\s+Remote host:\s+(\S+)"
 )
@@ -160,12 +169,20 @@ def _errors(lines: Sequence[OutputLine], reported: bool) -> Iterator[tuple[int, 
     for line in lines:
         if line.stream != "err" or line.rank is None:
             continue
-        text = _TORCH.sub("", line.text)
-        error, native = _ERROR.match(text), _NATIVE.match(text)
-        message = error[0].strip() if error else native["text"].strip() if native else ""
-        is_report = bool(_REPORTED.search(message) or _WAITED.search(message))
-        if message and is_report == reported and (error or reported):
+        message, is_report = _error_of(_TORCH.sub("", line.text))
+        if message and is_report == reported:
             yield line.rank, message
+
+
+def _error_of(text: str) -> tuple[str, bool]:
+    """Return the error in a line, empty if it contains none, and whether it is a report about another rank."""
+    error, native = _ERROR.match(text), _NATIVE.match(text)
+    message = error[0].strip() if error else native["text"].strip() if native else ""
+    if native and _DEVICE.search(message):
+        return message, False
+    is_report = bool(_REPORTED.search(message) or _WAITED.search(message))
+    # PyTorch also logs errors after which a rank continues.
+    return (message, is_report) if error or is_report else ("", False)
 
 
 def _by_lost_node(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:

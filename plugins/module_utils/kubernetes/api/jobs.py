@@ -8,14 +8,14 @@ import time
 
 from ...errors import Failed
 from ..job_spec import APIS
+from ..last_attempt import ended_launchers
 from ..manifests import GROUP
 from ..object_fields import Object, part, seconds, several
-from ..seen import LAUNCHER, JobSnapshot, boot_ids, events_of, owners_of, pods_of
+from ..seen import JobSnapshot, boot_ids, events_of, owners_of, pods_of
 from .connection import Api, segment
 
 # The end of a log that is kept, and the part that is read at most: a line may have any length.
 LOG_BYTES, LOG_LIMIT = 1 << 16, 1 << 24
-ENDED = ("Succeeded", "Failed")
 
 
 def read(api: Api, namespace: str, name: str, version: str) -> JobSnapshot:
@@ -26,8 +26,7 @@ def read(api: Api, namespace: str, name: str, version: str) -> JobSnapshot:
     is_known = job is not None or _knows_jobs(api, kind)
     owners = owners_of(job, _launcher_jobs(api, namespace, name) if job else ())
     pods = pods_of(name, api.items(f"{inside}/pods"), owners, job)
-    ended = [pod for pod in pods if pod.role == LAUNCHER and pod.phase in ENDED]
-    newest = max(ended, key=lambda pod: pod.ended or pod.started or 0.0) if ended else None
+    ended = ended_launchers(pods)
     made = seconds(part(job, "metadata").get("creationTimestamp"))
     uids = {*owners, *(pod.uid for pod in pods)}
     return JobSnapshot(
@@ -39,7 +38,7 @@ def read(api: Api, namespace: str, name: str, version: str) -> JobSnapshot:
         is_known=is_known,
         has_namespace=job is not None or _has(api, inside),
         boot_ids=boot_ids(api.items("/api/v1/nodes")) if pods else {},
-        log=launcher_log(api, namespace, newest.name) if newest else "",
+        log=launcher_log(api, namespace, ended[-1].name) if ended else "",
         now=time.time(),
     )
 

@@ -10,7 +10,7 @@ import pytest
 
 from plugins.module_utils.kubernetes.state import state_of
 
-from .objects import CREATED, event, job, pod, snapshot
+from .objects import CREATED, event, job, pod, snapshot, stamp
 
 FAILED = ("Failed", "True", "BackoffLimitExceeded/")
 NO_FOLDER = 'MountVolume.SetUp failed for volume "work" : hostPath type check failed: /runs/one/work is not a directory'
@@ -61,3 +61,123 @@ def test_other_pods_may_start_by_themselves(message: str, waits: dict[str, Any])
 def test_a_lost_node_is_a_failure_of_a_machine(given: dict[str, Any], is_of_machine: bool) -> None:
     job_state = state_of(snapshot(job(CREATED, FAILED), **given))
     assert (job_state["state"], job_state["machine"]) == ("died", is_of_machine)
+
+
+VALUE_ERROR = "[1,1]<stderr>:ValueError: odd\n" + ("  Process name: [[28342,1],1]\n  Exit code:    1\n")
+SIGNAL_9 = "mpirun noticed that process rank 1 with PID 16 on node t2-worker-1 exited on signal 9 (Killed).\n"
+ENDED_BY_VALUE_ERROR = "rank 1 on t2-worker-1 ended: ValueError: odd"
+ENDED_BY_SIGNAL_9 = "rank 1 on t2-worker-1 (process 16) was ended by signal 9 (Killed)"
+
+
+def terminated(begin: float, end: float, code: int = 1, reason: str = "Error") -> dict[str, Any]:
+    return {"terminated": {"exitCode": code, "reason": reason, "startedAt": stamp(begin), "finishedAt": stamp(end)}}
+
+
+def launcher(name: str, made: float, state: dict[str, Any] | None = None, **status: Any) -> dict[str, Any]:
+    """Return a launcher that has ended: the operator keeps those of earlier attempts."""
+    ended = pod("launcher", node="k1", phase="Failed", state=state, status=status, restarts=status.pop("restarts", 0))
+    ended["metadata"].update(name=f"t2-launcher-{name}", uid=name, creationTimestamp=stamp(made))
+    return ended
+
+
+def restarted(thing: dict[str, Any], last: dict[str, Any]) -> dict[str, Any]:
+    """Return a pod whose program was restarted in place."""
+    thing["status"]["containerStatuses"][0].update(restartCount=1, lastState=last)
+    return thing
+
+
+EVICTION = {"reason": "Evicted", "message": "The node was low on resource: memory."}
+MARK = "Marking for deletion Pod default/"
+SECOND = launcher("bbbbb", 100, terminated(102, 300))
+# The first failure with the objects that remain from it; the second attempt began 100 s after the job.
+EARLIER: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
+    "launcher evicted": ([launcher("aaaaa", 1, terminated(4, 50, 137), **EVICTION), SECOND], []),
+    "launcher evicted without a state of its container": ([launcher("zzzzz", 1, **EVICTION), SECOND], []),
+    "launcher evicted and removed": ([SECOND], [event("Pod", "t2-launcher-aaaaa", "Evicted", "low on memory", 50)]),
+    "launcher deleted by a taint": (
+        [SECOND],
+        [
+            event("Pod", "t2-launcher-aaaaa", "NodeNotReady", "Node is not ready", 40),
+            event("Pod", "t2-launcher-aaaaa", "TaintManagerEviction", f"{MARK}t2-launcher-aaaaa", 50, "Normal"),
+        ],
+    ),
+    "launcher beyond its memory": ([launcher("aaaaa", 1, terminated(4, 50, 137, "OOMKilled")), SECOND], []),
+    "launcher beyond its memory, then restarted in place": (
+        [restarted(launcher("aaaaa", 1, terminated(52, 300)), terminated(4, 50, 137, "OOMKilled"))],
+        [],
+    ),
+    "worker evicted and made again": ([SECOND], [event("Pod", "t2-worker-0", "Evicted", "low on memory", 50)]),
+    "worker deleted by a taint, then another deletion cancelled": (
+        [SECOND],
+        [
+            event("Pod", "t2-worker-0", "TaintManagerEviction", f"{MARK}t2-worker-0", 50, "Normal"),
+            event(
+                "Pod", "t2-worker-0", "TaintManagerEviction", "Cancelling deletion of Pod t2-worker-0", 150, "Normal"
+            ),
+        ],
+    ),
+    "worker beyond its memory, then restarted in place": (
+        [SECOND, restarted(pod("worker", 0), terminated(4, 50, 137, "OOMKilled"))],
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize(("pods", "events"), EARLIER.values(), ids=EARLIER)
+@pytest.mark.parametrize(
+    ("log", "why", "is_of_machine"),
+    [(VALUE_ERROR, ENDED_BY_VALUE_ERROR, False), (SIGNAL_9, ENDED_BY_SIGNAL_9, True)],
+    ids=["exception", "signal 9"],
+)
+def test_the_cause_is_that_of_the_launcher_that_ended_last(
+    pods: list[dict[str, Any]], events: list[dict[str, Any]], log: str, why: str, is_of_machine: bool
+) -> None:
+    job_state = state_of(snapshot(job(CREATED, FAILED), pods, events, log, after=310))
+
+    assert (job_state["why"], job_state["machine"], job_state["exit_code"]) == (why, is_of_machine, 1)
+
+
+LATER: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], str, int | None]] = {
+    "launcher evicted": (
+        [launcher("bbbbb", 1, terminated(4, 50)), launcher("aaaaa", 100, **EVICTION)],
+        [],
+        "pod t2-launcher-aaaaa was evicted from k1 (Evicted): The node was low on resource: memory.",
+        None,
+    ),
+    "launcher deleted by a taint": (
+        [launcher("bbbbb", 1, terminated(4, 50))],
+        [event("Pod", "t2-launcher-aaaaa", "TaintManagerEviction", f"{MARK}t2-launcher-aaaaa", 150, "Normal")],
+        (
+            "pod t2-launcher-aaaaa was deleted because its node was silent for longer than the pod tolerates: raise "
+            "tolerationSeconds"
+        ),
+        1,
+    ),
+    "worker evicted": (
+        [launcher("aaaaa", 1, terminated(4, 50)), SECOND],
+        [event("Pod", "t2-worker-0", "Evicted", "low on memory", 290)],
+        "pod t2-worker-0 was evicted: low on memory",
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize(("pods", "events", "why", "code"), LATER.values(), ids=LATER)
+def test_a_failure_of_a_machine_in_the_last_attempt_is_the_cause(
+    pods: list[dict[str, Any]], events: list[dict[str, Any]], why: str, code: int | None
+) -> None:
+    job_state = state_of(snapshot(job(CREATED, FAILED), pods, events, VALUE_ERROR, after=310))
+
+    assert (job_state["why"], job_state["machine"], job_state["exit_code"]) == (why, True, code)
+
+
+def test_memory_that_a_worker_used_in_the_last_attempt_is_the_cause() -> None:
+    pods = [
+        launcher("aaaaa", 1, terminated(4, 50)),
+        SECOND,
+        restarted(pod("worker", 0), terminated(102, 290, 137, "OOMKilled")),
+    ]
+
+    job_state = state_of(snapshot(job(CREATED, FAILED), pods, [], SIGNAL_9, after=310))
+
+    assert job_state["why"] == "pod t2-worker-0 on k3 used more memory than its limit allows (OOMKilled)"

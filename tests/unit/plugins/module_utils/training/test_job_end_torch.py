@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from plugins.module_utils.training.job_end import cause_of
@@ -43,6 +45,64 @@ CLOSED = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Con
 WATCHDOG = (
     "[E1125 04:16:08.812 ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught collective operation timeout: "
     "WorkNCCL(SeqNum=5, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600012 milliseconds"
+)
+# The month is not padded, so that nine months have three digits; PyTorch 2.3 and older print no time.
+OF_MARCH = "[E321 02:07:08.408271257 ProcessGroupNCCL.cpp:607] "
+OF_DECEMBER = "[E1206 18:44:12.715298746 ProcessGroupNCCL.cpp:607] "
+WITHOUT_TIME = "[E ProcessGroupNCCL.cpp:523] "
+FATAL = "[F321 02:07:08.408271257 ProcessGroupNCCL.cpp:1161] "
+AFTER_A_PROGRESS_BAR = "Epoch 0:   6%|# | 32040/500150 [6:28:43<94:39:17,  1.37it/s][E ProcessGroupNCCL.cpp:458] "
+PREFIXES = (OF_MARCH, OF_DECEMBER, WITHOUT_TIME, FATAL, AFTER_A_PROGRESS_BAR)
+TIMED_OUT = (
+    "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=808, OpType=ALLREDUCE, NumelIn=9801523, "
+    "NumelOut=9801523, Timeout(ms)=600000) ran for 600020 milliseconds before timing out."
+)
+# The lines about the flight recorder, and those that precede the end of the process.
+CONSEQUENCES = (
+    TIMED_OUT,
+    (
+        "[PG ID 0 PG GUID 0(default_pg) Rank 0] Exception (either an error or timeout) detected by watchdog at work: "
+        "808, last enqueued NCCL work: 811, last completed NCCL work: 807."
+    ),
+    (
+        "[PG ID 0 PG GUID 0(default_pg) Rank 0]  failure detected by watchdog at work sequence id: 120049 PG status: "
+        "last enqueued work: 120051, last completed work: 120048"
+    ),
+    (
+        "Stack trace of the failed collective not found, potentially because FlightRecorder is disabled. You can "
+        "enable it by setting TORCH_NCCL_TRACE_BUFFER_SIZE to a non-zero value."
+    ),
+    (
+        "[PG ID 0 PG GUID 0(default_pg) Rank 0] Received a dump signal due to a collective timeout from  rank 2 and we "
+        "will try our best to dump the debug info. Last enqueued NCCL work: 136, last completed NCCL work: 136."
+    ),
+    (
+        "[PG 0 Rank 0] Received a timeout signal from this local rank and will start to dump the debug info. Last "
+        "enqueued NCCL work: 2, last completed NCCL work: 1."
+    ),
+    "[PG ID 0 PG GUID 0(default_pg) Rank 0] ProcessGroupNCCL preparing to dump debug info. Include stack trace: 1",
+    "[PG 0 Rank 0] Timeout at NCCL work: 2, last enqueued NCCL work: 2, last completed NCCL work: 1.",
+    (
+        "[Rank 0] Some NCCL operations have failed or timed out. Due to the asynchronous nature of CUDA kernels, "
+        "subsequent GPU operations might run on corrupted/incomplete data."
+    ),
+    "[Rank 0] To avoid data inconsistency, we are taking the entire process down.",
+)
+OUT_OF_MEMORY = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 15.77 GiB"
+)
+LOST_STORE = "torch.distributed.DistNetworkError: failed to recv, got 0 bytes"
+NO_ID = (
+    "torch.distributed.DistBackendError: [0] is setting up NCCL communicator and retrieving ncclUniqueId from [1] via "
+    "c10d key-value store by key '0', but store->get('0') got error: failed to recv, got 0 bytes"
+)
+OLD_NO_ID = (
+    "RuntimeError: [0] is setting up NCCL communicator and retreiving ncclUniqueId from [1] via c10d key-value store "
+    "by key '0', but store->get('0') got error: unknown"
+)
+ILLEGAL = (
+    "[PG ID 0 PG GUID 0(default_pg) Rank 1] Process group watchdog thread terminated with exception: CUDA error: an "
+    "illegal memory access was encountered"
 )
 STORE = "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 1/2 clients joined."
 BARRIER = "RuntimeError: [Rank 0]: Ranks 1 failed to pass monitoredBarrier in 5000 ms"
@@ -115,3 +175,42 @@ def test_why_a_job_of_torch_ended(output: str, sentence: str, rank: int | None) 
 
 def test_a_prefix_of_another_rank_does_not_change_who_wrote_a_line() -> None:
     assert cause_of(f"[1,1]<stderr>:[rank0]: {MISSING}\n", 1, RANKS).rank == 1
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize("consequence", CONSEQUENCES)
+def test_a_rank_that_aborted_after_a_collective_is_not_the_cause(prefix: str, consequence: str) -> None:
+    output = err(1, *TRACEBACK, OUT_OF_MEMORY) + native(0, prefix + consequence) + aborted(0)
+
+    cause = cause_of(output, 1, RANKS)
+
+    assert (cause.sentence, cause.rank) == (f"rank 1 on n2 ended: {OUT_OF_MEMORY} (train.py, line 3)", 1)
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_a_timeout_without_another_error_names_the_rank_that_reported_it(prefix: str) -> None:
+    cause = cause_of(native(0, prefix + TIMED_OUT) + aborted(0), 1, RANKS)
+
+    assert (cause.sentence, cause.rank) == (f"some rank is gone, as rank 0 on n1 reported: {TIMED_OUT}", None)
+
+
+@pytest.mark.parametrize("consequence", [LOST_STORE, NO_ID, OLD_NO_ID])
+@pytest.mark.parametrize("ended", [exited, aborted])
+def test_a_lost_store_is_a_consequence_of_the_end_of_another_rank(
+    consequence: str, ended: Callable[[int], str]
+) -> None:
+    both = err(0, *TRACEBACK, consequence) + err(1, *TRACEBACK, MISSING) + ended(0)
+
+    cause, alone = cause_of(both, 1, RANKS), cause_of(err(0, *TRACEBACK, consequence) + ended(0), 1, RANKS)
+
+    assert (cause.sentence, cause.rank) == (f"rank 1 on n2 ended: {MISSING} (train.py, line 3)", 1)
+    assert (alone.sentence, alone.rank) == (f"some rank is gone, as rank 0 on n1 reported: {consequence}", None)
+
+
+@pytest.mark.parametrize("line", [OF_MARCH + ILLEGAL, f"  what():  {ILLEGAL}"])
+def test_an_error_of_the_gpu_that_the_watchdog_found_is_an_error_of_its_rank(line: str) -> None:
+    output = native(0, OF_MARCH + TIMED_OUT) + native(1, line) + aborted(0)
+
+    cause = cause_of(output, 1, RANKS)
+
+    assert (cause.sentence, cause.rank) == (f"rank 1 on n2 ended: {ILLEGAL}", 1)
