@@ -18,6 +18,7 @@ WORDS = {
     "plan": "before, after, what the change needs",
     "core": "names, findings, versions, the record format",
     "continuity": "the verdict on a job under vMotion",
+    "durable": "programs that survive their controller",
     "guests": "packages, drivers and checks of nodes; stacks",
     "vsphere": "session, batched reads, tasks, esxcli",
     "runner": "read, plan, one gate, apply, read back",

@@ -1,0 +1,149 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Durable programs: straight-line Python whose effects survive the death of the controller that runs it.
+
+A program is a function that reads from top to bottom and touches the world through its ``Program`` only:
+
+    once(key, effect)          does what must not happen twice; a later controller gets the value that was written
+    ensure(effect)             does, or does again, what must be true now; nothing is written
+    held(name, take, release)  a ``with`` block for what is taken and released; a later controller takes it again
+    wait(condition, seconds)   asks until the condition holds or the time is over, and returns the last answer
+    say(text), now()           the screen and the clock
+
+    def swap(p: Program, site: Site) -> str:
+        with p.held("the lock", site.lock, site.unlock):
+            here = p.once("here", site.where)                  # a reading that decides is written down
+            p.once(("move", here), lambda: site.move(here))    # the effect itself asks whether it happened already
+            p.ensure(site.verify)                              # must be true now, so it is read again
+            p.say("The swap is complete.")
+        return "moved"
+
+The contract:
+
+1. A decision rests on arguments and on values of ``once`` alone, so that each controller takes the same way. Reading
+   the server, a file, the clock or a random number is an effect. A value that ages is read again with ``ensure``.
+2. Values are JSON. A key stands for one effect in a run; keys in loops carry the item.
+3. An effect that fails raises a ``CollectionError`` and writes nothing. An effect that a death can interrupt asks, when
+   it is done again, whether it happened; the program does not ask.
+4. ``held`` releases in order, after success, failure and interruption. Only a controller that is gone releases
+   nothing: the next one takes it again and releases it. If a release fails, ``left`` has its name and the reason, and
+   the run stays open.
+5. ``say`` shows a line once: what an earlier controller has shown is not repeated.
+6. No effect starts after the controller's death: a program whose parent process has ended raises ``ControllerGone``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, Tuple, TypeVar, Union
+
+from ..errors import CollectionError
+from .program_journal import END, START, Journal
+
+Key = Union[str, Tuple[Any, ...]]
+T = TypeVar("T")
+
+
+class ControllerGone(BaseException):
+    """The controller ended: this process starts no further effect, and the next controller continues."""
+
+
+class World(Protocol):
+    """The clock and the screen of a program, and whether its controller still runs."""
+
+    def now(self) -> float:
+        """Return the time in seconds."""
+
+    def pause(self) -> None:
+        """Let a moment pass between two questions."""
+
+    def show(self, text: str) -> None:
+        """Show a line."""
+
+    def must_be_attended(self) -> None:
+        """Raise ControllerGone if the controller has ended."""
+
+
+class Program:
+    """The door between a program and the world; ``left`` has the failed releases, with their reasons."""
+
+    def __init__(self, journal: Journal, world: World) -> None:
+        self._journal, self._world = journal, world
+        self._used: set[str] = set()
+        self._replayed = set(journal.values) - {START, END}
+        self.left: dict[str, str] = {}
+
+    @property
+    def is_replaying(self) -> bool:
+        """Return whether an earlier controller came further than this one so far."""
+        return bool(self._replayed)
+
+    def once(self, key: Key, effect: Callable[[], Any]) -> Any:
+        """Return the written value, or do the effect and write its value; an effect that fails writes nothing."""
+        name = self._name(key)
+        if name in self._journal.values:
+            return self._journal.values[name]
+        self._world.must_be_attended()
+        return self._journal.write(name, effect())
+
+    def ensure(self, effect: Callable[[], T]) -> T:
+        """Do an idempotent effect, which each controller does again, and return its value."""
+        self._world.must_be_attended()
+        return effect()
+
+    @contextmanager
+    def held(self, name: str, take: Callable[[], Any], release: Callable[[], Any]) -> Iterator[None]:
+        """Take, and release however the block ends; once it is released, a later controller passes through."""
+        released = self._name(("released", name))
+        if released in self._journal.values:
+            yield
+            return
+        self.ensure(take)
+        try:
+            yield
+        except ControllerGone:
+            raise
+        except BaseException:
+            self._release(name, release)
+            raise
+        # If a release inside the block failed, the next controller needs the enclosing one again, such as a lock.
+        if self._release(name, release) and not self.left:
+            self._journal.write(released, True)
+
+    def wait(self, condition: Callable[[], T], seconds: float) -> T:
+        """Return the first true answer, or the last one when the time is over."""
+        until = self._world.now() + seconds
+        while True:
+            answer = self.ensure(condition)
+            if answer or self._world.now() >= until:
+                return answer
+            self._world.pause()
+
+    def say(self, text: str) -> None:
+        """Show a line that no earlier controller has shown."""
+        if text and not self.is_replaying:
+            self._world.show(text)
+
+    def now(self) -> float:
+        """Return the time; put a decision that rests on it into ``once``."""
+        return self._world.now()
+
+    def _release(self, name: str, release: Callable[[], Any]) -> bool:
+        """Return whether a release succeeded; a failure must not hide the error that ended the block."""
+        try:
+            release()
+        except CollectionError as error:
+            self.left[name] = str(error)
+            self._world.show(str(error))
+            return False
+        return True
+
+    def _name(self, key: Key) -> str:
+        """Return the text of a key; a key that stands for two effects in one run is a fault of the program."""
+        name = " ".join(map(str, key)) if isinstance(key, tuple) else key
+        if name in self._used:
+            raise RuntimeError(f"{name} stands for two effects")
+        self._used.add(name)
+        self._replayed.discard(name)
+        return name

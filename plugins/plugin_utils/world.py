@@ -1,0 +1,77 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The world of a program that an action runs: modules, the clock and the screen. Ansible enters programs here only."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible.utils.display import Display
+from ansible.utils.unsafe_proxy import wrap_var
+
+from ..module_utils.core.names import printable
+from ..module_utils.durable.program import ControllerGone
+from ..module_utils.vmotion.folder import observer_clock
+from .modules import Modules
+
+RUN = "DML_VSPHERE_RUN"  # identifies the run to modules that outlive their controller
+POLL_SECONDS = 2.0
+# All times together in which vCenter or a node does not answer. A restart of vCenter's services takes minutes.
+AWAY_SECONDS = {"vCenter": 900.0, "the launcher": 120.0}
+
+
+class ActionWorld:
+    """Runs the effects of a program as modules, from the process of the action."""
+
+    def __init__(self, modules: Modules, subject: str) -> None:
+        self._modules, self._subject, self._parent = modules, subject, os.getppid()
+        self._patience = dict(AWAY_SECONDS)
+
+    def now(self) -> float:
+        """Return the time of the run, which is not changed by a clock that is set."""
+        return observer_clock.now()
+
+    def pause(self) -> None:
+        """Let a moment pass between two questions."""
+        time.sleep(POLL_SECONDS)
+
+    def show(self, text: str) -> None:
+        """Show a line, with the object of the program; names come from others and must not control the terminal."""
+        Display().display(f"  {printable(f'{self._subject}: {text}')}")
+
+    def must_be_attended(self) -> None:
+        """Raise ControllerGone if ansible-playbook was killed: it leaves this process behind."""
+        if os.getppid() != self._parent:
+            raise ControllerGone
+
+    def join(self, run: str) -> None:
+        """Name the run that holds the lock to all modules; from now on, wait for a server that does not answer."""
+        # Ansible treats values of the environment as templates, and this one comes from vCenter.
+        self._modules.environment[RUN] = wrap_var(run)
+
+    def here(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a module on the controller, and return its result."""
+        return self._connected(lambda: self._modules.here(module, dict(options)))
+
+    def there(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a module on the host to which the task is delegated, and return its result."""
+        return self._connected(lambda: self._modules.there(module, dict(options)))
+
+    def _connected(self, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Run a module again while vCenter or the launcher cannot be reached: such a run has changed nothing.
+
+        A program that holds no lock fails at once.
+        """
+        while True:
+            began, result = time.monotonic(), run()
+            away = "vCenter" if result.get("not_connected") else "the launcher" if result.get("unreachable") else ""
+            if not away or RUN not in self._modules.environment or self._patience[away] <= 0:
+                return result
+            if self._patience[away] == AWAY_SECONDS[away]:
+                self.show(f"{away} cannot be reached; waits for up to {AWAY_SECONDS[away] / 60:.0f} minutes")
+            self.pause()
+            self._patience[away] -= time.monotonic() - began
