@@ -197,6 +197,15 @@ def no_host_chooses_among_included_files(files: Files) -> Iterator[str]:
                 yield f"{file.name}: {task.get('name')!r} includes in turn what depends on the host"
 
 
+def kubernetes_without_account(files: Files) -> Iterator[str]:
+    """A kubeconfig may name a program: the modules of kubernetes.core start it without the vCenter account."""
+    for file in files.all:
+        for task in tasks_of(file.document):
+            hidden = task.get("environment") or {}
+            if any(str(key).startswith("kubernetes.core.") for key in task) and hidden.get("VMWARE_PASSWORD") != "":
+                yield f"{file.name}: {task.get('name')!r} passes the vCenter account to programs of the kubeconfig"
+
+
 Rule = Callable[[Files], Iterator[str]]
 RULES: tuple[Rule, ...] = (
     short_expressions,
@@ -204,4 +213,5 @@ RULES: tuple[Rule, ...] = (
     names_without_pronouns,
     nothing_of_root_where_others_write,
     no_host_chooses_among_included_files,
+    kubernetes_without_account,
 )

@@ -16,7 +16,6 @@ from ansible.plugins.action import ActionBase
 from ..module_utils.errors import Refused
 from ..module_utils.training import folder, launcher_words
 from ..plugin_utils import packed_folder
-from ..plugin_utils.git_state import git_state
 
 ARGUMENTS = {
     **folder.ARGUMENTS_OF_FOLDER,
@@ -59,7 +58,11 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
             return {**result, "failed": True, "msg": str(error)}
         finally:
             self._remove_tmp_path(self._connection._shell.tmpdir)
-        facts = {"files": len(files), "bytes": sum(file.size for file in files), "git": git_state(given["path"])}
+        facts = {
+            "files": len(files),
+            "bytes": sum(file.size for file in files),
+            "git": packed_folder.commit(given["path"]),
+        }
         return {**result, **answer, **facts}
 
     def _module(self, given: dict[str, Any], task_vars: Any) -> dict[str, Any]:

@@ -100,7 +100,9 @@ bytes:
   returned: success
   type: int
 git:
-  description: The C(commit) of the folder, and whether files differ from it (C(dirty)); empty without git.
+  description:
+    - The C(commit) of the repository that contains the folder, read from its files; empty without one. The files may
+      differ from the commit. C(state.sha256) identifies the files that were copied.
   returned: success
   type: dict
 """

@@ -82,7 +82,7 @@ job:
     output: {description: "The end of the output, if requested.", type: str}
     left: {description: "Nodes on which processes may remain, with the reason.", type: dict}
     script_sha256: {description: Checksum of the training script., type: str}
-    script_git: {description: The git commit of the folder of the script., type: str}
+    script_git: {description: The git commit of the folder of the script. The files may differ from it., type: str}
 """
 
 from typing import Any

@@ -14,6 +14,7 @@ from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import connection_loader
 
+from ..module_utils.core.child_environment import account_names
 from .follow import FollowingAction
 
 COLLECTION, ROOT = "dml.vsphere", Path(__file__).resolve().parents[2]
@@ -47,7 +48,7 @@ def _without_account(name: str) -> dict[str, str]:
 
     A watch outlives its controller.
     """
-    return {} if name not in WITHOUT_VCENTER else {key: "" for key in os.environ if key.startswith("VMWARE_")}
+    return {} if name not in WITHOUT_VCENTER else dict.fromkeys(account_names(os.environ), "")
 
 
 class Modules:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..module_utils.core.child_environment import without_account
 from ..module_utils.vmotion.test.step import Result, RunCommand
 
 MOST_OUTPUT = 300
@@ -35,11 +36,15 @@ def ended_by_signal(ask: Callable[[], None], is_observation: bool) -> Iterator[N
 def run_command(command: RunCommand) -> Result:
     """Run a command of the user without the vCenter account; return its exit status, and why it failed."""
     name = command.words[0]
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("VMWARE_")}
     options: dict[str, Any] = {"capture_output": True, "text": True, "errors": "replace"}
     try:
         done = subprocess.run(  # noqa: S603 - the user names the command
-            command.words, input=command.text, timeout=command.seconds, env=environment, check=False, **options
+            command.words,
+            input=command.text,
+            timeout=command.seconds,
+            env=without_account(os.environ),
+            check=False,
+            **options,
         )
     except subprocess.TimeoutExpired:
         return {"rc": None, "msg": f"{name}: could not finish the command: it ran for {command.seconds:.0f} s."}

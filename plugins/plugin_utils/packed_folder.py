@@ -13,6 +13,7 @@ from typing import IO, Any
 
 from ..module_utils.errors import Refused
 from ..module_utils.training.folder import FILE, IGNORE_FILE, LINK, NEVER, OTHER, FolderFile, is_ignored, patterns_of
+from ..module_utils.training.guest import git_commit
 
 
 class _Digest:
@@ -65,6 +66,12 @@ def _file(entry: os.DirEntry[str], path: str) -> FolderFile:
         return FolderFile(path, OTHER)
     status = entry.stat()
     return FolderFile(path, FILE, status.st_size, bool(status.st_mode & 0o100))
+
+
+def commit(folder: str) -> dict[str, str]:
+    """Return the commit of the repository that contains a folder; empty without one."""
+    commit = git_commit.commit_of(folder)
+    return {"commit": commit} if commit else {}
 
 
 def digest(folder: str, files: Iterable[FolderFile]) -> str:

@@ -89,6 +89,12 @@ BREACHES = [
         '- name: Go\n  rescue:\n    - name: Keep\n      ansible.builtin.set_fact: {a: "{{ n }} has no such card."}\n',
         "in a variable: has no such card.",
     ),
+    (
+        "kubernetes_without_account",
+        TASKS,
+        "- name: Go\n  kubernetes.core.k8s: {src: a.yml}\n",
+        "'Go' passes the vCenter account",
+    ),
     ("names_without_pronouns", TASKS, "- name: Show it\n", "the name 'Show it' has a pronoun"),
     ("names_without_pronouns", TASKS, "- name: Go\n  block:\n    - name: Forget them\n", "the name 'Forget them'"),
     (

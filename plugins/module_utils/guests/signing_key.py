@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..core.child_environment import without_account
 from ..errors import Failed, Refused, os_words
 from ..plan import Plan
 
@@ -88,7 +89,7 @@ class SigningKey:
     def _gpg(self, home: str, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         # No user settings, no agent that keeps running, no request to a key server.
         isolated = ("--batch", "--quiet", "--no-options", "--no-autostart", "--disable-dirmngr", "--homedir", home)
-        environment = {**os.environ, "LC_ALL": "C", "GNUPGHOME": home}
+        environment = {**without_account(os.environ), "LC_ALL": "C", "GNUPGHOME": home}
         try:
             return subprocess.run(  # noqa: S603 # constant options and a fingerprint
                 ["gpg", *isolated, *arguments],  # noqa: S607 # the node determines its path

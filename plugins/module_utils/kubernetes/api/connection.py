@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import traceback
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from ...core.child_environment import account_names
 from ...errors import Failed, Refused, Unreachable
 
 IMPORT_ERROR = None
@@ -51,6 +53,9 @@ class Api:
         _require()
         settings = client.Configuration()
         settings.retries = REPEATS
+        # A kubeconfig may name a program that prints a token. It gets the environment of this process.
+        for name in account_names(os.environ):
+            del os.environ[name]
         try:
             config.load_kube_config(kubeconfig or None, context or None, client_configuration=settings)
             self._client = client.ApiClient(settings)

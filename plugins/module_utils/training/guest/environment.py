@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...core.child_environment import without_account
 from ...errors import Failed, Refused
 from ...guests.file_ownership import exposed
 from ...plan import Plan
@@ -103,7 +104,13 @@ class Environment:
         folder = os.path.dirname(os.path.join(str(self._params["folder"]), str(self._params["name"])))
         try:
             ended = subprocess.run(  # noqa: S603 # the interpreter of the stack
-                command, cwd=folder, capture_output=True, text=True, timeout=self._params["timeout"], check=False
+                command,
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=self._params["timeout"],
+                env=without_account(os.environ),
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise Failed(self.target, tried, str(error)) from error
@@ -115,7 +122,12 @@ class Environment:
     def _stack(self) -> dict[str, Any]:
         try:
             ended = subprocess.run(  # noqa: S603 # the interpreter of the stack
-                [self._python, "-c", STACK], capture_output=True, text=True, timeout=LOOK_SECONDS, check=True
+                [self._python, "-c", STACK],
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=LOOK_SECONDS,
+                env=without_account(os.environ),
             )
             return dict(json.loads(ended.stdout))
         except (OSError, subprocess.SubprocessError, ValueError) as error:

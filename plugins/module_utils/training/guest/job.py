@@ -19,12 +19,14 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from ...core.child_environment import without_account
 from ...errors import CollectionError, Failed, Refused, TimedOut, os_words
 from ...guests.file_ownership import exposed
 from ...plan import Plan
 from .. import mpirun
 from ..job_end import cause_of
 from . import daemon_ports, job_output, supervisor
+from .git_commit import commit_of
 
 SECRET = "secret_environment"  # noqa: S105 - the name of an option # nosec B105
 ENVIRONMENTS = ("environment", SECRET)
@@ -213,13 +215,12 @@ class TrainingJob:
     def _launch(self) -> None:
         program = [sys.executable, os.path.join(self._run_dir, PROGRAM), "run", self._run_dir]
         # A launcher may be the controller itself; the ranks do not need its vCenter account.
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("VMWARE_")}
         with subprocess.Popen(  # noqa: S603 # a program of the collection
             program,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment,
+            env=without_account(os.environ),
             start_new_session=True,
         ) as process:
             answering: Any = process.stdout
@@ -243,7 +244,8 @@ class TrainingJob:
             # The supervisor may have been killed, before or after the signal.
             if not _is_supervised(run):
                 program = [sys.executable, os.path.join(self._run_dir, PROGRAM), "end", self._run_dir]
-                subprocess.run(program, check=False, timeout=self._params["stop_timeout"])  # noqa: S603 # as above
+                patience, environment = self._params["stop_timeout"], without_account(os.environ)
+                subprocess.run(program, check=False, timeout=patience, env=environment)  # noqa: S603 # as above
             time.sleep(supervisor.LOOK_SECONDS)
         left = job_state(self._run_dir)["left"]
         if left:
@@ -277,12 +279,7 @@ def _script_facts(script: str | None) -> dict[str, Any]:
         return {"script_sha256": None, "script_git": None}
     with open(script, "rb") as file:
         checksum = hashlib.sha256(file.read()).hexdigest()
-    command = ["git", "-C", os.path.dirname(os.path.abspath(script)), "describe", "--always", "--dirty", "--abbrev=40"]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)  # noqa: S603
-    except (OSError, subprocess.TimeoutExpired):
-        return {"script_sha256": checksum, "script_git": None}
-    return {"script_sha256": checksum, "script_git": answer.stdout.strip() or None}
+    return {"script_sha256": checksum, "script_git": commit_of(os.path.dirname(os.path.abspath(script))) or None}
 
 
 def _own_names() -> list[str]:

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
+from ...core.child_environment import without_account
 from ...errors import Failed, Refused
 from ...plan import Plan
 
@@ -59,7 +60,9 @@ class Outputs:
             asked.write(b"".join(os.fsencode(f"./{name}") + b"\0" for name in names))
             asked.seek(0)
             command = self._on_node(SEND.format(shlex.quote(self._folder)))
-            with subprocess.Popen(command, stdin=asked, stdout=subprocess.PIPE, stderr=errors) as process:  # noqa: S603
+            with subprocess.Popen(  # noqa: S603
+                command, stdin=asked, stdout=subprocess.PIPE, stderr=errors, env=without_account(os.environ)
+            ) as process:
                 fault = self._received(process.stdout, names)
             errors.seek(0)
             printed = errors.read().decode("utf-8", "replace").strip()
@@ -97,7 +100,12 @@ class Outputs:
         try:
             command = self._on_node(LOOK.format(*map(shlex.quote, os.path.split(self._folder))))
             ended = subprocess.run(  # noqa: S603 # the connection of the inventory
-                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=LOOK_SECONDS, check=False
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=LOOK_SECONDS,
+                check=False,
+                env=without_account(os.environ),
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise Failed(self.target, "list the outputs", str(error), "copy them manually") from error

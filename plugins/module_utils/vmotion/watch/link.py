@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...core.child_environment import without_account
 from . import records_program
 
 REOPEN_SECONDS = 1.0
@@ -88,6 +89,7 @@ class Link:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            env=without_account(os.environ),
             start_new_session=True,
         )
         if self._process.stderr:

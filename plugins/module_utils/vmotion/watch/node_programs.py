@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
+from ...core.child_environment import without_account
+
 # Arguments of the modules that read nodes, as the documentation fragment of nodes describes them.
 NODE = {
     "name": {"type": "str", "required": True},
@@ -47,6 +49,7 @@ def _start(command: list[str]) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
+        env=without_account(os.environ),
         start_new_session=True,
     )
 

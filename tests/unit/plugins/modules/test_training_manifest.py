@@ -5,14 +5,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from plugins.modules import training_manifest, training_runs_info
-from plugins.plugin_utils.git_state import git_state
 
 from ..module_utils.training.test_manifest import a_manifest
 from .test_continuity_verdict import call
@@ -57,14 +55,3 @@ def test_runs_are_listed_and_compared(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "-e training_compare=ONE,OTHER" in alone["msg"]
     gone = call(training_runs_info, nodes={}, results=str(tmp_path), compare=["one", "gone"])
     assert "gone/manifest.json: could not read" in gone["msg"]
-
-
-def test_the_commit_of_a_folder(tmp_path: Path) -> None:
-    assert git_state(str(tmp_path)) == {}
-    author = ["-c", "user.name=a", "-c", "user.email=a@b"]
-    for words in (["init", "-q"], [*author, "commit", "-q", "--allow-empty", "-m", "first"]):
-        subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
-    clean = git_state(str(tmp_path))
-    assert (len(clean["commit"]), clean["dirty"]) == (40, False)
-    (tmp_path / "new").touch()
-    assert git_state(str(tmp_path)) == {**clean, "dirty": True}

@@ -1,0 +1,21 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The environment of child processes: none of them gets the vCenter account, because none connects to vCenter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+# The names of the environment variables of the connection, in vsphere/session.py, begin with this.
+ACCOUNT = "VMWARE_"
+
+
+def account_names(environment: Mapping[str, str]) -> list[str]:
+    """Return the names of the variables that contain the vCenter account."""
+    return [name for name in environment if name.startswith(ACCOUNT)]
+
+
+def without_account(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return a copy of the environment without the vCenter account."""
+    hidden = account_names(environment)
+    return {name: value for name, value in environment.items() if name not in hidden}

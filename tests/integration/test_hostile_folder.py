@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A folder of a user that names commands for git runs none of them on the controller."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.ansible import Ansible
+
+ACCOUNT = {"VMWARE_HOST": "vc", "VMWARE_USER": "somebody", "VMWARE_PASSWORD": "hush-hush"}
+SPY = "#!/bin/sh\nenv >> '{out}'\ncat\n"
+AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@b")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a repository whose settings and attributes name a program for each status."""
+    made, spy = tmp_path / "mine", tmp_path / "spy"
+    made.mkdir()
+    spy.write_text(SPY.format(out=tmp_path / "ran"))
+    spy.chmod(0o755)
+    (made / "train.py").write_text("pass\n")
+    for words in (["init", "-q"], ["add", "."], [*AUTHOR, "commit", "-q", "-m", "first"]):
+        subprocess.run(["git", "-C", str(made), *words], check=True)
+    with (made / ".git" / "config").open("a") as config:
+        config.write(f'[core]\n\tfsmonitor = {spy}\n[filter "spy"]\n\tclean = {spy}\n')
+    (made / ".gitattributes").write_text("* filter=spy\n")
+    (made / "train.py").write_text("exit\n")
+    return made
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_no_command_of_the_folder_runs(tmp_path: Path, folder: Path, check: bool) -> None:
+    head = subprocess.run(["git", "-C", str(folder), "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+    ansible = Ansible(ACCOUNT, tmp_path)
+    paths: dict[str, Any] = {"path": str(folder), "dest": str(tmp_path / "work"), "store": str(tmp_path / "store")}
+
+    copied = ansible.adhoc("training_folder", check=check, **paths)
+
+    assert copied.rc == 0, copied.out
+    assert not (tmp_path / "ran").exists(), (tmp_path / "ran").read_text()
+    assert copied.result["git"] == {"commit": head.stdout.strip()}
+    assert (tmp_path / "work" / "train.py").exists() is not check

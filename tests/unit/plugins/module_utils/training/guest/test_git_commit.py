@@ -1,0 +1,100 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The commit of a folder is the one that git reports, and comes from small regular files only."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from plugins.module_utils.training.guest.git_commit import commit_of
+
+AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
+OTHER = "0" * 40
+
+
+def git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", "-C", str(folder), *AUTHOR, *words], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "mine"
+    (folder / "deep" / "er").mkdir(parents=True)
+    (folder / "deep" / "train.py").touch()
+    git(folder, "init", "-q", "-b", "work/on it".replace(" ", "-"))
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "first")
+    return folder
+
+
+def test_a_branch_a_subfolder_and_a_detached_head_have_the_commit_of_git(repository: Path) -> None:
+    first = git(repository, "rev-parse", "HEAD")
+    assert commit_of(str(repository)) == commit_of(str(repository / "deep" / "er")) == first
+    git(repository, "commit", "-q", "--allow-empty", "-m", "second")
+    assert commit_of(str(repository)) == git(repository, "rev-parse", "HEAD") != first
+    git(repository, "checkout", "-q", first)
+    assert commit_of(str(repository)) == first
+
+
+def test_packed_refs_are_read_and_a_loose_one_has_precedence(repository: Path) -> None:
+    git(repository, "tag", "-a", "v1", "-m", "one")
+    git(repository, "pack-refs", "--all")
+    assert not (repository / ".git" / "refs" / "heads" / "work").exists()
+    assert commit_of(str(repository)) == git(repository, "rev-parse", "HEAD")
+    git(repository, "commit", "-q", "--allow-empty", "-m", "second")
+    assert commit_of(str(repository)) == git(repository, "rev-parse", "HEAD")
+
+
+def test_a_worktree_and_a_submodule_have_their_own_commits(repository: Path, tmp_path: Path) -> None:
+    git(repository, "worktree", "add", "-q", "-b", "other", str(tmp_path / "tree"))
+    git(tmp_path / "tree", "commit", "-q", "--allow-empty", "-m", "second")
+    assert commit_of(str(tmp_path / "tree")) == git(tmp_path / "tree", "rev-parse", "HEAD")
+    (tmp_path / "above").mkdir()
+    git(tmp_path / "above", "init", "-q")
+    git(tmp_path / "above", "submodule", "--quiet", "add", str(repository), "part")
+    assert commit_of(str(tmp_path / "above" / "part")) == git(repository, "rev-parse", "HEAD")
+
+
+def test_a_folder_without_a_commit_has_none(tmp_path: Path) -> None:
+    assert commit_of(str(tmp_path)) == ""
+    git(tmp_path, "init", "-q")
+    assert commit_of(str(tmp_path)) == ""
+    assert commit_of(str(tmp_path / "absent")) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ref: refs/heads/work/../../../../secret", "ref: refs/heads/a b", "ref: HEAD", OTHER[1:], "x" * 10_000, "\0", ""],
+)
+def test_a_malformed_head_has_no_commit(repository: Path, text: str) -> None:
+    (repository / ".git" / "HEAD").write_text(text)
+    (repository.parent / "secret").write_text(OTHER)
+    assert commit_of(str(repository)) == ""
+
+
+def test_references_that_refer_to_each_other_have_no_commit(repository: Path) -> None:
+    (repository / ".git" / "HEAD").write_text("ref: refs/heads/loop")
+    (repository / ".git" / "refs" / "heads" / "loop").write_text("ref: refs/heads/loop")
+    assert commit_of(str(repository)) == ""
+
+
+@pytest.mark.parametrize("name", [".git", ".git/HEAD", ".git/refs/heads", ".git/refs/heads/work/on-it"])
+def test_a_link_is_not_followed(repository: Path, tmp_path: Path, name: str) -> None:
+    path, there = repository / name, tmp_path / "there"
+    path.rename(there)
+    path.symlink_to(there)
+    assert commit_of(str(repository)) == ""
+
+
+@pytest.mark.parametrize("name", [".git", ".git/HEAD", ".git/packed-refs", ".git/commondir"])
+def test_a_fifo_is_not_waited_for(repository: Path, tmp_path: Path, name: str) -> None:
+    git(repository, "pack-refs", "--all")
+    if (repository / name).exists():
+        (repository / name).rename(tmp_path / "away")
+    os.mkfifo(repository / name)
+    assert commit_of(str(repository)) == ""
