@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from .joined_silences import Allowed, JoinedSilences, Part
 from .limits import TRAIN, Breach, Limits
 from .lines import Line, neighbours
 from .marked_phases import MarkedPhases
@@ -29,10 +30,14 @@ class Gap(NamedTuple):
     phase: str
     limit: float
     group: Group | None
+    is_joined: bool = False
 
     def sentence(self) -> str:
         """Return the sentence that reports the silence."""
         limit = f" (limit {self.limit:g} s)" if self.seconds > self.limit else ""
+        if self.is_joined:
+            where = f"one after another, until step {self.step} of rank {self.rank}, in phase {self.phase}"
+            return f"ranks that did not move at the time were silent for {self.seconds:.3f} s, {where}{limit}"
         where = f"before step {self.step}, in phase {self.phase}"
         return f"rank {self.rank} was silent for {self.seconds:.3f} s {where}{limit}"
 
@@ -64,17 +69,16 @@ def find_gaps(tracks: Iterable[Track], judge: Judge, observed_until: float | Non
     by_group: dict[Group, Gap] = {}
     by_phase: dict[str, Gap] = {}
     too_long = []
-    for track in tracks:
-        for gap in _measured(track, judge, observed_until):
-            longest = by_phase.get(gap.phase)
+    for gap in _measured(tracks, judge, observed_until):
+        longest = by_phase.get(gap.phase)
+        if longest is None or gap.seconds > longest.seconds:
+            by_phase[gap.phase] = gap
+        if gap.group is not None:
+            longest = by_group.get(gap.group)
             if longest is None or gap.seconds > longest.seconds:
-                by_phase[gap.phase] = gap
-            if gap.group is not None:
-                longest = by_group.get(gap.group)
-                if longest is None or gap.seconds > longest.seconds:
-                    by_group[gap.group] = gap
-            if gap.seconds > gap.limit:
-                too_long.append(gap)
+                by_group[gap.group] = gap
+        if gap.seconds > gap.limit:
+            too_long.append(gap)
     return Gaps(by_group, by_phase, list(_stalls(too_long)))
 
 
@@ -92,29 +96,49 @@ def phase_after(line: Line) -> str:
     return TRAIN if line.mark == "end" else line.phase
 
 
-def _measured(track: Track, judge: Judge, observed_until: float | None) -> Iterator[Gap]:
-    limits = judge.limits
+def _measured(tracks: Iterable[Track], judge: Judge, observed_until: float | None) -> Iterator[Gap]:
+    """Yield the silences of each rank, then those that are joined over ranks."""
+    silences = JoinedSilences(judge.timeline, judge.limits.gap(TRAIN))
+    for track in tracks:
+        yield from _of_rank(track, judge, observed_until, silences)
+    for rank, step, begin, end, allowed in silences.joined():
+        phase, limit = _waiting(begin, end, judge)
+        if allowed is not None:
+            # Other ranks may wait during a phase, but the training does not extend a phase with a shorter limit.
+            longer = allowed.limit if allowed.limit < judge.limits.gap(TRAIN) else max(allowed.limit, limit)
+            phase, limit = allowed.phase, longer
+        yield Gap(rank, step, begin, end, end - begin, phase, limit, judge.timeline.owner(begin, end), is_joined=True)
+
+
+def _of_rank(track: Track, judge: Judge, observed_until: float | None, silences: JoinedSilences) -> Iterator[Gap]:
     for before, after in neighbours(track.lines):
         if before.step + 1 < judge.first_step:
             continue
-        begin, end = _unmoved(track.rank, before.at, after.at, judge)
-        if end >= begin:
-            if before.is_train and after.is_train:
-                phase, limit = _waiting(begin, end, judge)
-            else:
-                phase, limit = phase_between(before, after, limits)
-            owner = judge.timeline.owner(before.at, after.at)
-            yield Gap(track.rank, after.step, begin, end, end - begin, phase, limit, owner)
+        waits = before.is_train and after.is_train
+        allowed = None if waits else Allowed(*phase_between(before, after, judge.limits))
+        yield from _gap(track.rank, after.step, (before.at, after.at), allowed, judge, silences)
     last = track.last
     # Without a stamp, only the clock of the rank gives the end, and its offset from the observer's is unknown.
     if observed_until is not None and track.stamps:
-        begin, end = _unmoved(track.rank, last.at, observed_until, judge)
-        if end >= begin:
-            phase, owner = phase_after(last), judge.timeline.owner(last.at, observed_until)
-            limit = limits.gap(phase)
-            if phase == TRAIN:
-                phase, limit = _waiting(begin, end, judge)
-            yield Gap(track.rank, last.step + last.stride, begin, end, end - begin, phase, limit, owner)
+        phase = phase_after(last)
+        allowed = None if phase == TRAIN else Allowed(phase, judge.limits.gap(phase))
+        yield from _gap(track.rank, last.step + last.stride, (last.at, observed_until), allowed, judge, silences)
+
+
+def _gap(
+    rank: int, step: int, times: tuple[float, float], allowed: Allowed | None, judge: Judge, silences: JoinedSilences
+) -> Iterator[Gap]:
+    """Yield the longest part of a silence without a move of its rank; ``allowed`` is None between training steps."""
+    moving = judge.timeline.moving(*times)
+    longest = Part(*times)
+    if moving:
+        parts = list(_parts(rank, times, moving, judge))
+        silences.add(rank, step, parts, allowed)
+        longest = max(parts, key=lambda part: part.seconds)
+    begin, end, _group = longest
+    if end >= begin:
+        phase, limit = allowed or _waiting(begin, end, judge)
+        yield Gap(rank, step, begin, end, end - begin, phase, limit, judge.timeline.owner(*times))
 
 
 def _waiting(begin: float, end: float, judge: Judge) -> tuple[str, float]:
@@ -123,18 +147,14 @@ def _waiting(begin: float, end: float, judge: Judge) -> tuple[str, float]:
     return (phase if shared > (end - begin) / 2 else TRAIN), judge.limits.gap(TRAIN) + shared
 
 
-def _unmoved(rank: int, begin: float, end: float, judge: Judge) -> tuple[float, float]:
-    """Return the longest part of a silence in which the rank was not moving, or all of it if every rank was."""
-    moving = judge.timeline.moving(begin, end)
-    if not moving:
-        return begin, end
-    parts = []
+def _parts(rank: int, times: tuple[float, float], moving: Iterable[Group], judge: Judge) -> Iterator[Part]:
+    """Yield the parts of a silence in which the rank did not move, or all of it if every rank moved."""
+    begin, end = times
     for group in moving:
-        if rank in group.ranks and judge.source(group) == OTHERS:
-            parts.append((begin, group.started))
+        if rank in group.ranks and judge.source(group) == OTHERS and group.completed > group.started:
+            yield Part(begin, group.started, group)
             begin = group.completed
-    parts.append((begin, end))
-    return max(parts, key=lambda part: part[1] - part[0])
+    yield Part(begin, end)
 
 
 def phase_between(before: Line, after: Line, limits: Limits) -> tuple[str, float]:

@@ -125,8 +125,11 @@ def _newcomers(tracks: Sequence[Track], timeline: Timeline, resume_deadline_s: f
     """Yield ranks beyond the size and, if no size is given, ranks that first appeared long after the others."""
     begin = min((track.first.at for track in tracks), default=math.inf)
     latest = timeline.groups[0].started if timeline.groups else begin + resume_deadline_s
-    for track in tracks:
-        first, size = track.first, _size(track)
+    sizes = [_size(track) for track in tracks]
+    of_job = next((size for size in sizes if size is not None), None)
+    for track, own in zip(tracks, sizes):
+        # A rank whose records lack the size belongs to the job of the others.
+        first, size = track.first, of_job if own is None else own
         if size is None and begin < latest < first.at:
             detail = f"rank {track.rank} first appeared {first.at - begin:.3f} s after the others"
             yield Breach("identity", track.rank, first.step, first.at, detail)

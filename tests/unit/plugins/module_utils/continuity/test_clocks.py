@@ -89,7 +89,7 @@ def test_records_without_a_stamp_among_stamped_ones_stand_where_they_belong() ->
     holes = [{**r, "seen": None} if r["step"] % 3 or r["rank"] == 1 else r for r in made]
     result = judge(holes)
     assert result["verdict"] == "continuous"
-    assert result["longest_gap_s"] == pytest.approx(1.0)
+    assert result["longest_gap_s"] == pytest.approx(1.0, abs=0.025)
 
 
 @pytest.mark.parametrize("moves", [(), (move(30, 180),)])

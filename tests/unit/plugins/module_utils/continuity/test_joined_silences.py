@@ -1,0 +1,154 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Silences that are joined over ranks, because each rank moved while another one was silent."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from plugins.module_utils.continuity.verdict import verdict
+
+from .runs import SEEN, changed, facts, kinds, move, records
+from .test_gaps import gaps, told
+
+LIMIT = 10
+
+
+def judged(made: Any, moves: Any, **limits: Any) -> dict[str, Any]:
+    return verdict(made, moves, limits, ended="finished", facts=facts(moves))
+
+
+@pytest.mark.parametrize(
+    ("ranks", "moves", "seconds"),
+    [
+        (2, [move(57, 165, rank=1), move(166, 280, rank=0)], 231),
+        (2, [move(57, 165, rank=1), move(165, 280, rank=0)], 231),
+        (3, [move(57, 90, rank=1), move(95, 130, rank=0), move(131, 180, rank=2)], 131),
+    ],
+    ids=["two ranks", "two ranks without a pause between the moves", "three ranks"],
+)
+def test_a_job_that_stood_still_while_each_worker_moved_in_turn_is_broken(
+    ranks: int, moves: list[dict[str, Any]], seconds: float
+) -> None:
+    made = records(steps=100, ranks=ranks, stall=(50, seconds))
+
+    result = judged(made, moves)
+
+    assert (result["verdict"], kinds(result)) == ("broken", {"gap"})
+    (breach,) = result["breaches"]
+    assert breach["detail"].startswith("ranks that did not move at the time were silent for ")
+    assert "one after another, until step 50 of rank" in breach["detail"]
+    assert result["longest_gap_s"] == pytest.approx(seconds + 1, abs=0.05)
+    assert judged(made, moves, max_gap_s=seconds + 2)["verdict"] == "continuous"
+
+
+def test_moves_of_a_job_that_trains_join_nothing() -> None:
+    made = records(steps=300, ranks=2)
+
+    result = judged(made, [move(30 + 20 * turn, 45 + 20 * turn, rank=turn % 2) for turn in range(12)], warmup_steps=0)
+
+    assert result["longest_gap_s"] == pytest.approx(1, abs=0.05)
+
+
+def test_a_phase_that_another_rank_marks_extends_the_limit_of_a_joined_silence() -> None:
+    made = records(steps=100, ranks=3, stall=(50, 60))
+    first = next(record for record in made if record["rank"] == 2)
+    marks = [
+        {**first, "step": 49, "t": first["t"] + at, "seen": SEEN + at, "phase": "checkpoint", "mark": word}
+        for at, word in ((50, "begin"), (90, "end"))
+    ]
+    moves = [move(60, 75, rank=0), move(77, 95, rank=1)]
+
+    def verdicts(phases: dict[str, float]) -> str:
+        return str(judged([*made, *marks], moves, max_gap_s=45, phases=phases)["verdict"])
+
+    assert (verdicts({"checkpoint": 60}), verdicts({"checkpoint": 5})) == ("continuous", "broken")
+
+
+TIMES = st.lists(st.integers(0, 30), min_size=2, max_size=8, unique=True).map(sorted)
+
+
+@st.composite
+def runs(draw: Any) -> tuple[list[list[int]], list[tuple[int, int, list[int]]]]:
+    """Draw the times of the records of two to four ranks, and moves one after another."""
+    written = draw(st.lists(TIMES, min_size=2, max_size=4))
+    edges = sorted(draw(st.lists(st.integers(0, 30), max_size=8)))
+    some = st.sets(st.sampled_from(range(len(written))), min_size=1)
+    return written, [(begin, end, sorted(draw(some))) for begin, end in zip(edges[::2], edges[1::2])]
+
+
+def longest_by_count(written: list[list[int]], moves: list[tuple[int, int, list[int]]]) -> int:
+    """Return the longest silence, counted second by second.
+
+    A rank is counted in a second if it writes nothing in it and does not move. Its count goes on in the next second,
+    unless it writes between the two. If it starts to move instead, the count goes on with the ranks that are silent.
+    """
+    ranks = range(len(written))
+    separate = [(begin, end, moved) for begin, end, moved in moves if set(moved) != set(ranks) and begin < end]
+
+    def is_counted(rank: int, second: int) -> bool:
+        is_moving = any(rank in moved and begin <= second < end for begin, end, moved in separate)
+        return written[rank][0] <= second < written[rank][-1] and not is_moving
+
+    longest, counts = 0, dict.fromkeys(ranks, 0)
+    for second in range(31):
+        silent = [rank for rank in ranks if second not in written[rank]]
+        handed = [
+            counts[rank] for rank in silent if any(second == begin and rank in who for begin, _end, who in separate)
+        ]
+        counts = {
+            rank: 1 + (max([counts[rank], *handed]) if rank in silent else 0) if is_counted(rank, second) else 0
+            for rank in ranks
+        }
+        longest = max(longest, *counts.values())
+    return longest
+
+
+@settings(max_examples=1500, deadline=None)
+@given(run=runs())
+@example(run=([[0, 30], [0, 30]], [(5, 15, [0]), (15, 25, [1])]))
+@example(run=([[0, 30], [0, 30]], [(5, 15, [0]), (16, 25, [1])]))
+@example(run=([[0, 30], [0, 30]], [(5, 5, [0]), (16, 16, [1])]))
+def test_the_longest_silence_is_that_of_a_count_of_each_second(run: Any) -> None:
+    written, moves = run
+    made = [
+        {"rank": rank, "step": step, "t": at, "seen": at}
+        for rank, times in enumerate(written)
+        for step, at in enumerate(times)
+    ]
+    moved = [
+        {"worker": "w", "ranks": ranks, "started": begin, "completed": end, "ok": True} for begin, end, ranks in moves
+    ]
+
+    result = verdict(made, moved, {"max_gap_s": LIMIT, "resume_deadline_s": 1000}, ended="finished")
+
+    expected = longest_by_count(written, moves)
+    assert (result["longest_gap_s"] or 0) == expected
+    over = [*(one for one in result["breaches"] if one["kind"] == "gap"), *result["unattributed"]]
+    assert bool(over) is (expected > LIMIT)
+
+
+def test_the_time_of_the_measurement_grows_linearly_with_the_moves_in_a_silence() -> None:
+    def seconds(count: int) -> float:
+        moves = [(8 * turn + 1, 8 * turn + 7, [turn % 2]) for turn in range(count)]
+        started = time.process_time()
+        (longest,) = gaps(told(0, 0, 8 * count), told(1, 0, 8 * count), moves=moves).too_long
+        assert longest.seconds == 8 * count
+        return time.process_time() - started
+
+    assert seconds(20_000) < 30 * max(seconds(2000), 0.02)
+
+
+def test_a_rank_beyond_the_size_of_the_job_is_broken_although_its_records_lack_the_size() -> None:
+    made = changed(records(steps=60, ranks=3), lambda record: record["rank"] < 2, size=2)
+    made = changed(made, lambda record: record["rank"] == 2, size=None)
+
+    result = judged(made, [move(25, 28)])
+
+    assert (result["verdict"], kinds(result)) == ("broken", {"identity"})
+    assert [one["detail"] for one in result["breaches"]] == ["rank 2 does not belong to a job of 2 ranks"]
