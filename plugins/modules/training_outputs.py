@@ -14,6 +14,8 @@ description:
   - Runs on the controller and copies the files of a folder of a node, in one stream over the connection with which the
     controller reaches the node. Files that are already here with the same size and time are not copied again.
   - Only regular files are copied. The files on the node are not changed.
+  - O(limit) applies to the files that arrive, not to those that the node lists. The copy ends with an error if almost
+    nothing arrives for five minutes. After an error, none of the new files is in O(dest).
 options:
   node:
     description: The name of the node, for messages.

@@ -1,32 +1,35 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The outputs of a run: files that the training program wrote on a node, copied to the controller."""
+"""The outputs of a run: files that the training program wrote on a node, copied to the controller.
+
+A node may lie: limits hold for what arrives and what is written, not for what it lists.
+"""
 
 from __future__ import annotations
 
-# pylint: disable=ansible-bad-function  # the output of a node is read while it arrives
-import contextlib
 import os
 import re
 import shlex
 import shutil
-import subprocess
-import tarfile
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from ...core.child_environment import without_account
+from ...core.names import printable
 from ...errors import Failed, Refused
 from ...plan import Plan
+from . import tar_stream
+from .node_stream import EndedEarly, NodeStream, StreamError
 
-LOOK_SECONDS = 120
 MEGABYTE = 1_000_000
+MOST_LISTED_BYTES = 16 << 20
 # A run need not have outputs, but its folder must be readable.
 LOOK = "cd {0} || exit; cd {1} 2>/dev/null || exit 0; exec find . -type f -printf '%s %Ts %P\\0'"
 ENTRY = re.compile(r"([0-9]{1,18} [0-9]{1,18}) (.+)", re.DOTALL)
 SEND = "cd {0} && exec tar -cf - --null -T -"
+BY_HAND = "copy them manually, they stay on the node"
+NEW, LONGEST = ".dml-", 300
 
 
 class Outputs:
@@ -47,72 +50,77 @@ class Outputs:
 
     def plan(self, state: Mapping[str, Any]) -> Plan:
         """Plan to copy new and changed files; refuse more than the limit."""
-        size = sum(int(stamp.split()[0]) for stamp in self._there.values())
+        size = self._size(self._there)
         if size > self._limit * MEGABYTE:
             cause = f"they have {size / MEGABYTE:.1f} MB, more than {self._limit} MB; they stay on the node"
             raise Refused(self.target, "copy the outputs", cause, "set training_outputs_limit, or copy them manually")
         return Plan(before=dict(state), after=dict(self._there))
 
     def apply(self, plan: Plan) -> None:
-        """Copy the files that differ in one stream."""
+        """Copy the files that differ in one stream; after an error, none of them is there."""
         names = [change.key for change in plan.due]
-        with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as errors:
+        was_there = self._dest.is_dir()
+        self._dest.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = Path(tempfile.mkdtemp(prefix=NEW, dir=self._dest))
+        try:
+            self._receive(names, new)
+            for name in names:
+                (self._dest / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                os.replace(new / name, self._dest / name)
+        except OSError as error:
+            raise self._failed("copy the outputs", str(error)) from error
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
+            if not was_there and not any(self._dest.iterdir()):
+                self._dest.rmdir()
+
+    def _receive(self, names: Iterable[str], new: Path) -> None:
+        """Write the files that the node sends into a new folder."""
+        with tempfile.TemporaryFile() as asked:
             asked.write(b"".join(os.fsencode(f"./{name}") + b"\0" for name in names))
             asked.seek(0)
-            command = self._on_node(SEND.format(shlex.quote(self._folder)))
-            with subprocess.Popen(  # noqa: S603
-                command, stdin=asked, stdout=subprocess.PIPE, stderr=errors, env=without_account(os.environ)
-            ) as process:
-                fault = self._received(process.stdout, names)
-            errors.seek(0)
-            printed = errors.read().decode("utf-8", "replace").strip()
-        if process.returncode or fault:
-            raise Failed(self.target, "copy the outputs", printed or fault, "copy them manually, they stay on the node")
+            cause = ""
+            with NodeStream(self._on_node(SEND.format(shlex.quote(self._folder))), asked) as stream:
+                try:
+                    try:
+                        self._write_all(stream, set(names), new)
+                    except EndedEarly as error:
+                        cause = str(error)
+                    code = stream.ended()
+                except StreamError as error:
+                    raise self._failed("copy the outputs", str(error)) from error
+                if code or cause:
+                    raise self._failed("copy the outputs", stream.errors or cause or f"exit code {code}")
 
-    def _received(self, stream: IO[bytes] | None, names: Iterable[str]) -> str:
-        expected = set(names)
-        try:
-            with tarfile.open(fileobj=stream, mode="r|") as archive:
-                for member in archive:
-                    name = member.name[2:] if member.name.startswith("./") else member.name
-                    if name not in expected or not member.isfile():
-                        return f"the node sent {name}, which is not one of its outputs"
-                    self._write(name, member.mtime, archive.extractfile(member))
-        except (OSError, tarfile.TarError) as error:
-            return str(error)
-        return ""
-
-    def _write(self, name: str, time: float, content: Any) -> None:
-        path = self._dest / name
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=".dml-", dir=path.parent)
-        try:
-            with open(handle, "wb") as file:
-                shutil.copyfileobj(content, file)
-            os.utime(temporary, (time, time))
-            os.replace(temporary, path)
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)
+    def _write_all(self, stream: NodeStream, missing: set[str], new: Path) -> None:
+        left = self._limit * MEGABYTE - self._size(name for name in self._there if name not in missing)
+        for member in tar_stream.members(stream):
+            if member.name not in missing:
+                raise StreamError(f"the node sent {member.name}, which is not one of its outputs")
+            left -= member.size
+            if left < 0:
+                raise StreamError(f"the node sends more than {self._limit} MB, which is more than it listed")
+            missing.remove(member.name)
+            _write(new / member.name, member.time, tar_stream.content(stream, member.size))
+        if missing:
+            raise EndedEarly(f"the node did not send {min(missing)}, which it listed")
 
     def _listed(self) -> dict[str, str]:
         """Return the size and the time of each file on the node."""
+        command = self._on_node(LOOK.format(*map(shlex.quote, os.path.split(self._folder))))
+        output = bytearray()
         try:
-            command = self._on_node(LOOK.format(*map(shlex.quote, os.path.split(self._folder))))
-            ended = subprocess.run(  # noqa: S603 # the connection of the inventory
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=LOOK_SECONDS,
-                check=False,
-                env=without_account(os.environ),
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise Failed(self.target, "list the outputs", str(error), "copy them manually") from error
-        if ended.returncode:
-            printed = ended.stderr.decode("utf-8", "replace").strip()
-            raise Failed(self.target, "list the outputs", printed or f"exit code {ended.returncode}")
-        return dict(self._entry(text) for text in os.fsdecode(ended.stdout).split("\0") if text)
+            with NodeStream(command) as stream:
+                while data := stream.some():
+                    output += data
+                    if len(output) > MOST_LISTED_BYTES:
+                        raise StreamError(f"the node lists more than {MOST_LISTED_BYTES >> 20} MiB of names")
+                code, errors = stream.ended(), stream.errors
+        except (OSError, StreamError) as error:
+            raise self._failed("list the outputs", str(error)) from error
+        if code:
+            raise self._failed("list the outputs", errors or f"exit code {code}")
+        return dict(self._entry(text) for text in os.fsdecode(bytes(output)).split("\0") if text)
 
     def _on_node(self, script: str) -> list[str]:
         """Return the command that runs a shell script on the node: sudo, which may end a connection, runs programs."""
@@ -121,8 +129,21 @@ class Outputs:
     def _entry(self, text: str) -> tuple[str, str]:
         entry = ENTRY.fullmatch(text)
         if not entry or ".." in entry[2].split("/") or entry[2].startswith("/"):
-            raise Failed(self.target, "list the outputs", f"the node sent {text!r}")
+            raise Failed(self.target, "list the outputs", f"the node sent {text[:LONGEST]!r}")
         return entry[2], entry[1]
+
+    def _size(self, names: Iterable[str]) -> int:
+        return sum(int(self._there[name].split()[0]) for name in names)
+
+    def _failed(self, tried: str, cause: str) -> Failed:
+        return Failed(self.target, tried, printable(cause), BY_HAND)
+
+
+def _write(path: Path, time: int, parts: Iterable[bytes]) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.writelines(parts)
+    os.utime(path, (time, time))
 
 
 def _stamp(path: Path) -> str | None:
