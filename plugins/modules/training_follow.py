@@ -17,15 +17,18 @@ description:
     page loads itself again until the job ends; the metrics have the text format of Prometheus. If the watch has the
     option C(view), both contain the use of the GPUs, and the page contains the last lines of the output. After the end
     of the job, the lines come from C(output.log) in O(folder).
-  - The module ends when every rank has made O(steps) steps, or when no record arrived for O(quiet) seconds. In the
-    second case the job may have ended, or may not train yet; M(dml.vsphere.training_job_info) returns its state.
+  - The module ends when every rank has made O(steps) steps and no other step follows them within two seconds and three
+    usual steps, or when no record arrived for O(quiet) seconds. In the second case the job may have ended, or may not
+    train yet; M(dml.vsphere.training_job_info) returns its state.
 options:
   records:
     description: The file of records on this machine.
     type: path
     required: true
   steps:
-    description: The last step of the job; V(0) means that the last step is unknown.
+    description:
+      - The last step of the job; V(0) means that the last step is unknown.
+      - It may be an estimate - a job that makes more steps is followed until its records end.
     type: int
     default: 0
   warmup:
@@ -165,16 +168,20 @@ ARGUMENTS = {
 
 
 def follow(growing: GrowingFile, pace: LivePace, quiet: float, every: float, show: Callable[[], None]) -> str:
-    """Follow the records until all steps are made or no record arrives, show the pace, and return how it ended."""
+    """Follow the records until all steps are made or no record arrives, show the pace, and return how it ended.
+
+    The number of steps may be an estimate: if the job makes more, they are followed too.
+    """
     received = shown = time.monotonic()
     while True:
         now = time.monotonic()
         if pace.feed(growing.new_records()):
             received = now
-        if pace.is_done or now - shown >= every:
+        is_finished = pace.is_done and time.time() - (pace.last_seen or 0.0) > min(quiet, pace.usual_silence)
+        if is_finished or now - shown >= every:
             shown = now
             show()
-        if pace.is_done:
+        if is_finished:
             return "finished"
         if now - received > quiet:
             return "quiet"

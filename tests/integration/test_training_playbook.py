@@ -8,6 +8,7 @@ import json
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,6 +86,23 @@ def test_a_job_that_goes_on_after_its_last_step_is_waited_for(playbook: Playbook
     assert ran.returncode == 0, ran.stdout
     assert playbook.result("one")["job"]["state"] == "finished"
     assert len((playbook.folder / "runs" / "one" / "rank3.jsonl").read_text().splitlines()) == 1600
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pause", [(), ("pause", 41)], ids=["at once", "after a pause"])
+def test_the_records_count_if_a_job_makes_more_steps_than_estimated(playbook: Playbook, pause: tuple[Any, ...]) -> None:
+    ran = playbook.run(60, 0.5, *pause, training_steps=40, training_name="one")
+
+    assert ran.returncode == 0, ran.stdout
+    result = playbook.result("one")
+    assert (result["job"]["state"], result["steps"]) == ("finished", 60)
+    assert len((playbook.folder / "runs" / "one" / "rank3.jsonl").read_text().splitlines()) == 60
+    manifest = json.loads((playbook.folder / "results" / "one" / "manifest.json").read_text())
+    assert (manifest["end"]["state"], manifest["end"]["steps"]) == ("finished", 60)
+    if not pause:
+        # The pace is shown on, and the state of the job is only read again after the last step.
+        assert "training: step 60, " in ran.stdout
+        assert ran.stdout.count("FAILED - RETRYING") < 5
 
 
 @pytest.mark.slow

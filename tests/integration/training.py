@@ -44,7 +44,7 @@ if sys.argv[3:] == ["leave"]:
     subprocess.Popen(["sleep", "1000"], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 steps, seconds = int(sys.argv[1]), float(sys.argv[2])
 for number in range(1, steps + 1):
-    time.sleep(seconds)
+    time.sleep(seconds + (6 if sys.argv[3:] == ["pause", str(number)] else 0))
     records.step(images=8, loss=1.0 / number)
     if sys.argv[3:] == ["fail", str(records.rank)] and number == 3:
         raise RuntimeError("the loss went away")

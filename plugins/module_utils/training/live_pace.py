@@ -83,6 +83,12 @@ class LivePace:
         return bool(self._total and self._size) and len(ranks) >= self._size and self.step == self._total
 
     @property
+    def usual_silence(self) -> float:
+        """Return the seconds after which a rank that trains has made another step."""
+        pace = [seconds for rank in self._ranks.values() if (seconds := rank.step_seconds())]
+        return max(SILENT_SECONDS, SILENT_STEPS * max(pace, default=0.0))
+
+    @property
     def _goal(self) -> int:
         """Return the given number of steps; 0 if it is unknown, or wrong because a rank has made more."""
         return self._total if all(rank.step <= self._total for rank in self._ranks.values()) else 0

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -101,3 +102,48 @@ def test_a_silence_names_the_move_at_its_time(tmp_path: Path, shift: float, told
     keep(at_time(world, 1.5 + shift), tmp_path / "tests" / "gpu-1")
     result = followed(tmp_path, vmotion_tests=str(tmp_path / "tests"), run_dir="/run/one")
     assert result["pace"]["first_silent"] == told
+
+
+def of_steps(*steps: int) -> str:
+    """Return the records of a rank that arrive now."""
+    now = time.time()
+    records = ({"rank": 0, "size": 1, "step": step, "seen": now, "host": "n1"} for step in steps)
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def test_a_job_that_makes_more_steps_than_estimated_is_shown_and_counted_to_its_end(tmp_path: Path) -> None:
+    records, events = tmp_path / "records.jsonl", tmp_path / "events"
+    records.write_text(of_steps(1, 2, 3))
+    events.touch()
+    has_ended = threading.Event()
+
+    def train_on() -> None:
+        """Make more steps as soon as the estimate of three steps is shown."""
+        while not has_ended.is_set() and "step 3 of 3" not in events.read_text():
+            time.sleep(0.01)
+        with records.open("a") as file:
+            file.write(of_steps(4, 5, 6))
+
+    writer = threading.Thread(target=train_on)
+    with records.open("a") as watch:
+        fcntl.flock(watch, fcntl.LOCK_EX)
+        writer.start()
+        followed_job = call(
+            training_follow, records=str(records), steps=3, quiet=1.0, every=0.0, progress_file=str(events)
+        )
+        has_ended.set()
+        writer.join()
+
+    assert (followed_job["ended"], followed_job["pace"]["step"]) == ("quiet", 6)
+    shown = [json.loads(line)["what"].partition(",")[0] for line in events.read_text().splitlines()]
+    assert shown[-1] == "step 6"
+
+
+def test_a_job_that_has_just_made_its_last_step_may_make_another_one(tmp_path: Path) -> None:
+    records = tmp_path / "records.jsonl"
+    records.write_text(of_steps(1, 2, 3))
+    begin = time.monotonic()
+
+    ended = call(training_follow, records=str(records), steps=3, quiet=60.0)["ended"]
+
+    assert (ended, time.monotonic() - begin > 1.5) == ("finished", True)
