@@ -75,8 +75,8 @@ RETURN = r"""
 stops:
   description:
     - The reasons why the next hosts must not leave service now; empty if they may.
-    - "The rules: V(red_alarm), V(vsan_resync), V(out_of_service) (by another user), V(max_out_of_service),
-      V(ha_capacity), V(gpu_slots), V(running_task)."
+    - "The rules: V(red_alarm), V(vsan_resync), V(out_of_service) (by another user), V(taken_out) (a leaving host, by
+      another user), V(not_responding), V(max_out_of_service), V(ha_capacity), V(gpu_slots), V(running_task)."
   returned: success
   type: list
   elements: dict

@@ -30,6 +30,10 @@ options:
     description: Whether to fail if several runs train, and to return the connections for watching the only one.
     type: bool
     default: false
+  name:
+    description: With O(single), the name of the run; by default any.
+    type: str
+    default: ""
   watched:
     description: The nodes with records, by default all O(nodes).
     type: list
@@ -103,6 +107,10 @@ kubernetes:
     - The option O(kubernetes) with C(names), the nodes by their names in Kubernetes. Without the option, it is empty.
   returned: if O(single) and a run trains
   type: dict
+why:
+  description: The reason for which no run was found, with the runs that train and the nodes that did not answer.
+  returned: if O(single) and no such run trains
+  type: str
 found:
   description: Always true; a job that was started for a test has no such key.
   returned: if O(single) and a run trains
@@ -124,6 +132,7 @@ ARGUMENTS = {
     "compare": {"type": "list", "elements": "str", "default": []},
     "nodes": {"type": "dict", "required": True},
     "single": {"type": "bool", "default": False},
+    "name": {"type": "str", "default": ""},
     "watched": {"type": "list", "elements": "str"},
     "user": {"type": "str", "default": ""},
     "kubernetes": {"type": "dict"},
@@ -131,12 +140,14 @@ ARGUMENTS = {
 
 
 def single(runs: list[dict[str, Any]], params: dict[str, Any]) -> dict[str, Any]:
-    """Return the connections to the only run; empty without one."""
+    """Return the connections to the only run, or in ``why`` the reason for which there is none."""
+    others = runs
+    runs = [run for run in runs if params["name"] in ("", run["name"])]
     if len(runs) > 1:
         names = ", ".join(run["name"] for run in runs)
         raise Refused("the workers", "choose the training run", f"{names} run there", "choose one by its name")
     if not runs:
-        return {}
+        return {"why": busy.why_no_run(params["name"], others, params["nodes"])}
     pods = params["kubernetes"]
     if pods is None and not runs[0]["launcher"]:
         remedy = "include all its nodes; for a job on Kubernetes, set training_backend to kubernetes"

@@ -25,6 +25,16 @@ options:
     description: The folder on this machine in which each test has a separate folder.
     type: path
     required: true
+  window:
+    description:
+      - The maintenance window that is to run, as O(dml.vsphere.vmotion_test#module:window). The module refuses an
+        unfinished window that began with another profile, and an unfinished test of another kind.
+    type: dict
+    default: {}
+  observe:
+    description: The observation that is to run, as O(dml.vsphere.vmotion_test#module:observe).
+    type: dict
+    default: {}
 extends_documentation_fragment:
   - dml.vsphere.attributes.info
 seealso:
@@ -86,13 +96,16 @@ ARGUMENTS = {
     "cluster": {"type": "str", "required": True},
     "folder": {"type": "str", "default": ""},
     "dir": {"type": "path", "required": True},
+    "window": {"type": "dict", "default": {}},
+    "observe": {"type": "dict", "default": {}},
 }
 NOTHING = {"found": False, "folder": "", "launcher": "", "user": "", "next_step": "", "moves": []}
 
 
-def test_in(folder: Path) -> dict[str, Any]:
-    """Return the test in a folder."""
+def test_in(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
+    """Return the test in a folder; refuse one of another kind, or a window with other settings."""
     state = state_of(read(folder / NAME))
+    trial_folder.refuse_other(folder, state.settings, asked)
     step = next_step(state)
     return {
         "found": True,
@@ -108,7 +121,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     folder = trial_folder.find(params["folder"], params["dir"], params["cluster"])
     is_there = folder is not None and (folder / NAME).exists()
-    return {"changed": False, **(test_in(folder) if folder and is_there else NOTHING)}
+    return {"changed": False, **(test_in(folder, params) if folder and is_there else NOTHING)}
 
 
 def main() -> None:

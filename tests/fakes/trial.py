@@ -165,7 +165,7 @@ class World:
         return {}
 
     def cluster_info(self, _options: dict[str, Any]) -> dict[str, Any]:
-        return {"cluster": {"ha": {"enabled": True}, "vcenter": {"version": "8.0.3"}}}
+        return {"cluster": {"ha": {"enabled": True}, "vcenter": {"version": "8.0.3"}}, "stops": []}
 
     def vmotion_plan(self, options: dict[str, Any]) -> dict[str, Any]:
         free = next(host for host in ("esx1", "esx2", "esx3") if host not in self.at.values())

@@ -159,15 +159,25 @@ def test_of_two_controllers_one_is_refused_and_says_who_holds_the_lock(start: St
     assert times(writes, "RebootHost_Task") == {"esx01.lab": 1, "esx02.lab": 1}
 
 
-def test_a_host_that_somebody_else_took_out_of_service_is_left_so(start: Start, ansible_for: AnsibleFor) -> None:
+@pytest.mark.parametrize(
+    "profile", [{}, {"esxi_host_profile": {"pvrdma": {"vmk": "vmk1"}}}], ids=["reboot", "in service"]
+)
+def test_a_host_in_the_maintenance_of_others_is_neither_changed_nor_rebooted(
+    start: Start, ansible_for: AnsibleFor, profile: dict[str, Any]
+) -> None:
     vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2'))
     vcenter.set_host("esx02.lab", maintenance=True)
-    stopped = run(ansible_for(vcenter))
-    assert stopped.rc != 0
-    assert "esx02.lab" in stopped.out
-    writes = vcenter.writes()
-    assert "esx02.lab" not in times(writes, "ExitMaintenanceMode_Task")
-    assert "esx01.lab" not in times(writes, "EnterMaintenanceMode_Task")
+    vcenter.clear()
+    ansible = ansible_for(vcenter)
+    refused = run(ansible, **profile)
+    assert refused.rc != 0 and vcenter.writes() == [], refused.out
+    assert "esx02.lab: could not change host profile: somebody else put it into maintenance mode" in " ".join(
+        refused.out.split()
+    )
+    done = run(ansible, **profile, esxi_host_accepted_stops=["out_of_service"], max_out_of_service=2)
+    assert done.rc == 0, done.out
+    assert "neither changed nor rebooted" in " ".join(done.out.split())
+    assert {write["name"] for write in vcenter.writes() if write["name"].startswith("esx")} == {"esx01.lab"}
 
 
 @pytest.mark.parametrize("secret", ["lab-only"])

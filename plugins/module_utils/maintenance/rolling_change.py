@@ -8,9 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..core import findings
+from ..errors import Refused
 
 Hosts = Iterable[Mapping[str, Any]]
 OUT_OF_SERVICE = {"maintenance", "reboot", "power_off"}
+# The stop rule for a host that others took out of service.
+OTHERS_OUT = "out_of_service"
 
 
 def lines(hosts: Hosts, left: Hosts = ()) -> list[str]:
@@ -23,8 +26,28 @@ def lines(hosts: Hosts, left: Hosts = ()) -> list[str]:
 
 def _with_left(hosts: Hosts, left: Hosts) -> list[dict[str, Any]]:
     """Return the plans; hosts that an earlier run left in maintenance mode also need to return to service."""
-    waiting = {host["host"] for host in left if host.get("changed")}
-    return [_to_return(host) if host["host"] in waiting else dict(host) for host in hosts]
+    left = list(left)
+    waiting, taken = {host["host"] for host in left if host.get("changed")}, _taken_out(left)
+    marked = [_to_return(host) if host["host"] in waiting else dict(host) for host in hosts]
+    return [{**host, "taken_out": True} if host["host"] in taken else host for host in marked]
+
+
+def _taken_out(left: Hosts) -> set[str]:
+    """Return the hosts that others put into maintenance mode: no return to service is planned for them."""
+    return {
+        host["host"]
+        for host in left
+        if not host.get("failed") and not host.get("changed") and (host.get("state") or {}).get("maintenance")
+    }
+
+
+def refusals(hosts: Hosts, left: Hosts = (), accepted: Sequence[str] = ()) -> list[str]:
+    """Return an error for each host that differs and that others put into maintenance mode, unless that is accepted."""
+    taken = [host["host"] for host in _with_left(hosts, left) if host.get("taken_out") and _has_work(host)]
+    stopping = [name for name in taken if not {OTHERS_OUT, f"{OTHERS_OUT}:{name}"} & set(accepted)]
+    cause = "somebody else put it into maintenance mode, so it is neither changed nor rebooted"
+    remedy = f"return it to service, or run without it: esxi_host_accepted_stops with {OTHERS_OUT}"
+    return [str(Refused(name, "change host profile", cause, remedy)) for name in stopping]
 
 
 def _to_return(host: Mapping[str, Any]) -> dict[str, Any]:
@@ -40,6 +63,8 @@ def _needs(host: Mapping[str, Any]) -> tuple[str, ...]:
         return (message[len(prefix) :] if message.startswith(prefix) else message,)
     if not _has_work(host):
         return ("in force, nothing to do",)
+    if host.get("taken_out"):
+        return ("differs, but somebody else put it into maintenance mode: neither changed nor rebooted",)
     boots = host.get("reboots", 0)
     booting = "no reboot" if not boots else "1 reboot" if boots == 1 else f"{boots} reboots"
     where = "out of service" if leaves_service(host) else "in service"
@@ -49,13 +74,14 @@ def _needs(host: Mapping[str, Any]) -> tuple[str, ...]:
 def to_do(hosts: Hosts, canary: str = "", go_on: bool = False, left: Hosts = ()) -> list[dict[str, Any]]:
     """Return the hosts that need work, those already out of service first; only the canary until ``go_on``.
 
-    A host that is out of service takes the place of another one, so that nothing could go on before it is back.
+    A host that is out of service takes the place of another one, so that nothing could go on before it is back. A host
+    that others put into maintenance mode is left out.
     """
     planned = _with_left(hosts, left)
     work = [
         {"host": host["host"], "reboots": host.get("reboots", 0), "leaves_service": leaves_service(host)}
         for host in sorted(planned, key=lambda host: (not host.get("left_out"), host["host"] != canary))
-        if _has_work(host)
+        if _has_work(host) and not host.get("taken_out")
     ]
     if canary and not go_on:
         return [entry for entry in work if entry["host"] == canary]

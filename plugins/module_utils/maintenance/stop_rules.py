@@ -11,6 +11,10 @@ from ..core.findings import STOP, Finding, FindingRecord, as_dicts, listed
 from . import out_of_service
 from .cluster_facts import ClusterState
 
+CONNECTED = "connected"
+# A leaving host that others have taken out of service.
+TAKEN_OUT = "taken_out"
+
 
 @dataclass(frozen=True)
 class LeavingHosts:
@@ -22,7 +26,7 @@ class LeavingHosts:
 
 def stops(cluster: ClusterState, leaving: LeavingHosts) -> list[FindingRecord]:
     """Return the stop rules that apply, each with ``rule``, ``object`` and ``text``."""
-    rules = (_alarms, _resync, _strangers, _too_many, _ha, _slots, _tasks)
+    rules = (_alarms, _resync, _strangers, _silent, _too_many, _ha, _slots, _tasks)
     return as_dicts(finding for rule in rules for finding in rule(cluster, leaving))
 
 
@@ -46,11 +50,23 @@ def _resync(cluster: ClusterState, _leaving: LeavingHosts) -> Iterator[Finding]:
 
 
 def _strangers(cluster: ClusterState, leaving: LeavingHosts) -> Iterator[Finding]:
+    """Yield the hosts that others took out of service; a leaving one would be changed under their hands."""
     for host in cluster["out_of_service"]:
-        if not host["ours"] and host["host"] not in leaving.hosts:
-            by = f" through {host['by']}" if host["by"] else ""
-            text = f"it is out of service ({host['why']}){by} and not by this collection; return it to service first"
-            yield Finding(STOP, "out_of_service", host["host"], text)
+        if host["ours"]:
+            continue
+        by = f" through {host['by']}" if host["by"] else ""
+        text = f"it is out of service ({host['why']}){by} and not by this collection; return it to service first"
+        rule = TAKEN_OUT if host["host"] in leaving.hosts else "out_of_service"
+        yield Finding(STOP, rule, host["host"], text)
+
+
+def _silent(cluster: ClusterState, leaving: LeavingHosts) -> Iterator[Finding]:
+    """Yield the hosts that this collection took out of service and that do not respond, such as after a reboot."""
+    ours = {host["host"] for host in cluster["out_of_service"] if host["ours"]}
+    for host in cluster["hosts"]:
+        if host["host"] in ours and host["host"] not in leaving.hosts and host["connection"] != CONNECTED:
+            text = f"it does not respond ({host['connection']}) since a run of this collection took it out of service"
+            yield Finding(STOP, "not_responding", host["host"], f"{text}; look at its console")
 
 
 def _out(cluster: ClusterState, leaving: LeavingHosts) -> list[str]:

@@ -98,6 +98,22 @@ def running(nodes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [_run(each) for _run_dir, each in sorted(found.items())]
 
 
+def why_no_run(name: str, others: Iterable[Mapping[str, Any]], nodes: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return why nodes have no run, or none of this name: their other runs, and the nodes that did not answer."""
+    named = f" with the name {name}" if name else ""
+    runs = ", ".join(str(run["name"]) for run in others)
+    silent = [f"{node} ({said_briefly(answer)})" for node, answer in nodes.items() if "jobs" not in answer]
+    reasons = [f"no worker that could be read runs a training job{named}"]
+    reasons += [f"running are {runs}"] if runs else []
+    reasons += [f"unreadable are {', '.join(silent)}"] if silent else []
+    return "; ".join(reasons)
+
+
+def said_briefly(answer: Mapping[str, Any]) -> str:
+    """Return the first line of the message of a node that did not answer."""
+    return printable(str(answer.get("msg") or "no answer").strip().partition("\n")[0])[:MOST_OF_A_NAME]
+
+
 def _run(parts: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
     first = min((job for _node, job in parts), key=lambda job: float(job["started"]))
     steps = [job["step"] for _node, job in parts if job.get("step") is not None]

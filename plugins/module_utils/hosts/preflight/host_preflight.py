@@ -146,17 +146,9 @@ def _branch(version: str) -> str:
 def _rolling(read: Data, earlier: Iterable[Finding]) -> Iterator[Finding]:
     """Yield findings about the stop rules of a rolling change."""
     disconnected = {finding.object for finding in earlier if finding.rule == "disconnected"}
-    todo = {host["host"] for host in read["plan"].get("hosts") or [] if leaves_service(host) or host.get("changed")}
     for stop in read["cluster"]["stops"]:
-        rule, name = stop["rule"], stop["object"]
-        text = said_of(name, stop["text"])
-        if rule == "out_of_service" and name in disconnected:
-            continue
-        if rule == "out_of_service" and name in todo:
-            text = f"{text.partition(';')[0]}; it is changed and stays out of service, unless you return it before"
-            yield Finding(WARN, rule, name, text)
-        else:
-            yield Finding(STOP, rule, name, text)
+        if stop["rule"] != "out_of_service" or stop["object"] not in disconnected:
+            yield Finding(STOP, stop["rule"], stop["object"], said_of(stop["object"], stop["text"]))
 
 
 def _emptying(results: Iterable[Data], cluster: str) -> Iterator[Finding]:

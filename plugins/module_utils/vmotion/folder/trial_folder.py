@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import stat
@@ -18,6 +19,15 @@ from .journal import ADVICE, NAME, Journal, JournalEnds, cluster_of, ends, first
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 NEW = "name another folder, or judge this test again with the playbook judge"
+# The settings with which a maintenance window continues; others, such as timeouts, may change.
+WINDOW_SETTINGS = ("profile", "host_profiles", "power_off", "moved_by", "non_disruptive")
+TEST, WINDOW, OBSERVATION = "vMotion test", "maintenance window", "observation"
+ARTICLES = {TEST: "a vMotion test", WINDOW: "a maintenance window", OBSERVATION: "an observation"}
+PLAYBOOKS = {
+    TEST: "dml.vsphere.vmotion_test",
+    WINDOW: "dml.vsphere.hosts with under_training=true",
+    OBSERVATION: "dml.vsphere.observe",
+}
 OWN_FOLDER = "give tests a folder that only you can write to: vmotion_test_dir"
 
 
@@ -106,6 +116,31 @@ def _refuse_other(folder: Path, cluster: str) -> None:
         raise Failed(str(folder / NAME), "read the journal", "its first entry does not name a cluster", ADVICE)
     if entries.first is not None and entries.cluster != cluster:
         raise Refused(str(folder), tried, f"it has a test of cluster {entries.cluster}", NEW)
+
+
+def refuse_other(folder: Path, before: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """Refuse to continue a test of another kind, or a maintenance window that began with other settings."""
+    tried, kinds = "continue the run in it", (_kind(before), _kind(asked))
+    if kinds[0] != kinds[1]:
+        remedy = f"finish it with the playbook {PLAYBOOKS[kinds[0]]}, or move its folder elsewhere to give it up"
+        raise Refused(str(folder), tried, f"it has an unfinished {kinds[0]}, not {ARTICLES[kinds[1]]}", remedy)
+    old, new = (dict(settings.get("window") or {}) for settings in (before, asked))
+    others = [key for key in WINDOW_SETTINGS if old and _text(old.get(key)) != _text(new.get(key))]
+    if others:
+        changed = "; ".join(f"{key} was {_text(old.get(key))} and is {_text(new.get(key))} now" for key in others)
+        remedy = "run again with the old settings, or move its folder elsewhere to begin a window with the new ones"
+        raise Refused(str(folder), tried, f"its maintenance window began with other settings: {changed}", remedy)
+
+
+def _kind(settings: Mapping[str, Any]) -> str:
+    return WINDOW if settings.get("window") else OBSERVATION if settings.get("observe") else TEST
+
+
+def _text(value: Any) -> str:
+    """Return a setting as text; a value of the command line is text already, such as ``True``."""
+    if isinstance(value, str) and value.lower() in {"true", "false"}:
+        value = value.lower() == "true"
+    return json.dumps(value or None, sort_keys=True)
 
 
 class TrialFolder:

@@ -50,6 +50,7 @@ STEPS: tuple[Step, ...] = (
     observation.OBSERVE,
     server_moves.OTHERS,
     judge.JUDGE,
+    host_change.STOP_RULES,
     host_change.ENTER,
     host_change.APPLY,
     host_change.BOOT,

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
+from ....core.findings import stops
 from ..step import Controller, Due, Entries, EntryKind, ModuleCall, Phase, Result, Step, failed
 from ..trial_state import Entry, HostChange, TrialState
 
 # A profile needs at most two reboots: the end of passthrough, then the driver.
 MOST_ROUNDS = 6
+DRIVER_SECONDS = 60.0
 OF_MAINTENANCE = ("maintenance_timeout", "power_off", "moved_by", "non_disruptive")
 
 
@@ -52,6 +54,45 @@ def _failed(name: str, state: TrialState, reason: str) -> Entries:
     return failed(name, f"{reason.rstrip('.')}; {host} keeps its state, and the next run continues with it")
 
 
+def _rules(state: TrialState, _controller: Controller) -> ModuleCall:
+    window = state.settings["window"]
+    most = int(window.get("max_out_of_service") or 1)
+    options = {"cluster": state.cluster, "leaving": [_host(state).host], "max_out_of_service": most}
+    return ModuleCall("cluster_info", options, may_fail=True)
+
+
+def _rules_entries(result: Result, state: TrialState, _controller: Controller) -> Entries:
+    """Return the failure that ends the window while the host is in service, if a rule stops."""
+    host = _host(state).host
+    if result.get("failed"):
+        return failed("stop_rules", str(result.get("msg") or f"{host}: the stop rules could not be read"))
+    accepted = state.settings["window"].get("accepted") or []
+    texts = [str(stop["text"]).rstrip(".") for stop in stops(result["stops"], accepted)]
+    if not texts:
+        return [("stop_rules", {"host": host})]
+    remedy = "remove the cause and run again, or accept it by its rule in esxi_host_accepted_stops"
+    return failed("stop_rules", f"{host}: could not leave service: {'; '.join(texts)}; {remedy}")
+
+
+def _is_leaving(state: TrialState) -> bool:
+    """Return whether the host at hand is to be emptied, or to leave service, and its stop rules were not read since."""
+    return state.host is not None and not state.host.out_at and "stop_rules" not in state.lately
+
+
+STOP_RULES = Step(
+    name="stop_rules",
+    title="reads the stop rules of the cluster",
+    due=(
+        Due(Phase.ROUND, lambda state: bool(state.left) and _is_leaving(state), after=("plan",)),
+        Due(Phase.HOST, _is_leaving, after=("hold",)),
+    ),
+    action=_rules,
+    entries=_rules_entries,
+    kinds=(EntryKind("stop_rules"),),
+    is_repeated=True,
+)
+
+
 def _enter(state: TrialState, _controller: Controller) -> ModuleCall:
     """Return the call; a host that another controller left rebooting is awaited."""
     window = state.settings["window"]
@@ -83,7 +124,7 @@ def _may_be_lost(state: TrialState) -> None:
 ENTER = Step(
     name="host_enter",
     title=lambda state: f"puts {_host(state).host}, which has no worker now, into maintenance mode",
-    due=(Due(Phase.HOST, _needs_entering, after=("hold",)),),
+    due=(Due(Phase.HOST, _needs_entering, after=("stop_rules",)),),
     action=_enter,
     entries=_entries("host_enter", _named),
     kinds=(EntryKind("host_enter", _has_entered),),
@@ -94,7 +135,12 @@ ENTER = Step(
 def _apply(state: TrialState, _controller: Controller) -> ModuleCall:
     window = state.settings["window"]
     profiles = {"profile": window["profile"], "host_profiles": window.get("host_profiles") or {}}
-    return ModuleCall("esxi_profile", {"hosts": [_host(state).host], **profiles}, may_fail=True)
+    host = _host(state)
+    # After the last planned reboot, a driver may need a moment: another reboot would not help it.
+    is_booted = host.reboots and host.reboots >= int((window.get("reboots") or {}).get(host.host, 1))
+    seconds = DRIVER_SECONDS if is_booted else 0.0
+    call = ModuleCall("esxi_profile", {"hosts": [host.host], **profiles}, may_fail=True)
+    return replace(call, until=lambda result: bool(result.get("failed") or not result.get("needs")), seconds=seconds)
 
 
 def _apply_entries(result: Result, state: TrialState, controller: Controller) -> Entries:

@@ -27,7 +27,7 @@ def slots(*hosts: tuple[int, int]) -> dict[str, Any]:
 def cluster(**more: Any) -> dict[str, Any]:
     sound = {
         "name": "gpu",
-        "hosts": [{"host": f"esx{number}"} for number in range(1, 6)],
+        "hosts": [{"host": f"esx{number}", "connection": "connected"} for number in range(1, 6)],
         "ha": {"enabled": False, "admission_control": False, "failover_hosts": None},
         "gpu_slots": [],
         "alarms": [],
@@ -75,6 +75,7 @@ def test_what_a_policy_keeps_free(policy: str, details: dict[str, Any], hosts: i
     assert out_of_service.failover_hosts(policy, 8, details) == hosts
 
 
+LOST = [{"host": "esx1", "connection": "connected"}, {"host": "esx2", "connection": "notResponding"}]
 RED = {"object": "esx3", "alarm": "Host memory", "status": "red", "since": "then", "acknowledged": False}
 TASK = {"object": "esx1", "task": "reconfigure", "user": "bob", "ours": False}
 
@@ -91,7 +92,9 @@ TASK = {"object": "esx1", "task": "reconfigure", "user": "bob", "ours": False}
         ({"vsan": {"resync_bytes": None}}, LeavingHosts(), set()),
         ({"out_of_service": [OUT]}, LeavingHosts(), {"out_of_service"}),
         ({"out_of_service": [OUT]}, LeavingHosts(("esx1",)), {"out_of_service", "max_out_of_service"}),
-        ({"out_of_service": [OUT]}, LeavingHosts(("esx2",)), set()),
+        ({"out_of_service": [OUT]}, LeavingHosts(("esx2",)), {"taken_out"}),
+        ({"out_of_service": [{**OUT, "ours": True}], "hosts": LOST}, LeavingHosts(("esx1",), 2), {"not_responding"}),
+        ({"out_of_service": [{**OUT, "ours": True}], "hosts": LOST}, LeavingHosts(("esx2",)), set()),
         ({"out_of_service": [{**OUT, "ours": True}]}, LeavingHosts(("esx1",), 2), set()),
         ({"out_of_service": [{**OUT, "ours": True}], "ha": HA}, LeavingHosts(("esx1",), 2), {"ha_capacity"}),
         ({"gpu_slots": [slots((1, 0), (1, 0))]}, LeavingHosts(("esx1",)), {"gpu_slots"}),

@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.maintenance.rolling_change import lines, not_in_force, to_do, unknown_hosts, why_failed
+from plugins.module_utils.maintenance.rolling_change import (
+    lines,
+    not_in_force,
+    refusals,
+    to_do,
+    unknown_hosts,
+    why_failed,
+)
 
 HOSTS = [
     {"host": "esx1", "changed": False, "needs": [], "reboots": 0, "why": []},
@@ -54,6 +61,30 @@ def test_a_host_in_force_that_an_earlier_run_left_in_maintenance_mode_returns_to
         "    because an earlier run of this collection left it in maintenance mode",
     ]
     assert to_do(HOSTS[:1], left=[{"host": "esx1", "changed": False}]) == []
+
+
+TAKEN = [{"host": "esx2", "changed": False, "state": {"maintenance": True, "ours": False}}]
+
+
+def test_a_host_that_others_put_into_maintenance_mode_is_not_changed() -> None:
+    assert [entry["host"] for entry in to_do(HOSTS, left=TAKEN)] == ["esx3", "esx4"]
+    assert to_do(HOSTS, "esx2", left=TAKEN) == [], "not as the canary either"
+    assert lines(HOSTS[1:2], TAKEN) == [
+        "esx2: differs, but somebody else put it into maintenance mode: neither changed nor rebooted"
+    ]
+    assert lines(HOSTS[:1], [{**TAKEN[0], "host": "esx1"}]) == ["esx1: in force, nothing to do"]
+
+
+@pytest.mark.parametrize(
+    ("accepted", "refused"), [((), 1), (("red_alarm",), 1), (("out_of_service",), 0), (("out_of_service:esx2",), 0)]
+)
+def test_a_host_of_others_that_differs_is_an_error_unless_that_is_accepted(
+    accepted: tuple[str, ...], refused: int
+) -> None:
+    errors = refusals(HOSTS, TAKEN, accepted)
+    assert len(errors) == refused
+    assert all(error.startswith("esx2: could not change host profile: somebody else put it") for error in errors)
+    assert refusals(HOSTS[:1], [{**TAKEN[0], "host": "esx1"}]) == [], "a host without a difference needs no change"
 
 
 def test_a_host_that_is_out_of_service_goes_first_even_before_the_canary() -> None:

@@ -128,11 +128,11 @@ def test_the_errors_of_the_real_run_are_those_of_the_hosts_that_change_and_do_no
     assert error.startswith(f"esx1: could not change host profile: {LOSES}")
 
 
-def test_a_host_that_another_user_took_out_of_service_stops_unless_the_plan_changes_it() -> None:
+def test_a_host_that_another_user_took_out_of_service_stops() -> None:
     out = {"cluster": cluster(), "stops": [stop("out_of_service")]}
     assert triples(cluster=out) == [("stop", "out_of_service", "esx1")]
     shown = triples(cluster=out, plan={"hosts": [planned(reboots=0)]})
-    assert shown == [("warn", "out_of_service", "esx1")]
+    assert shown == [("stop", "out_of_service", "esx1")], "it is not changed either"
 
 
 def test_a_disconnected_host_is_reported_once() -> None:

@@ -1,0 +1,114 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""playbooks/hosts.yml around a job: what is refused before the first write, and between two hosts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.trial import SETTINGS
+from tests.integration.killing import begun, kill_all, wait_for
+from tests.integration.releases import NEWEST
+from tests.integration.rolling import times
+from tests.integration.test_hosts_under_training import HOSTS, PROFILE, Window
+from tests.integration.test_vmotion_test import LONG, WORKERS, Trial, trial
+
+__all__ = ["trial"]  # the fixture
+pytestmark = [pytest.mark.release(NEWEST), pytest.mark.parametrize("encryption", ["on"])]
+NOWHERE = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 9, "ansible_ssh_retries": 0}
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def refused_before_a_write(trial: Trial, window: Window, *arguments: str, **variables: Any) -> str:
+    done = window.run(*arguments, **variables)
+    assert done.rc != 0, done.out
+    assert trial.vcenter.writes() == [], done.out
+    return words(done.out)
+
+
+def test_without_one_proven_job_no_host_is_changed(trial: Trial) -> None:
+    """A mistyped name, guests out of reach, an inventory without workers."""
+    window = Window(trial)
+    name = trial.nodes.run_dir.name
+    text = refused_before_a_write(trial, window, training_name="no-such-job")
+    assert "could not change its hosts around a training job: no job was found, because" in text
+    assert "with the name no-such-job" in text and name in text.partition("running are")[2], text
+    inventory = json.loads(window.inventory.read_text())
+    lost = {**inventory["all"]["children"], "workers": {"hosts": dict.fromkeys(WORKERS, NOWHERE)}}
+    window.inventory.write_text(json.dumps({"all": {"children": lost}}))
+    text = refused_before_a_write(trial, window)
+    assert "unreadable are worker01 (" in text and "leave out under_training" in text, text
+    window.inventory.write_text(json.dumps({"all": {"children": {"clusters": lost["clusters"]}}}))
+    text = refused_before_a_write(trial, window)
+    assert "this run has no workers in the inventory" in text, text
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        ({"vsan_resync_bytes": 3 * 2**30}, "gpu: vSAN is resyncing, 3.0 GiB are left"),
+        ({"alarm": "red"}, "is red since"),
+    ],
+)
+def test_no_worker_moves_and_no_host_leaves_service_while_a_stop_rule_holds(
+    trial: Trial, state: dict[str, Any], reason: str
+) -> None:
+    window = Window(trial)
+    trial.vcenter.set_cluster("gpu", **state)
+    done = window.run()
+    assert done.rc != 0 and reason in words(done.out), done.out
+    assert trial.moved() == [] and window.booted() == {}
+    assert times(trial.vcenter.writes(), "EnterMaintenanceMode_Task") == {}
+    assert trial.free()
+
+
+@pytest.mark.slow
+def test_a_stop_rule_ends_the_window_between_two_hosts_unless_it_is_accepted(trial: Trial) -> None:
+    window = Window(trial)
+    running = trial.ansible.start(*window.command())
+    started = begun(trial.vcenter, "RebootHost_Task")
+    wait_for(lambda: started() or running.poll() is not None, LONG)
+    trial.vcenter.set_cluster("gpu", vsan_resync_bytes=2**30)
+    out = running.communicate(timeout=LONG)[0]
+    assert running.returncode != 0 and "vSAN is resyncing" in words(out), out
+    assert len(window.booted()) == 1, "the host at hand returns, and no other host leaves service"
+    assert times(trial.vcenter.writes(), "ExitMaintenanceMode_Task") == window.booted() and trial.free()
+    done = window.run(esxi_host_accepted_stops=["vsan_resync"])
+    assert done.rc == 0, done.out
+    assert window.booted() == dict.fromkeys(HOSTS, 1)
+
+
+@pytest.mark.slow
+def test_a_window_is_not_continued_with_another_profile(trial: Trial) -> None:
+    window = Window(trial)
+    running = trial.ansible.start(*window.command())
+    started = begun(trial.vcenter, "RebootHost_Task")
+    wait_for(lambda: started() or running.poll() is not None, LONG)
+    kill_all(running)
+    trial.vcenter.clear()
+    other = {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 8}}]}
+    text = refused_before_a_write(trial, window, esxi_host_profile=other)
+    assert "its maintenance window began with other settings: profile was" in text
+    assert '"max_vfs": 4' in text and '"max_vfs": 8' in text, text
+    assert "run again with the old settings, or move its folder elsewhere" in text
+    done = window.run()
+    assert done.rc == 0, done.out
+
+
+def test_a_run_of_another_kind_is_not_continued(trial: Trial, tmp_path: Path) -> None:
+    """An unfinished window is no vMotion test: continuing it would reboot hosts."""
+    folder = tmp_path / "tests" / "gpu-one"
+    folder.mkdir(parents=True, mode=0o700)
+    settings = {**SETTINGS, "window": {"hosts": HOSTS, "profile": PROFILE}}
+    (folder / "journal.jsonl").write_text(json.dumps({"at": 1.0, "entry": "open", "settings": settings}) + "\n")
+    (folder / "journal.jsonl").chmod(0o600)
+    done = trial.run()
+    assert done.rc != 0 and trial.vcenter.writes() == [], done.out
+    assert "it has an unfinished maintenance window, not a vMotion test" in words(done.out), done.out
