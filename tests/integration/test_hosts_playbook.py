@@ -171,7 +171,7 @@ def test_a_host_in_the_maintenance_of_others_is_neither_changed_nor_rebooted(
     ansible = ansible_for(vcenter)
     refused = run(ansible, **profile)
     assert refused.rc != 0 and vcenter.writes() == [], refused.out
-    assert "esx02.lab: could not change host profile: somebody else put it into maintenance mode" in " ".join(
+    assert "esx02.lab: could not change host profile: another user put it into maintenance mode" in " ".join(
         refused.out.split()
     )
     done = run(ansible, **profile, esxi_host_accepted_stops=["out_of_service"], max_out_of_service=2)

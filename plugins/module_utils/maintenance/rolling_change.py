@@ -45,7 +45,7 @@ def refusals(hosts: Hosts, left: Hosts = (), accepted: Sequence[str] = ()) -> li
     """Return an error for each host that differs and that others put into maintenance mode, unless that is accepted."""
     taken = [host["host"] for host in _with_left(hosts, left) if host.get("taken_out") and _has_work(host)]
     stopping = [name for name in taken if not {OTHERS_OUT, f"{OTHERS_OUT}:{name}"} & set(accepted)]
-    cause = "somebody else put it into maintenance mode, so it is neither changed nor rebooted"
+    cause = "another user put it into maintenance mode, so it is neither changed nor rebooted"
     remedy = f"return it to service, or run without it: esxi_host_accepted_stops with {OTHERS_OUT}"
     return [str(Refused(name, "change host profile", cause, remedy)) for name in stopping]
 
@@ -64,7 +64,7 @@ def _needs(host: Mapping[str, Any]) -> tuple[str, ...]:
     if not _has_work(host):
         return ("in force, nothing to do",)
     if host.get("taken_out"):
-        return ("differs, but somebody else put it into maintenance mode: neither changed nor rebooted",)
+        return ("differs, but another user put it into maintenance mode: neither changed nor rebooted",)
     boots = host.get("reboots", 0)
     booting = "no reboot" if not boots else "1 reboot" if boots == 1 else f"{boots} reboots"
     where = "out of service" if leaves_service(host) else "in service"

@@ -70,7 +70,7 @@ def test_a_host_that_others_put_into_maintenance_mode_is_not_changed() -> None:
     assert [entry["host"] for entry in to_do(HOSTS, left=TAKEN)] == ["esx3", "esx4"]
     assert to_do(HOSTS, "esx2", left=TAKEN) == [], "not as the canary either"
     assert lines(HOSTS[1:2], TAKEN) == [
-        "esx2: differs, but somebody else put it into maintenance mode: neither changed nor rebooted"
+        "esx2: differs, but another user put it into maintenance mode: neither changed nor rebooted"
     ]
     assert lines(HOSTS[:1], [{**TAKEN[0], "host": "esx1"}]) == ["esx1: in force, nothing to do"]
 
@@ -83,7 +83,7 @@ def test_a_host_of_others_that_differs_is_an_error_unless_that_is_accepted(
 ) -> None:
     errors = refusals(HOSTS, TAKEN, accepted)
     assert len(errors) == refused
-    assert all(error.startswith("esx2: could not change host profile: somebody else put it") for error in errors)
+    assert all(error.startswith("esx2: could not change host profile: another user put it") for error in errors)
     assert refusals(HOSTS[:1], [{**TAKEN[0], "host": "esx1"}]) == [], "a host without a difference needs no change"
 
 
