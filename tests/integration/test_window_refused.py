@@ -103,7 +103,7 @@ def test_a_window_is_not_continued_with_another_profile(trial: Trial) -> None:
 
 
 def test_a_run_of_another_kind_is_not_continued(trial: Trial, tmp_path: Path) -> None:
-    """An unfinished window is no vMotion test: continuing it would reboot hosts."""
+    """An unfinished window is not a vMotion test: the playbook would reboot hosts."""
     folder = tmp_path / "tests" / "gpu-one"
     folder.mkdir(parents=True, mode=0o700)
     settings = {**SETTINGS, "window": {"hosts": HOSTS, "profile": PROFILE}}
