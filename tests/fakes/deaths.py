@@ -9,8 +9,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from plugins.module_utils.durable.program import ControllerGone, Program
-from plugins.module_utils.durable.program_journal import Journal
+from plugins.module_utils.durable.program import ControllerGone, MemoryJournal, Program
 
 MOST_CONTROLLERS = 20
 
@@ -63,7 +62,7 @@ class MortalWorld:
             raise Killed
 
 
-class MemoryJournal(Journal):
+class MortalJournal(MemoryJournal):
     """Values in memory; the controller may die before and after each of them is written."""
 
     def __init__(self, world: MortalWorld, values: dict[str, Any] | None = None) -> None:
@@ -86,7 +85,7 @@ def carry_out(world: MortalWorld, program: Callable[[Program], Any]) -> Any:
     for _controller in range(MOST_CONTROLLERS):
         world.is_dead = False
         try:
-            return program(Program(MemoryJournal(world, values), world))
+            return program(Program(MortalJournal(world, values), world))
         except Killed:
             continue
     raise AssertionError(f"the program never ended: {world.log}")

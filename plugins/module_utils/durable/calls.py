@@ -23,6 +23,25 @@ class Calls(World, Protocol):
         """Run a module on the host to which the task of the program is delegated, and return its result."""
 
 
+class NodeCalls(Calls, Protocol):
+    """A world that also runs modules on hosts of the inventory, and in the background of the controller."""
+
+    def on(self, host: str, module: str, options: Mapping[str, Any]) -> Result:
+        """Run a module on a host, and return its result; one that cannot be reached has ``unreachable``."""
+
+    def on_each(self, module: str, options: Mapping[str, Mapping[str, Any]]) -> dict[str, Result]:
+        """Run a module on several hosts at once, with the options of each, and return the result of each."""
+
+    def as_user(self, user: str) -> NodeCalls:
+        """Return the same world, in which modules on hosts run as another user."""
+
+    def controller(self) -> int:
+        """Return the process of the playbook, with whose end a module in the background ends itself."""
+
+    def background(self, module: str, options: Mapping[str, Any], seconds: int) -> Result:
+        """Start a module on the controller without waiting for its end."""
+
+
 class ModuleFailed(CollectionError):
     """A module failed; its message is a sentence already, and its result may have more."""
 

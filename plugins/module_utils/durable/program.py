@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Durable programs: straight-line Python whose effects survive the death of the controller that runs it.
+"""Durable programs: straight-line Python whose effects survive the death of the controller that runs it; pure.
 
 A program is a function that reads from top to bottom and touches the world through its ``Program`` only:
 
@@ -39,8 +39,9 @@ from contextlib import contextmanager
 from typing import Any, Protocol, Tuple, TypeVar, Union
 
 from ..errors import CollectionError
-from .program_journal import END, START, Journal
 
+# The keys of the first entry of a journal, which has the settings of the program, and of the last one, its outcome.
+START, END = "start", "end"
 Key = Union[str, Tuple[Any, ...]]
 T = TypeVar("T")
 
@@ -63,6 +64,27 @@ class World(Protocol):
 
     def must_be_attended(self) -> None:
         """Raise ControllerGone if the controller has ended."""
+
+
+class Journal(Protocol):
+    """The values that earlier controllers and this one wrote, by key."""
+
+    values: dict[str, Any]
+
+    def write(self, key: str, value: Any) -> Any:
+        """Write a value durably, and return it as a later controller reads it."""
+
+
+class MemoryJournal:
+    """A journal of one controller, for programs whose state lies in the world: another controller reads it there."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+
+    def write(self, key: str, value: Any) -> Any:
+        """Keep a value, and return it."""
+        self.values[key] = value
+        return value
 
 
 class Program:

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any, Dict, NamedTuple
 
 from ..errors import Failed, Refused
+from .program import END
 
 NAME = "journal.jsonl"
-# The keys of the first entry, which has the settings of the program, and of the last one, which has its outcome.
-START, END = "start", "end"
 LOCK_SECONDS, RETRY_SECONDS = 1.0, 0.02
 ADVICE = "restore the file from a copy, or move its folder elsewhere"
 EARLIER = ("read the journal", "it belongs to an earlier version of the collection", "move its folder elsewhere")

@@ -10,7 +10,7 @@ import pytest
 
 from plugins.module_utils.durable.program import Program
 from plugins.module_utils.errors import Failed
-from tests.fakes.deaths import Killed, MemoryJournal, MortalWorld, carry_out, histories
+from tests.fakes.deaths import Killed, MortalJournal, MortalWorld, carry_out, histories
 
 
 class Table(MortalWorld):
@@ -74,13 +74,13 @@ def test_an_effect_that_does_not_ask_whether_it_happened_is_noticed() -> None:
 def test_a_later_controller_does_not_repeat_the_lines_of_the_earlier_one() -> None:
     table = Table()
     values = {"cups": ["blue", "red"], "move blue": "right"}
-    tidy(Program(MemoryJournal(table, values), table), table)
+    tidy(Program(MortalJournal(table, values), table), table)
     assert table.lines == ["moves the red cup", "all cups are on the right"]
 
 
 def test_a_failed_effect_writes_nothing_and_held_things_are_released() -> None:
     table = Table()
-    journal = MemoryJournal(table)
+    journal = MortalJournal(table)
     p = Program(journal, table)
 
     def fail() -> None:
@@ -95,7 +95,7 @@ def test_a_failed_effect_writes_nothing_and_held_things_are_released() -> None:
 def test_a_controller_that_is_gone_releases_nothing() -> None:
     table = Table(deaths=[6])
     with pytest.raises(Killed):
-        tidy(Program(MemoryJournal(table), table), table)
+        tidy(Program(MortalJournal(table), table), table)
     assert table.is_locked
 
 
@@ -116,19 +116,19 @@ def test_a_failed_release_stays_open_and_the_next_controller_takes_all_again() -
         return p.left
 
     values: dict[str, object] = {}
-    assert air(Program(MemoryJournal(table, values), table)) == {
+    assert air(Program(MortalJournal(table, values), table)) == {
         "an open window": "window: could not close it: it is stuck"
     }
     assert table.lines == ["window: could not close it: it is stuck"]
     is_stuck[0] = False
     table.log.clear()
-    assert air(Program(MemoryJournal(table, values), table)) == {}
+    assert air(Program(MortalJournal(table, values), table)) == {}
     assert table.log == ["lock", "open", "close", "unlock"], "the effect inside is not done again"
 
 
 def test_a_wait_ends_with_the_condition_or_with_the_time() -> None:
     table = Table()
-    p = Program(MemoryJournal(table), table)
+    p = Program(MortalJournal(table), table)
     answers = iter(["", "", "ready"])
     assert p.wait(lambda: next(answers), 60) == "ready"
     before = p.now()
@@ -138,7 +138,7 @@ def test_a_wait_ends_with_the_condition_or_with_the_time() -> None:
 
 def test_a_key_cannot_stand_for_two_effects() -> None:
     table = Table()
-    p = Program(MemoryJournal(table), table)
+    p = Program(MortalJournal(table), table)
     p.once("move", lambda: 1)
     with pytest.raises(RuntimeError, match="move stands for two effects"):
         p.once("move", lambda: 2)
@@ -146,5 +146,5 @@ def test_a_key_cannot_stand_for_two_effects() -> None:
 
 def test_a_value_is_what_a_later_controller_will_read() -> None:
     table = Table()
-    p = Program(MemoryJournal(table), table)
+    p = Program(MortalJournal(table), table)
     assert p.once("pair", lambda: (1, 2)) == [1, 2]
