@@ -79,6 +79,12 @@ options:
     type: list
     elements: str
     default: []
+  boot_times:
+    description:
+      - "For V(rebooted): the boot that the reboot should end, by host, as C(boot_time) in the result. A host with
+        another boot time has booted since then. The module does not reboot it again and only waits until it serves."
+    type: dict
+    default: {}
   only_if_ours:
     description: Whether V(in_service) skips hosts that this collection did not take out of service.
     type: bool
@@ -98,7 +104,9 @@ attributes:
   idempotent:
     description: A second run with the same options changes nothing.
     support: partial
-    details: V(rebooted) reboots each time, except if an earlier run asked for a reboot that it did not wait for.
+    details: >-
+      V(rebooted) reboots each time, except if an earlier run asked for a reboot that it did not wait for, or
+      O(boot_times) contains an earlier boot.
 notes:
   - Free places for virtual GPUs are counted from the names of the profiles and the memory of the GPUs. vCenter
     decides, so a move can still fail; then the host stays in service and the error names the virtual machine.
@@ -157,7 +165,7 @@ hosts:
         maintenance: {description: Whether it is in maintenance mode., type: bool}
         ours: {description: Whether this collection put it there., type: bool}
         by: {description: "Who did, and since when.", type: str}
-        boot_time: {description: When it booted; for V(rebooted)., type: str}
+        boot_time: {description: When it booted; for V(maintenance) and V(rebooted)., type: str}
         reboot: {description: "V(due), V(asked for), V(under way) or V(done); for V(rebooted).", type: str}
         evacuation:
           description: The effects of its evacuation, for V(maintenance).
@@ -198,12 +206,13 @@ ARGUMENTS = {
     "vsan": {"type": "str", "choices": list(service_options.VSAN), "default": "ensure_accessibility"},
     "non_disruptive": {"type": "bool", "default": False},
     "services": {"type": "list", "elements": "str", "default": []},
+    "boot_times": {"type": "dict", "default": {}},
     "only_if_ours": {"type": "bool", "default": True},
     "each_alone": {"type": "bool", "default": False},
     **progress.ARGUMENTS,
 }
 TIMES = ("maintenance_timeout", "reboot_timeout", "power_off_timeout")
-TUNING = (*TIMES, "moved_by", "power_off", "vsan", "non_disruptive", "only_if_ours", "each_alone")
+TUNING = (*TIMES, "moved_by", "power_off", "vsan", "non_disruptive", "boot_times", "only_if_ours", "each_alone")
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:

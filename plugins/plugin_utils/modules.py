@@ -40,7 +40,7 @@ WITHOUT_VCENTER = (
     "training_wait",
     "training_watch",
 )
-WITH_PROGRESS = ("vmotion", "training_wait")
+WITH_PROGRESS = ("esxi_power", "training_wait", "vmotion")
 
 
 def _without_account(name: str) -> dict[str, str]:
@@ -62,6 +62,12 @@ class Modules:
         """Run a module on the controller, and show its progress."""
         action = self._local(name, self._with_connection(name, options))
         return self._ended(action, lambda: self._run(action, name))
+
+    def planned(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
+        """Run a module on the controller in check mode."""
+        action = self._local(name, self._with_connection(name, options))
+        action._task.check_mode = True
+        return self._ended(action, lambda: action._execute_module(task_vars=self._here))
 
     def background(self, name: str, options: dict[str, Any], seconds: int) -> dict[str, Any]:
         """Start a module on the controller without waiting for its end."""

@@ -57,6 +57,10 @@ class ActionWorld:
         """Run a module on the controller, and return its result."""
         return self._connected(lambda: self._modules.here(module, dict(options)))
 
+    def planned(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a module on the controller in check mode, and return its result."""
+        return self._connected(lambda: self._modules.planned(module, dict(options)))
+
     def there(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """Run a module on the host to which the task is delegated, and return its result."""
         return self._connected(lambda: self._modules.there(module, dict(options)))

@@ -19,6 +19,9 @@ class Calls(World, Protocol):
     def here(self, module: str, options: Mapping[str, Any]) -> Result:
         """Run a module on the controller, and return its result."""
 
+    def planned(self, module: str, options: Mapping[str, Any]) -> Result:
+        """Run a module on the controller in check mode, and return its result."""
+
     def there(self, module: str, options: Mapping[str, Any]) -> Result:
         """Run a module on the host to which the task of the program is delegated, and return its result."""
 

@@ -4,7 +4,8 @@
 
 A program is a function that reads from top to bottom and touches the world through its ``Program`` only:
 
-    once(key, effect)          does what must not happen twice; a later controller gets the value that was written
+    once(key, effect)          does what must not happen twice; a later controller gets the value that was written.
+                               An effect may contain effects, which a later controller skips with it
     ensure(effect)             does, or does again, what must be true now; nothing is written
     held(name, take, release)  a ``with`` block for what is taken and released; a later controller takes it again
     wait(condition, seconds)   asks until the condition holds or the time is over, and returns the last answer
@@ -105,6 +106,9 @@ class Program:
         """Return the written value, or do the effect and write its value; an effect that fails writes nothing."""
         name = self._name(key)
         if name in self._journal.values:
+            # The earlier entries were passed before, or belong to this effect.
+            earlier = list(self._journal.values)
+            self._replayed.difference_update(earlier[: earlier.index(name)])
             return self._journal.values[name]
         self._world.must_be_attended()
         return self._journal.write(name, effect())

@@ -43,7 +43,10 @@ class HostReboot:
         if not self.host.reachable and asked:
             return UNDER_WAY
         self.host.must_answer(BOOT)
-        if boot.is_same_boot(asked, self.host.boot_time or ""):
+        ended, booted = self.desired.boot_times.get(self.target), self.host.boot_time or ""
+        if ended and not boot.is_same_boot(ended, booted):
+            return UNDER_WAY
+        if boot.is_same_boot(asked, booted):
             return ASKED if self.host.ref._moId in self.desired.rebooting else DUE
         owed = boot.reboot_owed(self.host) or boot.pending(self.host)
         return DUE if owed or not asked else UNDER_WAY

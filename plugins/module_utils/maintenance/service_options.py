@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
@@ -32,6 +32,7 @@ def _always() -> bool:
 class ServiceOptions:
     """The way in which hosts are emptied and rebooted, and the user who does it.
 
+    ``boot_times`` are the boots that a reboot should end, by host; a host with another one was rebooted already.
     ``run_lives`` returns whether the run that started the module still runs; ``rebooting`` are the object ids of hosts
     with a recent reboot task.
     """
@@ -45,6 +46,7 @@ class ServiceOptions:
     vsan: str = "ensure_accessibility"
     non_disruptive: bool = False
     services: tuple[str, ...] = ()
+    boot_times: Mapping[str, str] = field(default_factory=dict)
     only_if_ours: bool = True
     each_alone: bool = False
     report: ReportProgress = _report_nothing

@@ -78,6 +78,21 @@ def test_a_later_controller_does_not_repeat_the_lines_of_the_earlier_one() -> No
     assert table.lines == ["moves the red cup", "all cups are on the right"]
 
 
+def test_effects_inside_an_effect_that_is_done_are_skipped_with_it() -> None:
+    def pour(p: Program, table: Table) -> str:
+        p.say("pours")
+        color = p.once("pour", lambda: p.once("which", lambda: table.effect("choose", lambda: "red")))
+        p.say("drinks")
+        return str(p.once("drink", lambda: table.effect("drink", lambda: color)))
+
+    for table, color in histories(Table, lambda world: carry_out(world, lambda p: pour(p, world)), pairs=20):
+        assert color == "red"
+        assert table.lines[-1] == "drinks", "what follows an effect that was skipped is shown"
+    table = Table()
+    assert pour(Program(MemoryJournal(table, {"which": "red", "pour": "red"}), table), table) == "red"
+    assert (table.log, table.lines) == (["drink"], ["drinks"])
+
+
 def test_a_failed_effect_writes_nothing_and_held_things_are_released() -> None:
     table = Table()
     journal = MortalJournal(table)

@@ -125,6 +125,16 @@ def test_a_reboot_of_an_earlier_run_counts(
     assert bool(plan.why) is (state != "due")
 
 
+@pytest.mark.parametrize(("before", "state"), [(NOW, "due"), (OLD, "under way"), ("", "due")])
+def test_a_host_that_has_booted_since_the_given_boot_is_not_rebooted_again(before: str, state: str) -> None:
+    made = host(maintenance=True, note=ServiceNote("me", "then"))
+    boot.remember(made, "nmlx5_core", "")
+    made.refresh()
+    made.writes.clear()
+    desired = ServiceOptions("me", boot_times={made.name: before})
+    assert planned(HostReboot, made, desired).before["reboot"] == state
+
+
 def test_what_was_changed_since_a_finished_reboot_needs_another() -> None:
     made = host(maintenance=True, note=ServiceNote("me", "then", OLD))
     boot.remember(made, "nmlx5_core", "")

@@ -1,0 +1,205 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The way in which hosts leave service: emptied, changed, rebooted as often as needed, verified and returned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Dict, List
+
+from ..core.findings import listed, stops
+from ..durable.calls import Calls, ModuleFailed, Result, required
+from ..durable.program import Program
+from ..errors import CollectionError, Refused
+from ..maintenance.rolling_change import not_in_force
+
+# A profile needs at most two reboots: the end of passthrough, then the driver.
+MOST_REBOOTS = 3
+# A driver may need a moment after the boot; another reboot would not help it.
+DRIVER_SECONDS = 60.0
+CONTINUES = "Hosts in maintenance mode stay there; the next run of this playbook continues from here"
+
+HostChanges = List[Dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class HostChangeOptions:
+    """The cluster, the profile of its hosts, and the way in which they leave service; all times are in seconds."""
+
+    cluster: str
+    profile: Mapping[str, Any]
+    host_profiles: Mapping[str, Any] = field(default_factory=dict)
+    maintenance_timeout: int = 3600
+    reboot_timeout: int = 1800
+    power_off: bool = False
+    moved_by: str = "drs"
+    non_disruptive: bool = False
+    max_out_of_service: int = 1
+    accepted_stops: Sequence[str] = ()
+    lock_ttl: int = 7200
+
+
+class HostsNotChanged(CollectionError):
+    """Hosts whose change failed, with the reason and the way to continue."""
+
+    def __init__(self, hosts: Sequence[str], error: CollectionError) -> None:
+        reason = str(error).rstrip(".")
+        if not reason.startswith(tuple(hosts)):
+            reason = f"{listed(hosts)}: could not be changed: {reason}"
+        self.sentence = f"{reason}. {CONTINUES}."
+        super().__init__(listed(hosts), "", self.sentence)
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def change_hosts(p: Program, calls: Calls, hosts: Sequence[str], how: HostChangeOptions) -> HostChanges:
+    """Change hosts out of service, and return when each left and returned, its reboots, and the rounds of its profile.
+
+    The caller holds the lock of the cluster. If a step fails, the hosts stay as they are: out of service once they
+    have left it.
+    """
+    change = HostChange(calls, tuple(hosts), how)
+    try:
+        # Two values: a later controller must not take hosts out of service again that are changed or have returned.
+        done = p.once(("changed", *hosts), partial(_change, p, change))
+        p.say(f"returns {listed(hosts)} to service")
+        back_at = p.once(("returned", *hosts), partial(_return, p, change))
+    except CollectionError as error:
+        raise HostsNotChanged(hosts, error) from error
+    changes = [{"host": host, **done[host], "back_at": back_at} for host in hosts]
+    for entry in changes:
+        p.say(_summary(entry))
+    return changes
+
+
+def _change(p: Program, change: HostChange) -> dict[str, Any]:
+    """Bring the profile of hosts into force out of service, where they stay, and return the facts about each."""
+    hosts, named = change.hosts, listed(change.hosts)
+    p.ensure(change.renew_lock)
+    # The cluster changes while other hosts are away, so its rules are read again before each change.
+    rebooting = p.ensure(change.check_stop_rules)
+    if rebooting:
+        p.say(f"waits for {listed(rebooting)}, which an earlier run rebooted")
+        p.ensure(partial(change.reboot, rebooting, {}))
+    p.say(f"puts {named} into maintenance mode")
+    boot_times = p.ensure(change.leave_service)
+    left = p.once(("out of service", *hosts), lambda: {"at": p.now(), "boot_times": boot_times})
+    rounds, reboots = _bring_into_force(p, change, left["boot_times"])
+    p.say(f"verifies that the profile is active on {named}")
+    if not p.wait(change.is_in_force, DRIVER_SECONDS):
+        p.ensure(change.require_in_force)
+    return {host: {"out_at": left["at"], "reboots": reboots[host], "rounds": rounds} for host in hosts}
+
+
+def _bring_into_force(p: Program, change: HostChange, boot_times: Mapping[str, str]) -> tuple[int, dict[str, int]]:
+    """Apply the profile and reboot the hosts that need it, once for each reboot; return the rounds and the reboots."""
+    hosts, due, reboots = change.hosts, list(change.hosts), dict.fromkeys(change.hosts, 0)
+    for number in range(1, MOST_REBOOTS + 1):
+        p.say(f"applies the profile to {listed(due)}")
+        needed = p.once(("reboots", number, *hosts), partial(change.apply, due))
+        rebooting = [host for host in due if needed[host]]
+        if rebooting:
+            p.say(f"reboots {listed(rebooting)}")
+            # A reboot that happened before its controller died shows in the boot time.
+            once = partial(change.reboot, rebooting, boot_times)
+            boot_times = {**boot_times, **p.once(("reboot", number, *hosts), once)}
+        reboots.update({host: reboots[host] + 1 for host in rebooting})
+        due = [host for host in rebooting if needed[host] > 1]
+        if not due:
+            break
+    return number, reboots
+
+
+def _return(p: Program, change: HostChange) -> float:
+    change.return_to_service()
+    return p.now()
+
+
+def _summary(change: Mapping[str, Any]) -> str:
+    seconds, reboots = change["back_at"] - change["out_at"], change["reboots"]
+    return f"{change['host']} was out of service for {seconds:.0f} s, {reboots} reboot{'' if reboots == 1 else 's'}"
+
+
+def check_stop_rules(calls: Calls, hosts: Sequence[str], how: HostChangeOptions) -> list[str]:
+    """Raise Refused if hosts must not leave service now; return those of them that an earlier run left rebooting.
+
+    Hosts that are all out of service already may go on: they return to service sooner.
+    """
+    options = {"cluster": how.cluster, "leaving": list(hosts), "max_out_of_service": how.max_out_of_service}
+    read = required(calls.here("cluster_info", options))
+    ours = {host["host"]: host for host in read["cluster"]["hosts"] if host["maintenance"] and host["ours"]}
+    texts = [str(stop["text"]).rstrip(".") for stop in stops(read["stops"], how.accepted_stops)]
+    if texts and not set(hosts) <= set(ours):
+        remedy = "remove the cause and run again, or accept it by its rule in esxi_host_accepted_stops"
+        raise Refused(listed(hosts), "leave service", "; ".join(texts), remedy)
+    return [host for host in hosts if host in ours and ours[host]["connection"] != "connected"]
+
+
+@dataclass(frozen=True)
+class HostChange:
+    """The effects of a change on its hosts; each can be done again."""
+
+    calls: Calls
+    hosts: tuple[str, ...]
+    how: HostChangeOptions
+
+    def renew_lock(self) -> None:
+        """Renew the lock of the cluster for this step."""
+        options = {"cluster": self.how.cluster, "state": "held", "ttl": self.how.lock_ttl}
+        required(self.calls.here("cluster_lock", options))
+
+    def check_stop_rules(self) -> list[str]:
+        """Raise Refused if the hosts must not leave service now; return those that an earlier run left rebooting."""
+        return check_stop_rules(self.calls, self.hosts, self.how)
+
+    def leave_service(self) -> dict[str, str]:
+        """Put the hosts into maintenance mode, and return their boot times; refuse a host that others put there."""
+        keys = ("maintenance_timeout", "power_off", "moved_by", "non_disruptive")
+        options = {key: getattr(self.how, key) for key in keys}
+        states = self._power(self.hosts, "maintenance", options)
+        others = [host for host, state in states.items() if not state["ours"]]
+        if others:
+            cause = "another user put it into maintenance mode, so it is neither changed nor rebooted"
+            raise Refused(listed(others), "change host profile", cause, "return it to service, or run without it")
+        return {host: str(state.get("boot_time") or "") for host, state in states.items()}
+
+    def apply(self, hosts: Sequence[str]) -> dict[str, int]:
+        """Apply the changes that do not wait for a reboot, and return the number of reboots that each host needs."""
+        applied = required(self.calls.here("esxi_profile", self._profile(hosts)))
+        needs = {host["host"]: host for host in applied["hosts"]}
+        return {host: needs[host]["reboots"] if "reboot" in needs[host]["needs"] else 0 for host in hosts}
+
+    def reboot(self, hosts: Sequence[str], boot_times: Mapping[str, str]) -> dict[str, str]:
+        """Reboot the hosts that have not booted since the given times, and return the boot times afterwards."""
+        known = {host: boot_times[host] for host in hosts if boot_times.get(host)}
+        options = {"reboot_timeout": self.how.reboot_timeout, "boot_times": known}
+        return {host: str(state["boot_time"]) for host, state in self._power(hosts, "rebooted", options).items()}
+
+    def is_in_force(self) -> bool:
+        """Return whether nothing is left to change on the hosts, and no need."""
+        planned = self._planned()
+        return not planned["diff"] and not planned["needs"]
+
+    def require_in_force(self) -> None:
+        """Raise the sentences about the hosts whose profile is not active."""
+        left = not_in_force(self._planned()["hosts"])
+        if left:
+            raise ModuleFailed({"msg": "; ".join(left)})
+
+    def return_to_service(self) -> None:
+        """Take the hosts out of maintenance mode."""
+        self._power(self.hosts, "in_service", {})
+
+    def _planned(self) -> Result:
+        return required(self.calls.planned("esxi_profile", self._profile(self.hosts)))
+
+    def _profile(self, hosts: Sequence[str]) -> dict[str, Any]:
+        return {"hosts": list(hosts), "profile": self.how.profile, "host_profiles": self.how.host_profiles}
+
+    def _power(self, hosts: Sequence[str], state: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Bring hosts into a state of esxi_power, and return the state of each."""
+        done = required(self.calls.here("esxi_power", {"hosts": list(hosts), "state": state, **options}))
+        return {host["host"]: host["state"] for host in done["hosts"]}

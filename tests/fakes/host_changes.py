@@ -1,0 +1,177 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A cluster whose hosts leave service, boot and return, for programs whose controllers die."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.fakes.deaths import MortalWorld
+
+
+@dataclass
+class FakeHost:
+    """A host: the boots that its profile still needs, and what the modules read of it."""
+
+    boots_needed: int = 1
+    # Whether its settings differ, which a profile without a reboot may change in service.
+    differs: bool = True
+    needs_maintenance: bool = True
+    is_out: bool = False
+    by: str = ""
+    ending_boot: str = ""
+    boots: int = 0
+    is_up: bool = True
+    # The questions that its driver leaves unanswered after a boot.
+    slow_driver: int = 0
+    waiting: int = 0
+    told: list[str] = field(default_factory=list)
+
+    @property
+    def boot_time(self) -> str:
+        return f"2026-01-{1 + self.boots:02d}T00:00:00+00:00"
+
+    @property
+    def needs(self) -> list[str]:
+        if self.boots_needed or self.waiting:
+            return ["maintenance", "reboot"]
+        return ["maintenance"] if self.differs and self.needs_maintenance else []
+
+    @property
+    def reboots(self) -> int:
+        return self.boots_needed or int(bool(self.waiting))
+
+
+class HostWorld(MortalWorld):
+    """The modules that change hosts, on a cluster; ``failures`` are messages by module or by state of esxi_power."""
+
+    def __init__(self, hosts: Mapping[str, FakeHost], deaths: Iterable[int] = ()) -> None:
+        super().__init__(deaths)
+        self.hosts, self.holder, self.controllers = dict(hosts), "", 0
+        self.stops: list[dict[str, str]] = []
+        self.failures: dict[str, str] = {}
+        self.most_out, self.allowed = 0, 9
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+
+    def here(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        return self._called(module, dict(options), is_planned=False)
+
+    def planned(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        return self._called(module, dict(options), is_planned=True)
+
+    def there(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        raise AssertionError(f"{module} runs on no other host: {options}")
+
+    def _called(self, module: str, options: dict[str, Any], *, is_planned: bool) -> dict[str, Any]:
+        self.calls.append((module, options))
+        state = str(options.get("state", ""))
+        for key in (module, state):
+            if key in self.failures:
+                return {"failed": True, "msg": self.failures[key]}
+        if module == "cluster_lock":
+            return dict(self.effect(f"lock {state}", lambda: self._lock(options)))
+        if module == "cluster_info":
+            return dict(self.effect("rules", lambda: self._info(options)))
+        if module == "esxi_profile":
+            names = options.get("hosts") or sorted(self.hosts)
+            return dict(self.effect(f"profile {' '.join(names)}", lambda: self._profile(names, is_planned)))
+        return self._power(options.get("hosts") or sorted(self.hosts), state, options, is_planned)
+
+    def _lock(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        self.holder = "run" if options["state"] == "held" else ""
+        return {"state": {"run": self.holder or None}}
+
+    def _info(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        hosts = [
+            {
+                "host": name,
+                "maintenance": host.is_out,
+                "ours": host.by == "us",
+                "connection": "connected" if host.is_up else "notResponding",
+            }
+            for name, host in self.hosts.items()
+        ]
+        cluster = {"hosts": hosts, "max_out_of_service": {"allowed": self.allowed, "why": "so"}}
+        return {"cluster": cluster, "stops": self.stops if options.get("leaving") else []}
+
+    def _profile(self, names: Iterable[str], is_planned: bool) -> dict[str, Any]:
+        silent = [name for name in names if not self.hosts[name].is_up]
+        if silent:
+            return {"failed": True, "msg": f"{silent[0]}: could not read it: vCenter shows it as notResponding"}
+        reports = [self._applied(name, self.hosts[name], is_planned) for name in names]
+        return {
+            "hosts": reports,
+            "changed": any(report["changed"] for report in reports),
+            "needs": sorted({need for report in reports for need in report["needs"]}),
+            "diff": [report["host"] for report in reports if report["changed"]],
+        }
+
+    def _applied(self, name: str, host: FakeHost, is_planned: bool) -> dict[str, Any]:
+        changed, host.waiting = host.differs, max(0, host.waiting - 1)
+        report = {"host": name, "changed": changed, "needs": host.needs, "reboots": host.reboots, "why": ["it differs"]}
+        report.update(unmet=[], out_of_service=host.is_out or not host.is_up or bool(host.by))
+        if not is_planned and changed:
+            assert self.holder, "no write without the lock"
+            assert host.is_out or not host.needs, f"{name} is changed in service"
+            assert not host.is_out or host.by == "us", f"{name} belongs to others"
+            host.differs, host.told = False, [*host.told, "changed"]
+            report.update(needs=host.needs, reboots=host.reboots)
+        return report
+
+    def _power(self, names: Any, state: str, options: Mapping[str, Any], is_planned: bool) -> dict[str, Any]:
+        act: Callable[[str, FakeHost], Any] = {
+            "maintenance": self._leave,
+            "rebooted": lambda name, host: self._reboot(name, host, options.get("boot_times") or {}),
+            "in_service": self._return,
+        }[state]
+        reports = []
+        for name in names:
+            host = self.hosts[name]
+            if not host.is_up and state != "rebooted":
+                return {"failed": True, "msg": f"{name}: could not read its state: vCenter shows it as notResponding"}
+            changed = state == "in_service" and host.is_out and host.by == "us"
+            if not is_planned:
+                act(name, host)
+            is_ours = host.is_out and host.by == "us"
+            told = {"maintenance": host.is_out, "ours": is_ours, "boot_time": host.boot_time}
+            if is_planned and changed:
+                told.update(maintenance=False, ours=False)
+            reports.append({"host": name, "changed": changed, "state": told})
+        return {"hosts": reports, "changed": any(report["changed"] for report in reports)}
+
+    def _leave(self, name: str, host: FakeHost) -> None:
+        if host.is_out:
+            return
+        assert self.holder, "no write without the lock"
+        self.effect(f"note on {name}", lambda: setattr(host, "by", "us"))
+        self.effect(f"maintenance {name}", lambda: setattr(host, "is_out", True))
+        self.most_out = max(self.most_out, sum(one.is_out for one in self.hosts.values()))
+
+    def _return(self, name: str, host: FakeHost) -> None:
+        if host.by != "us":
+            return
+        self.effect(f"return {name}", lambda: setattr(host, "is_out", False))
+        self.effect(f"no note on {name}", lambda: setattr(host, "by", ""))
+
+    def _reboot(self, name: str, host: FakeHost, boot_times: Mapping[str, str]) -> None:
+        """Reboot as the module does: a note says which boot ends, and a reboot under way is awaited."""
+        has_booted = boot_times.get(name, host.boot_time) != host.boot_time
+        is_asked = bool(host.ending_boot) and (not host.is_up or not host.boots_needed)
+        if host.is_up and not has_booted and not is_asked:
+            assert host.is_out and host.by == "us", f"{name} boots in service"
+            self.effect(f"reboot {name}", lambda: self._down(host))
+        if not host.is_up:
+            self.effect(f"wait for {name}", lambda: self._up(host))
+        self.effect(f"forget the reboot of {name}", lambda: setattr(host, "ending_boot", ""))
+
+    def _down(self, host: FakeHost) -> None:
+        host.ending_boot, host.is_up = host.boot_time, False
+        host.told.append("boot")
+
+    def _up(self, host: FakeHost) -> None:
+        host.boots, host.is_up = host.boots + 1, True
+        host.boots_needed = max(0, host.boots_needed - 1)
+        # The rest of a profile can be applied after the first of its boots only.
+        host.differs, host.waiting = host.boots_needed > 0, host.slow_driver
