@@ -89,7 +89,7 @@ def test_effects_inside_an_effect_that_is_done_are_skipped_with_it() -> None:
         assert color == "red"
         assert table.lines[-1] == "drinks", "what follows an effect that was skipped is shown"
     table = Table()
-    assert pour(Program(MemoryJournal(table, {"which": "red", "pour": "red"}), table), table) == "red"
+    assert pour(Program(MortalJournal(table, {"which": "red", "pour": "red"}), table), table) == "red"
     assert (table.log, table.lines) == (["drink"], ["drinks"])
 
 

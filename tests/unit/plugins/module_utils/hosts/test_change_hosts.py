@@ -12,7 +12,7 @@ import pytest
 from plugins.module_utils.durable.program import Program
 from plugins.module_utils.errors import CollectionError
 from plugins.module_utils.hosts.change_hosts import HostChangeOptions, change_hosts
-from tests.fakes.deaths import MemoryJournal, carry_out, histories
+from tests.fakes.deaths import MortalJournal, carry_out, histories
 from tests.fakes.host_changes import FakeHost, HostWorld
 
 OPTIONS = HostChangeOptions("gpu", {"kernel_modules": []}, lock_ttl=60)
@@ -29,7 +29,7 @@ def world_of(*boots: int, deaths: Iterable[int] = (), **more: Any) -> HostWorld:
 
 def run(world: HostWorld, *hosts: str, options: HostChangeOptions = OPTIONS) -> list[dict[str, Any]]:
     """Change hosts with one controller."""
-    return change_hosts(Program(MemoryJournal(world), world), world, hosts or tuple(world.hosts), options)
+    return change_hosts(Program(MortalJournal(world), world), world, hosts or tuple(world.hosts), options)
 
 
 def test_each_single_death_and_many_pairs_lead_to_the_same_end() -> None:
