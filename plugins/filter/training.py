@@ -57,16 +57,23 @@ def scaling_table(runs: list[dict[str, Any]], images_per_epoch: int | None = Non
         raise AnsibleFilterError(str(error)) from error
 
 
-def training_manifest(text: str, name: str) -> dict[str, Any]:
-    """Return the manifest of a run from its text."""
+def training_manifest(text: str, name: str, own: str | None = None, follow: bool = False) -> dict[str, Any]:
+    """Return the manifest of a run from its text; with ``own``, the text is only compared with the controller's."""
     try:
-        return dict(manifest.parsed(text, name))
+        if own is None:
+            return dict(manifest.parsed(text, name))
+        kept = manifest.parsed(own, name) if own else {}
+        reported = manifest.reported(text, name, kept)
+        return dict((manifest.followed if follow else manifest.continued)(kept, reported))
     except CollectionError as error:
         raise AnsibleFilterError(str(error)) from error
 
 
-def training_differs(manifest_before: dict[str, Any], manifest_today: dict[str, Any]) -> list[str]:
-    """Return the keys of a manifest that must be equal in a repeated run and differ."""
+def training_differs(manifest_before: Any, manifest_today: Any, name: str = "") -> list[str]:
+    """Return the keys that must be equal in a repeated run and differ; of texts of one run, all keys that differ."""
+    if name:
+        own = training_manifest(manifest_before, name)
+        return list(manifest.contradicted(own, manifest.reported(manifest_today, name, own)))
     return list(manifest.differing(manifest_before, manifest_today, manifest.OF_A_REPEAT))
 
 

@@ -18,6 +18,15 @@ NEEDED: dict[str, type] = {"name": str, "run_dir": str, "nodes": list, "command"
 OF_ONE_RUN = ("name", "run_dir", "started", "asked_by", "end")
 # These keys must be equal in a repeated run.
 OF_A_REPEAT = ("stack", "image", "built", "lock", "code", "command", "transport", "nodes", "ranks_per_node")
+# Facts of a running job that a node may report to a controller without a manifest of the job, and their types.
+OF_A_JOB: dict[str, tuple[type, ...]] = {
+    "started": (int, float),
+    "asked_by": (str,),
+    "port": (int,),
+    "rank_0_on": (str,),
+}
+# Marks a manifest that came from a node, whose user could change it.
+REPORTED = "reported"
 # How the end is compared: the row, the key of the end and the unit.
 MEASURES = (
     ("state", "state", ""),
@@ -55,6 +64,34 @@ def faults(content: Any) -> str:
 
 def _refused(name: str, cause: str) -> Refused:
     return Refused(f"the training run {name}", "read its manifest", cause, "remove this file, or restore it")
+
+
+def reported(text: str, name: str, own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the manifest in a text from a node; a malformed one is empty if the controller has a manifest."""
+    try:
+        return parsed(text, name)
+    except Refused:
+        if not own:
+            raise
+        return {}
+
+
+def followed(own: Mapping[str, Any], reported: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the manifest with which to follow a run: that of the controller, or else a marked copy of the node's."""
+    return dict(own) if own else {**{key: value for key, value in reported.items() if key != "end"}, REPORTED: True}
+
+
+def continued(own: Mapping[str, Any], reported: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the known facts of a job that has already started: never a command from a node."""
+    if own and reported.get("started", own.get("started")) == own.get("started"):
+        return dict(own)
+    facts = {key: reported.get(key) for key in OF_A_JOB}
+    return {key: value for key, value in facts.items() if isinstance(value, OF_A_JOB[key]) and value is not True}
+
+
+def contradicted(own: Mapping[str, Any], reported: Mapping[str, Any]) -> list[str]:
+    """Return the keys whose values in the manifest of a node differ from those of the controller."""
+    return differing(own, reported, sorted({*own, *reported} - {"end", REPORTED})) if own else []
 
 
 def ended(manifest: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.training import manifest, run_list
@@ -94,3 +96,42 @@ def test_the_list_is_a_table_with_a_row_for_each_run() -> None:
     assert [line.split()[0] for line in lines[1:]] == ["two", "one"]
     assert "finished  40    w1,w2  99.4 images/s  -" in lines[2]
     assert run_list.lines([]) == [run_list.NOTHING]
+
+
+VALUES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.text(), st.lists(st.text()), st.dictionaries(st.text(), st.text())
+)
+LIES = st.dictionaries(
+    st.sampled_from([*a_manifest(), "end", "port", "rank_0_on", "code", "folder", "reported"]), VALUES
+)
+
+
+@given(LIES)
+def test_no_manifest_of_a_node_changes_that_of_the_controller(lie: dict[str, Any]) -> None:
+    own, today = a_manifest(), a_manifest(command=["today.py"])
+    node = {**own, **lie}
+
+    followed, continued = manifest.followed(own, node), {**today, **manifest.continued(own, node)}
+
+    assert followed == own
+    assert continued["command"] in (own["command"], today["command"])
+    assert continued["nodes"] == own["nodes"] and "end" not in continued and "folder" not in continued
+    differ = {key for key in lie if lie[key] != own.get(key)} - {"end", "reported"}
+    assert set(manifest.contradicted(own, node)) == differ
+
+
+@given(LIES)
+def test_without_a_manifest_of_the_controller_that_of_a_node_is_marked_and_has_no_end(lie: dict[str, Any]) -> None:
+    node = {**a_manifest(), **lie}
+
+    assert manifest.followed({}, node)["reported"] is True
+    assert "end" not in manifest.followed({}, node)
+    assert set(manifest.continued({}, node)) <= {"started", "asked_by", "port", "rank_0_on"}
+    assert manifest.contradicted({}, node) == []
+
+
+def test_a_malformed_manifest_of_a_node_counts_only_if_the_controller_has_none() -> None:
+    assert manifest.reported("{", "one", a_manifest()) == {}
+    assert manifest.continued(a_manifest(), {}) == a_manifest()
+    with pytest.raises(Refused, match="could not read its manifest"):
+        manifest.reported("{", "one", {})
