@@ -24,6 +24,7 @@ class Chapter:
     in_guests: bool = False
     needs_horovod: bool = False  # which may still be compiled
     is_teardown: bool = False  # left out if the data centre is to be kept
+    stops_workers: bool = False  # which requires an option if there are no guests to ask for training jobs
 
 
 def _harmed(off: str, bare: str) -> tuple[str, Callable[[Centre], None]]:
@@ -91,7 +92,12 @@ TRIAL = (
 REPORT = Chapter(
     "Write a report page with all results", "report.yml", ("-e", "{runs}", "-e", "{report}"), False, in_guests=True
 )
-REPAIR = Chapter("Repair the drift, with permission to shut down a worker", "workers.yml", ("-e", "power_cycle=true"))
+REPAIR = Chapter(
+    "Repair the drift, with permission to shut down a worker",
+    "workers.yml",
+    ("-e", "power_cycle=true"),
+    stops_workers=True,
+)
 TEARDOWN = (
     Chapter("List the objects that the teardown would remove", "teardown.yml", writes=False, is_teardown=True),
     Chapter(
@@ -99,6 +105,7 @@ TEARDOWN = (
         "teardown.yml",
         ("-e", "confirm=true", "-e", "{evidence}"),
         is_teardown=True,
+        stops_workers=True,
     ),
 )
 # Virtual machines get no Horovod: their image contains OpenMPI without the headers that Horovod needs.

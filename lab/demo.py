@@ -54,6 +54,7 @@ class Demo:
     inventories: Sequence[str] = INVENTORIES["nodes"]
     memory: Callable[[], int] = int  # bytes used by guests and their hosts
     prebuild: Prebuild | None = None  # until a chapter needs its result
+    without_guests: bool = False
     most_memory: int = field(default=0, init=False)
 
     @property
@@ -105,6 +106,8 @@ class Demo:
             "{report}": f"report_results={self.work / 'runs'} report_vmotion_tests={self.work / 'vmotion'}",
         }
         arguments = [values.get(argument, argument) for argument in chapter.arguments]
+        if self.without_guests and chapter.stops_workers:
+            arguments += ["-e", "unreachable_is_idle=true"]
         inventories = [word for inventory in self.inventories for word in ("-i", inventory)]
         return [str(PLAYBOOK), *inventories, f"playbooks/{chapter.playbook}", *arguments]
 
@@ -196,13 +199,13 @@ def _place(asked: argparse.Namespace, work: Path) -> Iterator[tuple[Demo, str]]:
     left_out = _no_guests(asked)
     if left_out and not asked.keep:
         with Simulator(DATACENTRES / "lab.yml", *options, folder=work / "vcenter") as vcenter:
-            yield Demo(vcenter, vcenter.environment, work, inventories), left_out
+            yield Demo(vcenter, vcenter.environment, work, inventories, without_guests=True), left_out
         return
     with _lab(asked, _desired(asked, options, nodes=not left_out)) as lab, contextlib.ExitStack() as stack:
         if not left_out:
             lab.hypervisor.ask("PUT", "/moves", MOVE)
         memory = (lambda: host.memory_bytes(lab.lab)) if is_vm else int
-        demo = Demo(lab.control, lab.environment, work, inventories, memory)
+        demo = Demo(lab.control, lab.environment, work, inventories, memory, without_guests=bool(left_out))
         if asked.lab == "nodes" and not left_out and not has_horovod(HOROVOD):
             demo.prebuild = Prebuild(lab, work)
             stack.enter_context(demo.prebuild.running())

@@ -55,6 +55,7 @@ SHORT: dict[str, tuple[str, str]] = {
     "power_off": ("bool", "Whether virtual machines that cannot be moved may be shut down."),
     "stack": ("str", "The stack of the guests, with all versions."),
     "under_training": ("bool", "Whether hosts are changed around a running job."),
+    "unreachable_is_idle": ("bool", "Whether running workers whose training jobs cannot be read count as idle."),
 }
 Question = dict[str, Any]
 

@@ -18,6 +18,22 @@ options:
     description: Name of the cluster.
     type: str
     required: true
+  jobs:
+    description:
+      - The results of M(dml.vsphere.training_jobs_info) by the name of the node in the inventory, including those of
+        failed tasks, to return RV(unread).
+      - A node and a guest are the same machine if the name or the address of the node is a name or an address of the
+        guest.
+    type: dict
+  addresses:
+    description: The addresses with which Ansible connects to these nodes, by the name of the node in the inventory.
+    type: dict
+    default: {}
+  names:
+    description: Further virtual machines on the hosts of the cluster that RV(unread) may contain, without a mark.
+    type: list
+    elements: str
+    default: []
 extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes.info
@@ -69,6 +85,20 @@ unfinished:
   returned: success
   type: list
   elements: str
+unread:
+  description:
+    - The workers of the cluster, and guests of O(jobs) and O(names) on its hosts, that are not powered off and whose
+      training jobs are unknown.
+  returned: if O(jobs)
+  type: list
+  elements: dict
+  contains:
+    name: {description: The worker or the virtual machine., type: str}
+    reason: {description: The reason why its training jobs are unknown., type: str}
+unread_error:
+  description: A sentence with these guests, the reasons and the remedy; empty if there are none.
+  returned: if O(jobs)
+  type: str
 """
 
 from typing import Any
@@ -77,16 +107,32 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.vsphere import session
-from ..module_utils.workers import existing_workers
+from ..module_utils.workers import existing_workers, unread_guests
 
-ARGUMENTS = {"cluster": {"type": "str", "required": True}}
+ARGUMENTS = {
+    "cluster": {"type": "str", "required": True},
+    "jobs": {"type": "dict"},
+    "addresses": {"type": "dict", "default": {}},
+    "names": {"type": "list", "elements": "str", "default": []},
+}
+
+
+def unread(opened: session.Session, params: dict[str, Any]) -> dict[str, Any]:
+    """Return the guests whose training jobs are unknown; empty without the option jobs."""
+    if params["jobs"] is None:
+        return {}
+    nodes = unread_guests.nodes_of(params["jobs"], params["addresses"])
+    guests = unread_guests.unread(unread_guests.read_guests(opened, params["cluster"]), nodes, params["names"])
+    error = unread_guests.refusal(params["cluster"], guests)
+    return {"unread": [guest._asdict() for guest in guests], "unread_error": error}
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     cluster = module.params["cluster"]
     with session.session(module.params) as opened:
         left = existing_workers.unfinished_clones(opened, cluster)
-        return {"changed": False, "workers": existing_workers.read_workers(opened, [cluster]), "unfinished": left}
+        found = existing_workers.read_workers(opened, [cluster])
+        return {"changed": False, "workers": found, "unfinished": left, **unread(opened, module.params)}
 
 
 def main() -> None:

@@ -181,7 +181,7 @@ PLAYS = (
         (),
         before=(NETWORK, MACHINES),
         playbook="teardown",
-        variables={**FABRIC, "confirm": True, "worker_vms": WORKERS},
+        variables={**FABRIC, "confirm": True, "unreachable_is_idle": True, "worker_vms": WORKERS},
     ),
     Play("rollback.yml", bare(), (), before=(SET,), playbook="rollback", variables={"esxi_host_profile": CHANGED}),
     Play("evidence.yml", bare(), (), playbook="evidence", variables={"esxi_host_profile": CHANGED}),

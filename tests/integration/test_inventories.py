@@ -149,6 +149,7 @@ def test_from_bare_hosts_to_workers_and_back(vcenter: Simulator, ansible: Ansibl
     again = run(ansible, "site", name)
     assert again.rc == 0 and vcenter.writes() == [], again.out
     (file,) = (ansible.folder / "evidence").glob("*Z.json")
-    gone = run(ansible, "teardown", name, confirm=True, rollback_evidence=str(file))
+    removed = {"confirm": True, "unreachable_is_idle": True, "rollback_evidence": str(file)}
+    gone = run(ansible, "teardown", name, **removed)
     assert gone.rc == 0, gone.out
     assert world.differences(before, world.state(vcenter)) == {}

@@ -152,8 +152,8 @@ def test_one_of_two_clusters_is_built_and_taken_away_and_then_the_other(both: Bo
     assert both.named() & parts("one") == set() and {"worker-two", *hosts_of("two")} <= both.named()
     assert about("one", changed) == [] and len(about("two", changed)) > 0
     (evidence,) = both.evidence.glob("two-2*.json")
-    both.run("teardown", "two", confirm=True, rollback_evidence=str(evidence))
+    both.run("teardown", "two", confirm=True, unreachable_is_idle=True, rollback_evidence=str(evidence))
     assert both.named() & parts("one") == set()
     assert both.hot() and left(first, world.state(both.vcenter)) == []
-    both.run("teardown", "one", confirm=True)
+    both.run("teardown", "one", confirm=True, unreachable_is_idle=True)
     assert world.differences(bare, world.state(both.vcenter)) == {}

@@ -51,17 +51,17 @@ def test_what_was_built_goes_and_nothing_else_is_changed(site: Site) -> None:
         "restore the shared settings from",
     ):
         assert line in " ".join(listed.out.split()) and line in told, listed.out
-    site.good("teardown", confirm=True)
+    site.good("teardown", confirm=True, unreachable_is_idle=True)
     assert world.differences(before, world.state(site.vcenter)) == {}
     assert list(site.evidence.iterdir()) == []
-    site.quiet("teardown", confirm=True)
+    site.quiet("teardown", confirm=True, unreachable_is_idle=True)
 
 
 def test_workers_go_before_the_tag_and_the_tag_before_its_adapter(site: Site) -> None:
     site.build(workers=1)
     tagged = site.ansible.module("esxi_pvrdma", cluster="gpu", vmk="vmk1")
     assert tagged.rc == 0, tagged.msg
-    site.good("teardown", confirm=True)
+    site.good("teardown", confirm=True, unreachable_is_idle=True)
     steps = ["Destroy_Task", "UpdateOptions", "RemoveVirtualNic", "ReconfigureDvs_Task", "RemoveCustomFieldDef"]
     methods = [method for method, name in site.written() if not name.startswith("dml.vsphere.lock ")]
     order = [methods.index(step) for step in steps]
@@ -73,7 +73,8 @@ def test_workers_go_before_the_tag_and_the_tag_before_its_adapter(site: Site) ->
 def test_evidence_that_does_not_exist_is_refused_before_anything_goes(site: Site) -> None:
     site.build(workers=1)
     for confirm in (True, False):
-        refused = site.run("teardown", confirm=confirm, rollback_evidence=str(site.evidence / "nosuch.json"))
+        missing = {"confirm": confirm, "rollback_evidence": str(site.evidence / "nosuch.json")}
+        refused = site.run("teardown", **missing, unreachable_is_idle=True)
         assert refused.rc == 2 and "nosuch.json: could not read it as evidence" in refused.out, refused.out
         assert site.vcenter.writes() == []
 
@@ -84,12 +85,12 @@ def test_an_interrupted_teardown_is_gone_on_with(site: Site) -> None:
     site.build(workers=1)
     for method in ("RemoveVirtualNic", "RemoveCustomFieldDef"):
         site.vcenter.fault(method)
-        stopped = site.run("teardown", confirm=True)
+        stopped = site.run("teardown", confirm=True, unreachable_is_idle=True)
         assert stopped.rc == 2, stopped.out
         site.vcenter.heal()
         left = site.quiet("teardown", "--check").out
         assert "worker01" not in left and "custom attributes" in left
-    site.good("teardown", confirm=True)
+    site.good("teardown", confirm=True, unreachable_is_idle=True)
     assert world.differences(before, world.state(site.vcenter)) == {}
 
 
@@ -102,7 +103,7 @@ def test_it_is_refused_before_anything_goes_while_somebody_else_is_on_the_networ
     site.build(workers=1)
     connect(vcenter, "theirs", "rdma-vm")
     for options in ((), ("--check",)):
-        refused = site.run("teardown", *options, confirm=True)
+        refused = site.run("teardown", *options, confirm=True, unreachable_is_idle=True)
         assert refused.rc == 2 and vcenter.writes() == [], refused.out
         assert "theirs stays and is connected to rdma-vm" in " ".join(refused.out.split())
 
@@ -112,7 +113,7 @@ def test_a_worker_of_another_cluster_keeps_its_mark_and_the_attribute(site: Site
     other = {"name": "debian-12", "cluster": "elsewhere", "built": True}
     with opened(site.vcenter) as one:
         worker_mark.write(one, object_of(one, vim.VirtualMachine, "debian-12"), "debian-12", other)
-    site.good("teardown", confirm=True)
+    site.good("teardown", confirm=True, unreachable_is_idle=True)
     with machine(site.vcenter, "debian-12") as vm:
         known = custom_fields.definitions(vm.session)
         assert [one.name for one in known] == [worker_mark.ATTRIBUTE]
@@ -128,7 +129,7 @@ def test_a_clone_that_a_killed_run_left_goes_too(site: Site) -> None:
         place = vim.vm.RelocateSpec(host=host, pool=pool)
         spec = vim.vm.CloneSpec(location=place, config=vim.vm.ConfigSpec(extraConfig=[building]))
         do(vm, vm.ref.CloneVM_Task(folder=vm.ref.parent, name="worker01", spec=spec))
-    site.good("teardown", confirm=True)
+    site.good("teardown", confirm=True, unreachable_is_idle=True)
     assert world.differences(before, world.state(site.vcenter)) == {}
 
 
@@ -143,5 +144,5 @@ def test_a_whole_site_goes_and_its_hosts_are_set_back(
     site.good("site")
     site.quiet("site")
     (evidence,) = site.evidence.glob("gpu-2*.json")
-    site.good("teardown", confirm=True, rollback_evidence=str(evidence))
+    site.good("teardown", confirm=True, unreachable_is_idle=True, rollback_evidence=str(evidence))
     assert world.differences(before, world.state(vcenter)) == {}

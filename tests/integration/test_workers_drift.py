@@ -61,7 +61,7 @@ def test_drift_of_four_kinds_is_shown_and_repaired_and_a_fifth_worker_touches_on
     assert "worker04: changes" in told and "+ power: 'on'" in told
     refused = site.run("workers", worker_vms=WORKERS)
     assert refused.rc == 2 and site.written() == [] and "set power_cycle: true" in refused.out
-    site.good("workers", power_cycle=True, worker_vms=WORKERS)
+    site.good("workers", power_cycle=True, unreachable_is_idle=True, worker_vms=WORKERS)
     assert touched(site) == {"worker01", "worker02", "worker03", "worker04"}, site.written()
     moves = [name for method, name in site.written() if method == "RelocateVM_Task"]
     assert moves == ["worker03"]

@@ -84,7 +84,9 @@ def test_rules_and_overrides_come_after_the_workers_and_go_before_them(
     refused = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY), "-e", json.dumps(gone))
     assert refused.rc == 2 and "not now: it runs: set power_cycle: true" in refused.out, refused.out
     assert prepared.writes() == []
-    done = ansible.playbook(PLAYBOOK, "-i", str(INVENTORY), "-e", json.dumps({**gone, "power_cycle": True}))
+    done = ansible.playbook(
+        PLAYBOOK, "-i", str(INVENTORY), "-e", json.dumps({**gone, "power_cycle": True, "unreachable_is_idle": True})
+    )
     assert done.rc == 0, done.out
     methods = [write["method"] for write in prepared.writes()]
     assert methods[:3] == [RECONFIGURE, "SetField", "SetField"] and methods.count("Destroy_Task") == 2

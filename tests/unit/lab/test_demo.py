@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from lab import demo, demo_end, digest
-from lab.chapters import GUESTS, GUESTS_MEANWHILE, KUBERNETES, MACHINES, NODES, Chapter, meanwhile
+from lab.chapters import GUESTS, GUESTS_MEANWHILE, KUBERNETES, MACHINES, NODES, REPAIR, TEARDOWN, Chapter, meanwhile
 from lab.demo import Demo
 from lab.kubernetes import images
 from lab.simulator import DATACENTRES, ROOT
@@ -50,6 +50,16 @@ def test_a_broken_promise_is_seen(
     line, good, _command = told(chapter, tmp_path, code=code, writes=writes)
     assert good is kept
     assert f"{len(writes)} writes" in line and f"exit code {code}" in line
+
+
+def test_machines_without_guests_are_stopped_with_the_option_for_it(tmp_path: Path) -> None:
+    option, demo = "unreachable_is_idle=true", Demo(mock.Mock(writes=list), {}, tmp_path, without_guests=True)
+    with mock.patch.object(digest, "run", return_value=0) as run:
+        for number, chapter in enumerate([*NODES[:3], REPAIR, *TEARDOWN], 1):
+            demo.play(number, chapter)
+
+    assert [option in call.args[0] for call in run.call_args_list] == [False] * 3 + [True, False, True]
+    assert option not in told(NODES[-1], tmp_path, code=0, writes=[WRITE])[2]
 
 
 def test_hosts_are_set_back_to_the_first_evidence(tmp_path: Path) -> None:

@@ -1,0 +1,116 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The guests of a cluster that are not powered off and whose training jobs are unknown: each counts as busy."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..core.names import printable
+from ..errors import Refused
+from ..vsphere import custom_fields, inventory, properties
+from ..vsphere.escaped_names import plain
+from ..vsphere.sdk import vim
+from ..vsphere.session import Session
+from . import worker_identity
+
+# A suspended guest keeps its processes in memory, so only this state excludes a training job.
+OFF = "poweredOff"
+PATHS = (*worker_identity.PATHS, "runtime.host")
+GUEST_PATHS = ("guest.hostName", "guest.ipAddress", "guest.net")
+NOT_ASKED = "no host in the group workers of the inventory has its name or its address"
+REMEDY = (
+    "correct the access to these guests or power them off, or, if they do not train, run again with"
+    " unreachable_is_idle=true"
+)
+LONGEST_REASON = 300
+
+
+class Guest(NamedTuple):
+    """A guest that is not powered off, with its names and addresses in lower case."""
+
+    name: str
+    known_as: frozenset[str]
+    is_worker: bool
+
+
+class Node(NamedTuple):
+    """A host of the inventory that was asked for its training jobs; ``reason`` is empty if it answered."""
+
+    known_as: frozenset[str]
+    reason: str
+
+
+class Unread(NamedTuple):
+    """A guest whose training jobs are unknown."""
+
+    name: str
+    reason: str
+
+
+def nodes_of(answers: Mapping[str, Mapping[str, Any]], addresses: Mapping[str, Any]) -> list[Node]:
+    """Return the nodes from the results of training_jobs_info and the addresses, both by name in the inventory."""
+    return [Node(_known_as([name, addresses.get(name)]), _reason(answer)) for name, answer in answers.items()]
+
+
+def unread(guests: Iterable[Guest], nodes: Sequence[Node], names: Collection[str]) -> list[Unread]:
+    """Return the guests of workers, of nodes and of these names that no node with their name or address answered."""
+    return sorted(found for guest in guests if (found := _unread(guest, nodes, names)))
+
+
+def refusal(cluster: str, guests: Sequence[Unread]) -> str:
+    """Return the sentence that names the guests, the reasons and the option; empty without guests."""
+    if not guests:
+        return ""
+    reasons: dict[str, list[str]] = {}
+    for guest in guests:
+        reasons.setdefault(guest.reason, []).append(guest.name)
+    said = ", ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
+    cause = f"these guests are not powered off, and their training jobs cannot be read: {said}"
+    return str(Refused(cluster, "make sure that no training job is stopped", cause, REMEDY))
+
+
+def read_guests(session: Session, cluster: str) -> list[Guest]:
+    """Return the guests of a cluster that are not powered off: its workers, and those on its hosts."""
+    every = properties.find_all(session, vim.VirtualMachine, PATHS)
+    known = worker_identity.WorkerIdentities(custom_fields.definitions(session), every)
+    hosts = {ref._moId for ref in inventory.find_cluster(session, cluster, ("host",))[1].get("host") or []}
+    found = {}
+    for ref, values in every:
+        mark = known.mark_of(ref) or {}
+        is_worker = bool(mark) and mark.get("cluster") == plain(cluster)
+        on_host = getattr(values.get("runtime.host"), "_moId", None) in hosts
+        if (is_worker or on_host) and values.get("runtime.powerState") != OFF and not values.get("config.template"):
+            found[ref._moId] = (ref, str(mark["name"]) if is_worker else "", str(values["name"]))
+    read = properties.read_many(session, [ref for ref, _worker, _shown in found.values()], GUEST_PATHS)
+    return [
+        Guest(worker or shown, _known_as([worker, shown, *_reported(read.get(key, {}))]), bool(worker))
+        for key, (_ref, worker, shown) in found.items()
+    ]
+
+
+def _unread(guest: Guest, nodes: Sequence[Node], names: Collection[str]) -> Unread | None:
+    reasons = [node.reason for node in nodes if node.known_as & guest.known_as]
+    if "" in reasons or not (reasons or guest.is_worker or guest.name in names):
+        return None
+    return Unread(guest.name, reasons[0] if reasons else NOT_ASKED)
+
+
+def _reason(answer: Mapping[str, Any]) -> str:
+    if "jobs" in answer:
+        return ""
+    words = printable(" ".join(str(answer.get("msg", "")).split()))[:LONGEST_REASON]
+    return words.rstrip(".") or "this run did not ask for them"
+
+
+def _known_as(words: Iterable[Any]) -> frozenset[str]:
+    return frozenset(str(word).lower() for word in words if word)
+
+
+def _reported(values: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the host name and the addresses that a guest reports."""
+    yield values.get("guest.hostName")
+    yield values.get("guest.ipAddress")
+    for card in values.get("guest.net") or []:
+        yield from card.ipAddress or []

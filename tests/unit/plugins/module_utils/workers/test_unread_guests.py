@@ -1,0 +1,60 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Which guests count as busy because their training jobs are unknown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.workers.unread_guests import NOT_ASKED, Guest, nodes_of, refusal, unread
+
+WORKER = Guest("worker01", frozenset({"worker01", "renamed", "node-a.example.com", "10.0.1.11", "fe80::1"}), True)
+OTHER = Guest("other", frozenset({"other", "10.0.1.99"}), False)
+LOST = {"unreachable": True, "msg": "Task failed: Failed to connect\n  to the host via ssh: Permission denied."}
+IDLE: dict[str, Any] = {"jobs": []}
+
+
+def reasons(answers: dict[str, Any], addresses: dict[str, Any], names: tuple[str, ...] = ()) -> dict[str, str]:
+    return dict(unread([WORKER, OTHER], nodes_of(answers, addresses), names))
+
+
+@pytest.mark.parametrize(
+    ("name", "address"),
+    [("worker01", None), ("Renamed", None), ("a", "10.0.1.11"), ("a", "FE80::1"), ("node-a.example.com", "gate")],
+)
+def test_a_guest_is_the_node_with_its_name_or_its_address(name: str, address: str | None) -> None:
+    assert reasons({name: IDLE}, {name: address}) == {}
+    assert reasons({name: LOST}, {name: address}) == {
+        "worker01": "Task failed: Failed to connect to the host via ssh: Permission denied"
+    }
+
+
+def test_a_worker_that_no_node_matches_is_unread() -> None:
+    assert reasons({}, {}) == reasons({"a": IDLE}, {"a": "10.0.1.1"}) == {"worker01": NOT_ASKED}
+
+
+def test_one_answer_is_sufficient_for_a_guest_with_two_nodes() -> None:
+    assert reasons({"worker01": LOST, "a": IDLE}, {"a": "10.0.1.11"}) == {}
+
+
+@pytest.mark.parametrize("answer", [{"skipped": True}, {}, {"msg": ""}])
+def test_a_node_without_a_message_has_a_reason_too(answer: dict[str, Any]) -> None:
+    assert reasons({"worker01": answer}, {}) == {"worker01": "this run did not ask for them"}
+
+
+def test_a_guest_without_a_mark_counts_only_if_it_is_named_or_is_a_node() -> None:
+    assert reasons({"worker01": IDLE}, {}, ("other", "missing")) == {"other": NOT_ASKED}
+    assert list(reasons({"worker01": IDLE, "other": LOST}, {})) == ["other"]
+
+
+def test_the_refusal_names_the_guests_of_each_reason_and_the_option() -> None:
+    third = WORKER._replace(name="worker03", known_as=frozenset({"worker03"}))
+    found = unread([WORKER, OTHER, third], nodes_of({"other": {"msg": "no route"}}, {}), ())
+    assert refusal("gpu", found) == (
+        "gpu: could not make sure that no training job is stopped: these guests are not powered off, and their"
+        f" training jobs cannot be read: other (no route), worker01, worker03 ({NOT_ASKED}); correct the access to"
+        " these guests or power them off, or, if they do not train, run again with unreachable_is_idle=true"
+    )
+    assert refusal("gpu", []) == ""
