@@ -31,7 +31,7 @@ options:
     type: bool
     default: false
   name:
-    description: With O(single), the name of the run; by default any.
+    description: The name of the runs to return, by default of any.
     type: str
     default: ""
   watched:
@@ -141,13 +141,11 @@ ARGUMENTS = {
 
 def single(runs: list[dict[str, Any]], params: dict[str, Any]) -> dict[str, Any]:
     """Return the connections to the only run, or in ``why`` the reason for which there is none."""
-    others = runs
-    runs = [run for run in runs if params["name"] in ("", run["name"])]
     if len(runs) > 1:
         names = ", ".join(run["name"] for run in runs)
         raise Refused("the workers", "choose the training run", f"{names} run there", "choose one by its name")
     if not runs:
-        return {"why": busy.why_no_run(params["name"], others, params["nodes"])}
+        return {"why": busy.why_no_run(params["name"], params["nodes"])}
     pods = params["kubernetes"]
     if pods is None and not runs[0]["launcher"]:
         remedy = "include all its nodes; for a job on Kubernetes, set training_backend to kubernetes"
@@ -177,7 +175,7 @@ def compared(names: list[str], results: str | None) -> list[str]:
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    runs = busy.running(params["nodes"])
+    runs = [run for run in busy.running(params["nodes"]) if params["name"] in ("", run["name"])]
     found = single(runs, params) if params["single"] else {}
     manifests, errors = saved_manifests.read_all(Path(params["results"])) if params["results"] else ([], [])
     silent = [name for name, answer in params["nodes"].items() if "jobs" not in answer]

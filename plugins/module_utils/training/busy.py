@@ -98,10 +98,10 @@ def running(nodes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [_run(each) for _run_dir, each in sorted(found.items())]
 
 
-def why_no_run(name: str, others: Iterable[Mapping[str, Any]], nodes: Mapping[str, Mapping[str, Any]]) -> str:
+def why_no_run(name: str, nodes: Mapping[str, Mapping[str, Any]]) -> str:
     """Return why nodes have no run, or none of this name: their other runs, and the nodes that did not answer."""
     named = f" with the name {name}" if name else ""
-    runs = ", ".join(str(run["name"]) for run in others)
+    runs = ", ".join(str(run["name"]) for run in running(nodes))
     silent = [f"{node} ({said_briefly(answer)})" for node, answer in nodes.items() if "jobs" not in answer]
     reasons = [f"no worker that could be read runs a training job{named}"]
     reasons += [f"running are {runs}"] if runs else []

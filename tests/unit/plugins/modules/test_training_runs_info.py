@@ -56,6 +56,16 @@ def test_without_a_run_there_are_no_connections() -> None:
     assert (found["runs"], "run_dir" in found) == ([], False)
 
 
+def test_a_named_run_is_the_only_one_in_the_result_beside_others() -> None:
+    """The user, the step and the pods of the run are read from the first of the returned runs."""
+    two = {"w1": {"jobs": [job("one", launched_here=True)]}, "w2": {"jobs": [job("two", launched_here=True)]}}
+    found = call(training_runs_info, nodes=two, single=True, name="two")
+    assert (found["run_dir"], found["launcher"], [run["name"] for run in found["runs"]]) == ("/runs/two", "w2", ["two"])
+    lost = call(training_runs_info, nodes={**two, "w3": {"msg": "no route"}}, single=True, name="three")
+    reason = "no worker that could be read runs a training job with the name three; running are one, two"
+    assert (lost["runs"], lost["why"]) == ([], f"{reason}; unreadable are w3 (no route)")
+
+
 def test_several_runs_and_a_run_without_its_launcher_are_refused() -> None:
     two = {"w1": {"jobs": [job("one"), job("two")]}}
     assert "one, two run there; choose one by its name" in call(training_runs_info, nodes=two, single=True)["msg"]
