@@ -97,7 +97,7 @@ class MaintenanceMode:
         under_way = self.evacuations.entering_task(self.host)
         try:
             if under_way is None:
-                service_note.write(self.host, service_note.ServiceNote(self.desired.by, self.desired.now))
+                service_note.write(self.host, service_note.ServiceNote(self.desired.by, service_note.now(self.host)))
             else:
                 self.desired.report(self.target, "is entering maintenance mode already, as an earlier run asked")
             self._empty(deadline)

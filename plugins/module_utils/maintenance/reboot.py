@@ -77,7 +77,7 @@ class HostReboot:
         """Note the boot that should end, then ask for the reboot."""
         self.desired.go_on(self.target, BOOT)
         was, mine = self.host.boot_time or "", service_note.our_note(self.host)
-        by, since = (mine.by, mine.since) if mine else (self.desired.by, self.desired.now)
+        by, since = (mine.by, mine.since) if mine else (self.desired.by, service_note.now(self.host))
         service_note.write(self.host, service_note.ServiceNote(by, since, ending_boot=was, visiting=mine is None))
         self.desired.report(self.target, "reboots")
         with translating_faults(self.target, BOOT):

@@ -6,13 +6,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from ..vsphere import custom_fields
+from ..vsphere.faults import translating_faults
+from ..vsphere.host_clocks import server_time
 from ..vsphere.inventory import Host
+from ..vsphere.sdk import vim
 
 ATTRIBUTE = "dml.vsphere.maintenance"
 PATHS = ("availableField", "customValue")
+EXITED = "ExitMaintenanceModeEvent"
+FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 @dataclass(frozen=True)
@@ -39,9 +45,36 @@ def note_on(host: Host) -> ServiceNote | None:
 
 
 def our_note(host: Host) -> ServiceNote | None:
-    """Return the note of the run that took the host out of service; None if no run of this collection did."""
+    """Return the note of the run that took the host out of service; None if no run of this collection did.
+
+    The note stays if somebody returns the host by hand. A host that left maintenance mode since then, and is in it
+    again, was taken out of service by others.
+    """
     note = note_on(host)
-    return note if note and not note.visiting else None
+    return note if note and not note.visiting and not (host.in_maintenance and _has_left(host, note)) else None
+
+
+def now(host: Host) -> str:
+    """Return the time of the server as text: notes are compared with the times of its events."""
+    return server_time(host.session).astimezone(timezone.utc).strftime(FORMAT)
+
+
+def _has_left(host: Host, note: ServiceNote) -> bool:
+    """Return whether the host left maintenance mode after its note, which has whole seconds, was written."""
+    known = host[EXITED]
+    if known is None:
+        try:
+            begin = datetime.strptime(note.since, FORMAT).replace(tzinfo=timezone.utc) + timedelta(seconds=1)
+        except ValueError:
+            return False
+        entity = vim.event.EventFilterSpec.ByEntity(entity=host.ref, recursion="self")
+        spec = vim.event.EventFilterSpec(
+            entity=entity, eventTypeId=[EXITED], time=vim.event.EventFilterSpec.ByTime(beginTime=begin)
+        )
+        with translating_faults(host.name, "look up whether it left maintenance mode"):
+            events = host.session.content.eventManager.QueryEvents(spec)
+        known = host.properties[EXITED] = any(event.createdTime >= begin for event in events or [])
+    return bool(known)
 
 
 def is_out_of_service(host: Host) -> bool:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 
 from ..errors import Abandoned
 from .evacuation import DRS
@@ -52,11 +51,6 @@ class ServiceOptions:
     report: ReportProgress = _report_nothing
     run_lives: Callable[[], bool] = _always
     rebooting: set[str] = field(default_factory=set)
-
-    @property
-    def now(self) -> str:
-        """Return the time of the controller as text."""
-        return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def go_on(self, target: str, tried: str) -> None:
         """Stop before the next step when the run that started this module has ended: a later run may differ."""
