@@ -20,6 +20,7 @@ type Change struct {
 	Quarantine     *bool                          `json:"quarantine"`
 	RebootRequired *bool                          `json:"reboot_required"`
 	RebootSeconds  *float64                       `json:"reboot_seconds"`
+	DriverSeconds  *float64                       `json:"driver_seconds"`
 	VmotionSeconds *float64                       `json:"vmotion_seconds"`
 	NeverReturns   *bool                          `json:"never_returns"`
 	HostProfile    *string                        `json:"host_profile"`
@@ -65,12 +66,15 @@ func (h *Host) Apply(c Change) error {
 	return nil
 }
 
-// setBehaviour sets the duration of reboots and vMotions, and whether the next reboot is the last.
+// setBehaviour sets the duration of reboots, of loading the GPU driver and of vMotions, and whether the next reboot is the last.
 func (h *Host) setBehaviour(c Change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if c.RebootSeconds != nil {
 		h.behaviour.rebootSeconds = *c.RebootSeconds
+	}
+	if c.DriverSeconds != nil {
+		h.behaviour.driverSeconds = *c.DriverSeconds
 	}
 	if c.VmotionSeconds != nil {
 		h.behaviour.vmotionSeconds = *c.VmotionSeconds

@@ -39,6 +39,7 @@ type Host struct {
 // behaviour is set by the description and by the control interface.
 type behaviour struct {
 	rebootSeconds  float64
+	driverSeconds  float64
 	vmotionSeconds float64
 	neverReturns   bool
 }

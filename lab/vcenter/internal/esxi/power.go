@@ -144,17 +144,24 @@ func (h *Host) reboot(ctx *simulator.Context) {
 	h.boot(ctx)
 }
 
-// boot activates pending module options, packages and DirectPath, sets a new bootTime and connects the host.
+// boot activates pending module options, packages and DirectPath, sets a new bootTime and connects the host. NVIDIA's
+// driver is loaded at once, or driver_seconds later.
 // VMware: vSphere API reference, HostRuntimeInfo.bootTime, HostListSummary.rebootRequired; NVIDIA ConnectX driver for
 // ESXi user manual: module parameters take effect at the next boot.
 func (h *Host) boot(ctx *simulator.Context) {
 	h.mu.Lock()
 	h.down = false
+	delay := time.Duration(h.behaviour.driverSeconds * float64(time.Second))
 	h.mu.Unlock()
 	h.modules.Boot()
 	h.Software.Boot()
 	h.PCI.Boot()
-	h.Graphics.LoadDriver()
+	h.Graphics.UnloadDriver()
+	if delay > 0 {
+		go h.loadDriver(delay)
+	} else {
+		h.Graphics.LoadDriver()
+	}
 	h.PCI.Show(ctx)
 	h.services.Show(ctx)
 	h.Graphics.Activate(ctx)
@@ -163,6 +170,14 @@ func (h *Host) boot(ctx *simulator.Context) {
 		vcsim.Change("summary.rebootRequired", false),
 		vcsim.Change("runtime.connectionState", types.HostSystemConnectionStateConnected))
 	h.Sim.Post(ctx, &types.HostConnectedEvent{HostEvent: h.Event()}, 0)
+}
+
+// loadDriver loads NVIDIA's driver some time after the boot, and the configured graphics types become active.
+// Ours: a host that serves before its GPU driver is loaded (unproven).
+func (h *Host) loadDriver(delay time.Duration) {
+	time.Sleep(delay)
+	h.Graphics.LoadDriver()
+	h.Graphics.Activate(h.Sim.Context())
 }
 
 // nextBootTime returns the current time, but at least a minute after the last boot, so that it may be in the future.

@@ -66,6 +66,14 @@ func New(
 	return s
 }
 
+// UnloadDriver ends NVIDIA's driver, as a shutdown does.
+func (s *System) UnloadDriver() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loaded = false
+	s.modules.Unload("nvidia")
+}
+
 // LoadDriver loads NVIDIA's driver if the running image has its package.
 // VMware: NVIDIA AI Enterprise user guide for vSphere: the driver is loaded at the reboot after the installation of
 // the package.
