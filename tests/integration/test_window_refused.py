@@ -15,10 +15,14 @@ from tests.integration.killing import begun, kill_all, wait_for
 from tests.integration.releases import NEWEST
 from tests.integration.rolling import times
 from tests.integration.test_hosts_under_training import HOSTS, PROFILE, Window
+from tests.integration.test_vmotion import TAGGED
 from tests.integration.test_vmotion_test import LONG, WORKERS, Trial, trial
 
 __all__ = ["trial"]  # the fixture
 pytestmark = [pytest.mark.release(NEWEST), pytest.mark.parametrize("encryption", ["on"])]
+# The GPU of a host without a worker is not for vGPUs yet.
+FIVE = '{name: "esx%02d.lab", count: 5}'
+SHARED = TAGGED.replace(FIVE, '{name: "esx%02d.lab", count: 4}, {name: esx05.lab, graphics: {default: shared}}')
 NOWHERE = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 9, "ansible_ssh_retries": 0}
 
 
@@ -98,8 +102,20 @@ def test_a_window_is_not_continued_with_another_profile(trial: Trial) -> None:
     assert "its maintenance window began with other settings: profile was" in text
     assert '"max_vfs": 4' in text and '"max_vfs": 8' in text, text
     assert "run again with the old settings, or move its folder elsewhere" in text
-    done = window.run()
+    # A stop rule that the user accepts now, and did not accept when the window began.
+    trial.vcenter.set_cluster("gpu", vsan_resync_bytes=2**30)
+    done = window.run(esxi_host_accepted_stops=["vsan_resync"])
     assert done.rc == 0, done.out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trial", [SHARED], indirect=True)
+def test_a_driver_that_loads_after_the_boot_does_not_cost_a_second_reboot(trial: Trial) -> None:
+    window = Window(trial)
+    trial.vcenter.set_host("esx05.lab", driver_seconds=4)
+    done = window.run(esxi_host_profile={"graphics": {"type": "shared_direct"}})
+    assert done.rc == 0, done.out
+    assert window.booted() == {"esx05.lab": 1} and trial.moved() == []
 
 
 def test_a_run_of_another_kind_is_not_continued(trial: Trial, tmp_path: Path) -> None:

@@ -46,7 +46,8 @@ def refusals(hosts: Hosts, left: Hosts = (), accepted: Sequence[str] = ()) -> li
     taken = [host["host"] for host in _with_left(hosts, left) if host.get("taken_out") and _has_work(host)]
     stopping = [name for name in taken if not {OTHERS_OUT, f"{OTHERS_OUT}:{name}"} & set(accepted)]
     cause = "another user put it into maintenance mode, so it is neither changed nor rebooted"
-    remedy = f"return it to service, or run without it: esxi_host_accepted_stops with {OTHERS_OUT}"
+    accepting = f"{OTHERS_OUT} in esxi_host_accepted_stops, and a max_out_of_service that includes it"
+    remedy = f"return it to service, or run without it: {accepting}"
     return [str(Refused(name, "change host profile", cause, remedy)) for name in stopping]
 
 

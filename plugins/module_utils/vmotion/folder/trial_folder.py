@@ -21,6 +21,7 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 NEW = "name another folder, or judge this test again with the playbook judge"
 # The settings with which a maintenance window continues; others, such as timeouts, may change.
 WINDOW_SETTINGS = ("profile", "host_profiles", "power_off", "moved_by", "non_disruptive")
+PRESENT_SETTINGS = ("accepted", "max_out_of_service")
 TEST, WINDOW, OBSERVATION = "vMotion test", "maintenance window", "observation"
 ARTICLES = {TEST: "a vMotion test", WINDOW: "a maintenance window", OBSERVATION: "an observation"}
 PLAYBOOKS = {
@@ -132,6 +133,13 @@ def refuse_other(folder: Path, before: Mapping[str, Any], asked: Mapping[str, An
         raise Refused(str(folder), tried, f"its maintenance window began with other settings: {changed}", remedy)
 
 
+def _present(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a window of which those of the present run count: a user accepts a stop rule to go on."""
+    window = settings.get("window") or {}
+    present = {key: window[key] for key in PRESENT_SETTINGS if key in window}
+    return {"window": present} if present else {}
+
+
 def _kind(settings: Mapping[str, Any]) -> str:
     return WINDOW if settings.get("window") else OBSERVATION if settings.get("observe") else TEST
 
@@ -176,5 +184,5 @@ class TrialFolder:
         with Journal(self.folder / NAME) as journal:
             if not journal.entries:
                 journal.append("open", settings=dict(self.settings))
-            journal.append("controller", machine=socket.gethostname())
+            journal.append("controller", machine=socket.gethostname(), **_present(self.settings))
         self.is_open = True

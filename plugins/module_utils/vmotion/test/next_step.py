@@ -92,8 +92,10 @@ def _opened(state: TrialState, entry: Entry) -> None:
     state.settings = cast(Settings, settings)
 
 
-def _continued(state: TrialState, _entry: Entry) -> None:
+def _continued(state: TrialState, entry: Entry) -> None:
     """Have another controller repeat what may have changed since the controller before it ended."""
+    if "window" in entry:
+        state.settings["window"] = {**state.settings["window"], **entry["window"]}
     state.lately = [kind for kind in state.lately if state.is_over or not _is_repeated(kind)]
     # A step that failed is tried again, unless the failure ended the test.
     state.failures = [failure for failure in state.failures if state.is_over and not failure["in_the_end"]]
