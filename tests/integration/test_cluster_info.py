@@ -65,11 +65,20 @@ def test_a_resync_of_vsan_stops(vcenter: Simulator, ansible: Ansible) -> None:
     assert "vsan_resync" not in rules(ansible)
 
 
-@pytest.mark.parametrize("state", [{"maintenance": True}, {"quarantine": True}, {"connection": "notResponding"}])
-def test_a_host_that_somebody_else_took_out_stops(vcenter: Simulator, ansible: Ansible, state: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("state", "rule", "reason"),
+    [
+        ({"maintenance": True}, "out_of_service", "it is out of service (maintenance)"),
+        ({"quarantine": True}, "out_of_service", "it is out of service (quarantine)"),
+        ({"connection": "notResponding"}, "not_responding", "it does not respond (notResponding)"),
+    ],
+)
+def test_a_host_that_is_out_of_service_without_us_stops(
+    vcenter: Simulator, ansible: Ansible, state: dict[str, Any], rule: str, reason: str
+) -> None:
     vcenter.set_host("esx03.lab", **state)
     found = rules(ansible)
-    assert found["out_of_service"].startswith("esx03.lab: it is out of service (")
+    assert found[rule].startswith(f"esx03.lab: {reason}") and set(found) == {rule, "max_out_of_service", "ha_capacity"}
     assert "2 hosts would be out of service (esx01.lab, esx03.lab)" in found["max_out_of_service"]
     assert "keeps 1 host free" in found["ha_capacity"]
 

@@ -86,14 +86,9 @@ class Trial:
 
 @pytest.fixture
 def trial(
-    start: Callable[..., Simulator],
-    ansible_for: Callable[[Simulator], Ansible],
-    tmp_path: Path,
-    encryption: str,
-    request: pytest.FixtureRequest,
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path, encryption: str
 ) -> Iterator[Trial]:
-    """The usual data centre; a test may give another description by parametrizing this fixture."""
-    vcenter = start("", f"--encryption={encryption}", text=getattr(request, "param", TAGGED))
+    vcenter = start("", f"--encryption={encryption}", text=TAGGED)
     ansible = ansible_for(vcenter)
     done = ansible.module("worker_vm", **desired())
     assert done.rc == 0, done.out

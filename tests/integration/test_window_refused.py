@@ -15,14 +15,10 @@ from tests.integration.killing import begun, kill_all, wait_for
 from tests.integration.releases import NEWEST
 from tests.integration.rolling import times
 from tests.integration.test_hosts_under_training import HOSTS, PROFILE, Window
-from tests.integration.test_vmotion import TAGGED
 from tests.integration.test_vmotion_test import LONG, WORKERS, Trial, trial
 
 __all__ = ["trial"]  # the fixture
 pytestmark = [pytest.mark.release(NEWEST), pytest.mark.parametrize("encryption", ["on"])]
-# The GPU of a host without a worker is not for vGPUs yet.
-FIVE = '{name: "esx%02d.lab", count: 5}'
-SHARED = TAGGED.replace(FIVE, '{name: "esx%02d.lab", count: 4}, {name: esx05.lab, graphics: {default: shared}}')
 NOWHERE = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 9, "ansible_ssh_retries": 0}
 
 
@@ -90,6 +86,19 @@ def test_a_stop_rule_ends_the_window_between_two_hosts_unless_it_is_accepted(tri
 
 
 @pytest.mark.slow
+def test_no_further_host_leaves_service_while_a_host_does_not_respond(trial: Trial) -> None:
+    window = Window(trial)
+    running = trial.ansible.start(*window.command(esxi_host_accepted_stops=["out_of_service", "max_out_of_service"]))
+    started = begun(trial.vcenter, "RebootHost_Task")
+    wait_for(lambda: started() or running.poll() is not None, LONG)
+    trial.vcenter.set_host("esx04.lab", connection="notResponding")
+    out = running.communicate(timeout=LONG)[0]
+    assert running.returncode != 0 and "esx04.lab: it does not respond (notResponding)" in words(out), out
+    assert len(window.booted()) == 1 and trial.moved() == []
+    assert times(trial.vcenter.writes(), "ExitMaintenanceMode_Task") == window.booted() and trial.free()
+
+
+@pytest.mark.slow
 def test_a_window_is_not_continued_with_another_profile(trial: Trial) -> None:
     window = Window(trial)
     running = trial.ansible.start(*window.command())
@@ -109,9 +118,15 @@ def test_a_window_is_not_continued_with_another_profile(trial: Trial) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("trial", [SHARED], indirect=True)
 def test_a_driver_that_loads_after_the_boot_does_not_cost_a_second_reboot(trial: Trial) -> None:
-    window = Window(trial)
+    window, free = Window(trial), {"hosts": [HOSTS[-1]]}
+    for module, options in (
+        ("esxi_power", {"state": "maintenance"}),
+        ("esxi_graphics", {"type": "shared", "restart_xorg": True}),
+        ("esxi_power", {"state": "in_service"}),
+    ):
+        assert trial.ansible.module(module, **free, **options).changed
+    trial.vcenter.clear()
     trial.vcenter.set_host("esx05.lab", driver_seconds=4)
     done = window.run(esxi_host_profile={"graphics": {"type": "shared_direct"}})
     assert done.rc == 0, done.out

@@ -51,8 +51,9 @@ def _resync(cluster: ClusterState, _leaving: LeavingHosts) -> Iterator[Finding]:
 
 def _strangers(cluster: ClusterState, leaving: LeavingHosts) -> Iterator[Finding]:
     """Yield the hosts that others took out of service; a leaving one would be changed under their hands."""
+    lost = {finding.object for finding in _silent(cluster, leaving)}
     for host in cluster["out_of_service"]:
-        if host["ours"]:
+        if host["ours"] or host["host"] in lost:
             continue
         by = f" through {host['by']}" if host["by"] else ""
         text = f"it is out of service ({host['why']}){by} and not by this collection; return it to service first"
@@ -61,12 +62,14 @@ def _strangers(cluster: ClusterState, leaving: LeavingHosts) -> Iterator[Finding
 
 
 def _silent(cluster: ClusterState, leaving: LeavingHosts) -> Iterator[Finding]:
-    """Yield the hosts that this collection took out of service and that do not respond, such as after a reboot."""
-    ours = {host["host"] for host in cluster["out_of_service"] if host["ours"]}
+    """Yield the hosts that do not respond, such as after a reboot: their machines may have failed, or may restart.
+
+    Who accepts hosts that others took out of service does not accept these.
+    """
     for host in cluster["hosts"]:
-        if host["host"] in ours and host["host"] not in leaving.hosts and host["connection"] != CONNECTED:
-            text = f"it does not respond ({host['connection']}) since a run of this collection took it out of service"
-            yield Finding(STOP, "not_responding", host["host"], f"{text}; look at its console")
+        if host["host"] not in leaving.hosts and host["connection"] != CONNECTED:
+            text = f"it does not respond ({host['connection']}); look at its console"
+            yield Finding(STOP, "not_responding", host["host"], text)
 
 
 def _out(cluster: ClusterState, leaving: LeavingHosts) -> list[str]:

@@ -147,7 +147,7 @@ def _rolling(read: Data, earlier: Iterable[Finding]) -> Iterator[Finding]:
     """Yield findings about the stop rules of a rolling change."""
     disconnected = {finding.object for finding in earlier if finding.rule == "disconnected"}
     for stop in read["cluster"]["stops"]:
-        if stop["rule"] != "out_of_service" or stop["object"] not in disconnected:
+        if stop["rule"] not in ("out_of_service", "not_responding") or stop["object"] not in disconnected:
             yield Finding(STOP, stop["rule"], stop["object"], said_of(stop["object"], stop["text"]))
 
 

@@ -58,7 +58,7 @@ BEGIN = Step(
     title=_preparing,
     due=(
         Due(Phase.CANARY, lambda state: needs_canary(state) and bool(state.left), after=("canary_plan",)),
-        Due(Phase.ROUND, lambda state: bool(state.left), after=("preflight",)),
+        Due(Phase.ROUND, lambda state: bool(state.left), after=("preflight", "stop_rules")),
     ),
     action=_begin,
     entries=_begin_entry,
