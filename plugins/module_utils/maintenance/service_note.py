@@ -47,7 +47,7 @@ def note_on(host: Host) -> ServiceNote | None:
 def our_note(host: Host) -> ServiceNote | None:
     """Return the note of the run that took the host out of service; None if no run of this collection did.
 
-    The note stays if somebody returns the host by hand. A host that left maintenance mode since then, and is in it
+    The note stays if another user returns the host. A host that left maintenance mode since then, and is in it
     again, was taken out of service by others.
     """
     note = note_on(host)
