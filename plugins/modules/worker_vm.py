@@ -455,6 +455,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner
+from ..module_utils.maintenance.lock import holder, keeper
 from ..module_utils.vsphere import session
 from ..module_utils.workers import worker_spec
 from ..module_utils.workers.absent_worker import AbsentWorker
@@ -465,7 +466,7 @@ from ..module_utils.workers.worker_set import WorkerSet, context_of
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     specs, options = worker_spec.worker_specs_of(module.params), worker_spec.set_options_of(module.params)
-    with session.session(module.params) as opened:
+    with holder.marked(), session.session(module.params) as opened, keeper.renewing(opened):
         context = context_of(opened, options, progress.Progress(module.params["progress_file"]).tell)
         workers = WorkerSet(context, specs)
         subjects = _subjects(workers, specs)

@@ -260,6 +260,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "vmotion_test": (),
     "worker_rules": ("ClusterComputeResource.ReconfigureComputeResource_Task", "CustomFieldsManager.SetField"),
     "worker_vm": (
+        *LOCK,
         *NOTE,
         "Folder.MoveIntoFolder_Task",
         "VirtualMachine.CloneVM_Task",
