@@ -40,6 +40,19 @@ myst_heading_anchors = 4
 # The lexer does not support escaped quotes inside Jinja, labels of other documentation cannot be resolved, and a page
 # of the repository may start below the first level.
 suppress_warnings = ["misc.highlighting_failure", "ref.ref", "myst.header"]
+
+
+def _allow_contents(_app, doctree):
+    # The pages of plugins have a table of contents, over which the theme writes an error in red.
+    from docutils import nodes
+    for topic in doctree.findall(nodes.topic):
+        if "contents" in topic["classes"]:
+            topic["classes"].append("this-will-duplicate-information-and-it-is-still-useful-here")
+
+
+def setup(app):
+    app.connect("doctree-read", _allow_contents)
+    return {"parallel_read_safe": True}
 """
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,20 @@ def test_dead_links_are_listed(tmp_path: Path) -> None:
     )
     (tmp_path / "a" / "b.html").write_text('<p id="there"><a href="../index.html">4</a><img src="no.png"></p>')
     assert site_links.dead_links(tmp_path) == ["a/b.html: no.png", "index.html: a/b.html#gone", "index.html: c.html"]
+
+
+def test_the_theme_writes_no_error_over_a_table_of_contents(tmp_path: Path) -> None:
+    """As the pages of plugins have one, rendered with the settings of the site."""
+    source, built = tmp_path / "source", tmp_path / "built"
+    source.mkdir()
+    (source / "conf.py").write_text(docs_site.CONF.replace("@REPOSITORY@", "https://github.com/example/dml"))
+    (source / "index.rst").write_text("Title\n=====\n\n.. contents::\n   :local:\n\nSynopsis\n--------\n\nText.\n")
+    render = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html"]
+    subprocess.run([*render, str(source), str(built)], check=True)
+    page = (built / "index.html").read_text()
+    assert "Synopsis" in page and site_links.pages_with_errors(built) == []
+    (built / "index.html").write_text(page.replace(site_links.ALLOWED, ""))
+    assert site_links.pages_with_errors(built) == ["index.html"]
 
 
 ERROR = """
