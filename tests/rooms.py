@@ -38,6 +38,8 @@ PURE = (
         "site/recording/home_made",
         "site/recording/pseudonyms",
         "training/*",
+        "training/programs/*",
+        "training/runs/*",
         "training/transport/*",
     ),
     *("training/guest/job_secrets", "vmotion/checks/*", "vmotion/plan/*", "vmotion/test/*", "vmotion/test/steps/*"),

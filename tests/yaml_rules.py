@@ -31,6 +31,16 @@ LEXER = Environment(autoescape=True)
 ENDS = {"variable_begin": "variable_end", "block_begin": "block_end"}
 
 
+# The files that may set facts, each because other hosts read the fact or because it is computed once for all of them.
+FACTS = {
+    "playbooks/guests.yml": "the stack is read once, and its variables are options of the roles on each node",
+    "roles/horovod/tasks/wheel.yml": "nodes with the same recipe find each other in hostvars",
+    "roles/node/tasks/user.yml": "the peers read the address and the keys of a node in hostvars",
+    "roles/packages/tasks/apt.yml": "the lists of packages are updated once in a run",
+    "roles/rdma/tasks/ring.yml": "the ring of nodes is computed once for all of them",
+}
+
+
 class File:
     """One file of YAML or one template."""
 
@@ -206,6 +216,23 @@ def kubernetes_without_account(files: Files) -> Iterator[str]:
                 yield f"{file.name}: {task.get('name')!r} passes the vCenter account to programs of the kubeconfig"
 
 
+def no_state_in_facts(files: Files) -> Iterator[str]:
+    """No task keeps state in a fact: order and state belong in a program, decisions in a module."""
+    for file in files.all:
+        for task in tasks_of(file.document):
+            if "ansible.builtin.set_fact" in task and file.name not in FACTS:
+                yield f"{file.name}: {task.get('name')!r} sets a fact"
+
+
+def no_file_that_includes_itself(files: Files) -> Iterator[str]:
+    """No file of tasks includes itself: a loop over time belongs in a program."""
+    for file in files.all:
+        for task in tasks_of(file.document):
+            included = str(task.get("ansible.builtin.include_tasks", ""))
+            if included == file.path.name and file.path.parent.name == "tasks":
+                yield f"{file.name}: {task.get('name')!r} includes its own file"
+
+
 Rule = Callable[[Files], Iterator[str]]
 RULES: tuple[Rule, ...] = (
     short_expressions,
@@ -213,5 +240,7 @@ RULES: tuple[Rule, ...] = (
     names_without_pronouns,
     nothing_of_root_where_others_write,
     no_host_chooses_among_included_files,
+    no_state_in_facts,
+    no_file_that_includes_itself,
     kubernetes_without_account,
 )

@@ -1,65 +1,12 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Shows the progress lines of training_follow while the module runs, and how to go on if the user interrupts it."""
+"""Shows the progress lines of training_follow while the module runs."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-from collections.abc import Iterator
-from types import FrameType
-from typing import Any
-
-from ..module_utils.core.names import printable
 from ..plugin_utils.follow import FollowingAction
 
 
 class ActionModule(FollowingAction):
     """Runs training_follow and shows its events."""
-
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
-        """Run the module; Ctrl-C ends only the playbook."""
-        with _shown_if_interrupted(sentence(self._task.args)):
-            return super().run(tmp, task_vars)
-
-
-def sentence(arguments: dict[str, Any]) -> str:
-    """Return what happens to the run when the playbook ends; empty for a run without a name."""
-    name, stop = printable(str(arguments.get("run") or "")), printable(str(arguments.get("stop") or ""))
-    if not name:
-        return ""
-    text = f"The training run {name} continues. To follow it, run the same command with -e training_name={name}."
-    return f"{text} To stop it, use {stop}" if stop else text
-
-
-@contextlib.contextmanager
-def _shown_if_interrupted(text: str) -> Iterator[None]:
-    """Show a text if Ansible passes on Ctrl-C to the process of this task, before the process ends as before."""
-    before = signal.getsignal(signal.SIGINT)
-
-    def show(number: int, frame: FrameType | None) -> None:
-        _show(text)
-        signal.signal(number, before)
-        if callable(before):
-            before(number, frame)
-
-    if text:
-        signal.signal(signal.SIGINT, show)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _show(text: str) -> None:
-    """Write to the terminal or pipe of the playbook: Ansible no longer shows what its tasks display when it ends."""
-    path = f"/proc/{os.getppid()}/fd/1"
-    with contextlib.suppress(OSError):
-        # The playbook would write over a line in its file.
-        if os.path.isfile(path):
-            return
-        handle = os.open(path, os.O_WRONLY | os.O_NOCTTY)
-        with open(handle, "w", encoding="utf-8", errors="replace") as output:
-            output.write(f"\n{text}\n")

@@ -71,7 +71,7 @@ OPTIONS = COLLECTION / "playbooks" / "vars" / "options.yml"
 # With these options ansible-playbook does not run anything.
 LISTING = ("syntax", "listhosts", "listtasks", "listtags")
 # One filter of each file: what the file imports is then loaded too.
-OFTEN_USED = ("hosts_to_do", "package_specs", "training_words")
+OFTEN_USED = ("hosts_to_do", "package_specs", "network_card")
 
 
 @cache

@@ -71,7 +71,7 @@ EXAMPLES = r"""
 
 - name: Show the remaining runs
   ansible.builtin.debug:
-    msg: "{{ sweep.summary }}"
+    msg: "{{ sweep_runs.summary }}"
 """
 
 RETURN = r"""
@@ -101,7 +101,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.errors import Refused
-from ..module_utils.training import sweep
+from ..module_utils.training import sweep_runs
 from ..module_utils.training.reports import saved_results
 
 ARGUMENTS = {
@@ -121,11 +121,13 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     name, nodes = params["name"], params["nodes"]
     earlier = saved_results.runs(Path(params["results"]), f"{name}-*")
     try:
-        runs = sweep.runs(params["sizes"] or range(1, len(nodes) + 1), params["transports"], params["repeats"], name)
-        left = sweep.remaining(sweep.with_nodes(runs, nodes), earlier, params["asked"], prove=params["prove"])
-    except sweep.SweepError as error:
+        runs = sweep_runs.runs(
+            params["sizes"] or range(1, len(nodes) + 1), params["transports"], params["repeats"], name
+        )
+        left = sweep_runs.remaining(sweep_runs.with_nodes(runs, nodes), earlier, params["asked"], prove=params["prove"])
+    except sweep_runs.SweepError as error:
         raise Refused(f"the measurement {name}", "plan its runs", str(error)) from error
-    return {"changed": False, "runs": runs, "left": left, "summary": sweep.summary(runs, left)}
+    return {"changed": False, "runs": runs, "left": left, "summary": sweep_runs.summary(runs, left)}
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible.plugins.loader import connection_loader
+from ansible.plugins.loader import action_loader, connection_loader
 
 from ..module_utils.core.child_environment import account_names
 from .follow import FollowingAction
@@ -32,15 +32,22 @@ CONNECTION = (
 )
 WITHOUT_VCENTER = (
     "continuity_verdict",
-    "kubernetes.core.k8s",
     "mpijob_info",
     "mpijob_preflight_info",
+    "training_checkpoint_info",
+    "training_fabric",
+    "training_fabric_info",
+    "training_follow",
     "training_guest_info",
+    "training_manifest",
+    "training_outputs",
+    "training_runs_info",
+    "training_sweep_info",
     "training_transport_info",
     "training_wait",
     "training_watch",
 )
-WITH_PROGRESS = ("esxi_power", "training_wait", "vmotion")
+WITH_PROGRESS = ("esxi_power", "training_follow", "training_wait", "vmotion")
 
 
 def _without_account(name: str) -> dict[str, str]:
@@ -48,7 +55,12 @@ def _without_account(name: str) -> dict[str, str]:
 
     A watch outlives its controller.
     """
-    return {} if name not in WITHOUT_VCENTER else dict.fromkeys(account_names(os.environ), "")
+    return {} if _connects(name) else dict.fromkeys(account_names(os.environ), "")
+
+
+def _connects(name: str) -> bool:
+    """Return whether a module connects to vCenter; those of other collections do not."""
+    return "." not in name and name not in WITHOUT_VCENTER
 
 
 class Modules:
@@ -98,18 +110,18 @@ class Modules:
     def _here(self) -> dict[str, Any]:
         return {key: value for key, value in self._task_vars.items() if key != "ansible_delegated_vars"}
 
-    def _run(self, action: FollowingAction, name: str) -> dict[str, Any]:
-        if name in WITH_PROGRESS:
-            return action.run(task_vars=self._here)
+    def _run(self, action: ActionBase, name: str) -> dict[str, Any]:
+        if name in WITH_PROGRESS or not isinstance(action, FollowingAction):
+            return dict(action.run(task_vars=self._here))
         return dict(action._execute_module(task_vars=self._here))
 
     def _with_connection(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
-        if name in WITHOUT_VCENTER:
+        if not _connects(name):
             return dict(options)
         given = self._action._task.args
         return {**{key: given[key] for key in CONNECTION if key in given}, **options}
 
-    def _local(self, name: str, options: dict[str, Any], seconds: int = 0) -> FollowingAction:
+    def _local(self, name: str, options: dict[str, Any], seconds: int = 0) -> ActionBase:
         """Return an action as Ansible creates it from a task, with a connection to this machine."""
         outer = self._action
         task, context = outer._task.copy(), outer._play_context.copy()
@@ -118,14 +130,11 @@ class Modules:
         task.environment = [*(outer._task.environment or []), self.environment, _without_account(name)]
         connection = connection_loader.get("ansible.builtin.local", context, "/dev/null")
         connection.set_options()
-        return FollowingAction(
-            task=task,
-            connection=connection,
-            play_context=context,
-            loader=outer._loader,
-            templar=outer._templar,
-            shared_loader_obj=outer._shared_loader_obj,
-        )
+        parts = {"loader": outer._loader, "templar": outer._templar, "shared_loader_obj": outer._shared_loader_obj}
+        # Some modules of Ansible, such as copy, are actions.
+        if "." in name and action_loader.has_plugin(name):
+            return action_loader.get(name, task=task, connection=connection, play_context=context, **parts)
+        return FollowingAction(task=task, connection=connection, play_context=context, **parts)
 
     def _ended(self, action: ActionBase, run: Any) -> dict[str, Any]:
         try:

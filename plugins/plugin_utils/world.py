@@ -17,6 +17,7 @@ from ..module_utils.core.names import printable
 from ..module_utils.durable.program import ControllerGone
 from ..module_utils.vmotion.folder import observer_clock
 from .modules import Modules
+from .node_modules import NodeModules
 
 RUN = "DML_VSPHERE_RUN"  # identifies the run to modules that outlive their controller
 POLL_SECONDS = 2.0
@@ -79,3 +80,31 @@ class ActionWorld:
                 self.show(f"{away} cannot be reached; waits for up to {AWAY_SECONDS[away] / 60:.0f} minutes")
             self.pause()
             self._patience[away] -= time.monotonic() - began
+
+
+class NodeWorld(ActionWorld):
+    """A world that also runs modules on hosts of the inventory, and in the background of the controller."""
+
+    def __init__(self, modules: Modules, nodes: NodeModules, subject: str) -> None:
+        super().__init__(modules, subject)
+        self._nodes = nodes
+
+    def on(self, host: str, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a module on a host, and return its result."""
+        return self._nodes.on(host, module, options)
+
+    def on_each(self, module: str, options: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Run a module on several hosts at once, and return the result of each."""
+        return self._nodes.on_each(module, options)
+
+    def as_user(self, user: str) -> NodeWorld:
+        """Return the same world, in which modules on hosts run as another user."""
+        return NodeWorld(self._modules, self._nodes.as_user(user), self._subject)
+
+    def controller(self) -> int:
+        """Return the process of the playbook."""
+        return self._parent
+
+    def background(self, module: str, options: Mapping[str, Any], seconds: int) -> dict[str, Any]:
+        """Start a module on the controller without waiting for its end."""
+        return self._modules.background(module, dict(options), seconds)

@@ -107,11 +107,12 @@ def test_the_records_count_if_a_job_makes_more_steps_than_estimated(playbook: Pl
 
 @pytest.mark.slow
 def test_a_run_whose_records_nobody_collects_fails_with_the_reason(playbook: Playbook) -> None:
-    run = playbook.run(3, 0.05, training_name="unwatched", __training_watched=[{"name": playbook.nodes.here}])
+    # Ansible cannot start a module in the background without this folder.
+    playbook.ansible.environment["ANSIBLE_ASYNC_DIR"] = "/dev/null/none"
+    run = playbook.run(3, 0.05, training_name="unwatched")
     said = " ".join(run.stdout.split())
     assert run.returncode != 0, said
-    assert "which is finished, are not collected: the watch on the controller did not start" in said
-    assert "reach" in said.partition("did not start")[2]
+    assert "are not collected: the watch on the controller did not start" in said
 
 
 @pytest.mark.slow

@@ -78,7 +78,7 @@ BREACHES = [
     ("foreign_imports", PURE, "from ansible.errors import AnsibleError\n", "hosts imports ansible"),
     ("one_gate", MODULE, THING + "def body(m):\n    return m.check_mode\n", "check_mode outside"),
     ("one_gate", f"{UTILS}/hosts/thing.py", "x = getattr(y, 'check_mode')\n", "check_mode by name"),
-    ("one_gate", "plugins/action/move.py", "def f(task):\n    return task.check_mode\n", "check_mode outside"),
+    ("one_gate", "plugins/plugin_utils/move.py", "def f(task):\n    return task.check_mode\n", "check_mode outside"),
     ("one_gate", MODULE, THING + "def body(m):\n    m.exit_json()\n", "exit_json outside"),
     ("one_gate", f"{UTILS}/vsphere/session.py", "def f(m):\n    m.fail_json(msg='')\n", "fail_json outside"),
     ("old_python", PURE, "match x:\n    case 1: pass\n", "Pattern matching"),

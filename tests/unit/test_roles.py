@@ -110,10 +110,21 @@ def test_the_main_file_is_a_table_of_contents(role: Path) -> None:
     assert len((role / "tasks" / "main.yml").read_text().splitlines()) <= LONGEST_MAIN
 
 
+def used_by_programs(role: Path, tasks: str) -> set[str]:
+    """Return the options that the programs of a role read, without its prefix, from the options of the action."""
+    if f"dml.vsphere.{role.name}:" not in tasks:
+        return set()
+    rooms = [*(ROOT / "plugins" / "module_utils" / role.name).rglob("*.py"), *(ROOT / "plugins").rglob("*_backend.py")]
+    files = [*rooms, *(ROOT / "plugins" / "plugin_utils").glob(f"{role.name}_*.py")]
+    words = {word for path in files for word in re.findall(r'"(\w+)"', path.read_text())}
+    # Measurements of pairs have options with a common prefix.
+    return {f"{role.name}_{word}" for word in words} | {f"{role.name}_fabric_{word}" for word in words}
+
+
 def test_every_default_has_a_use(role: Path) -> None:
     files = (path for kind in ("tasks", "templates", "vars") for path in (role / kind).rglob("*") if path.is_file())
     texts = "\n".join(path.read_text() for path in files)
-    used = set(VARIABLE.findall(texts))
+    used = set(VARIABLE.findall(texts)) | used_by_programs(role, texts)
     unused = sorted(set(defaults_of(role)) - used)
     assert [f"roles/{role.name}: use {name} in a task or remove it from the defaults" for name in unused] == []
 

@@ -90,6 +90,18 @@ BREACHES = [
         "in a variable: has no such card.",
     ),
     (
+        "no_state_in_facts",
+        TASKS,
+        "- name: Go\n  always: [{name: Keep, ansible.builtin.set_fact: {a: 1}}]\n",
+        "'Keep' sets a",
+    ),
+    (
+        "no_file_that_includes_itself",
+        TASKS,
+        "- name: Go\n  ansible.builtin.include_tasks: main.yml\n  when: a\n",
+        "'Go' includes its own file",
+    ),
+    (
         "kubernetes_without_account",
         TASKS,
         "- name: Go\n  kubernetes.core.k8s: {src: a.yml}\n",

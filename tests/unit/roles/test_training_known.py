@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from plugins.module_utils.training.transport import node_transport
-from tests.rendering import rendered, truth, value
+from tests.rendering import truth, value
 
 ROOT = Path(__file__).parents[3]
 NODE = {
@@ -30,7 +30,6 @@ FOLLOWS: dict[str, Any] = {
     "training_framework": "pytorch",
     "training_python": "/opt/mine/bin/python",
     "training_ranks_per_node": 2,
-    "training_interface": "ens224",
     "training_sweep_transports": ["tcp", "rdma"],
 }
 
@@ -47,16 +46,6 @@ def test_before_anything_is_known_the_options_have_values() -> None:
     nothing = node_transport.default_settings({"w1": {}})
     where = value("training", "training_python", inventory_hostname="w1", __training_known=nothing, ansible_facts={})
     assert where == "/opt/dml/horovod/bin/python"
-
-
-@pytest.mark.parametrize("seconds", [100, "100"])
-def test_a_time_that_came_as_text_is_a_time(seconds: Any) -> None:
-    """As -e training_stun_seconds=100 gives it, and as templates of ansible-core 2.17 do."""
-    nodes = [{"name": "w1", "interface": "ens224", "hcas": [{"name": "mlx5_0", "gid_index": 3}]}]
-    made = rendered(
-        "{{ nodes | dml.vsphere.transport_settings('rdma', '2.4.7', stun_seconds=told) }}", nodes=nodes, told=seconds
-    )
-    assert "'NCCL_IB_TIMEOUT': '22'" in str(made)
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_a_name_that_does_not_exist_is_rejected(request_: dict[str, Any], senten
     [
         {},
         {"extra": ("canary", "max_out_of_service", "esxi_host_profile", "fabric_port_groups", "node_user", "vm_host")},
-        {"extra": ("ansible_user", "lab_place", "my_site", "__training_watched", "node_exporter_port", "hosts")},
+        {"extra": ("ansible_user", "lab_place", "my_site", "__training_ssh", "node_exporter_port", "hosts")},
         {"playbook": "site", "extra": ("canary", "stack", "guests"), "tags": ("hosts", "node")},
         {"playbooks": ("mine",), "extra": ("canary", "stack"), "tags": ("anything",)},
         {"tags": ("hosts", "always")},

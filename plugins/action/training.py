@@ -1,0 +1,105 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs the programs of the role training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+
+from ..module_utils.durable.program import MemoryJournal, Program
+from ..module_utils.errors import CollectionError
+from ..module_utils.training.programs import fabric_check, stop, sweep, train
+from ..module_utils.training.runs import job_search, node_setup
+from ..plugin_utils.interruption import shown_if_interrupted
+from ..plugin_utils.training_site import TrainingSetup, describe
+
+Result = dict[str, Any]
+
+
+def _train(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
+    run = setup.run()
+    if is_check:
+        node_setup.prepare(setup.calls, run, setup.site.library)
+        setup.calls.show(train.planned(run))
+        return {"changed": True, "run": run.name}
+    with shown_if_interrupted(f"The training run {run.name} continues. {train.ways(run)}"):
+        return train.train(p, setup.site, run)
+
+
+def _start(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
+    run = setup.run()
+    if is_check:
+        return {"changed": True}
+    started = train.start(p, setup.site, run)
+    return {"changed": True, **job_search.run_of_job(run, started.begun)}
+
+
+def _find(_p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
+    del is_check
+    jobs = job_search.jobs_on(setup.calls, setup.all_nodes())
+    found = job_search.only_job(setup.calls, setup.options, jobs)
+    return {**found, "changed": False}
+
+
+def _list(_p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
+    del is_check
+    jobs = job_search.jobs_on(setup.calls, setup.all_nodes())
+    return {**job_search.listed(setup.calls, setup.options, jobs), "changed": False}
+
+
+def _stop(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
+    del is_check
+    return stop.stop(p, setup.site, setup.named())
+
+
+def _sweep(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
+    if is_check:
+        setup.calls.show(sweep.remaining(setup.site, setup.options)["summary"])
+        return {"changed": True}
+    sweep.sweep(p, setup.site, setup.options, setup.point)
+    return {"changed": True}
+
+
+def _fabric_check(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
+    fabric_check.require_pairs(setup.options)
+    run = setup.fabric()
+    if is_check:
+        prepared = node_setup.prepare(setup.calls, run, setup.site.library)
+        setup.calls.show(fabric_check.planned(run, fabric_check.pairs_of(run, prepared)))
+        return {"changed": True}
+    return {**fabric_check.fabric_check(p, setup.site, run), "changed": True}
+
+
+PROGRAMS: dict[str, Callable[..., Result]] = {
+    "fabric_check": _fabric_check,
+    "find": _find,
+    "list": _list,
+    "start": _start,
+    "stop": _stop,
+    "sweep": _sweep,
+    "train": _train,
+}
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by mypy
+    """Runs a program with the options of the role."""
+
+    _supports_check_mode = True
+
+    def run(self, tmp: Any = None, task_vars: Any = None) -> Result:
+        """Return the result of the program."""
+        result: Result = super().run(tmp, task_vars)
+        name = self._task.args.get("program")
+        try:
+            if name == "describe":
+                return {**result, **describe(self, task_vars)}
+            setup = TrainingSetup(self, task_vars)
+            # The state of a run lies in files, so that another controller does not need the journal of this one.
+            program = Program(MemoryJournal(), setup.calls)
+            return {**result, **PROGRAMS[name](program, setup, is_check=self._task.check_mode)}
+        except CollectionError as error:
+            return {**result, "failed": True, "msg": str(error)}

@@ -1,0 +1,228 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Runs the job of a training run as an MPIJob in the cluster of Kubernetes that has the workers as nodes; pure.
+
+Pods mount the folders of the nodes, which contain the library and get records and summaries. A file in the folder of
+rank 0 ends the benchmark of the collection, so the node of the first worker counts as the launcher.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..durable.calls import NodeCalls, Result, required
+from ..errors import Refused
+from ..training.runs import rank_words
+from ..training.runs.launching import Begun, watched_nodes
+from ..training.runs.training_run import Prepared, TrainingFailed, TrainingRun
+from . import job_spec, manifests, preflight
+from .job_spec import V2BETA1
+
+INFO, K8S = "mpijob_info", "kubernetes.core.k8s"
+PLACE = ("namespace", "kubeconfig", "context")
+START_SECONDS = 600.0
+
+
+def job_name(name: str) -> str:
+    """Return the name of a run's MPIJob."""
+    return "dml-" + re.sub(r"-+$", "", re.sub(r"[^a-z0-9]+", "-", name.lower()))
+
+
+class MpiJobBackend:
+    """Runs jobs on Kubernetes."""
+
+    def __init__(self, calls: NodeCalls) -> None:
+        self._calls = calls
+
+    def begin(self, run: TrainingRun, prepared: Prepared) -> Begun:
+        """Start the job, or find the one with the same objects."""
+        if not run.o["kubernetes"].get("image"):
+            cause = "training_backend is kubernetes, but there is no image for the pods"
+            raise Refused(run.name, "start its job", cause, "set training_kubernetes.image")
+        self._refuse_old_records(run)
+        objects = self.objects(run, prepared)
+        before = self._require_startable(run, objects)
+        for each in objects:
+            applied = {"definition": each, "apply": True, "server_side_apply": {"field_manager": "dml.vsphere"}}
+            required(self._calls.here(K8S, {**applied, **self._access(run)}))
+        return self._where(run, self._started(run, before))
+
+    def found(self, run: TrainingRun) -> Begun:
+        """Return where the pods of a job run that was started before."""
+        job = required(self.look(run))["job"]
+        if job["state"] == "absent":
+            cause = f"the namespace {_namespace(run)} has no MPIJob {job_name(run.name)}"
+            remedy = "set training_kubernetes to the namespace of the run, or set another training_name"
+            raise Refused(f"the training run {run.name}", "follow it", cause, remedy)
+        return self._where(run, job)
+
+    def look(self, run: TrainingRun) -> Result:
+        """Return the state of the job; an API server does not respond for a while during its own vMotion."""
+        return self._calls.here(INFO, self._seen(run))
+
+    def stop(self, run: TrainingRun) -> Result:
+        """Delete the objects of the job, with all that the operator created for them."""
+        api = str((run.o["kubernetes"].get("job") or {}).get("api") or V2BETA1)
+        deletion = {"state": "absent", "delete_options": {"propagationPolicy": "Foreground"}, "wait": True}
+        options = {"resource_definition": manifests.owned(job_name(run.name), api), **deletion}
+        return self._calls.here(K8S, {**options, "namespace": _namespace(run), **self._access(run)})
+
+    def end_leftovers(self, run: TrainingRun) -> None:
+        """Leave the failed MPIJob: the operator ends its pods, unless its cleanPodPolicy is None."""
+
+    def output(self, run: TrainingRun, looked: Result) -> str | None:
+        """Return the log of the launcher."""
+        del run
+        return str(looked.get("log") or "")
+
+    def forget(self, run: TrainingRun) -> None:
+        """Delete the job and its run directories; files that pods wrote there belong to root."""
+        required(self.stop(run))
+        options = {"path": run.dir, "state": "absent"}
+        self._calls.as_user("root").on_each("ansible.builtin.file", dict.fromkeys(run.nodes, options))
+
+    def objects(self, run: TrainingRun, prepared: Prepared) -> list[dict[str, Any]]:
+        """Return the Kubernetes objects of the job, a Secret first."""
+        try:
+            spec = job_spec.job_of(self._options(run, prepared))
+        except (job_spec.JobError, TypeError) as error:
+            raise Refused(f"MPIJob {job_name(run.name)}", "describe it", str(error)) from error
+        secret = manifests.secret(spec)
+        return [*([secret] if secret else []), *manifests.manifests(spec)]
+
+    def _options(self, run: TrainingRun, prepared: Prepared) -> dict[str, Any]:
+        """Return the options of the job; those of the user come last, except that volumes are added."""
+        o, mine = run.o, dict(run.o["kubernetes"].get("job") or {})
+        inside = {"interface": o["kubernetes"].get("interface") or "eth0", "network": ""}
+        nodes = [{**node, **inside} for node in run.ranks_of_nodes(prepared)]
+        settings = rank_words.transport_settings(o, nodes)
+        name, ranks = job_name(run.name), int(o["ranks_per_node"])
+        # The operator gives each worker this name.
+        meeting = {"MASTER_ADDR": f"{name}-worker-0.{name}", "MASTER_PORT": str(o["port"])}
+        environment = {**rank_words.run_environment(run, prepared), "DML_RECORDS": run.dir}
+        options = {
+            "name": name,
+            "namespace": _namespace(run),
+            "image": o["kubernetes"]["image"],
+            "command": rank_words.rank_words(o, prepared.python, prepared.resume).words,
+            "workers": len(run.nodes),
+            "environment": {**settings["environment"], **meeting, **environment},
+            "secrets": o["environment"],
+            "toleration_seconds": preflight.toleration(float(o["stun_seconds"])),
+            "slots": ranks,
+            "gpus": ranks if o["nccl"] else 0,
+            "transport": o["transport"],
+            "devices": "plugin" if o["transport"] == "rdma" else "none",
+            "nodes": [node["kubernetes"] for node in run.nodes.values()],
+            "mpirun_arguments": _arguments(run, settings["mpirun_arguments"]),
+            "records": run.dir,
+            "records_on_node": True,
+            "setup": _setup(run, prepared) if run.requirements else [],
+        }
+        return {**options, **mine, "volumes": [*_volumes(run), *(mine.get("volumes") or [])]}
+
+    def _refuse_old_records(self, run: TrainingRun) -> None:
+        """Refuse to append to records of a job that Kubernetes no longer has."""
+        if required(self.look(run))["job"]["state"] != "absent":
+            return
+        options = {"paths": run.dir, "patterns": "rank*.jsonl"}
+        for node, found in self._calls.on_each("ansible.builtin.find", dict.fromkeys(run.nodes, options)).items():
+            if found.get("matched"):
+                raise TrainingFailed(
+                    f"{node} has step records in {run.dir} from a job that Kubernetes no longer has. A new job would "
+                    "append to them. Set another training_name, or remove that folder on every worker."
+                )
+
+    def _require_startable(self, run: TrainingRun, objects: list[dict[str, Any]]) -> Mapping[str, Any]:
+        """Return the job before; refuse a job whose name another job has, and a namespace that does not exist."""
+        job = required(self._calls.here(INFO, {**self._named(run), "desired": objects[-1]}))["job"]
+        name = job_name(run.name)
+        if job["state"] == "absent" and job.get("why"):
+            raise TrainingFailed(f"The training job {name} cannot be started: {job['why']}.")
+        if job.get("differs"):
+            raise TrainingFailed(
+                f'The namespace {_namespace(run)} has another training job {name} in state "{job["state"]}", which '
+                f"differs in {', '.join(job['differs'])}. Give this job another name, or delete the existing one."
+            )
+        return dict(job)
+
+    def _started(self, run: TrainingRun, before: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the job once it has started; one whose pods cannot start is an error.
+
+        A report that was there before may be about a folder that exists by now.
+        """
+        until = self._calls.now() + START_SECONDS
+        earlier = {"blocked_before": before["blocked"]} if before.get("blocked") is not None else {}
+        while True:
+            job = dict(required(self._calls.here(INFO, {**self._seen(run), **earlier}))["job"])
+            if job["state"] != "waiting":
+                return job
+            if job.get("blocked") is not None or self._calls.now() > until:
+                within = "" if job.get("blocked") is not None else f" within {START_SECONDS:.0f} s"
+                raise TrainingFailed(
+                    f"The training job {job_name(run.name)} did not start{within}: {job.get('why')}. The job still "
+                    "exists: correct the cause and run the same command again, or delete the job."
+                )
+            self._calls.pause()
+
+    def _where(self, run: TrainingRun, job: Mapping[str, Any]) -> Begun:
+        names = {node["kubernetes"]: name for name, node in run.nodes.items()}
+        api = str((run.o["kubernetes"].get("job") or {}).get("api") or V2BETA1)
+        place = {key: run.o["kubernetes"][key] for key in PLACE if key in run.o["kubernetes"]}
+        return {
+            "launcher": str(job.get("rank_0_on") or run.launcher),
+            "kubernetes": {**place, "name": job_name(run.name), "api": api, "names": names},
+            # The pods of a job that has ended are gone, but its records are on the nodes.
+            "watched": list(job.get("workers") or watched_nodes(run)),
+        }
+
+    def _seen(self, run: TrainingRun) -> dict[str, Any]:
+        """Return the options that read a job with its workers."""
+        names = {node["kubernetes"]: name for name, node in run.nodes.items()}
+        return {**self._named(run), "kubectl": run.o["kubernetes"].get("kubectl") or "kubectl", "names": names}
+
+    def _named(self, run: TrainingRun) -> dict[str, Any]:
+        api = str((run.o["kubernetes"].get("job") or {}).get("api") or V2BETA1)
+        return {"name": job_name(run.name), "namespace": _namespace(run), "api": api, **self._access(run)}
+
+    @staticmethod
+    def _access(run: TrainingRun) -> dict[str, Any]:
+        return {key: run.o["kubernetes"][key] for key in ("kubeconfig", "context") if run.o["kubernetes"].get(key)}
+
+
+def _namespace(run: TrainingRun) -> str:
+    return str(run.o["kubernetes"].get("namespace") or "default")
+
+
+def _arguments(run: TrainingRun, transport: list[str]) -> list[str]:
+    wdir = ["--wdir", run.work] if run.work else []
+    return [*transport, *wdir, *run.o["mpirun_arguments"]]
+
+
+def _setup(run: TrainingRun, prepared: Prepared) -> list[str]:
+    """Return the command that installs the packages of the folder in each pod, before its worker starts."""
+    o = run.o
+    return [
+        str(o["python"]),
+        f"{o['dir']}/dml_environment.py",
+        f"--store={o['dir']}/pod-environments",
+        f"--link={run.dir}/environment",
+        f"--key={o['kubernetes']['image']}",
+        f"--key={prepared.code.get('sha256') or ''}",
+        f"{run.work}/{o['requirements']}",
+    ]
+
+
+def _volumes(run: TrainingRun) -> list[dict[str, Any]]:
+    """Return the folders of the nodes in the pods; Kubernetes starts no pod on a node without them."""
+    library = str(run.o["dir"])
+    found = [{"name": "library", "path": library, "source": {"hostPath": {"path": library}}, "read_only": True}]
+    needed = [("work", run.work)] if run.work else []
+    needed += [("environments", f"{library}/pod-environments")] if run.requirements else []
+    more = [
+        {"name": name, "path": path, "source": {"hostPath": {"path": path, "type": "Directory"}}}
+        for name, path in needed
+    ]
+    return [*found, *more]

@@ -1,0 +1,147 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Program: follow the job of a run to its end, and stop one that makes no step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...durable.calls import NodeCalls, Result
+from ...durable.program import Program
+from ..runs.launching import Backend
+from ..runs.run_watch import RunWatch
+from ..runs.training_run import TrainingFailed, TrainingRun
+
+ALIVE = ("running", "waiting")
+# After the last records, the backend reports the end of the job within this time.
+LOOK_SECONDS = 60.0
+# A watch has opened its connections within this time.
+WATCH_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class TrainingSite:
+    """The world of a run: modules, the backend of its job, and the folder of the training library."""
+
+    calls: NodeCalls
+    backend: Backend
+    library: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The end of a job: the answer of its backend and the last pace."""
+
+    looked: Result
+    followed: Mapping[str, Any]
+
+    @property
+    def job(self) -> dict[str, Any]:
+        """Return the job."""
+        return dict(self.looked["job"])
+
+    @property
+    def is_of_machine(self) -> bool:
+        """Return whether a failure of a machine ended the job, so that another attempt may succeed."""
+        return self.job["state"] == "died" and bool(self.job.get("machine"))
+
+
+def follow(p: Program, site: TrainingSite, run: TrainingRun, watch: RunWatch) -> Ended:
+    """Show the pace of a job until it ends. All of it is reading, which each controller does again."""
+    while True:
+        followed = p.ensure(lambda: watch.show_pace(stop_command(run)))
+        looked = _look(p, site, run, followed)
+        if "job" not in looked:
+            looked = _look_after_return(p, site, run, looked, followed)
+        job = looked["job"]
+        _require_records(p, run, watch, job, followed)
+        if job["state"] not in ALIVE:
+            # The number of steps may be an estimate, and only the records show the later ones.
+            is_estimate = followed["ended"] == "finished"
+            return Ended(looked, p.ensure(watch.read_again) if is_estimate else followed)
+        if _is_silent(p, run, job, followed):
+            p.ensure(lambda: site.backend.stop(run))
+            raise _made_no_step(run, followed)
+
+
+def _look(p: Program, site: TrainingSite, run: TrainingRun, followed: Mapping[str, Any]) -> Result:
+    """Return the state of the job; one that has made all its steps is about to end."""
+    answers: list[Result] = []
+
+    def has_settled() -> bool:
+        answers.append(site.backend.look(run))
+        job = answers[-1].get("job")
+        return job is None or job["state"] not in ALIVE or followed["ended"] != "finished"
+
+    p.wait(has_settled, LOOK_SECONDS)
+    return answers[-1]
+
+
+def _look_after_return(
+    p: Program, site: TrainingSite, run: TrainingRun, looked: Result, followed: Mapping[str, Any]
+) -> Result:
+    """Return the answer of a launcher that was rebooted; only a run with another attempt waits for it."""
+    if run.has_another_attempt:
+        p.say(f"waits up to {run.o['attempt_wait']} s for the launcher {run.launcher}, which does not respond")
+        p.wait(lambda: is_reachable(site.calls, run.launcher), float(run.o["attempt_wait"]))
+        again = p.ensure(lambda: site.backend.look(run))
+        if "job" in again:
+            return again
+    said = str(looked.get("msg") or "-").strip()
+    raise TrainingFailed(
+        f"The launcher {run.launcher} of the training job {run.dir} did not report the state of the job ({said}); the "
+        f"last observed step was {followed['pace'].get('step')}: restore the launcher and run the same command again "
+        f"with training_name={run.name}, which continues the job if it still runs."
+    )
+
+
+def is_reachable(calls: NodeCalls, node: str) -> bool:
+    """Return whether modules run on a node."""
+    return not calls.on(node, "ansible.builtin.ping", {}).get("failed")
+
+
+def _require_records(
+    p: Program, run: TrainingRun, watch: RunWatch, job: Mapping[str, Any], followed: Mapping[str, Any]
+) -> None:
+    """Fail if the records of a job are not collected; the job itself may be healthy."""
+    if job["state"] in ALIVE and followed["ended"] == "unwatched":
+        raise TrainingFailed(
+            f"{run.job} runs, but its step records are no longer collected; the last observed step was "
+            f"{followed['pace'].get('step')}. Run the same command again with training_name={run.name}, which "
+            "continues the job."
+        )
+    age = p.now() - float(job.get("started") or p.now())
+    if not followed["has_records"] and (job["state"] == "finished" or age > WATCH_SECONDS):
+        raise TrainingFailed(
+            f"The step records of {run.job[:1].lower()}{run.job[1:]}, which is {job['state']}, are not collected: the "
+            f"watch on the controller did not start ({p.ensure(watch.why_it_ended)})."
+        )
+
+
+def _is_silent(p: Program, run: TrainingRun, job: Mapping[str, Any], followed: Mapping[str, Any]) -> bool:
+    """Return whether a job made no step for too long. A script that has reported none may be one that reports none."""
+    o, last = run.o, followed["last_seen"]
+    if o["steps_by"] == "none" or (last is None and o["command"]):
+        return False
+    since = last if last is not None else job.get("started")
+    return since is not None and p.now() - float(since) > int(o["silence"])
+
+
+def _made_no_step(run: TrainingRun, followed: Mapping[str, Any]) -> TrainingFailed:
+    pace = followed["pace"]
+    return TrainingFailed(
+        f"{run.job} made no step for {run.o['silence']} s and was stopped; the slowest rank was {pace.get('slowest')} "
+        f"on {pace.get('host')}, at step {pace.get('step')}. Check the nodes and the network, then run the job again."
+    )
+
+
+def stop_command(run: TrainingRun) -> str:
+    """Return the command that stops a run."""
+    return f"ansible-playbook -i INVENTORY dml.vsphere.stop -e training_name={run.name}"
+
+
+def follow_command(run: TrainingRun) -> str:
+    """Return the command that follows a run again."""
+    return f"ansible-playbook -i INVENTORY dml.vsphere.train -e training_name={run.name}"

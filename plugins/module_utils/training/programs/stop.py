@@ -1,0 +1,59 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Program: stop a named run on all its nodes as its user, and bring its outputs back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...durable.calls import required
+from ...durable.program import Program
+from ..runs import job_search, run_files
+from ..runs.training_run import KUBERNETES, TrainingFailed, TrainingRun
+from .follow import TrainingSite
+
+
+def stop(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
+    """Stop a run. The program that stops the job is in the run directory, which the user of the run can change."""
+    by = f"stopped by {run.asked_by}"
+    if run.o["backend"] == KUBERNETES:
+        _require_known(site, run)
+        deleted = p.ensure(lambda: required(site.backend.stop(run)))
+        p.ensure(lambda: run_files.write_stop(site.calls, run, p.now(), by, None))
+        if run.known.get("folder"):
+            outputs, node = f"{run.dir}/work/{run.known['outputs']}", str(run.known["rank_0_on"])
+            p.ensure(lambda: run_files.copy_outputs(site.calls, run, node, outputs))
+        return {"changed": bool(deleted.get("changed"))}
+    jobs = p.ensure(lambda: job_search.jobs_on(site.calls, run.nodes))
+    found = p.ensure(lambda: job_search.only_job(site.calls, run.o, jobs))
+    if "run_dir" not in found:
+        raise TrainingFailed(
+            f"No worker runs a training job with the name {run.name}: {found['why']}. The playbook dml.vsphere.runs "
+            "lists the runs."
+        )
+    return _stop_found(p, site, run, found, by)
+
+
+def _require_known(site: TrainingSite, run: TrainingRun) -> None:
+    """Refuse a name that neither this controller nor a worker knows as that of a run on Kubernetes."""
+    known = run.known or job_search.reported_manifest(site.calls, run.o, run.nodes)
+    if not known:
+        raise TrainingFailed(
+            f"No worker has the manifest of a training run on Kubernetes with the name {run.name}. The playbook "
+            "dml.vsphere.runs lists the runs; for a run that is not on Kubernetes, set training_backend to mpi."
+        )
+
+
+def _stop_found(p: Program, site: TrainingSite, run: TrainingRun, found: Mapping[str, Any], by: str) -> dict[str, Any]:
+    """Stop the job as its user; bring back what it leaves, if this controller has the manifest of the run."""
+    job, options = found["runs"][0], {"run_dir": found["run_dir"], "state": "stopped"}
+    user = site.calls.as_user(str(job["user"]))
+    stopped = p.ensure(lambda: required(user.on(found["launcher"], "dml.vsphere.training_job", options)))
+    state = stopped.get("job") or {}
+    if state.get("state") == "stopped" and run.known:
+        p.ensure(lambda: run_files.write_stop(site.calls, run, state.get("ended"), by, job.get("step")))
+        if run.known.get("folder"):
+            outputs = f"{found['run_dir']}/work/{run.known['outputs']}"
+            p.ensure(lambda: run_files.copy_outputs(site.calls, run, found["launcher"], outputs))
+    return {"changed": bool(stopped.get("changed"))}

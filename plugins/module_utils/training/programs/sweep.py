@@ -1,0 +1,59 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Program: measure training with each number of nodes and each transport, and go on where an earlier command ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...durable.calls import required
+from ...durable.program import Program
+from ..runs.training_run import TrainingFailed, TrainingRun, asked
+from .follow import TrainingSite
+from .train import train
+
+USABLE = ("running", "finished")
+Point = Mapping[str, Any]
+
+
+def sweep(p: Program, site: TrainingSite, o: Mapping[str, Any], run_of: Callable[[Point], TrainingRun]) -> None:
+    """Perform the runs of a measurement that have no good result yet; results on the controller are its journal."""
+    p.ensure(lambda: require_good_network(site, o))
+    plan = p.ensure(lambda: remaining(site, o))
+    p.say(plan["summary"])
+    for point in plan["left"]:
+        run = run_of(point)
+        state = p.ensure(lambda run=run: site.backend.look(run))  # type: ignore[misc]
+        if point["again"] or (state.get("job") or {}).get("state") not in USABLE:
+            p.once(("forget", run.name), lambda run=run: site.backend.forget(run))  # type: ignore[misc]
+        train(p, site, run)
+
+
+def remaining(site: TrainingSite, o: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the runs that are left as ``left``, and a sentence about them as ``summary``."""
+    options = {
+        "name": o["sweep_name"],
+        "nodes": o["nodes"],
+        "sizes": o["sweep_nodes"],
+        "transports": o["sweep_transports"],
+        "repeats": o["sweep_repeats"],
+        "results": o["results"],
+        "asked": asked(o),
+        "prove": o["prove"],
+    }
+    results = {"path": o["results"], "state": "directory", "mode": "0700"}
+    required(site.calls.here("ansible.builtin.file", results))
+    return required(site.calls.here("training_sweep_info", options))
+
+
+def require_good_network(site: TrainingSite, o: Mapping[str, Any]) -> None:
+    """Refuse to measure a network with findings: the scaling would measure them."""
+    options = {"folder": o["fabric_results"], "nodes": o["nodes"], "recent": o["fabric_recent"]}
+    found = required(site.calls.here("training_fabric_info", options))["stops"]
+    if found and not o["fabric_accepted"]:
+        raise TrainingFailed(
+            f"The network between the nodes has findings, so the scaling would measure them: {' '.join(found)} Correct "
+            "them and run the playbook dml.vsphere.fabric_check again, or accept them with "
+            "-e training_fabric_accepted=true."
+        )

@@ -1,0 +1,148 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Program: start a training run, follow it to its end, bring its results back, and try it again if a machine fails.
+
+The state of a run lies in files: its job on the launcher, which a second start finds running, and its manifest on the
+controller. So the journal of this program may be in memory, and a controller that continues does all of it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...durable.program import Program
+from ...errors import CollectionError
+from ..runs import node_setup, run_files
+from ..runs.launching import Begun
+from ..runs.run_watch import RunWatch
+from ..runs.training_run import Prepared, TrainingFailed, TrainingRun
+from .follow import Ended, TrainingSite, follow, follow_command, is_reachable, stop_command
+
+NOWHERE: Begun = {"launcher": "", "kubernetes": {}, "watched": []}
+
+
+@dataclass(frozen=True)
+class Started:
+    """A job that has started: the state of its nodes, where it runs, its manifest and the counters before it."""
+
+    prepared: Prepared
+    begun: Begun
+    manifest: Mapping[str, Any]
+    esxi_before: list[dict[str, Any]]
+
+    def rank_0(self, run: TrainingRun) -> str:
+        """Return the node of rank 0."""
+        return str(self.manifest.get("rank_0_on") or self.begun["launcher"] or next(iter(run.nodes)))
+
+
+def train(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
+    """Run the attempts of a training run until one finishes, or ends by an error of its program."""
+    while True:
+        started = start(p, site, run)
+        if not run.o["follow"]:
+            p.say(f"The training run {run.name} continues without this command. {ways(run)}")
+            return {"run": run.name, "changed": True}
+        p.say(f"The training run {run.name} continues if this command ends, for example with Ctrl-C. {ways(run)}")
+        watch = RunWatch(site.calls, run, started.begun)
+        with p.held(f"the watch of {run.name}", watch.start, watch.stop):
+            ended = follow(p, site, run, watch)
+            _bring_back(p, site, run, started, ended, watch)
+        if not (ended.is_of_machine and run.has_another_attempt):
+            _require_finished(run, ended)
+            return _judge(p, site, run, started, ended, watch.records)
+        run = _next_attempt(p, site, run, started, ended)
+
+
+def start(p: Program, site: TrainingSite, run: TrainingRun) -> Started:
+    """Prepare the nodes and start the job; a run that is followed by its name alone is only found."""
+    if run.is_followed_only:
+        p.ensure(lambda: run_files.write_followed(site.calls, run))
+        prepared = _found_state(p, site, run)
+        return Started(prepared, p.ensure(lambda: site.backend.found(run)), run.known, [])
+    prepared = p.ensure(lambda: node_setup.prepare(site.calls, run, site.library))
+    esxi_before = p.ensure(lambda: run_files.esxi_counters(site.calls, run, prepared))
+    p.ensure(lambda: run_files.require_repeatable(run, run_files.new_manifest(run, prepared, NOWHERE, 0.0)))
+    # The module finds the job that an earlier controller has started.
+    begun = p.once(("started", run.name), lambda: site.backend.begin(run, prepared))
+    new = run_files.new_manifest(run, prepared, begun, p.now())
+    manifest = p.once(("manifest", run.name), lambda: run_files.write_manifest(site.calls, run, new))
+    return Started(prepared, begun, manifest, esxi_before)
+
+
+def _found_state(p: Program, site: TrainingSite, run: TrainingRun) -> Prepared:
+    """Return the state of nodes on which a run was started before, from its manifest."""
+    known = run.known
+    return Prepared(
+        python=str(run.o["python"]),
+        port=int(known.get("port") or run.o["port"]),
+        code=known.get("code") or {},
+        lock=known.get("lock") or [],
+        resume=str(known.get("checkpoint") or ""),
+        hcas=p.ensure(lambda: node_setup.read_hcas(site.calls, run)),
+    )
+
+
+def _bring_back(
+    p: Program, site: TrainingSite, run: TrainingRun, started: Started, ended: Ended, watch: RunWatch
+) -> None:
+    """Write the end of the job, its output and its page, and copy its outputs; a lost node hides nothing of them."""
+    calls, job = site.calls, ended.job
+    p.ensure(lambda: run_files.write_end(calls, run, job, ended.followed["pace"]))
+    p.ensure(lambda: run_files.write_output(calls, run, site.backend.output(run, ended.looked)))
+    p.ensure(lambda: watch.write_last_page(job))
+    try:
+        p.ensure(lambda: run_files.bring_outputs(calls, run, started.rank_0(run)))
+    except CollectionError as error:
+        if job["state"] == "finished":
+            raise
+        p.say(str(error))
+
+
+def _next_attempt(p: Program, site: TrainingSite, run: TrainingRun, started: Started, ended: Ended) -> TrainingRun:
+    """Wait for the nodes, end what the failed attempt left, and return the attempt that begins with its outputs."""
+    number, most, seconds = run.number + 1, run.o["attempts"], float(run.o["attempt_wait"])
+    p.say(f"Attempt {number} of {most}: the training run {run.name} died of its machine: {ended.job.get('why')}")
+    if not p.wait(lambda: all(is_reachable(site.calls, node) for node in run.nodes), seconds):
+        raise TrainingFailed(
+            f"The training run {run.name} is not tried again: its nodes did not respond within {seconds:.0f} s. Start "
+            f"them, then resume the run with training_resume={run.name}."
+        )
+    p.ensure(lambda: site.backend.end_leftovers(run))
+    # The node of rank 0 may have been what failed, so that its outputs come back only now.
+    p.ensure(lambda: run_files.bring_outputs(site.calls, run, started.rank_0(run)))
+    return run.attempt(number)
+
+
+def _require_finished(run: TrainingRun, ended: Ended) -> None:
+    """Fail with the cause of a job that did not finish."""
+    job, silent = ended.job, str(ended.followed["pace"].get("first_silent") or "")
+    if job["state"] != "finished":
+        why = "; ".join(text for text in (str(job.get("why") or "-"), silent) if text)
+        where = f"The end of its output is in {run.results}/output.log."
+        raise TrainingFailed(f"{run.job} {job['state']}: {why}. {where}")
+
+
+def _judge(
+    p: Program, site: TrainingSite, run: TrainingRun, started: Started, ended: Ended, records: str
+) -> dict[str, Any]:
+    """Write the result of the run; fail if ranks have different parameters or another transport than requested."""
+    seen = {"prepared": started.prepared, "looked": ended.looked, "followed": ended.followed}
+    seen["esxi_before"] = started.esxi_before
+    judged = p.ensure(lambda: run_files.judge(site.calls, run, seen, records))
+    if judged["faults"]:
+        raise TrainingFailed(" ".join(judged["faults"]))
+    p.say(str(judged["summary"]))
+    return {"run": run.name, "changed": True, "result": judged["result"], "msg": judged["summary"]}
+
+
+def planned(run: TrainingRun) -> str:
+    """Return the run in words."""
+    ranks = len(run.nodes) * int(run.o["ranks_per_node"])
+    return f"{run.name}: {ranks} ranks on {', '.join(run.nodes)} by {run.o['transport']}"
+
+
+def ways(run: TrainingRun) -> str:
+    """Return how to follow and how to stop a run."""
+    return f"To follow the run again, use {follow_command(run)}. To stop the run, use {stop_command(run)}"

@@ -1,0 +1,77 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Finds the jobs that run on nodes, the only one of them, and the manifest of a named run; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...durable.calls import NodeCalls, required
+from .. import manifest
+from . import run_files
+from .training_run import KUBERNETES, TrainingRun
+
+JOBS = "dml.vsphere.training_jobs_info"
+PLACE = ("namespace", "kubeconfig", "context")
+
+
+def jobs_on(calls: NodeCalls, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the jobs on each node; a node that did not answer has no ``jobs``."""
+    options = {name: {"reach": node["reach"], "node": node["kubernetes"]} for name, node in nodes.items()}
+    return calls.on_each(JOBS, options)
+
+
+def only_job(calls: NodeCalls, o: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return where the only job runs, or in ``why`` the reason for which there is none."""
+    place = {key: o["kubernetes"].get(key) for key in PLACE} if o["backend"] == KUBERNETES else None
+    options = {"nodes": found, "watched": o["watched"], "user": o["user"], "single": True, "name": o["name"]}
+    return required(calls.here("training_runs_info", {**options, **({"kubernetes": place} if place else {})}))
+
+
+def listed(calls: NodeCalls, o: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the runs on the nodes and on the controller, and show them; or the differences of two of them."""
+    options = {"nodes": found, "results": o["results"], "compare": o["compare"]}
+    runs = required(calls.here("training_runs_info", options))
+    for line in runs["lines"]:
+        calls.show(str(line))
+    return runs
+
+
+def reported_manifest(calls: NodeCalls, o: Mapping[str, Any], nodes: Mapping[str, Any]) -> str:
+    """Return the text of the manifest of the named run on its launcher, which alone has one; empty without one."""
+    path = f"{o['runs']}/{o['name']}/{manifest.FILE}"
+    answers = calls.on_each(run_files.SLURP, {key: {"src": path} for key in nodes})
+    return next((run_files.decoded(answer) for answer in answers.values() if answer.get("content")), "")
+
+
+def known_manifest(calls: NodeCalls, o: Mapping[str, Any], own: Mapping[str, Any], reported: str) -> dict[str, Any]:
+    """Return the manifest with which to follow the named run, and show in which keys that of its node differs."""
+    name = str(o["name"])
+    there = manifest.reported(reported, name, own) if reported else {}
+    if not own and not there:
+        return {}
+    if not own:
+        calls.show(
+            f"This controller has no manifest of the training run {name}. The run is followed with the manifest on its "
+            "launcher, which the user of the launcher could change; its program is not repeated without a confirmation."
+        )
+    differing = manifest.contradicted(own, there) if there else []
+    if differing:
+        calls.show(
+            f"The manifest of the training run {name} on its launcher differs from {o['results']}/{name}/manifest.json "
+            f"in {', '.join(differing)}. The run is followed with the manifest of this controller. If another "
+            "controller started a new run with this name, move the folder of the earlier run away."
+        )
+    return manifest.followed(own, there)
+
+
+def run_of_job(run: TrainingRun, job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the location of a job and the connections to its nodes, as playbooks read them."""
+    return {
+        "launcher": job["launcher"],
+        "kubernetes": job["kubernetes"],
+        "user": run.o["user"],
+        "run_dir": run.dir,
+        "nodes": job["watched"],
+    }

@@ -1,0 +1,128 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Starts, reads and stops the job of a run: mpirun on its launcher, which reaches the other nodes by ssh; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, TypedDict
+
+from ...durable.calls import NodeCalls, Result, required
+from . import rank_words
+from .training_run import Prepared, TrainingRun
+
+JOB, LOOK = "dml.vsphere.training_job", "dml.vsphere.training_job_info"
+OUTPUT_BYTES = 1 << 20
+
+
+class Begun(TypedDict):
+    """A job that was started or found: the node of rank 0, its place on Kubernetes, and the nodes to watch."""
+
+    launcher: str
+    kubernetes: dict[str, Any]
+    watched: list[dict[str, Any]]
+
+
+class Backend(Protocol):
+    """A way to run the job of a run."""
+
+    def begin(self, run: TrainingRun, prepared: Prepared) -> Begun:
+        """Start the job, unless it was started before, and return where it runs."""
+
+    def found(self, run: TrainingRun) -> Begun:
+        """Return where a job that was started before runs."""
+
+    def look(self, run: TrainingRun) -> Result:
+        """Return the state of the job as ``job``, or the result of a launcher that did not report it."""
+
+    def stop(self, run: TrainingRun) -> Result:
+        """Stop the job on all its nodes."""
+
+    def end_leftovers(self, run: TrainingRun) -> None:
+        """End the processes that a failed attempt left."""
+
+    def output(self, run: TrainingRun, looked: Result) -> str | None:
+        """Return the end of the output of the job; None if it cannot be read."""
+
+    def forget(self, run: TrainingRun) -> None:
+        """Remove an earlier job of this name that cannot be used."""
+
+
+def watched_nodes(run: TrainingRun) -> list[dict[str, Any]]:
+    """Return how the controller reaches each watched node."""
+    named = [name for name in run.o["watched"] if name in run.nodes]
+    return [{"name": name, "reach": run.nodes[name]["reach"]} for name in named]
+
+
+class MpirunBackend:
+    """Runs jobs with mpirun on the launcher."""
+
+    def __init__(self, calls: NodeCalls) -> None:
+        self._calls = calls
+
+    def begin(self, run: TrainingRun, prepared: Prepared) -> Begun:
+        """Start the job; a second call finds the running one."""
+        required(self._calls.on(run.launcher, JOB, self.options(run, prepared)))
+        return self.found(run)
+
+    def found(self, run: TrainingRun) -> Begun:
+        """Return where the job runs."""
+        return {"launcher": run.launcher, "kubernetes": {}, "watched": watched_nodes(run)}
+
+    def options(self, run: TrainingRun, prepared: Prepared) -> dict[str, Any]:
+        """Return the options of the module that starts the job."""
+        o, nodes = run.o, run.ranks_of_nodes(prepared)
+        rank = rank_words.rank_words(o, prepared.python, prepared.resume)
+        for option in rank.dropped:
+            self._calls.show(f"mpirun starts the ranks, one for each slot: dropped {option}")
+        settings = rank_words.transport_settings(o, nodes)
+        script = rank_words.script_of(rank.words, run.work)
+        meeting = {"MASTER_ADDR": nodes[0]["card"]["address"], "MASTER_PORT": str(prepared.port)}
+        wdir = ["--wdir", run.work] if run.work else []
+        return {
+            "run_dir": run.dir,
+            "command": [*rank_words.lock_words(o), *rank.words],
+            "hosts": [{"name": node["name"], "slots": int(o["ranks_per_node"])} for node in nodes],
+            "environment": {**settings["environment"], **meeting, **rank_words.run_environment(run, prepared)},
+            "secret_environment": o["environment"],
+            "mpirun_arguments": [*settings["mpirun_arguments"], *wdir, *o["mpirun_arguments"]],
+            **launch_options(o),
+            **({"script": script} if script else {}),
+        }
+
+    def look(self, run: TrainingRun) -> Result:
+        """Return the state of the job from its launcher."""
+        return self._calls.on(run.launcher, LOOK, {"run_dir": run.dir})
+
+    def stop(self, run: TrainingRun) -> Result:
+        """Stop the job on all its nodes."""
+        return self._calls.on(run.launcher, JOB, {"run_dir": run.dir, "state": "stopped"})
+
+    def end_leftovers(self, run: TrainingRun) -> None:
+        """End the ranks on the other nodes: a launcher that was rebooted could not do so."""
+        required(self.stop(run))
+
+    def output(self, run: TrainingRun, looked: Result) -> str | None:
+        """Return the end of the output; the launcher may be what failed."""
+        del looked
+        answer = self._calls.on(run.launcher, LOOK, {"run_dir": run.dir, "output_bytes": OUTPUT_BYTES})
+        job: Mapping[str, Any] = answer.get("job") or {}
+        return str(job["output"]) if "output" in job else None
+
+    def forget(self, run: TrainingRun) -> None:
+        """Remove the run directory on each node."""
+        options = {"path": run.dir, "state": "absent"}
+        self._calls.on_each("ansible.builtin.file", dict.fromkeys(run.nodes, options))
+
+
+def launch_options(o: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options with which a node starts mpirun, whatever it runs."""
+    return {
+        "transport": o["transport"],
+        "stack": o["stack"],
+        "mpirun": o["mpirun"],
+        "remote_shell": o["remote_shell"],
+        "remote_python": o["remote_python"],
+        **({"daemon_ports": o["daemon_ports"]} if o["daemon_ports"] else {}),
+        **({"daemon_shell": "/opt/dml/bin/dml-shell"} if o["image"] else {}),
+    }

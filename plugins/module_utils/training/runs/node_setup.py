@@ -1,0 +1,141 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Prepares the nodes of a run: the user's folder, its packages, the outputs of an earlier run, the library; pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ...durable.calls import NodeCalls, required
+from ...durable.node_results import on_all
+from ...errors import Refused
+from . import rank_words
+from .training_run import KUBERNETES, Prepared, TrainingRun
+
+SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+JOBS = "dml.vsphere.training_jobs_info"
+FOLDER = "dml.vsphere.training_folder"
+FILE = "ansible.builtin.file"
+
+
+def prepare(calls: NodeCalls, run: TrainingRun, library: str) -> Prepared:
+    """Bring all files of a run to its nodes; the user's folder is checked before the first write."""
+    o = run.o
+    code = _send_folder(calls, run) if o["folder"] else {}
+    environment = _install_requirements(calls, run, code) if run.requirements else {}
+    resume = _send_outputs(calls, run) if run.resumed else ""
+    folders = [run.dir, *([run.outputs] if o["folder"] else [])]
+    for path in folders:
+        on_all(calls, run.nodes, FILE, {"path": path, "state": "directory", "mode": "0755"})
+    on_all(calls, run.nodes, FOLDER, {"path": library, "dest": o["dir"], "store": run.archives})
+    if o["framework"] == rank_words.TF_CNN and not o["command"]:
+        _install_tf_cnn(calls, run)
+    return Prepared(
+        python=str(environment.get("python") or o["python"]),
+        port=_port(calls, run),
+        code=code,
+        lock=list(environment.get("lock") or []),
+        resume=resume,
+        hcas=read_hcas(calls, run),
+    )
+
+
+def _send_folder(calls: NodeCalls, run: TrainingRun) -> dict[str, Any]:
+    """Send the user's folder, or the archive of the run whose program this one takes, and return its facts."""
+    o, source = run.o, run.source
+    taken = str((source.get("code") or {}).get("sha256") or "") if source.get("takes_program") else ""
+    options = {
+        "path": o["folder"],
+        "command": o["command"],
+        "exclude": [o["left_out"], *([f"/{o['outputs']}"] if run.resumed else [])],
+        "include": o["include"],
+        "limit": o["folder_limit"],
+        "dest": run.work,
+        "store": run.archives,
+        "once": True,
+        "sha256": taken,
+        "kept": f"{o['results']}/{source.get('name', '')}/code.tar",
+    }
+    result = next(iter(on_all(calls, run.nodes, FOLDER, options).values()))
+    if taken:
+        return dict(source["code"])
+    facts = {key: result.get(key) for key in ("files", "bytes")}
+    return {"sha256": result["state"]["sha256"], **facts, "git": result.get("git") or {}}
+
+
+def _install_requirements(calls: NodeCalls, run: TrainingRun, code: Mapping[str, Any]) -> dict[str, Any]:
+    """Install the packages of the folder over the stack; on Kubernetes, pip of the image does so in the pods."""
+    o = run.o
+    if o["backend"] == KUBERNETES:
+        store = {"path": f"{o['dir']}/pod-environments", "state": "directory", "mode": "0755"}
+        on_all(calls, run.nodes, FILE, store)
+        return {"python": f"{run.dir}/environment/bin/python", "lock": []}
+    if o["image"]:
+        cause = f"the ranks run in the image {o['image']}"
+        remedy = "add the packages to the image, and set training_requirements to an empty string"
+        raise Refused(f"training_folder with {o['requirements']}", "install its packages", cause, remedy)
+    options = {
+        "python": o["python"],
+        "requirements": run.requirements,
+        "folder": run.work,
+        "name": o["requirements"],
+        "code": code.get("sha256") or "",
+        "store": f"{o['dir']}/environments",
+    }
+    results = on_all(calls, run.nodes, "dml.vsphere.training_environment", options)
+    return dict(results[run.launcher])
+
+
+def _send_outputs(calls: NodeCalls, run: TrainingRun) -> str:
+    """Send the outputs of the resumed run to every node, as each rank reads the checkpoint, and return its path."""
+    o, kept = run.o, f"{run.o['results']}/{run.resumed}/outputs"
+    if not o["folder"]:
+        cause = f"training_resume is {run.resumed}, but the run has no training_folder"
+        remedy = "resume continues only runs of a folder; the benchmarks have the options --checkpoints and --resume"
+        raise Refused(run.name, "resume a run", cause, remedy)
+    patterns = [re.sub(f"^{re.escape(o['outputs'])}/", "", pattern) for pattern in o["checkpoints"]]
+    wanted = {"name": run.resumed, "folder": kept, "patterns": patterns, "required": run.number == 1}
+    choice = required(calls.here("training_checkpoint_info", wanted))
+    for warning in choice.get("warnings") or []:
+        calls.show(str(warning))
+    copied = {"path": kept, "include": ["*"], "limit": o["outputs_limit"], "dest": run.outputs, "store": run.archives}
+    on_all(calls, run.nodes, FOLDER, {**copied, "once": True})
+    return f"{run.outputs}/{choice['path']}" if choice["path"] else ""
+
+
+def _install_tf_cnn(calls: NodeCalls, run: TrainingRun) -> None:
+    """Install the pinned archive of tf_cnn_benchmarks."""
+    o, folder = run.o, rank_words.tf_cnn_folder(run.o)
+    if not o["tf_cnn_url"] or not SHA256.match(o["tf_cnn_sha256"]):
+        cause = "tf_cnn_benchmarks needs an archive of a given commit"
+        remedy = "set training_tf_cnn_url to its URL and training_tf_cnn_sha256 to its checksum"
+        raise Refused("training_framework", "install its benchmark", cause, remedy)
+    on_all(calls, run.nodes, FILE, {"path": folder, "state": "directory", "mode": "0755"})
+    checksum = f"sha256:{o['tf_cnn_sha256']}"
+    download = {"url": o["tf_cnn_url"], "dest": f"{folder}.tar", "checksum": checksum, "mode": "0644"}
+    on_all(calls, run.nodes, "ansible.builtin.get_url", download)
+    creates = f"{folder}/scripts/tf_cnn_benchmarks/tf_cnn_benchmarks.py"
+    unpack = {"src": f"{folder}.tar", "dest": folder, "remote_src": True, "creates": creates}
+    on_all(calls, run.nodes, "ansible.builtin.unarchive", {**unpack, "extra_opts": ["--strip-components=1"]})
+
+
+def _port(calls: NodeCalls, run: TrainingRun) -> int:
+    """Return the port of the rendezvous: free on the first node if other runs train there."""
+    o = run.o
+    if not o["share_nodes"]:
+        return int(o["port"])
+    answer = required(calls.on(next(iter(run.nodes)), JOBS, {"port": o["port"]}))
+    return int(answer["free_port"])
+
+
+def read_hcas(calls: NodeCalls, run: TrainingRun) -> dict[str, Any]:
+    """Return the RDMA devices of each node with their counters; empty for TCP."""
+    o = run.o
+    if o["transport"] != "rdma":
+        return {}
+    words = [o["remote_python"], f"{o['dir']}/dml_hcas.py", o["sysfs"]]
+    results = on_all(calls, run.nodes, "ansible.builtin.command", {"argv": words})
+    return {node: json.loads(result.get("stdout") or "[]") for node, result in results.items()}

@@ -1,0 +1,120 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The command, the environment and the transport settings of the ranks of a run; pure."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...errors import Refused
+from .. import launcher_words
+from ..transport import job_settings
+from .training_run import Prepared, TrainingRun
+
+ALONE = "pytorch_ddp"
+TF_CNN = "tf_cnn_benchmarks"
+PYTHONS = (["python"], ["python3"])
+OF_PYTHON = (".py",)
+Options = Mapping[str, Any]
+
+
+class RankWords(NamedTuple):
+    """The command of each rank, and the options of its launcher that were dropped."""
+
+    words: list[str]
+    dropped: list[str]
+
+
+def rank_words(o: Options, python: str, resume: str) -> RankWords:
+    """Return the command of each rank; ``{resume}`` in it stands for the path of a checkpoint."""
+    given = _given(o, python)
+    words = given.words or [str(o["python"]), "-u", *_benchmark(o), *o["options"]]
+    return RankWords([str(word).replace("{resume}", resume) for word in words], given.dropped)
+
+
+def split_command(command: str | Sequence[str]) -> list[str]:
+    """Return the words of a command that is a list or text."""
+    try:
+        return launcher_words.words_of(command)
+    except launcher_words.LauncherError as error:
+        raise refused(error) from error
+
+
+def _given(o: Options, python: str) -> RankWords:
+    """Return the user's command as the command of one rank; empty for a benchmark."""
+    command = split_command(o["command"])
+    if not command:
+        return RankWords([], [])
+    torchrun = f"{o['dir']}/dml_torchrun.py"
+    try:
+        rank = launcher_words.rank_command(command, python, torchrun)
+    except launcher_words.LauncherError as error:
+        raise refused(error) from error
+    # In a folder that was copied to the nodes, as on the user's machine, "python" has the packages of the training.
+    words = [python, *rank.command[1:]] if o["folder"] and rank.command[:1] in PYTHONS else list(rank.command)
+    steps = _steps_program(o)
+    return RankWords(launcher_words.with_steps(words, steps) if steps else words, rank.dropped)
+
+
+def refused(error: launcher_words.LauncherError) -> Refused:
+    """Return the error of a command that cannot be translated."""
+    return Refused("training_command", "run it", str(error))
+
+
+def _steps_program(o: Options) -> str:
+    """Return the program that runs a script of Python; without Horovod, it also sets the variables of torchrun."""
+    if o["framework"] == ALONE:
+        return f"{o['dir']}/dml_torchrun.py"
+    return f"{o['dir']}/dml_steps.py" if o["steps_by"] == "auto" else ""
+
+
+def _benchmark(o: Options) -> list[str]:
+    """Return the program of a benchmark. The output of tf_cnn_benchmarks is recorded, so it must print each step."""
+    if o["framework"] != TF_CNN:
+        return [f"{o['dir']}/dml_benchmark_{o['framework']}.py"]
+    program = f"{tf_cnn_folder(o)}/scripts/tf_cnn_benchmarks/tf_cnn_benchmarks.py"
+    return [f"{o['dir']}/dml_output.py", program, "--variable_update=horovod", "--display_every=1"]
+
+
+def tf_cnn_folder(o: Options) -> str:
+    """Return the folder of tf_cnn_benchmarks on the nodes."""
+    return f"{o['dir']}/benchmarks-{o['tf_cnn_sha256'][:12]}"
+
+
+def transport_settings(o: Options, nodes: Sequence[Mapping[str, Any]]) -> job_settings.MpirunSettings:
+    """Return the environment and the arguments of mpirun for the transport of a run."""
+    nccl = o["nccl"] or None
+    try:
+        job_settings.check_framework(o["framework"], o["transport"], nccl)
+        speech = {"network": o["network"], "bind_to": o["bind_to"]}
+        return job_settings.settings(o["transport"], nodes, nccl, stun_seconds=float(o["stun_seconds"]), **speech)
+    except job_settings.TransportError as error:
+        raise Refused("training_transport", "set it up", str(error)) from error
+
+
+def script_of(words: Sequence[str], work: str) -> str:
+    """Return the path of the user's script in a command; empty without one."""
+    library = ("dml_output.py", "dml_steps.py", "dml_torchrun.py")
+    scripts = [word for word in words if word.endswith(OF_PYTHON) and posixpath.basename(word) not in library]
+    return posixpath.join(work, scripts[0]) if scripts else ""
+
+
+def lock_words(o: Options) -> list[str]:
+    """Return the program with which the first rank of a node locks it for its lifetime; none if runs share nodes."""
+    if o["share_nodes"] or o["image"]:
+        return []
+    return [o["remote_python"], f"{o['dir']}/dml_node_lock.py", o["dir"]]
+
+
+def run_environment(run: TrainingRun, prepared: Prepared) -> dict[str, str]:
+    """Return the variables of the library, of the person who asked for the run, and of a resumed run."""
+    o = run.o
+    return {
+        "PYTHONPATH": o["dir"],
+        "DML_STEPS_BY": o["steps_by"],
+        "DML_RUN_BY": run.asked_by,
+        **({"PYTHONUNBUFFERED": "1"} if o["folder"] else {}),
+        **({"DML_RESUME": prepared.resume} if run.resumed else {}),
+    }

@@ -1,0 +1,230 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The files of a run on the controller: its manifest, the end of its output, its outputs and its result; pure.
+
+The controller keeps the manifest. A copy lies on the launcher for other controllers, and is never obeyed there.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ...durable.calls import NodeCalls, Result, required
+from ...durable.node_results import on_all
+from ...errors import CollectionError, Refused
+from .. import manifest
+from . import node_setup, rank_words
+from .launching import Begun
+from .training_run import KUBERNETES, Prepared, TrainingFailed, TrainingRun, asked
+
+SLURP, COPY = "ansible.builtin.slurp", "ansible.builtin.copy"
+MOST_OF_A_SUMMARY = 1 << 20
+KEPT = ("folder", "outputs", "framework", "options", "stack", "transport", "nccl", "steps_by")
+NUMBERS = ("ranks_per_node", "steps", "warmup", "gradient_bytes")
+
+
+def text_on(calls: NodeCalls, node: str, path: str) -> str:
+    """Return the text of a file on a node; empty if it cannot be read."""
+    return decoded(calls.on(node, SLURP, {"src": path}))
+
+
+def decoded(answer: Result) -> str:
+    """Return the text in the result of a module that reads a file."""
+    return base64.b64decode(answer.get("content") or "").decode("utf-8", "replace")
+
+
+def new_manifest(run: TrainingRun, prepared: Prepared, begun: Begun, now: float) -> dict[str, Any]:
+    """Return the manifest of a run that starts now."""
+    o = run.o
+    return {
+        "name": run.name,
+        "run_dir": run.dir,
+        "backend": o["backend"],
+        "started": now,
+        "asked_by": run.asked_by,
+        "launcher": run.launcher,
+        "nodes": list(run.nodes),
+        "hosts": o["esxi_hosts"],
+        "command": rank_words.split_command(o["command"]),
+        "words": rank_words.rank_words(o, prepared.python, prepared.resume).words,
+        **{key: o[key] for key in KEPT},
+        **{key: int(o[key]) for key in NUMBERS},
+        "code": dict(prepared.code),
+        "requirements": run.requirements or "",
+        "resumed_from": run.resumed,
+        "repeats": o["repeat"],
+        "checkpoint": prepared.resume,
+        "lock": list(prepared.lock),
+        "image": o["kubernetes"].get("image", "") if o["backend"] == KUBERNETES else o["image"],
+        "rank_0_on": begun["launcher"] if o["backend"] == KUBERNETES else next(iter(run.nodes)),
+        "built": built(run),
+        "port": prepared.port,
+        "asked": asked(o),
+    }
+
+
+def built(run: TrainingRun) -> dict[str, Any]:
+    """Return the versions and proofs that the roles recorded on each node."""
+    local = {name: node["facts"].get("ansible_local") or {} for name, node in run.nodes.items()}
+    return {
+        name: {key: value for key, value in facts.items() if key.startswith("dml_")} for name, facts in local.items()
+    }
+
+
+def write_manifest(calls: NodeCalls, run: TrainingRun, new: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the manifest on the controller, and its copy and the archive of the program if the job is new."""
+    reported = text_on(calls, run.launcher, f"{run.dir}/{manifest.FILE}")
+    known = manifest.continued(run.known, manifest.reported(reported, run.name, run.known)) if reported else {}
+    content = {**new, **known}
+    written = required(calls.here("training_manifest", {"folder": run.results, "manifest": content}))["manifest"]
+    if not reported:
+        text = json.dumps(written, indent=4, sort_keys=True)
+        copy = {"content": text, "dest": f"{run.dir}/{manifest.FILE}", "mode": "0600"}
+        required(calls.on(run.launcher, COPY, copy))
+    _keep_archive(calls, run, written)
+    return dict(written)
+
+
+def write_followed(calls: NodeCalls, run: TrainingRun) -> None:
+    """Write the manifest of a run that is only followed; one of another controller is marked as reported."""
+    required(calls.here("training_manifest", {"folder": run.results, "manifest": dict(run.known)}))
+    _keep_archive(calls, run, run.known)
+
+
+def _keep_archive(calls: NodeCalls, run: TrainingRun, content: Mapping[str, Any]) -> None:
+    """Keep the archive of the program on the controller, for a run that repeats this one."""
+    sha256 = str((content.get("code") or {}).get("sha256") or "")
+    if run.o["folder"] and sha256:
+        archive = {"src": f"{run.archives}/{sha256}.tar", "dest": f"{run.results}/code.tar", "flat": True}
+        required(calls.on(run.launcher, "ansible.builtin.fetch", archive))
+
+
+def write_end(calls: NodeCalls, run: TrainingRun, job: Mapping[str, Any], pace: Mapping[str, Any]) -> None:
+    """Add the end of the job to the manifest."""
+    end = {
+        "state": job["state"],
+        "ended": job.get("ended"),
+        "cause": job.get("why") or "",
+        "steps": pace.get("step"),
+        "loss": pace.get("loss"),
+    }
+    required(calls.here("training_manifest", {"folder": run.results, "end": end}))
+
+
+def write_output(calls: NodeCalls, run: TrainingRun, text: str | None) -> None:
+    """Write the end of the output of the job to the controller, if it could be read."""
+    if text is not None:
+        written = {"content": text, "dest": f"{run.results}/output.log", "mode": "0600"}
+        required(calls.here(COPY, written))
+
+
+def write_stop(calls: NodeCalls, run: TrainingRun, ended: float | None, by: str, step: int | None) -> None:
+    """Add the end of a stopped run to its manifest, if this controller has one."""
+    if run.known:
+        end = {"state": "stopped", "ended": ended, "steps": step, "cause": by}
+        required(calls.here("training_manifest", {"folder": run.results, "end": end}))
+
+
+def bring_outputs(calls: NodeCalls, run: TrainingRun, rank_0: str) -> None:
+    """Copy the outputs of a job that has ended from the node of rank 0, and add them to the manifest."""
+    if run.o["folder"]:
+        copy_outputs(calls, run, rank_0, run.outputs)
+        outputs = {"folder": run.results, "outputs": f"{run.results}/outputs"}
+        required(calls.here("training_manifest", outputs))
+
+
+def copy_outputs(calls: NodeCalls, run: TrainingRun, node: str, folder: str) -> None:
+    """Copy the outputs in a folder of a node to the controller."""
+    there = {"node": node, "reach": run.nodes[node]["reach"], "folder": folder}
+    here = {"dest": f"{run.results}/outputs", "limit": run.o["outputs_limit"]}
+    required(calls.here("training_outputs", {**there, **here}))
+
+
+def require_repeatable(run: TrainingRun, new: Mapping[str, Any]) -> None:
+    """Refuse to repeat a run on nodes whose versions or packages differ from its manifest."""
+    o = run.o
+    differing = manifest.differing(run.source, new, manifest.OF_A_REPEAT) if o["repeat"] else []
+    left = [key for key in differing if key not in o["accept"]]
+    if left:
+        raise TrainingFailed(
+            f"The training run {o['repeat']} cannot be repeated on these nodes: {', '.join(left)} of its manifest "
+            f"differ today. Restore them, or accept them by name: -e '{{\"training_accept\": {json.dumps(left)}}}'."
+        )
+
+
+def read_summaries(calls: NodeCalls, run: TrainingRun) -> list[dict[str, Any]]:
+    """Return the summaries of the ranks from all nodes; one that is too large is refused."""
+    found = on_all(calls, run.nodes, "ansible.builtin.find", {"paths": run.dir, "patterns": "summary*.json"})
+    texts = []
+    for node, result in found.items():
+        for file in result["files"]:
+            if int(file["size"]) > MOST_OF_A_SUMMARY:
+                cause = f"{file['path']} has more than 1 MiB, which is not the summary of a rank"
+                raise Refused(node, "read the summaries of the ranks", cause, "remove it, and evaluate the run again")
+            texts.append(text_on(calls, node, file["path"]))
+    return [dict(json.loads(text)) for text in texts]
+
+
+def esxi_counters(calls: NodeCalls, run: TrainingRun, prepared: Prepared) -> list[dict[str, Any]]:
+    """Return the RDMA counters of the ESXi hosts: PVRDMA can fall back to TCP below the guest, which only they show."""
+    drivers = [hca.get("driver") for hcas in prepared.hcas.values() for hca in hcas]
+    hosts = sorted(set(run.o["esxi_hosts"].values()))
+    if not hosts or "vmw_pvrdma" not in drivers:
+        return []
+    options = {"hosts": hosts, "gather": ["rdma", "network", "pvrdma"]}
+    return list(required(calls.here("esxi_info", options))["hosts"])
+
+
+def esxi_counters_after(calls: NodeCalls, run: TrainingRun, prepared: Prepared) -> list[dict[str, Any]]:
+    """Return the counters after the job; without them, the result says that the transport is unproven."""
+    try:
+        return esxi_counters(calls, run, prepared)
+    except CollectionError as error:
+        calls.show(str(error))
+        return []
+
+
+def judge(calls: NodeCalls, run: TrainingRun, seen: Mapping[str, Any], records: str) -> Result:
+    """Write the result of a run, and fail if ranks have different parameters or another transport than requested.
+
+    ``seen`` has ``prepared``, ``looked``, ``followed`` and ``esxi_before``.
+    """
+    o, prepared, looked, followed = run.o, seen["prepared"], seen["looked"], seen["followed"]
+    on_launcher = {} if "log" not in looked else {"job": looked["job"], "output": looked["log"]}
+    options = {
+        "run_dir": run.dir,
+        **on_launcher,
+        "name": run.name,
+        "nodes": list(run.nodes),
+        **{key: o[key] for key in ("ranks_per_node", "transport", "stack", "gradient_bytes", "esxi_hosts", "prove")},
+        "neighbours": o["neighbours"],
+        "asked": asked(o),
+        "pace": followed["pace"],
+        "curve": followed["curve"],
+        "records": records,
+        "summaries": read_summaries(calls, run),
+        "cards": [node["card"] for node in run.ranks_of_nodes(prepared)],
+        "built": built(run),
+        "rdma_before": dict(prepared.hcas),
+        "rdma_after": node_setup.read_hcas(calls, run),
+        "esxi_before": seen["esxi_before"],
+        "esxi_after": esxi_counters_after(calls, run, prepared),
+    }
+    judged = required(calls.on(run.launcher, "dml.vsphere.training_result_info", options))
+    _write_result(calls, run, judged["result"])
+    return judged
+
+
+def _write_result(calls: NodeCalls, run: TrainingRun, result: Mapping[str, Any]) -> None:
+    text = json.dumps(result, indent=4, sort_keys=True)
+    required(calls.here(COPY, {"content": text, "dest": f"{run.o['results']}/{run.name}.json", "mode": "0600"}))
+    proof = result["proof"]
+    end = {
+        "images_per_sec": result["images_per_sec"],
+        "transport": proof["transport"],
+        "transport_reason": proof["why"],
+    }
+    required(calls.here("training_manifest", {"folder": run.results, "end": end}))

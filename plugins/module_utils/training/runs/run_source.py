@@ -1,0 +1,66 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The options of a run that follows, resumes or repeats an earlier one, from the manifest of that run; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...errors import Refused
+from .. import manifest
+from .training_run import TrainingFailed
+
+Options = Mapping[str, Any]
+# The options that a program comes with, and those that a run that is only followed has in addition.
+PROGRAM = (
+    *("nodes", "launcher", "command", "folder", "outputs", "framework", "options", "transport", "ranks_per_node"),
+    *("steps", "steps_by", "warmup", "gradient_bytes"),
+)
+FOLLOWED = (*PROGRAM, "stack", "nccl")
+# With one of these on the command line, the run has its own program.
+GIVEN = ("command", "folder", "options")
+
+
+def source_name(o: Options) -> str:
+    """Return the name of the run to resume or to repeat; empty without one."""
+    if o["resume"] and o["repeat"]:
+        cause = f"training_resume is {o['resume']} and training_repeat is {o['repeat']}"
+        raise Refused("training_resume", "choose an earlier run", cause, "set one of them")
+    return str(o["resume"] or o["repeat"])
+
+
+def require_source(o: Options, source: Mapping[str, Any], *, takes_program: bool) -> None:
+    """Refuse to resume a run that has not ended here, and to run a program that only a node has reported."""
+    name = str(source["name"])
+    if o["resume"] and "end" not in source:
+        raise TrainingFailed(
+            f"The training run {name} has no end in its manifest, so its outputs may be incomplete here. Stop the run "
+            f"if it still trains, and follow it with training_name={name}, then resume."
+        )
+    if takes_program and source.get(manifest.REPORTED) and "manifest" not in o["accept"]:
+        raise TrainingFailed(
+            f"Another controller started the training run {name}: {o['results']}/{name}/manifest.json is a copy of the "
+            "manifest on its launcher, whose user could change the command. Set training_folder and training_command, "
+            """or read the copy and accept its command: -e '{"training_accept": ["manifest"]}'."""
+        )
+
+
+def with_program(o: Options, source: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a run that takes the program of an earlier one."""
+    return {**o, **_of(source, PROGRAM)}
+
+
+def with_followed(o: Options, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a run that was started before, and that is only followed."""
+    backend = known.get("backend") or "mpi"
+    if backend != o["backend"]:
+        raise TrainingFailed(
+            f"The training run {known['name']} has the backend {backend}, but the backend of this command is "
+            f"{o['backend']}. Set the same backend and its settings as for the run."
+        )
+    return {**o, **_of(known, FOLLOWED), "asked": known.get("asked") or {}}
+
+
+def _of(known: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {"steps_by": "auto", **{name: known[name] for name in names if name in known}}

@@ -1,0 +1,100 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Collects the step records of a run in the background, shows its pace, and knows how its watch ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...durable.calls import NodeCalls, Result, required
+from .launching import Begun
+from .training_run import TrainingFailed, TrainingRun
+
+# A script may report no steps at all: the watch ends with its job or its controller.
+WEEK_SECONDS = 604_800
+# The seconds without a record after which the launcher is asked for the state of the job.
+QUIET_SECONDS = 15.0
+# The watch has read the records of the job's last steps by then.
+LAST_SECONDS = 3.0
+
+
+class RunWatch:
+    """The records of one attempt in a new folder: a watch whose controller was killed may still write to the former."""
+
+    def __init__(self, calls: NodeCalls, run: TrainingRun, begun: Begun) -> None:
+        self._calls, self._run, self._begun = calls, run, begun
+        self._folder, self._job_id = "", ""
+
+    @property
+    def records(self) -> str:
+        """Return the file of the records on the controller."""
+        return f"{self._folder}/records.jsonl"
+
+    def start(self) -> None:
+        """Open a connection to each watched node, in the background of the controller."""
+        calls, run = self._calls, self._run
+        required(calls.here("ansible.builtin.file", {"path": run.results, "state": "directory", "mode": "0700"}))
+        made = {"path": run.results, "state": "directory", "prefix": "watch-"}
+        self._folder = str(required(calls.here("ansible.builtin.tempfile", made))["path"])
+        options = {
+            "nodes": self._begun["watched"],
+            "folder": run.dir,
+            "records": self.records,
+            "stop": f"{self._folder}/stop",
+            "view": True,
+            "silence": WEEK_SECONDS if run.o["command"] else int(run.o["silence"]) * 2,
+            "timeout": WEEK_SECONDS,
+            # The watch ends itself if the playbook is killed.
+            "asked_by": calls.controller(),
+        }
+        started = calls.background("training_watch", options, WEEK_SECONDS)
+        if started.get("failed"):
+            raise TrainingFailed(
+                f"The step records of the training job {run.dir} on {run.launcher} are not collected: the watch on the "
+                f"controller did not start ({started.get('msg') or 'without a message'}). The job continues."
+            )
+        self._job_id = str(started.get("ansible_job_id") or "")
+
+    def stop(self) -> None:
+        """Have the watch end itself."""
+        written = {"content": "", "dest": f"{self._folder}/stop", "mode": "0600"}
+        required(self._calls.here("ansible.builtin.copy", written))
+
+    def show_pace(self, stop_command: str) -> Result:
+        """Show the pace until all steps are made or no record arrives for a moment, and return it."""
+        run = self._run
+        more = {"folder": run.results, "run": run.name, "stop": stop_command, **self._metrics()}
+        followed = required(self._calls.here("training_follow", {**self._options(), **more}))
+        return {**followed, "has_records": followed["last_seen"] is not None or self._has_file()}
+
+    def _has_file(self) -> bool:
+        """Return whether the watch has made the file of the records."""
+        found = required(self._calls.here("ansible.builtin.stat", {"path": self.records, "get_checksum": False}))
+        return bool(found["stat"]["exists"])
+
+    def read_again(self) -> Result:
+        """Return the pace with the steps after the estimated number of steps, which only the records show."""
+        return required(self._calls.here("training_follow", {**self._options(), "quiet": LAST_SECONDS}))
+
+    def write_last_page(self, job: Mapping[str, Any]) -> None:
+        """Write the live page of a job that has ended."""
+        run, why = self._run, str(job.get("why") or "")
+        end = {"quiet": 0, "state": job["state"], "why": why, "folder": run.results, "run": run.name, "progress": False}
+        required(self._calls.here("training_follow", {**self._options(), **end, **self._metrics()}))
+
+    def why_it_ended(self) -> str:
+        """Return the message of a watch that did not start."""
+        if not self._job_id:
+            return "without a message"
+        ended = self._calls.here("ansible.builtin.async_status", {"jid": self._job_id})
+        return str(ended.get("msg") or "without a message").strip()
+
+    def _options(self) -> dict[str, Any]:
+        o = self._run.o
+        tests = {"vmotion_tests": o["vmotion_tests"]} if o["vmotion_tests"] else {}
+        steps = {"steps": int(o["steps"]), "warmup": int(o["warmup"])}
+        return {"records": self.records, "run_dir": self._run.dir, **steps, **tests}
+
+    def _metrics(self) -> Mapping[str, Any]:
+        return {"metrics": self._run.o["metrics"]} if self._run.o["metrics"] else {}

@@ -1,0 +1,157 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""One attempt of a training run: its name, its folders, its nodes and the options of the role; pure."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ...errors import CollectionError, Refused
+from ..transport import node_transport
+
+Options = Mapping[str, Any]
+Node = Mapping[str, Any]
+MPI, KUBERNETES = "mpi", "kubernetes"
+
+
+class TrainingFailed(CollectionError):
+    """A job did not end as requested; the sentence says how, why and what to do."""
+
+    def __init__(self, sentence: str) -> None:
+        self._sentence = sentence
+        super().__init__("", "", sentence)
+
+    def __str__(self) -> str:
+        return self._sentence
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The state of the nodes before a job starts.
+
+    ``python`` is the interpreter of the ranks, ``lock`` the installed packages, ``resume`` the path of the checkpoint,
+    and ``hcas`` has the RDMA devices of each node.
+    """
+
+    python: str
+    port: int
+    code: Mapping[str, Any] = field(default_factory=dict)
+    lock: Sequence[str] = ()
+    resume: str = ""
+    hcas: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """One attempt of a run. Its nodes are in the order of their ranks; ``first`` is the name of the first attempt.
+
+    ``resumed`` is the run whose outputs the attempt begins with; ``source`` is the manifest of the run whose program it
+    takes, and ``known`` the manifest of the run itself if it has started already.
+    """
+
+    o: Options
+    nodes: Mapping[str, Node]
+    name: str
+    first: str
+    asked_by: str
+    number: int = 1
+    resumed: str = ""
+    requirements: str = ""
+    source: Mapping[str, Any] = field(default_factory=dict)
+    known: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def dir(self) -> str:
+        """Return the run directory on the nodes."""
+        return f"{self.o['runs']}/{self.name}"
+
+    @property
+    def work(self) -> str:
+        """Return the copy of the user's folder in which the ranks run; empty without a folder."""
+        return f"{self.dir}/work" if self.o["folder"] else ""
+
+    @property
+    def outputs(self) -> str:
+        """Return the folder of the outputs on the nodes."""
+        return f"{self.work}/{self.o['outputs']}"
+
+    @property
+    def launcher(self) -> str:
+        """Return the node on which the job starts."""
+        return str(self.o["launcher"])
+
+    @property
+    def results(self) -> str:
+        """Return the folder of the run on the controller."""
+        return f"{self.o['results']}/{self.name}"
+
+    @property
+    def archives(self) -> str:
+        """Return the folder of the archives on the nodes."""
+        return f"{self.o['dir']}/code"
+
+    @property
+    def job(self) -> str:
+        """Return the words for the job of the run."""
+        return f"The training job {self.dir} on {self.launcher}"
+
+    @property
+    def has_another_attempt(self) -> bool:
+        """Return whether the run is tried again if a machine fails; one that is only followed is not."""
+        return self.number < int(self.o["attempts"]) and not self.is_followed_only
+
+    @property
+    def is_followed_only(self) -> bool:
+        """Return whether the run has started before, with a program that this command does not name."""
+        return bool(self.known)
+
+    def attempt(self, number: int) -> TrainingRun:
+        """Return another attempt; its outputs begin with those of this one, if the run has a folder."""
+        resumed = self.name if self.o["folder"] else ""
+        return replace(self, name=f"{self.first}-{number}", number=number, resumed=resumed, known={})
+
+    def ranks_of_nodes(self, prepared: Prepared) -> list[dict[str, Any]]:
+        """Return each node as the settings of a transport need it: name, interface, network, card and devices."""
+        return [self._rank_node(name, node, prepared) for name, node in self.nodes.items()]
+
+    def _rank_node(self, name: str, node: Node, prepared: Prepared) -> dict[str, Any]:
+        card = node_transport.network_card(node["facts"], str(node["interface"]))
+        return {
+            "name": node["address"],
+            "interface": node["interface"],
+            "network": card["network"],
+            "card": card,
+            "hcas": prepared.hcas.get(name, []),
+        }
+
+
+def asked(o: Options) -> dict[str, Any]:
+    """Return the settings by which runs can be compared; results are shown, so secrets are only their SHA-256."""
+    hashed = {name: hashlib.sha256(str(value).encode()).hexdigest() for name, value in o["environment"].items()}
+    is_own = bool(o["command"])
+    program = {"framework": "", "options": []} if is_own else {"framework": o["framework"], "options": o["options"]}
+    # Runs without an image have the same settings as runs before images were supported.
+    image = {"image": o["image"]} if o["image"] else {}
+    settings = {"command": o["command"], "environment": hashed, "ranks_per_node": int(o["ranks_per_node"])}
+    return {**settings, **program, "stack": o["stack"], **image}
+
+
+def name_of_run(o: Options, moment: str) -> str:
+    """Return the name of a run, by default composed of time, transport and number of nodes."""
+    name = str(o["name"] or f"{moment}-{o['transport']}-{len(o['nodes'])}")
+    if posixpath.basename(name) != name or name in {".", ".."}:
+        raise Refused("training_name", "name a run", f"{name!r} is not a file name", "use letters, digits, '.' and '-'")
+    return name
+
+
+def require_nodes(o: Options, hosts: Sequence[str]) -> None:
+    """Refuse nodes that do not take part in the play."""
+    nodes = o["nodes"]
+    if not nodes or not set(nodes) <= set(hosts):
+        cause = f"the hosts of this play are {', '.join(hosts)}"
+        remedy = f"""name at least one of them, in YAML or JSON: -e '{{"training_nodes": ["{hosts[0]}"]}}'"""
+        raise Refused(f"training_nodes is {nodes}", "train", cause, remedy)

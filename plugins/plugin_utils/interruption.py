@@ -1,0 +1,43 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Shows a text if the user interrupts the task of an action with Ctrl-C."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from types import FrameType
+
+
+@contextlib.contextmanager
+def shown_if_interrupted(text: str) -> Iterator[None]:
+    """Show a text if Ansible passes on Ctrl-C to the process of this task, before the process ends as before."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def show(number: int, frame: FrameType | None) -> None:
+        _show(text)
+        signal.signal(number, before)
+        if callable(before):
+            before(number, frame)
+
+    if text:
+        signal.signal(signal.SIGINT, show)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _show(text: str) -> None:
+    """Write to the terminal or pipe of the playbook: Ansible no longer shows what its tasks display when it ends."""
+    path = f"/proc/{os.getppid()}/fd/1"
+    with contextlib.suppress(OSError):
+        # The playbook would write over a line in its file.
+        if os.path.isfile(path):
+            return
+        handle = os.open(path, os.O_WRONLY | os.O_NOCTTY)
+        with open(handle, "w", encoding="utf-8", errors="replace") as output:
+            output.write(f"\n{text}\n")

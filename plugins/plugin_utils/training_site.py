@@ -1,0 +1,197 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Makes the runs of the role training from its options, its nodes and the manifests of earlier runs."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import time
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+from ansible.utils.vars import load_extra_vars
+
+from ..module_utils.errors import NotFound, Refused
+from ..module_utils.kubernetes.mpijob_backend import MpiJobBackend
+from ..module_utils.training.programs.follow import TrainingSite
+from ..module_utils.training.reports import saved_manifests
+from ..module_utils.training.runs import job_search, run_source, training_run
+from ..module_utils.training.runs.launching import MpirunBackend
+from ..module_utils.training.runs.training_run import KUBERNETES, TrainingRun
+from ..module_utils.training.transport import node_transport
+from .modules import ROOT, Modules
+from .node_modules import NodeModules
+from .role_options import role_options
+from .world import NodeWorld
+
+ROLE = "training"
+LIBRARY = ROOT / "roles" / ROLE / "files"
+# The options that differ between nodes, which the task ``describe`` has read on each of them.
+OF_NODES = ("address", "interface", "reach", "kubernetes")
+OF_ONE_NODE = "training_node"
+# Folders of the controller: a relative path is relative to where the user stands.
+PATHS = ("fabric_results", "folder", "metrics", "results", "vmotion_tests")
+
+
+class TrainingSetup:
+    """The options of the role for the host of the task, the described nodes, and the world of a program."""
+
+    def __init__(self, action: ActionBase, task_vars: dict[str, Any]) -> None:
+        self._action, self._vars = action, task_vars
+        self.calls = NodeWorld(Modules(action, task_vars), NodeModules(action, task_vars), ROLE)
+
+    @cached_property
+    def options(self) -> dict[str, Any]:
+        """Return the options; defaults that follow from the nodes have the variable ``__training_known``."""
+        first = role_options(self._action, self._vars, ROLE, only=("nodes",))["nodes"]
+        training_run.require_nodes({"nodes": first}, self._vars["ansible_play_hosts_all"])
+        known = node_transport.default_settings({name: self._facts(name) for name in first})
+        options = role_options(self._action, self._vars, ROLE, {"__training_known": known})
+        # The type of the role would split the text of a command at its commas.
+        options["command"] = self._raw("training_command")
+        options.update({name: _from_here(options[name]) for name in PATHS if options[name]})
+        return {**options, "interfaces": known["interfaces"], "left_out": _left_out(options)}
+
+    @property
+    def site(self) -> TrainingSite:
+        """Return the world of a program."""
+        is_kubernetes = self.options["backend"] == KUBERNETES
+        backend = MpiJobBackend(self.calls) if is_kubernetes else MpirunBackend(self.calls)
+        return TrainingSite(self.calls, backend, str(LIBRARY))
+
+    def run(self) -> TrainingRun:
+        """Return the run that the options ask for: a new one, or one that is followed, resumed or repeated."""
+        o = self.options
+        own = self._own(o["name"]) if o["name"] else {}
+        if o["name"] and not self._has_program(own):
+            reported = job_search.reported_manifest(self.calls, o, self.all_nodes())
+            known = job_search.known_manifest(self.calls, o, own, reported)
+            if known:
+                return self._made(run_source.with_followed(o, known), known=known)
+        return self._new(own)
+
+    def point(self, point: Mapping[str, Any]) -> TrainingRun:
+        """Return a run of a scaling measurement."""
+        own = {"nodes": list(point["on"]), "transport": point["transport"], "name": point["name"]}
+        return self._made({**self.options, **own, "launcher": point["on"][0]})
+
+    def fabric(self) -> TrainingRun:
+        """Return the run that measures the bandwidth between pairs of nodes."""
+        o = self.options
+        own = {"folder": "", "resume": "", "repeat": "", "command": ["dml_pairs.py"], "ranks_per_node": 1}
+        moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        return self._made({**o, **own, "name": f"fabric-{moment}-{o['transport']}-{len(o['nodes'])}"})
+
+    def named(self) -> TrainingRun:
+        """Return the run with the given name, such as one to stop, on all nodes of the play."""
+        o = {**self.options, "nodes": list(self.all_nodes())}
+        return self._made(o, known=self._own(o["name"]))
+
+    def all_nodes(self) -> dict[str, dict[str, Any]]:
+        """Return every node of the play that was described."""
+        described = {name: self._described(name) for name in self._vars["ansible_play_hosts_all"]}
+        return {name: node for name, node in described.items() if node is not None}
+
+    @property
+    def asked_by(self) -> str:
+        """Return who starts a run, and where."""
+        return f"{os.environ.get('USER') or getpass.getuser()}@{os.uname().nodename}"
+
+    def _new(self, own: Mapping[str, Any]) -> TrainingRun:
+        o = self.options
+        name = run_source.source_name(o)
+        if not name:
+            return self._made(o, known_job=own)
+        source = self._own(name)
+        if not source:
+            path = f"{o['results']}/{name}/manifest.json"
+            remedy = "set it to a run that dml.vsphere.runs lists, and training_results to the folder with its results"
+            raise Refused(f"the training run {name}", "continue from it", f"{path} does not exist", remedy)
+        takes_program = not self._is_given
+        run_source.require_source(o, source, takes_program=takes_program)
+        options = run_source.with_program(o, source) if takes_program else o
+        return self._made(options, source={**source, "takes_program": takes_program}, resumed=str(o["resume"]))
+
+    def _made(self, o: Mapping[str, Any], **more: Any) -> TrainingRun:
+        nodes = {name: self._node(name, o) for name in o["nodes"]}
+        source, known_job = more.get("source") or {}, more.pop("known_job", {})
+        name = training_run.name_of_run(o, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
+        by = str((more.get("known") or known_job).get("asked_by") or self.asked_by)
+        requirements = str(source.get("requirements") or "") if source.get("takes_program") else _requirements(o)
+        return TrainingRun(o, nodes, name, name, by, requirements=requirements, **more)
+
+    def _node(self, name: str, o: Mapping[str, Any]) -> dict[str, Any]:
+        node = self._described(name)
+        if node is None:
+            raise Refused(f"training_nodes names {name}", "train", "it is not a host of this play", "correct the name")
+        return {**node, "interface": node["interface"] or o["interfaces"].get(name, ""), "facts": self._facts(name)}
+
+    def _described(self, name: str) -> dict[str, Any] | None:
+        node = self._vars["hostvars"][name].get(OF_ONE_NODE)
+        return dict(node) if isinstance(node, Mapping) and "address" in node else None
+
+    def _facts(self, name: str) -> Mapping[str, Any]:
+        hosts = self._vars["hostvars"]
+        return dict(hosts[name].get("ansible_facts") or {}) if name in hosts else {}
+
+    def _own(self, name: str) -> dict[str, Any]:
+        """Return the manifest of a run that this controller keeps; empty without one."""
+        try:
+            return saved_manifests.read(Path(self.options["results"]) / name)
+        except NotFound:
+            return {}
+
+    @cached_property
+    def _extra(self) -> Mapping[str, Any]:
+        return dict(load_extra_vars(self._action._loader))
+
+    @property
+    def _is_given(self) -> bool:
+        """Return whether the user has given a program, in the inventory or on the command line."""
+        return any(self.options[key] for key in run_source.GIVEN)
+
+    def _has_program(self, own: Mapping[str, Any]) -> bool:
+        """Return whether a named run has a program; those of the inventory do not count if the run is known."""
+        on_command_line = any(self._extra.get(f"{ROLE}_{key}") for key in run_source.GIVEN)
+        return on_command_line or (self._is_given and not own and bool(self.options["command"]))
+
+    def _raw(self, name: str) -> Any:
+        return self._action._templar.template(self._vars[name])
+
+
+def describe(action: ActionBase, task_vars: dict[str, Any]) -> dict[str, Any]:
+    """Return how the nodes reach the host of the task and how the controller does."""
+    options = role_options(action, task_vars, ROLE, only=OF_NODES)
+    facts = task_vars.get("ansible_facts") or {}
+    default = str(facts.get("nodename") or task_vars["inventory_hostname"]).lower()
+    name = str(options.pop("kubernetes").get("node") or default)
+    return {**options, "kubernetes": name, "changed": False}
+
+
+def _from_here(path: str) -> str:
+    """Return an absolute path: modules of the controller run in the folder of the playbook."""
+    return os.path.abspath(os.path.expanduser(os.path.expandvars(path)))
+
+
+def _left_out(o: Mapping[str, Any]) -> str:
+    """Return the pattern that leaves the results of runs out of the copy of the folder."""
+    return "/" + os.path.relpath(o["results"], o["folder"]) if o["folder"] else "/"
+
+
+def _requirements(o: Mapping[str, Any]) -> str:
+    """Return the text of the requirements in the folder; empty if the folder has none."""
+    if not o["folder"] or not o["requirements"]:
+        return ""
+    path = Path(o["folder"]) / o["requirements"]
+    if o["requirements"] == "requirements.txt" and not path.is_file():
+        return ""
+    try:
+        return str(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        remedy = "correct training_requirements"
+        raise Refused(str(path), "read the requirements", error.strerror or str(error), remedy) from error

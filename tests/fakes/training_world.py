@@ -1,0 +1,285 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Nodes, jobs and files of a controller, which answer the calls of the training programs as the modules do."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from plugins.module_utils.training import manifest
+from plugins.module_utils.training.programs.follow import TrainingSite
+from plugins.module_utils.training.runs.launching import MpirunBackend
+from plugins.module_utils.training.runs.training_run import TrainingRun
+from tests.fakes.deaths import MortalWorld
+
+NODES = ("w1", "w2")
+OPTIONS: dict[str, Any] = {
+    "nodes": list(NODES),
+    "launcher": "w1",
+    "watched": list(NODES),
+    "backend": "mpi",
+    "kubernetes": {},
+    "user": "",
+    "name": "one",
+    "python": "/venv/bin/python",
+    "remote_python": "python3",
+    "image": "",
+    "framework": "pytorch",
+    "options": [],
+    "command": ["python", "train.py"],
+    "steps_by": "auto",
+    "folder": "/home/me/mine",
+    "folder_limit": 100,
+    "include": [],
+    "left_out": "/results",
+    "requirements": "requirements.txt",
+    "outputs": "outputs",
+    "outputs_limit": 2000,
+    "checkpoints": [],
+    "tf_cnn_url": "",
+    "tf_cnn_sha256": "",
+    "port": 29500,
+    "share_nodes": False,
+    "daemon_ports": "",
+    "steps": 0,
+    "warmup": 10,
+    "environment": {},
+    "stack": "lab",
+    "dir": "/lib",
+    "runs": "/runs",
+    "metrics": "",
+    "results": "/results",
+    "vmotion_tests": "",
+    "mpirun": "mpirun",
+    "mpirun_arguments": [],
+    "remote_shell": "ssh",
+    "resume": "",
+    "repeat": "",
+    "accept": [],
+    "attempts": 1,
+    "attempt_wait": 900,
+    "follow": True,
+    "silence": 600,
+    "prove": True,
+    "ranks_per_node": 1,
+    "transport": "tcp",
+    "nccl": "",
+    "network": "",
+    "bind_to": "none",
+    "stun_seconds": 100,
+    "sysfs": "/sys",
+    "gradient_bytes": 0,
+    "esxi_hosts": {},
+    "neighbours": {},
+    "sweep_name": "scaling",
+    "sweep_nodes": [],
+    "sweep_transports": ["tcp"],
+    "sweep_repeats": 1,
+    "fabric_results": "/fabric",
+    "fabric_recent": 86400,
+    "fabric_accepted": False,
+    "fabric_library": "libmpi.so.40",
+    "fabric_seconds": 1,
+    "fabric_stall": 30,
+    "fabric_repeats": 3,
+    "fabric_bytes": 1024,
+    "fabric_least": 0.8,
+    "fabric_expected": 0,
+}
+ARCHIVE = {"state": {"sha256": "ab" * 32}, "files": 1, "bytes": 9, "git": {}, "changed": True}
+CARD = {"device": "ens224", "speed": 10000, "ipv4": {"address": "10.0.0.1", "netmask": "255.255.255.0"}}
+
+
+class Job:
+    """A job on its launcher: it runs until it was read ``looks`` times, and then ends as its attempt should."""
+
+    def __init__(self, options: Mapping[str, Any], end: Mapping[str, Any], started: float) -> None:
+        self.options, self.end, self.looks, self.started = options, dict(end), 0, started
+
+    def read(self) -> dict[str, Any]:
+        self.looks += 1
+        state = self.end if self.looks > 1 else {"state": "running"}
+        return {"started": self.started, **state}
+
+
+class TrainingWorld(MortalWorld):
+    """Two nodes; ``ends`` has the end of each attempt.
+
+    ``powers_off`` has the nodes that go off while the job is followed, with the seconds until they answer again.
+    """
+
+    def __init__(self, deaths: Iterable[int] = (), **options: Any) -> None:
+        super().__init__(deaths)
+        self.o = {**OPTIONS, **options}
+        self.ends: list[dict[str, Any]] = [{"state": "finished", "ended": 1.0}]
+        self.away: dict[str, float] = {}
+        self.powers_off: dict[str, float] = {}
+        self.jobs: dict[str, Job] = {}
+        self.starts: Counter[str] = Counter()
+        self.watches = set[str]()
+        self.here_files: dict[str, Any] = {}
+        self.node_files: dict[tuple[str, str], str] = {}
+        self.outputs_at: dict[str, float] = {}
+        self.sent: list[dict[str, Any]] = []
+        self.last_seen: float | None = 1e9
+        self.has_records = True
+        self.faults: list[str] = []
+        self.stops: list[str] = []
+        self.network: list[str] = []
+        self.left: list[dict[str, Any]] = []
+
+    @property
+    def site(self) -> TrainingSite:
+        return TrainingSite(self, MpirunBackend(self), "/role/files")
+
+    def run(self, **more: Any) -> TrainingRun:
+        """Return the run of the options; the controller's manifest of the run is that of its files."""
+        nodes = {
+            name: {"address": name, "interface": "ens224", "reach": ["ssh", name], "kubernetes": name, "facts": FACTS}
+            for name in self.o["nodes"]
+        }
+        return TrainingRun(self.o, nodes, self.o["name"], self.o["name"], "me@here", **more)
+
+    def as_user(self, user: str) -> TrainingWorld:
+        self.log.append(f"as {user}")
+        return self
+
+    def controller(self) -> int:
+        return 1
+
+    def background(self, module: str, options: Mapping[str, Any], seconds: int) -> dict[str, Any]:
+        assert module == "training_watch" and seconds
+        self.effect("watch", lambda: self.watches.add(str(options["stop"])))
+        return {"ansible_job_id": "j1"}
+
+    def here(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(self.effect(module, lambda: self._answer(module, "", options)))
+
+    def on(self, host: str, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(self.effect(f"{module} on {host}", lambda: self._answer(module, host, options)))
+
+    def on_each(self, module: str, options: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        return {host: self.on(host, module, each) for host, each in options.items()}
+
+    def _answer(self, module: str, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        if self.away.get(host, 0.0) > self.clock:
+            return {"failed": True, "unreachable": True, "msg": f"{host}: No route to host"}
+        answer = getattr(self, f"_{module.rpartition('.')[2]}")
+        return dict(answer(host, options) or {})
+
+    def _file(self, host: str, options: Mapping[str, Any]) -> None:
+        if options["state"] == "absent":
+            self.jobs.pop(str(options["path"]), None)
+
+    _get_url = _unarchive = _fetch = _ping = lambda self, host, options: None
+
+    def _tempfile(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"path": f"{options['path']}/watch-{len(self.watches)}"}
+
+    def _async_status(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"msg": "no node can be reached"}
+
+    def _stat(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"stat": {"exists": self.has_records}}
+
+    def _copy(self, host: str, options: Mapping[str, Any]) -> None:
+        if host:
+            self.node_files[host, str(options["dest"])] = str(options["content"])
+            return
+        self.here_files[str(options["dest"])] = options["content"]
+        self.watches.discard(str(options["dest"]))
+
+    def _slurp(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        text = self.node_files.get((host, str(options["src"])))
+        return {"failed": True} if text is None else {"content": base64.b64encode(text.encode()).decode()}
+
+    def _find(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"files": [], "matched": 0}
+
+    def _training_folder(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        self.sent.append({"host": host, **options})
+        return dict(ARCHIVE)
+
+    def _training_environment(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"python": "/env/bin/python", "lock": ["extra==1.0"]}
+
+    def _training_checkpoint_info(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        has_outputs = str(options["folder"]) in self.outputs_at
+        return {"path": "epoch1.pt" if has_outputs else "", "warnings": []}
+
+    def _training_job(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        run_dir = str(options["run_dir"])
+        if options.get("state") == "stopped":
+            self.stops.append(run_dir)
+            return {"changed": True, "job": {"state": "stopped", "ended": 5.0}}
+        if run_dir not in self.jobs:
+            self.starts[run_dir] += 1
+            number = min(len(self.jobs), len(self.ends) - 1)
+            self.jobs[run_dir] = Job({"host": host, **options}, self.ends[number], self.clock)
+        return {"changed": True}
+
+    def _training_job_info(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        job = self.jobs.get(str(options["run_dir"]))
+        read = job.read() if job else {"state": "absent"}
+        return {"job": {**read, "output": "its output"} if options.get("output_bytes") else read}
+
+    def _training_follow(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        self.here_files["page"] = options.get("state", "running")
+        for host, seconds in self.powers_off.items():
+            self.away[host] = self.clock + seconds
+        self.powers_off = {}
+        pace = {"step": 40, "slowest": 1, "host": "w2", "loss": 0.5, "first_silent": ""}
+        return {"ended": "quiet", "last_seen": self.last_seen, "pace": pace, "curve": {}}
+
+    def _training_manifest(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        path = f"{options['folder']}/{manifest.FILE}"
+        content = dict(options.get("manifest") or self.here_files[path])
+        end = {**options.get("end", {}), **({"outputs": []} if options.get("outputs") else {})}
+        self.here_files[path] = manifest.ended(content, end) if end else content
+        return {"manifest": self.here_files[path]}
+
+    def _training_outputs(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        if self.away.get(str(options["node"]), 0.0) > self.clock:
+            return {"failed": True, "msg": f"{options['node']}: could not list the outputs: No route to host"}
+        self.outputs_at[str(options["dest"])] = self.clock
+        return {}
+
+    def _training_result_info(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        proof = {"ok": True, "transport": "tcp", "why": ""}
+        result = {"name": options["name"], "images_per_sec": 8.0, "proof": proof, "steps": options["pace"]["step"]}
+        return {"result": result, "faults": self.faults, "summary": f"{options['name']}: 8.0 images/s"}
+
+    def _training_jobs_info(self, host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"jobs": [{"host": host}] if self.jobs else [], "free_port": 29501}
+
+    def _training_runs_info(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        if not self.jobs:
+            return {"why": "no worker that could be read runs a training job"}
+        run_dir = next(iter(self.jobs))
+        return {"run_dir": run_dir, "launcher": "w1", "runs": [{"user": "carol", "step": 7}], **options}
+
+    def _training_fabric_info(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"stops": self.network}
+
+    def _training_sweep_info(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
+        done = {path.rpartition("/")[2][: -len(".json")] for path in self.here_files if path.endswith(".json")}
+        left = [point for point in self.left if point["name"] not in done]
+        return {"left": left, "summary": f"{len(left)} of {len(self.left)} runs are to be made"}
+
+    def _training_fabric(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"lines": [f"{options['name']}: {options['job']['state']}"], "error": "", "files": []}
+
+    def result(self, name: str) -> dict[str, Any]:
+        """Return the result that the controller has of a run."""
+        return dict(json.loads(self.here_files[f"/results/{name}.json"]))
+
+    def kept(self, name: str) -> dict[str, Any]:
+        """Return the manifest that the controller has of a run."""
+        return dict(self.here_files[f"/results/{name}/{manifest.FILE}"])
+
+
+FACTS: dict[str, Any] = {"ens224": CARD, "ansible_local": {"dml_stack": {"name": "lab"}}}

@@ -1,0 +1,84 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A run is stopped as its user; a measurement of pairs leaves no process behind, however its controller ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.durable.program import MemoryJournal, Program
+from plugins.module_utils.errors import Refused
+from plugins.module_utils.training.programs.fabric_check import fabric_check, require_pairs
+from plugins.module_utils.training.programs.stop import stop
+from plugins.module_utils.training.programs.train import train
+from plugins.module_utils.training.runs.training_run import TrainingFailed
+from tests.fakes.deaths import MOST_CONTROLLERS, Killed, histories
+from tests.fakes.training_world import TrainingWorld
+
+
+def program(world: TrainingWorld) -> Program:
+    return Program(MemoryJournal(), world)
+
+
+def test_a_run_is_stopped_as_its_user_and_its_outputs_come_back() -> None:
+    world = TrainingWorld(follow=False)
+    train(program(world), world.site, world.run())
+    assert stop(program(world), world.site, world.run(known=world.kept("one"))) == {"changed": True}
+    assert "as carol" in world.log and world.stops == ["/runs/one"]
+    end = world.kept("one")["end"]
+    assert (end["state"], end["steps"], end["cause"]) == ("stopped", 7, "stopped by me@here")
+    assert "/results/one/outputs" in world.outputs_at
+
+
+def test_a_run_of_another_controller_is_stopped_without_files_here() -> None:
+    world = TrainingWorld(follow=False)
+    train(program(world), world.site, world.run())
+    world.here_files.clear()
+    assert stop(program(world), world.site, world.run()) == {"changed": True}
+    assert world.here_files == {} and world.outputs_at == {}
+
+
+def test_a_name_that_no_worker_knows_is_an_error() -> None:
+    world = TrainingWorld()
+    with pytest.raises(TrainingFailed, match="No worker runs a training job with the name one: no worker that could"):
+        stop(program(world), world.site, world.run())
+
+
+def pairs(deaths: Iterable[int] = ()) -> TrainingWorld:
+    return TrainingWorld(deaths, command=["dml_pairs.py"], folder="", name="fabric-1")
+
+
+def measured(world: TrainingWorld) -> dict[str, Any]:
+    for _controller in range(MOST_CONTROLLERS):
+        world.is_dead = False
+        try:
+            return fabric_check(program(world), world.site, world.run())
+        except Killed:
+            continue
+    raise AssertionError("the measurement never ended")
+
+
+def test_each_death_leads_to_one_measurement_whose_processes_are_stopped() -> None:
+    for world, result in histories(pairs, measured, pairs=30):
+        assert result["lines"] == ["fabric-1: finished"]
+        assert world.starts == {"/runs/fabric-1": 1} and set(world.stops) == {"/runs/fabric-1"}
+        options = json.loads(world.jobs["/runs/fabric-1"].options["command"][-1])
+        assert (options["rounds"], options["nodes"]) == ("0-1", ["w1", "w2"])
+
+
+def test_a_measurement_that_does_not_end_is_stopped() -> None:
+    world = pairs()
+    world.ends = [{"state": "running"}]
+    with pytest.raises(TrainingFailed, match=r"did not end in 96 s and is stopped \(it is running\)"):
+        measured(world)
+    assert world.stops == ["/runs/fabric-1"]
+
+
+@pytest.mark.parametrize("options", [{"nodes": ["w1"]}, {"backend": "kubernetes"}])
+def test_a_measurement_needs_a_pair_and_mpirun(options: dict[str, Any]) -> None:
+    with pytest.raises(Refused, match="choose two or more nodes and the backend mpi"):
+        require_pairs(TrainingWorld(**options).o)

@@ -1,0 +1,192 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A training run reaches the same end with any number of controllers, and is tried again only if a machine fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+import yaml
+
+from plugins.module_utils.durable.program import MemoryJournal, Program
+from plugins.module_utils.training import manifest
+from plugins.module_utils.training.programs.train import train
+from plugins.module_utils.training.runs.training_run import TrainingFailed, TrainingRun
+from plugins.modules import mpijob_info, training_job_info
+from tests.fakes.deaths import MOST_CONTROLLERS, Killed, histories
+from tests.fakes.training_world import TrainingWorld
+
+OF_MACHINE = {"state": "died", "machine": True, "why": "rank 1 on w2 was ended by signal 9", "ended": 1.0}
+OF_PROGRAM = {"state": "died", "machine": False, "why": "rank 1: ValueError: no data", "ended": 1.0}
+# The keys of a job that the programs and the verdict read, whichever module returns it.
+READ = {"state", "why", "launcher", "nodes_of_ranks", "started", "ended", "exit_code", "last_lines"}
+
+
+def once(world: TrainingWorld, run: TrainingRun | None = None) -> dict[str, Any]:
+    """Train with one controller."""
+    return train(Program(MemoryJournal(), world), world.site, run or world.run())
+
+
+def to_its_end(world: TrainingWorld) -> dict[str, Any]:
+    """Train with as many controllers as it takes; each has a new journal, as the state lies in files."""
+    for _controller in range(MOST_CONTROLLERS):
+        world.is_dead = False
+        # A watch ends itself with its controller.
+        world.watches.clear()
+        try:
+            return once(world)
+        except Killed:
+            continue
+    raise AssertionError("the run never ended")
+
+
+def test_each_death_of_the_controller_leads_to_one_job_and_its_result() -> None:
+    for world, result in histories(TrainingWorld, to_its_end, pairs=60):
+        assert (result["run"], world.starts) == ("one", {"/runs/one": 1})
+        assert world.result("one")["steps"] == 40
+        assert world.kept("one")["end"]["state"] == "finished"
+        assert "/results/one/outputs" in world.outputs_at
+        assert world.watches == set() and world.stops == []
+
+
+def tried_again(deaths: Iterable[int] = ()) -> TrainingWorld:
+    world = TrainingWorld(deaths, attempts=3)
+    world.ends = [OF_MACHINE, {"state": "finished", "ended": 9.0}]
+    return world
+
+
+def test_each_death_around_a_second_attempt_leads_to_one_job_of_each() -> None:
+    for world, result in histories(tried_again, to_its_end, pairs=60):
+        assert (result["run"], world.starts) == ("one-2", {"/runs/one": 1, "/runs/one-2": 1})
+        assert world.jobs["/runs/one-2"].options["environment"]["DML_RESUME"].endswith("/work/outputs/epoch1.pt")
+        assert (world.kept("one")["end"]["state"], world.kept("one-2")["end"]["state"]) == ("died", "finished")
+        assert world.kept("one-2")["resumed_from"] == "one" and world.watches == set()
+
+
+@pytest.mark.parametrize("node", ["w1", "w2"])
+def test_a_second_attempt_follows_a_machine_that_was_powered_off(node: str) -> None:
+    """The launcher has rank 0 and the outputs: they come back with their machine, and hide nothing before."""
+    world = tried_again()
+    world.powers_off = {node: 300.0}
+    assert once(world)["run"] == "one-2"
+    assert world.starts == {"/runs/one": 1, "/runs/one-2": 1}
+    assert world.outputs_at["/results/one/outputs"] >= world.away[node]
+    assert world.jobs["/runs/one-2"].options["environment"]["DML_RESUME"]
+    assert any("died of its machine" in line for line in world.lines)
+
+
+@pytest.mark.parametrize(
+    ("end", "attempts", "words"),
+    [
+        (OF_PROGRAM, 3, "The training job /runs/one on w1 died: rank 1: ValueError: no data"),
+        (OF_MACHINE, 1, "died: rank 1 on w2 was ended by signal 9"),
+        ({"state": "stopped"}, 3, "The training job /runs/one on w1 stopped: -"),
+    ],
+)
+def test_a_job_that_does_not_finish_fails_with_its_cause(end: dict[str, Any], attempts: int, words: str) -> None:
+    world = TrainingWorld(attempts=attempts)
+    world.ends = [end]
+    with pytest.raises(TrainingFailed) as failed:
+        once(world)
+    assert words in str(failed.value)
+    assert str(failed.value).endswith("The end of its output is in /results/one/output.log.")
+    assert world.here_files["/results/one/output.log"] == "its output"
+    assert world.starts == {"/runs/one": 1} and world.watches == set()
+    assert "/results/one/outputs" in world.outputs_at, "outputs come back after a failure"
+
+
+def test_nodes_that_do_not_return_end_the_run_with_the_way_to_resume_it() -> None:
+    world = tried_again()
+    world.o["attempt_wait"], world.powers_off = 30, {"w2": 1e9}
+    with pytest.raises(TrainingFailed, match=r"its nodes did not respond within 30 s\. Start them"):
+        once(world)
+    assert world.starts == {"/runs/one": 1} and world.watches == set()
+
+
+def test_a_lost_launcher_ends_a_run_without_another_attempt() -> None:
+    world = TrainingWorld()
+    world.powers_off = {"w1": 1e9}
+    with pytest.raises(TrainingFailed, match="The launcher w1 of the training job /runs/one did not report the state"):
+        once(world)
+
+
+def test_a_run_that_is_only_followed_is_not_tried_again() -> None:
+    world = tried_again()
+    known = {**_manifest(world), "rank_0_on": "w1"}
+    with pytest.raises(TrainingFailed, match="died: rank 1 on w2"):
+        once(world, world.run(known=known))
+    assert world.starts == {"/runs/one": 1}
+
+
+def _manifest(world: TrainingWorld) -> dict[str, Any]:
+    """Start the run as another controller, and return its manifest."""
+    world.o["follow"] = False
+    once(world)
+    world.o["follow"] = True
+    return world.kept("one")
+
+
+def test_a_run_that_is_not_followed_ends_with_its_start() -> None:
+    world = TrainingWorld(follow=False)
+    assert once(world) == {"run": "one", "changed": True}
+    assert world.starts == {"/runs/one": 1}
+    assert any("continues without this command" in line and "dml.vsphere.stop" in line for line in world.lines)
+    assert "/results/one.json" not in world.here_files
+
+
+def test_a_silent_job_is_stopped() -> None:
+    world = TrainingWorld(silence=60)
+    world.ends, world.last_seen = [{"state": "running"}], 900.0
+    with pytest.raises(TrainingFailed, match="made no step for 60 s and was stopped; the slowest rank was 1 on w2"):
+        once(world)
+    assert world.stops == ["/runs/one"] and world.watches == set()
+
+
+def test_a_script_that_has_reported_no_step_is_not_stopped() -> None:
+    world = TrainingWorld(silence=1)
+    world.last_seen = None
+    assert once(world)["run"] == "one"
+
+
+def test_records_that_nobody_collects_are_an_error() -> None:
+    world = TrainingWorld()
+    world.last_seen, world.has_records = None, False
+    with pytest.raises(TrainingFailed, match="which is finished, are not collected: the watch on the controller"):
+        once(world)
+
+
+def test_the_manifest_on_a_launcher_changes_nothing_of_the_next_run() -> None:
+    """Its user rewrites it, and it names another command, other nodes and another archive."""
+    world = TrainingWorld()
+    once(world)
+    kept = world.kept("one")
+    lie = {**kept, "command": ["rm", "-rf", "/"], "nodes": ["w9"], "code": {"sha256": "00" * 32}, "asked_by": "eve"}
+    world.node_files["w1", "/runs/one/manifest.json"] = json.dumps(lie)
+    once(world, world.run(known=kept))
+    again = {key: value for key, value in world.kept("one").items() if key != "end"}
+    assert again == {key: value for key, value in kept.items() if key != "end"}
+    world.node_files["w1", "/runs/one/manifest.json"] = "not JSON"
+    once(world, world.run(known=kept))
+    assert world.kept("one")["command"] == ["python", "train.py"]
+
+
+def test_a_repeated_run_needs_the_same_packages() -> None:
+    world = TrainingWorld(repeat="before")
+    source = {"name": "before", "stack": "another", "command": ["python", "train.py"]}
+    with pytest.raises(Exception, match="stack") as refused:
+        once(world, world.run(source=source))
+    assert "training_accept" in str(refused.value) and world.starts == {}
+
+
+def test_both_modules_describe_a_job_with_the_same_keys() -> None:
+    for module in (mpijob_info, training_job_info):
+        assert set(yaml.safe_load(module.RETURN)["job"]["contains"]) >= READ, module.__name__
+
+
+def test_a_manifest_has_all_keys_that_a_repeated_run_compares() -> None:
+    world = TrainingWorld()
+    once(world)
+    assert set(manifest.OF_A_REPEAT) <= set(world.kept("one"))

@@ -1,0 +1,109 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A run takes its options from the manifest of an earlier run, and a node's manifest is only compared."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.errors import CollectionError
+from plugins.module_utils.training.runs import job_search, run_source, training_run
+from tests.fakes.training_world import OPTIONS, TrainingWorld
+
+MANIFEST: dict[str, Any] = {
+    "name": "one",
+    "run_dir": "/runs/one",
+    "nodes": ["w2"],
+    "launcher": "w2",
+    "command": ["python", "other.py"],
+    "folder": "/home/me/other",
+    "transport": "rdma",
+    "stack": "former",
+    "nccl": "2.21.5",
+    "backend": "mpi",
+}
+
+
+def test_a_followed_run_has_all_settings_of_its_manifest() -> None:
+    o = run_source.with_followed(OPTIONS, MANIFEST)
+    assert (o["nodes"], o["command"], o["transport"], o["stack"]) == (["w2"], ["python", "other.py"], "rdma", "former")
+    assert o["silence"] == OPTIONS["silence"], "the limits are those of the command"
+
+
+def test_a_repeated_program_runs_on_the_stack_of_today() -> None:
+    o = run_source.with_program(OPTIONS, MANIFEST)
+    assert (o["command"], o["stack"], o["nccl"]) == (["python", "other.py"], "lab", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "source", "words"),
+    [
+        ({"resume": "one"}, MANIFEST, "has no end in its manifest, so its outputs may be incomplete here"),
+        ({"repeat": "one"}, {**MANIFEST, "reported": True}, "Another controller started the training run one"),
+    ],
+)
+def test_an_unfit_source_is_refused(options: dict[str, Any], source: dict[str, Any], words: str) -> None:
+    with pytest.raises(CollectionError, match=words):
+        run_source.require_source({**OPTIONS, **options}, source, takes_program=True)
+
+
+def test_the_command_of_a_node_runs_if_the_user_accepts_it() -> None:
+    reported = {**MANIFEST, "reported": True}
+    run_source.require_source({**OPTIONS, "accept": ["manifest"]}, reported, takes_program=True)
+    run_source.require_source(OPTIONS, reported, takes_program=False)
+
+
+def test_another_backend_is_refused() -> None:
+    with pytest.raises(CollectionError, match="has the backend kubernetes, but the backend of this command is mpi"):
+        run_source.with_followed(OPTIONS, {**MANIFEST, "backend": "kubernetes"})
+
+
+def test_resume_and_repeat_exclude_each_other() -> None:
+    with pytest.raises(CollectionError, match="set one of them"):
+        run_source.source_name({**OPTIONS, "resume": "one", "repeat": "two"})
+
+
+@pytest.mark.parametrize(
+    ("own", "reported", "command", "shown"),
+    [
+        (MANIFEST, MANIFEST, ["python", "other.py"], ""),
+        (
+            MANIFEST,
+            {**MANIFEST, "command": ["rm"]},
+            ["python", "other.py"],
+            "differs from /results/one/manifest.json in",
+        ),
+        (MANIFEST, None, ["python", "other.py"], ""),
+        ({}, {**MANIFEST, "command": ["rm"]}, ["rm"], "This controller has no manifest of the training run one"),
+    ],
+    ids=["the same", "a lie", "gone", "of another controller"],
+)
+def test_the_manifest_of_a_node_is_compared(
+    own: dict[str, Any], reported: dict[str, Any] | None, command: list[str], shown: str
+) -> None:
+    world = TrainingWorld()
+    if reported is not None:
+        world.node_files["w2", "/runs/one/manifest.json"] = json.dumps(reported)
+    text = job_search.reported_manifest(world, OPTIONS, {"w1": {}, "w2": {}})
+    known = job_search.known_manifest(world, OPTIONS, own, text)
+    assert known["command"] == command and known.get("reported", False) is (own == {})
+    assert any(shown in line for line in world.lines) if shown else world.lines == []
+
+
+def test_a_name_that_nobody_knows_is_that_of_a_new_run() -> None:
+    world = TrainingWorld()
+    assert job_search.known_manifest(world, OPTIONS, {}, "") == {}
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "."])
+def test_a_name_that_would_leave_the_folder_of_runs_is_refused(name: str) -> None:
+    with pytest.raises(CollectionError, match="is not a file name"):
+        training_run.name_of_run({**OPTIONS, "name": name}, "")
+
+
+def test_nodes_outside_the_play_are_refused_with_the_way_to_name_them() -> None:
+    with pytest.raises(CollectionError, match=r"the hosts of this play are w1, w2; name at least one .*\"w1\""):
+        training_run.require_nodes({"nodes": ["w9"]}, ["w1", "w2"])
