@@ -52,6 +52,8 @@ _raw:
   elements: raw
 """
 
+import os
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -70,6 +72,8 @@ COLLECTION = Path(__file__).resolve().parents[2]
 OPTIONS = COLLECTION / "playbooks" / "vars" / "options.yml"
 # With these options ansible-playbook does not run anything.
 LISTING = ("syntax", "listhosts", "listtasks", "listtags")
+# The line that makes a file the settings of an inventory plugin.
+PLUGIN = re.compile(rb"^['\"]?plugin['\"]?\s*:", re.MULTILINE)
 # One filter of each file: what the file imports is then loaded too.
 OFTEN_USED = ("hosts_to_do", "package_specs", "network_card")
 
@@ -182,6 +186,22 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         """Return whether a value of the variable ``guests`` asks for guests."""
         return str(self._templar.template(guests or "")).lower() not in run_request.FALSE
 
+    def _missing_workers(self, given: dict[str, Any]) -> list[str]:
+        """Return the sentence about workers that site is asked to prepare and that this run cannot have."""
+        request = self._request(given, "site", load_extra_vars(self._loader))
+        guests = self._templar.template(given.get("guests"))
+        if "site" not in request.playbooks or not self._asks(guests):
+            return []
+        if not run_request.is_selected(known(), request, "guests"):
+            return []
+        hosts = [given["hostvars"][host] for host in request.groups.get(run_request.CLUSTERS, [])]
+        return run_request.missing_workers(
+            request,
+            run_request.worker_pattern(guests),
+            is_dynamic=any(_is_dynamic(Path(source)) for source in request.sources),
+            is_described=any(host.get("worker_vms") for host in hosts),
+        )
+
     def _of_inventory(self, given: dict[str, Any]) -> list[str]:
         """Return the sentences about the variables of the host from the inventory and about extra variables."""
         host = given["inventory_hostname"]
@@ -189,10 +209,19 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         # Templates stay as they are: some can be evaluated only later.
         values = {name: value for name, value in given["hostvars"].raw_get(host).items() if name in names}
         extra = frozenset(load_extra_vars(self._loader))
-        return [
-            *run_request.unknown_variables(known(), names),
-            *variable_types.wrong_types(specs(), values, extra),
-        ]
+        wrong = run_request.unknown_variables(known(), names) + variable_types.wrong_types(specs(), values, extra)
+        remedy = ["correct or remove these variables"] if wrong else []
+        return [*wrong, *remedy, *self._missing_workers(given)]
+
+
+def _is_dynamic(source: Path) -> bool:
+    """Return whether a source of the inventory can find other hosts when it is read again."""
+    if source.is_dir():
+        return any(_is_dynamic(child) for child in sorted(source.iterdir()) if not child.name.startswith("."))
+    if not source.is_file():
+        return False
+    # A script, or the settings of an inventory plugin. The file may have tags of Ansible, such as !vault.
+    return os.access(source, os.X_OK) or bool(PLUGIN.search(source.read_bytes()))
 
 
 def _name(argument: str) -> str:

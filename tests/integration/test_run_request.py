@@ -149,6 +149,40 @@ def test_a_wrong_type_on_the_command_line(ansible: Ansible, tmp_path: Path, play
     assert "PLAY RECAP" not in done.out, "it ends before the first play"
 
 
+SOURCE = "plugin: dml.vsphere.workers\n"
+
+
+@pytest.mark.parametrize(
+    ("variables", "source", "arguments", "sentence"),
+    [
+        (
+            {"worker_vms": [{"name": "w1"}]},
+            "",
+            [],
+            "PATH has none and no source that finds them; name with -i also a file",
+        ),
+        ({"guests": True}, "", [], "PATH has none and no source that finds them"),
+        ({}, SOURCE, [], "PATH, SOURCE has none and no cluster has worker_vms to build"),
+        ({}, "", ["--tags", "preflight"], ""),
+        ({}, "", ["-e", "guests=false"], ""),
+    ],
+)
+def test_site_with_guests_needs_workers_that_it_can_find(
+    ansible: Ansible, tmp_path: Path, variables: dict[str, Any], source: str, arguments: list[str], sentence: str
+) -> None:
+    path, other = inventory(tmp_path, **variables), tmp_path / "other.yml"
+    # Ansible cannot read the settings of an inventory plugin that is not installed, and continues.
+    other.write_text(source.replace("dml.vsphere.workers", "missing") or "{}")
+    asked = ["-e", "guests=true"] if "guests" not in variables else []
+    given = ["-i", path, *(["-i", str(other)] if source else []), *asked, *arguments]
+
+    done = ansible.playbook("playbooks/site.yml", *given)
+
+    assert done.rc != 0
+    expected = sentence.replace("PATH", path).replace("SOURCE", str(other)) or "vcenter.invalid"
+    assert expected in words(done.out) and ("vcenter.invalid" in done.out) is not bool(sentence), done.out
+
+
 def test_known_names_are_accepted(ansible: Ansible, tmp_path: Path) -> None:
     given = json.dumps({"canary": "esx01.lab", "esxi_host_lock_ttl": 60, "my_site": 1})
     done = ansible.playbook(

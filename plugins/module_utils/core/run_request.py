@@ -21,6 +21,8 @@ COMMON_WORDS = frozenset(
 ALL_TAGS = frozenset({"all", "always", "never", "tagged", "untagged"})
 WHOLE = frozenset({"all", "tagged"})
 CLUSTERS, WORKERS, LOCALHOST = "clusters", "workers", "localhost"
+# The line with which the collection finds workers that the inventory does not list.
+WORKERS_SOURCE = "a file workers.yml with the line 'plugin: dml.vsphere.workers'"
 CONTROLLER = frozenset({LOCALHOST, "127.0.0.1", "::1"})
 TRUE, FALSE = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0", ""})
 _SUBSCRIPT = re.compile(r"^(.+?)\[-?\d*(?:[:-]-?\d*)?\]$")
@@ -111,6 +113,22 @@ def worker_pattern(guests: object) -> str:
     return WORKERS if text.lower() in TRUE | FALSE else text
 
 
+def missing_workers(request: RunRequest, pattern: str, *, is_dynamic: bool, is_described: bool) -> list[str]:
+    """Return the sentence about guests that the user asked for and that this run can neither find nor build.
+
+    Without it, the run would change all hosts before it fails. ``is_dynamic`` is whether a source of the inventory can
+    find more hosts during the run, and ``is_described`` whether a cluster has workers to build.
+    """
+    if evaluate([pattern], request.groups) or (is_dynamic and is_described):
+        return []
+    has = (
+        f"guests needs hosts that match {pattern}, but the inventory {', '.join(request.sources) or 'no file'} has none"
+    )
+    if not is_dynamic:
+        return [f"{has} and no source that finds them; name with -i also {WORKERS_SOURCE} (step 7 of docs/cluster.md)"]
+    return [f"{has} and no cluster has worker_vms to build; describe them in the inventory (step 6 of docs/cluster.md)"]
+
+
 def unknown_variables(known: Known, names: Iterable[str]) -> list[str]:
     """Return a sentence for each variable that looks like one of the collection but does not exist."""
     variables = known.variables | known.all_options
@@ -186,7 +204,8 @@ def _bad_hosts(request: RunRequest, playbook: str, pattern: str) -> list[str]:
     if not matching:
         sources = ", ".join(request.sources) or "no file"
         step = 2 if pattern == CLUSTERS else 7
-        remedy = f"name an inventory with -i that has them (step {step} of docs/cluster.md)"
+        example = "" if pattern == CLUSTERS else f", such as {WORKERS_SOURCE}"
+        remedy = f"name an inventory with -i that has them{example} (step {step} of docs/cluster.md)"
         return [
             f"the playbook {playbook} needs hosts that match {pattern}, but the inventory {sources} has none; {remedy}"
         ]

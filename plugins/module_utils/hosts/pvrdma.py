@@ -187,7 +187,8 @@ def _misplaced(net: HostNetwork, vmk: str) -> Iterator[str]:
     """Yield the reasons why this adapter cannot carry PVRDMA."""
     adapter = net["vmkernel"].get(vmk)
     if adapter is None:
-        yield f"there is no vmkernel adapter {vmk}; there is {', '.join(sorted(net['vmkernel'])) or 'none'}"
+        has = ", ".join(sorted(net["vmkernel"])) or "none"
+        yield f"there is no vmkernel adapter {vmk}; there is {has}; the playbook fabric builds others"
         return
     name = adapter["switch"] or ""
     switch = net["switches"].get(name)

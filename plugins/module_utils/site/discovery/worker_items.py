@@ -10,10 +10,12 @@ from typing import Any
 from ...workers.placement.gpu_slots import parse
 from . import network_items
 from .discovered import DiscoveredCluster, DiscoveredTemplate
-from .inventory_text import Item
+from .inventory_text import Expression, Item
 
 _EXAMPLE = "192.0.2"  # a range for examples
 _MOST = 64
+# The playbooks reach the workers over SSH.
+_SSH_KEY = Expression("{{ lookup('ansible.builtin.file', '~/.ssh/id_ed25519.pub') }}")
 
 
 def items_of(cluster: DiscoveredCluster, templates: Sequence[DiscoveredTemplate], *, shared: bool) -> Iterator[Item]:
@@ -21,8 +23,8 @@ def items_of(cluster: DiscoveredCluster, templates: Sequence[DiscoveredTemplate]
     if not cluster.gpu_hosts:
         return
     text = (
-        "the template, size, GPUs and networks of the workers. The template needs open-vm-tools and cloud-init, and "
-        "the management network an address for each worker"
+        "the template, size, GPUs, networks and SSH key of the workers. The template needs open-vm-tools and "
+        "cloud-init, and the management network an address for each worker"
     )
     yield Item("worker_defaults", _defaults(cluster, templates, shared=shared), decide=text)
     text = "the names and addresses of the workers. The addresses below are from a range for examples"
@@ -43,7 +45,7 @@ def _defaults(cluster: DiscoveredCluster, templates: Sequence[DiscoveredTemplate
         "gpus": [{"profile": _profile(cluster)} if shared else {"device": _device(cluster)}],
         **({"rdma_nic": rdma} if network_items.has_rdma(cluster) else {}),
         "management_nic": {"portgroup": _management(cluster)},
-        "guest": {"gateway": f"{_EXAMPLE}.1", "user": "ubuntu"},
+        "guest": {"gateway": f"{_EXAMPLE}.1", "user": "ubuntu", "ssh_keys": [_SSH_KEY]},
     }
 
 

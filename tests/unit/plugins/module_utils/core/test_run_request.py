@@ -13,6 +13,7 @@ from plugins.module_utils.core.run_request import (
     RunRequest,
     evaluate,
     is_selected,
+    missing_workers,
     problems,
     unknown_variables,
     worker_pattern,
@@ -149,6 +150,36 @@ def test_patterns_select_hosts_as_ansible_does(parts: list[str], hosts: set[str]
 )
 def test_the_variable_guests_is_a_pattern_or_a_decision(guests: object, pattern: str) -> None:
     assert worker_pattern(guests) == pattern
+
+
+@pytest.mark.parametrize(
+    ("groups", "is_dynamic", "is_described", "sentence"),
+    [
+        ({"workers": ["w1"]}, False, False, ""),
+        ({"workers": []}, True, True, ""),
+        (
+            {},
+            False,
+            True,
+            "but the inventory hosts.yml has none and no source that finds them; name with -i also a file",
+        ),
+        (
+            {},
+            False,
+            False,
+            "a file workers.yml with the line 'plugin: dml.vsphere.workers' (step 7 of docs/cluster.md)",
+        ),
+        ({}, True, False, "but the inventory hosts.yml has none and no cluster has worker_vms to build; describe them"),
+    ],
+)
+def test_guests_are_rejected_if_the_run_can_neither_find_nor_build_workers(
+    groups: dict[str, list[str]], is_dynamic: bool, is_described: bool, sentence: str
+) -> None:
+    request = RunRequest(("site",), groups={**groups, "clusters": ["one"]}, sources=("hosts.yml",))
+
+    found = missing_workers(request, "workers", is_dynamic=is_dynamic, is_described=is_described)
+
+    assert len(found) == bool(sentence) and sentence in "; ".join(found)
 
 
 def test_variables_of_an_inventory() -> None:
