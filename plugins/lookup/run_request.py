@@ -195,12 +195,14 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         if not run_request.is_selected(known(), request, "guests"):
             return []
         hosts = [given["hostvars"][host] for host in request.groups.get(run_request.CLUSTERS, [])]
-        return run_request.missing_workers(
-            request,
-            run_request.worker_pattern(guests),
-            is_dynamic=any(_is_dynamic(Path(source)) for source in request.sources),
-            is_described=any(host.get("worker_vms") for host in hosts),
-        )
+        return [
+            *run_request.missing_workers(
+                request,
+                run_request.worker_pattern(guests),
+                is_dynamic=any(_is_dynamic(Path(source)) for source in request.sources),
+                is_described=any(host.get("worker_vms") for host in hosts),
+            )
+        ]
 
     def _of_inventory(self, given: dict[str, Any]) -> list[str]:
         """Return the sentences about the variables of the host from the inventory and about extra variables."""
