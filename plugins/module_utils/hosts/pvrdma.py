@@ -188,7 +188,7 @@ def _misplaced(net: HostNetwork, vmk: str) -> Iterator[str]:
     adapter = net["vmkernel"].get(vmk)
     if adapter is None:
         has = ", ".join(sorted(net["vmkernel"])) or "none"
-        yield f"there is no vmkernel adapter {vmk}; there is {has}; the playbook fabric builds others"
+        yield f"there is no vmkernel adapter {vmk}; there is {has} (the playbook fabric builds others)"
         return
     name = adapter["switch"] or ""
     switch = net["switches"].get(name)
