@@ -124,7 +124,7 @@ def _foreign_switch(net: FakeNetwork) -> None:
 @pytest.mark.parametrize(
     ("vmk", "harm", "message"),
     [
-        ("vmk7", lambda net: None, "there is no vmkernel adapter vmk7; there is vmk0, vmk1 (the playbook fabric builds others)"),
+        ("vmk7", lambda net: None, "no vmkernel adapter vmk7; there is vmk0, vmk1 (the playbook fabric builds others)"),
         ("vmk0", lambda net: None, "vmk0 is on the standard switch vSwitch0; PVRDMA works over"),
         ("vmk1", _second_uplink, "switch rdma has the uplinks vmnic1, vmnic2 of this host; an RDMA card"),
         ("vmk1", _plain_uplink, "the only uplink vmnic1 of switch rdma has no RDMA device (the host's"),
