@@ -17,6 +17,13 @@ from lab.simulator import DATACENTRES, Simulator
 from tests.integration.ansible import BIN, Ansible
 from tests.integration.sites import DRIVER
 
+# The values that only a user can know, in place of discover's placeholders.
+DECISIONS = {
+    "profile: PROFILE": "profile: grid_t4-16c",
+    "version: VERSION": f"version: {DRIVER['version']}",
+    "[DATASTORE] FOLDER/FILE.vib": "[shared] NVD-AIE-800_550.90.05-1OEM.800.1.0.20613240_24012345.zip",
+    "{{ lookup('ansible.builtin.file', '~/.ssh/id_ed25519.pub') }}": "ssh-ed25519 AAAA somebody",
+}
 CLUSTERS = {"lab": "gpu", "ready": "gpu", "mixed": "gpu-mixed", "t4_vgpu": "hpc", "a100_passthrough": "hpc-a100"}
 # A line of a proposal, and the start of its variable; a decision has its own lines before.
 VARIABLE = re.compile(r"^( *)# ([a-z_]+:(?: .*)?)$")
@@ -45,6 +52,15 @@ def accept_all(text: str) -> str:
         block = bool(found and not found[2].startswith("decide:")) or (block and "#   " in line)
         lines.append(re.sub(r"# ", "", line, count=1) if block else line)
     return "\n".join(lines) + "\n"
+
+
+def decide_all(path: Path) -> None:
+    """Accept all proposals, with the values that only a user can know."""
+    text = accept_all(path.read_text())
+    for placeholder, value in DECISIONS.items():
+        assert placeholder in text, placeholder
+        text = text.replace(placeholder, value)
+    path.write_text(text)
 
 
 @pytest.mark.parametrize(
@@ -96,12 +112,7 @@ def test_hosts_that_are_prepared_need_no_change(
 
 def test_accepted_proposals_are_a_plan(vcenter: Simulator, ansible: Ansible, start: Callable[..., Simulator]) -> None:
     path = discover(ansible)
-    text = accept_all(path.read_text()).replace("profile: PROFILE", "profile: grid_t4-16c")
-    text = text.replace("version: VERSION", f"version: {DRIVER['version']}")
-    text = text.replace(
-        "[DATASTORE] FOLDER/FILE.vib", "[shared] NVD-AIE-800_550.90.05-1OEM.800.1.0.20613240_24012345.zip"
-    )
-    path.write_text(text)
+    decide_all(path)
     planned = ansible.playbook("playbooks/site.yml", "-i", str(path), "--check", "--diff")
     assert planned.rc == 0, planned.out
     assert "worker04: changes" in " ".join(planned.out.split()) and vcenter.writes() == []

@@ -13,8 +13,7 @@ import yaml
 
 from lab.simulator import DATACENTRES, ROOT, Simulator
 from tests.integration.ansible import Ansible, Outcome
-from tests.integration.sites import DRIVER
-from tests.integration.test_discovery import accept_all
+from tests.integration.test_discovery import decide_all
 
 README = (ROOT / "README.md").read_text()
 COMMANDS = [shlex.split(line)[1:] for line in re.findall(r"^ansible-playbook .*$", README, re.MULTILINE)]
@@ -23,13 +22,6 @@ DISCOVER, *ON_SITE = COMMANDS
 BUILDING, WITH_WORKERS = ON_SITE[:6], ON_SITE[6:]
 WORKERS_FILE = README.split("```yaml\n")[2].split("```")[0]
 WORKERS = ["worker01", "worker02"]
-# The values that only a user can know, in place of discover's placeholders.
-DECISIONS = {
-    "profile: PROFILE": "profile: grid_t4-16c",
-    "version: VERSION": f"version: {DRIVER['version']}",
-    "[DATASTORE] FOLDER/FILE.vib": "[shared] NVD-AIE-800_550.90.05-1OEM.800.1.0.20613240_24012345.zip",
-    "{{ lookup('ansible.builtin.file', '~/.ssh/id_ed25519.pub') }}": "ssh-ed25519 AAAA somebody",
-}
 
 
 class Reader:
@@ -53,11 +45,7 @@ class Reader:
         path = self.folder / "hosts.yml"
         done = self.run([*DISCOVER, "-e", f"discover_file={path}"])
         assert done.rc == 0, done.out
-        text = accept_all(path.read_text())
-        for placeholder, value in DECISIONS.items():
-            assert placeholder in text
-            text = text.replace(placeholder, value)
-        path.write_text(text)
+        decide_all(path)
 
     def written(self) -> set[str]:
         return {write["method"] for write in self.vcenter.writes()}
