@@ -50,6 +50,8 @@ TRAVELS = {
 # The inventory that the README shows is the one that is run.
 INVENTORY = textwrap.dedent((ROOT / "README.md").read_text().split("```yaml\n")[1].split("```")[0])
 
+PLACES = {"ANSIBLE_COLLECTIONS_PATH": "collections", "ANSIBLE_HOME": "home"}
+
 
 def run(folder: Path, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a command that knows nothing of the checkout."""
@@ -185,3 +187,78 @@ def test_the_site_playbook_runs_from_elsewhere(elsewhere: Path, start: Callable[
     assert second.returncode == 0, second.stdout
     assert "changed=0" in second.stdout
     assert vcenter.writes() == []
+
+
+# Each playbook with relative paths of its user, and the pattern of the files that it writes.
+WRITES = {
+    "discover": (("discover_file=new/hosts.yml",), "new/hosts.yml"),
+    "evidence": (("evidence_dir=new/evidence",), "new/evidence/gpu-*.json"),
+    "preflight": (("preflight_report=new/preflight/found.json",), "new/preflight/found.json"),
+    "audit": (("audit_dir=new/audit",), "new/audit/*"),
+    "record": (("record_dir=new/recording", "record_keep=true"), "new/recording/gpu/*"),
+    "export": (("export_folder=new/export",), "new/export/*"),
+    "report": (("report_results=runs", "report_dir=new/report"), "new/report/training.md"),
+}
+RUN = {"name": "tcp-1", "nodes": 1, "gpus": 1, "transport": "tcp", "images_per_sec": 10.0}
+LOGIN = {"ansible_host": "10.0.0.1", "ansible_user": "ubuntu", "ansible_ssh_private_key_file": "~/.ssh/gpu"}
+GROUPS = {
+    "clusters": {"hosts": {"gpu": {"ansible_connection": "local"}}},
+    "workers": {"hosts": {"w1": LOGIN}},
+}
+
+
+@pytest.fixture
+def stood(elsewhere: Path, start: Callable[..., Simulator], tmp_path: Path) -> Callable[..., str]:
+    """Run a playbook of the installed collection in a user's folder, with a relative path of the CA."""
+    lab = (DATACENTRES / "ready.yml").read_text()
+    vcenter = start(text=lab.replace("count: 5", "count: 2"))
+    folder = tmp_path / "user"
+    (folder / "runs").mkdir(parents=True)
+    (folder / "runs" / "tcp-1.json").write_text(json.dumps({**RUN, "proof": {"ok": True, "transport": "tcp"}}))
+    (folder / "inventory.yml").write_text(yaml.safe_dump(GROUPS))
+    (folder / "ca.pem").write_bytes(Path(vcenter.environment["VMWARE_CA_PATH"]).read_bytes())
+    # PWD is that of another folder, as for a program that was started by a service.
+    given = {**vcenter.environment, "VMWARE_CA_PATH": "ca.pem", "PWD": str(tmp_path), "HOME": str(tmp_path)}
+    given |= {name: str(elsewhere / path) for name, path in PLACES.items()}
+
+    def playbook(name: str, *words: str) -> str:
+        options = [word for each in words for word in (("-e", each) if "=" in each else (each,))]
+        done = run(folder, "ansible-playbook", "-i", "inventory.yml", f"dml.vsphere.{name}", *options, **given)
+        assert done.returncode == 0, f"{name} {words}: {done.stdout}"
+        return done.stdout
+
+    return playbook
+
+
+def files_of(collection: Path) -> dict[Path, bytes]:
+    """Return the files of the installed collection, except compiled ones."""
+    return {path: path.read_bytes() for path in collection.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+
+
+def test_relative_paths_start_in_the_folder_of_the_user(
+    elsewhere: Path, stood: Callable[..., str], tmp_path: Path
+) -> None:
+    shipped = files_of(elsewhere / "collections")
+    folder = tmp_path / "user"
+
+    for name, (words, pattern) in WRITES.items():
+        stood(name, *words)
+        assert list(folder.glob(pattern)), f"{name} {words}"
+    next(folder.glob("new/evidence/gpu-*.json")).rename(folder / "new" / "gpu.json")
+    stood("teardown", "rollback_evidence=new/gpu.json", "fabric_record_dir=new/evidence", "--check")
+
+    assert files_of(elsewhere / "collections") == shipped
+
+
+def test_an_inventory_replaces_that_of_the_user_and_none_of_the_collection(
+    elsewhere: Path, stood: Callable[..., str], tmp_path: Path
+) -> None:
+    shipped = files_of(elsewhere / "collections")
+    (tmp_path / "user" / "hosts.yml").write_text("old\n")
+
+    stood("discover", "discover_file=hosts.yml", "discover_replace=true")
+    stood("evidence", "vsphere_ca_path=../user/ca.pem")
+
+    assert "clusters:" in (tmp_path / "user" / "hosts.yml").read_text()
+    assert list(tmp_path.glob("user/evidence/gpu-*.json"))
+    assert files_of(elsewhere / "collections") == shipped

@@ -15,6 +15,27 @@ import yaml
 ROOT = Path(__file__).parents[2]
 ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir())
 LONGEST_MAIN = 40
+# The paths on nodes.
+ON_NODES = {
+    "alone_folder",
+    "cuda_home",
+    "horovod_mpi_bin",
+    "horovod_python",
+    "horovod_venv",
+    "python_environment_folder",
+    "python_environment_python",
+    "pytorch_mpi_bin",
+    "pytorch_python",
+    "pytorch_venv",
+    "training_sysfs",
+    "vmotion_test_records",
+    "vmotion_test_run_dir",
+}
+# Too common a name to be searched for, and a role whose program reads its options.
+NOT_SEARCHED = {"folder"}
+WITH_PROGRAM = ROOT / "roles" / "training"
+# With a path of its user, so that it does not depend on the folder in which a module starts.
+RESOLVED = re.compile(r"expandvars\b.*\bexpanduser\b.*\brealpath\b")
 VARIABLE = re.compile(r"[a-z_][a-z0-9_]*")
 TYPED = ("bool", "dict", "float", "int")
 CONVERSIONS = {"bool": (bool,), "int": (int,), "float": (int, float), "list": (list,), "dict": (dict,)}
@@ -55,6 +76,23 @@ def variables_of(role: Path) -> set[str]:
 def strangers(role: str, names: set[str]) -> list[str]:
     """Return the names that start neither with the name of the role nor with ansible_."""
     return sorted(name for name in names if not name.startswith((f"{role}_", f"__{role}_", "ansible_")))
+
+
+def controller_paths() -> set[str]:
+    """Return the variables with a path on the controller."""
+    specs = [options_of(role) for role in ROLES if role != WITH_PROGRAM]
+    specs.append(load(ROOT / "playbooks" / "vars" / "options.yml")["playbook_types"])
+    return (
+        {name for spec in specs for name, option in spec.items() if option["type"] == "path"} - ON_NODES - NOT_SEARCHED
+    )
+
+
+def unresolved(text: str, paths: set[str]) -> list[str]:
+    """Return the lines that use a path of the user and neither resolve it nor set another such variable to it."""
+    used = re.compile(rf"\{{\{{.*\b({'|'.join(sorted(paths))})\b.*\}}\}}")
+    lines = [line.strip() for line in re.sub(r">-\n\s+|\s*\n\s+(?=\|)", " ", text).splitlines()]
+    wrong = [line for line in lines if used.search(line) and not RESOLVED.search(line)]
+    return [line for line in wrong if line.partition(":")[0] not in paths]
 
 
 @pytest.fixture(params=ROLES, ids=lambda role: role.name)
@@ -132,7 +170,42 @@ def test_every_default_has_a_use(role: Path) -> None:
 def test_no_default_lies_in_the_collection(role: Path) -> None:
     """`ansible-galaxy collection install --force` replaces the collection, and with it what a run wrote there."""
     inside = [name for name, value in defaults_of(role).items() if re.search(r"playbook_dir|role_path", str(value))]
-    assert inside == [], "give it a default in the working directory: lookup('ansible.builtin.env', 'PWD')"
+    assert inside == [], "give it a relative default"
+
+
+def test_a_path_of_the_user_starts_in_the_folder_of_the_user() -> None:
+    """A module starts in the folder of its playbook, which may be the installed collection."""
+    paths = controller_paths()
+    folders = [*(path / kind for path in ROLES for kind in ("tasks", "vars")), ROOT / "playbooks"]
+    files = sorted(path for folder in folders for path in folder.rglob("*.yml"))
+
+    wrong = [f"{path.relative_to(ROOT)}: {line}" for path in files for line in unresolved(path.read_text(), paths)]
+
+    assert {"evidence_dir", "discover_file", "vsphere_ca_path", "report_dir", "mpijob_kubeconfig"} <= paths
+    assert wrong == [], "resolve it with: | expandvars | expanduser | realpath"
+
+
+@pytest.mark.parametrize(
+    ("line", "is_wrong"),
+    [
+        ('dest: "{{ evidence_dir }}/{{ name }}.json"', True),
+        ('path: "{{ evidence_dir | default(omit) }}"', True),
+        ('path: "{{ evidence_dir | realpath }}"', True),
+        ('path: "{{ evidence_dir | expandvars | expanduser | realpath }}"', False),
+        ('evidence_dir: "{{ evidence_dir }}"', False),
+        ("when: evidence_dir | length > 0", False),
+        ('path: "{{ __evidence_dir }}"', False),
+        ('__evidence_dir: "{{ evidence_dir }}"', True),
+    ],
+)
+def test_an_unresolved_path_is_found(line: str, *, is_wrong: bool) -> None:
+    assert bool(unresolved(f"    {line}\n", {"evidence_dir"})) is is_wrong
+
+
+def test_no_path_depends_on_a_variable_of_the_shell() -> None:
+    """Programs that a service or sudo starts have no PWD, or that of another folder."""
+    files = [path for folder in ("roles", "playbooks") for path in sorted((ROOT / folder).rglob("*.yml"))]
+    assert [path for path in files if "'PWD'" in path.read_text() and WITH_PROGRAM not in path.parents] == []
 
 
 def test_a_foreign_variable_is_seen(tmp_path: Path) -> None:
