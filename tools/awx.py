@@ -2,13 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Writes docs/awx.yml, the job templates of AWX with their surveys: ``python tools/inventory_schema.py``.
 
-The questions are the options of each playbook, and those options of its roles that are one value, with the types,
-defaults and descriptions of the argument specs.
+The questions are the options of each playbook, and those options of its roles that are one value, with the types and
+descriptions of the argument specs. They have no defaults: AWX passes each default as an extra variable, which would
+override the inventory.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,7 +83,7 @@ def _template(playbook: str, roles: tuple[str, ...]) -> dict[str, Any]:
     return {
         "name": f"dml.vsphere {playbook}",
         "description": _title(playbook),
-        "playbook": f"dml.vsphere.{playbook}",
+        "playbook": f"{playbook}.yml",
         "job_type": "run",
         "ask_job_type_on_launch": True,
         "ask_limit_on_launch": True,
@@ -135,13 +135,4 @@ def _question(name: str, spec: dict[str, Any]) -> Question:
         "required": bool(spec.get("required")),
         **({"choices": [str(choice) for choice in choices]} if choices else {}),
         **({"min": 0, "max": 2**31 - 1} if kind in ("integer", "float") else {}),
-        "default": _default(spec),
     }
-
-
-def _default(spec: dict[str, Any]) -> Any:
-    """Return the default as AWX shows it."""
-    value = spec.get("default")
-    if isinstance(value, bool):
-        return json.dumps(value)
-    return "" if value is None else value

@@ -18,6 +18,8 @@ description:
     C(--skip-tags always).
   - For a host of a play, it returns the sentences about variables of the inventory that do not exist or have a wrong
     type.
+  - If AWX started the run, an extra variable of this collection with an empty text is an unanswered question of a
+    survey, and does not override the inventory.
 options:
   _terms:
     description: The name of the playbook.
@@ -100,6 +102,17 @@ def _data(path: Path) -> dict[str, Any]:
     return (yaml_load(path.read_text(encoding="utf-8")) or {}) if path.is_file() else {}
 
 
+def extra_variables(loader: Any) -> dict[str, Any]:
+    """Return the extra variables without those that AWX passes for unanswered questions of a survey.
+
+    Ansible has one dictionary of them, so that the inventory's values apply in all plays from the first one on.
+    """
+    extra: dict[str, Any] = load_extra_vars(loader)
+    for name in run_request.unanswered(extra, specs()):
+        del extra[name]
+    return extra
+
+
 def _variables(role: Path) -> set[str]:
     """Return the options of all entry points of a role, and its variables that are not for users."""
     names = {name for entry in _entries(role) for name in entry}
@@ -126,6 +139,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
     """The hosts of a play, or the sentences about the variables of a host."""
 
     def run(self, terms: list[str], variables: dict[str, Any] | None = None, **options: Any) -> list[Any]:
+        extra = extra_variables(self._loader)
         self.set_options(var_options=variables, direct=options)
         given, (playbook,) = variables or {}, terms
         pattern = self.get_option("hosts")
@@ -136,7 +150,6 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         if any(context.CLIARGS.get(option) for option in LISTING):
             return [pattern]
         load_filters()
-        extra = load_extra_vars(self._loader)
         request = self._request(given, playbook, extra)
         if self.get_option("optional"):
             request = replace(request, needs_workers=False)
@@ -210,7 +223,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         names = set(given["hostvars"][host]) - set(given.get("ansible_facts", ()))
         # Templates stay as they are: some can be evaluated only later.
         values = {name: value for name, value in given["hostvars"].raw_get(host).items() if name in names}
-        extra = frozenset(load_extra_vars(self._loader))
+        extra = frozenset(extra_variables(self._loader))
         wrong = run_request.unknown_variables(known(), names) + variable_types.wrong_types(specs(), values, extra)
         remedy = ["correct or remove these variables"] if wrong else []
         return [*wrong, *remedy, *self._missing_workers(given)]

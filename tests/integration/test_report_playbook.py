@@ -9,6 +9,8 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from lab.simulator import ROOT
 from plugins.module_utils.continuity import verdict
 from plugins.module_utils.training import timeline
@@ -72,3 +74,20 @@ def test_without_a_result_nothing_is_written(tmp_path: Path) -> None:
 def test_a_verdict_without_a_folder_names_the_option(tmp_path: Path) -> None:
     done = Ansible({}, tmp_path).playbook("playbooks/judge.yml")
     assert done.rc == 2 and "Name the folder of the test: -e folder=FOLDER." in done.out, done.out
+
+
+@pytest.mark.parametrize(("job", "title"), [({"awx_job_id": 7}, "Of the inventory"), ({}, "")])
+def test_an_unanswered_question_of_awx_keeps_the_value_of_the_inventory(
+    tmp_path: Path, job: dict[str, int], title: str
+) -> None:
+    """AWX runs a file of its project, and passes an empty text for each question without an answer."""
+    inventory = {"all": {"hosts": {"localhost": {}}, "vars": {**given(tmp_path), "report_title": "Of the inventory"}}}
+    (tmp_path / "hosts.yml").write_text(json.dumps(inventory))
+    (tmp_path / "report.yml").write_text("---\n- import_playbook: dml.vsphere.report\n")
+    (tmp_path / "extravars").write_text(json.dumps({**job, "report_title": "", "report_dir": str(tmp_path / "shown")}))
+    command = ["-i", str(tmp_path / "hosts.yml"), "-e", f"@{tmp_path / 'extravars'}"]
+
+    done = Ansible({}, tmp_path).playbook(str(tmp_path / "report.yml"), *command)
+
+    assert done.rc == 0, done.out
+    assert (tmp_path / "shown" / "training.md").read_text().startswith(f"# {title}\n")

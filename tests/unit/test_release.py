@@ -119,13 +119,30 @@ def test_each_job_template_has_a_playbook_and_questions_that_it_reads() -> None:
     known = yaml.safe_load((ROOT / "playbooks" / "vars" / "options.yml").read_text())["playbook_options"]
     assert set(awx.TEMPLATES) <= set(known)
     for template in awx.templates():
-        assert (ROOT / "playbooks" / f"{template['playbook'].rpartition('.')[2]}.yml").is_file()
+        assert (ROOT / "playbooks" / template["playbook"]).is_file()
         questions = template.get("survey_spec", {}).get("spec", [])
         names = [question["variable"] for question in questions]
         assert len(names) == len(set(names)) and template["survey_enabled"] == bool(names)
         assert all(question["question_description"] for question in questions)
         assert not [question for question in questions if "password" in question["variable"]]
-    assert any(template["playbook"] == "dml.vsphere.teardown" for template in awx.templates())
+    assert any(template["playbook"] == "teardown.yml" for template in awx.templates())
+
+
+def test_no_optional_question_overrides_the_inventory() -> None:
+    """AWX passes each default of a survey as an extra variable, an empty one too."""
+    questions = [question for each in awx.templates() for question in each.get("survey_spec", {}).get("spec", [])]
+    assert len(questions) > 100
+    assert [question["variable"] for question in questions if "default" in question] == []
+
+
+def test_the_commands_for_awx_create_a_file_for_each_job_template(tmp_path: Path) -> None:
+    block = (ROOT / "docs" / "awx.md").read_text().split("next to your inventory:")[1].split("```")[1]
+
+    subprocess.run(["bash", "-ec", block.removeprefix("bash\n")], cwd=tmp_path, check=True)
+
+    plays = {path.name: yaml.safe_load(path.read_text()) for path in tmp_path.iterdir()}
+    imported = {f"{name}.yml": [{"import_playbook": f"dml.vsphere.{name}"}] for name in awx.TEMPLATES}
+    assert plays == imported and {each["playbook"] for each in awx.templates()} == set(imported)
 
 
 def test_the_bill_of_materials_has_each_pin() -> None:

@@ -24,6 +24,8 @@ CLUSTERS, WORKERS, LOCALHOST = "clusters", "workers", "localhost"
 # The line with which the collection finds workers that the inventory does not list.
 WORKERS_SOURCE = "a file workers.yml with the line 'plugin: dml.vsphere.workers'"
 CONTROLLER = frozenset({LOCALHOST, "127.0.0.1", "::1"})
+# Extra variables of each job of AWX and of Automation Controller.
+AWX = frozenset({"awx_job_id", "tower_job_id"})
 TRUE, FALSE = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0", ""})
 _SUBSCRIPT = re.compile(r"^(.+?)\[-?\d*(?:[:-]-?\d*)?\]$")
 
@@ -85,6 +87,11 @@ class RunRequest:
     def hosts(self) -> set[str]:
         """Return all hosts of the inventory."""
         return {host for members in self.groups.values() for host in members}
+
+
+def unanswered(extra: Mapping[str, object], known: Iterable[str]) -> list[str]:
+    """Return the variables for which AWX passes an empty text, because their question in a survey has no answer."""
+    return [name for name in known if extra.get(name) == ""] if AWX & set(extra) else []
 
 
 def problems(known: Known, request: RunRequest, playbook: str, pattern: str) -> list[str]:

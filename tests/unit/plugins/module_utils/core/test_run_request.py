@@ -15,6 +15,7 @@ from plugins.module_utils.core.run_request import (
     is_selected,
     missing_workers,
     problems,
+    unanswered,
     unknown_variables,
     worker_pattern,
 )
@@ -190,3 +191,14 @@ def test_variables_of_an_inventory() -> None:
         "the variable guest_images does not exist (did you mean guest_image?)",
         "the variable node_usr does not exist (did you mean node_user?)",
     ]
+
+
+@pytest.mark.parametrize("job", ["awx_job_id", "tower_job_id"])
+def test_an_empty_text_is_an_unanswered_question_of_awx(job: str) -> None:
+    extra = {job: 7, "canary": "", "audit_currency": "EUR", "audit_hours": 0, "other": ""}
+
+    assert unanswered(extra, ["audit_currency", "audit_hours", "audit_price", "canary"]) == ["canary"]
+
+
+def test_an_empty_text_on_the_command_line_is_a_value() -> None:
+    assert unanswered({"canary": ""}, ["canary"]) == []
