@@ -17,11 +17,14 @@ PURE = (
     *("durable/calls", "durable/node_results", "durable/program"),
     *(
         "fabric/fabric_spec",
+        "hosts/change_hosts",
         "hosts/driver_options",
         "hosts/pci_address",
         "hosts/roce_settings",
         "hosts/preflight/*",
+        "hosts/programs/*",
         "hosts/privileges/*",
+        "hosts/rollout_plan",
     ),
     *("hosts/rollback/*", "maintenance/cluster_facts", "maintenance/evacuation", "maintenance/out_of_service"),
     *(

@@ -81,8 +81,9 @@ options:
     default: []
   boot_times:
     description:
-      - "For V(rebooted): the boot that the reboot should end, by host, as C(boot_time) in the result. A host with
-        another boot time has booted since then. The module does not reboot it again and only waits until it serves."
+      - "For V(rebooted): the boot that the reboot should end, by host, as M(dml.vsphere.esxi_profile) returns it. A
+        host with another boot time has booted since then. The module does not reboot it again, and only waits until it
+        serves."
     type: dict
     default: {}
   only_if_ours:
@@ -165,7 +166,7 @@ hosts:
         maintenance: {description: Whether it is in maintenance mode., type: bool}
         ours: {description: Whether this collection put it there., type: bool}
         by: {description: "Who did, and since when.", type: str}
-        boot_time: {description: When it booted; for V(maintenance) and V(rebooted)., type: str}
+        boot_time: {description: When it booted; for V(rebooted)., type: str}
         reboot: {description: "V(due), V(asked for), V(under way) or V(done); for V(rebooted).", type: str}
         evacuation:
           description: The effects of its evacuation, for V(maintenance).

@@ -75,6 +75,7 @@ hosts:
     why: {description: The reasons for these needs., type: list, elements: str}
     unmet: {description: The reasons why the rest cannot be applied now., type: list, elements: str}
     state: {description: The state of every part., type: dict}
+    boot_time: {description: When the host booted., type: str}
     out_of_service:
       description: Whether the host is unreachable or in maintenance mode, or an earlier run left a note on it.
       type: bool
@@ -94,12 +95,14 @@ from ..module_utils.vsphere import arguments, inventory, session
 
 ARGUMENTS = {**profile.ARGUMENTS, "adapters_to_come": {"type": "list", "elements": "str", "default": []}}
 
+OF_HOST = (*service_note.PATHS, "runtime.bootTime")
+
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params, shared = module.params, module.params["profile"]
     own = arguments.by_name("host_profiles", profile.OPTIONS, params["host_profiles"])
     with holder.marked(), session.session(params) as opened, keeper.renewing(opened):
-        hosts = inventory.find_hosts(opened, params, (*profile.paths([shared, *own.values()]), *service_note.PATHS))
+        hosts = inventory.find_hosts(opened, params, (*profile.paths([shared, *own.values()]), *OF_HOST))
         images, run_lives = cache(partial(cluster_image.managed_clusters, opened)), holder.run_watch()
         profiles = []
         for host in hosts.hosts:
@@ -108,6 +111,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         result = runner.converge(module, runner.Work(subjects=profiles, refresh=hosts.refresh_for))
         for host, report in zip(hosts.hosts, result["hosts"]):
             report["out_of_service"] = service_note.is_out_of_service(host)
+            report["boot_time"] = host.boot_time
         return result
 
 

@@ -72,7 +72,11 @@ class ActionWorld:
         A program that holds no lock fails at once.
         """
         while True:
+            self.must_be_attended()
             began, result = time.monotonic(), run()
+            if result.get("failed"):
+                # It may have noticed the end of its controller: the program must not take that for a failure.
+                self.must_be_attended()
             away = "vCenter" if result.get("not_connected") else "the launcher" if result.get("unreachable") else ""
             if not away or RUN not in self._modules.environment or self._patience[away] <= 0:
                 return result

@@ -39,6 +39,10 @@ class MortalWorld:
         self.point()
         return value
 
+    def next_controller(self) -> None:
+        """Continue with another controller."""
+        self.is_dead = False
+
     def point(self) -> None:
         """Count a point at which a controller can die."""
         number, self.points = self.points, self.points + 1
@@ -79,11 +83,13 @@ class MortalJournal(MemoryJournal):
 W = TypeVar("W", bound=MortalWorld)
 
 
-def carry_out(world: MortalWorld, program: Callable[[Program], Any]) -> Any:
+def carry_out(world: MortalWorld, program: Callable[[Program], Any], *, keeps_journal: bool = True) -> Any:
     """Run a program to its end, with as many controllers as it takes, and return its value."""
     values: dict[str, Any] = {}
-    for _controller in range(MOST_CONTROLLERS):
-        world.is_dead = False
+    for controller in range(MOST_CONTROLLERS):
+        if controller:
+            world.next_controller()
+        values = values if keeps_journal else {}
         try:
             return program(Program(MortalJournal(world, values), world))
         except Killed:

@@ -49,10 +49,11 @@ class HostWorld(MortalWorld):
 
     def __init__(self, hosts: Mapping[str, FakeHost], deaths: Iterable[int] = ()) -> None:
         super().__init__(deaths)
-        self.hosts, self.holder, self.controllers = dict(hosts), "", 0
+        self.hosts, self.holder, self.run = dict(hosts), "", ""
         self.stops: list[dict[str, str]] = []
         self.failures: dict[str, str] = {}
         self.most_out, self.allowed = 0, 9
+        self.on_return: Callable[[], Any] = lambda: None
         self.calls: list[tuple[str, dict[str, Any]]] = []
 
     def here(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,6 +61,16 @@ class HostWorld(MortalWorld):
 
     def planned(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
         return self._called(module, dict(options), is_planned=True)
+
+    def join(self, run: str) -> None:
+        self.run = run
+
+    def next_controller(self) -> None:
+        """Let the time pass until the playbook runs again: hosts that boot are back."""
+        super().next_controller()
+        for host in self.hosts.values():
+            if not host.is_up:
+                self._up(host)
 
     def there(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
         raise AssertionError(f"{module} runs on no other host: {options}")
@@ -93,7 +104,9 @@ class HostWorld(MortalWorld):
             }
             for name, host in self.hosts.items()
         ]
-        cluster = {"hosts": hosts, "max_out_of_service": {"allowed": self.allowed, "why": "so"}}
+        out = [{"host": name} for name, host in self.hosts.items() if host.is_out or host.by or not host.is_up]
+        most = {"allowed": self.allowed, "why": "so"}
+        cluster = {"hosts": hosts, "out_of_service": out, "max_out_of_service": most}
         return {"cluster": cluster, "stops": self.stops if options.get("leaving") else []}
 
     def _profile(self, names: Iterable[str], is_planned: bool) -> dict[str, Any]:
@@ -111,7 +124,7 @@ class HostWorld(MortalWorld):
     def _applied(self, name: str, host: FakeHost, is_planned: bool) -> dict[str, Any]:
         changed, host.waiting = host.differs, max(0, host.waiting - 1)
         report = {"host": name, "changed": changed, "needs": host.needs, "reboots": host.reboots, "why": ["it differs"]}
-        report.update(unmet=[], out_of_service=host.is_out or not host.is_up or bool(host.by))
+        report.update(unmet=[], boot_time=host.boot_time, out_of_service=host.is_out or not host.is_up or bool(host.by))
         if not is_planned and changed:
             assert self.holder, "no write without the lock"
             assert host.is_out or not host.needs, f"{name} is changed in service"
@@ -131,11 +144,11 @@ class HostWorld(MortalWorld):
             host = self.hosts[name]
             if not host.is_up and state != "rebooted":
                 return {"failed": True, "msg": f"{name}: could not read its state: vCenter shows it as notResponding"}
-            changed = state == "in_service" and host.is_out and host.by == "us"
+            changed = state == "in_service" and host.by == "us"
             if not is_planned:
                 act(name, host)
             is_ours = host.is_out and host.by == "us"
-            told = {"maintenance": host.is_out, "ours": is_ours, "boot_time": host.boot_time}
+            told = {"maintenance": host.is_out, "ours": is_ours}
             if is_planned and changed:
                 told.update(maintenance=False, ours=False)
             reports.append({"host": name, "changed": changed, "state": told})
@@ -154,6 +167,7 @@ class HostWorld(MortalWorld):
             return
         self.effect(f"return {name}", lambda: setattr(host, "is_out", False))
         self.effect(f"no note on {name}", lambda: setattr(host, "by", ""))
+        self.on_return()
 
     def _reboot(self, name: str, host: FakeHost, boot_times: Mapping[str, str]) -> None:
         """Reboot as the module does: a note says which boot ends, and a reboot under way is awaited."""

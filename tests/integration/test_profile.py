@@ -34,3 +34,4 @@ def test_a_host_is_out_of_service_in_maintenance_mode_or_with_the_note_of_a_kill
     vcenter.set_host("esx02.lab", maintenance=True)
     plan = ansible.module("esxi_profile", check=True, cluster="gpu", profile=PROFILE)
     assert [host["host"] for host in plan.result["hosts"] if host["out_of_service"]] == ["esx01.lab", "esx02.lab"]
+    assert all(host["boot_time"] for host in plan.result["hosts"])

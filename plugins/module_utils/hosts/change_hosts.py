@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The way in which hosts leave service: emptied, changed, rebooted as often as needed, verified and returned."""
+"""The way in which hosts leave service: emptied, changed, rebooted as needed, verified and returned; pure."""
 
 from __future__ import annotations
 
@@ -85,29 +85,29 @@ def _change(p: Program, change: HostChange) -> dict[str, Any]:
         p.say(f"waits for {listed(rebooting)}, which an earlier run rebooted")
         p.ensure(partial(change.reboot, rebooting, {}))
     p.say(f"puts {named} into maintenance mode")
-    boot_times = p.ensure(change.leave_service)
-    left = p.once(("out of service", *hosts), lambda: {"at": p.now(), "boot_times": boot_times})
-    rounds, reboots = _bring_into_force(p, change, left["boot_times"])
+    p.ensure(change.leave_service)
+    out_at = p.once(("out of service", *hosts), p.now)
+    rounds, reboots = _bring_into_force(p, change)
     p.say(f"verifies that the profile is active on {named}")
     if not p.wait(change.is_in_force, DRIVER_SECONDS):
         p.ensure(change.require_in_force)
-    return {host: {"out_at": left["at"], "reboots": reboots[host], "rounds": rounds} for host in hosts}
+    return {host: {"out_at": out_at, "reboots": reboots[host], "rounds": rounds} for host in hosts}
 
 
-def _bring_into_force(p: Program, change: HostChange, boot_times: Mapping[str, str]) -> tuple[int, dict[str, int]]:
+def _bring_into_force(p: Program, change: HostChange) -> tuple[int, dict[str, int]]:
     """Apply the profile and reboot the hosts that need it, once for each reboot; return the rounds and the reboots."""
     hosts, due, reboots = change.hosts, list(change.hosts), dict.fromkeys(change.hosts, 0)
     for number in range(1, MOST_REBOOTS + 1):
         p.say(f"applies the profile to {listed(due)}")
-        needed = p.once(("reboots", number, *hosts), partial(change.apply, due))
-        rebooting = [host for host in due if needed[host]]
+        applied = p.once(("applied", number, *hosts), partial(change.apply, due))
+        rebooting = [host for host in due if applied[host]["reboots"]]
         if rebooting:
             p.say(f"reboots {listed(rebooting)}")
             # A reboot that happened before its controller died shows in the boot time.
-            once = partial(change.reboot, rebooting, boot_times)
-            boot_times = {**boot_times, **p.once(("reboot", number, *hosts), once)}
+            boot_times = {host: applied[host]["boot_time"] for host in rebooting}
+            p.once(("rebooted", number, *hosts), partial(change.reboot, rebooting, boot_times))
         reboots.update({host: reboots[host] + 1 for host in rebooting})
-        due = [host for host in rebooting if needed[host] > 1]
+        due = [host for host in rebooting if applied[host]["reboots"] > 1]
         if not due:
             break
     return number, reboots
@@ -155,8 +155,8 @@ class HostChange:
         """Raise Refused if the hosts must not leave service now; return those that an earlier run left rebooting."""
         return check_stop_rules(self.calls, self.hosts, self.how)
 
-    def leave_service(self) -> dict[str, str]:
-        """Put the hosts into maintenance mode, and return their boot times; refuse a host that others put there."""
+    def leave_service(self) -> None:
+        """Put the hosts into maintenance mode; refuse a host that others put there."""
         keys = ("maintenance_timeout", "power_off", "moved_by", "non_disruptive")
         options = {key: getattr(self.how, key) for key in keys}
         states = self._power(self.hosts, "maintenance", options)
@@ -164,19 +164,22 @@ class HostChange:
         if others:
             cause = "another user put it into maintenance mode, so it is neither changed nor rebooted"
             raise Refused(listed(others), "change host profile", cause, "return it to service, or run without it")
-        return {host: str(state.get("boot_time") or "") for host, state in states.items()}
 
-    def apply(self, hosts: Sequence[str]) -> dict[str, int]:
-        """Apply the changes that do not wait for a reboot, and return the number of reboots that each host needs."""
+    def apply(self, hosts: Sequence[str]) -> dict[str, Any]:
+        """Apply the changes that do not wait for a reboot, and return the reboots that each host needs and its boot."""
         applied = required(self.calls.here("esxi_profile", self._profile(hosts)))
-        needs = {host["host"]: host for host in applied["hosts"]}
-        return {host: needs[host]["reboots"] if "reboot" in needs[host]["needs"] else 0 for host in hosts}
+        return {
+            host["host"]: {
+                "reboots": host["reboots"] if "reboot" in host["needs"] else 0,
+                "boot_time": host.get("boot_time") or "",
+            }
+            for host in applied["hosts"]
+        }
 
-    def reboot(self, hosts: Sequence[str], boot_times: Mapping[str, str]) -> dict[str, str]:
-        """Reboot the hosts that have not booted since the given times, and return the boot times afterwards."""
-        known = {host: boot_times[host] for host in hosts if boot_times.get(host)}
-        options = {"reboot_timeout": self.how.reboot_timeout, "boot_times": known}
-        return {host: str(state["boot_time"]) for host, state in self._power(hosts, "rebooted", options).items()}
+    def reboot(self, hosts: Sequence[str], boot_times: Mapping[str, str]) -> None:
+        """Reboot the hosts that have not booted since the given times."""
+        known = {host: time for host, time in boot_times.items() if time}
+        self._power(hosts, "rebooted", {"reboot_timeout": self.how.reboot_timeout, "boot_times": known})
 
     def is_in_force(self) -> bool:
         """Return whether nothing is left to change on the hosts, and no need."""

@@ -58,14 +58,13 @@ class MaintenanceMode:
         self.target = host.name
 
     def read(self) -> dict[str, Any]:
-        """Return whether the host is in maintenance mode, who put it there, its boot time, and its evacuation."""
+        """Return whether the host is in maintenance mode, who put it there, and the verdict on its evacuation."""
         self.host.must_answer("read its state")
         note = service_note.our_note(self.host)
         return {
             "maintenance": self.host.in_maintenance,
             "ours": note is not None and self.host.in_maintenance,
             "by": str(note) if note else None,
-            "boot_time": self.host.boot_time,
             "evacuation": evacuation.as_dict(self.evacuations.verdict(self.host)),
         }
 

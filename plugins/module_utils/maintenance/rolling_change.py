@@ -1,13 +1,12 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The plan of a cluster as lines to show, the hosts that need work in their order, and the sentence for a failure."""
+"""The plan of a cluster as lines to show, the hosts that need work in their order, and the sentences about them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..core import findings
 from ..errors import Refused
 
 Hosts = Iterable[Mapping[str, Any]]
@@ -96,21 +95,6 @@ def unknown_hosts(hosts: Iterable[str], canary: str, profiles: Iterable[str] = (
     unknown = sorted(set(profiles) - set(known))
     errors = [f"esxi_host_profiles has a profile for {name}: {its_hosts}" for name in unknown]
     return [*([f"there is no canary {canary}: {its_hosts}"] if canary and canary not in known else []), *errors]
-
-
-def why_failed(result: Mapping[str, Any], hosts: Sequence[str], task: str, accepted: Sequence[str] = ()) -> str:
-    """Return the error for a batch of hosts whose task failed, with the way to continue."""
-    failed = f'{", ".join(hosts)}: the task "{task}" failed: {_reason(result, accepted)}'
-    return f"{failed}. Hosts in maintenance mode stay there; the next run of this playbook continues from here."
-
-
-def _reason(result: Mapping[str, Any], accepted: Sequence[str]) -> str:
-    """Return the message of a failed task, or its stop rules, or the settings that are not in effect."""
-    stops = [stop["text"].rstrip(".") for stop in findings.stops(result.get("stops", []), accepted)]
-    message = str(result.get("msg") or "").rstrip(".")
-    # From ansible-core 2.21, a failed_when that holds has its own message, which contains no reason.
-    texts = [message] if message and "'failed_when'" not in message else []
-    return "; ".join(stops or texts or not_in_force(result.get("hosts", []))) or "it returned no message"
 
 
 def not_in_force(hosts: Hosts) -> list[str]:

@@ -78,3 +78,23 @@ def test_no_effect_starts_after_the_death_of_the_controller(
     monkeypatch.setattr(os, "getppid", lambda: 1)
     with pytest.raises(ControllerGone):
         one.must_be_attended()
+    with pytest.raises(ControllerGone):
+        one.here("esxi_power", {})
+
+
+def test_a_module_that_fails_after_the_death_of_the_controller_is_not_a_failure_of_the_program(
+    make: Callable[[FakeModules], ActionWorld], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module ends with an error when it notices that its run is gone; the lock then stays for the next run."""
+    modules = FakeModules(BROKEN)
+    one = make(modules)
+    fail = modules.here
+
+    def die_and_fail(name: str, options: dict[str, Any]) -> dict[str, Any]:
+        monkeypatch.setattr(os, "getppid", lambda: 1)
+        return fail(name, options)
+
+    modules.here = die_and_fail  # type: ignore[method-assign]
+    with pytest.raises(ControllerGone):
+        one.here("esxi_power", {})
+    assert modules.calls == 1

@@ -187,6 +187,18 @@ def test_a_host_that_an_earlier_run_left_rebooting_is_awaited() -> None:
     assert changes[0]["reboots"] == 0 and not host.is_out
 
 
+def test_a_reboot_by_hand_before_the_profile_was_applied_does_not_count() -> None:
+    """The first controller dies before it applies the profile, and then a person reboots the host."""
+    world = world_of(1)
+    values: dict[str, Any] = {"out of service esx1": 1.0}
+    host = world.hosts["esx1"]
+    host.is_out, host.by, host.boots = True, "us", 1
+
+    change_hosts(Program(MortalJournal(world, values), world), world, ["esx1"], OPTIONS)
+
+    assert host.told == ["changed", "boot"] and not host.is_out
+
+
 def test_the_lock_is_renewed_for_its_time_and_the_options_reach_the_modules() -> None:
     world = world_of(1)
     how = HostChangeOptions(

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from plugins.module_utils.maintenance.rolling_change import (
@@ -14,7 +12,6 @@ from plugins.module_utils.maintenance.rolling_change import (
     refusals,
     to_do,
     unknown_hosts,
-    why_failed,
 )
 
 HOSTS = [
@@ -101,28 +98,6 @@ def test_what_is_not_in_force_after_all_is_a_sentence_for_each_host() -> None:
     assert owing.startswith("esx4: ") and "it differs; look at the host's log" in owing
 
 
-def said(result: dict[str, Any], *accepted: str) -> str:
-    """The reason in the error of two hosts."""
-    error = why_failed(result, ["esx1", "esx2"], "Reboot the hosts", accepted)
-    start, end = 'esx1, esx2: the task "Reboot the hosts" failed: ', ". Hosts in maintenance mode stay there; the next"
-    assert error.startswith(start) and error.endswith(" run of this playbook continues from here.")
-    return error.removeprefix(start).partition(end)[0]
-
-
-def test_only_the_stop_rules_that_were_not_accepted_are_named() -> None:
-    result: dict[str, Any] = {"stops": [ALARM, RESYNC], "msg": ""}
-    assert said(result) == "esx2: the alarm is red; gpu: vSAN is resyncing"
-    assert said(result, "vsan_resync") == "esx2: the alarm is red"
-    assert said(result, "red_alarm:esx2") == "gpu: vSAN is resyncing"
-
-
-def test_a_message_is_said_as_it_is_and_a_plan_says_what_is_left() -> None:
-    assert said({"msg": "gpu: could not read it: no.", "stops": []}) == "gpu: could not read it: no"
-    left = {"hosts": [{"host": "esx1", "needs": ["reboot"], "why": ["x is taken at boot"]}]}
-    assert said(left).startswith("esx1: could not bring its profile into force")
-    assert said({}) == "it returned no message"
-
-
 @pytest.mark.parametrize(
     ("canary", "profiles", "sentences"),
     [
@@ -134,9 +109,3 @@ def test_a_message_is_said_as_it_is_and_a_plan_says_what_is_left() -> None:
 )
 def test_hosts_that_do_not_exist_have_a_sentence_each(canary: str, profiles: list[str], sentences: list[str]) -> None:
     assert unknown_hosts(["esx2", "esx1"], canary, profiles) == sentences
-
-
-def test_the_reason_is_told_although_the_condition_has_a_message() -> None:
-    message = "Task failed: Module failed: A 'failed_when' expression evaluated to 'True'."
-    result = {"msg": message, "hosts": [{"host": "esx1", "needs": ["reboot"], "why": ["the driver is not loaded"]}]}
-    assert "yet the driver is not loaded; look at" in why_failed(result, ["esx1"], "Verify that the profile is active")

@@ -1,0 +1,132 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plans the hosts of a cluster and shows the plan, or carries it out a few hosts at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+
+from ..module_utils.durable.program import ControllerGone, MemoryJournal, Program
+from ..module_utils.errors import CollectionError
+from ..module_utils.hosts.change_hosts import HostChangeOptions
+from ..module_utils.hosts.programs.rollout import rollout
+from ..module_utils.hosts.rollout_plan import (
+    RolloutOptions,
+    after_canary,
+    plan_hosts,
+    require_positive,
+    require_possible,
+    window_of,
+)
+from ..plugin_utils.modules import CONNECTION, Modules
+from ..plugin_utils.world import ActionWorld
+
+NAMES = {"type": "list", "elements": "str", "default": []}
+ARGUMENTS: dict[str, Any] = {
+    "cluster": {"type": "str", "required": True},
+    "hosts": NAMES,
+    "profile": {"type": "dict", "default": {}},
+    "host_profiles": {"type": "dict", "default": {}},
+    "adapters_to_come": NAMES,
+    "canary": {"type": "str", "default": ""},
+    "continue_after_canary": {"type": "bool", "default": False},
+    "max_out_of_service": {"type": "int", "default": 1},
+    "maintenance_timeout": {"type": "int", "default": 3600},
+    "reboot_timeout": {"type": "int", "default": 1800},
+    "power_off": {"type": "bool", "default": False},
+    "moved_by": {"type": "str", "choices": ["drs", "module"], "default": "drs"},
+    "non_disruptive": {"type": "bool", "default": False},
+    "accepted_stops": NAMES,
+    "lock_ttl": {"type": "int", "default": 7200},
+    "force_unlock": {"type": "bool", "default": False},
+    "refusal": {"type": "str", "default": ""},
+    "around_job": {"type": "bool", "default": False},
+    "plan_only": {"type": "bool", "default": False},
+}
+WRITERS = ("esxi_power", "esxi_profile")
+
+
+class RolloutWorld(ActionWorld):
+    """The world of a rollout, which keeps the changes, differences and warnings of its modules for the result."""
+
+    def __init__(self, modules: Modules, cluster: str) -> None:
+        super().__init__(modules, cluster)
+        self.changed, self.diff = False, list[Any]()
+        self.warnings: dict[str, Any] = {}
+
+    def here(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a module on the controller, and return its result."""
+        result = super().here(module, options)
+        self.changed = self.changed or (module in WRITERS and bool(result.get("changed")))
+        return self._kept(module, result)
+
+    def planned(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a module on the controller in check mode, and return its result."""
+        return self._kept(module, super().planned(module, options))
+
+    def _kept(self, module: str, result: dict[str, Any]) -> dict[str, Any]:
+        self.warnings.update({str(warning): warning for warning in result.get("warnings") or []})
+        if module == "esxi_profile":
+            self.diff += [part for part in result.get("diff") or [] if part not in self.diff]
+        return result
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by mypy
+    """Runs the plan or the program of a rollout; check mode skips the program."""
+
+    TRANSFERS_FILES = False
+
+    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+        """Return the plan that was made or carried out."""
+        arguments = {**ARGUMENTS, **{name: {"type": "raw"} for name in CONNECTION}}
+        _validation, given = self.validate_argument_spec(arguments)
+        self._supports_check_mode = given["plan_only"]
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        world = RolloutWorld(Modules(self, task_vars or {}), given["cluster"])
+        try:
+            result.update(self._plan(world, given) if given["plan_only"] else self._rollout(world, given))
+        except ControllerGone:
+            result.update(failed=True, msg=f"{given['cluster']}: the ansible run that changes its hosts is gone")
+        except CollectionError as error:
+            result.update(failed=True, msg=str(error), changed=world.changed)
+        return {**result, "diff": world.diff, "warnings": list(world.warnings.values())}
+
+    def _plan(self, world: RolloutWorld, given: dict[str, Any]) -> dict[str, Any]:
+        how = options_of(given)
+        require_positive(how.change)
+        is_check = self._task.check_mode
+        # In a real run these adapters must exist.
+        plan = plan_hosts(world, how, given["adapters_to_come"] if is_check else ())
+        for line in plan["lines"]:
+            world.show(line)
+        require_possible(plan)
+        # In a real run the task that makes the change reports it.
+        return {**result_of(plan, how, is_changed=not is_check), "changed": is_check and plan["changed"]}
+
+    def _rollout(self, world: RolloutWorld, given: dict[str, Any]) -> dict[str, Any]:
+        how = options_of(given)
+        require_positive(how.change)
+        plan = rollout(Program(MemoryJournal(), world), world, how)
+        return {**result_of(plan, how, is_changed=True), "changed": world.changed}
+
+
+def options_of(given: Mapping[str, Any]) -> RolloutOptions:
+    """Return the options of a rollout from the validated options of the task."""
+    change = HostChangeOptions(**{field.name: given[field.name] for field in fields(HostChangeOptions)})
+    own = {field.name: given[field.name] for field in fields(RolloutOptions) if field.name != "change"}
+    return RolloutOptions(change, **own)
+
+
+def result_of(plan: Mapping[str, Any], how: RolloutOptions, *, is_changed: bool) -> dict[str, Any]:
+    """Return a plan as the result of the task, with the window in which hosts leave service around a job."""
+    shown = {key: plan[key] for key in ("hosts", "in_service", "leaving")}
+    return {
+        **shown,
+        "window": window_of(plan, how.change),
+        "after_canary": after_canary(plan, how, is_changed=is_changed),
+    }

@@ -1,0 +1,108 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The plan of a rollout: the hosts that change in service, those that leave it, and the reasons against it; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..durable.calls import Calls, ModuleFailed, Result, required
+from ..maintenance import rolling_change
+from .change_hosts import HostChangeOptions
+from .preflight import host_preflight
+
+POSITIVE = ("max_out_of_service", "maintenance_timeout", "reboot_timeout", "lock_ttl")
+
+
+@dataclass(frozen=True)
+class RolloutOptions:
+    """The hosts to change and their order; without ``hosts`` all of the cluster, ``around_job`` none out of service.
+
+    ``refusal`` is a sentence against each change of a host, such as about workers whose training jobs are unknown.
+    """
+
+    change: HostChangeOptions
+    hosts: Sequence[str] = ()
+    canary: str = ""
+    continue_after_canary: bool = False
+    around_job: bool = False
+    refusal: str = ""
+    force_unlock: bool = False
+
+
+def require_positive(change: HostChangeOptions) -> None:
+    """Raise the sentence about the first number that is out of range."""
+    for name in POSITIVE:
+        if getattr(change, name) < 1:
+            number = f"esxi_host_{name} is {getattr(change, name)}, but must be 1 or more"
+            raise ModuleFailed({"msg": f"{change.cluster}: {number}. Correct it and run again."})
+
+
+def plan_hosts(calls: Calls, how: RolloutOptions, adapters_to_come: Sequence[str] = ()) -> dict[str, Any]:
+    """Plan each host, and find the hosts that an earlier run left in maintenance mode."""
+    chosen = {"hosts": list(how.hosts)} if how.hosts else {"cluster": how.change.cluster}
+    profiles = {"profile": how.change.profile, "host_profiles": how.change.host_profiles}
+    options = {**chosen, **profiles, "adapters_to_come": list(adapters_to_come)}
+    planned, left = required(calls.planned("esxi_profile", options)), {"hosts": [], "changed": False}
+    # Usually no host is out of service, and nothing is to be asked.
+    if any(host.get("out_of_service") for host in planned["hosts"]):
+        left = required(calls.planned("esxi_power", {**chosen, "state": "in_service"}))
+    return _plan_of(planned, left, how)
+
+
+def _plan_of(planned: Result, left: Result, how: RolloutOptions) -> dict[str, Any]:
+    hosts, out = planned["hosts"], left["hosts"]
+    work = rolling_change.to_do(hosts, how.canary, how.continue_after_canary, out)
+    in_service = [entry["host"] for entry in work if not entry["leaves_service"]]
+    staying = [host for host in hosts if host["host"] in in_service]
+    others = rolling_change.refusals(hosts, out, how.change.accepted_stops)
+    # A cluster whose hosts match their profile is not refused: nothing is done to it.
+    for_all = [how.refusal] if how.refusal and work else []
+    return {
+        "hosts": [host["host"] for host in hosts],
+        "lines": rolling_change.lines(hosts, out),
+        "in_service": in_service,
+        "leaving": [entry["host"] for entry in work if entry["leaves_service"]],
+        "reboots": {entry["host"]: entry["reboots"] for entry in work},
+        "refusals": [*host_preflight.refusals(staying), *others, *for_all],
+        "changed": bool(planned["changed"] or left["changed"]),
+    }
+
+
+def require_possible(plan: Mapping[str, Any]) -> None:
+    """Raise the errors of hosts that cannot be changed now."""
+    if plan["refusals"]:
+        raise ModuleFailed({"msg": " ".join(plan["refusals"])})
+
+
+def hosts_at_once(calls: Calls, leaving: Sequence[str], how: HostChangeOptions) -> int:
+    """Return how many hosts may leave service together; those that are out and stay out take the place of others."""
+    if how.max_out_of_service <= 1:
+        return 1
+    cluster = required(calls.here("cluster_info", {"cluster": how.cluster}))["cluster"]
+    others = {host["host"] for host in cluster["out_of_service"]} - set(leaving)
+    spare = int(cluster["max_out_of_service"]["allowed"])
+    return max(1, min(how.max_out_of_service, spare) - len(others))
+
+
+def after_canary(plan: Mapping[str, Any], how: RolloutOptions, *, is_changed: bool) -> str:
+    """Return how a run continues that changes only the canary; empty without a canary, or before it is changed."""
+    name, cluster = how.canary, how.change.cluster
+    if not name or how.continue_after_canary:
+        return ""
+    if name in plan["hosts"]:
+        again = "Run again with continue_after_canary=true for the other hosts."
+        return f"The profile is active on the canary {name}. {again}" if is_changed else ""
+    again = "Run again with continue_after_canary=true to change its hosts."
+    return f"Cluster {cluster} waits, because the canary {name} belongs to another cluster. {again}"
+
+
+def window_of(plan: Mapping[str, Any], change: HostChangeOptions) -> dict[str, Any]:
+    """Return the maintenance window in which the hosts that leave service are changed around a job."""
+    options = asdict(change)
+    accepted = options.pop("accepted_stops")
+    for name in ("cluster", "lock_ttl"):
+        del options[name]
+    return {"hosts": plan["leaving"], **options, "accepted": list(accepted), "reboots": plan["reboots"]}

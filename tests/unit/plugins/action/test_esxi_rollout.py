@@ -1,0 +1,137 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The action of a rollout: its options, and its result from the results of its modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from plugins.action import esxi_rollout
+from plugins.module_utils.errors import CollectionError
+from plugins.module_utils.hosts.rollout_plan import after_canary, plan_hosts, require_positive, require_possible
+from plugins.modules import esxi_rollout as documented
+from tests.fakes.host_changes import FakeHost, HostWorld
+
+
+def given(**changed: Any) -> dict[str, Any]:
+    validated = ArgumentSpecValidator(esxi_rollout.ARGUMENTS).validate({"cluster": "gpu", **changed})
+    assert not validated.error_messages
+    return dict(validated.validated_parameters)
+
+
+def world() -> HostWorld:
+    """Return a cluster with a host that leaves service, one that is changed in service, and one without work."""
+    hosts = {"esx1": FakeHost(2), "esx2": FakeHost(0, needs_maintenance=False), "esx3": FakeHost(0, differs=False)}
+    return HostWorld(hosts)
+
+
+def result(**options: Any) -> dict[str, Any]:
+    how = esxi_rollout.options_of(given(**options))
+    return esxi_rollout.result_of(plan_hosts(world(), how), how, is_changed=True)
+
+
+def test_the_documented_options_are_those_of_the_action() -> None:
+    options = yaml.safe_load(documented.DOCUMENTATION)["options"]
+    assert {name: option["type"] for name, option in options.items()} == {
+        name: option["type"] for name, option in esxi_rollout.ARGUMENTS.items()
+    }
+    defaults = {name: option.get("default") for name, option in options.items()}
+    assert defaults == {name: option.get("default") for name, option in esxi_rollout.ARGUMENTS.items()}
+
+
+def test_the_result_has_the_hosts_by_the_way_in_which_they_change_and_the_window_of_those_that_leave() -> None:
+    planned = result(profile={"a": 1}, accepted_stops=["red_alarm"], max_out_of_service=2, power_off=True)
+    assert (planned["hosts"], planned["in_service"], planned["leaving"]) == (
+        ["esx1", "esx2", "esx3"],
+        ["esx2"],
+        ["esx1"],
+    )
+    assert planned["window"] == {
+        "hosts": ["esx1"],
+        "profile": {"a": 1},
+        "host_profiles": {},
+        "maintenance_timeout": 3600,
+        "reboot_timeout": 1800,
+        "power_off": True,
+        "moved_by": "drs",
+        "non_disruptive": False,
+        "max_out_of_service": 2,
+        "accepted": ["red_alarm"],
+        "reboots": {"esx1": 2, "esx2": 0},
+    }
+
+
+@pytest.mark.parametrize(
+    ("canary", "options", "is_changed", "sentence"),
+    [
+        ("", {}, True, ""),
+        ("esx1", {"continue_after_canary": True}, True, ""),
+        ("esx1", {}, False, ""),
+        (
+            "esx1",
+            {},
+            True,
+            "The profile is active on the canary esx1. Run again with continue_after_canary=true for the",
+        ),
+        ("esx9", {}, False, "Cluster gpu waits, because the canary esx9 belongs to another cluster. Run again with"),
+    ],
+)
+def test_a_canary_is_followed_by_the_way_to_continue(
+    canary: str, options: dict[str, Any], is_changed: bool, sentence: str
+) -> None:
+    how = esxi_rollout.options_of(given(canary=canary, **options))
+
+    text = after_canary(plan_hosts(world(), how), how, is_changed=is_changed)
+
+    assert text.startswith(sentence) and bool(text) is bool(sentence)
+
+
+@pytest.mark.parametrize("name", ["max_out_of_service", "maintenance_timeout", "reboot_timeout", "lock_ttl"])
+def test_a_number_out_of_range_is_refused_by_the_name_of_the_option_of_the_role(name: str) -> None:
+    how = esxi_rollout.options_of(given(**{name: 0}))
+    with pytest.raises(CollectionError, match=f"gpu: esxi_host_{name} is 0, but must be 1 or more"):
+        require_positive(how.change)
+
+
+@pytest.mark.parametrize(("differs", "is_refused"), [(True, True), (False, False)])
+def test_a_refusal_of_the_playbook_holds_only_if_a_host_would_be_changed(differs: bool, is_refused: bool) -> None:
+    cluster = HostWorld({"esx1": FakeHost(0, differs=differs)})
+    how = esxi_rollout.options_of(given(refusal="gpu: the training jobs of w1 are unknown"))
+    plan = plan_hosts(cluster, how)
+    assert plan["refusals"] == (["gpu: the training jobs of w1 are unknown"] if is_refused else [])
+    if is_refused:
+        with pytest.raises(CollectionError, match="the training jobs of w1 are unknown"):
+            require_possible(plan)
+
+
+class FakeModules:
+    """Modules with fixed results."""
+
+    def __init__(self) -> None:
+        self.environment: dict[str, str] = {}
+        self.results: dict[str, Any] = {
+            "cluster_lock": {"changed": True, "warnings": ["the lock of bob was taken over"]},
+            "esxi_profile": {"changed": False, "diff": [{"before": {}, "after": {"a": 1}}], "warnings": ["w"]},
+            "esxi_power": {"changed": True, "diff": [{"before": {}, "after": {"maintenance": True}}]},
+        }
+
+    def here(self, name: str, _options: dict[str, Any]) -> dict[str, Any]:
+        return dict(self.results[name])
+
+    planned = here
+
+
+def test_the_result_collects_the_changes_differences_and_warnings_of_the_modules() -> None:
+    one = esxi_rollout.RolloutWorld(FakeModules(), "gpu")  # type: ignore[arg-type]
+    one.here("cluster_lock", {})
+    one.planned("esxi_profile", {})
+    one.here("esxi_profile", {})
+    assert not one.changed, "a lock does not change hosts"
+    one.here("esxi_power", {})
+    assert one.changed
+    assert one.diff == [{"before": {}, "after": {"a": 1}}], "each difference of a profile once"
+    assert list(one.warnings) == ["the lock of bob was taken over", "w"]

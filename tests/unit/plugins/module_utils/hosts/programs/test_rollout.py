@@ -1,0 +1,201 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A rollout reaches the same end with any number of controllers, of which each plans again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.durable.program import Program
+from plugins.module_utils.errors import CollectionError
+from plugins.module_utils.hosts.change_hosts import HostChangeOptions
+from plugins.module_utils.hosts.programs.rollout import rollout
+from plugins.module_utils.hosts.rollout_plan import RolloutOptions
+from tests.fakes.deaths import MortalJournal, carry_out, histories
+from tests.fakes.host_changes import FakeHost, HostWorld
+
+CHANGE = HostChangeOptions("gpu", {"kernel_modules": []}, lock_ttl=60)
+OPTIONS = RolloutOptions(CHANGE)
+ALARM = {"severity": "stop", "rule": "red_alarm", "object": "esx9", "text": "esx9: the alarm 'Host memory' is red."}
+
+
+def world_of(*boots: int, deaths: Iterable[int] = (), **more: Any) -> HostWorld:
+    """Return a cluster with hosts that need the given numbers of boots."""
+    hosts = {f"esx{number}": FakeHost(needed, **more) for number, needed in enumerate(boots, start=1)}
+    return HostWorld(hosts, deaths)
+
+
+def run(world: HostWorld, how: RolloutOptions = OPTIONS) -> dict[str, Any]:
+    """Carry out a rollout with one controller."""
+    return rollout(Program(MortalJournal(world), world), world, how)
+
+
+def boots(world: HostWorld) -> list[int]:
+    return [host.boots for host in world.hosts.values()]
+
+
+def in_order(world: HostWorld) -> list[str]:
+    return [line.removeprefix("maintenance ") for line in world.log if line.startswith("maintenance ")]
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_each_single_death_and_many_pairs_lead_to_the_same_end(most: int) -> None:
+    how = RolloutOptions(replace(CHANGE, max_out_of_service=most))
+
+    def carried_out(world: HostWorld) -> Any:
+        return carry_out(world, lambda p: rollout(p, world, how), keeps_journal=False)
+
+    def bare(deaths: Iterable[int]) -> HostWorld:
+        world = world_of(1, 2, 0, 1, deaths=deaths)
+        world.hosts["esx3"].needs_maintenance = False
+        return world
+
+    count = 0
+    for world, _plan in histories(bare, carried_out, pairs=300):
+        count += 1
+        assert boots(world) == [1, 2, 0, 1], world.log
+        for host in world.hosts.values():
+            assert not host.is_out and not host.by and not host.needs and not host.differs, world.log
+        assert world.most_out <= most and not world.holder, world.log
+    assert count > 300 + 60
+
+
+def test_hosts_that_need_no_maintenance_mode_are_changed_in_service_in_one_call() -> None:
+    world = world_of(0, 0, needs_maintenance=False)
+
+    plan = run(world)
+
+    assert (plan["in_service"], plan["leaving"]) == (["esx1", "esx2"], [])
+    assert in_order(world) == [] and [host.told for host in world.hosts.values()] == [["changed"]] * 2
+
+
+def test_hosts_leave_service_in_batches_of_what_the_cluster_can_spare() -> None:
+    world = world_of(1, 1, 1, 1)
+    world.allowed = 2
+
+    run(world, RolloutOptions(replace(CHANGE, max_out_of_service=3)))
+
+    leaving = [options["leaving"] for module, options in world.calls if options.get("leaving")]
+    assert leaving == [["esx1", "esx2"], ["esx3", "esx4"]]
+
+
+def test_a_host_of_others_takes_the_place_of_one_of_the_batch() -> None:
+    world = world_of(1, 1, 0)
+    other = world.hosts["esx3"]
+    other.is_out, other.by, other.differs = True, "bob", False
+
+    run(world, RolloutOptions(replace(CHANGE, max_out_of_service=2)))
+
+    assert [options["leaving"] for _module, options in world.calls if options.get("leaving")] == [["esx1"], ["esx2"]]
+    assert other.is_out and other.told == []
+
+
+def test_the_canary_is_changed_alone_and_the_others_by_the_run_after_it() -> None:
+    world = world_of(1, 1, 1)
+
+    run(world, RolloutOptions(CHANGE, canary="esx2"))
+    assert boots(world) == [0, 1, 0]
+
+    run(world, RolloutOptions(CHANGE, canary="esx2", continue_after_canary=True))
+    assert boots(world) == [1, 1, 1]
+
+
+def test_a_host_that_an_earlier_run_left_out_of_service_goes_first_even_before_the_canary() -> None:
+    world = world_of(1, 1, 1)
+    world.hosts["esx3"].is_out, world.hosts["esx3"].by = True, "us"
+
+    run(world, RolloutOptions(CHANGE, canary="esx2", continue_after_canary=True))
+
+    assert in_order(world) == ["esx2", "esx1"] and not world.hosts["esx3"].is_out
+    assert next(options["leaving"] for _module, options in world.calls if options.get("leaving")) == ["esx3"]
+
+
+def test_around_a_job_no_host_leaves_service() -> None:
+    world = world_of(1, 0)
+    world.hosts["esx2"].needs_maintenance = False
+
+    plan = run(world, RolloutOptions(CHANGE, around_job=True))
+
+    assert plan["leaving"] == ["esx1"] and in_order(world) == []
+    assert world.hosts["esx2"].told == ["changed"]
+
+
+def test_only_the_named_hosts_are_planned() -> None:
+    world = world_of(1, 1)
+
+    run(world, RolloutOptions(CHANGE, hosts=["esx2"]))
+
+    assert boots(world) == [0, 1]
+
+
+def test_a_host_of_others_that_differs_refuses_the_rollout_before_the_first_change() -> None:
+    world = world_of(1, 1)
+    world.hosts["esx2"].is_out, world.hosts["esx2"].by = True, "bob"
+
+    with pytest.raises(CollectionError, match="esx2: could not change host profile: another user put it into"):
+        run(world)
+
+    assert boots(world) == [0, 0] and in_order(world) == [] and not world.holder
+
+
+def test_a_failure_ends_the_rollout_before_the_next_host_and_releases_the_lock() -> None:
+    world = world_of(1, 1)
+    world.failures["rebooted"] = "esx1: could not reboot: it went down and did not return within 3 s"
+
+    with pytest.raises(CollectionError, match=r"did not return within 3 s\. Hosts in maintenance mode stay there"):
+        run(world)
+
+    assert world.hosts["esx1"].is_out and not world.hosts["esx2"].is_out and not world.holder
+
+
+def test_a_stop_rule_ends_the_rollout_between_two_hosts() -> None:
+    world = world_of(1, 1)
+    world.on_return = lambda: world.stops.append(ALARM)
+
+    with pytest.raises(CollectionError, match="esx2: could not leave service: esx9"):
+        run(world)
+
+    assert boots(world) == [1, 0] and not world.hosts["esx1"].is_out and not world.holder
+
+
+def test_the_lock_is_taken_by_force_once_and_its_run_is_named_to_the_modules() -> None:
+    world = world_of(1)
+
+    run(world, RolloutOptions(CHANGE, force_unlock=True))
+
+    locks = [options for module, options in world.calls if module == "cluster_lock"]
+    assert locks[0] == {"cluster": "gpu", "state": "held", "ttl": 60, "force_unlock": True}
+    assert [options.get("force_unlock") for options in locks[1:]] == [None, None]
+    assert world.run == "run" and locks[-1]["state"] == "free"
+
+
+def test_a_lock_that_another_run_holds_changes_nothing() -> None:
+    world = world_of(1)
+    world.failures["held"] = "gpu: could not take its lock: it is held by bob"
+
+    with pytest.raises(CollectionError, match="gpu: could not take its lock: it is held by bob"):
+        run(world)
+
+    assert [module for module, _options in world.calls] == ["cluster_lock"], "a lock of others is not released"
+
+
+def test_a_lock_that_could_not_be_released_is_an_error() -> None:
+    world = world_of(1)
+    world.failures["free"] = "gpu: could not give its lock back: the server said no"
+
+    with pytest.raises(CollectionError, match="could not give its lock back"):
+        run(world)
+
+    assert boots(world) == [1] and not world.hosts["esx1"].is_out
+
+
+def test_nothing_is_asked_about_maintenance_if_no_host_is_out_of_service() -> None:
+    world = world_of(0, 0, differs=False)
+
+    run(world)
+
+    assert [module for module, _options in world.calls] == ["cluster_lock", "esxi_profile", "cluster_lock"]
