@@ -205,7 +205,13 @@ def test_an_unresolved_path_is_found(line: str, *, is_wrong: bool) -> None:
 def test_no_path_depends_on_a_variable_of_the_shell() -> None:
     """Programs that a service or sudo starts have no PWD, or that of another folder."""
     files = [path for folder in ("roles", "playbooks") for path in sorted((ROOT / folder).rglob("*.yml"))]
-    assert [path for path in files if "'PWD'" in path.read_text() and WITH_PROGRAM not in path.parents] == []
+    assert [path for path in files if "'PWD'" in path.read_text()] == []
+
+
+def test_a_default_beside_another_folder_is_below_no_root(role: Path) -> None:
+    """The parent of the relative path `runs` is an empty text."""
+    beside = {name: str(value) for name, value in defaults_of(role).items() if "dirname" in str(value)}
+    assert [name for name, value in beside.items() if not RESOLVED.search(value)] == []
 
 
 def test_a_foreign_variable_is_seen(tmp_path: Path) -> None:
