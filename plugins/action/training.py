@@ -42,7 +42,7 @@ def _find(_p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
     del is_check
     jobs = job_search.jobs_on(setup.calls, setup.all_nodes())
     found = job_search.only_job(setup.calls, setup.options, jobs)
-    return {**found, "changed": False}
+    return {**found, "asked": jobs, "changed": False}
 
 
 def _list(_p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:

@@ -67,6 +67,10 @@ nodes:
   returned: with O(program=start), and with O(program=find) if a job runs
   type: list
   elements: dict
+asked:
+  description: The results of M(dml.vsphere.training_jobs_info) by node.
+  returned: with O(program=find)
+  type: dict
 why:
   description: The reason for which no job was found.
   returned: with O(program=find), if no job runs
