@@ -130,7 +130,12 @@ class TrainingRun:
 
 
 def asked(o: Options) -> dict[str, Any]:
-    """Return the settings by which runs can be compared; results are shown, so secrets are only their SHA-256."""
+    """Return the settings by which runs can be compared; results are shown, so secrets are only their SHA-256.
+
+    Those of a run that another command started are in its manifest: this command need not have its options.
+    """
+    if o.get("asked"):
+        return dict(o["asked"])
     hashed = {name: hashlib.sha256(str(value).encode()).hexdigest() for name, value in o["environment"].items()}
     is_own = bool(o["command"])
     program = {"framework": "", "options": []} if is_own else {"framework": o["framework"], "options": o["options"]}

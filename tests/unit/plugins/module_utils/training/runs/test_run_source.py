@@ -33,6 +33,12 @@ def test_a_followed_run_has_all_settings_of_its_manifest() -> None:
     assert o["silence"] == OPTIONS["silence"], "the limits are those of the command"
 
 
+def test_a_followed_run_is_compared_by_what_was_asked_for_it() -> None:
+    started = training_run.asked({**OPTIONS, "environment": {"LR": "0.1"}})
+    followed = run_source.with_followed(OPTIONS, {**MANIFEST, "asked": started})
+    assert training_run.asked(followed) == started != training_run.asked(OPTIONS)
+
+
 def test_a_repeated_program_runs_on_the_stack_of_today() -> None:
     o = run_source.with_program(OPTIONS, MANIFEST)
     assert (o["command"], o["stack"], o["nccl"]) == (["python", "other.py"], "lab", "")
