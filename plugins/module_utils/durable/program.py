@@ -8,6 +8,7 @@ A program is a function that reads from top to bottom and touches the world thro
                                An effect may contain effects, which a later controller skips with it
     ensure(effect)             does, or does again, what must be true now; nothing is written
     held(name, take, release)  a ``with`` block for what is taken and released; a later controller takes it again
+    attempt(name)              a ``with`` block that its first CollectionError ends, for this and each later controller
     wait(condition, seconds)   asks until the condition holds or the time is over, and returns the last answer
     say(text), now()           the screen and the clock
 
@@ -30,7 +31,9 @@ The contract:
    nothing: the next one takes it again and releases it. If a release fails, ``left`` has its name and the reason, and
    the run stays open.
 5. ``say`` shows a line once: what an earlier controller has shown is not repeated.
-6. No effect starts after the controller's death: a program whose parent process has ended raises ``ControllerGone``.
+6. The error that ends an ``attempt`` is written. A later controller takes the written values of the block, starts and
+   takes nothing else in it, and releases its held things: a part that failed is not tried again.
+7. No effect starts after the controller's death: a program whose parent process has ended raises ``ControllerGone``.
 """
 
 from __future__ import annotations
@@ -49,6 +52,16 @@ T = TypeVar("T")
 
 class ControllerGone(BaseException):
     """The controller ended: this process starts no further effect, and the next controller continues."""
+
+
+class Attempt:
+    """The outcome of a block: the error that ended it, as a sentence; empty if none did."""
+
+    failure = ""
+
+
+class AttemptOver(Exception):
+    """An earlier controller came no further in this attempt."""
 
 
 class World(Protocol):
@@ -95,6 +108,8 @@ class Program:
         self._journal, self._world = journal, world
         self._used: set[str] = set()
         self._replayed = set(journal.values) - {START, END}
+        # The key of the attempt at hand, and whether an earlier controller failed in it.
+        self._attempt, self._over = "", False
         self.left: dict[str, str] = {}
 
     @property
@@ -110,12 +125,12 @@ class Program:
             earlier = list(self._journal.values)
             self._replayed.difference_update(earlier[: earlier.index(name)])
             return self._journal.values[name]
-        self._world.must_be_attended()
+        self._must_go_on()
         return self._journal.write(name, effect())
 
     def ensure(self, effect: Callable[[], T]) -> T:
         """Do an idempotent effect, which each controller does again, and return its value."""
-        self._world.must_be_attended()
+        self._must_go_on()
         return effect()
 
     @contextmanager
@@ -125,17 +140,38 @@ class Program:
         if released in self._journal.values:
             yield
             return
-        self.ensure(take)
+        if not self._over:
+            self.ensure(take)
         try:
             yield
+        except (CollectionError, AttemptOver) as error:
+            self._end_attempt(str(error))
+            self._let_go(name, release, is_over=bool(self._attempt))
+            raise
         except ControllerGone:
             raise
         except BaseException:
-            self._release(name, release)
+            self._let_go(name, release, is_over=False)
             raise
-        # If a release inside the block failed, the next controller needs the enclosing one again, such as a lock.
-        if self._release(name, release) and not self.left:
-            self._journal.write(released, True)
+        self._let_go(name, release)
+
+    @contextmanager
+    def attempt(self, name: str) -> Iterator[Attempt]:
+        """Yield the outcome of a block that its first error ends; the program goes on behind the block."""
+        key = self._name(("failure of", name))
+        outer, self._attempt = (self._attempt, self._over), key
+        self._over = self._over or key in self._journal.values
+        outcome = Attempt()
+        try:
+            yield outcome
+        except CollectionError as error:
+            self._end_attempt(str(error))
+        except AttemptOver:
+            if outer[1]:
+                raise
+        finally:
+            self._attempt, self._over = outer
+            outcome.failure = self._journal.values.get(key, "")
 
     def wait(self, condition: Callable[[], T], seconds: float) -> T:
         """Return the first true answer, or the last one when the time is over."""
@@ -155,15 +191,28 @@ class Program:
         """Return the time; put a decision that rests on it into ``once``."""
         return self._world.now()
 
-    def _release(self, name: str, release: Callable[[], Any]) -> bool:
-        """Return whether a release succeeded; a failure must not hide the error that ended the block."""
+    def _must_go_on(self) -> None:
+        """Raise if the controller has ended, or if an earlier one came no further in the attempt around the effect."""
+        self._world.must_be_attended()
+        if self._over:
+            raise AttemptOver
+
+    def _end_attempt(self, failure: str) -> None:
+        """Write the error that ends the attempt, before anything in it is released, so that none takes it again."""
+        if self._attempt and not self._over and self._attempt not in self._journal.values:
+            self._journal.write(self._attempt, failure)
+            self.say(failure)
+
+    def _let_go(self, name: str, release: Callable[[], Any], is_over: bool = True) -> None:
+        """Release, and write that the block is over; a failure must not hide the error that ended the block."""
         try:
             release()
         except CollectionError as error:
             self.left[name] = str(error)
             self._world.show(str(error))
-            return False
-        return True
+        # If a release inside the block failed, the next controller needs the enclosing one again, such as a lock.
+        if is_over and not self.left:
+            self._journal.write(f"released {name}", True)
 
     def _name(self, key: Key) -> str:
         """Return the text of a key; a key that stands for two effects in one run is a fault of the program."""
