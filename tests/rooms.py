@@ -45,7 +45,8 @@ PURE = (
         "training/runs/*",
         "training/transport/*",
     ),
-    *("training/guest/job_secrets", "vmotion/checks/*", "vmotion/plan/*", "vmotion/test/*", "vmotion/test/steps/*"),
+    *("training/guest/job_secrets", "vmotion/checks/*", "vmotion/evidence/*", "vmotion/plan/*"),
+    *("jobs/*", "vmotion/programs/observe", "vmotion/programs/test", "vmotion/trial/*"),
     *("vsphere/escaped_names", "vsphere/forms", "workers/worker_spec", "workers/capacity/host_capacity"),
     *("workers/capacity/pci_ids", "workers/capacity/running_vm", "workers/placement/*", "workers/rules/rule_options"),
 )

@@ -1,29 +1,41 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs a vMotion test step by step from its journal, and shows each step."""
+"""Runs a vMotion test, a maintenance window or an observation, and shows what happens."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
-from ..plugin_utils.modules import Modules
-from ..plugin_utils.trial import Trial, show_plan
+from ..module_utils.errors import CollectionError
+from ..module_utils.vmotion.trial.settings import OPTIONS, check_limits
+from ..plugin_utils.modules import CONNECTION, Modules
+from ..plugin_utils.role_options import role_options
+from ..plugin_utils.trial import carry_out, show_plan
+
+ROLE = "vmotion_test"
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by mypy
-    """Opens the folder of the test, then does its steps; in check mode it only shows the plan."""
+    """Runs the program that the options ask for; in check mode it only shows the plan."""
 
     _supports_check_mode = True
 
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
         """Return the result of the test."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        modules = Modules(self, task_vars or {})
-        opened = modules.here("vmotion_test", self._task.args)
-        if opened.get("failed"):
-            return {**result, **opened}
-        result.update(Trial(modules, opened).run() if opened["opened"] else show_plan(modules, opened))
-        return result
+        if boolean(self._task.args.pop("of_role", False)):
+            self._task.args = {**role_options(self, task_vars or {}, ROLE), **self._task.args}
+        # The modules check the options of the connection, which they get unchanged.
+        connection = {name: {"type": "raw", "no_log": name in ("password", "proxy")} for name in CONNECTION}
+        _validation, options = self.validate_argument_spec({**OPTIONS, **connection})
+        given = {name: options[name] for name in OPTIONS}
+        run = show_plan if self._task.check_mode else carry_out
+        try:
+            check_limits(given["limits"])
+            return {**result, **run(Modules(self, task_vars or {}), given)}
+        except CollectionError as error:
+            return {**result, "failed": True, "msg": str(error)}

@@ -165,7 +165,6 @@ moves:
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
@@ -177,11 +176,9 @@ from ..module_utils.continuity import verdict
 from ..module_utils.errors import Refused
 from ..module_utils.pages import verdict_files
 from ..module_utils.vmotion.checks import move_lines
-from ..module_utils.vmotion.folder import trial_folder
-from ..module_utils.vmotion.folder.journal import NAME, read
+from ..module_utils.vmotion.evidence import verdict_input
+from ..module_utils.vmotion.folder import facts_file, trial_folder
 from ..module_utils.vmotion.folder.verdicts import NewVerdict
-from ..module_utils.vmotion.test import judging
-from ..module_utils.vmotion.test.next_step import state_of
 from ..module_utils.vmotion.watch.growing_file import GrowingFile
 from ..module_utils.vmotion.watch.records_file import before
 
@@ -202,17 +199,20 @@ GIVEN = ("moves", "limits", "ended", "facts", "require")
 
 
 def of_test(params: dict[str, Any]) -> dict[str, Any]:
-    """Return the options, completed from the journal of the test."""
+    """Return the options, completed from the facts of the test."""
     test = trial_folder.one_test(Path(params["test"]))
-    state = state_of(read(test / NAME))
-    if not state.warm:
+    facts = facts_file.read(test)
+    if not facts.warm:
         reason = "it ended before the job was warm"
         raise Refused(str(test), "judge the test in it", reason, "name the folder of another test")
-    at = state.at if state.is_over or not params["folder"] else None
-    changes = [asdict(change) for change in state.host_changes]
-    own = {"test": test, "records": test / "records.jsonl", "at": at, "name": judging.title(state)}
-    more = {"changes": changes, "state": state, "site": state.settings.get("site") or ""}
-    return {**params, **judging.verdict_input(state, params["limits"]), **own, **more}
+    at = facts.at if facts.is_over or not params["folder"] else None
+    own = {"test": test, "records": test / "records.jsonl", "at": at, "name": verdict_input.title(facts)}
+    more = {"changes": facts.host_changes, "known": facts, "site": facts.settings.get("site") or ""}
+    try:
+        case = verdict_input.verdict_input(facts, params["limits"])
+    except facts_file.DAMAGES as error:
+        raise facts_file.damaged(test, error) from error
+    return {**params, **case, **own, **more}
 
 
 def judge(params: dict[str, Any], records: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -281,8 +281,8 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         result = judge(params, (record for record, _number in zip(growing.new_records(), counter)))
     if growing.noise:
         result["unproven"].append(f"records: {growing.noise} lines are not JSON objects and were left out")
-    if "state" in params:
-        result = judging.with_left(judging.with_earlier(result, params["state"]), params["state"])
+    if "known" in params:
+        result = verdict_input.with_left(verdict_input.with_earlier(result, params["known"]), params["known"])
     written = write(module, params, parts_of(params, next(counter), result))
     return {**written, **result, "lines": move_lines.verdict(result, params["moves"])}
 

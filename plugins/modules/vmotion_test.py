@@ -31,6 +31,11 @@ options:
       - The name of the cluster in vCenter.
     type: str
     required: true
+  of_role:
+    description:
+      - Whether options that the task does not name have the values of the role P(dml.vsphere.vmotion_test#role).
+    type: bool
+    default: false
   workers:
     description:
       - Names of the workers to move; empty means all workers of the cluster.
@@ -278,84 +283,3 @@ moves:
   type: list
   elements: dict
 """
-
-from typing import Any
-
-from ansible.module_utils.basic import AnsibleModule
-
-from ..module_utils import runner
-from ..module_utils.continuity.limits import read_limits
-from ..module_utils.errors import Refused
-from ..module_utils.vmotion.folder.trial_folder import TrialFolder
-from ..module_utils.vsphere import session
-
-SETTINGS = {
-    "cluster": {"type": "str", "required": True},
-    "workers": {"type": "list", "elements": "str", "default": []},
-    "launcher": {"type": "str", "default": ""},
-    "user": {"type": "str", "default": ""},
-    "run_dir": {"type": "path", "default": ""},
-    "records": {"type": "path", "default": ""},
-    "nodes": {"type": "list", "elements": "dict", "default": []},
-    "kubernetes": {"type": "dict", "default": {}},
-    "dir": {"type": "path", "required": True},
-    "rounds": {"type": "int", "default": 1},
-    "duration": {"type": "int", "default": 0},
-    "max_moves": {"type": "int", "default": 1},
-    "canary": {"type": "str", "default": "auto"},
-    "return_home": {"type": "bool", "default": False},
-    "one_per_host": {"type": "bool", "default": True},
-    "warmup_steps": {"type": "int", "default": 20},
-    "steps": {"type": "int", "default": 20},
-    "warm_timeout": {"type": "int", "default": 600},
-    "move_timeout": {"type": "int", "default": 1800},
-    "look_timeout": {"type": "int", "default": 30},
-    "finish_timeout": {"type": "int", "default": 0},
-    "ends_job": {"type": "bool", "default": False},
-    "stun_budget": {"type": "float", "default": 100},
-    "guest_checks": {"type": "bool", "default": True},
-    "checkpoints": {"type": "str", "default": ""},
-    "checkpoint_minutes": {"type": "int", "default": 60},
-    "checkpoint_seconds": {"type": "int", "default": 0},
-    "accept": {"type": "list", "elements": "str", "default": []},
-    "limits": {"type": "dict", "default": {}},
-    "require": {
-        "type": "list",
-        "elements": "str",
-        "choices": ["launcher", "transport", "vsphere"],
-        "default": ["launcher", "transport", "vsphere"],
-    },
-    "go_on": {"type": "bool", "default": False},
-    "drs_override": {"type": "str", "default": "manual"},
-    "window": {"type": "dict", "default": {}},
-    "observe": {"type": "dict", "default": {}},
-    "site": {"type": "str", "default": ""},
-}
-ARGUMENTS = {"folder": {"type": "str", "default": ""}, **SETTINGS}
-
-
-def check(limits: dict[str, Any]) -> None:
-    """Raise Refused for limits that the verdict would refuse after the moves."""
-    try:
-        read_limits(limits)
-    except ValueError as error:
-        raise Refused("limits", "judge a test by them", str(error), "correct the named value") from error
-
-
-def body(module: AnsibleModule) -> dict[str, Any]:
-    check(module.params["limits"])
-    settings = {name: module.params[name] for name in SETTINGS if name != "dir"}
-    subject = TrialFolder(settings, module.params["folder"], module.params["dir"])
-    taken_up = subject.is_taken_up
-    result = runner.converge_one(module, subject)
-    folder = str(subject.folder) if subject.folder else ""
-    return {**result, "folder": folder, "opened": subject.is_open, "taken_up": taken_up, "settings": settings}
-
-
-def main() -> None:
-    module = AnsibleModule(argument_spec={**session.arguments(), **ARGUMENTS}, supports_check_mode=True)
-    runner.run(module, lambda: body(module))
-
-
-if __name__ == "__main__":
-    main()

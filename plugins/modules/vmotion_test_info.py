@@ -69,11 +69,6 @@ user:
   description: The user who runs the job.
   returned: success
   type: str
-next_step:
-  description: The next step.
-  returned: success
-  type: str
-  sample: move
 moves:
   description: The moves that have ended so far.
   returned: success
@@ -87,10 +82,9 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
+from ..module_utils.durable.program_journal import NAME, ends
 from ..module_utils.vmotion.checks import move_lines
-from ..module_utils.vmotion.folder import trial_folder
-from ..module_utils.vmotion.folder.journal import NAME, read
-from ..module_utils.vmotion.test.next_step import next_step, state_of
+from ..module_utils.vmotion.folder import facts_file, trial_folder
 
 ARGUMENTS = {
     "cluster": {"type": "str", "required": True},
@@ -99,29 +93,29 @@ ARGUMENTS = {
     "window": {"type": "dict", "default": {}},
     "observe": {"type": "dict", "default": {}},
 }
-NOTHING = {"found": False, "folder": "", "launcher": "", "user": "", "next_step": "", "moves": []}
+NOTHING = {"found": False, "folder": "", "launcher": "", "user": "", "moves": []}
 
 
 def test_in(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
     """Return the test in a folder; refuse one of another kind, or a window with other settings."""
-    state = state_of(read(folder / NAME))
-    trial_folder.refuse_other(folder, state.settings, asked)
-    step = next_step(state)
+    settings = ends(folder / NAME).start if (folder / NAME).exists() else None
+    if settings is None:
+        return NOTHING
+    trial_folder.refuse_other(folder, settings, asked)
+    moves = facts_file.read(folder).moves if (folder / facts_file.NAME).exists() else []
     return {
         "found": True,
         "folder": str(folder),
-        "launcher": state.settings["launcher"],
-        "user": state.settings["user"],
-        "next_step": step.name if step else "",
-        "moves": [move_lines.without_events(move) for move in state.moves],
+        "launcher": settings["launcher"],
+        "user": settings["user"],
+        "moves": [move_lines.without_events(move) for move in moves],
     }
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     folder = trial_folder.find(params["folder"], params["dir"], params["cluster"])
-    is_there = folder is not None and (folder / NAME).exists()
-    return {"changed": False, **(test_in(folder, params) if folder and is_there else NOTHING)}
+    return {"changed": False, **(test_in(folder, params) if folder else NOTHING)}
 
 
 def main() -> None:

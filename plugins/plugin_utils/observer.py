@@ -8,12 +8,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from ..module_utils.core.child_environment import without_account
-from ..module_utils.vmotion.test.step import Result, RunCommand
 
 MOST_OUTPUT = 300
 
@@ -33,21 +32,21 @@ def ended_by_signal(ask: Callable[[], None], is_observation: bool) -> Iterator[N
             signal.signal(number, handler)
 
 
-def run_command(command: RunCommand) -> Result:
+def run_command(words: Sequence[str], text: str, seconds: float) -> dict[str, Any]:
     """Run a command of the user without the vCenter account; return its exit status, and why it failed."""
-    name = command.words[0]
+    name = words[0]
     options: dict[str, Any] = {"capture_output": True, "text": True, "errors": "replace"}
     try:
         done = subprocess.run(  # noqa: S603 - the user names the command
-            command.words,
-            input=command.text,
-            timeout=command.seconds,
+            words,
+            input=text,
+            timeout=seconds,
             env=without_account(os.environ),
             check=False,
             **options,
         )
     except subprocess.TimeoutExpired:
-        return {"rc": None, "msg": f"{name}: could not finish the command: it ran for {command.seconds:.0f} s."}
+        return {"rc": None, "msg": f"{name}: could not finish the command: it ran for {seconds:.0f} s."}
     except OSError as error:
         return {"rc": None, "msg": f"{name}: could not run the command: {error.strerror or error}."}
     if done.returncode:

@@ -1,51 +1,38 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs a vMotion test: does each step that the journal makes due, writes its entries and shows its messages."""
+"""The world of a vMotion test: its folder, the watch of the job's records, and the program that runs in it."""
 
 from __future__ import annotations
 
-import json
-import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from ansible.release import __version__ as ansible_version
 from ansible.utils.display import Display
-from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils.core.names import printable
-from ..module_utils.errors import CollectionError
-from ..module_utils.vmotion.folder import observer_clock
-from ..module_utils.vmotion.folder.journal import NAME, Journal
-from ..module_utils.vmotion.test.next_step import kind_of, next_step, state_of
-from ..module_utils.vmotion.test.outcome import outcome, passed
-from ..module_utils.vmotion.test.step import (
-    BACKGROUND,
-    LAUNCHER,
-    Action,
-    Controller,
-    Entries,
-    ModuleCall,
-    Result,
-    RollRecords,
-    RunCommand,
-    Step,
-    WriteFiles,
-)
-from ..module_utils.vmotion.test.steps.moves_plan import not_applicable, plan_call, plan_lines
-from ..module_utils.vmotion.test.trial_state import TrialState
+from ..module_utils.durable.program import END, START, ControllerGone, Program
+from ..module_utils.durable.program_journal import NAME, Journal
+from ..module_utils.errors import CollectionError, Failed
+from ..module_utils.jobs.running_job import job_from
+from ..module_utils.vmotion.evidence.facts import Facts
+from ..module_utils.vmotion.evidence.outcome import passed
+from ..module_utils.vmotion.folder import facts_file, observer_clock, trial_folder
+from ..module_utils.vmotion.programs.maintenance_window import window
+from ..module_utils.vmotion.programs.observe import observe
+from ..module_utils.vmotion.programs.test import test
+from ..module_utils.vmotion.trial.plans import not_applicable, plan_lines, plan_options
+from ..module_utils.vmotion.trial.trial import Trial
 from ..module_utils.vmotion.watch.watcher import is_watched
 from .modules import Modules
 from .observer import ended_by_signal, run_command
+from .world import ActionWorld
 
 DRIVERS = "stacks/facts/compatibility.yml"
-RUN = "DML_VSPHERE_RUN"  # identifies the run to modules that outlive their controller
-POLL_SECONDS = 2.0
-# All times together in which vCenter or the launcher does not answer. A restart of vCenter's services takes minutes.
-AWAY_SECONDS = {"vCenter": 900.0, "the launcher": 120.0}
 WATCH_SECONDS, UNWATCH_SECONDS, ROLL_SECONDS = 60.0, 60.0, 30.0
 
 
@@ -54,11 +41,9 @@ def show(text: str) -> None:
     Display().display(f"  {printable(text)}")
 
 
-def show_plan(modules: Modules, opened: dict[str, Any]) -> dict[str, Any]:
+def show_plan(modules: Modules, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Show the plan of a test in check mode, and return it."""
-    settings = opened["settings"]
-    call = plan_call(settings)
-    planned = modules.here(call.module, call.options)
+    planned = modules.here("vmotion_plan", plan_options(settings))
     if planned.get("failed"):
         return planned
     refusal = not_applicable(settings["cluster"], planned)
@@ -69,128 +54,33 @@ def show_plan(modules: Modules, opened: dict[str, Any]) -> dict[str, Any]:
     return {"changed": True, "moves": planned["moves"]}
 
 
-class Trial:
-    """One test in its folder."""
+class TrialSite(ActionWorld):
+    """The modules, the watch and the files of one test in its folder."""
 
-    def __init__(self, modules: Modules, opened: dict[str, Any]) -> None:
-        self._modules, self._folder = modules, Path(opened["folder"])
-        self._is_taken_up, self._parent = bool(opened["taken_up"]), os.getppid()
-        self._drivers, self._patience = modules.load(DRIVERS), dict(AWAY_SECONDS)
+    def __init__(self, modules: Modules, subject: str, folder: Path) -> None:
+        super().__init__(modules, subject)
+        self.folder, self.controller = str(folder), str(uuid4())
+        self.drivers: Mapping[str, Any] = modules.load(DRIVERS)
+        self.versions: Mapping[str, str] = {"ansible": ansible_version, "collection": modules.version}
+        self._folder = folder
+        self.run_command = run_command
 
-    def run(self) -> dict[str, Any]:
-        """Do all steps that are left, and return the result of the test."""
-        first = "continues the test in {} with its original settings" if self._is_taken_up else "starts {}"
-        show(first.format(self._folder))
-        try:
-            with observer_clock.running(self._folder), Journal(self._folder / NAME) as journal:
-                with ended_by_signal(self._ask_for_end, _is_observation(journal)):
-                    refusal = self._steps(journal)
-                return self._result(state_of(journal.entries), refusal)
-        except CollectionError as error:
-            return {"failed": True, "msg": str(error), "folder": str(self._folder)}
-
-    def _steps(self, journal: Journal) -> str:
-        """Do the steps, and return why the test cannot even start; empty if it can."""
-        while True:
-            state = state_of(journal.entries)
-            step = next_step(state)
-            # A killed controller leaves this process behind, which must not start another step.
-            if step is None or (os.getppid() != self._parent and not self._may_end_alone(state)):
-                return ""
-            self._show(step.title_of(state), state)
-            entries = self._do(step, state)
-            for kind, content in entries:
-                for text in kind_of(kind).messages(content, state):
-                    self._show(text, state)
-            if _is_refused(state, entries):
-                return self._refused(journal, state, str(entries[0][1]["said"]))
-            for kind, content in entries:
-                journal.append(kind, **content)
-
-    def _may_end_alone(self, state: TrialState) -> bool:
-        """Return whether the test may end without its controller: an observation changes nothing but its folder."""
-        if not state.settings.get("observe"):
-            return False
-        self._ask_for_end()
-        return True
-
-    def _ask_for_end(self) -> None:
-        (self._folder / "end").touch(mode=0o600)
-
-    def _refused(self, journal: Journal, state: TrialState, reason: str) -> str:
-        """Leave the cluster, which another run has locked, unchanged; there is nothing to restore either."""
-        if state.job is None:
-            journal.append("end", passed=False, said=reason)
-        return reason
-
-    def _show(self, text: str, state: TrialState) -> None:
-        if text:
-            show(f"{state.cluster}: {text}")
-
-    def _do(self, step: Step, state: TrialState) -> Entries:
-        """Do one step, and return its entries."""
-        if state.run:
-            # Ansible treats values of the environment as templates, and this one comes from vCenter.
-            self._modules.environment[RUN] = wrap_var(state.run)
-        action = step.action(state, self._controller()) if step.action else None
-        result = self._act(action) if action else {}
-        if not result.get("failed"):
-            for line in step.result_lines(result, state):
-                show(line)
-        may_fail = isinstance(action, ModuleCall) and action.may_fail
-        return step.entries_of(result, state, self._controller(), may_fail=may_fail)
-
-    def _controller(self) -> Controller:
-        versions = {"ansible": ansible_version, "collection": self._modules.version}
-        return Controller(str(self._folder), observer_clock.now(), self._drivers, versions)
-
-    def _act(self, action: Action) -> Result:
-        if isinstance(action, ModuleCall):
-            return self._start(action) if action.where == BACKGROUND else self._call(action)
-        if isinstance(action, RunCommand):
-            return run_command(action)
-        if isinstance(action, RollRecords):
-            return self._roll()
-        return self._write(action.contents) if isinstance(action, WriteFiles) else self._stop_watch()
-
-    def _call(self, call: ModuleCall) -> Result:
-        """Call a module, repeatedly if it has to satisfy a condition, and return the last result."""
-        run = self._modules.there if call.where == LAUNCHER else self._modules.here
-        deadline = time.monotonic() + call.seconds
-        while True:
-            result = self._connected(lambda: run(call.module, call.options))
-            if call.until is None or call.until(result) or time.monotonic() > deadline:
-                return result
-            time.sleep(POLL_SECONDS)
-
-    def _connected(self, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Run a module again while vCenter or the launcher cannot be reached: such a run has changed nothing.
-
-        A test that has not locked its cluster fails at once.
-        """
-        while True:
-            began, result = time.monotonic(), run()
-            away = "vCenter" if result.get("not_connected") else "the launcher" if result.get("unreachable") else ""
-            if not away or RUN not in self._modules.environment or self._patience[away] <= 0:
-                return result
-            if self._patience[away] == AWAY_SECONDS[away]:
-                show(f"{away} cannot be reached; waits for it for up to {AWAY_SECONDS[away] / 60:.0f} minutes")
-            time.sleep(POLL_SECONDS)
-            self._patience[away] -= time.monotonic() - began
-
-    def _start(self, call: ModuleCall) -> Result:
-        """Start a watch, which outlives this controller, unless one is running or was asked to end."""
-        records, stop = Path(call.options["records"]), Path(call.options["stop"])
-        if is_watched(records) or stop.exists():
-            return {"begun": False}
-        options = {**call.options, "attended": str(self._folder / NAME)}
-        started = self._modules.background(call.module, options, call.options["timeout"])
+    def start_watch(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Start a watch, which outlives this controller, unless one is running."""
+        records = Path(options["records"])
+        if is_watched(records):
+            return {}
+        # An earlier controller that was interrupted has asked its watch to end.
+        Path(options["stop"]).unlink(missing_ok=True)
+        attended = {**options, "attended": str(self._folder / NAME)}
+        started = self._modules.background("training_watch", attended, options["timeout"])
         if started.get("failed") or not _until(lambda: is_watched(records), WATCH_SECONDS):
             reason = started.get("msg") or "the watch did not start"
             return {"failed": True, "msg": f"{records}: could not watch the job: {reason}"}
-        return {"begun": True}
+        return {}
 
-    def _stop_watch(self) -> Result:
+    def stop_watch(self) -> dict[str, Any]:
+        """End the watch of the records."""
         (self._folder / "stop").touch(mode=0o600)
         records = self._folder / "records.jsonl"
         if _until(lambda: not is_watched(records), UNWATCH_SECONDS):
@@ -198,41 +88,81 @@ class Trial:
         reason = f"it is still running {UNWATCH_SECONDS:.0f} s after the request."
         return {"failed": True, "msg": f"{records}: could not end the watch: {reason}"}
 
-    def _roll(self) -> Result:
+    def roll_records(self) -> bool:
         """Have the watch begin a new file of records; without a watch, the records stay as they are."""
         request = self._folder / "roll"
         request.touch(mode=0o600)
-        if _until(lambda: not request.exists(), ROLL_SECONDS):
-            return {"rolled": True}
+        is_rolled = _until(lambda: not request.exists(), ROLL_SECONDS)
         request.unlink(missing_ok=True)
-        return {"rolled": False}
+        return is_rolled
 
-    def _write(self, contents: dict[str, Any]) -> Result:
-        for name, content in contents.items():
-            path = self._folder / f"{name}.json"
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-                json.dump(content, file, indent=4)
-        return {}
+    def ask_for_end(self) -> None:
+        """Ask for the end of an observation."""
+        (self._folder / "end").touch(mode=0o600)
 
-    def _result(self, state: TrialState, refusal: str) -> dict[str, Any]:
-        judged = state.judged or {}
-        result: dict[str, Any] = {
-            "folder": str(self._folder),
-            **{key: judged[key] for key in ("verdict", "moved") if key in judged},
-        }
-        reason = refusal or str((state.end or {}).get("said") or outcome(state, str(self._folder)))
-        if reason:
-            return {**result, "changed": True, "failed": True, "msg": reason}
-        return {**result, "changed": True, "msg": passed(state, str(self._folder))}
+    def write(self, name: str, content: Any) -> None:
+        """Write a JSON file in the folder of the test."""
+        facts_file.write_json(self._folder / f"{name}.json", content)
+
+    def write_facts(self, facts: Facts) -> None:
+        """Write the facts so far."""
+        facts_file.write(self._folder, facts)
 
 
-def _is_observation(journal: Journal) -> bool:
-    return bool(state_of(journal.entries).settings.get("observe"))
+class ObservationSite(TrialSite):
+    """An observation survives its controller: it changes nothing but its folder, and ends with its report."""
+
+    def must_be_attended(self) -> None:
+        """Ask for the end of the observation if its controller is gone."""
+        try:
+            super().must_be_attended()
+        except ControllerGone:
+            self.ask_for_end()
 
 
-def _is_refused(state: TrialState, entries: Entries) -> bool:
-    """Return whether a step failed while this controller does not hold the cluster's lock, and needs it."""
-    return not state.run and not state.is_freed and entries[0][0] == "failed"
+def carry_out(modules: Modules, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Begin or continue a test, a maintenance window or an observation in its folder, and return its result."""
+    settings = {name: value for name, value in given.items() if name not in ("folder", "dir")}
+    folder = trial_folder.opened(given["folder"], given["dir"], given["cluster"])
+    try:
+        with observer_clock.running(folder), Journal(folder / NAME, observer_clock.now) as journal:
+            return {"folder": str(folder), "changed": True, **_carried_out(modules, journal, settings)}
+    except CollectionError as error:
+        return {"failed": True, "msg": str(error), "folder": str(folder)}
+
+
+def _carried_out(modules: Modules, journal: Journal, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Run the program in the folder of a journal, and write how it ended unless something is left to release."""
+    folder = journal.path.parent
+    is_continued = START in journal.values
+    show(f"continues the test in {folder} with its original settings" if is_continued else f"starts {folder}")
+    kept = trial_folder.continued(journal.values.get(START) or journal.write(START, dict(settings)), settings)
+    is_observation = bool(kept["observe"])
+    site = (ObservationSite if is_observation else TrialSite)(modules, kept["cluster"], folder)
+    trial = Trial(site, job_from(kept), Facts(kept))
+    program = Program(journal, site)
+    run = observe if is_observation else window if kept["window"] else test
+    with ended_by_signal(site.ask_for_end, is_observation):
+        reason = _reason(run, program, trial, journal)
+    judged = trial.facts.judged or {}
+    result: dict[str, Any] = {key: judged[key] for key in ("verdict", "moved") if key in judged}
+    return {**result, **({"failed": True, "msg": reason} if reason else {"msg": passed(trial.facts, str(folder))})}
+
+
+def _reason(run: Callable[[Program, Trial], str], program: Program, trial: Trial, journal: Journal) -> str:
+    """Run a program, and return why it failed; empty if it passed.
+
+    An error outside the attempts of a program is that of the lock: another run has the cluster, which stays untouched.
+    """
+    try:
+        reason, is_over = run(program, trial), not program.left
+    except ControllerGone as error:
+        raise Failed(trial.site.folder, "continue", "ansible-playbook has ended", "run the playbook again") from error
+    except CollectionError as error:
+        reason, is_over = str(error), "job" not in journal.values
+    if is_over:
+        journal.write(END, {"passed": not reason, "said": reason})
+    return reason
 
 
 def _until(condition: Callable[[], bool], seconds: float, pause: float = 0.2) -> bool:

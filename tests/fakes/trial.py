@@ -4,74 +4,50 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
-from plugins.module_utils.vmotion.test.next_step import next_step, state_of
-from plugins.module_utils.vmotion.test.step import (
-    BACKGROUND,
-    Controller,
-    Entries,
-    ModuleCall,
-    RollRecords,
-    RunCommand,
-    Step,
-    StopWatch,
-)
-from plugins.module_utils.vmotion.test.trial_state import TrialState
+from plugins.module_utils.durable.program import Program
+from plugins.module_utils.jobs.running_job import job_from
+from plugins.module_utils.vmotion.evidence.facts import Facts
+from plugins.module_utils.vmotion.programs.maintenance_window import window
+from plugins.module_utils.vmotion.programs.observe import observe
+from plugins.module_utils.vmotion.programs.test import test as test_program
+from plugins.module_utils.vmotion.trial.settings import OPTIONS
+from plugins.module_utils.vmotion.trial.trial import Trial
+from tests.fakes.deaths import Killed, MortalJournal, MortalWorld
+
+__all__ = ["LAUNCHER", "SETTINGS", "Killed", "World"]
 
 SETTINGS: dict[str, Any] = {
+    **{name: option["default"] for name, option in OPTIONS.items() if "default" in option and name != "folder"},
     "cluster": "gpu",
-    "workers": [],
     "launcher": "w1",
-    "user": "",
     "run_dir": "/run/one",
     "records": "/run/one",
     "nodes": [{"name": "w1", "reach": ["sh", "-c"]}, {"name": "w2", "reach": ["sh", "-c"]}],
-    "rounds": 1,
-    "duration": 0,
     "canary": "",
-    "return_home": False,
-    "one_per_host": True,
     "warmup_steps": 2,
-    "steps": 20,
     "warm_timeout": 60,
     "move_timeout": 60,
-    "look_timeout": 30,
-    "finish_timeout": 0,
-    "ends_job": False,
     "stun_budget": 100.0,
-    "guest_checks": True,
-    "checkpoints": "",
-    "checkpoint_minutes": 60,
-    "accept": [],
-    "limits": {},
-    "require": ["launcher", "transport", "vsphere"],
-    "go_on": False,
-    "drs_override": "manual",
 }
 LAUNCHER = {"host": "w1", "pid": 7, "start": 1, "boot_id": "b"}
 SYSCTLS = {"net.ipv4.tcp_retries2": 15}
-CONTINUOUS: dict[str, Any] = {
-    "verdict": "continuous",
-    "moved": "all",
-    "breaches": [],
-    "unproven": [],
-    "notes": [],
-    "longest_gap_s": 1.0,
-}
+NOTHING: dict[str, Any] = {"breaches": [], "unproven": [], "notes": [], "lines": []}
+CONTINUOUS: dict[str, Any] = {"verdict": "continuous", "moved": "all", "longest_gap_s": 1.0, **NOTHING}
 
 
-class Killed(Exception):
-    """The controller ended just here."""
+class World(MortalWorld):
+    """Two workers on three hosts, and a job with one rank on each; ``fails`` has modules that fail, with the reason."""
 
-
-class World:
-    """Two workers on three hosts, and a job with one rank on each."""
-
-    def __init__(self, **settings: Any) -> None:
-        self.settings = {**SETTINGS, **settings}
-        self.now = 1000.0
+    def __init__(self, deaths: Iterable[int] = (), **settings: Any) -> None:
+        super().__init__(deaths)
+        self.settings = json.loads(json.dumps({**SETTINGS, **settings}))
+        self.folder, self.drivers, self.versions = "/test", dict[str, Any](), {"ansible": "2.20"}
         self.at = {"w1": "esx1", "w2": "esx2"}
         self.chains: list[dict[str, Any]] = []
         self.calls: Counter[str] = Counter()
@@ -80,67 +56,93 @@ class World:
         self.fails: dict[str, str] = {}
         self.rdma = False
         self.verdict = dict(CONTINUOUS)
-        self.dies_in_move = ""
         self.loses: list[str] = []
-        self.journal: list[dict[str, Any]] = []
-        self.overridden = False
-        self.watched = False
+        self.values: dict[str, Any] = {}
+        self.files: dict[str, Any] = {}
+        self.overridden = self.watched = False
         self.lock = ""
         self.controllers = 0
-        self.write("open", settings=self.settings)
+        self.left: dict[str, str] = {}
 
-    def write(self, entry: str, **what: Any) -> None:
-        self.now += 1.0
-        self.journal.append({"at": self.now, "entry": entry, **what})
-
-    def carry_out(self, entries: int = 1000) -> TrialState:
-        """Do the steps as one controller until none is left, or until the journal has this number of entries."""
+    def carry_out(self) -> Facts:
+        """Run the program with one controller; ``outcome`` has its value."""
         self.controllers += 1
-        self.write("controller")
-        while True:
-            state = state_of(self.journal)
-            step = next_step(state)
-            if step is None:
-                return state
-            for kind, content in self.do(step, state):
-                self.write(kind, **content)
-                if len(self.journal) >= entries:
-                    raise Killed(kind)
+        self.is_dead, self.controller = False, f"controller {self.controllers}"
+        self.trial = Trial(self, job_from(self.settings), Facts(self.settings))  # type: ignore[arg-type]
+        program = Program(MortalJournal(self, self.values), self)
+        run = observe if self.settings["observe"] else window if self.settings["window"] else test_program
+        self.outcome = run(program, self.trial)
+        self.left = program.left
+        return self.trial.facts
 
-    def do(self, step: Step, state: TrialState) -> Entries:
-        """Return the entries of a step, answered by the method with the name of its module."""
-        if step.name in self.fails:
-            return step.entries_of({"failed": True, "msg": self.fails[step.name]}, state, self.controller)
-        action = step.action(state, self.controller) if step.action else None
-        answer: dict[str, Any] = {}
-        if isinstance(action, StopWatch):
-            self.watched = False
-        if isinstance(action, RollRecords):
-            answer = self.roll()
-        if isinstance(action, RunCommand):
-            answer = self.run_command(action)
-        if isinstance(action, ModuleCall):
-            if action.where == BACKGROUND and self.watched:
-                return step.entries_of({"begun": False}, state, self.controller)
-            self.calls[action.module] += 1
-            answer = getattr(self, action.module.rpartition(".")[2])(action.options)
-        may_fail = isinstance(action, ModuleCall) and action.may_fail
-        return step.entries_of(answer, state, self.controller, may_fail=may_fail)
+    def to_the_end(self) -> Facts:
+        """Run the program with as many controllers as it takes."""
+        while True:
+            try:
+                return self.carry_out()
+            except Killed:
+                continue
 
     @property
-    def controller(self) -> Controller:
-        return Controller("/test", self.now)
+    def keys(self) -> list[str]:
+        """The keys of the journal."""
+        return list(self.values)
 
-    def roll(self) -> dict[str, Any]:
-        raise AssertionError("only an observation drops records")
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing is left behind."""
+        return not self.overridden and not self.watched and not self.lock and not self.left
 
-    def run_command(self, _command: RunCommand) -> dict[str, Any]:
-        raise AssertionError("only an observation runs a command")
+    @property
+    def facts(self) -> Facts:
+        """The facts that were written last."""
+        return Facts(**json.loads(json.dumps(self.files["facts"])))
+
+    def here(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer with the method with the name of the module."""
+        name = module.rpartition(".")[2]
+        if name in self.fails:
+            self.must_be_attended()
+            return {"failed": True, "msg": self.fails[name]}
+        return dict(self.effect(name, lambda: self._answer(name, options)))
+
+    there = here
+
+    def _answer(self, name: str, options: Mapping[str, Any]) -> Any:
+        self.calls[name] += 1
+        return json.loads(json.dumps(getattr(self, name)(dict(options))))
 
     @property
     def own(self) -> str:
         """The run of the controller that is at work now; a lock of the one before it is of no use to it."""
         return f"run {self.controllers}"
+
+    def join(self, run: str) -> None:
+        assert run == self.own
+
+    def start_watch(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        if "training_watch" in self.fails:
+            return {"failed": True, "msg": self.fails["training_watch"]}
+        assert options["folder"] == self.settings["records"]
+        self.effect("start watch", lambda: setattr(self, "watched", True))
+        return {}
+
+    def stop_watch(self) -> dict[str, Any]:
+        self.effect("stop watch", lambda: setattr(self, "watched", False))
+        return {}
+
+    def roll_records(self) -> bool:
+        raise AssertionError("only an observation drops records")
+
+    def run_command(self, _words: tuple[str, ...], _text: str, _seconds: float) -> dict[str, Any]:
+        raise AssertionError("only an observation runs a command")
+
+    def write(self, name: str, content: Any) -> None:
+        self.must_be_attended()
+        self.files[name] = json.loads(json.dumps(content))
+
+    def write_facts(self, facts: Facts) -> None:
+        self.write("facts", asdict(facts))
 
     def cluster_lock(self, options: dict[str, Any]) -> dict[str, Any]:
         self.lock = "" if options.get("state") == "free" else self.own
@@ -165,7 +167,7 @@ class World:
         return {}
 
     def cluster_info(self, _options: dict[str, Any]) -> dict[str, Any]:
-        return {"cluster": {"ha": {"enabled": True}, "vcenter": {"version": "8.0.3"}}, "stops": []}
+        return {"cluster": {"ha": {"enabled": True}, "vcenter": {"version": "8.0.3"}}}
 
     def vmotion_plan(self, options: dict[str, Any]) -> dict[str, Any]:
         free = next(host for host in ("esx1", "esx2", "esx3") if host not in self.at.values())
@@ -173,10 +175,10 @@ class World:
         for worker in options.get("workers") or sorted(self.at):
             moves.append({"worker": worker, "source": self.at[worker], "target": free})
             free = self.at[worker]
-        told = {"not_applicable": {}, "rdma": {}, "profile": "", "slots": {}}
+        more: dict[str, Any] = {"not_applicable": {}, "rdma": {}, "profile": "", "slots": {}}
         if options.get("max_moves", 1) > 1:
-            return {**self._one_wave(), "at": dict(self.at), **told}
-        return {"moves": moves, "at": dict(self.at), **told}
+            return {**self._one_wave(), "at": dict(self.at), **more}
+        return {"moves": moves, "at": dict(self.at), **more}
 
     def _one_wave(self) -> dict[str, Any]:
         """Every worker moves at once, to the host that is two further on."""
@@ -184,22 +186,17 @@ class World:
         moves = [{"worker": w, "source": host, "target": targets[host], "wave": 1} for w, host in self.at.items()]
         return {"moves": moves, "waves": [{"wave": 1, "moves": len(moves), "waits": "", "reason": ""}]}
 
-    def training_watch(self, _options: dict[str, Any]) -> dict[str, Any]:
-        assert not self.watched, "two watches of one file"
-        self.watched = True
-        return {}
-
     def worker_rules(self, options: dict[str, Any]) -> dict[str, Any]:
         assert self.lock == self.own, "DRS was changed without the lock"
         self.overridden = options.get("state") != "absent"
         return {}
 
     def training_wait(self, _options: dict[str, Any]) -> dict[str, Any]:
-        self.now += 5.0
+        self.clock += 5.0
         return {"ranks": 2, "hosts": {"w1": [0], "w2": [1]}, "step": 40}
 
     def training_transport_info(self, _options: dict[str, Any]) -> dict[str, Any]:
-        step = int(self.now)
+        step = int(self.clock)
         pairs = {"w1": [["10.0.0.1", "10.0.0.2"]], "w2": [["10.0.0.2", "10.0.0.1"]]}
         return {
             "nodes": {
@@ -213,8 +210,16 @@ class World:
         }
 
     def training_guest_info(self, _options: dict[str, Any]) -> dict[str, Any]:
-        seen = {"sysctls": SYSCTLS, "ssh": None, "sshd": "", "mca": {}, "mpirun": [], "environment": {}, "nvidia": None}
-        return {"nodes": {name: {**seen, "checkpoint": None} for name in ("w1", "w2")}}
+        facts = {
+            "sysctls": SYSCTLS,
+            "ssh": None,
+            "sshd": "",
+            "mca": {},
+            "mpirun": [],
+            "environment": {},
+            "nvidia": None,
+        }
+        return {"nodes": {name: {**facts, "nvidia": None, "checkpoint": None} for name in ("w1", "w2")}}
 
     def esxi_info(self, _options: dict[str, Any]) -> dict[str, Any]:
         return {"hosts": [{"host": host, "vibs": {"running": []}} for host in ("esx1", "esx2", "esx3")]}
@@ -223,7 +228,7 @@ class World:
         return dict(self.verdict)
 
     def vmotion(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Move it; if the controller is to die in a move, it ends as configured: started, done, or not even started."""
+        """Move workers; the controller may die while a move is under way, and answers may be lost."""
         assert self.lock == self.own, "a worker moves without the lock"
         if options.get("moves"):
             rows = [{"worker": move["worker"], **self.vmotion(move)} for move in options["moves"]]
@@ -236,18 +241,12 @@ class World:
         lost = self.loses.pop(0) if self.loses else ""
         if lost:
             return self._lost(lost, running, worker, target)
-        end, self.dies_in_move = self.dies_in_move, ""
-        if end == "before":
-            raise Killed(end)
         chain = running or self._begin(worker, target)
-        if end == "under way":
-            raise Killed(end)
+        self.point()
         self._arrive(chain)
-        if end == "after":
-            raise Killed(end)
         hosts = {"before": chain["source"], "after": target}
-        seen = {**chain["vsphere"], "host": hosts, "gpus": {"before": [], "after": []}}
-        return {"move": {**chain, "vsphere": seen, "attached": running is not None, "task": {"key": "task-1"}}}
+        vsphere = {**chain["vsphere"], "host": hosts, "gpus": {"before": [], "after": []}}
+        return {"move": {**chain, "vsphere": vsphere, "attached": running is not None, "task": {"key": "task-1"}}}
 
     def _lost(self, when: str, running: dict[str, Any] | None, worker: str, target: str) -> dict[str, Any]:
         """A call that has no answer: nothing was started, or the move goes on, or it is at its end."""
@@ -268,11 +267,12 @@ class World:
         }
 
     def _begin(self, worker: str, target: str) -> dict[str, Any]:
+        self.clock += 1.0
         chain = {
             "worker": worker,
             "source": self.at[worker],
             "target": target,
-            "started": self.now,
+            "started": self.clock,
             "completed": None,
             "ok": False,
             "said": "",
@@ -284,6 +284,13 @@ class World:
         return chain
 
     def _arrive(self, chain: dict[str, Any]) -> None:
-        self.now += 3.0
-        chain.update(completed=self.now, ok=True)
+        self.clock += 3.0
+        chain.update(completed=self.clock, ok=True)
         self.at[chain["worker"]] = chain["target"]
+
+
+def changed(world: World, **methods: Callable[..., Any]) -> World:
+    """Return a world with other answers of some modules."""
+    for name, method in methods.items():
+        setattr(world, name, method)
+    return world

@@ -60,20 +60,21 @@ class Observation:
         }
         return self.trial.ansible.start("playbooks/observe.yml", "-i", str(self.inventory), "-e", json.dumps(given))
 
-    def entries(self, kind: str) -> list[dict[str, Any]]:
+    def values(self, key: str) -> list[dict[str, Any]]:
+        """Return the values in the journals whose keys begin so."""
         found = (self.trial.folder / "tests").glob("*/journal.jsonl")
         entries = [json.loads(line) for path in found for line in path.read_text().splitlines(keepends=False)]
-        return [entry for entry in entries if entry["entry"] == kind]
+        return [entry["value"] for entry in entries if entry["key"].startswith(key)]
 
     def until_judged(self, running: subprocess.Popen[str], times: int = 1) -> None:
         """Wait until the job was judged that often from now on."""
-        before = len(self.entries("judge"))
-        wait_for(lambda: len(self.entries("judge")) >= before + times or running.poll() is not None, LONG)
+        before = len(self.values("judged "))
+        wait_for(lambda: len(self.values("judged ")) >= before + times or running.poll() is not None, LONG)
         assert running.poll() is None, running.communicate()[0]
 
     def found(self, name: str) -> bool:
-        entries = self.entries("others")
-        return bool(entries) and any(move["worker"] == name and move["completed"] for move in entries[-1]["moves"])
+        readings = self.values("others ")
+        return bool(readings) and any(move["worker"] == name and move["completed"] for move in readings[-1]["moves"])
 
 
 def test_every_move_and_power_event_of_others_is_found_attributed_and_judged(trial: Trial) -> None:
@@ -85,7 +86,7 @@ def test_every_move_and_power_event_of_others_is_found_attributed_and_judged(tri
     output(trial.vcenter, "vm.power", "-off", IDLE)
     output(trial.vcenter, "vm.power", "-on", IDLE)
     theirs = len(trial.vcenter.writes())
-    wait_for(lambda: bool(watched.entries("others")[-1]["power"]) or running.poll() is not None, LONG)
+    wait_for(lambda: bool(watched.values("others ")[-1]["power"]) or running.poll() is not None, LONG)
     # Steps after the move, without which it cannot be judged.
     watched.until_judged(running, 2)
     next((trial.folder / "tests").glob("gpu-*")).joinpath("end").touch()
@@ -103,7 +104,7 @@ def test_every_move_and_power_event_of_others_is_found_attributed_and_judged(tri
     assert len(trial.vcenter.writes()) == theirs, "the observation wrote to vCenter"
 
 
-JUDGED = '"entry": "judge"'
+JUDGED = '"key": "judged 1"'
 HOOK = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read())"
 
 
@@ -116,7 +117,7 @@ def test_a_signal_ends_the_observation_with_its_report_and_a_breach_calls_the_co
     os.kill(running.pid, signal.SIGTERM)
     running.communicate(timeout=LONG)
     wait_for_end(every)
-    (end,) = watched.entries("end")
+    (end,) = [value for value in watched.values("end") if isinstance(value, dict)]
     assert end["passed"] and json.loads(trial.kept("verdict.json"))["verdict"] == "continuous"
     assert "continuous" in trial.kept("timeline.html") and not told.exists()
     assert trial.vcenter.writes() == [] and trial.nodes.look()["state"] == "running"
@@ -143,7 +144,7 @@ def test_old_records_are_dropped_and_the_report_still_has_each_move(trial: Trial
     watched.until_judged(running, 3)
     output(trial.vcenter, "vm.migrate", "-host", "esx05.lab", BUSY[0])
     wait_for(lambda: host(trial.vcenter, BUSY[0]) == "esx05.lab")
-    wait_for(lambda: any(roll["moves"] for roll in watched.entries("roll")) or running.poll() is not None, LONG)
+    wait_for(lambda: any(roll["moves"] for roll in watched.values("rolled")) or running.poll() is not None, LONG)
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=LONG)
     verdict = json.loads(trial.kept("verdict.json"))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from plugins.module_utils.vmotion.folder.journal import NAME
+from plugins.module_utils.durable.program_journal import NAME
 from tests.fakes.trial import World
 from tests.integration.browser import Browser
 from tests.integration.training import BEGIN_SECONDS, Playbook

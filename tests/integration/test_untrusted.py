@@ -97,7 +97,7 @@ def test_what_a_training_says_is_no_template(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_is_kept_of_runs_and_tests_is_no_template(tmp_path: Path, folder: Path) -> None:
-    """Results of runs and the journal of a test, as someone else may have written them."""
+    """Results of runs and the facts of a test, as someone else may have written them."""
     ansible = Ansible({hostile.VARIABLE: str(tmp_path / "canary")}, tmp_path)
     (tmp_path / "runs").mkdir()
     run = {"nodes": 2, "gpus": 2, "images_per_sec": 9.0, "transport": template("transport")}
@@ -106,8 +106,8 @@ def test_what_is_kept_of_runs_and_tests_is_no_template(tmp_path: Path, folder: P
     done = ansible.playbook("playbooks/report.yml", "-v", "-e", json.dumps(given))
     assert done.rc == 0, done.out
     assert shown("run") in flat(done.out)
-    journal = folder / "journal.jsonl"
-    journal.write_text(journal.read_text().replace("esx3", template("target")))
+    facts = folder / "facts.json"
+    facts.write_text(facts.read_text().replace("esx3", template("target")))
     done = ansible.playbook("playbooks/judge.yml", "-v", "-e", f"folder={folder}")
     assert done.rc == 0, done.out
     assert shown("target") in flat(done.out)

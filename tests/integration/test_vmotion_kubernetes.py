@@ -90,9 +90,10 @@ class OnKubernetes(Trial):
         more = {**ends, "vmotion_test_limits": limits, **variables}
         return super().run(*arguments, vmotion_test_kubernetes=job, **more)
 
-    def entries(self, kind: str) -> list[dict[str, Any]]:
-        """The entries of one kind in the journal."""
-        return [one for one in map(json.loads, self.kept("journal.jsonl").splitlines()) if one["entry"] == kind]
+    def values(self, key: str) -> list[dict[str, Any]]:
+        """The values of the journal whose keys begin so."""
+        entries = map(json.loads, self.kept("journal.jsonl").splitlines())
+        return [one["value"] for one in entries if one["key"].startswith(key)]
 
 
 @pytest.fixture
@@ -121,12 +122,12 @@ def test_the_nodes_of_a_job_move_and_the_job_is_continuous(trial: OnKubernetes) 
     assert (verdict["breaches"], verdict["unproven"]) == ([], [])
     ranks = {worker: [PODS.index(name)] for name, worker in PLACES.items()}
     assert {one["worker"]: one["ranks"] for one in verdict["moves"]} == ranks
-    (warm,) = trial.entries("warm")
+    (warm,) = trial.values("warm")
     assert warm["hosts"] == ranks
     said = " ".join(done.out.split())
     assert "rank 0 in pod train-worker-0 on worker03" in said and "with rank 1 in pod train-worker-1" in said
     # Each move was asked about, and the job of the test is gone where it was read.
-    assert len(trial.entries("preflight")) == len(WORKERS)
+    assert len(trial.values("request")) == len(WORKERS)
     assert JOB not in trial.cluster.answers and trial.cluster.written == [JOB]
 
 
@@ -138,5 +139,5 @@ def test_pods_that_tolerate_no_stun_keep_the_first_move_from_beginning(trial: On
     assert "the job's pods tolerate a silent node for 10 s (tolerationSeconds), and a stun may" in " ".join(
         done.out.split()
     )
-    (found,) = trial.entries("preflight")
+    (found,) = trial.values("request")
     assert [one["rule"] for one in found["findings"] if one["severity"] == "stop"] == ["toleration"]

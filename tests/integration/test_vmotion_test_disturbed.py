@@ -81,7 +81,9 @@ def test_a_clock_of_vcenter_that_is_set_while_workers_move(trial: Trial, jump: f
         running = trial.begin(vmotion_test_steps=5)
         # The moves of others begin before the test has read the clock for the first time.
         journals = trial.folder / "tests"
-        wait_for(lambda: any('"entry": "begin"' in one.read_text() for one in journals.glob("*/journal.jsonl")), LONG)
+        wait_for(
+            lambda: any('"key": "request 1 1"' in one.read_text() for one in journals.glob("*/journal.jsonl")), LONG
+        )
         trial.vcenter.ask("PUT", "/clock", {"offset_seconds": jump})
         text = running.communicate(timeout=LONG)[0]
     verdict = json.loads(trial.kept("verdict.json"))

@@ -56,6 +56,6 @@ def test_a_job_that_was_started_for_the_test_outlives_its_controller_and_ends_wi
     trial.nodes.run_dir = run
     assert trial.nodes.look()["state"] == "stopped", "it was started for the test and ends with it"
     assert trial.nodes.processes({"run_id": trial.nodes.look()["run_id"], "job": job["job"]}) == []
-    settings = json.loads(trial.kept("journal.jsonl").splitlines()[0])["settings"]
+    settings = json.loads(trial.kept("journal.jsonl").splitlines()[0])["value"]
     assert (settings["ends_job"], settings["run_dir"], settings["launcher"]) == (True, str(run), WORKERS[0])
     assert json.loads(trial.kept("verdict.json"))["verdict"] == "continuous"

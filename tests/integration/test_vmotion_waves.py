@@ -18,7 +18,7 @@ from tests.integration.killing import begun
 from tests.integration.releases import NEWEST
 from tests.integration.test_vmotion import TAGGED, moves
 from tests.integration.test_vmotion_test import WORKERS, Trial
-from tests.integration.test_vmotion_test_killed import entries, goes_on, killed
+from tests.integration.test_vmotion_test_killed import entries, has_ended, killed
 from tests.integration.training import Nodes
 from tests.integration.workers import desired
 
@@ -135,9 +135,11 @@ def test_a_kill_in_the_middle_of_a_wave_moves_no_worker_twice(trial: Trial) -> N
     killed(
         trial, begun(trial.vcenter, "RelocateVM_Task", 2), vmotion_test_workers=WORKERS[:2], vmotion_test_max_moves=2
     )
-    assert entries(trial)[-2:] == ["begin", "begin"]
-    goes_on(trial, WORKERS[:2])
-    assert entries(trial).count("look_up") >= 2
+    assert entries(trial)[-1] == "request 1 1"
+    done = trial.run(vmotion_test_workers=WORKERS[:2])
+    has_ended(trial, WORKERS[:2], done)
+    (line,) = [line for line in done.out.splitlines() if "looks up in vCenter the move" in line]
+    assert all(f"{worker}: " in line for worker in WORKERS[:2]), line
     made = json.loads(trial.kept("moves.json"))
     assert most_at_once(made) == 2
     assert all(move["attached"] for move in made)

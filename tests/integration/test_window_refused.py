@@ -139,7 +139,7 @@ def test_a_run_of_another_kind_is_not_continued(trial: Trial, tmp_path: Path) ->
     folder = tmp_path / "tests" / "gpu-one"
     folder.mkdir(parents=True, mode=0o700)
     settings = {**SETTINGS, "window": {"hosts": HOSTS, "profile": PROFILE}}
-    (folder / "journal.jsonl").write_text(json.dumps({"at": 1.0, "entry": "open", "settings": settings}) + "\n")
+    (folder / "journal.jsonl").write_text(json.dumps({"at": 1.0, "key": "start", "value": settings}) + "\n")
     (folder / "journal.jsonl").chmod(0o600)
     done = trial.run()
     assert done.rc != 0 and trial.vcenter.writes() == [], done.out

@@ -59,10 +59,10 @@ def wanted(place: Place, tmp_path: Path) -> dict[str, Any]:
     }
 
 
-def entries(evidence: Path, kind: str) -> list[dict[str, Any]]:
-    """The entries of one kind in the journal of a test."""
+def values(evidence: Path, key: str) -> list[dict[str, Any]]:
+    """The values in the journal of a test whose keys begin so."""
     lines = map(json.loads, (evidence / "journal.jsonl").read_text().splitlines())
-    return [one for one in lines if one["entry"] == kind]
+    return [one["value"] for one in lines if one["key"].startswith(key)]
 
 
 @pytest.fixture
@@ -88,12 +88,12 @@ def test_a_job_outlives_the_moves_of_all_its_nodes(place: Place, tmp_path: Path)
     assert all(STUN - 0.5 <= one["gap_s"] < 60 for one in verdict["moves"]), "a stun was not seen as it was"
     assert all(place.told(number)["host"] != host for number, host in before.items())
     # Ranks tell the names of pods; each move has the rank of the pod on its node.
-    (warm,) = entries(evidence, "warm")
+    (warm,) = values(evidence, "warm")
     assert sorted(one["worker"] for one in warm["pods"].values()) == WORKERS
     assert sorted(rank for one in verdict["moves"] for rank in one["ranks"]) == [0, 1, 2, 3]
     assert [one["ranks"] for one in verdict["moves"]] == [warm["hosts"][one["worker"]] for one in verdict["moves"]]
     # Kubernetes was asked before each move, and had nothing against one.
-    asked = entries(evidence, "preflight")
+    asked = values(evidence, "request")
     assert len(asked) == len(WORKERS)
     assert not [one for entry in asked for one in entry["findings"] if one["severity"] == "stop"]
     assert re.search(r"with rank 0 in pod dml-test-a-job-outlives\S+-worker-0", done.out)

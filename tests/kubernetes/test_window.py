@@ -16,7 +16,7 @@ import pytest
 from tests.integration.test_vmotion import TAGGED
 from tests.kubernetes.conftest import READY_SECONDS
 from tests.kubernetes.mpijob import Jobs, mpijob
-from tests.kubernetes.test_vmotion import entries, hand_over, inventory, wanted
+from tests.kubernetes.test_vmotion import hand_over, inventory, values, wanted
 from tests.lab.conftest import laboratory
 from tests.lab.places import Place, desired
 from tests.lab.test_window import DEPOTS, HOSTS, VERSIONS, Upgrade
@@ -139,7 +139,7 @@ def check_window(upgrade: Upgrade) -> None:
     check_seen(seen, before)
     assert pods(place) == before and len(before) == len(WORKERS) + 1
     (evidence,) = (upgrade.folder / "tests").iterdir()
-    asked = entries(evidence, "preflight")
+    asked = values(evidence, "request")
     assert asked and not [one for entry in asked for one in entry["findings"] if one["severity"] == "stop"]
     free = place.ansible.module("cluster_lock", check=True, cluster="gpu", state="free", run="a test")
     assert free.rc == 0 and not free.changed, "the lock is still held"

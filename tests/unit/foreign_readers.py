@@ -17,6 +17,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from plugins.module_utils.core import names, versions, vgpu_manager
+from plugins.module_utils.durable import program_journal
 from plugins.module_utils.fabric import fabric_marks
 from plugins.module_utils.guests import kernel_packages, nvidia, rdma_checks, repositories, stun_timers, task_failure
 from plugins.module_utils.hosts import driver_options, roce_settings
@@ -31,7 +32,6 @@ from plugins.module_utils.training.reports import saved_results
 from plugins.module_utils.training.transport.job_settings import TransportError, version_of
 from plugins.module_utils.usage.gpu_load import card_of
 from plugins.module_utils.vmotion.checks import guest_checks
-from plugins.module_utils.vmotion.folder import journal
 from plugins.module_utils.vsphere import esxcli
 from plugins.module_utils.workers import customise, worker_mark
 from plugins.module_utils.workers.capacity import machines
@@ -249,9 +249,9 @@ READERS = (
     ),
     Reader("training/reports/saved_results.py", result_file, json_text(RESULT), list),
     Reader(
-        "vmotion/folder/journal.py",
-        lambda folder, value: journal.read(written(folder, "journal", f"{value}\n")),
-        json_text({"at": 1.0, "entry": "begin"}),
+        "durable/program_journal.py",
+        lambda folder, value: program_journal.read(written(folder, "journal", f"{value}\n")),
+        json_text({"at": 1.0, "key": "begin", "value": 1}),
         list,
     ),
     of("vsphere/esxcli.py", rows, text(ESXCLI), (list, dict, str, NONE)),
@@ -269,7 +269,7 @@ _KUBERNETES = f"{_UNIT}/kubernetes/test_odd_objects.py"
 _ANSWERS = f"{_UNIT}/vsphere/test_odd_answers.py"
 USER, OURS = "the user wrote it", "this collection wrote it, or the kernel of the local machine"
 ELSEWHERE: dict[str, str] = {
-    **{f"plugin_utils/{one}.py": OURS for one in ("modules", "trial")},
+    **{f"{one}.py": OURS for one in ("plugin_utils/modules", "plugin_utils/trial", "vmotion/folder/facts_file")},
     **{f"{one}.py": OURS for one in ("site/recording/guard", "vmotion/move/move_watch", "hosts/privileges/needs")},
     **{f"{one}.py": OURS for one in _LOCAL},
     "site/acceptance/assumption_checks.py": f"{_UNIT}/site/acceptance/test_acceptance.py",

@@ -15,13 +15,18 @@ import yaml
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "extensions" / "eda" / "plugins" / "event_source" / "observation.py"
 RULEBOOK = ROOT / "extensions" / "eda" / "rulebooks" / "observation.yml"
-OPEN = {"entry": "open", "settings": {"cluster": "gpu", "observe": {"seconds": 60}}}
+OPEN = {"key": "start", "value": {"cluster": "gpu", "observe": {"seconds": 60}}}
 MOVE = {"worker": "w1", "source": "esx1", "target": "esx3", "by": "eve", "started": 5.0, "completed": 9.0, "ok": True}
-OTHERS = {"entry": "others", "moves": [{**MOVE, "chain": 7, "events": []}], "power": []}
-POWER = {**OTHERS, "power": [{"worker": "w2", "at": 8.0, "by": "eve", "what": "VmPoweredOffEvent"}]}
-JUDGE = {"entry": "judge", "verdict": {"moves": [{"gap_s": 12.5}], "breaches": [{"detail": "rank 1 lost 3 steps"}]}}
-QUIET = {"entry": "judge", "verdict": {"moves": [{"gap_s": 1.0}], "breaches": []}}
-END = {"entry": "end", "passed": False, "said": "it is broken"}
+READING = {"moves": [{**MOVE, "chain": 7, "events": []}], "power": []}
+CYCLE = {"worker": "w2", "at": 8.0, "by": "eve", "what": "VmPoweredOffEvent"}
+VERDICT = {"moves": [{"gap_s": 12.5}], "breaches": [{"detail": "rank 1 lost 3 steps"}]}
+OTHERS = {"key": "others 1", "value": READING}
+POWER = {"key": "others 2", "value": {**READING, "power": [CYCLE]}}
+LAST_POWER = {"key": "last events of others", "value": {**READING, "power": [CYCLE]}}
+JUDGE = {"key": "judged 2", "value": VERDICT}
+LAST_JUDGE = {"key": "last verdict", "value": {"verdict": VERDICT, "lines": []}}
+QUIET = {"key": "judged 1", "value": {"moves": [{"gap_s": 1.0}], "breaches": []}}
+END = {"key": "end", "value": {"passed": False, "said": "it is broken"}}
 
 
 def write(folder: Path, name: str, *entries: dict[str, Any], rest: str = "") -> None:
@@ -51,7 +56,7 @@ def follow(folder: Path, *later: tuple[str, list[dict[str, Any]]]) -> list[dict[
 
 def test_each_finding_of_an_observation_is_one_event(tmp_path: Path) -> None:
     write(tmp_path, "gpu-1", OPEN, OTHERS, QUIET)
-    sent = follow(tmp_path, ("gpu-1", [POWER, JUDGE]), ("gpu-1", [POWER, JUDGE, END]))
+    sent = follow(tmp_path, ("gpu-1", [POWER, JUDGE]), ("gpu-1", [LAST_POWER, LAST_JUDGE, END]))
     assert [event["kind"] for event in sent] == ["move", "power", "stalled", "broken", "ended"]
     move, power, stalled, broken, ended = sent
     assert move["move"] == MOVE and (move["cluster"], move["folder"]) == ("gpu", str(tmp_path / "gpu-1"))
@@ -61,13 +66,13 @@ def test_each_finding_of_an_observation_is_one_event(tmp_path: Path) -> None:
 
 def test_an_observation_that_ended_before_and_another_kind_of_test_send_nothing(tmp_path: Path) -> None:
     write(tmp_path, "gpu-1", OPEN, OTHERS, END)
-    write(tmp_path, "gpu-2", {"entry": "open", "settings": {"cluster": "gpu"}}, OTHERS, JUDGE)
+    write(tmp_path, "gpu-2", {"key": "start", "value": {"cluster": "gpu"}}, OTHERS, JUDGE)
     assert follow(tmp_path) == []
 
 
 def test_an_observation_that_begins_later_is_followed_and_a_line_is_read_once_it_is_whole(tmp_path: Path) -> None:
     write(tmp_path, "gpu-1", OPEN, rest="no json\n[1]\n" + json.dumps(OTHERS)[:20])
-    sent = follow(tmp_path, ("gpu-2", [{**OPEN, "settings": {"cluster": "b", "observe": {"seconds": 1}}}, OTHERS]))
+    sent = follow(tmp_path, ("gpu-2", [{**OPEN, "value": {"cluster": "b", "observe": {"seconds": 1}}}, OTHERS]))
     assert [(event["kind"], event["cluster"]) for event in sent] == [("move", "b")]
 
 

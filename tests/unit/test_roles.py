@@ -152,7 +152,8 @@ def used_by_programs(role: Path, tasks: str) -> set[str]:
     """Return the options that the programs of a role read, without its prefix, from the options of the action."""
     if f"dml.vsphere.{role.name}:" not in tasks:
         return set()
-    rooms = [*(ROOT / "plugins" / "module_utils" / role.name).rglob("*.py"), *(ROOT / "plugins").rglob("*_backend.py")]
+    room = role.name.partition("_")[0]
+    rooms = [*(ROOT / "plugins" / "module_utils" / room).rglob("*.py"), *(ROOT / "plugins").rglob("*_backend.py")]
     files = [*rooms, *(ROOT / "plugins" / "plugin_utils").glob(f"{role.name}_*.py")]
     words = {word for path in files for word in re.findall(r'"(\w+)"', path.read_text())}
     # Measurements of pairs have options with a common prefix.

@@ -32,7 +32,8 @@ The contract:
    the run stays open.
 5. ``say`` shows a line once: what an earlier controller has shown is not repeated.
 6. The error that ends an ``attempt`` is written. A later controller takes the written values of the block, starts and
-   takes nothing else in it, and releases its held things: a part that failed is not tried again.
+   takes nothing else in it, and releases its held things: a part that failed is not tried again. So is a thing whose
+   taking failed, which may have happened in part.
 7. No effect starts after the controller's death: a program whose parent process has ended raises ``ControllerGone``.
 """
 
@@ -107,7 +108,9 @@ class Program:
     def __init__(self, journal: Journal, world: World) -> None:
         self._journal, self._world = journal, world
         self._used: set[str] = set()
-        self._replayed = set(journal.values) - {START, END}
+        # Where each entry of earlier controllers stands, and how far this controller has come among them.
+        self._places = {name: place for place, name in enumerate(journal.values)}
+        self._place = self._places.get(START, -1)
         # The key of the attempt at hand, and whether an earlier controller failed in it.
         self._attempt, self._over = "", False
         self.left: dict[str, str] = {}
@@ -115,15 +118,12 @@ class Program:
     @property
     def is_replaying(self) -> bool:
         """Return whether an earlier controller came further than this one so far."""
-        return bool(self._replayed)
+        return self._place < len(self._places) - 1
 
     def once(self, key: Key, effect: Callable[[], Any]) -> Any:
         """Return the written value, or do the effect and write its value; an effect that fails writes nothing."""
         name = self._name(key)
         if name in self._journal.values:
-            # The earlier entries were passed before, or belong to this effect.
-            earlier = list(self._journal.values)
-            self._replayed.difference_update(earlier[: earlier.index(name)])
             return self._journal.values[name]
         self._must_go_on()
         return self._journal.write(name, effect())
@@ -140,18 +140,23 @@ class Program:
         if released in self._journal.values:
             yield
             return
-        if not self._over:
-            self.ensure(take)
+        is_taken = bool(self._attempt)  # in part, if an attempt ends here
         try:
+            if not self._over:
+                self.ensure(take)
+            is_taken = True
             yield
         except (CollectionError, AttemptOver) as error:
+            if not is_taken:
+                raise
             self._end_attempt(str(error))
             self._let_go(name, release, is_over=bool(self._attempt))
             raise
         except ControllerGone:
             raise
         except BaseException:
-            self._let_go(name, release, is_over=False)
+            if is_taken:
+                self._let_go(name, release, is_over=False)
             raise
         self._let_go(name, release)
 
@@ -220,5 +225,5 @@ class Program:
         if name in self._used:
             raise RuntimeError(f"{name} stands for two effects")
         self._used.add(name)
-        self._replayed.discard(name)
+        self._place = max(self._place, self._places.get(name, -1))
         return name

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Dict, NamedTuple
 
-from ..errors import Failed, Refused
+from ..errors import CollectionError, Failed, Refused
 from .program import END
 
 NAME = "journal.jsonl"
@@ -44,6 +44,15 @@ def ends(path: Path) -> JournalEnds:
         return JournalEnds(None, False)
     first, last = _entry(path, 1, lines[0]), _entry(path, len(lines), lines[-1])
     return JournalEnds(first["value"], last["key"] == END)
+
+
+def start_of(path: Path) -> Any:
+    """Return the value of the first entry, also of a journal that is damaged behind it; None if there is none."""
+    try:
+        lines = _lines(path)
+        return _entry(path, 1, lines[0])["value"] if lines else None
+    except (CollectionError, OSError):
+        return None
 
 
 class Journal:

@@ -49,6 +49,9 @@ EXAMPLES = r"""
 """
 
 JOURNAL = "journal.jsonl"
+# The keys of the journal with events of the server and with verdicts; those of intervals end in a number.
+OTHERS, LAST_OTHERS = "others ", "last events of others"
+VERDICT, LAST_VERDICT = "judged ", "last verdict"
 OF_MOVE = ("worker", "source", "target", "by", "started", "completed", "ok")
 Event = dict[str, Any]
 
@@ -72,26 +75,34 @@ class Observed:
         return [event for line in complete.splitlines() for event in self._events(_entry(line))]
 
     def _events(self, entry: Event) -> list[Event]:
-        kind = entry.get("entry")
-        if kind == "open":
-            settings = entry.get("settings") or {}
-            self._cluster, self._is_observation = str(settings.get("cluster")), bool(settings.get("observe"))
+        key, value = str(entry.get("key")), entry.get("value")
+        value = value if isinstance(value, dict) else {}
+        if key == "start":
+            self._cluster, self._is_observation = str(value.get("cluster")), bool(value.get("observe"))
         if not self._is_observation:
             return []
-        found: dict[str, Any] = {"others": self._others, "judge": self._judged, "end": self._ended}
-        return [self._event(content) for key, content in found.get(str(kind), _nothing)(entry) if self._is_new(key)]
+        return [self._event(content) for name, content in self._found(key, value) if self._is_new(name)]
 
-    def _others(self, entry: Event) -> list[tuple[str, Event]]:
-        self._moves = [dict(move) for move in entry.get("moves") or []]
+    def _found(self, key: str, value: Event) -> list[tuple[str, Event]]:
+        """Return the findings in a value; the readings of events and the verdicts of the intervals have numbers."""
+        if key == LAST_OTHERS or key.startswith(OTHERS):
+            return self._others(value)
+        if key == LAST_VERDICT:
+            return self._judged(value.get("verdict") or {})
+        if key.startswith(VERDICT):
+            return self._judged(value)
+        return self._ended(value) if key == "end" else []
+
+    def _others(self, reading: Event) -> list[tuple[str, Event]]:
+        self._moves = [dict(move) for move in reading.get("moves") or []]
         moves = [(f"move {_name(move)}", {"kind": "move", "move": _shown(move)}) for move in self._moves]
         power = [
             (f"power {one.get('worker')} {one.get('what')} {float(one.get('at') or 0.0):.0f}", dict(one))
-            for one in entry.get("power") or []
+            for one in reading.get("power") or []
         ]
         return [*moves, *((key, {"kind": "power", "power": one}) for key, one in power)]
 
-    def _judged(self, entry: Event) -> list[tuple[str, Event]]:
-        verdict = entry.get("verdict") or {}
+    def _judged(self, verdict: Event) -> list[tuple[str, Event]]:
         found = []
         for move, row in zip(self._moves, verdict.get("moves") or []):
             if (row.get("gap_s") or 0.0) >= self._stall_seconds:
@@ -100,8 +111,8 @@ class Observed:
         details = [str(breach.get("detail")) for breach in verdict.get("breaches") or []]
         return [*found, *((f"broken {detail}", {"kind": "broken", "detail": detail}) for detail in details)]
 
-    def _ended(self, entry: Event) -> list[tuple[str, Event]]:
-        return [("ended", {"kind": "ended", "passed": bool(entry.get("passed")), "detail": str(entry.get("said"))})]
+    def _ended(self, end: Event) -> list[tuple[str, Event]]:
+        return [("ended", {"kind": "ended", "passed": bool(end.get("passed")), "detail": str(end.get("said"))})]
 
     def _is_new(self, key: str) -> bool:
         is_new = key not in self._sent
@@ -110,10 +121,6 @@ class Observed:
 
     def _event(self, content: Event) -> Event:
         return {"observation": {**content, "cluster": self._cluster, "folder": str(self.path.parent)}}
-
-
-def _nothing(_entry: Event) -> list[tuple[str, Event]]:
-    return []
 
 
 def _entry(line: bytes) -> Event:
@@ -136,7 +143,7 @@ def _shown(move: Event) -> Event:
 
 def _is_ended(path: Path) -> bool:
     lines = path.read_bytes().splitlines()
-    return bool(lines) and _entry(lines[-1]).get("entry") == "end"
+    return bool(lines) and _entry(lines[-1]).get("key") == "end"
 
 
 async def main(queue: asyncio.Queue[Any], args: dict[str, Any]) -> None:

@@ -6,16 +6,14 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...durable.program_journal import ADVICE, NAME, JournalEnds, ends, start_of
 from ...errors import CollectionError, Failed, Refused
-from ...plan import Plan
-from .journal import ADVICE, NAME, Journal, JournalEnds, cluster_of, ends, first
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 NEW = "name another folder, or judge this test again with the playbook judge"
@@ -40,14 +38,14 @@ def unfinished(where: Path, cluster: str) -> list[Path]:
 def _is_unfinished(path: Path, cluster: str) -> bool:
     """Return whether a journal is that of an unfinished test of a cluster; a damaged one of another cluster is not."""
     try:
-        entries = ends(path)
+        found = ends(path)
     except (CollectionError, OSError):
         # The folder of a test has the name of its cluster, with the suffix that mkdtemp makes.
-        owner = cluster_of(first(path)) or path.parent.name.rpartition("-")[0]
+        owner = cluster_of(start_of(path)) or path.parent.name.rpartition("-")[0]
         if owner == cluster:
             raise
         return False
-    return entries.first is not None and not entries.is_ended and entries.cluster == cluster
+    return not found.is_ended and bool(cluster) and cluster_of(found.start) == cluster
 
 
 def find(folder: str, where: str, cluster: str) -> Path | None:
@@ -109,14 +107,20 @@ def _untrusted(path: Path) -> Refused:
 
 
 def _refuse_other(folder: Path, cluster: str) -> None:
-    entries = ends(folder / NAME) if (folder / NAME).exists() else JournalEnds(None, None)
-    tried = f"test cluster {cluster} in it"
-    if entries.is_ended:
+    found = ends(folder / NAME) if (folder / NAME).exists() else JournalEnds(None, False)
+    tried, owner = f"test cluster {cluster} in it", cluster_of(found.start)
+    if found.is_ended:
         raise Refused(str(folder), tried, "the test in it has ended", NEW)
-    if entries.first is not None and not entries.cluster:
+    if found.start is not None and not owner:
         raise Failed(str(folder / NAME), "read the journal", "its first entry does not name a cluster", ADVICE)
-    if entries.first is not None and entries.cluster != cluster:
-        raise Refused(str(folder), tried, f"it has a test of cluster {entries.cluster}", NEW)
+    if found.start is not None and owner != cluster:
+        raise Refused(str(folder), tried, f"it has a test of cluster {owner}", NEW)
+
+
+def cluster_of(settings: Any) -> str:
+    """Return the cluster of a test from its settings, the value of the first entry of its journal; empty without."""
+    cluster = settings.get("cluster") if isinstance(settings, dict) else None
+    return cluster if isinstance(cluster, str) else ""
 
 
 def refuse_other(folder: Path, before: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
@@ -133,11 +137,10 @@ def refuse_other(folder: Path, before: Mapping[str, Any], asked: Mapping[str, An
         raise Refused(str(folder), tried, f"its maintenance window began with other settings: {changed}", remedy)
 
 
-def _present(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a window of which those of the present run count: a user accepts a stop rule to go on."""
-    window = settings.get("window") or {}
-    present = {key: window[key] for key in PRESENT_SETTINGS if key in window}
-    return {"window": present} if present else {}
+def continued(before: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings with which a test continues: a user may accept a stop rule so that a window goes on."""
+    present = {key: asked["window"][key] for key in PRESENT_SETTINGS if key in asked["window"]}
+    return {**before, "window": {**before["window"], **present} if before["window"] else {}}
 
 
 def _kind(settings: Mapping[str, Any]) -> str:
@@ -151,38 +154,11 @@ def _text(value: Any) -> str:
     return json.dumps(value or None, sort_keys=True)
 
 
-class TrialFolder:
-    """Subject: the folder of a test, with this controller as the one that runs the test."""
-
-    name = "vMotion test"
-
-    def __init__(self, settings: Mapping[str, Any], folder: str, where: str) -> None:
-        self.settings, self.where = settings, where
-        self.target = f"cluster {settings['cluster']}"
-        self.folder = find(folder, where, settings["cluster"])
-        self.is_open = False
-
-    @property
-    def is_taken_up(self) -> bool:
-        """Return whether an earlier controller started the test."""
-        return self.folder is not None and (self.folder / NAME).exists() and not self.is_open
-
-    def read(self) -> dict[str, Any]:
-        """Return whether this controller runs the test."""
-        return {"carried_out": self.is_open}
-
-    def plan(self, current: Mapping[str, Any]) -> Plan:
-        """Return the plan that has this controller run the test."""
-        return Plan(before=current, after={"carried_out": True})
-
-    def apply(self, _plan: Plan) -> None:
-        """Make the folder of a new test, and write its settings and the name of the controller's machine."""
-        if self.folder is None:
-            os.makedirs(self.where, mode=0o700, exist_ok=True)
-            self.folder = Path(tempfile.mkdtemp(prefix=f"{self.settings['cluster']}-", dir=self.where))
-        os.makedirs(self.folder, mode=0o700, exist_ok=True)
-        with Journal(self.folder / NAME) as journal:
-            if not journal.entries:
-                journal.append("open", settings=dict(self.settings))
-            journal.append("controller", machine=socket.gethostname(), **_present(self.settings))
-        self.is_open = True
+def opened(folder: str, where: str, cluster: str) -> Path:
+    """Return the folder of the test that continues, or a new one."""
+    path = find(folder, where, cluster)
+    if path is None:
+        os.makedirs(where, mode=0o700, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=f"{cluster}-", dir=where))
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    return path

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.vmotion.folder.journal import NAME, Journal
+from plugins.module_utils.durable.program_journal import NAME
+from plugins.module_utils.vmotion.folder import facts_file
 from plugins.modules import continuity_verdict
 from tests.fakes.trial import World
 from tests.unit.plugins.modules.test_continuity_verdict import call, write
+from tests.unit.plugins.modules.test_vmotion_test_info import keep
 
 
 @pytest.fixture
@@ -21,16 +23,8 @@ def folder(tmp_path: Path) -> Path:
     """A test of one move, in which the job stood still for two seconds."""
     world = World(workers=["w1"])
     world.carry_out()
-    made = tmp_path / "demo" / "vmotion" / "gpu-1"
-    made.mkdir(parents=True)
-    with Journal(made / NAME) as journal:
-        for entry in world.journal:
-            journal.append(**{key: value for key, value in entry.items() if key != "at"})
-    lines = (made / NAME).read_text().splitlines()
-    told = [{**json.loads(line), "at": entry["at"]} for line, entry in zip(lines, world.journal, strict=True)]
-    (made / NAME).write_text("".join(json.dumps(one) + "\n" for one in told))
-    (move,) = (one for one in told if one["entry"] == "move")
-    began = float(move["move"]["started"]) - 9.0
+    made = keep(world, tmp_path / "demo" / "vmotion" / "gpu-1", is_ended=True)
+    began = float(world.facts.moves[0]["started"]) - 9.0
     write(made / "records.jsonl", range(1, 101), began)
     write(made / "records.jsonl", range(101, 301), began + 2.0)
     (made / "verdict.json").write_text('{"verdict": "as it was"}\n')
@@ -45,7 +39,7 @@ def judged(folder: Path, **limits: Any) -> dict[str, Any]:
     return call(continuity_verdict, test=str(folder), limits=limits)
 
 
-def test_it_is_judged_on_what_its_journal_tells(folder: Path) -> None:
+def test_it_is_judged_on_its_facts(folder: Path) -> None:
     told = judged(folder)
     assert (told["verdict"], told["moved"], told["unproven"]) == ("continuous", "all", [])
     assert told["longest_gap_s"] == pytest.approx(2.1)
@@ -85,16 +79,28 @@ def test_the_folder_of_the_demo_will_do_and_one_without_a_test_is_told(folder: P
     assert "no journal.jsonl lies in it or below it; name the folder of one test" in told["msg"]
 
 
-def test_a_test_that_ended_before_the_job_was_warm_cannot_be_judged(folder: Path) -> None:
-    lines = (folder / NAME).read_text().splitlines(keepends=True)
-    (folder / NAME).write_text("".join(lines[:5]))
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_test_that_ended_before_the_job_was_warm_cannot_be_judged(folder: Path, is_there: bool) -> None:
+    facts = facts_file.read(folder)
+    facts.warm = None
+    facts_file.write(folder, facts)
+    if not is_there:
+        (folder / facts_file.NAME).unlink()
     assert "it ended before the job was warm" in judged(folder)["msg"]
 
 
-def test_a_journal_that_was_changed_is_told(folder: Path) -> None:
-    lines = (folder / NAME).read_text().splitlines(keepends=True)
-    (folder / NAME).write_text("".join([*lines[:3], "no entry\n", *lines[3:]]))
-    assert "line 4 is not a valid entry" in judged(folder)["msg"]
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"settings": []}', '{"settings": {"cluster": 1}, "other": 2}'])
+def test_damaged_facts_are_an_error(folder: Path, text: str) -> None:
+    (folder / facts_file.NAME).write_text(text)
+    assert "the file was changed or damaged; restore the file from a copy" in judged(folder)["msg"]
+
+
+@pytest.mark.parametrize("name", ["moves", "settings"])
+def test_facts_without_their_keys_are_an_error(folder: Path, name: str) -> None:
+    content = json.loads((folder / facts_file.NAME).read_text())
+    content[name] = [{}] if name != "settings" else {"cluster": "gpu", "limits": {}}
+    (folder / facts_file.NAME).write_text(json.dumps(content))
+    assert "the file was changed or damaged; restore the file from a copy" in judged(folder)["msg"]
 
 
 @pytest.mark.parametrize("again", [True, False])

@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.vmotion.test.step import Controller, ModuleCall
-from plugins.module_utils.vmotion.test.steps.job_progress import WARM
-from plugins.module_utils.vmotion.test.trial_state import TrialState
+from plugins.module_utils.vmotion.trial.opening import first_step_seconds
 from plugins.modules import training_wait
 
 from .test_continuity_verdict import call
@@ -39,13 +37,7 @@ def test_a_job_on_a_node_that_cannot_be_read_may_report_steps(tmp_path: Path) ->
 
 @pytest.mark.parametrize(("started", "first"), [(None, 600.0), (990.0, 590.0), (100.0, 30.0)])
 def test_the_vmotion_test_waits_less_for_a_job_that_has_run_for_long(started: float | None, first: float) -> None:
-    state = TrialState(
-        settings={"warmup_steps": 0, "warm_timeout": 600.0}, job={"state": "running", "started": started}
-    )
-    assert WARM.action is not None
-    request = WARM.action(state, Controller("/t", now=1000.0))
-    assert isinstance(request, ModuleCall)
-    assert request.options["first"] == first
+    assert first_step_seconds(started, 1000.0) == first
 
 
 def test_a_wait_ends_early_on_request(tmp_path: Path) -> None:

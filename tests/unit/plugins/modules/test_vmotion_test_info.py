@@ -6,49 +6,56 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from plugins.module_utils.vmotion.folder.journal import NAME, Journal
+from plugins.module_utils.durable.program import END, START
+from plugins.module_utils.durable.program_journal import NAME, Journal
+from plugins.module_utils.vmotion.folder import facts_file
 from plugins.modules import vmotion_test_info
-from tests.fakes.trial import Killed, World
+from tests.fakes.trial import World
 from tests.unit.plugins.modules.test_continuity_verdict import call
 
 
-def keep(world: World, folder: Path) -> Path:
-    """The journal of a test in a folder."""
-    folder.mkdir()
+def keep(world: World, folder: Path, *, is_ended: bool = False) -> Path:
+    """Write the journal and the facts of a test into a folder."""
+    folder.mkdir(parents=True)
     with Journal(folder / NAME) as journal:
-        for entry in world.journal:
-            journal.append(**{key: value for key, value in entry.items() if key != "at"})
+        journal.write(START, world.settings)
+        for key, value in world.values.items():
+            journal.write(key, value)
+        if is_ended:
+            journal.write(END, {"passed": True, "said": ""})
+    if "facts" in world.files:
+        facts_file.write(folder, world.facts)
     return folder
 
 
-def test_where_nothing_was_begun_nothing_is_found(tmp_path: Path) -> None:
-    told = call(vmotion_test_info, cluster="gpu", dir=str(tmp_path))
-    assert (told["found"], told["folder"], told["changed"]) == (False, "", False)
+def test_without_a_test_nothing_is_found(tmp_path: Path) -> None:
+    answer = call(vmotion_test_info, cluster="gpu", dir=str(tmp_path))
+    assert (answer["found"], answer["folder"], answer["changed"]) == (False, "", False)
 
 
-def test_a_test_that_was_killed_in_a_move_is_found_with_its_launcher_and_its_next_step(tmp_path: Path) -> None:
+def test_an_unfinished_test_is_found_with_its_launcher_and_the_moves_so_far(tmp_path: Path) -> None:
     world = World()
-    world.dies_in_move = "under way"
-    with pytest.raises(Killed):
-        world.carry_out()
-    folder = keep(world, tmp_path / "gpu-1")
-    told = call(vmotion_test_info, cluster="gpu", dir=str(tmp_path))
-    assert (told["found"], told["folder"], told["launcher"]) == (True, str(folder), "w1")
-    assert (told["next_step"], told["moves"]) == ("move", [])
-    world.write("controller")
-    world.write("hold", run="two")
-    world.write("watch")
-    world.write("override")
-    again = call(vmotion_test_info, cluster="gpu", dir=str(tmp_path), folder=str(keep(world, tmp_path / "again")))
-    assert again["next_step"] == "look_up"
+    begun = keep(world, tmp_path / "gpu-1")
+    answer = call(vmotion_test_info, cluster="gpu", dir=str(tmp_path))
+    assert (answer["found"], answer["folder"], answer["launcher"], answer["user"]) == (True, str(begun), "w1", "")
+    assert answer["moves"] == []
+    world.carry_out()
+    facts_file.write(begun, world.facts)
+    moves = call(vmotion_test_info, cluster="gpu", dir=str(tmp_path))["moves"]
+    assert [move["worker"] for move in moves] == ["w1", "w2"] and "events" not in moves[0]
 
 
-def test_one_that_has_ended_is_not_found_and_refused_by_name(tmp_path: Path) -> None:
+def test_an_empty_journal_is_no_test(tmp_path: Path) -> None:
+    (tmp_path / "gpu-1").mkdir()
+    (tmp_path / "gpu-1" / NAME).touch()
+    assert not call(vmotion_test_info, cluster="gpu", dir=str(tmp_path))["found"]
+    assert not call(vmotion_test_info, cluster="gpu", dir=str(tmp_path), folder=str(tmp_path / "gpu-1"))["found"]
+
+
+def test_a_test_that_has_ended_is_not_found_and_refused_by_name(tmp_path: Path) -> None:
     world = World()
     world.carry_out()
-    folder = keep(world, tmp_path / "gpu-1")
+    folder = keep(world, tmp_path / "gpu-1", is_ended=True)
     assert not call(vmotion_test_info, cluster="gpu", dir=str(tmp_path))["found"]
     named = call(vmotion_test_info, cluster="gpu", dir=str(tmp_path), folder=str(folder))
     assert "the test in it has ended; name another folder" in named["msg"]

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from plugins.module_utils.vmotion.test.step import RunCommand
 from plugins.plugin_utils.observer import ended_by_signal, run_command
 
 WRITE = "import json, os, sys; json.dump([sys.argv[1:], sys.stdin.read(), dict(os.environ)], open(sys.argv[1], 'w'))"
@@ -21,7 +20,7 @@ WRITE = "import json, os, sys; json.dump([sys.argv[1:], sys.stdin.read(), dict(o
 def test_the_command_gets_its_words_and_the_text_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VMWARE_PASSWORD", "secret")
     out, word = str(tmp_path / "out"), "$(touch /tmp/x); `id` *"
-    assert run_command(RunCommand((sys.executable, "-c", WRITE, out, word), "{}\n", 60.0)) == {"rc": 0}
+    assert run_command((sys.executable, "-c", WRITE, out, word), "{}\n", 60.0) == {"rc": 0}
     words, text, environment = json.loads(Path(out).read_text())
     assert (words, text) == ([out, word], "{}\n")
     assert (
@@ -40,7 +39,7 @@ def test_the_command_gets_its_words_and_the_text_as_they_are(tmp_path: Path, mon
 def test_a_command_that_fails_gives_the_reason(
     words: tuple[str, ...], seconds: float, rc: int | None, reason: str
 ) -> None:
-    result = run_command(RunCommand(words, "{}", seconds))
+    result = run_command(words, "{}", seconds)
     assert result["rc"] == rc and reason in result["msg"] and result["msg"].startswith(words[0])
 
 

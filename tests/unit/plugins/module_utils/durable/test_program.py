@@ -163,3 +163,88 @@ def test_a_value_is_what_a_later_controller_will_read() -> None:
     table = Table()
     p = Program(MortalJournal(table), table)
     assert p.once("pair", lambda: (1, 2)) == [1, 2]
+
+
+class Fragile(Table):
+    """A table whose blue cup breaks once, and whose effects inside the door need the door."""
+
+    broken = 0
+
+    def unlock(self) -> None:
+        super().unlock()
+        assert not self.is_open, "the window is closed before the door"
+
+    is_open = False
+
+    def open(self) -> None:
+        assert self.is_locked
+        self.effect("open", lambda: setattr(self, "is_open", True))
+
+    def close(self) -> None:
+        assert self.is_locked
+        self.effect("close", lambda: setattr(self, "is_open", False))
+
+    def smash(self) -> str:
+        self.must_be_attended()
+        if not self.broken:
+            self.broken += 1
+            raise Failed("blue cup", "move it", "it broke")
+        return str(self.effect("smash", lambda: "moved"))
+
+
+def careful(p: Program, table: Fragile) -> list[str]:
+    """Move cups until one breaks, and count them whatever happened."""
+    with p.held("the locked door", table.lock, table.unlock):
+        with p.attempt("the cups") as cups, p.held("the open window", table.open, table.close):
+            p.once("red", lambda: table.move("red"))
+            p.once("blue", table.smash)
+            p.once("never", lambda: table.effect("never", lambda: True))
+        p.once("count", lambda: table.effect("count", lambda: 2))
+    return [cups.failure]
+
+
+def test_an_error_ends_an_attempt_for_each_later_controller_and_releases_its_things() -> None:
+    for table, (failure,) in histories(Fragile, lambda world: carry_out(world, lambda p: careful(p, world)), pairs=100):
+        assert not table.is_locked and not table.is_open
+        assert table.moves == ["red"] and "count" in table.log
+        if failure:
+            assert failure == "blue cup: could not move it: it broke"
+            assert "smash" not in table.log and "never" not in table.log, "a part that failed is not tried again"
+        else:
+            assert "never" in table.log, "the controller died before the failure was written"
+
+
+def test_a_thing_whose_taking_failed_in_an_attempt_is_released_too() -> None:
+    class Jammed(Fragile):
+        def open(self) -> None:
+            super().open()
+            raise Failed("window", "open it", "it jams half open")
+
+    def air(p: Program, table: Jammed) -> str:
+        with (
+            p.held("the locked door", table.lock, table.unlock),
+            p.attempt("the air") as outcome,
+            p.held("the open window", table.open, table.close),
+        ):
+            p.once("air", lambda: table.effect("air", lambda: True))
+        return outcome.failure
+
+    for table, failure in histories(Jammed, lambda world: carry_out(world, lambda p: air(p, world)), pairs=20):
+        assert failure == "window: could not open it: it jams half open" and "air" not in table.log
+        assert not table.is_locked and not table.is_open
+
+
+def test_an_attempt_that_ended_within_another_one_lets_that_go_on() -> None:
+    def nested(p: Program, table: Fragile) -> tuple[str, str]:
+        with p.attempt("the table") as whole:
+            with p.attempt("the cups") as cups:
+                p.once("blue", table.smash)
+            p.once("count", lambda: table.effect("count", lambda: 2))
+            raise Failed("table", "carry it", "it is heavy")
+        return whole.failure, cups.failure
+
+    for table, (whole, cups) in histories(
+        Fragile, lambda world: carry_out(world, lambda p: nested(p, world)), pairs=20
+    ):
+        assert whole == "table: could not carry it: it is heavy" and "count" in table.log
+        assert cups in ("", "blue cup: could not move it: it broke")

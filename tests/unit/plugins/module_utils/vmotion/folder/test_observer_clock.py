@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from plugins.module_utils.durable.program_journal import Journal, read
 from plugins.module_utils.vmotion.folder import observer_clock
-from plugins.module_utils.vmotion.folder.journal import Journal, read
 from plugins.module_utils.vmotion.move import clock_offset
 
 HOUR = 3600.0
@@ -28,9 +28,9 @@ def test_a_clock_that_is_set_moves_neither_the_journal_nor_the_times_of_moves(
     server = SimpleNamespace(timestamp=system)
     monkeypatch.setattr(clock_offset, "server_time", lambda _session: server)
     session: Any = None
-    with observer_clock.running(tmp_path), Journal(tmp_path / "journal.jsonl") as journal:
+    with observer_clock.running(tmp_path), Journal(tmp_path / "journal.jsonl", observer_clock.now) as journal:
         monkeypatch.setattr(observer_clock.time, "time", lambda: system() + jump)
-        journal.append("begin")
+        journal.write("begin", True)
         offset = clock_offset.measure(session)
     (entry,) = read(tmp_path / "journal.jsonl")
     assert began - 1 <= entry["at"] <= system() + 1

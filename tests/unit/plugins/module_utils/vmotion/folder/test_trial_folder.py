@@ -9,25 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from plugins.module_utils import runner
+from plugins.module_utils.durable.program import END, START
+from plugins.module_utils.durable.program_journal import NAME, Journal
 from plugins.module_utils.errors import CollectionError, Failed, Refused
 from plugins.module_utils.vmotion.folder import trial_folder as folders
-from plugins.module_utils.vmotion.folder.journal import NAME, Journal, read
-from plugins.module_utils.vmotion.folder.trial_folder import TrialFolder
-from tests.fakes.module import FakeModule
 
 
 def begun(where: Path, name: str, cluster: str = "gpu", *, ended: bool = False) -> Path:
     (where / name).mkdir(parents=True)
     with Journal(where / name / NAME) as journal:
-        journal.append("open", settings={"cluster": cluster})
+        journal.write(START, {"cluster": cluster})
         if ended:
-            journal.append("end", passed=True)
+            journal.write(END, {"passed": True, "said": ""})
     return where / name
 
 
-def opening(where: Path, folder: str = "") -> TrialFolder:
-    return TrialFolder({"cluster": "gpu"}, folder, str(where))
+def opening(where: Path, folder: str = "") -> Path:
+    return folders.opened(folder, str(where), "gpu")
 
 
 def test_only_a_test_of_this_cluster_that_was_not_ended_is_found(tmp_path: Path) -> None:
@@ -54,23 +52,22 @@ def test_a_folder_whose_test_has_ended_is_refused(tmp_path: Path) -> None:
         opening(tmp_path, str(other))
 
 
-def test_check_mode_makes_no_folder(tmp_path: Path) -> None:
-    subject = opening(tmp_path / "tests")
-    runner.converge_one(FakeModule(check_mode=True), subject)
-    assert not subject.is_open
-    assert list(tmp_path.iterdir()) == []
+def test_a_new_folder_is_private_and_has_the_name_of_the_cluster(tmp_path: Path) -> None:
+    new = opening(tmp_path / "tests")
+    assert new.stat().st_mode & 0o777 == 0o700 and new.name.startswith("gpu-")
+    assert opening(tmp_path, str(tmp_path / "named")) == tmp_path / "named" and (tmp_path / "named").is_dir()
 
 
-def test_a_new_test_keeps_its_settings_and_one_that_goes_on_keeps_those_it_began_with(tmp_path: Path) -> None:
-    first = opening(tmp_path / "tests")
-    runner.converge_one(FakeModule(), first)
-    assert first.folder is not None
-    assert first.folder.stat().st_mode & 0o777 == 0o700
-    again = TrialFolder({"cluster": "gpu", "rounds": 9}, "", str(tmp_path / "tests"))
-    assert again.is_taken_up
-    runner.converge_one(FakeModule(), again)
-    assert [entry["entry"] for entry in read(first.folder / NAME)] == ["open", "controller", "controller"]
-    assert read(first.folder / NAME)[0]["settings"] == {"cluster": "gpu"}
+def test_a_journal_of_an_earlier_version_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "gpu-1a2b3c4d").mkdir()
+    journal = tmp_path / "gpu-1a2b3c4d" / NAME
+    journal.write_text('{"at": 1.0, "entry": "open", "settings": {"cluster": "gpu"}}\n')
+    with pytest.raises(Refused) as error:
+        folders.find("", str(tmp_path), "gpu")
+    sentence = (
+        "could not read the journal: it belongs to an earlier version of the collection; move its folder elsewhere"
+    )
+    assert str(error.value) == f"{journal}: {sentence}"
 
 
 def test_a_test_is_found_below_the_folder_of_the_demo(tmp_path: Path) -> None:
@@ -103,7 +100,7 @@ def test_a_journal_that_somebody_else_may_have_written_is_refused(
             folders.find(named, str(tmp_path), "gpu")
 
 
-ENTRY = '{"at": 1.0, "entry": "hold"}'
+ENTRY = '{"at": 1.0, "key": "job", "value": {}}'
 
 
 @pytest.mark.parametrize(
@@ -113,9 +110,10 @@ ENTRY = '{"at": 1.0, "entry": "hold"}'
         "[]",
         "{}",
         ENTRY,
-        '{"at": 1.0, "entry": "open", "settings": []}',
-        '{"at": 1.0, "entry": "open", "settings": {"cluster": ["gpu"]}}',
-        '{"at": 1e999, "entry": "open", "settings": {"cluster": "cpu"}}',
+        '{"at": 1.0, "key": "start", "value": []}',
+        '{"at": 1.0, "key": "start", "value": {"cluster": ["gpu"]}}',
+        '{"at": 1e999, "key": "start", "value": {"cluster": "cpu"}}',
+        '{"at": 1.0, "entry": "open", "settings": {"cluster": "cpu"}}',
         "[" * 100000,
     ],
 )
@@ -166,3 +164,14 @@ def test_a_folder_that_another_user_can_replace_is_refused(tmp_path: Path, above
         opening(tmp_path / "tests" / "further")
     (tmp_path / above).chmod(0o1777)
     assert folders.find("", str(tmp_path / "tests"), "gpu") == mine
+
+
+def test_a_window_continues_with_its_settings_and_the_stop_rules_that_are_accepted_now() -> None:
+    before = {"cluster": "gpu", "rounds": 1, "window": {"profile": {"a": 1}, "accepted": [], "max_out_of_service": 1}}
+    asked = {"cluster": "gpu", "rounds": 9, "window": {"profile": {"a": 2}, "accepted": ["red_alarm"]}}
+    assert folders.continued(before, asked) == {
+        "cluster": "gpu",
+        "rounds": 1,
+        "window": {"profile": {"a": 1}, "accepted": ["red_alarm"], "max_out_of_service": 1},
+    }
+    assert folders.continued({**before, "window": {}}, asked)["window"] == {}

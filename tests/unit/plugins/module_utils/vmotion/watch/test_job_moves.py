@@ -1,16 +1,17 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The moves of a job from the journals of vMotion tests: also a running one, and not those of other jobs."""
+"""The moves of a job from the facts of vMotion tests: also a running one, and not those of other jobs."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from plugins.module_utils.vmotion.folder.journal import NAME, Journal
+from plugins.module_utils.durable.program_journal import NAME as JOURNAL
+from plugins.module_utils.durable.program_journal import Journal
+from plugins.module_utils.vmotion.folder import facts_file
 from plugins.module_utils.vmotion.watch.job_moves import JobMoves
 from tests.fakes.trial import Killed, World
 
@@ -18,17 +19,16 @@ RUN = "/run/one"
 
 
 def keep(world: World, folder: Path) -> Path:
-    """Write the journal of a test with the times of its entries, and return its path."""
+    """Write the facts of a test, and return the path of its journal."""
     folder.mkdir(parents=True)
-    path = folder / NAME
-    path.write_text("".join(json.dumps(entry) + "\n" for entry in world.journal))
-    return path
+    facts_file.write_json(folder / facts_file.NAME, world.files["facts"])
+    (folder / JOURNAL).touch()
+    return folder / JOURNAL
 
 
 def at_time(world: World, began: float) -> World:
     """Return the test with its first move at another time."""
-    first = next(entry["move"]["started"] for entry in world.journal if entry["entry"] == "move")
-    world.journal = [dict(_shifted(entry, began - first)) for entry in world.journal]
+    world.files["facts"] = _shifted(world.files["facts"], began - world.facts.moves[0]["started"])
     return world
 
 
@@ -43,10 +43,10 @@ def _shifted(value: Any, seconds: float) -> Any:
 
 def test_the_moves_of_a_test_that_has_ended(tmp_path: Path) -> None:
     world = World()
-    state = world.carry_out()
+    facts = world.carry_out()
     keep(world, tmp_path / "gpu-1")
     moves = JobMoves(tmp_path, RUN).since(0.0, 1e9)
-    own = [move for move in state.moves if not move["canary"]]
+    own = [move for move in facts.moves if not move["canary"]]
     assert [(move.worker, move.source, move.target, move.begin, move.until) for move in moves] == [
         (move["worker"], move["source"], move["target"], move["started"], move["completed"]) for move in own
     ]
@@ -56,9 +56,16 @@ def test_the_moves_of_a_test_that_has_ended(tmp_path: Path) -> None:
     assert JobMoves(tmp_path / "none", RUN).since(0.0, 1e9) == []
 
 
+class DiesInMove(World):
+    """The controller dies while the first worker moves."""
+
+    def _arrive(self, chain: dict[str, Any]) -> None:
+        self.is_dead = True
+        raise Killed
+
+
 def test_a_move_in_progress_lasts_until_now_while_its_test_runs(tmp_path: Path) -> None:
-    world = World()
-    world.dies_in_move = "under way"
+    world = DiesInMove()
     with pytest.raises(Killed):
         world.carry_out()
     path = keep(world, tmp_path / "gpu-1")
@@ -69,19 +76,18 @@ def test_a_move_in_progress_lasts_until_now_while_its_test_runs(tmp_path: Path) 
     assert (move.kind, move.until) == ("running", 1e9)
 
 
-def test_new_entries_are_read_and_a_damaged_journal_is_left_out(tmp_path: Path) -> None:
-    world = World()
-    world.carry_out()
-    path = keep(world, tmp_path / "gpu-1")
-    whole = path.read_text()
-    path.write_text("".join(whole.splitlines(keepends=True)[:3]))
+def test_new_facts_are_read_and_damaged_ones_are_left_out(tmp_path: Path) -> None:
+    world = DiesInMove()
+    with pytest.raises(Killed):
+        world.carry_out()
+    keep(world, tmp_path / "gpu-1")
     moves = JobMoves(tmp_path, RUN)
     assert moves.since(0.0, 1e9) == []
-    path.write_text(whole)
+    whole = World()
+    whole.carry_out()
+    facts_file.write(tmp_path / "gpu-1", whole.facts)
     assert moves.since(0.0, 1e9)
-    path.write_text(whole + '{"at": 1}\n')
-    keep(world, tmp_path / "gpu-2")
-    assert len(moves.since(0.0, 1e9)) == len(JobMoves(tmp_path, RUN).since(0.0, 1e9)) > 0
-    (tmp_path / "gpu-3").mkdir()
-    (tmp_path / "gpu-3" / NAME).write_text("[]\n")
-    assert JobMoves(tmp_path, RUN).since(0.0, 1e9)
+    for number, text in enumerate(["[]", "{", '{"settings": {}}', '{"settings": {"cluster": "gpu"}}'], start=2):
+        (tmp_path / f"gpu-{number}").mkdir()
+        (tmp_path / f"gpu-{number}" / facts_file.NAME).write_text(text)
+    assert len(moves.since(0.0, 1e9)) == len(JobMoves(tmp_path, RUN).since(0.0, 1e9)) == 2

@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The result of a vMotion test in words; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..checks import move_lines
+from .facts import Facts
+
+
+def outcome(facts: Facts, folder: str, left: Mapping[str, str]) -> str:
+    """Return why the test failed, in one text; empty if it passed. ``left`` has the failed releases."""
+    reasons = [*facts.failures, *left.values()]
+    if facts.judged:
+        reasons += [reason for reason in (_availability(facts), _failing(facts, folder)) if reason]
+    if left:
+        reasons.append(f"Run the playbook again with vmotion_test_folder={folder}: the test goes on where it stopped.")
+    return " ".join(reasons)
+
+
+def passed(facts: Facts, folder: str) -> str:
+    """Return the sentence of a test that passed."""
+    moved = ", and all moved" if facts.moves else ""
+    return f"Continuous{moved}; the evidence is in {folder}."
+
+
+def _availability(facts: Facts) -> str:
+    before, after = (
+        ((read or {}).get("ha") or {}).get("enabled") for read in (facts.cluster_before, facts.cluster_after)
+    )
+    return "" if before == after else f"Cluster {facts.cluster}: HA was switched during the test; set it back."
+
+
+def _failing(facts: Facts, folder: str) -> str:
+    judged = facts.judged or {}
+    # An observation has only moves of others, and a window of empty hosts may have none.
+    has_moved = judged["moved"] == "all" or not facts.judged_moves
+    if judged["verdict"] == "continuous" and has_moved and not facts.stopped:
+        return ""
+    places = move_lines.hosts_after(facts.at, facts.every_move)
+    stays = ", ".join(f"{worker} on {host}" for worker, host in places.items())
+    return (
+        f"Cluster {facts.cluster}: the job is {judged['verdict']} and {judged['moved']} of the moves took place"
+        f"{': ' + facts.stopped if facts.stopped else ''}; the workers stay where they are: {stays}; the evidence "
+        f"is in {folder}."
+    )

@@ -1,0 +1,58 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The move of a worker without a rank, which goes first if no worker of the cluster has ever moved; pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...durable.program import Program
+from ..evidence.facts import Facts
+from .plans import not_applicable
+from .trial import Trial, refusal
+from .wave_of_moves import move_alone
+
+
+def move_idle_worker_first(p: Program, trial: Trial) -> bool:
+    """Move it, and return whether the test may go on."""
+    if not trial.settings["canary"]:
+        return True
+    p.say("asks vCenter whether a worker has ever moved")
+    first = p.once("first worker", lambda: first_worker(trial))
+    if not first["worker"]:
+        p.say("" if first["ever"] else _nobody(trial.facts.cluster))
+        return True
+    p.say("plans the move of a worker without a rank, which goes first")
+    trial.facts.left = [p.once("plan of the first worker", lambda: _plan(trial, first["worker"]))]
+    move_alone(p, trial)
+    return not trial.facts.stopped
+
+
+def _nobody(cluster: str) -> str:
+    return f"no worker of cluster {cluster} has ever moved, and a rank runs on each: one of these moves first"
+
+
+def first_worker(trial: Trial) -> dict[str, Any]:
+    """Name the worker that goes first, and the number of moves that the cluster has had."""
+    moves = trial.of_cluster("vmotion_info", since=0.0)["moves"]
+    ever = sum(bool(move["ok"]) for move in moves)
+    return {"ever": ever, "worker": "" if ever else idle_worker(trial.facts)}
+
+
+def idle_worker(facts: Facts) -> str:
+    """Return a worker on which no rank runs, or the one that the settings name.
+
+    If the host name of a rank does not match a worker, the rank may run on any of them, and none counts as idle.
+    """
+    if facts.settings["canary"] != "auto":
+        return str(facts.settings["canary"])
+    free = sorted(set(facts.at) - set(facts.ranks)) if set(facts.ranks) <= set(facts.at) else []
+    return free[0] if free else ""
+
+
+def _plan(trial: Trial, worker: str) -> dict[str, Any]:
+    planned = trial.of_cluster("vmotion_plan", one_per_host=trial.settings["one_per_host"], workers=[worker])
+    reason = not_applicable(trial.facts.cluster, planned)
+    if reason:
+        raise refusal(reason)
+    return dict(planned["moves"][0])

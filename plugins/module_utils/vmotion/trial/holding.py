@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The lock of the cluster, the watch of the records and the DRS override, which a test takes and releases; pure."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+from ...durable.calls import required
+from ...durable.program import Program
+from .trial import Trial
+
+RULE = "vmotion-test"
+WATCH_SECONDS = 604800
+# Some hundred records of a rank.
+TAIL_BYTES = 1 << 16
+
+
+def lock_of_cluster(p: Program, trial: Trial) -> AbstractContextManager[None]:
+    """Hold the cluster's lock, which other runs of the collection respect."""
+
+    def free() -> None:
+        p.say("frees the lock of the cluster")
+        trial.of_cluster("cluster_lock", state="free")
+
+    return p.held("the lock of the cluster", lambda: renew_lock(p, trial), free)
+
+
+def renew_lock(p: Program, trial: Trial) -> None:
+    """Take or renew the lock of the cluster, and name its run to all modules."""
+    p.say("takes or renews the lock of the cluster")
+    trial.site.join(str(trial.of_cluster("cluster_lock")["state"]["run"]))
+
+
+def drs_override(p: Program, trial: Trial) -> AbstractContextManager[None]:
+    """Keep DRS from moving the workers, if the settings ask for it."""
+    level = trial.settings["drs_override"]
+
+    def take() -> None:
+        if level:
+            p.say("keeps DRS from moving the workers")
+            workers = sorted(trial.facts.at)
+            trial.of_cluster("worker_rules", name=RULE, workers=workers, one_per_host=False, drs_override=level)
+
+    def restore() -> None:
+        if level:
+            p.say("restores the DRS settings of the workers")
+            trial.of_cluster("worker_rules", name=RULE, state="absent")
+
+    return p.held("the DRS settings of the workers", take, restore)
+
+
+def watch_of_records(p: Program, trial: Trial) -> AbstractContextManager[None]:
+    """Watch the step records of the job; the watch outlives its controller, and a later one uses it."""
+
+    def start() -> None:
+        p.say("watches the step records of the job")
+        required(trial.site.start_watch(_watch_options(trial)))
+
+    def stop() -> None:
+        p.say("ends the watch of the step records")
+        required(trial.site.stop_watch())
+
+    return p.held("the watch of the step records", start, stop)
+
+
+def _watch_options(trial: Trial) -> dict[str, Any]:
+    files = {"records": trial.records, "stop": f"{trial.site.folder}/stop"}
+    options = {**trial.nodes, **files, "timeout": WATCH_SECONDS}
+    # A job that has run for a week has more records than an observation needs.
+    rolled = {"tail": TAIL_BYTES, "roll": f"{trial.site.folder}/roll"} if trial.settings.get("observe") else {}
+    return {**options, **rolled}

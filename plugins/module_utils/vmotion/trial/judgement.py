@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Judge the job of a vMotion test: its state, the events of the server, and the verdict on its records; pure."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from ...durable.calls import required
+from ...durable.program import Program
+from . import server_moves
+from .trial import Trial
+
+KEPT = ("verdict", "moved", "breaches", "unproven", "notes", "longest_gap_s")
+# The values of a job that can change while it runs.
+CHANGING = ("state", "launcher", "why", "pods", "silences", "ended")
+
+
+def judge(p: Program, trial: Trial, of_wave: bool = False) -> None:
+    """Judge the job after a wave of moves, after a host change, or before a new controller moves anything."""
+    number = trial.judgements = trial.judgements + 1
+    p.say("reads the state of the job")
+    keep_job(p, trial, p.once(("job", number), lambda: changed_job(trial)))
+    p.say("asks vCenter for moves and power events that others caused")
+    keep_others(p, trial, p.once(("others", number), lambda: others(p, trial)))
+    p.say("judges the job")
+    trial.facts.keep_verdict(p.once(("judged", number), lambda: verdict(trial)["verdict"]), of_wave)
+
+
+def review(p: Program, trial: Trial, key: str) -> None:
+    """Judge the job if an earlier controller judged it last: it may have changed while no controller was at work."""
+    for attempt in count(1):
+        if trial.facts.stopped or p.once((key, attempt), lambda: trial.is_current):
+            return
+        judge(p, trial)
+
+
+def changed_job(trial: Trial) -> dict[str, Any]:
+    """Return the values of the job that can have changed."""
+    job = required(trial.job.read(trial.site))["job"]
+    return {key: job.get(key) for key in CHANGING}
+
+
+def keep_job(p: Program, trial: Trial, job: dict[str, Any]) -> None:
+    """Keep the job, and tell if it has just finished although hosts of its maintenance window remain."""
+    waiting = trial.facts.waiting_hosts
+    if trial.facts.is_running and job["state"] == "finished" and waiting:
+        p.say(f"the job has finished: {', '.join(waiting)} are changed without a verdict on their moves")
+    trial.facts.keep_job(job)
+
+
+def others(p: Program, trial: Trial) -> dict[str, Any]:
+    """Return the moves and power events that others caused."""
+    result = trial.of_cluster("vmotion_info", since=server_moves.since_when(trial.facts))
+    return server_moves.others_in(result, trial.facts, p.now())
+
+
+def keep_others(p: Program, trial: Trial, reading: dict[str, Any]) -> None:
+    """Keep the moves and power events of others, and show the new ones."""
+    for line in server_moves.lines(reading, trial.facts):
+        p.say(line)
+    trial.facts.keep_others(reading)
+
+
+def verdict(trial: Trial) -> dict[str, Any]:
+    """Write the facts and judge them; return the verdict and its lines."""
+    trial.site.write_facts(trial.facts)
+    folder = trial.site.folder
+    result = trial.here("continuity_verdict", test=folder, folder=folder, name=f"vmotion_test {trial.facts.cluster}")
+    trial.is_current = True
+    # An observation needs the silence of each move too.
+    kept = (*KEPT, "moves") if trial.settings.get("observe") else KEPT
+    return {"verdict": {key: result[key] for key in kept if key in result}, "lines": result["lines"]}

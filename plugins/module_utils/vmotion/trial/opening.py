@@ -1,0 +1,157 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The beginning of a vMotion test: read the job and its cluster, wait until the job is warm, and measure it; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...core.vgpu_manager import is_manager
+from ...durable.calls import Result, required
+from ...durable.program import Program
+from ...jobs.running_job import placed
+from ...training.transport.connections import uses_rdma
+from .plans import KEPT, not_applicable, plan_lines, plan_options
+from .trial import Trial, refusal
+
+# A job reports its first step within the first of these times, or soon if it has run for longer.
+FIRST_STEP_SECONDS, SOON_SECONDS = 600.0, 30.0
+
+
+def prepare(p: Program, trial: Trial) -> None:
+    """Read the job, its cluster and the plan of the moves; refuse a job that cannot be judged."""
+    p.say("reads the state of the job")
+    trial.facts.keep_job(p.once("job", lambda: running_job(trial)))
+    p.say("reads the cluster")
+    trial.facts.keep_cluster(p.once("cluster", lambda: trial.of_cluster("cluster_info")["cluster"]))
+    trial.facts.keep_places(planned(p, trial, "plan"))
+
+
+def running_job(trial: Trial) -> dict[str, Any]:
+    """Return the job; raise if it does not run, or if nothing would show that it goes on."""
+    job: dict[str, Any] = required(trial.job.read(trial.site))["job"]
+    if job["state"] != "running":
+        why = f": {job['why']}" if job.get("why") else ""
+        raise refusal(f"{trial.job.name} does not run, it is {job['state']}{why}; start it, then test.")
+    if job.get("steps_by") == "none":
+        remedy = "start it without this option, then test"
+        raise refusal(
+            f"{trial.job.name} was started with training_steps_by=none, so no record shows that it goes on; {remedy}."
+        )
+    return job
+
+
+def planned(p: Program, trial: Trial, key: str | tuple[Any, ...], hosts: Sequence[str] = ()) -> dict[str, Any]:
+    """Plan moves, show them, and return the plan with the place of each worker and the time."""
+
+    def plan() -> dict[str, Any]:
+        options = plan_options(trial.settings, hosts)
+        result = trial.here("vmotion_plan", **options)
+        reason = not_applicable(trial.facts.cluster, result)
+        if reason:
+            raise refusal(reason)
+        return {**{name: result[name] for name in KEPT if name in result}, "places": result["at"], "at": p.now()}
+
+    p.say("plans the moves")
+    made: dict[str, Any] = p.once(key, plan)
+    for line in plan_lines(made):
+        p.say(line)
+    return made
+
+
+def measure(p: Program, trial: Trial) -> None:
+    """Wait until the job is warm, and measure it between two readings of its connections."""
+    p.say("waits until the job is warm")
+    trial.facts.warm = p.once("warm", lambda: warm(p, trial))
+    for name, pod in in_rank_order(trial.facts.warm):
+        p.say(f"{rank_list(pod['ranks'])} in pod {name} on {pod['worker']}")
+    look(p, trial)
+    p.say("measures the job before the first move")
+    since, settings = p.once("begin of the measurement", p.now), trial.settings
+    p.once("measured", lambda: wait_for_steps(trial, settings["steps"], since, settings["warm_timeout"]))
+    look(p, trial)
+
+
+def warm(p: Program, trial: Trial) -> dict[str, Any]:
+    """Return the ranks by worker after the first steps."""
+    number, timeout = max(trial.settings["warmup_steps"], 1), trial.settings["warm_timeout"]
+    job = trial.facts.job or {}
+    first = first_step_seconds(job.get("started"), p.now())
+    result = trial.here("training_wait", **steps(trial, number, 0.0, timeout), first=first)
+    trial.is_current = True
+    ranks = {key: result[key] for key in ("ranks", "step")}
+    return {**ranks, **placed(result["hosts"], job, trial.job.workers)}
+
+
+def first_step_seconds(started: float | None, now: float) -> float:
+    """Return the seconds to wait for a first step: a job that has run long without a step has none to report."""
+    return max(FIRST_STEP_SECONDS - (now - (started or now)), SOON_SECONDS)
+
+
+def steps(trial: Trial, number: int, since: float, timeout: float) -> dict[str, Any]:
+    """Return the options that wait until every rank has completed a number of steps since a time."""
+    return {"records": trial.records, "steps": number, "since": since, "timeout": timeout}
+
+
+def wait_for_steps(trial: Trial, number: int, since: float, timeout: float) -> bool:
+    """Wait until every rank has completed a number of steps since a time; raise if they did not."""
+    trial.here("training_wait", **steps(trial, number, since, timeout))
+    return True
+
+
+def resumed(trial: Trial, since: float) -> dict[str, Any]:
+    """Wait for further steps until the deadline of the verdict; a job that does not resume is an observation."""
+    # A live page shows the moves while the job resumes.
+    trial.site.write_facts(trial.facts)
+    options = steps(trial, trial.settings["steps"], since, trial.facts.resume_deadline_s)
+    result = trial.site.here("training_wait", options)
+    return {"ok": not result.get("failed"), "said": str(result.get("msg") or "")}
+
+
+def look(p: Program, trial: Trial) -> None:
+    """Read the connections of the ranks, and with RDMA immediately afterwards the counters of the hosts."""
+
+    def read() -> dict[str, Any]:
+        p.say("reads the connections of the ranks")
+        nodes = connections(trial)["nodes"]
+        return {"nodes": nodes, "hosts": _counters(p, trial) if uses_rdma(nodes) else []}
+
+    trial.facts.keep_look(p.once(("look", len(trial.facts.looks) + 1), read))
+
+
+def connections(trial: Trial) -> Result:
+    """Return the connections and the checksums of the ranks."""
+    return trial.here("training_transport_info", **trial.nodes, timeout=trial.settings["look_timeout"])
+
+
+def _counters(p: Program, trial: Trial) -> list[dict[str, Any]]:
+    p.say("reads the RDMA counters of the hosts")
+    groups = ["rdma", "network", "pvrdma"]
+    hosts: list[dict[str, Any]] = trial.of_cluster("esxi_info", gather=groups, fail_unreachable=False)["hosts"]
+    return hosts
+
+
+def vibs(trial: Trial) -> list[dict[str, Any]]:
+    """Return the VIBs of the hosts."""
+    hosts: list[dict[str, Any]] = trial.of_cluster("esxi_info", gather=["vib"], fail_unreachable=False)["hosts"]
+    return hosts
+
+
+def managers(trial: Trial) -> list[dict[str, Any]]:
+    """Return the vGPU manager of each host, against which drivers are checked."""
+    return [{"host": host["host"], "vibs": {"running": list(_managers(host))}} for host in vibs(trial)]
+
+
+def _managers(host: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [vib for vib in (host.get("vibs") or {}).get("running") or [] if is_manager(vib["name"])]
+
+
+def in_rank_order(warm_job: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the pods of a warm job in the order of their ranks; none if the job has no pods."""
+    return sorted((warm_job.get("pods") or {}).items(), key=lambda pod: list(pod[1]["ranks"]))
+
+
+def rank_list(ranks: Sequence[int]) -> str:
+    """Return ranks in words."""
+    return f"rank{'' if len(ranks) == 1 else 's'} {', '.join(map(str, ranks))}"

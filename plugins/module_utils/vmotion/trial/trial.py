@@ -1,0 +1,106 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The site, the tested job and the facts so far, with which the programs of this room work; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from ...durable.calls import Calls, ModuleFailed, Result, required
+from ...durable.program import Key, Program
+from ...errors import CollectionError
+from ...jobs.running_job import Job
+from ..evidence.facts import Facts
+
+T = TypeVar("T")
+
+
+class Site(Calls, Protocol):
+    """The world of a vMotion test: modules, the watch of the job's records, and the folder of the test.
+
+    ``controller`` names this process; ``drivers`` is the table of drivers that fit each other, and ``versions`` has
+    those of Ansible and of the collection.
+    """
+
+    folder: str
+    controller: str
+    drivers: Mapping[str, Any]
+    versions: Mapping[str, str]
+
+    def join(self, run: str) -> None:
+        """Name the run that holds the lock to all modules."""
+
+    def start_watch(self, options: Mapping[str, Any]) -> Result:
+        """Start the module that watches the records, which outlives its controller, unless it runs."""
+
+    def stop_watch(self) -> Result:
+        """End the watch of the records."""
+
+    def roll_records(self) -> bool:
+        """Have the watch begin a new file of records; return False without a watch."""
+
+    def run_command(self, words: tuple[str, ...], text: str, seconds: float) -> Result:
+        """Run a command of the user, never through a shell, with a text on its input."""
+
+    def write(self, name: str, content: Any) -> None:
+        """Write a JSON file in the folder of the test."""
+
+    def write_facts(self, facts: Facts) -> None:
+        """Write the facts so far, from which verdicts and pages are made."""
+
+
+@dataclass
+class Trial:
+    """A vMotion test, a maintenance window or an observation."""
+
+    site: Site
+    job: Job
+    facts: Facts
+    # Whether this controller has judged the job, or has seen it become warm.
+    is_current: bool = False
+    judgements: int = 0
+    # The vGPU managers of the hosts.
+    managers: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Return the options of the test."""
+        return self.facts.settings
+
+    @property
+    def records(self) -> str:
+        """Return the file of the step records."""
+        return f"{self.site.folder}/records.jsonl"
+
+    @property
+    def nodes(self) -> dict[str, Any]:
+        """Return the options with which modules reach the nodes and find the records there."""
+        return {"nodes": self.settings["nodes"], "folder": self.settings["records"]}
+
+    def here(self, module: str, **options: Any) -> Result:
+        """Return the result of a module on the controller; raise if it failed."""
+        return required(self.site.here(module, options))
+
+    def of_cluster(self, module: str, **options: Any) -> Result:
+        """Return the result of a module that works on the cluster; raise if it failed."""
+        return self.here(module, cluster=self.facts.cluster, **options)
+
+
+def refusal(sentence: str) -> CollectionError:
+    """Return an error whose text is a whole sentence."""
+    return ModuleFailed({"msg": sentence})
+
+
+def tried(p: Program, trial: Trial, key: Key, effect: Callable[[], T]) -> T | None:
+    """Return the value of an effect, or None: the end of a test does as much as it can, and keeps each failure.
+
+    Nothing is written about a failure: if the test stays open, the next controller tries again.
+    """
+    try:
+        return p.once(key, effect)  # type: ignore[no-any-return]
+    except CollectionError as error:
+        trial.facts.failures.append(str(error))
+        p.say(str(error))
+        return None

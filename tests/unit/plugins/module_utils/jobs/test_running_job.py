@@ -1,0 +1,123 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A job is read, checked and ended where it runs: on its launcher, or with the API server of Kubernetes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.errors import CollectionError
+from plugins.module_utils.jobs.running_job import job_from
+from plugins.module_utils.kubernetes import manifests
+from plugins.module_utils.kubernetes.job_spec import job_of
+from plugins.module_utils.kubernetes.state import ranks_of_pods
+from plugins.modules import mpijob_info
+from tests.fakes.deaths import MortalWorld
+
+WHERE: dict[str, Any] = {"name": "train", "namespace": "ml", "kubeconfig": "/k", "context": "here"}
+RUN = {"launcher": "w1", "run_dir": "/run/one", "records": "/records/one", "kubernetes": {}}
+KEPT = {"restarts": 0, "started": 1.0, "is_deleted": False, "role": "worker"}
+PODS = {name: {"uid": f"{name}-1", "node": node, **KEPT} for name, node in (("a", "node-2"), ("b", "node-1"))}
+
+
+class Recorder(MortalWorld):
+    """Records the calls of modules, and their places."""
+
+    def __init__(self, **answer: Any) -> None:
+        super().__init__()
+        self.answer, self.calls = answer, list[tuple[str, str, dict[str, Any]]]()
+
+    def here(self, module: str, options: Any) -> dict[str, Any]:
+        self.calls.append(("here", module, dict(options)))
+        return self.answer
+
+    def there(self, module: str, options: Any) -> dict[str, Any]:
+        self.calls.append(("there", module, dict(options)))
+        return self.answer
+
+
+def test_a_run_is_read_finished_and_stopped_on_its_launcher() -> None:
+    job, calls = job_from(RUN), Recorder(job={"state": "running"})
+    assert job.name == "w1: the job in /run/one" and job.read(calls)["job"]["state"] == "running"
+    assert job.checked(calls, ["w1"], 20.0, []) == []
+    job.finish(calls)
+    job.stop(calls)
+    assert calls.calls == [
+        ("there", "training_job_info", {"run_dir": "/run/one", "records": "/records/one"}),
+        ("there", "ansible.builtin.file", {"path": "/records/one/finish", "state": "touch", "mode": "0644"}),
+        ("there", "training_job", {"run_dir": "/run/one", "state": "stopped"}),
+    ]
+
+
+def test_a_job_that_cannot_be_stopped_is_an_error() -> None:
+    with pytest.raises(CollectionError, match="the server said no"):
+        job_from(RUN).stop(Recorder(failed=True, msg="the server said no"))
+
+
+def deletion(kubernetes: dict[str, Any]) -> dict[str, Any]:
+    """Return the options with which a job is deleted."""
+    calls = Recorder()
+    job_from({**RUN, "kubernetes": kubernetes}).stop(calls)
+    ((place, module, options),) = calls.calls
+    assert (place, module) == ("here", "kubernetes.core.k8s")
+    return options
+
+
+@pytest.mark.parametrize(("api", "version"), [({}, "v2beta1"), ({"api": "v1alpha2"}, "v1alpha2")])
+def test_a_job_of_the_test_is_ended_by_deleting_it(api: dict[str, str], version: str) -> None:
+    options = deletion({**WHERE, **api})
+    made = options.pop("resource_definition")
+    assert [(one["kind"], one["metadata"]) for one in made] == [
+        ("MPIJob", {"name": "train"}),
+        ("ConfigMap", {"name": "train-library"}),
+        ("Secret", {"name": "train-environment"}),
+    ]
+    assert made[0]["apiVersion"] == f"kubeflow.org/{version}"
+    assert options == {
+        "state": "absent",
+        "wait": True,
+        "delete_options": {"propagationPolicy": "Foreground"},
+        "namespace": "ml",
+        "kubeconfig": "/k",
+        "context": "here",
+    }
+
+
+def test_all_that_a_job_can_have_been_given_is_deleted() -> None:
+    job = job_of(
+        {
+            "name": "train",
+            "image": "i",
+            "command": ["c"],
+            "workers": 1,
+            "secrets": {"A": "b"},
+            "files": {"c": "d"},
+            "library": "/lib",
+        }
+    )
+    given = [*manifests.manifests(job), *filter(None, [manifests.secret(job)])]
+    left = [(one["apiVersion"], one["kind"], one["metadata"]["name"]) for one in manifests.owned("train", job.api)]
+    assert sorted(left) == sorted((one["apiVersion"], one["kind"], one["metadata"]["name"]) for one in given)
+
+
+def test_a_job_without_a_named_namespace_is_deleted_where_it_is_read() -> None:
+    there = {key: value for key, value in WHERE.items() if key != "namespace"}
+    assert deletion(there)["namespace"] == mpijob_info.ARGUMENTS["namespace"]["default"] == "default"
+
+
+def test_a_pod_with_the_network_of_its_node_is_found_by_the_name_of_that() -> None:
+    pods = {"a": {**PODS["a"], "node": "w1.example.com"}, "launch": {**PODS["b"], "role": "launcher"}}
+    found = ranks_of_pods({"w1": [0, 1]}, pods, {"w1.example.com": "vm-1"})
+    assert found == {"a": {"worker": "vm-1", "ranks": [0, 1]}}
+    assert ranks_of_pods({"elsewhere": [0]}, pods, {}) == {}
+
+
+@pytest.mark.parametrize(
+    ("node", "host"),
+    [("w1.example.com", "W1.example.com"), ("W1", "w1.example.com"), ("10.0.0.7", "10.0.0.7"), ("k3", "A")],
+)
+def test_the_host_of_a_rank_is_compared_without_case_and_domain(node: str, host: str) -> None:
+    pods = {"a": {**PODS["a"], "node": node}, "b": {**PODS["b"], "node": "10.0.0.8"}}
+    assert ranks_of_pods({host: [1, 0]}, pods, {}) == {"a": {"worker": node, "ranks": [0, 1]}}

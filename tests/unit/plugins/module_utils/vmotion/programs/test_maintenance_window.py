@@ -1,0 +1,212 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A maintenance window under training: each host is empty before its change, and the job is judged after each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.vmotion.evidence.verdict_input import verdict_input, with_left
+from plugins.module_utils.vmotion.plan.window import HostSlots, plan_window
+from tests.fakes.deaths import histories
+from tests.fakes.host_changes import FakeHost, HostWorld
+from tests.fakes.trial import World, changed
+
+HOSTS = ["esx1", "esx2", "esx3"]
+WINDOW = {"hosts": HOSTS, "profile": {"kernel_modules": []}, "maintenance_timeout": 900, "reboot_timeout": 1200}
+BROKEN = {"verdict": "broken", "breaches": [{"detail": "rank 1 lost 3 steps"}]}
+ALARM = {"severity": "stop", "rule": "red_alarm", "object": "esx9", "text": "esx9: the alarm 'Host memory' is red."}
+
+
+class Window(World):
+    """Hosts whose profile is active after a reboot; an empty host is the spare one."""
+
+    def __init__(self, deaths: Iterable[int] = (), **settings: Any) -> None:
+        super().__init__(deaths, **{"window": WINDOW, **settings})
+        self.cluster = HostWorld({host: FakeHost() for host in HOSTS})
+        self.cluster.effect = self._host_effect  # type: ignore[method-assign]
+        self.breaks_at = self.ends_at = ""
+
+    def vmotion_plan(self, options: dict[str, Any]) -> dict[str, Any]:
+        assert set(options["empty_hosts"]) <= {name for name, host in self.cluster.hosts.items() if not host.boots}
+        serving = [name for name, host in self.cluster.hosts.items() if not host.is_out]
+        plan = plan_window(HostSlots(dict.fromkeys(HOSTS, 1), {}, serving), self.at, options["empty_hosts"])
+        stages = [{"host": change.host, "moves": [move._asdict() for move in change.moves]} for change in plan]
+        more: dict[str, Any] = {"not_applicable": {}, "rdma": {}, "profile": "", "slots": {}, "at": dict(self.at)}
+        return {"stages": stages, "moves": [move for stage in stages for move in stage["moves"]], **more}
+
+    def here(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        if module in ("esxi_power", "esxi_profile") or "leaving" in options:
+            return self._of_hosts(module, options, is_planned=False)
+        return super().here(module, options)
+
+    def planned(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        return self._of_hosts(module, options, is_planned=True)
+
+    def _of_hosts(self, module: str, options: Mapping[str, Any], is_planned: bool) -> dict[str, Any]:
+        self.must_be_attended()
+        self.cluster.holder = self.lock if self.lock == self.own else ""
+        return self.cluster._called(module, dict(options), is_planned=is_planned)
+
+    def _host_effect(self, name: str, act: Any) -> Any:
+        value = self.effect(name, act)
+        if name.startswith("maintenance "):
+            assert name.split()[1] not in self.at.values(), "a host with a worker leaves service"
+        if name == f"reboot {self.ends_at}":
+            self.job, self.ended = "finished", self.clock
+        if name == f"reboot {self.breaks_at}":
+            self.verdict.update(BROKEN)
+        return value
+
+    @property
+    def boots(self) -> dict[str, int]:
+        return {name: host.boots for name, host in self.cluster.hosts.items() if host.boots}
+
+    @property
+    def is_in_service(self) -> bool:
+        return not any(host.is_out or host.by for host in self.cluster.hosts.values())
+
+
+def test_each_host_is_changed_once_and_each_worker_moves_once() -> None:
+    world = Window()
+    facts = world.carry_out()
+    assert world.outcome == "" and world.is_clean and world.is_in_service
+    assert world.boots == dict.fromkeys(HOSTS, 1) and world.cluster.most_out == 1
+    assert sorted(move["worker"] for move in facts.moves) == ["w1", "w2"]
+    assert [change["host"] for change in facts.host_changes] == ["esx3", "esx1", "esx2"]
+    assert all(0 < change["out_at"] < change["back_at"] and change["reboots"] == 1 for change in facts.host_changes)
+    assert world.files["window"] == facts.host_changes
+
+
+def test_each_single_death_and_many_pairs_lead_to_the_same_end() -> None:
+    for world, _facts in histories(Window, Window.to_the_end, pairs=40):
+        assert world.outcome == "" and world.is_clean and world.is_in_service, world.log
+        assert world.boots == dict.fromkeys(HOSTS, 1), "each host was booted once"
+        assert [one["worker"] for one in world.chains] == ["w1", "w2"], "each worker was moved once"
+        assert world.cluster.most_out == 1
+
+
+def test_the_job_is_judged_after_each_host_before_anything_else_begins() -> None:
+    world = Window()
+    world.carry_out()
+    places = [place for place, line in enumerate(world.lines) if "was out of service for" in line]
+    assert [world.lines[place + 1] for place in places] == ["reads the state of the job"] * 3
+
+
+@pytest.mark.parametrize("last", ["esx3", "esx1", "esx2"])
+def test_a_window_goes_on_after_the_end_of_its_job(last: str) -> None:
+    """Every host is changed; moves after the end of the job are made, but the verdict does not cover them."""
+    world = Window(guest_checks=True)
+    world.ends_at = last
+    facts = world.carry_out()
+    assert world.outcome == "" and world.boots == dict.fromkeys(HOSTS, 1)
+    assert sorted(move["worker"] for move in facts.moves) == ["w1", "w2"]
+    judged = verdict_input(facts)
+    alive = {"esx3": 0, "esx1": 1, "esx2": 2}[last]
+    assert (judged["ended"], len(judged["moves"]), len(judged["facts"]["transport"])) == ("finished", alive, alive)
+    assert world.calls["training_guest_info"] == alive and len(judged["facts"]["vsphere"]) == alive
+    resumed = [key for key in world.keys if key.startswith("resumed")]
+    assert (len(resumed), len(facts.looks)) == (alive, 2 + alive), "it waits for steps of a job that has ended"
+    notes = with_left({"moved": "all", "notes": []}, facts)["notes"]
+    assert len([note for note in notes if "after the end of the job, so it is not judged" in note]) == 2 - alive
+    has_told = [line for line in world.lines if "are changed without a verdict on their moves" in line]
+    assert len(has_told) == (last != "esx2")
+
+
+def test_after_a_breach_the_host_at_hand_returns_to_service_and_no_other_is_changed() -> None:
+    world = Window()
+    world.breaks_at = "esx1"
+    facts = world.carry_out()
+    assert world.boots == {"esx3": 1, "esx1": 1} and world.is_in_service
+    assert [change["host"] for change in facts.host_changes] == ["esx3", "esx1"]
+    assert "rank 1 lost 3 steps" in world.outcome and world.is_clean
+    assert with_left({"moved": "all", "notes": []}, facts)["not_made"] == ["esx2: not changed"]
+
+
+def test_a_job_that_broke_while_no_controller_ran_keeps_the_next_hosts_in_service() -> None:
+    class Breaks(Window):
+        """The job breaks with the first controller."""
+
+        reviewed = 0
+
+        def carry_out(self) -> Any:
+            if self.controllers == 1:
+                self.verdict.update(BROKEN)
+                # A controller that sees the job become warm knows its state.
+                self.reviewed = sum(key.startswith("review before") for key in self.values) or "warm" not in self.values
+            return super().carry_out()
+
+    for world, _facts in histories(Breaks, Window.to_the_end):
+        if world.controllers == 2:
+            assert len(world.boots) == world.reviewed, "only the host at hand is finished"
+        assert world.is_in_service and world.is_clean
+
+
+@pytest.mark.parametrize("failing", ["maintenance", "esxi_profile", "rebooted", "in_service"])
+def test_a_failed_change_ends_the_window_with_its_reason_and_the_job_is_judged(failing: str) -> None:
+    def make(deaths: Iterable[int]) -> Window:
+        world = Window(deaths)
+        world.cluster.failures = {failing: "esx3: could not do it: the server said no."}
+        return world
+
+    for world, facts in histories(make, Window.to_the_end):
+        assert "the server said no. Hosts in maintenance mode stay there" in world.outcome, world.outcome
+        assert sum(world.boots.values()) == (1 if failing == "in_service" else 0) and world.is_clean
+        assert not facts.moves and facts.judged is not None
+
+
+@pytest.mark.parametrize(("accepted", "boots"), [([], 0), (["red_alarm"], 3)])
+def test_a_stop_rule_keeps_workers_and_hosts_in_place_unless_it_is_accepted(accepted: list[str], boots: int) -> None:
+    world = Window(window={**WINDOW, "accepted": accepted})
+    world.cluster.stops = [ALARM]
+    facts = world.carry_out()
+    assert sum(world.boots.values()) == boots and bool(facts.moves) == bool(boots) and world.is_in_service
+    assert ("'Host memory' is red" in world.outcome) == (not boots) and world.is_clean
+
+
+def test_a_stop_rule_that_appears_between_two_hosts_ends_the_window_before_a_worker_moves() -> None:
+    world = Window()
+    reading = world._host_effect
+
+    def effect(name: str, act: Any) -> Any:
+        if name == "reboot esx3":
+            world.cluster.stops = [ALARM]
+        return reading(name, act)
+
+    world.cluster.effect = effect  # type: ignore[method-assign]
+    facts = world.carry_out()
+    assert world.boots == {"esx3": 1} and not facts.moves and world.is_in_service
+    assert "'Host memory' is red" in world.outcome and world.is_clean
+
+
+@pytest.mark.parametrize("go_on", [False, True])
+def test_a_host_whose_worker_did_not_move_is_not_changed(go_on: bool) -> None:
+    world = Window(go_on=go_on)
+    refused = {"failed": True, "begun": False, "msg": "w1: could not move it: no slot"}
+    changed(world, vmotion=lambda _options: refused).carry_out()
+    assert world.boots == {"esx3": 1} and world.is_in_service
+    assert "w1: could not move it: no slot" in world.outcome and world.is_clean
+
+
+def test_hosts_leave_service_as_the_window_asks() -> None:
+    world = Window(window={**WINDOW, "non_disruptive": True, "reboots": {"esx1": 1}, "max_out_of_service": 2})
+    world.carry_out()
+    asked = [options for module, options in world.cluster.calls if options.get("state") == "maintenance"]
+    assert asked and all(options["non_disruptive"] and options["maintenance_timeout"] == 900 for options in asked)
+    rules = [options["max_out_of_service"] for module, options in world.cluster.calls if module == "cluster_info"]
+    assert set(rules) == {2}
+
+
+def test_the_verdict_gets_the_hosts_that_were_out_of_service_the_checkpoints_and_the_caution_about_the_site() -> None:
+    facts = verdict_input(Window(checkpoint_seconds=1800, site="SIMULATED: in the lab.").carry_out())["facts"]
+    assert [(host["host"], host["back_at"] > host["out_at"]) for host in facts["hosts"]] == [
+        ("esx3", True),
+        ("esx1", True),
+        ("esx2", True),
+    ]
+    assert (facts["checkpoint_s"], facts["site"]) == (1800, "SIMULATED: in the lab.")
+    without = verdict_input(Window().carry_out())["facts"]
+    assert (without["checkpoint_s"], without["site"]) == (None, None)

@@ -1,0 +1,41 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The options of a vMotion test have the same names, types and choices in the action, in its module and in its role."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from plugins.module_utils.vmotion.trial.settings import OPTIONS
+from plugins.modules import vmotion_test
+
+ROOT = Path(__file__).parents[6]
+ROLE = ROOT / "roles" / "vmotion_test" / "meta" / "argument_specs.yml"
+TYPED = ("type", "elements", "choices")
+# Both are text, of which only the role knows that it is a path.
+PATHS = {"folder"}
+
+
+def typed(spec: dict[str, Any]) -> dict[str, Any]:
+    return {key: spec[key] for key in TYPED if key in spec}
+
+
+def test_the_role_has_each_option_of_the_action_with_its_type() -> None:
+    role = yaml.safe_load(ROLE.read_text())["argument_specs"]["main"]["options"]
+    options = {name.removeprefix("vmotion_test_"): typed(spec) for name, spec in role.items()}
+    expected = {name: typed(spec) for name, spec in OPTIONS.items()}
+    assert {name: spec for name, spec in options.items() if name not in PATHS} == {
+        name: spec for name, spec in expected.items() if name not in PATHS
+    }
+    assert set(options) == set(expected)
+
+
+def test_the_module_documents_each_option_with_its_type_and_default() -> None:
+    documented = yaml.safe_load(vmotion_test.DOCUMENTATION)["options"]
+    assert set(documented) == {*OPTIONS, "of_role"}
+    for name, spec in OPTIONS.items():
+        assert typed(documented[name]) == typed(spec), name
+        assert documented[name].get("default") == spec.get("default"), name
