@@ -27,8 +27,9 @@ from plugins.module_utils.maintenance.lock import lock_rules
 from plugins.module_utils.site.recording import archive
 from plugins.module_utils.training import busy, job_end, manifest, mpi_output, requirements, shown_lines
 from plugins.module_utils.training.gpu_use import gpus_of
-from plugins.module_utils.training.guest import job, others_job, supervisor
+from plugins.module_utils.training.guest import git_commit, job, others_job, supervisor
 from plugins.module_utils.training.reports import saved_results
+from plugins.module_utils.training.runs import node_setup
 from plugins.module_utils.training.transport.job_settings import TransportError, version_of
 from plugins.module_utils.usage.gpu_load import card_of
 from plugins.module_utils.vmotion.checks import guest_checks
@@ -77,6 +78,7 @@ RECORDING: dict[str, Any] = {
 }
 LOCK = ("1of2 state=held owner=a run=b since=2026-01-01T00:00:00Z", "2of2 until=2026-01-01T00:00:00Z ttl=60")
 NOTE = {"by": "root@ctl", "since": BOOTED, "ending_boot": BOOTED}
+REF = "ref: refs/heads/main"
 RESULT = {"name": "a", "nodes": 1, "gpus": 1, "transport": "tcp", "images_per_sec": 1.0}
 MANIFEST = {"name": "a", "run_dir": "/a", "nodes": ["n1"], "command": [], "transport": "tcp", "end": {}}
 FAILED = {"msg": "a", "results": [{"failed": True, "msg": "b"}], "cmd": ["x"], "stderr": "c"}
@@ -166,6 +168,13 @@ def run_file(folder: Path, value: str) -> Any:
     return supervisor.read(str(written(folder, supervisor.RUN, value).parent), supervisor.RUN)
 
 
+def commit(folder: Path, head: str) -> str:
+    (folder / ".git/refs/heads").mkdir(parents=True, exist_ok=True)
+    (folder / ".git/refs/heads/main").write_text(f"{REF}\n")
+    written(folder / ".git", "HEAD", head)
+    return git_commit.commit_of(str(folder))
+
+
 def result_file(folder: Path, value: str) -> Any:
     written(folder, "a.json", value)
     return saved_results.runs(folder, "a")
@@ -247,6 +256,13 @@ READERS = (
         mangled(RECORDING),
         archive.Recording,
     ),
+    Reader("training/guest/git_commit.py", commit, text(REF), str),
+    of(
+        "training/runs/node_setup.py",
+        lambda text: node_setup.parsed("w1", "read the summary /runs/a/summary-0.json", text, dict),
+        json_text(RESULT),
+        dict,
+    ),
     Reader("training/reports/saved_results.py", result_file, json_text(RESULT), list),
     Reader(
         "durable/program_journal.py",
@@ -257,44 +273,3 @@ READERS = (
     of("vsphere/esxcli.py", rows, text(ESXCLI), (list, dict, str, NONE)),
     Reader("plugin_utils/follow.py", event, json_text({"about": "a", "what": "b", "seconds": 1.0}), dict),
 )
-
-_UNIT = "tests/unit/plugins/module_utils"
-_RECORDS, _HERE = f"{_UNIT}/vmotion/watch/test_odd_records.py", "tests/unit/test_foreign_text.py"
-_ROLLBACK = "tests/unit/plugins/modules/test_rollback_plan.py"
-_ANONYMOUS = f"{_UNIT}/site/recording/test_anonymization.py"
-_OPTIONS = ("core/variable_types", "hosts/vib", "hosts/vib_source", "kubernetes/job_spec", "training/folder")
-_DISCOVERY = ("discovery/inventory_plan", "discovery/inventory_text")
-_LOCAL = ("maintenance/lock/holder", "training/guest/environment", "vmotion/folder/observer_clock")
-_KUBERNETES = f"{_UNIT}/kubernetes/test_odd_objects.py"
-_ANSWERS = f"{_UNIT}/vsphere/test_odd_answers.py"
-USER, OURS = "the user wrote it", "this collection wrote it, or the kernel of the local machine"
-ELSEWHERE: dict[str, str] = {
-    **{f"{one}.py": OURS for one in ("plugin_utils/modules", "plugin_utils/trial", "vmotion/folder/facts_file")},
-    **{f"{one}.py": OURS for one in ("site/recording/guard", "vmotion/move/move_watch", "hosts/privileges/needs")},
-    **{f"{one}.py": OURS for one in _LOCAL},
-    "site/acceptance/assumption_checks.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
-    "site/acceptance/shapes.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
-    **{f"site/{one}.py": f"{_UNIT}/site/discovery/test_inventory_plan.py" for one in _DISCOVERY},
-    "site/recording/free_text.py": f"{_UNIT}/site/recording/test_free_text.py",
-    "hosts/network.py": f"{_UNIT}/hosts/test_network_counters.py",
-    **{f"hosts/rollback/{one}.py": _ROLLBACK for one in ("evidence", "restoring", "ways")},
-    **{f"{one}.py": USER for one in _OPTIONS},
-    **dict.fromkeys(("modules/training_jobs_info.py", "vsphere/option_definitions.py", "guests/node_pools.py"), USER),
-    "guests/signing_key.py": "tests/integration/test_signing_key.py",
-    "kubernetes/api/connection.py": f"{_UNIT}/kubernetes/api/test_connection.py",
-    **{f"kubernetes/{one}.py": _KUBERNETES for one in ("causes", "gpu_operator", "object_fields", "preflight", "seen")},
-    # By their checks:
-    **{f"guests/{one}.py": _HERE for one in ("mpi_checks", "kubernetes_member", "software_packages")},
-    **{f"guests/{one}.py": _HERE for one in ("json_text", "node_settings", "training_image")},
-    "core/schema.py": f"{_UNIT}/core/test_schema.py",
-    **{f"{one}.py": USER for one in ("training/launcher_words", "guests/stack/part_versions", "workers/worker_spec")},
-    "training/reports/outputs.py": f"{_UNIT}/training/reports/test_outputs.py",
-    **{f"training/{a}.py": f"{_UNIT}/training/test_{b}.py" for a, b in (("formats", "log_any"), ("pair_result",) * 2)},
-    "training/transport/proof.py": f"{_UNIT}/training/transport/test_rdma_counters.py",
-    **{f"site/recording/{one}.py": _ANONYMOUS for one in ("anonymization", "home_made", "pseudonyms")},
-    **dict.fromkeys(("hosts/installed_vibs.py", "vsphere/rest.py", "vsphere/wire.py"), _HERE),
-    "vsphere/route.py": _ANSWERS,
-    **{f"vmotion/watch/{one}.py": _RECORDS for one in ("growing_file", "guest_program", "link", "node_programs")},
-    **{f"vmotion/watch/{one}.py": _RECORDS for one in ("records_program", "transport_program", "watcher")},
-    "vmotion/watch/beside_records.py": OURS,
-}

@@ -7,13 +7,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from ...durable.calls import NodeCalls, required
 from ...durable.node_results import on_all
 from ...errors import Refused
 from . import rank_words
 from .training_run import KUBERNETES, Prepared, TrainingRun
+
+T = TypeVar("T")
 
 SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 JOBS = "dml.vsphere.training_jobs_info"
@@ -138,4 +140,17 @@ def read_hcas(calls: NodeCalls, run: TrainingRun) -> dict[str, Any]:
         return {}
     words = [o["remote_python"], f"{o['dir']}/dml_hcas.py", o["sysfs"]]
     results = on_all(calls, run.nodes, "ansible.builtin.command", {"argv": words})
-    return {node: json.loads(result.get("stdout") or "[]") for node, result in results.items()}
+    tried = f"read the RDMA devices with {words[1]}"
+    return {node: parsed(node, tried, result.get("stdout") or "[]", list) for node, result in results.items()}
+
+
+def parsed(node: str, tried: str, text: str, kind: type[T]) -> T:
+    """Return the JSON value of a given type in a text from a node."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, kind):
+        cause = f"it contains {text[:80]!r}, which is not the JSON text that a rank or a program of the role writes"
+        raise Refused(node, tried, cause, "look at the disk and at the output of the ranks on this node")
+    return value

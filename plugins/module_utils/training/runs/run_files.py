@@ -156,16 +156,17 @@ def require_repeatable(run: TrainingRun, new: Mapping[str, Any]) -> None:
 
 
 def read_summaries(calls: NodeCalls, run: TrainingRun) -> list[dict[str, Any]]:
-    """Return the summaries of the ranks from all nodes; one that is too large is refused."""
+    """Return the summaries of the ranks from all nodes; one that is too large or damaged is refused."""
     found = on_all(calls, run.nodes, "ansible.builtin.find", {"paths": run.dir, "patterns": "summary*.json"})
-    texts = []
+    summaries = []
     for node, result in found.items():
         for file in result["files"]:
             if int(file["size"]) > MOST_OF_A_SUMMARY:
                 cause = f"{file['path']} has more than 1 MiB, which is not the summary of a rank"
                 raise Refused(node, "read the summaries of the ranks", cause, "remove it, and evaluate the run again")
-            texts.append(text_on(calls, node, file["path"]))
-    return [dict(json.loads(text)) for text in texts]
+            text = text_on(calls, node, file["path"])
+            summaries.append(node_setup.parsed(node, f"read the summary {file['path']}", text, dict))
+    return summaries
 
 
 def esxi_counters(calls: NodeCalls, run: TrainingRun, prepared: Prepared) -> list[dict[str, Any]]:

@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Where the files that take foreign texts apart are tested, if not in tests/unit/foreign_readers.py."""
+
+from __future__ import annotations
+
+_UNIT = "tests/unit/plugins/module_utils"
+_RECORDS, _HERE = f"{_UNIT}/vmotion/watch/test_odd_records.py", "tests/unit/test_foreign_text.py"
+_ROLLBACK = "tests/unit/plugins/modules/test_rollback_plan.py"
+_ANONYMOUS = f"{_UNIT}/site/recording/test_anonymization.py"
+_OPTIONS = ("core/variable_types", "hosts/vib", "hosts/vib_source", "kubernetes/job_spec", "training/folder")
+_DISCOVERY = ("discovery/inventory_plan", "discovery/inventory_text")
+_LOCAL = ("maintenance/lock/holder", "training/guest/environment", "vmotion/folder/observer_clock")
+_KUBERNETES = f"{_UNIT}/kubernetes/test_odd_objects.py"
+_ANSWERS = f"{_UNIT}/vsphere/test_odd_answers.py"
+USER, OURS = "the user wrote it", "this collection wrote it, or the kernel of the local machine"
+ELSEWHERE: dict[str, str] = {
+    **{f"plugin_utils/{one}.py": OURS for one in ("modules", "node_modules", "trial")},
+    "vmotion/folder/facts_file.py": OURS,
+    "lookup/run_request.py": USER,
+    **{f"{one}.py": OURS for one in ("site/recording/guard", "vmotion/move/move_watch", "hosts/privileges/needs")},
+    **{f"{one}.py": OURS for one in _LOCAL},
+    "site/acceptance/assumption_checks.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
+    "site/acceptance/shapes.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
+    **{f"site/{one}.py": f"{_UNIT}/site/discovery/test_inventory_plan.py" for one in _DISCOVERY},
+    "site/recording/free_text.py": f"{_UNIT}/site/recording/test_free_text.py",
+    "hosts/network.py": f"{_UNIT}/hosts/test_network_counters.py",
+    **{f"hosts/rollback/{one}.py": _ROLLBACK for one in ("evidence", "restoring", "ways")},
+    **{f"{one}.py": USER for one in _OPTIONS},
+    **dict.fromkeys(("modules/training_jobs_info.py", "vsphere/option_definitions.py", "guests/node_pools.py"), USER),
+    "guests/signing_key.py": "tests/integration/test_signing_key.py",
+    "kubernetes/api/connection.py": f"{_UNIT}/kubernetes/api/test_connection.py",
+    **{f"kubernetes/{one}.py": _KUBERNETES for one in ("causes", "gpu_operator", "object_fields", "preflight", "seen")},
+    # By their checks:
+    **{f"guests/{one}.py": _HERE for one in ("mpi_checks", "kubernetes_member", "software_packages")},
+    **{f"guests/{one}.py": _HERE for one in ("json_text", "node_settings", "training_image")},
+    "core/schema.py": f"{_UNIT}/core/test_schema.py",
+    **{f"{one}.py": USER for one in ("training/launcher_words", "guests/stack/part_versions", "workers/worker_spec")},
+    "training/reports/outputs.py": f"{_UNIT}/training/reports/test_outputs.py",
+    **{f"training/{a}.py": f"{_UNIT}/training/test_{b}.py" for a, b in (("formats", "log_any"), ("pair_result",) * 2)},
+    "training/transport/proof.py": f"{_UNIT}/training/transport/test_rdma_counters.py",
+    **{f"site/recording/{one}.py": _ANONYMOUS for one in ("anonymization", "home_made", "pseudonyms")},
+    **dict.fromkeys(("hosts/installed_vibs.py", "vsphere/rest.py", "vsphere/wire.py"), _HERE),
+    "vsphere/route.py": _ANSWERS,
+    **{f"vmotion/watch/{one}.py": _RECORDS for one in ("growing_file", "guest_program", "link", "node_programs")},
+    **{f"vmotion/watch/{one}.py": _RECORDS for one in ("records_program", "transport_program", "watcher")},
+    "vmotion/watch/beside_records.py": OURS,
+}
