@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Where the files that take foreign texts apart are tested, if not in tests/unit/foreign_readers.py."""
+"""The tests of files that take foreign texts apart, if tests/unit/foreign_readers.py does not have them."""
 
 from __future__ import annotations
 
