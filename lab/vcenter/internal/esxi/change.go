@@ -66,7 +66,7 @@ func (h *Host) Apply(c Change) error {
 	return nil
 }
 
-// setBehaviour sets the duration of reboots, of loading the GPU driver and of vMotions, and whether the next reboot is the last.
+// setBehaviour sets the seconds of reboots, driver loads and vMotions, and whether the next reboot is the last.
 func (h *Host) setBehaviour(c Change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
