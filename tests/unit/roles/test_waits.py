@@ -15,7 +15,7 @@ import yaml
 from jinja2 import Environment, UndefinedError
 
 ROLES = Path(__file__).parents[3] / "roles"
-HEADING = "## Waits"
+HEADING = "## Waits\n"
 ROW = re.compile(r"^\| (?P<task>[^|]+?) \| (?P<what>[^|]+?) \| (?P<most>[^|]+?) \|$", re.MULTILINE)
 # Words of tasks that wait by themselves; what waits by a module of ours has its time among that module's options.
 WAITING = {"retries", "until", "async"}

@@ -200,6 +200,9 @@ _READERS = (
 # of the parts of a host's profile have their calls in their PART, and those of esxi_info and esxi_profile are derived.
 MODULES: dict[str, tuple[str, ...]] = {
     "acceptance_info": _READERS,
+    # The programs of these actions call other modules.
+    "esxi_rollout": (),
+    "training": (),
     "cluster_info": (HOST_PROFILES,),
     "cluster_lock": LOCK,
     "discovery_info": (HOST_PROFILES, _RDMA),

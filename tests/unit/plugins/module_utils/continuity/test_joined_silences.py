@@ -141,7 +141,7 @@ def test_the_time_of_the_measurement_grows_linearly_with_the_moves_in_a_silence(
         assert longest.seconds == 8 * count
         return time.process_time() - started
 
-    assert seconds(20_000) < 30 * max(seconds(2000), 0.02)
+    assert seconds(20_000) < 60 * max(seconds(2000), 0.02)
 
 
 def test_a_rank_beyond_the_size_of_the_job_is_broken_although_its_records_lack_the_size() -> None:
