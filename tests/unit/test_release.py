@@ -174,7 +174,7 @@ def test_the_execution_environment_has_a_containerfile(tmp_path: Path) -> None:
     (tmp_path / "build").mkdir()
     (tmp_path / "build" / f"dml-vsphere-{VERSION}.tar.gz").touch()
     shutil.copy(ROOT / "execution-environment.yml", tmp_path)
-    command = [str(BIN / "ansible-builder"), "create", "--context", "context"]
+    command = [str(BIN / "ansible-builder"), "create", "--context", "context", "--output-filename", "Containerfile"]
     done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     text = (tmp_path / "context" / "Containerfile").read_text()
