@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Protocol
 
 from ..durable.calls import Calls, Result, required
 from ..kubernetes.job_spec import V2BETA1
-from ..kubernetes.manifests import owned
+from ..kubernetes.manifests import deletion
 from ..kubernetes.state import ranks_of_pods
 
 PLACE = ("namespace", "kubeconfig", "context")
@@ -97,9 +97,8 @@ class KubernetesJob:
         """Delete the job and its other objects."""
         # mpijob_info assumes this namespace if none is given; kubernetes.core.k8s refuses to delete without one.
         place = {"namespace": "default", **{key: self._options[key] for key in PLACE if key in self._options}}
-        objects = owned(str(self._options["name"]), str(self._options.get("api", V2BETA1)))
-        deletion = {"state": "absent", "delete_options": {"propagationPolicy": "Foreground"}, "wait": True}
-        required(calls.here("kubernetes.core.k8s", {"resource_definition": objects, **deletion, **place}))
+        options = deletion(str(self._options["name"]), str(self._options.get("api", V2BETA1)))
+        required(calls.here("kubernetes.core.k8s", {**options, **place}))
 
 
 def placed(hosts: Mapping[str, Sequence[int]], job: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

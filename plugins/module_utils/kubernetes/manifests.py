@@ -53,6 +53,12 @@ def owned(name: str, api: str) -> list[dict[str, Any]]:
     ]
 
 
+def deletion(name: str, api: str) -> dict[str, Any]:
+    """Return the options of kubernetes.core.k8s that delete all objects of a job, with what the operator made of it."""
+    options = {"state": "absent", "delete_options": {"propagationPolicy": "Foreground"}, "wait": True}
+    return {"resource_definition": owned(name, api), **options}
+
+
 def differences(desired: Any, found: Any, path: str = "") -> Iterator[str]:
     """Yield the path of each desired field that has another value; fields that the server or other clients add pass."""
     if isinstance(desired, Mapping) and isinstance(found, Mapping):

@@ -64,9 +64,7 @@ class MpiJobBackend:
 
     def stop(self, run: TrainingRun) -> Result:
         """Delete the objects of the job, with all that the operator created for them."""
-        api = str((run.o["kubernetes"].get("job") or {}).get("api") or V2BETA1)
-        deletion = {"state": "absent", "delete_options": {"propagationPolicy": "Foreground"}, "wait": True}
-        options = {"resource_definition": manifests.owned(job_name(run.name), api), **deletion}
+        options = manifests.deletion(job_name(run.name), _api(run))
         return self._calls.here(K8S, {**options, "namespace": _namespace(run), **self._access(run)})
 
     def end_leftovers(self, run: TrainingRun) -> None:
@@ -169,11 +167,10 @@ class MpiJobBackend:
 
     def _where(self, run: TrainingRun, job: Mapping[str, Any]) -> Begun:
         names = {node["kubernetes"]: name for name, node in run.nodes.items()}
-        api = str((run.o["kubernetes"].get("job") or {}).get("api") or V2BETA1)
         place = {key: run.o["kubernetes"][key] for key in PLACE if key in run.o["kubernetes"]}
         return {
             "launcher": str(job.get("rank_0_on") or run.launcher),
-            "kubernetes": {**place, "name": job_name(run.name), "api": api, "names": names},
+            "kubernetes": {**place, "name": job_name(run.name), "api": _api(run), "names": names},
             # The pods of a job that has ended are gone, but its records are on the nodes.
             "watched": list(job.get("workers") or watched_nodes(run)),
         }
@@ -184,12 +181,15 @@ class MpiJobBackend:
         return {**self._named(run), "kubectl": run.o["kubernetes"].get("kubectl") or "kubectl", "names": names}
 
     def _named(self, run: TrainingRun) -> dict[str, Any]:
-        api = str((run.o["kubernetes"].get("job") or {}).get("api") or V2BETA1)
-        return {"name": job_name(run.name), "namespace": _namespace(run), "api": api, **self._access(run)}
+        return {"name": job_name(run.name), "namespace": _namespace(run), "api": _api(run), **self._access(run)}
 
     @staticmethod
     def _access(run: TrainingRun) -> dict[str, Any]:
         return {key: run.o["kubernetes"][key] for key in ("kubeconfig", "context") if run.o["kubernetes"].get(key)}
+
+
+def _api(run: TrainingRun) -> str:
+    return str((run.o["kubernetes"].get("job") or {}).get("api") or V2BETA1)
 
 
 def _namespace(run: TrainingRun) -> str:

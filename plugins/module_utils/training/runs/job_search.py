@@ -10,9 +10,9 @@ from typing import Any
 from ...durable.calls import NodeCalls, required
 from .. import manifest
 from . import run_files
+from .node_setup import JOBS
 from .training_run import KUBERNETES, TrainingRun
 
-JOBS = "dml.vsphere.training_jobs_info"
 PLACE = ("namespace", "kubeconfig", "context")
 
 

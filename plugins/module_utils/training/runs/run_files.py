@@ -79,7 +79,7 @@ def write_manifest(calls: NodeCalls, run: TrainingRun, new: Mapping[str, Any]) -
     reported = text_on(calls, run.launcher, f"{run.dir}/{manifest.FILE}")
     known = manifest.continued(run.known, manifest.reported(reported, run.name, run.known)) if reported else {}
     content = {**new, **known}
-    written = required(calls.here("training_manifest", {"folder": run.results, "manifest": content}))["manifest"]
+    written = _keep(calls, run, manifest=content)["manifest"]
     if not reported:
         text = json.dumps(written, indent=4, sort_keys=True)
         copy = {"content": text, "dest": f"{run.dir}/{manifest.FILE}", "mode": "0600"}
@@ -90,8 +90,13 @@ def write_manifest(calls: NodeCalls, run: TrainingRun, new: Mapping[str, Any]) -
 
 def write_followed(calls: NodeCalls, run: TrainingRun) -> None:
     """Write the manifest of a run that is only followed; one of another controller is marked as reported."""
-    required(calls.here("training_manifest", {"folder": run.results, "manifest": dict(run.known)}))
+    _keep(calls, run, manifest=dict(run.known))
     _keep_archive(calls, run, run.known)
+
+
+def _keep(calls: NodeCalls, run: TrainingRun, **content: Any) -> Result:
+    """Write content of the manifest on the controller."""
+    return required(calls.here("training_manifest", {"folder": run.results, **content}))
 
 
 def _keep_archive(calls: NodeCalls, run: TrainingRun, content: Mapping[str, Any]) -> None:
@@ -111,7 +116,7 @@ def write_end(calls: NodeCalls, run: TrainingRun, job: Mapping[str, Any], pace: 
         "steps": pace.get("step"),
         "loss": pace.get("loss"),
     }
-    required(calls.here("training_manifest", {"folder": run.results, "end": end}))
+    _keep(calls, run, end=end)
 
 
 def write_output(calls: NodeCalls, run: TrainingRun, text: str | None) -> None:
@@ -125,15 +130,14 @@ def write_stop(calls: NodeCalls, run: TrainingRun, ended: float | None, by: str,
     """Add the end of a stopped run to its manifest, if this controller has one."""
     if run.known:
         end = {"state": "stopped", "ended": ended, "steps": step, "cause": by}
-        required(calls.here("training_manifest", {"folder": run.results, "end": end}))
+        _keep(calls, run, end=end)
 
 
 def bring_outputs(calls: NodeCalls, run: TrainingRun, rank_0: str) -> None:
     """Copy the outputs of a job that has ended from the node of rank 0, and add them to the manifest."""
     if run.o["folder"]:
         copy_outputs(calls, run, rank_0, run.outputs)
-        outputs = {"folder": run.results, "outputs": f"{run.results}/outputs"}
-        required(calls.here("training_manifest", outputs))
+        _keep(calls, run, outputs=f"{run.results}/outputs")
 
 
 def copy_outputs(calls: NodeCalls, run: TrainingRun, node: str, folder: str) -> None:
@@ -228,4 +232,4 @@ def _write_result(calls: NodeCalls, run: TrainingRun, result: Mapping[str, Any])
         "transport": proof["transport"],
         "transport_reason": proof["why"],
     }
-    required(calls.here("training_manifest", {"folder": run.results, "end": end}))
+    _keep(calls, run, end=end)

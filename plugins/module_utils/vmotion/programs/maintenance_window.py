@@ -10,13 +10,11 @@ from typing import Any
 
 from ...durable.program import Program
 from ...hosts.change_hosts import HostChangeOptions, change_hosts, check_stop_rules
-from ..evidence.outcome import outcome
-from ..trial.ending import close, finish, judge_the_end, leave
-from ..trial.holding import drs_override, lock_of_cluster, watch_of_records
 from ..trial.judgement import judge, review
-from ..trial.opening import measure, planned, prepare
+from ..trial.opening import planned
 from ..trial.trial import Trial
 from ..trial.wave_of_moves import start_round, wave
+from .test import around_job
 
 # The options of a window that are those of a change; the hosts are not.
 NAMES = {field.name for field in fields(HostChangeOptions)}
@@ -27,19 +25,7 @@ def window(p: Program, trial: Trial) -> str:
 
     A breach or an error ends the window before the next host. A host whose change failed keeps its state.
     """
-    with lock_of_cluster(p, trial):
-        with p.attempt("the window") as whole:
-            prepare(p, trial)
-            with watch_of_records(p, trial):
-                with p.attempt("the hosts") as hosts, drs_override(p, trial):
-                    measure(p, trial)
-                    change_all(p, trial)
-                close(trial, hosts)
-                finish(p, trial)
-        close(trial, whole)
-    judge_the_end(p, trial)
-    leave(p, trial)
-    return outcome(trial.facts, trial.site.folder, p.left)
+    return around_job(p, trial, change_all)
 
 
 def change_all(p: Program, trial: Trial) -> None:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...durable.program import Program
 from ..evidence.outcome import outcome
 from ..trial.canary import move_idle_worker_first
@@ -15,7 +17,12 @@ from ..trial.wave_of_moves import start_round, wave
 
 
 def test(p: Program, trial: Trial) -> str:
-    """Return why the test failed; empty if the job is continuous and every worker moved.
+    """Return why the test failed; empty if the job is continuous and every worker moved."""
+    return around_job(p, trial, moves)
+
+
+def around_job(p: Program, trial: Trial, part: Callable[[Program, Trial], None]) -> str:
+    """Make moves around a running job, and return why that failed; empty if the job is continuous and all moved.
 
     An error ends the moves, for each later controller too. In any case, the job is judged, DRS and the lock are
     released, and the evidence is written.
@@ -24,11 +31,10 @@ def test(p: Program, trial: Trial) -> str:
         with p.attempt("the test") as whole:
             prepare(p, trial)
             with watch_of_records(p, trial):
-                with p.attempt("the moves") as moves, drs_override(p, trial):
+                with p.attempt("the moves") as made, drs_override(p, trial):
                     measure(p, trial)
-                    if move_idle_worker_first(p, trial):
-                        rounds(p, trial)
-                close(trial, moves)
+                    part(p, trial)
+                close(trial, made)
                 finish(p, trial)
         close(trial, whole)
     judge_the_end(p, trial)
@@ -36,9 +42,11 @@ def test(p: Program, trial: Trial) -> str:
     return outcome(trial.facts, trial.site.folder, p.left)
 
 
-def rounds(p: Program, trial: Trial) -> None:
-    """Move every worker once in each round, and stop after a breach or a failed move."""
+def moves(p: Program, trial: Trial) -> None:
+    """Move an idle worker first, then every worker once in each round; stop after a breach or a failed move."""
     facts = trial.facts
+    if not move_idle_worker_first(p, trial):
+        return
     while not facts.must_stop and is_due(p, trial):
         plan = planned(p, trial, ("plan", facts.round + 1))
         start_round(p, trial, plan, plan["moves"])
