@@ -22,6 +22,16 @@ class CollectionError(Exception):
         return type(self)(f"{target}: {self.target}", self.tried, self.said, self.remedy)
 
 
+class Told(CollectionError):
+    """An error whose text is whole already, such as that of a module that failed."""
+
+    def __init__(self, text: str, target: str = "") -> None:
+        super().__init__(target, "", text)
+
+    def __str__(self) -> str:
+        return self.said
+
+
 def os_words(error: OSError, path: str) -> str:
     """Return the file and the words of an error of the system; a failed write names no file, so ``path`` stands in."""
     return f"{error.filename or path}: {error.strerror or error}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Dict, Protocol
 
-from ..errors import CollectionError
+from ..errors import Told
 from .program import World
 
 Result = Dict[str, Any]
@@ -45,16 +45,12 @@ class NodeCalls(Calls, Protocol):
         """Start a module on the controller without waiting for its end."""
 
 
-class ModuleFailed(CollectionError):
+class ModuleFailed(Told):
     """A module failed; its message is a sentence already, and its result may have more."""
 
     def __init__(self, result: Mapping[str, Any]) -> None:
         self.result = dict(result)
-        self.sentence = str(result.get("msg") or "the module failed without a message")
-        super().__init__("", "", self.sentence)
-
-    def __str__(self) -> str:
-        return self.sentence
+        super().__init__(str(result.get("msg") or "the module failed without a message"))
 
 
 def required(result: Result) -> Result:

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any, Dict, List
 
 from ..core.findings import listed, stops
-from ..durable.calls import Calls, ModuleFailed, Result, required
+from ..durable.calls import Calls, Result, required
 from ..durable.program import Program
-from ..errors import CollectionError, Refused
+from ..errors import CollectionError, Refused, Told
 from ..maintenance.rolling_change import not_in_force
 
 # A profile needs at most two reboots: the end of passthrough, then the driver.
@@ -41,18 +41,14 @@ class HostChangeOptions:
     lock_ttl: int = 7200
 
 
-class HostsNotChanged(CollectionError):
+class HostsNotChanged(Told):
     """Hosts whose change failed, with the reason and the way to continue."""
 
     def __init__(self, hosts: Sequence[str], error: CollectionError) -> None:
         reason = str(error).rstrip(".")
         if not reason.startswith(tuple(hosts)):
             reason = f"{listed(hosts)}: could not be changed: {reason}"
-        self.sentence = f"{reason}. {CONTINUES}."
-        super().__init__(listed(hosts), "", self.sentence)
-
-    def __str__(self) -> str:
-        return self.sentence
+        super().__init__(f"{reason}. {CONTINUES}.", listed(hosts))
 
 
 def change_hosts(p: Program, calls: Calls, hosts: Sequence[str], how: HostChangeOptions) -> HostChanges:
@@ -190,7 +186,7 @@ class HostChange:
         """Raise the sentences about the hosts whose profile is not active."""
         left = not_in_force(self._planned()["hosts"])
         if left:
-            raise ModuleFailed({"msg": "; ".join(left)})
+            raise Told("; ".join(left))
 
     def return_to_service(self) -> None:
         """Take the hosts out of maintenance mode."""

@@ -13,8 +13,9 @@ from functools import partial
 from typing import Any, Protocol
 
 from ...core.findings import listed
-from ...durable.calls import Calls, ModuleFailed, required
+from ...durable.calls import Calls, required
 from ...durable.program import Program
+from ...errors import Told
 from ..change_hosts import change_hosts
 from ..rollout_plan import RolloutOptions, hosts_at_once, plan_hosts, require_possible
 
@@ -45,7 +46,7 @@ def rollout(p: Program, calls: RolloutCalls, how: RolloutOptions) -> dict[str, A
             for first in range(0, len(plan["leaving"]), most):
                 change_hosts(p, calls, plan["leaving"][first : first + most], how.change)
     if p.left:
-        raise ModuleFailed({"msg": "; ".join(p.left.values())})
+        raise Told("; ".join(p.left.values()))
     return plan
 
 

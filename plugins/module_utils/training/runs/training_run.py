@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...errors import CollectionError, Refused
+from ...errors import Refused, Told
 from ..transport import node_transport
 
 Options = Mapping[str, Any]
@@ -18,15 +18,8 @@ Node = Mapping[str, Any]
 MPI, KUBERNETES = "mpi", "kubernetes"
 
 
-class TrainingFailed(CollectionError):
+class TrainingFailed(Told):
     """A job did not end as requested; the sentence says how, why and what to do."""
-
-    def __init__(self, sentence: str) -> None:
-        self._sentence = sentence
-        super().__init__("", "", sentence)
-
-    def __str__(self) -> str:
-        return self._sentence
 
 
 @dataclass(frozen=True)

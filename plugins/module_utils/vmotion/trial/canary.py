@@ -7,9 +7,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...durable.program import Program
+from ...errors import Told
 from ..evidence.facts import Facts
 from .plans import not_applicable
-from .trial import Trial, refusal
+from .trial import Trial
 from .wave_of_moves import move_alone
 
 
@@ -54,5 +55,5 @@ def _plan(trial: Trial, worker: str) -> dict[str, Any]:
     planned = trial.of_cluster("vmotion_plan", one_per_host=trial.settings["one_per_host"], workers=[worker])
     reason = not_applicable(trial.facts.cluster, planned)
     if reason:
-        raise refusal(reason)
+        raise Told(reason)
     return dict(planned["moves"][0])

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from ...durable.calls import Calls, ModuleFailed, Result, required
+from ...durable.calls import Calls, Result, required
 from ...durable.program import Key, Program
 from ...errors import CollectionError
 from ...jobs.running_job import Job
@@ -86,11 +86,6 @@ class Trial:
     def of_cluster(self, module: str, **options: Any) -> Result:
         """Return the result of a module that works on the cluster; raise if it failed."""
         return self.here(module, cluster=self.facts.cluster, **options)
-
-
-def refusal(sentence: str) -> CollectionError:
-    """Return an error whose text is a whole sentence."""
-    return ModuleFailed({"msg": sentence})
 
 
 def tried(p: Program, trial: Trial, key: Key, effect: Callable[[], T]) -> T | None:
