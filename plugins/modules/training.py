@@ -72,7 +72,7 @@ asked:
   returned: with O(program=find)
   type: dict
 why:
-  description: The reason for which no job was found.
+  description: Why no job was found.
   returned: with O(program=find), if no job runs
   type: str
 lines:

@@ -108,7 +108,7 @@ kubernetes:
   returned: if O(single) and a run trains
   type: dict
 why:
-  description: The reason for which no run was found, with the runs that train and the nodes that did not answer.
+  description: Why no run was found, with the runs that train and the nodes that did not answer.
   returned: if O(single) and no such run trains
   type: str
 found:
@@ -140,7 +140,7 @@ ARGUMENTS = {
 
 
 def single(runs: list[dict[str, Any]], params: dict[str, Any]) -> dict[str, Any]:
-    """Return the connections to the only run, or in ``why`` the reason for which there is none."""
+    """Return the connections to the only run; without one, ``why`` says why."""
     if len(runs) > 1:
         names = ", ".join(run["name"] for run in runs)
         raise Refused("the workers", "choose the training run", f"{names} run there", "choose one by its name")

@@ -47,7 +47,7 @@ def ends(path: Path) -> JournalEnds:
 
 
 def start_of(path: Path) -> Any:
-    """Return the value of the first entry, also of a journal that is damaged behind it; None if there is none."""
+    """Return the value of the first entry even if a later line is damaged; None if that entry is missing or damaged."""
     try:
         lines = _lines(path)
         return _entry(path, 1, lines[0])["value"] if lines else None

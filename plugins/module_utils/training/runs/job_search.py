@@ -23,7 +23,7 @@ def jobs_on(calls: NodeCalls, nodes: Mapping[str, Mapping[str, Any]]) -> dict[st
 
 
 def only_job(calls: NodeCalls, o: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return where the only job runs, or in ``why`` the reason for which there is none."""
+    """Return where the only job runs; without one, ``why`` says why."""
     place = {key: o["kubernetes"].get(key) for key in PLACE} if o["backend"] == KUBERNETES else None
     options = {"nodes": found, "watched": o["watched"], "user": o["user"], "single": True, "name": o["name"]}
     return required(calls.here("training_runs_info", {**options, **({"kubernetes": place} if place else {})}))

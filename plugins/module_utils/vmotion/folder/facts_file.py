@@ -20,7 +20,7 @@ DAMAGES = (ValueError, TypeError, KeyError, IndexError, AttributeError, Recursio
 
 
 def read(folder: Path) -> Facts:
-    """Return the facts of the test in a folder; raise if there are none, or if the file is damaged."""
+    """Return the facts of the test in a folder; raise if it has none, or if the file is damaged."""
     path = folder / NAME
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
