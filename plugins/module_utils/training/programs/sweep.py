@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from ...durable.calls import required
@@ -24,9 +25,9 @@ def sweep(p: Program, site: TrainingSite, o: Mapping[str, Any], run_of: Callable
     p.say(plan["summary"])
     for point in plan["left"]:
         run = run_of(point)
-        state = p.ensure(lambda run=run: site.backend.look(run))  # type: ignore[misc]
+        state = p.ensure(partial(site.backend.look, run))
         if point["again"] or (state.get("job") or {}).get("state") not in USABLE:
-            p.once(("forget", run.name), lambda run=run: site.backend.forget(run))  # type: ignore[misc]
+            p.once(("forget", run.name), partial(site.backend.forget, run))
         train(p, site, run)
 
 

@@ -51,6 +51,7 @@ class NodeStream:
             start_new_session=True,
         )
         self._selector = selectors.DefaultSelector()
+        # The pipes of stdout and stderr always exist, but the type of Popen does not say so.
         for stream in (self._process.stdout, self._process.stderr):
             self._selector.register(stream, selectors.EVENT_READ)  # type: ignore[arg-type]
         return self
@@ -61,6 +62,7 @@ class NodeStream:
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         self._selector.close()
+        # The pipes of stdout and stderr always exist, but the type of Popen does not say so.
         for stream in (self._process.stdout, self._process.stderr):
             if stream:
                 stream.close()

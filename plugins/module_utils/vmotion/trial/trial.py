@@ -94,8 +94,9 @@ def tried(p: Program, trial: Trial, key: Key, effect: Callable[[], T]) -> T | No
     Nothing is written about a failure: if the test stays open, the next controller tries again.
     """
     try:
-        return p.once(key, effect)  # type: ignore[no-any-return]
+        value: T = p.once(key, effect)
     except CollectionError as error:
         trial.facts.failures.append(str(error))
         p.say(str(error))
         return None
+    return value
