@@ -12,9 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from ansible.release import __version__ as ansible_version
-from ansible.utils.display import Display
 
-from ..module_utils.core.names import printable
 from ..module_utils.durable.program import END, START, ControllerGone, Program
 from ..module_utils.durable.program_journal import NAME, Journal
 from ..module_utils.errors import CollectionError, Failed
@@ -30,15 +28,10 @@ from ..module_utils.vmotion.trial.trial import Trial
 from ..module_utils.vmotion.watch.watcher import is_watched
 from .modules import Modules
 from .observer import ended_by_signal, run_command
-from .world import ActionWorld
+from .world import ActionWorld, show
 
 DRIVERS = "stacks/facts/compatibility.yml"
 WATCH_SECONDS, UNWATCH_SECONDS, ROLL_SECONDS = 60.0, 60.0, 30.0
-
-
-def show(text: str) -> None:
-    """Show one line of the test."""
-    Display().display(f"  {printable(text)}")
 
 
 def show_plan(modules: Modules, settings: Mapping[str, Any]) -> dict[str, Any]:

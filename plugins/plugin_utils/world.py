@@ -25,6 +25,11 @@ POLL_SECONDS = 2.0
 AWAY_SECONDS = {"vCenter": 900.0, "the launcher": 120.0}
 
 
+def show(text: str) -> None:
+    """Show a line; names come from others and must not control the terminal."""
+    Display().display(f"  {printable(text)}")
+
+
 class ActionWorld:
     """Runs the effects of a program as modules, from the process of the action."""
 
@@ -41,8 +46,8 @@ class ActionWorld:
         time.sleep(POLL_SECONDS)
 
     def show(self, text: str) -> None:
-        """Show a line, with the object of the program; names come from others and must not control the terminal."""
-        Display().display(f"  {printable(f'{self._subject}: {text}')}")
+        """Show a line, with the object of the program."""
+        show(f"{self._subject}: {text}")
 
     def must_be_attended(self) -> None:
         """Raise ControllerGone if ansible-playbook was killed: it leaves this process behind."""

@@ -11,8 +11,8 @@ from ..durable.calls import Calls, Result, required
 from ..kubernetes.job_spec import V2BETA1
 from ..kubernetes.manifests import deletion
 from ..kubernetes.state import ranks_of_pods
+from ..training.runs.training_run import PLACE
 
-PLACE = ("namespace", "kubeconfig", "context")
 Findings = List[Dict[str, Any]]
 
 

@@ -16,12 +16,11 @@ from ..durable.calls import NodeCalls, Result, required
 from ..errors import Refused
 from ..training.runs import rank_words
 from ..training.runs.launching import Begun, watched_nodes
-from ..training.runs.training_run import Prepared, TrainingFailed, TrainingRun
+from ..training.runs.training_run import PLACE, Prepared, TrainingFailed, TrainingRun
 from . import job_spec, manifests, preflight
 from .job_spec import V2BETA1
 
 INFO, K8S = "mpijob_info", "kubernetes.core.k8s"
-PLACE = ("namespace", "kubeconfig", "context")
 START_SECONDS = 600.0
 
 

@@ -11,9 +11,7 @@ from ...durable.calls import NodeCalls, required
 from .. import manifest
 from . import run_files
 from .node_setup import JOBS
-from .training_run import KUBERNETES, TrainingRun
-
-PLACE = ("namespace", "kubeconfig", "context")
+from .training_run import KUBERNETES, PLACE, TrainingRun
 
 
 def jobs_on(calls: NodeCalls, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from ..transport import node_transport
 Options = Mapping[str, Any]
 Node = Mapping[str, Any]
 MPI, KUBERNETES = "mpi", "kubernetes"
+# The options that say where Kubernetes runs a job.
+PLACE = ("namespace", "kubeconfig", "context")
 
 
 class TrainingFailed(Told):
