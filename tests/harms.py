@@ -42,7 +42,7 @@ TABLE = (
     Harm("clock_set_by_a_minute", "continuous", "all", "", "the clock of rank N was set by 60.0 s before step N"),
     Harm("launchers_own_worker_moved", "continuous", "all", "", STOOD_STILL),
     Harm("pvrdma_fell_back_to_tcp", "broken", "all", "transport", FELL_BACK),
-    Harm("moved_by_somebody_else", "continuous", "all", "", EXTERNAL),
+    Harm("moved_by_another_user", "continuous", "all", "", EXTERNAL),
 )
 HARMS = {harm.name: harm for harm in TABLE}
 

@@ -42,7 +42,7 @@ def test_check_writes_nothing_and_a_second_run_changes_nothing(vcenter: Simulato
     assert again.host("esx01.lab")["state"] == {**OPTIONS, FAILURES: 3}
 
 
-def test_what_the_hosts_do_not_allow_is_refused_before_any_write(vcenter: Simulator, ansible: Ansible) -> None:
+def test_refuses_what_the_hosts_do_not_allow_before_any_write(vcenter: Simulator, ansible: Ansible) -> None:
     refused = ansible.module(
         "esxi_advanced_option", cluster="gpu", options={"NFS.MaxVolumes": 7, "Mem.ShareForceSaltin": 0}
     )

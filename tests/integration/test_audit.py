@@ -155,14 +155,14 @@ def test_places_shares_and_machines_that_are_off(place: Simulator, ansible_for: 
         ({"group_by": "owner"}, {"ada", ""}),
     ],
 )
-def test_tenants_are_told_by_what_was_asked_for(
+def test_tenants_are_grouped_by_the_requested_attribute(
     place: Simulator, ansible_for: Callable[[Simulator], Ansible], group_by: dict[str, str], tenants: set[str]
 ) -> None:
     found = usage(ansible_for(place), **group_by)
     assert {one["tenant"] for gpu in found["gpus"] for one in gpu["users"]} == tenants
 
 
-def test_without_history_the_last_hour_is_read_and_said(
+def test_without_history_the_last_hour_is_read_with_a_message(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     place = start(text=PLACE.replace("statistics_level: 4", "statistics_level: 1"))
@@ -189,7 +189,7 @@ def test_a_load_that_changes_ends_or_names_no_card_is_followed(
     assert found["period"]["unknown_instances"] == ["esx04.lab: gpu7"]
 
 
-def test_a_host_that_is_gone_is_told_and_does_not_stop_the_rest(
+def test_reports_a_missing_host_and_continues_with_the_others(
     place: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     place.set_host("esx04.lab", connection="notResponding")
@@ -210,7 +210,7 @@ def test_reading_costs_few_calls_however_many_hosts_there_are(
     assert calls[0] == calls[1] <= 20
 
 
-def test_wrong_wishes_and_faults_are_said_in_a_sentence(
+def test_wrong_options_and_faults_fail_with_one_sentence(
     place: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     ansible_ = ansible_for(place)

@@ -66,7 +66,7 @@ def tenants(ansible: Ansible, category: str) -> dict[str, str]:
     return {one["vm"]: one["tenant"] for gpu in outcome.result["usage"]["gpus"] for one in gpu["users"]}
 
 
-def test_the_tags_of_one_category_tell_the_tenant(place: Simulator, ansible: Ansible) -> None:
+def test_the_tags_of_one_category_name_the_tenant(place: Simulator, ansible: Ansible) -> None:
     team = {"green": ["half-a", "whole"], "dark": ["whole"], "spare": []}
     tag(place, team=team, other={"loud": ["half-a", "half-b"]}, empty={})
     assert tenants(ansible, "team") == {"half-a": "green", "half-b": "", "whole": "dark, green"}

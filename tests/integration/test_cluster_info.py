@@ -83,7 +83,7 @@ def test_a_host_that_is_out_of_service_without_us_stops(
     assert "keeps 1 host free" in found["ha_capacity"]
 
 
-def test_our_own_host_counts_but_is_no_stranger(vcenter: Simulator, ansible: Ansible) -> None:
+def test_the_own_host_counts_but_is_not_foreign(vcenter: Simulator, ansible: Ansible) -> None:
     assert ansible.module("esxi_power", hosts=["esx02.lab"], state="maintenance").changed
     found = rules(ansible)
     assert "out_of_service" not in found and "max_out_of_service" in found
@@ -111,7 +111,7 @@ def test_too_few_places_for_virtual_gpus_stop(
     ]
 
 
-def test_a_host_of_another_cluster_and_an_unknown_cluster_are_said(ansible: Ansible) -> None:
+def test_names_a_host_of_another_cluster_and_an_unknown_cluster(ansible: Ansible) -> None:
     stranger = ansible.module("cluster_info", cluster="gpu", leaving=["esx99.lab"])
     assert stranger.rc == 1 and "it has no esx99.lab" in stranger.msg
     unknown = ansible.module("cluster_info", cluster="nosuch")

@@ -37,9 +37,7 @@ def folders(vcenter: Simulator) -> list[str]:
 DEFAULTS: dict[str, Any] = {"validate_certs": True, "tls_fingerprint": None, "proxy": None, "timeout": 60}
 
 
-def test_check_writes_nothing_and_the_lock_is_taken_renewed_and_given_back(
-    vcenter: Simulator, ansible: Ansible
-) -> None:
+def test_check_writes_nothing_and_the_lock_is_taken_renewed_and_released(vcenter: Simulator, ansible: Ansible) -> None:
     planned = ansible.module("cluster_lock", check=True, run="a", **GPU)
     assert planned.changed and planned.result["state"]["run"] == "a" and vcenter.writes() == []
     taken = ansible.module("cluster_lock", run="a", **GPU)
@@ -58,7 +56,7 @@ def test_check_writes_nothing_and_the_lock_is_taken_renewed_and_given_back(
     assert len(folders(vcenter)) == 1
 
 
-def test_another_run_is_told_who_holds_it_until_when_and_what_to_do(vcenter: Simulator, ansible: Ansible) -> None:
+def test_a_refusal_names_the_holder_the_deadline_and_the_remedy(vcenter: Simulator, ansible: Ansible) -> None:
     ansible.module("cluster_lock", run="a", owner="alice@ctl01", **GPU)
     vcenter.clear()
     for state in ("held", "free"):
@@ -82,7 +80,7 @@ def take(vcenter: Simulator, run: str) -> str:
         return run
 
 
-def test_of_many_controllers_exactly_one_takes_the_lock(vcenter: Simulator) -> None:
+def test_exactly_one_of_many_controllers_takes_the_lock(vcenter: Simulator) -> None:
     for round_number in range(3):
         runs = [f"{round_number}.{rival}" for rival in range(8)]
         with ThreadPoolExecutor(len(runs)) as pool:
@@ -208,7 +206,7 @@ def test_a_run_killed_between_any_two_calls_leaves_a_lock_that_is_whole(
     assert calls >= 6
 
 
-def test_folders_changed_by_hand_are_an_error_that_says_so(vcenter: Simulator, ansible: Ansible) -> None:
+def test_reports_folders_changed_by_hand_as_an_error(vcenter: Simulator, ansible: Ansible) -> None:
     ansible.module("cluster_lock", run="a", **GPU)
     with session.session({**DEFAULTS, **vcenter.connection}) as opened:
         current = ClusterLock(opened, "gpu", "held", lock_rules.LockRequest("x", "x", 1)).folders.read().current

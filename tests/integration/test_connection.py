@@ -31,7 +31,7 @@ def test_an_authority_that_is_not_known_is_refused(vcenter: Simulator, ansible_f
     assert "name its authority in ca_path" in refused.msg
 
 
-def test_certificates_are_left_unchecked_only_when_asked(
+def test_certificates_are_left_unchecked_only_on_request(
     vcenter: Simulator, ansible_for: Callable[..., Ansible]
 ) -> None:
     assert ask(ansible_for(vcenter, VMWARE_CA_PATH=""), validate_certs=False).rc == 0
@@ -45,18 +45,18 @@ def test_the_right_fingerprint_takes_the_place_of_an_authority(
 
 
 @pytest.mark.parametrize("validate", [True, False])
-def test_a_wrong_fingerprint_is_refused_whatever_else_is_allowed(ansible: Ansible, *, validate: bool) -> None:
+def test_refuses_a_wrong_fingerprint_with_any_other_option(ansible: Ansible, *, validate: bool) -> None:
     refused = ask(ansible, tls_fingerprint="00:" * 31 + "00", validate_certs=validate)
     assert refused.rc == 1
     assert "its certificate's SHA-256 is" in refused.msg
 
 
-def test_what_is_no_fingerprint_is_refused(ansible: Ansible) -> None:
+def test_refuses_a_malformed_fingerprint(ansible: Ansible) -> None:
     refused = ask(ansible, tls_fingerprint="AB:CD")
     assert "'AB:CD' is not a SHA-256 of 64 hexadecimal digits" in refused.msg
 
 
-def test_a_wrong_password_is_said_and_not_shown(vcenter: Simulator, ansible: Ansible) -> None:
+def test_reports_a_wrong_password_without_showing_it(vcenter: Simulator, ansible: Ansible) -> None:
     refused = ask(ansible, password="a-wrong-secret")
     assert refused.rc == 1
     assert "InvalidLogin" in refused.msg and "check username and password" in refused.msg
@@ -81,7 +81,7 @@ def test_a_name_without_a_domain_is_refused_with_the_reason(ansible: Ansible, re
     assert refused.rc == 1 and "InvalidLogin" in refused.msg and remedy in refused.msg
 
 
-def test_the_password_never_stands_in_the_output_of_ansible(ansible: Ansible) -> None:
+def test_the_password_never_appears_in_the_output_of_ansible(ansible: Ansible) -> None:
     shown = ansible.adhoc("esxi_kernel_module", check=True, cluster="gpu", **DESIRED)
     assert shown.rc == 0, shown.out
     assert PASSWORD not in shown.out
@@ -128,7 +128,7 @@ def test_a_proxy_that_is_not_there_is_what_the_connection_fails_at(ansible: Ansi
     assert "could not connect" in refused.msg
 
 
-def test_an_account_in_the_address_of_the_proxy_is_refused_and_stands_in_no_output(ansible: Ansible) -> None:
+def test_refuses_an_account_in_the_proxy_address_without_showing_it(ansible: Ansible) -> None:
     # By the environment: the command that asked is on the screen anyway.
     ansible.environment["VMWARE_PROXY"] = "http://me:hush-hush@proxy.lab:3128"
     refused = ansible.adhoc("cluster_info", cluster="gpu")

@@ -74,7 +74,7 @@ def test_the_lock_goes_only_with_its_holder(site: Site) -> None:
     assert not good(site, "cluster_lock", run="other", state="absent").changed and site.written() == []
 
 
-def test_what_a_killed_removal_left_is_removed_by_the_next(site: Site) -> None:
+def test_the_next_run_finishes_a_killed_removal(site: Site) -> None:
     before = world.state(site.vcenter)
     good(site, "cluster_lock", run="one")
     site.vcenter.fault("Destroy_Task")

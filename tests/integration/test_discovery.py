@@ -81,7 +81,7 @@ def test_discovered_inventory_passes_preflight(
     assert vcenter.environment["VMWARE_PASSWORD"] not in text and "decide:" in text
 
 
-def test_existing_file_is_kept_unless_asked(vcenter: Simulator, ansible: Ansible) -> None:
+def test_keeps_an_existing_file_by_default(vcenter: Simulator, ansible: Ansible) -> None:
     path = ansible.folder / "hosts.yml"
     path.write_text("mine")
     given = json.dumps({"discover_file": str(path)})

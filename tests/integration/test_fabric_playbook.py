@@ -44,7 +44,9 @@ def settings(vcenter: Simulator, ansible: Ansible) -> tuple[Any, Any]:
 
 
 @pytest.mark.every_release
-def test_from_nothing_to_nothing(start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]) -> None:
+def test_workers_come_and_go_without_a_trace(
+    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
+) -> None:
     vcenter = start(text=datacentre())
     ansible = ansible_for(vcenter)
     before = settings(vcenter, ansible)

@@ -70,7 +70,7 @@ CONNECTIONS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("desired", WISHES.values(), ids=WISHES)
-def test_a_wish_that_a_host_cannot_grant_is_refused_before_any_write(
+def test_refuses_an_impossible_setting_before_any_write(
     start: Start, ansible_for: AnsibleFor, desired: tuple[str, dict[str, Any], tuple[str, ...]]
 ) -> None:
     host, profile, says = desired

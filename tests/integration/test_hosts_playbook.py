@@ -79,7 +79,7 @@ def test_a_passthrough_host_comes_to_vgpu_with_two_reboots_and_two_go_at_a_time_
     assert most_out_of_service(writes) == 2
 
 
-def test_the_canary_goes_alone_until_told_to_go_on(start: Start, ansible_for: AnsibleFor) -> None:
+def test_only_the_canary_is_changed_until_the_user_continues(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2'))
     ansible = ansible_for(vcenter)
     first = run(ansible, canary="esx02.lab")
@@ -110,7 +110,9 @@ def test_a_host_that_does_not_exist_or_a_number_out_of_range_ends_the_run_withou
     assert vcenter.writes() == [], "not even a lock"
 
 
-def test_a_cluster_without_the_canary_waits_and_says_so(start: Start, ansible_for: AnsibleFor, tmp_path: Path) -> None:
+def test_a_cluster_without_the_canary_waits_with_a_message(
+    start: Start, ansible_for: AnsibleFor, tmp_path: Path
+) -> None:
     lab = yaml.safe_load(datacentre())
     lab["clusters"] = [
         {"name": name, "hosts": [{"name": f"esx{name}.lab"}], "ha": {"enabled": False}} for name in ("one", "two")
@@ -134,7 +136,7 @@ def test_a_cluster_without_the_canary_waits_and_says_so(start: Start, ansible_fo
     assert vcenter.writes() == []
 
 
-def test_what_needs_no_reboot_is_changed_in_service(vcenter: Simulator, ansible: Ansible) -> None:
+def test_changes_without_a_reboot_are_made_in_service(vcenter: Simulator, ansible: Ansible) -> None:
     done = run(ansible, esxi_host_profile={"pvrdma": {"vmk": "vmk1"}})
     assert done.rc == 0, done.out
     writes = vcenter.writes()
@@ -153,7 +155,7 @@ def test_a_driver_that_loads_after_the_boot_does_not_cost_a_second_reboot(
 
 
 @pytest.mark.slow
-def test_of_two_controllers_one_is_refused_and_says_who_holds_the_lock(start: Start, ansible_for: AnsibleFor) -> None:
+def test_refuses_the_second_controller_and_names_the_holder_of_the_lock(start: Start, ansible_for: AnsibleFor) -> None:
     vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2'))
     ansible = ansible_for(vcenter)
     both = [ansible.start(PLAYBOOK, *arguments(ansible)) for _controller in range(2)]
@@ -189,7 +191,7 @@ def test_a_host_in_the_maintenance_of_others_is_neither_changed_nor_rebooted(
 
 
 @pytest.mark.parametrize("secret", ["lab-only"])
-def test_the_password_stands_in_no_output_and_no_evidence(vcenter: Simulator, ansible: Ansible, secret: str) -> None:
+def test_the_password_appears_in_no_output_and_no_evidence(vcenter: Simulator, ansible: Ansible, secret: str) -> None:
     done = run(ansible, "-vvv", esxi_host_profile={"pvrdma": {"vmk": "vmk1"}})
     assert done.rc == 0, done.out
     assert secret not in done.out

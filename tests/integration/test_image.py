@@ -60,7 +60,7 @@ def test_a_commit_that_fails_leaves_no_draft(managed: Simulator, ansible: Ansibl
     assert ansible.module("esxi_image", **DESIRED).rc == 0
 
 
-def test_by_hand_and_by_image_exclude_each_other(vcenter: Simulator, ansible: Ansible) -> None:
+def test_single_vibs_and_an_image_exclude_each_other(vcenter: Simulator, ansible: Ansible) -> None:
     by_image = ansible.module("esxi_image", **DESIRED)
     assert "not managed by an image; install the VIB on its hosts with esxi_vib" in by_image.msg
     vcenter.set_cluster("gpu", image_managed=True)

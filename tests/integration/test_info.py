@@ -37,7 +37,7 @@ def test_a_full_read_stays_within_its_budget_of_calls(
     assert vcenter.writes() == []
 
 
-def test_the_story_of_a_change_is_told(vcenter: Simulator, ansible: Ansible) -> None:
+def test_lists_the_events_of_a_change(vcenter: Simulator, ansible: Ansible) -> None:
     fresh = ansible.module("esxi_info", hosts=["esx01.lab"]).host("esx01.lab")
     assert (fresh["version"], fresh["cluster"], fresh["reboot_owed"]) == ("8.0.3", "gpu", False)
     (gpu,), (rdma,) = fresh["gpus"], fresh["rdma_devices"]
@@ -75,7 +75,7 @@ def test_who_manages_the_hosts(vcenter: Simulator, ansible: Ansible) -> None:
     assert jmespath.search("hosts[?host_profile].[host, host_profile]", result) == [["esx02.lab", "golden"]]
 
 
-def test_a_lost_host_hides_nobody(vcenter: Simulator, ansible: Ansible) -> None:
+def test_a_lost_host_does_not_hide_the_others(vcenter: Simulator, ansible: Ansible) -> None:
     vcenter.set_host("esx03.lab", connection="notResponding")
     strict = ansible.module("esxi_info", cluster="gpu")
     assert strict.rc == 1 and "vCenter shows it as notResponding" in strict.msg

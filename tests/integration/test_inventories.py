@@ -101,9 +101,7 @@ def has_its_workers(vcenter: Simulator, ansible: Ansible, name: str) -> None:
     assert held == {"esx01.example.com": [1, 1], "esx02.example.com": [2, 0]}
 
 
-def test_from_bare_hosts_the_whole_is_planned_with_one_reboot_each_and_no_write(
-    vcenter: Simulator, ansible: Ansible, name: str
-) -> None:
+def test_plans_bare_hosts_with_one_reboot_each_and_no_write(vcenter: Simulator, ansible: Ansible, name: str) -> None:
     planned = run(ansible, "site", name, "--check", "--diff")
     assert planned.rc == 0, planned.out
     told = " ".join(planned.out.split())
@@ -139,7 +137,7 @@ def test_network_and_workers_come_once(
 
 
 @pytest.mark.slow
-def test_from_bare_hosts_to_workers_and_back(vcenter: Simulator, ansible: Ansible, name: str) -> None:
+def test_bare_hosts_become_workers_and_bare_again(vcenter: Simulator, ansible: Ansible, name: str) -> None:
     before = world.state(vcenter)
     built = run(ansible, "site", name)
     assert built.rc == 0, built.out

@@ -99,7 +99,7 @@ def test_a_job_is_shown_and_then_run_to_its_end(cluster: Cluster, role: Role, tm
 
 
 @pytest.mark.slow
-def test_a_job_is_found_again_told_from_another_and_deleted(cluster: Cluster, role: Role) -> None:
+def test_a_job_is_found_again_distinguished_from_another_and_deleted(cluster: Cluster, role: Role) -> None:
     role.variables |= {"mpijob_secrets": {"TOKEN": SECRET}}
     role.variables |= {"mpijob_job": {"gpus": 1, "library": "/lib", "files": {"a.py": "print()"}}}
     assert "failed=0" in role.run("--check", "--diff", "-vvv") and cluster.written == []

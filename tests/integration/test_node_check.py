@@ -89,7 +89,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["good", "pip", "docker", "node"])
-def test_a_node_as_wanted_has_no_misfit(answers: dict[str, Any], name: str) -> None:
+def test_a_correct_node_has_no_misfit(answers: dict[str, Any], name: str) -> None:
     assert answers[name].get("misfits") == [], answers[name]
 
 
@@ -111,7 +111,7 @@ def test_facts_are_returned(answers: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_a_misfit_is_told_in_one_sentence(answers: dict[str, Any], name: str, message: str) -> None:
+def test_reports_a_misfit_in_one_sentence(answers: dict[str, Any], name: str, message: str) -> None:
     assert message in answers[name]["msg"]
 
 

@@ -45,7 +45,7 @@ def workers(
     return start(text=WORKERS.format(hosts=hosts, workers=count, hot=str(hot).lower(), drs=drs))
 
 
-def test_a_host_is_emptied_booted_and_given_back(vcenter: Simulator, ansible: Ansible) -> None:
+def test_a_host_is_evacuated_rebooted_and_returned_to_service(vcenter: Simulator, ansible: Ansible) -> None:
     planned = ansible.module("esxi_power", check=True, state="maintenance", **ONE)
     assert planned.changed and vcenter.writes() == []
     entered = ansible.module("esxi_power", state="maintenance", **ONE)
@@ -66,7 +66,7 @@ def test_a_host_is_emptied_booted_and_given_back(vcenter: Simulator, ansible: An
     assert vcenter.writes() == []
 
 
-def test_a_host_that_somebody_else_took_out_is_left_so(vcenter: Simulator, ansible: Ansible) -> None:
+def test_leaves_a_host_out_of_service_that_another_user_took_out(vcenter: Simulator, ansible: Ansible) -> None:
     vcenter.set_host("esx01.lab", maintenance=True)
     entered = ansible.module("esxi_power", state="maintenance", **ONE)
     assert not entered.changed and not entered.host("esx01.lab")["state"]["ours"]
@@ -87,7 +87,7 @@ def test_a_host_in_service_is_not_booted(vcenter: Simulator, ansible: Ansible) -
     assert planned.host("esx01.lab")["unmet"]
 
 
-def test_workers_are_moved_one_after_another_and_told_whose_they_are(
+def test_workers_are_moved_one_by_one_and_listed_with_their_owners(
     start: START, ansible_for: Callable[..., Ansible]
 ) -> None:
     vcenter = workers(start)
@@ -230,7 +230,7 @@ def test_a_host_that_ended_its_reboot_after_the_run_was_killed_is_not_booted_twi
     ],
 )
 @pytest.mark.parametrize("kind", ["fault", "task_fails"])
-def test_what_the_server_refuses_is_said_in_its_words_and_the_host_keeps_its_state(
+def test_quotes_the_refusal_of_the_server_and_keeps_the_state_of_the_host(
     vcenter: Simulator, ansible: Ansible, method: str, state: str, kind: str
 ) -> None:
     if state != "maintenance":
@@ -249,9 +249,7 @@ def test_a_deaf_host_is_found_out(vcenter: Simulator, ansible: Ansible) -> None:
     assert outcome.rc == 1 and "esx01.lab" in outcome.msg and "accepted the change, yet" in outcome.msg
 
 
-def test_a_host_that_stays_out_although_the_server_said_otherwise_is_brought_back_by_the_next_run(
-    vcenter: Simulator, ansible: Ansible
-) -> None:
+def test_the_next_run_returns_a_host_that_stayed_out_of_service(vcenter: Simulator, ansible: Ansible) -> None:
     assert ansible.module("esxi_power", state="maintenance", **ONE).changed
     vcenter.fault("ExitMaintenanceMode_Task", "deaf", count=1)
     assert "accepted the change, yet maintenance is True" in ansible.module("esxi_power", state="in_service", **ONE).msg
@@ -259,7 +257,7 @@ def test_a_host_that_stays_out_although_the_server_said_otherwise_is_brought_bac
     assert not vcenter.ask("GET", "/hosts/esx01.lab")["maintenance"]
 
 
-def test_entering_that_somebody_else_began_is_theirs_and_what_we_began_is_taken_up(
+def test_continues_its_own_entry_into_maintenance_and_leaves_that_of_another_user(
     start: START, ansible_for: Callable[..., Ansible]
 ) -> None:
     vcenter = workers(start)

@@ -114,9 +114,7 @@ def bad(start: Callable[..., Simulator]) -> Simulator:
 
 
 @pytest.mark.every_release
-def test_a_fresh_data_centre_has_nothing_in_the_way_as_check_mode_reports_too(
-    vcenter: Simulator, ansible: Ansible
-) -> None:
+def test_a_new_datacenter_has_no_obstacles_and_check_mode_agrees(vcenter: Simulator, ansible: Ansible) -> None:
     outcome, found = preflight(ansible, "--check")
     assert outcome.rc == 0, outcome.out
     assert stops(found) == set()
@@ -125,7 +123,7 @@ def test_a_fresh_data_centre_has_nothing_in_the_way_as_check_mode_reports_too(
     assert vcenter.writes() == []
 
 
-def test_everything_in_the_way_is_found_told_and_written_and_nothing_is_changed(
+def test_every_obstacle_is_found_reported_and_written_without_a_change(
     bad: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     outcome, found = preflight(ansible_for(bad))

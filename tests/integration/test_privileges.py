@@ -145,12 +145,12 @@ def test_every_module_that_writes_is_refused_here() -> None:
         ({"training_watch": {"Folder.CreateFolder"}}, "training_watch calls vCenter and is not in"),
     ],
 )
-def test_a_call_that_the_table_lacks_is_told_with_the_line_to_add(found: dict[str, set[str]], words: str) -> None:
+def test_names_a_call_missing_from_the_table_with_the_line_to_add(found: dict[str, set[str]], words: str) -> None:
     (complaint,) = callers.lacking(found)
     assert words in complaint
 
 
-def test_a_call_that_no_module_makes_is_told() -> None:
+def test_names_a_call_that_no_module_makes() -> None:
     made = {name: set(NEEDS.calls_of(name)) for name in NEEDS.modules()}
     assert callers.unused(made) == [] and callers.lacking(made) == []
     made["cluster_lock"].remove("Folder.Rename_Task")

@@ -10,7 +10,7 @@ from tests.integration.ansible import Ansible
 PROFILE = {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 8}}]}
 
 
-def test_one_host_may_have_a_profile_of_its_own(vcenter: Simulator, ansible: Ansible) -> None:
+def test_a_single_host_may_have_its_own_profile(vcenter: Simulator, ansible: Ansible) -> None:
     own = {"esx02.lab": {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 4}}]}}
     plan = ansible.module("esxi_profile", check=True, cluster="gpu", profile=PROFILE, host_profiles=own)
     assert plan.rc == 0, plan.out

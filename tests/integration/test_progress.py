@@ -70,7 +70,7 @@ def test_the_lock_of_an_ansible_that_was_killed_on_this_machine_is_taken_over_wi
     assert after.rc == 0 and "RebootHost_Task" not in [write["method"] for write in vcenter.writes()]
 
 
-def test_a_step_that_nobody_waits_for_any_more_is_not_made(vcenter: Simulator, ansible: Ansible) -> None:
+def test_skips_a_step_after_its_waiter_has_gone(vcenter: Simulator, ansible: Ansible) -> None:
     with mock.patch("plugins.modules.esxi_power.holder.run_watch", return_value=lambda: False):
         left = ansible.module("esxi_power", hosts=["esx01.lab"], state="maintenance")
     assert left.rc == 1 and "the ansible run that asked for it is gone" in left.msg

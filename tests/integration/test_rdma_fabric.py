@@ -61,7 +61,7 @@ def test_a_read_costs_no_call_for_any_single_host(start: Make, ansible_for: For)
     assert calls[0] == calls[1] <= 25
 
 
-def test_hosts_and_adapters_show_what_was_asked(start: Make, ansible_for: For) -> None:
+def test_hosts_and_adapters_show_the_requested_settings(start: Make, ansible_for: For) -> None:
     vcenter = start(text=datacentre())
     ansible = ansible_for(vcenter)
     ansible.module("rdma_fabric", **desired())
@@ -79,7 +79,7 @@ def test_hosts_and_adapters_show_what_was_asked(start: Make, ansible_for: For) -
     ]
 
 
-def test_a_ping_that_gets_lost_is_told(start: Make, ansible_for: For) -> None:
+def test_reports_a_lost_ping(start: Make, ansible_for: For) -> None:
     vcenter = start(text=datacentre())
     ansible = ansible_for(vcenter)
     ansible.module("rdma_fabric", **desired())
@@ -130,7 +130,7 @@ def test_a_new_host_touches_only_the_new_one(start: Make, ansible_for: For) -> N
     assert {write["name"] for write in vcenter.writes()} == {"esx03.lab"}
 
 
-def test_a_switch_of_others_is_changed_only_when_told_and_stays(start: Make, ansible_for: For) -> None:
+def test_changes_a_foreign_switch_only_on_request_and_keeps_it(start: Make, ansible_for: For) -> None:
     vcenter = start(text=with_switch())
     ansible = ansible_for(vcenter)
     refused = ansible.module("rdma_fabric", **desired())
@@ -143,7 +143,7 @@ def test_a_switch_of_others_is_changed_only_when_told_and_stays(start: Make, ans
     assert left["hosts"]["esx01.lab"]["uplinks"] == ["vmnic2"] and left["hosts"]["esx01.lab"]["adapters"] == {}
 
 
-def test_what_running_workers_use_is_not_changed(start: Make, ansible_for: For) -> None:
+def test_does_not_change_what_running_workers_use(start: Make, ansible_for: For) -> None:
     vcenter = start(text=with_switch(more=WORKER))
     ansible = ansible_for(vcenter)
     more = desired(port_groups=[{"name": "rdma-vmk", "vlan": 216}])

@@ -24,9 +24,7 @@ def info(ansible: Ansible, **options: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("method", ["RemoveVirtualNic", "SetField"])
-def test_what_was_accepted_and_not_removed_is_removed_by_the_next_run(
-    start: Make, ansible_for: For, method: str
-) -> None:
+def test_the_next_run_removes_what_an_earlier_one_accepted_and_left(start: Make, ansible_for: For, method: str) -> None:
     vcenter = start(text=datacentre())
     ansible = ansible_for(vcenter)
     before = info(ansible)

@@ -174,7 +174,7 @@ def test_one_field_renamed_is_named(changed: CHANGED, file: str, before: str, af
     assert any(told in text for text in found), found
 
 
-def test_what_was_never_asked_is_told(recorded: Path) -> None:
+def test_reports_calls_that_were_never_recorded(recorded: Path) -> None:
     with replayed(recorded) as opened:
         with pytest.raises(NotRecorded, match=r"property config\.fileSystemVolume of HostSystem"):
             properties.find_all(opened, vim.HostSystem, ("config.fileSystemVolume",))
@@ -259,7 +259,7 @@ def test_a_canary_is_written_to_by_name_and_left_as_it_was(
     assert not ansible_for(vcenter).module("cluster_info", cluster="marble-cluster").result["cluster"]["lock"]["held"]
 
 
-def test_a_canary_whose_lock_no_event_tells_of_is_not_written_to(
+def test_does_not_write_to_a_canary_without_an_event_of_its_lock(
     ansible_for: Callable[..., Ansible], start: Callable[..., Simulator], inventory: str
 ) -> None:
     vcenter = start(text=SITE)

@@ -54,7 +54,7 @@ def test_lossless_from_fresh_to_in_force(vcenter: Simulator, ansible: Ansible) -
     assert rested.host(HOST)["warnings"] == []
 
 
-def test_an_option_of_somebody_else_survives_present_and_absent(vcenter: Simulator, ansible: Ansible) -> None:
+def test_a_foreign_option_survives_present_and_absent(vcenter: Simulator, ansible: Ansible) -> None:
     ansible.module("esxi_kernel_module", hosts=[HOST], name="nmlx5_core", options={"max_vfs": 8})
     ansible.module("esxi_roce", hosts=[HOST])
     state = ansible.module("esxi_roce", hosts=[HOST]).host(HOST)["state"]

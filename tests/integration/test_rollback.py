@@ -92,7 +92,7 @@ def now(ansible: Ansible) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.every_release
-def test_a_rollback_makes_the_hosts_what_the_evidence_says(two: Simulator, ansible: Ansible) -> None:
+def test_a_rollback_restores_the_evidence(two: Simulator, ansible: Ansible) -> None:
     taken = run(ansible, "evidence")
     assert taken.rc == 0, taken.out
     (file,) = evidence(ansible)

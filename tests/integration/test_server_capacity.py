@@ -59,7 +59,9 @@ def test_the_slots_of_a_cluster_are_those_that_vcenter_counts(
 
 
 @pytest.mark.release("8.0 U3")
-def test_an_older_vcenter_is_not_asked(start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]) -> None:
+def test_an_older_vcenter_receives_no_request(
+    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
+) -> None:
     vcenter = start(text=HOSTS)
     assert ansible_for(vcenter).module("worker_vm", check=True, **desired(4)).rc == 0
     assert COUNT not in vcenter.calls()

@@ -25,7 +25,7 @@ def test_without_permission_the_sentence_names_what_is_and_what_would_be(vcenter
     assert planned.rc == 0 and all(one["unmet"] for one in planned.result["settings"]) and vcenter.writes() == []
 
 
-def test_with_permission_they_are_set_and_what_was_restores_them(vcenter: Simulator, ansible: Ansible) -> None:
+def test_with_permission_settings_change_and_the_old_values_restore_them(vcenter: Simulator, ansible: Ansible) -> None:
     done = ansible.module("shared_settings", allow_shared_settings=True, **DESIRED)
     assert done.changed, done.out
     previous = dict(done.result["previous"])

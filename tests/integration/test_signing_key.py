@@ -190,7 +190,7 @@ def test_a_link_in_the_place_of_the_key_is_replaced_and_not_followed(here: Ansib
     assert trusted(here, keys) == [keys.pinned]
 
 
-def test_a_node_without_gnupg_is_told_what_to_install(
+def test_names_the_package_to_install_on_a_node_without_gnupg(
     here: Ansible, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = keys.public(keys.pinned)

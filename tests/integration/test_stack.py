@@ -105,7 +105,7 @@ def test_inputs_complete_a_stack(answers: Answers) -> None:
     assert driver["sha256"] == SUM
 
 
-def test_an_incomplete_stack_may_be_looked_at(answers: Answers) -> None:
+def test_an_incomplete_stack_may_be_inspected(answers: Answers) -> None:
     assert answers["incomplete"]["missing_inputs"] == ["bases.licensed", "gpu_driver.source.sha256"]
     assert len(answers["unestablished"]["not_established"]) == 2
 
@@ -127,7 +127,7 @@ def test_an_incomplete_stack_may_be_looked_at(answers: Answers) -> None:
         ("misfit", "Horovod 0.28.1 with TensorFlow 2.16.1 does not work."),
     ],
 )
-def test_a_refusal_says_why(answers: Answers, case: str, words: str) -> None:
+def test_a_refusal_names_the_reason(answers: Answers, case: str, words: str) -> None:
     assert words in " ".join(str(answers[case]).split())
 
 

@@ -32,7 +32,7 @@ def site(start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ans
 
 
 @pytest.mark.every_release
-def test_what_was_built_goes_and_nothing_else_is_changed(site: Site) -> None:
+def test_removes_what_was_built_and_changes_nothing_else(site: Site) -> None:
     before = world.state(site.vcenter)
     site.quiet("teardown")
     site.good("fabric")
@@ -94,7 +94,7 @@ def test_an_interrupted_teardown_is_gone_on_with(site: Site) -> None:
     assert world.differences(before, world.state(site.vcenter)) == {}
 
 
-def test_it_is_refused_before_anything_goes_while_somebody_else_is_on_the_network(
+def test_refuses_before_any_removal_while_another_user_is_on_the_network(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     text = datacentre().partition("vms:")[0] + STRANGER

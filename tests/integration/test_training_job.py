@@ -71,7 +71,7 @@ def test_ranks_do_not_have_the_account_of_vcenter(nodes: Nodes, monkeypatch: pyt
     assert not any(b"VMWARE_PASSWORD" in one for one in held)
 
 
-def test_what_a_job_is_can_be_told_while_it_runs(nodes: Nodes) -> None:
+def test_the_identity_of_a_job_can_be_read_while_it_runs(nodes: Nodes) -> None:
     started = nodes.start(*LONG)
     assert started.rc == 0, started.msg
     job = nodes.training()
@@ -134,14 +134,14 @@ def test_a_node_that_is_gone_is_named(nodes: Nodes) -> None:
     assert nodes.processes(job) == []
 
 
-def test_what_ranks_leave_running_is_ended_on_every_node(nodes: Nodes) -> None:
+def test_ends_leftover_processes_of_ranks_on_every_node(nodes: Nodes) -> None:
     nodes.start(3, 0.01, "leave")
     job = nodes.ended()
     assert (job["state"], job["left"]) == ("finished", {})
     assert nodes.processes(job) == []
 
 
-def test_an_error_of_the_script_is_told(nodes: Nodes) -> None:
+def test_reports_an_error_in_the_script(nodes: Nodes) -> None:
     nodes.start(100, 0.01, "fail", 1)
     job = nodes.ended()
     assert (job["state"], job["rank"], job["node"]) == ("died", 1, "n2")
@@ -150,7 +150,7 @@ def test_an_error_of_the_script_is_told(nodes: Nodes) -> None:
     ]
 
 
-def test_a_syntax_error_is_told(nodes: Nodes) -> None:
+def test_reports_a_syntax_error(nodes: Nodes) -> None:
     nodes.script.write_text("def train(:\n")
     nodes.start(1, 0)
     job = nodes.ended()
@@ -159,7 +159,7 @@ def test_a_syntax_error_is_told(nodes: Nodes) -> None:
     assert nodes.processes(job) == []
 
 
-def test_a_node_that_cannot_be_reached_is_told(nodes: Nodes) -> None:
+def test_reports_an_unreachable_node(nodes: Nodes) -> None:
     (nodes.folder / "down").write_text("n4\n")
     nodes.start(*LONG)
     job = nodes.ended()
@@ -168,7 +168,7 @@ def test_a_node_that_cannot_be_reached_is_told(nodes: Nodes) -> None:
     assert nodes.processes(job) == []
 
 
-def test_a_program_that_is_not_there_is_told(nodes: Nodes) -> None:
+def test_reports_a_missing_program(nodes: Nodes) -> None:
     nodes.start(command=["/nowhere/python"])
     job = nodes.ended()
     assert job["state"] == "died"
@@ -199,7 +199,7 @@ def fill(path: Path) -> None:
         path.write_bytes(bytes(1 << 20))
 
 
-def test_a_full_disk_is_told_also_when_it_has_room_again(nodes: Nodes, small: Path) -> None:
+def test_reports_a_full_disk_even_after_space_was_freed(nodes: Nodes, small: Path) -> None:
     nodes.start(100_000, 0)
     job = nodes.ended()
     assert job["state"] == "died"
@@ -255,7 +255,7 @@ def test_a_job_outlives_its_controller_and_is_found_again(nodes: Nodes) -> None:
         assert [record.step for record in log.steps] == list(range(1, len(log.steps) + 1))
 
 
-def test_a_job_whose_supervisor_dies_when_it_is_asked_can_be_stopped(nodes: Nodes) -> None:
+def test_a_job_whose_supervisor_dies_on_request_can_be_stopped(nodes: Nodes) -> None:
     nodes.start(*LONG)
     job = nodes.training()
     supervisor = supervisor_of(job)
@@ -291,9 +291,7 @@ def test_a_job_whose_supervisor_was_killed_can_be_stopped(nodes: Nodes) -> None:
         ({"hosts": [{"name": "n2"}, {"name": "n2"}]}, "'n2' twice"),
     ],
 )
-def test_an_impossible_wish_is_refused_before_anything_is_written(
-    nodes: Nodes, desired: dict[str, object], words: str
-) -> None:
+def test_refuses_an_impossible_request_before_any_write(nodes: Nodes, desired: dict[str, object], words: str) -> None:
     refused = nodes.start(*LONG, **desired)
     assert refused.rc != 0
     assert words in refused.msg

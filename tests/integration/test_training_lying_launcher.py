@@ -56,7 +56,7 @@ def test_the_command_of_a_rewritten_manifest_runs_nowhere(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_another_controller_repeats_the_command_of_a_node_only_if_told_to(tmp_path: Path) -> None:
+def test_another_controller_repeats_the_command_of_a_node_only_on_request(tmp_path: Path) -> None:
     playbook = Playbook(tmp_path)
     started = playbook.run(5, 0.1, training_follow=False, training_name="one")
     assert started.returncode == 0, started.stdout

@@ -106,7 +106,7 @@ def test_the_records_count_if_a_job_makes_more_steps_than_estimated(playbook: Pl
 
 
 @pytest.mark.slow
-def test_a_run_whose_records_nobody_collects_fails_with_the_reason(playbook: Playbook) -> None:
+def test_a_run_without_a_collector_of_its_records_fails_with_the_reason(playbook: Playbook) -> None:
     # Ansible cannot start a module in the background without this folder.
     playbook.ansible.environment["ANSIBLE_ASYNC_DIR"] = "/dev/null/none"
     run = playbook.run(3, 0.05, training_name="unwatched")

@@ -79,7 +79,7 @@ class Wires:
 
 
 @pytest.mark.slow
-def test_a_guest_s_own_card_proves_rdma(tmp_path: Path) -> None:
+def test_the_card_of_a_guest_confirms_rdma(tmp_path: Path) -> None:
     wires = Wires(tmp_path, {})
     files = wires.plug("mlx5_core")
     said, result = wires.run({name: {"file": str(path), "words": 100 + SENT // 4} for name, path in files.items()})
@@ -90,7 +90,7 @@ def test_a_guest_s_own_card_proves_rdma(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("share", "transport"), [(1.0, "rdma"), (0.0, "tcp")])
-def test_of_pvrdma_only_the_esxi_host_tells(
+def test_only_the_esxi_host_reports_pvrdma_traffic(
     start: Callable[..., Simulator], tmp_path: Path, share: float, transport: str
 ) -> None:
     vcenter = start()

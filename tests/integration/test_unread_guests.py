@@ -73,7 +73,7 @@ def test_workers_shuts_down_no_guest_whose_jobs_cannot_be_read(guests: Guests) -
     assert done.rc == 0 and ("ShutdownGuest", "worker01") in guests.written(), done.out
 
 
-def test_the_workers_of_a_site_are_asked_for_their_jobs_too(guests: Guests) -> None:
+def test_lists_the_jobs_on_the_workers_of_a_site_too(guests: Guests) -> None:
     text = guests.refused("site", UNREACHABLE, READABLE, **SMALLER, tags="workers")
     assert "cannot be read: worker01 (" in text, text
 

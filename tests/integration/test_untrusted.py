@@ -42,7 +42,7 @@ def shown(place: str) -> str:
     return flat(template(place))
 
 
-def test_what_the_inventory_tells_is_no_template(centre: Hostile, tmp_path: Path) -> None:
+def test_never_templates_values_of_the_inventory(centre: Hostile, tmp_path: Path) -> None:
     done = centre.ansible.playbook(hostile.play(tmp_path), "-i", WORKERS)
     assert done.rc == 0, done.out
     assert centre.evaluated() == []
@@ -84,7 +84,7 @@ def test_no_playbook_evaluates_what_it_shows(centre: Hostile, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_what_a_training_says_is_no_template(tmp_path: Path) -> None:
+def test_never_templates_the_output_of_a_job(tmp_path: Path) -> None:
     """The job's words, in its log and in its error, are shown by the playbook that ran it."""
     ran = Playbook(tmp_path, {hostile.VARIABLE: str(tmp_path / "canary")})
     script = tmp_path / "says.py"
@@ -96,7 +96,7 @@ def test_what_a_training_says_is_no_template(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_kept_of_runs_and_tests_is_no_template(tmp_path: Path, folder: Path) -> None:
+def test_never_templates_stored_runs_and_tests(tmp_path: Path, folder: Path) -> None:
     """Results of runs and the facts of a test, as someone else may have written them."""
     ansible = Ansible({hostile.VARIABLE: str(tmp_path / "canary")}, tmp_path)
     (tmp_path / "runs").mkdir()

@@ -118,7 +118,7 @@ def test_an_account_with_another_role_there_keeps_it(vcenter: Simulator, ansible
     assert vcenter.writes() == []
 
 
-def test_the_server_that_keeps_nothing_is_told_on(vcenter: Simulator, ansible: Ansible) -> None:
+def test_reports_a_server_that_stores_nothing(vcenter: Simulator, ansible: Ansible) -> None:
     role(ansible, modules=["cluster_lock"])
     vcenter.fault("UpdateAuthorizationRole", "deaf")
     outcome = ansible.module("vcenter_role")

@@ -123,7 +123,7 @@ def test_outside_maintenance_mode_nothing_is_written(vcenter: Simulator, ansible
         ),
     ],
 )
-def test_what_the_host_would_refuse_is_refused_before_any_write(
+def test_refuses_what_the_host_would_refuse_before_any_write(
     desired: dict[str, str], words: str, resting: Simulator, ansible: Ansible
 ) -> None:
     for check in (True, False):
@@ -150,7 +150,7 @@ def test_a_passthrough_host_comes_to_vgpu_by_two_boots(
     assert ansible.module("esxi_vib", **one).result["needs"] == []
 
 
-def test_hosts_that_misbehave_are_told_by_name(resting: Simulator, ansible: Ansible) -> None:
+def test_names_the_hosts_that_misbehave(resting: Simulator, ansible: Ansible) -> None:
     resting.fault(INSTALL, "deaf", name="esx01.lab", skip=1)
     outcome = ansible.module("esxi_vib", **DESIRED)
     assert [entry["host"] for entry in outcome.result["hosts"] if entry.get("failed")] == ["esx01.lab"]

@@ -98,7 +98,7 @@ def no_unified_memory(place: Simulator, value: str) -> None:
     reconfigure(place, WORKER, extraConfig=[vim.option.OptionValue(key="pciPassthru0.cfg.enable_uvm", value=value)])
 
 
-def test_what_stops_a_move_is_said_before_the_first_write(place: Simulator, ansible: Ansible) -> None:
+def test_names_what_blocks_a_move_before_the_first_write(place: Simulator, ansible: Ansible) -> None:
     """One after another on one data centre; each is mended before the next."""
     refused(place, ansible, "(slots)", "esx02.lab", "worker02", target="esx02.lab")
     refused(place, ansible, "(stun)", "over 5 s", "the server's estimate", stun_budget=5)
@@ -153,7 +153,7 @@ def test_a_move_that_fails_is_one_sentence_and_judged_all_the_same(place: Simula
     assert move["completed"] >= move["started"]
 
 
-def test_whether_a_move_was_begun_is_told_when_its_call_fails(place: Simulator, ansible: Ansible) -> None:
+def test_a_failed_call_reports_if_the_move_had_started(place: Simulator, ansible: Ansible) -> None:
     place.fault("RelocateVM_Task", fault="NoPermission", properties={"PrivilegeId": "Resource.HotMigrate"})
     refused = go(ansible)
     assert refused.rc != 0 and refused.result["begun"] is False and "move" not in refused.result

@@ -155,7 +155,7 @@ def test_workers_that_own_a_device_of_their_host_cannot_be_tested(
 
 
 @pytest.mark.slow
-def test_a_worker_comes_home_twice_and_ha_that_somebody_switched_is_told(trial: Trial) -> None:
+def test_a_worker_returns_twice_and_a_change_of_ha_by_another_user_is_reported(trial: Trial) -> None:
     trial.train()
     by_hand(trial.vcenter, overrides)
     before = str(config(trial.vcenter).drsVmConfig)
@@ -187,7 +187,7 @@ def test_ranks_that_end_with_different_parameters_break_the_job(trial: Trial) ->
 
 
 @pytest.mark.slow
-def test_what_comes_up_in_a_node_keeps_the_next_move_from_beginning(trial: Trial) -> None:
+def test_a_new_problem_in_a_node_blocks_the_next_move(trial: Trial) -> None:
     """Nodes are looked into before each move: the licence of this one ends while the first worker moves."""
     trial.train()
     trial.vcenter.set_host("esx01.lab", vmotion_seconds=5)
@@ -208,7 +208,7 @@ def test_what_comes_up_in_a_node_keeps_the_next_move_from_beginning(trial: Trial
 
 
 @pytest.mark.slow
-def test_where_nothing_has_ever_moved_an_idle_worker_moves_first(trial: Trial) -> None:
+def test_an_idle_worker_moves_first_in_a_cluster_without_moves(trial: Trial) -> None:
     busy, idle = WORKERS[:3], WORKERS[3]
     hosts = [{"name": name} for name in busy]
     assert trial.nodes.start(command=[sys.executable, "-u", str(PROGRAM)], hosts=hosts).rc == 0
@@ -239,7 +239,7 @@ def test_a_move_that_fails_ends_the_test_although_the_job_lives(trial: Trial) ->
 
 
 @pytest.mark.slow
-def test_by_option_it_goes_on_after_a_move_that_failed_and_still_fails(trial: Trial) -> None:
+def test_continues_after_a_failed_move_on_request_and_still_fails(trial: Trial) -> None:
     trial.train()
     trial.vcenter.fault("RelocateVM_Task", "task_fails", fault="HostConnectFault", message="Too slow.")
     done = trial.run(vmotion_test_go_on=True, vmotion_test_rounds=2, vmotion_test_workers=WORKERS[:1])

@@ -42,9 +42,7 @@ def ansible(place: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> An
     return made
 
 
-def test_the_plan_has_two_moves_at_once_if_their_stuns_and_the_room_allow_it(
-    place: Simulator, ansible: Ansible
-) -> None:
+def test_the_plan_has_two_parallel_moves_if_stuns_and_room_allow(place: Simulator, ansible: Ansible) -> None:
     asked = {"cluster": "gpu", "one_per_host": True, "max_moves": 2}
     planned = ansible.module("vmotion_plan", **asked)
     assert planned.rc == 0, planned.out

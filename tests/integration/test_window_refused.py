@@ -33,7 +33,7 @@ def refused_before_a_write(trial: Trial, window: Window, *arguments: str, **vari
     return words(done.out)
 
 
-def test_without_one_proven_job_no_host_is_changed(trial: Trial) -> None:
+def test_changes_no_host_without_a_verified_job(trial: Trial) -> None:
     """A mistyped name, guests out of reach, an inventory without workers."""
     window = Window(trial)
     name = trial.nodes.run_dir.name

@@ -173,7 +173,7 @@ def test_a_removal_that_was_accepted_and_not_kept_is_made_by_the_next(place: Sim
     assert [str(one.behavior) for one in config(place).drsVmConfig] == ["partiallyAutomated"]
 
 
-def test_drs_and_ha_that_are_off_are_told(place: Simulator, ansible: Ansible) -> None:
+def test_reports_disabled_drs_and_ha(place: Simulator, ansible: Ansible) -> None:
     place.set_cluster("gpu", drs={"enabled": False}, ha={"enabled": False})
     done = ansible.module("worker_rules", **DESIRED)
     assert done.changed

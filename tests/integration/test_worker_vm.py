@@ -81,7 +81,7 @@ def test_four_runs(place: Simulator, ansible: Ansible) -> None:
         assert (again.rc, again.changed, place.writes()) == (0, False, []), again.out
 
 
-def test_a_worker_has_what_was_asked_for(place: Simulator, ansible: Ansible) -> None:
+def test_a_worker_has_the_requested_settings(place: Simulator, ansible: Ansible) -> None:
     build(place, ansible, 1)
     with machine(place, "worker01") as vm:
         config = vm.ref.config
@@ -190,7 +190,7 @@ def test_two_workers_on_one_host_are_parted(place: Simulator, ansible: Ansible) 
     assert len({state["host"] for state in states(apart).values()}) == 2
 
 
-def test_a_change_by_somebody_else_in_between_is_not_overwritten(place: Simulator, ansible: Ansible) -> None:
+def test_does_not_overwrite_a_concurrent_change_of_another_user(place: Simulator, ansible: Ansible) -> None:
     build(place, ansible, 1)
     place.fault("ReconfigVM_Task", "task_fails", fault="ConcurrentAccess", name="worker01")
     failed = ansible.module("worker_vm", **desired(1, defaults={**DEFAULTS, "annotation": "mine"}))
@@ -226,7 +226,7 @@ def test_deaf_is_found_out(place: Simulator, ansible: Ansible) -> None:
     assert "the server accepted the change, yet did not apply it: cpus, " in outcome.msg
 
 
-def test_a_server_that_is_deaf_to_starting_is_told_at_once(place: Simulator, ansible: Ansible) -> None:
+def test_reports_at_once_a_server_that_ignores_power_on(place: Simulator, ansible: Ansible) -> None:
     place.fault("PowerOnVM_Task", "deaf")
     began = time.monotonic()
     deaf = ansible.module("worker_vm", **desired(1, address_timeout=600))
@@ -235,7 +235,7 @@ def test_a_server_that_is_deaf_to_starting_is_told_at_once(place: Simulator, ans
     assert ansible.module("worker_vm", **desired(1)).rc == 0
 
 
-def test_a_guest_that_tells_no_address_is_named(place: Simulator, ansible: Ansible) -> None:
+def test_names_a_guest_without_an_address(place: Simulator, ansible: Ansible) -> None:
     silent = {key: value for key, value in DEFAULTS.items() if key != "guest"}
     workers = [{"name": "worker01"}]
     outcome = ansible.module("worker_vm", **desired(defaults=silent, workers=workers, address_timeout=1))

@@ -261,7 +261,7 @@ def test_a_linked_clone_needs_a_snapshot_and_efi_a_template_that_has_it(
         ([], {"memory_mb": 2_000_000}, "of memory left, but 2000000 MB are to be reserved"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_is_written(
+def test_refuses_the_impossible_before_any_write(
     t4: Simulator,
     ansible_for: Callable[[Simulator], Ansible],
     gpus: list[dict[str, Any]],

@@ -41,7 +41,7 @@ def names(place: Simulator) -> set[str]:
         return {values["name"] for _ref, values in found}
 
 
-def test_a_stranger_is_taken_over_only_where_that_was_asked_for(place: Simulator, ansible: Ansible) -> None:
+def test_adopts_a_foreign_machine_only_on_request(place: Simulator, ansible: Ansible) -> None:
     refused = ansible.module("worker_vm", **desired(2))
     assert "worker02: could not make it a worker" in refused.msg
     assert "set adopt: true" in refused.msg
@@ -54,7 +54,7 @@ def test_a_stranger_is_taken_over_only_where_that_was_asked_for(place: Simulator
     assert not ansible.module("worker_vm", **desired(2)).changed
 
 
-def test_what_we_built_is_deleted_and_what_we_took_over_only_let_go(place: Simulator, ansible: Ansible) -> None:
+def test_deletes_created_machines_and_only_releases_adopted_ones(place: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_vm", adopt=True, **desired(2)).rc == 0
     place.clear()
     running = ansible.module("worker_vm", **ABSENT, workers=NAMES)

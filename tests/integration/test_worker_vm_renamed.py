@@ -84,7 +84,7 @@ def test_a_renamed_worker_is_deleted_as_what_it_is(place: Simulator, ansible: An
     assert gone.rc == 0 and names(place) == ["debian-12"], gone.out
 
 
-def test_a_worker_in_another_folder_goes_back_where_that_is_asked_for(place: Simulator, ansible: Ansible) -> None:
+def test_moves_a_worker_back_to_its_folder_on_request(place: Simulator, ansible: Ansible) -> None:
     with machine(place, "debian-12") as vm:
         home = vm.ref.parent
         wanted, other = home.CreateFolder("gpu workers"), home.CreateFolder("archive")
@@ -103,7 +103,7 @@ def test_a_worker_in_another_folder_goes_back_where_that_is_asked_for(place: Sim
     assert not ansible.module("worker_vm", put_back=True, **foldered).changed
 
 
-def test_a_clone_of_a_worker_is_told_and_not_touched(place: Simulator, ansible: Ansible) -> None:
+def test_reports_a_clone_of_a_worker_and_leaves_it_alone(place: Simulator, ansible: Ansible) -> None:
     assert ansible.module("worker_vm", **desired(1)).rc == 0
     clone(place, "worker01", "worker01-test")
     with machine(place, "worker01") as one, machine(place, "worker01-test") as copy:

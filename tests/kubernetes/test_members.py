@@ -37,7 +37,7 @@ def test_workers_of_vcenter_are_nodes_of_kubernetes(members: Place, cluster: Clu
         assert {GPU: "1", HCA: "2"}.items() <= nodes[name]["status"]["allocatable"].items()
 
 
-def test_hello_says_every_node(cluster: Cluster, jobs: Jobs) -> None:
+def test_every_node_answers_hello(cluster: Cluster, jobs: Jobs) -> None:
     name = jobs.begin(mpijob("hello", 4, ["hostname"], limits={GPU: 1, HCA: 1}))
     said = jobs.ended(name)
     assert sorted(said.split()) == [f"hello-worker-{number}" for number in range(4)], said
@@ -55,7 +55,7 @@ def test_a_worker_finds_its_devices_and_others_by_name(cluster: Cluster, jobs: J
     assert told == "GPU-lab-0\n"
 
 
-def test_without_a_free_gpu_a_pod_waits_and_says_so(jobs: Jobs) -> None:
+def test_without_a_free_gpu_a_pod_waits_with_a_message(jobs: Jobs) -> None:
     name = jobs.begin(mpijob("greedy", 2, ["hostname"], limits={GPU: 2}))
 
     def told() -> list[str]:
@@ -68,7 +68,7 @@ def test_without_a_free_gpu_a_pod_waits_and_says_so(jobs: Jobs) -> None:
     jobs.remove(name)
 
 
-def test_an_image_that_is_nowhere_is_said_by_the_pod(jobs: Jobs) -> None:
+def test_the_pod_reports_a_missing_image(jobs: Jobs) -> None:
     name = jobs.begin(mpijob("imageless", 1, ["hostname"], image="lab.local/nowhere:1"))
     reasons = {"ErrImagePull", "ImagePullBackOff"}
 

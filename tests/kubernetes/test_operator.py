@@ -84,7 +84,7 @@ def role(members: Place, cluster: Cluster, jobs: Jobs, tmp_path: Path) -> Iterat
     cluster.kubectl("--namespace", "mpi-operator", "rollout", "status", "deployment/mpi-operator", "--timeout=120s")
 
 
-def test_what_the_role_made_is_removed_and_nothing_is_left(role: Role, cluster: Cluster, jobs: Jobs) -> None:
+def test_removes_everything_that_the_role_created(role: Role, cluster: Cluster, jobs: Jobs) -> None:
     before = there(cluster)
     assert role.done("present") > 0
     assert {KIND, PLACE} <= there(cluster) - before
@@ -102,7 +102,7 @@ def test_what_the_role_made_is_removed_and_nothing_is_left(role: Role, cluster: 
     assert role.done("absent") == 0
 
 
-def test_an_operator_of_somebody_else_stays(role: Role, cluster: Cluster) -> None:
+def test_keeps_a_foreign_operator(role: Role, cluster: Cluster) -> None:
     cluster.kubectl("apply", "--server-side", "--filename", str(role.manifest))
     made = there(cluster)
     said = role.refused()

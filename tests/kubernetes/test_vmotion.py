@@ -143,7 +143,7 @@ def test_a_node_that_is_called_not_ready_for_a_while_costs_no_pod(
     assert note.startswith(f"Kubernetes reported node {worker} as not ready"), note
 
 
-def test_pods_that_tolerate_too_little_are_deleted_and_the_sentence_says_so(place: Place, tmp_path: Path) -> None:
+def test_reports_that_pods_with_too_short_tolerations_are_deleted(place: Place, tmp_path: Path) -> None:
     there = wanted(place, tmp_path)["training_kubernetes"]
     short = {**there, "job": {**there["job"], "toleration_seconds": TOLERATION}}
     # Before a move the test asks Kubernetes, and refuses it; here someone takes that for no reason to stay.

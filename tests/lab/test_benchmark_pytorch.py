@@ -132,7 +132,7 @@ def test_half_precision(nodes: Cluster) -> None:
     assert result["images_per_sec"] > 0
 
 
-def test_what_this_pytorch_cannot_is_refused(nodes: Cluster) -> None:
+def test_refuses_what_this_pytorch_does_not_support(nodes: Cluster) -> None:
     code, said = nodes.end(nodes.begin("torch-xla", **OURS, **options("--steps", 5, "--xla")))
     assert code != 0
     assert "--xla needs torch.compile, which PyTorch 1.13" in said, said

@@ -82,7 +82,7 @@ def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Docker]:
         lab.down()
 
 
-def test_docker_runs_with_what_was_wanted(docker: Docker) -> None:
+def test_docker_runs_with_the_requested_settings(docker: Docker) -> None:
     told = docker.info()
     assert told["ServerVersion"].startswith(VERSION)
     assert told["Runtimes"]["nvidia"]["path"] == "/usr/sbin/runc"

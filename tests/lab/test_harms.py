@@ -201,12 +201,12 @@ def test_pvrdma_fell_back_to_tcp(trial: Trial) -> None:
     trial.check("pvrdma_fell_back_to_tcp")
 
 
-def test_moved_by_somebody_else(trial: Trial) -> None:
+def test_moved_by_another_user(trial: Trial) -> None:
     trial.start()
     trial.move(2)
     trial.moving(3, STUN)
     trial.place.move(3, trial.free_hosts()[0])
     assert trial.trained(20, time.time())
-    told = trial.check("moved_by_somebody_else")
+    told = trial.check("moved_by_another_user")
     assert told["moves"][1]["gap_s"] >= STUN - 0.5, "its silence is not explained"
     assert told["unattributed"] == []

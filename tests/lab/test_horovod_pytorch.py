@@ -52,7 +52,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield made
 
 
-def test_what_the_build_adds_to_its_version_is_no_other_version(nodes: Cluster) -> None:
+def test_a_build_suffix_does_not_make_another_version(nodes: Cluster) -> None:
     facts = [json.loads(nodes.inside(name, "cat /etc/ansible/facts.d/dml_horovod.fact")) for name in NAMES]
     assert facts[0] == facts[1]
     assert (facts[0]["proven"], facts[0]["sum"], facts[0]["framework"]) == (True, 3.0, "pytorch")

@@ -65,7 +65,7 @@ def bring(pair: Pair) -> Outcome:
     return ansible.playbook(str(ansible.folder / "bring.yml"), "-i", str(pair.inventory), timeout=1800)
 
 
-def test_it_is_proven_by_pytorch_itself_and_a_second_run_changes_nothing(pair: Pair) -> None:
+def test_pytorch_confirms_the_image_and_a_second_run_changes_nothing(pair: Pair) -> None:
     read = [pair.place.inside(number, "cat /etc/ansible/facts.d/dml_training_image.fact").stdout for number in (1, 2)]
     first, second = map(json.loads, read)
     assert first == second

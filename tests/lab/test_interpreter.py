@@ -79,13 +79,13 @@ def test_it_is_unpacked_once_and_the_environment_is_of_it(node: Node) -> None:
     assert node.changes() == 0
 
 
-def test_another_interpreter_makes_the_environment_anew(node: Node) -> None:
+def test_another_interpreter_recreates_the_environment(node: Node) -> None:
     assert node.changes(python_environment_python="/usr/bin/python3", python_environment_archive={}) > 0
     assert node.of(f"{VENV}/bin/python").startswith("/usr 3.11.")
     assert node.changes(python_environment_python="/usr/bin/python3", python_environment_archive={}) == 0
 
 
-def test_a_folder_of_somebody_else_and_an_archive_with_another_checksum_are_refused(node: Node) -> None:
+def test_refuses_a_foreign_folder_and_an_archive_with_another_checksum(node: Node) -> None:
     node.cluster.inside("n1", "sudo mkdir -p /opt/theirs && sudo touch /opt/theirs/kept")
     refused = node(python_environment_prefix="/opt/theirs")
     said = " ".join(refused.out.split())

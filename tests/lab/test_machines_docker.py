@@ -92,7 +92,7 @@ def dockers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dockers]:
         yield made
 
 
-def test_an_image_that_others_made_is_proven_on_both_and_a_second_run_changes_nothing(dockers: Dockers) -> None:
+def test_a_foreign_image_is_verified_on_both_and_a_second_run_changes_nothing(dockers: Dockers) -> None:
     first, second = dockers.fact(1), dockers.fact(2)
     assert first == second
     assert (first["proven"], first["engine"]) == (True, "docker")

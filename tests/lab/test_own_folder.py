@@ -139,7 +139,7 @@ def test_one_command_trains_and_brings_the_outputs_back(pair: Pair, mine: Path) 
     assert "sent: true" not in shipped
 
 
-def test_an_exception_is_told_with_rank_kind_text_and_line(pair: Pair, mine: Path) -> None:
+def test_reports_an_exception_with_rank_type_text_and_line(pair: Pair, mine: Path) -> None:
     done = train(pair, mine, "fails", "--epochs 3 --fail-on 1")
     assert done.rc != 0
     text = said(done)

@@ -64,7 +64,7 @@ def test_killed_lab_is_cleaned(bare: Lab, how: str) -> None:
     assert traces() == before
 
 
-def test_what_cannot_be_is_refused(bare: Lab) -> None:
+def test_refuses_impossible_options(bare: Lab) -> None:
     bare.up(NODES_ALONE)
     bare.node("n1")
     other = Lab("other")
@@ -80,7 +80,7 @@ def test_what_cannot_be_is_refused(bare: Lab) -> None:
         bare.hypervisor.ask("POST", "/nodes/n1/harm", {"kind": "gossip"})
 
 
-def test_machine_without_root_or_programs_says_so(monkeypatch: pytest.MonkeyPatch, bare: Lab) -> None:
+def test_names_the_missing_root_rights_or_programs(monkeypatch: pytest.MonkeyPatch, bare: Lab) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(os, "geteuid", lambda: 1000)
         with pytest.raises(LabError, match="need root"):

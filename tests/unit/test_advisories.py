@@ -33,7 +33,7 @@ def found(folder: Path, **known: Any) -> list[str]:
     return list(advisories.vulnerabilities(folder, {**KNOWN, "accepted": [], **known}))
 
 
-def test_the_pins_of_this_checkout_have_no_known_hole_that_nobody_accepted() -> None:
+def test_the_pins_of_this_checkout_have_no_unaccepted_vulnerability() -> None:
     assert list(advisories.vulnerabilities(ROOT, KNOWN)) == []
 
 

@@ -44,7 +44,7 @@ PEACE = Undisturbed(Counter(["a = 1", "b = 2"]), calls=40, seconds=1.5)
         ("gpu: 1 finding stops the preparation of its hosts: Traceback", False),
     ],
 )
-def test_what_a_sentence_is(text: str, good: bool) -> None:
+def test_recognizes_a_sentence(text: str, good: bool) -> None:
     assert is_sentence(text) is good
 
 
@@ -125,7 +125,7 @@ DEAD = Ended(killed=True)
         (Place(DEAD, left="the lock is not free"), "the lock is not free"),
     ],
 )
-def test_what_is_wrong_is_seen(place: Place, says: str) -> None:
+def test_finds_each_violation(place: Place, says: str) -> None:
     found = held(place)
     assert found.wrong[:1] == ((says,) if says else ())
     assert found.hit is place.first.killed
@@ -140,7 +140,7 @@ def test_a_round_is_the_same_again_by_its_seed_and_another_by_another() -> None:
     assert len(set(harms(1))) > 30
 
 
-def test_the_next_run_meets_no_fault_and_has_time() -> None:
+def test_the_next_run_has_no_fault_and_enough_time() -> None:
     for number in range(40):
         place = Place(Ended([FAILED]))
         assert held(place, FAULT, number=number).wrong == ()
@@ -220,7 +220,7 @@ OVERRIDE = """
 """
 
 
-def test_what_is_of_an_object_is_told_by_its_name_whatever_its_id() -> None:
+def test_objects_are_matched_by_name_with_any_id() -> None:
     def told_of(key: str) -> list[str]:
         names = {"domain-c7": "ClusterComputeResource gpu", key: "VirtualMachine worker01"}
         return list(ends.lines(ET.fromstring(OVERRIDE.format(key)), names))

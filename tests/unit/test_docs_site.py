@@ -37,7 +37,7 @@ def test_the_parts_lead_from_the_start_to_development() -> None:
     assert docs_site.structure()["Troubleshooting"][0] == docs_site.TROUBLESHOOTING
 
 
-def test_links_to_files_that_are_no_pages_lead_to_the_repository() -> None:
+def test_links_to_files_other_than_pages_lead_to_the_repository() -> None:
     text = (
         "[a](status.md#x) [b](../LICENSE) [c](../inventories/) [d](https://x.org/y) ![e](house.svg) `[f](../LICENSE)`"
     )

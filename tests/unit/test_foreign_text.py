@@ -82,7 +82,7 @@ JOBS: list[tuple[str, Any, Any]] = [
 @pytest.mark.parametrize("case", [*CASES, *JOBS], ids=lambda case: case[0])
 @drawn
 @given(data=st.data())
-def test_what_the_programs_of_a_node_say_is_checked_or_refused(case: Any, data: st.DataObject) -> None:
+def test_checks_or_refuses_the_output_of_programs_on_a_node(case: Any, data: st.DataObject) -> None:
     kind, found, wanted = case[:3]
     odd = data.draw(foreign.mangled(found))
     answer, message = node_checks.check(kind, "n1", odd if isinstance(odd, dict) else {}, wanted)
@@ -91,7 +91,7 @@ def test_what_the_programs_of_a_node_say_is_checked_or_refused(case: Any, data: 
     assert bool(message) == bool(answer.misfits)
 
 
-def test_what_no_program_says_is_a_misfit_that_says_so() -> None:
+def test_a_missing_program_answer_is_a_misfit_with_a_message() -> None:
     _answer, message = node_checks.check("openmpi", "n1", {"run": {"rc": 0, "stdout": "hello {}"}}, {"nodes": ["n1"]})
     assert (
         message
@@ -181,12 +181,12 @@ def test_an_image_of_any_form(monkeypatch: pytest.MonkeyPatch, data: st.DataObje
         (None, object, ""),
     ],
 )
-def test_what_keeps_an_answer_from_its_form(value: Any, form: Any, wrong: str) -> None:
+def test_names_the_defect_of_an_answer(value: Any, form: Any, wrong: str) -> None:
     assert misfit(value, form) == wrong
 
 
 @pytest.mark.parametrize("piece", ["[", "9", "a.", "x ", "ssh: "])
-def test_the_cause_of_an_end_is_found_in_time_whatever_was_written(piece: str) -> None:
+def test_finds_the_cause_of_an_end_in_time_in_any_output(piece: str) -> None:
     """A rank may fill the log with one line; its last 64 KiB are searched."""
     began = time.process_time()
     job_end.cause_of(piece * (65536 // len(piece)), 1, ["n1"])
@@ -221,7 +221,7 @@ def test_every_file_that_takes_texts_apart_is_tried() -> None:
     assert sorted(set(ELSEWHERE) & tried) == []
 
 
-def test_what_is_tried_elsewhere_is_tried_there() -> None:
+def test_each_reference_names_a_test_that_covers_it() -> None:
     named = set(ELSEWHERE.values()) - {USER, OURS}
     assert [where for where in named if not (ROOT / where).exists()] == []
 

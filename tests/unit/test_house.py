@@ -13,5 +13,5 @@ def test_every_room_has_its_words() -> None:
     assert sorted(drawn) == sorted(house.WORDS), "give the room its words in tools/house.py"
 
 
-def test_the_document_shows_the_drawing_of_today() -> None:
+def test_the_document_shows_the_current_drawing() -> None:
     assert house.DRAWING.read_text() == house.drawing(), "run python -m tools.house"

@@ -41,7 +41,7 @@ def test_there_are_scenarios() -> None:
     assert {path.name for path in SCENARIOS} >= {"default", "guests", "t4_packages", "airgap", "vm"}
 
 
-def test_a_scenario_runs_twice_is_looked_at_and_leaves_nothing(scenario: Path) -> None:
+def test_a_scenario_runs_twice_is_verified_and_leaves_nothing(scenario: Path) -> None:
     order = steps(scenario)
     assert order[0] == order[-1] == "destroy"
     assert order.index("create") < order.index("converge") == order.index("idempotence") - 1

@@ -68,14 +68,14 @@ def catalogue(name: str, group: str) -> counters.Catalogue:
     return counters.catalogue(session, group)
 
 
-def test_a_vcenter_9_says_its_version_and_its_managers() -> None:
+def test_a_vcenter_9_reports_its_version_and_its_managers() -> None:
     _stub, session = replay()
     assert session.api_version == (9, 0, 0, 0)
     assert isinstance(session.content.vmProvisioningChecker, vim.vm.check.ProvisioningChecker)
     assert session.content.hostProfileManager._moId == "HostProfileManager"
 
 
-def test_of_counters_with_one_name_the_average_counts() -> None:
+def test_uses_the_average_of_counters_with_one_name() -> None:
     cpu = catalogue("manageiq/counters.xml", "cpu").counters
     assert cpu == {"usage": counters.Counter(2, 3), "utilization": counters.Counter(409, 3)}
     # These newer counters of GPUs are the latest values, not the averages of the same names.
@@ -138,7 +138,7 @@ def test_a_task_that_is_queued() -> None:
     assert (task.what, task.running, task.user, task.error) == ("powerOnVm", True, "root", "")
 
 
-def test_tasks_of_a_vcenter_have_the_names_that_are_looked_for() -> None:
+def test_tasks_of_a_vcenter_have_the_expected_names() -> None:
     keys = text("govmomi/task_descriptions.txt").split()
     last = {key.rsplit(".", maxsplit=1)[-1] for key in keys}
     assert {*recent_tasks.MOVES, recent_tasks.ENTER, recent_tasks.REBOOT} <= last
@@ -189,7 +189,7 @@ def test_a_gpu_in_passthrough_as_its_guest_sees_it() -> None:
     }
 
 
-def test_gpus_of_a_machine_that_is_no_virtual_one() -> None:
+def test_ignores_gpus_of_a_machine_that_is_not_virtual() -> None:
     found = nvidia.report(text("gpud/nvidia-smi-query.535.161.08.h100.txt"))
     assert (found["driver"], found["cuda_at_most"]) == ("535.161.08", "12.2")
     assert [(one["address"], one["name"], one["mode"], one["persistent"]) for one in found["gpus"]] == [
@@ -221,11 +221,11 @@ def test_steps_of_ranks_that_do_not_name_themselves() -> None:
 
 
 @pytest.mark.parametrize("said", data("training/nccl.yml"), ids=lambda said: said["line"][-40:])
-def test_what_nccl_says_of_its_way_between_nodes(said: dict[str, str]) -> None:
+def test_reads_the_transport_of_nccl_between_nodes(said: dict[str, str]) -> None:
     assert proof._ways(said["line"]) == ({said["way"]} if said["way"] else set())
 
 
-def test_a_rank_of_nccl_2_4_finds_sockets_and_rdma_and_its_rings_tell_which_it_uses() -> None:
+def test_the_rings_of_nccl_2_4_show_which_transport_a_rank_uses() -> None:
     said = text("training/nccl_2_4.txt")
     found, rings = said.splitlines()[:4], said.splitlines()[4:]
     assert proof._ways("\n".join(found)) == {"NET/Socket", "NET/IB"}

@@ -168,7 +168,7 @@ def test_every_default_has_a_use(role: Path) -> None:
     assert [f"roles/{role.name}: use {name} in a task or remove it from the defaults" for name in unused] == []
 
 
-def test_no_default_lies_in_the_collection(role: Path) -> None:
+def test_no_default_is_inside_the_collection(role: Path) -> None:
     """`ansible-galaxy collection install --force` replaces the collection, and with it what a run wrote there."""
     inside = [name for name, value in defaults_of(role).items() if re.search(r"playbook_dir|role_path", str(value))]
     assert inside == [], "give it a relative default"

@@ -10,7 +10,7 @@ import yaml
 from tools import suites, vcsim
 
 
-def test_what_fails_here_alone_is_told_unless_it_is_known() -> None:
+def test_reports_failures_of_this_run_unless_known() -> None:
     stock = {"vm: a": True, "vm: b": True, "vm: c": False, "vm: d": True}
     ours = {"vm: a": True, "vm: b": False, "vm: c": False}
     assert suites.differences(stock, ours, {"vm: d": "a reason"}) == [
@@ -18,7 +18,7 @@ def test_what_fails_here_alone_is_told_unless_it_is_known() -> None:
     ]
 
 
-def test_what_passes_now_is_to_be_taken_out_of_the_list() -> None:
+def test_a_passing_test_must_leave_the_list() -> None:
     stock = {"vm: a": True, "vm: b": False}
     known = dict.fromkeys(("vm: a", "vm: b", "vm: z"), "a reason")
     told = suites.differences(stock, {"vm: a": True, "vm: b": False}, known)

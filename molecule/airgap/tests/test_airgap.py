@@ -41,7 +41,7 @@ def asked() -> list[tuple[str, str]]:
     return re.findall(r'^(\S+) .*"GET (\S+) HTTP/1.1" 200', KNOWN.with_suffix(".log").read_text(), re.MULTILINE)
 
 
-def test_there_is_no_way_but_to_the_mirror(each: Host) -> None:
+def test_only_the_mirror_is_reachable(each: Host) -> None:
     address, port = mirror().removeprefix("http://").split(":")
     run(each, f'python3 -c "{REACH.format(address, port)}"')
     for archive in (surroundings.mirror("bookworm"), *surroundings.indexes()):
@@ -77,7 +77,7 @@ def test_the_wheel_came_from_the_mirrors_index(each: Host) -> None:
 
 
 @pytest.mark.parametrize("role", ["repositories", "node", "openmpi"])
-def test_the_roles_are_proven(each: Host, role: str) -> None:
+def test_every_role_verifies_its_result(each: Host, role: str) -> None:
     kept = proof(each, role)
     assert kept["proven"] is True
     if role == "openmpi":

@@ -47,7 +47,7 @@ def test_python_packages_are_those_of_the_stack_and_no_others(each: Host) -> Non
     }
 
 
-def test_every_role_is_proven(each: Host) -> None:
+def test_every_role_verifies_its_result(each: Host) -> None:
     assert proof(each, "node")["proven"] is True
     assert proof(each, "openmpi")["proven"] is True
     horovod = proof(each, "horovod")
@@ -93,7 +93,7 @@ def test_no_keepalive_gives_a_silent_peer_up(each: Host) -> None:
     assert {"clientaliveinterval 0", "tcpkeepalive no"} <= set(server)
 
 
-def test_the_firewall_lets_peers_in_and_nobody_else(each: Host) -> None:
+def test_the_firewall_admits_only_peers(each: Host) -> None:
     status = run(each, "ufw status verbose")
     assert "Status: active" in status and "deny (incoming)" in status
     assert status.count("22,10000:10999/tcp") == len(NODES)

@@ -47,7 +47,7 @@ def test_settings_of_others_stay_beside_ours(host: Host) -> None:
     assert settings["registry-mirrors"] == ["http://hub.example.org:5000", "http://theirs.example.org"]
 
 
-def test_docker_runs_with_them_and_says_so(host: Host) -> None:
+def test_docker_runs_with_the_settings_and_reports_them(host: Host) -> None:
     told = json.loads(run(host, "docker info --format '{{json .}}'"))
     assert told["ServerVersion"] == CONTAINER["docker"]
     assert told["Runtimes"]["nvidia"]["path"] == "nvidia-container-runtime"

@@ -91,7 +91,7 @@ def test_dnf_checks_lists_and_packages_by_the_key_of_the_repository(dnf: Host) -
 
 
 @pytest.mark.parametrize("name", ["u1", "r1"])
-def test_cuda_was_asked_itself_and_the_proofs_are_kept(name: str) -> None:
+def test_cuda_reports_its_versions_and_the_facts_are_kept(name: str) -> None:
     host = node(name)
     assert proof(host, "repositories") == {
         "only": True,

@@ -22,11 +22,11 @@ def each(request: pytest.FixtureRequest) -> Host:
     return node(request.param)
 
 
-def test_it_has_booted_anew(each: Host) -> None:
+def test_the_machine_has_rebooted(each: Host) -> None:
     assert run(each, "cat /proc/sys/kernel/random/boot_id") != run(each, "cat /root/boot_id")
 
 
-def test_peers_have_their_names_in_hosts_that_cloud_init_made_anew(each: Host) -> None:
+def test_peers_keep_their_names_after_cloud_init_rewrites_etc_hosts(each: Host) -> None:
     assert "'manage_etc_hosts' as True" in run(each, "cat /etc/hosts")
     for peer in NODES:
         assert run(each, f"runuser -u dml -- ssh {peer} hostname") == peer
@@ -40,7 +40,7 @@ def test_the_training_user_may_lock_all_memory_and_open_the_device(each: Host) -
     assert told[told.index("active_mtu:") + 1] == str(MTU)
 
 
-def test_every_role_is_proven(each: Host) -> None:
+def test_every_role_verifies_its_result(each: Host) -> None:
     assert proof(each, "node")["proven"] is True
     told = proof(each, "rdma")
     assert (told["proven"], told["device"], told["ring"]) == (True, "rxe0", NODES)
@@ -59,7 +59,7 @@ def test_a_write_to_the_other_node_goes_through_the_device() -> None:
     assert int(run(writer, SENT)) - before >= SIZE // MTU * WRITES
 
 
-def test_a_driver_came_as_far_as_its_installer_and_met_no_nouveau(each: Host) -> None:
+def test_the_driver_reached_its_installer_and_nouveau_was_not_loaded(each: Host) -> None:
     told = proof(each, "gpu_driver")
     assert told["proven"] is False
     said = "with exit code 3: arguments: --silent --dkms GNU Make 4.3 nouveau is gone no GPU is here"

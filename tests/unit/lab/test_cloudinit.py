@@ -34,7 +34,7 @@ TOLD = {
 }
 
 
-def test_what_the_collection_writes_is_read() -> None:
+def test_reads_what_the_collection_writes() -> None:
     made = guest("vm-7", "worker01", customise.guestinfo_options(TOLD))
     assert (made.key, made.name, made.hostname) == ("vm-7", "worker01", "trainer-1")
     assert made.cards == (

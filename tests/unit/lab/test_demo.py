@@ -132,7 +132,7 @@ def shown(kind: str, folder: Path, *arguments: str) -> tuple[list[tuple[Demo, Ch
     return seen, lab, require
 
 
-def test_machines_are_shown_with_an_inventory_of_their_own(tmp_path: Path) -> None:
+def test_machines_are_shown_with_their_own_inventory(tmp_path: Path) -> None:
     with mock.patch.object(demo.host, "memory_bytes", return_value=5 << 20) as memory:
         seen, lab, require = shown("vm", tmp_path)
         assert seen[0][0].memory() == 5 << 20
@@ -167,9 +167,7 @@ def test_the_most_memory_of_all_chapters_is_kept(tmp_path: Path) -> None:
     assert one.most_memory == 3
 
 
-def test_without_root_the_guests_are_left_out_and_that_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_root_the_guests_are_skipped_with_a_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ran: list[Chapter] = []
 
     def play(_demo: Demo, _number: int, chapter: Chapter) -> tuple[str, bool]:
@@ -188,7 +186,7 @@ def test_without_root_the_guests_are_left_out_and_that_is_said(
     assert "Not shown: guests, training, and vMotion under load. Nodes cannot be made" in capsys.readouterr().out
 
 
-def test_it_is_shown_on_another_vsphere_and_without_guests_if_asked(tmp_path: Path) -> None:
+def test_runs_on_another_vsphere_and_without_guests_on_request(tmp_path: Path) -> None:
     folder = ["--folder", str(tmp_path / "demo")]
     with (
         mock.patch.object(demo, "require", side_effect=AssertionError("the requirements of guests are not checked")),
@@ -233,7 +231,7 @@ def test_the_end_names_the_verdict_and_the_report(tmp_path: Path) -> None:
     assert second == f"Report: {tmp_path}/report/report.html"
 
 
-def test_what_differs_from_before_is_seen(capsys: pytest.CaptureFixture[str]) -> None:
+def test_shows_differences_from_the_previous_state(capsys: pytest.CaptureFixture[str]) -> None:
     assert demo._as_before({"a": "1"}, {"a": "1"})[1]
     line, good = demo._as_before({"a": "1", "b": "2"}, {"a": "3", "c": "4"})
     assert not good and "2 properties, 3 differ" in line

@@ -104,7 +104,7 @@ def digested(said: str) -> str:
     return "".join([*taken, *short.end()])
 
 
-def test_what_changed_or_was_told_is_shown_and_nothing_else() -> None:
+def test_shows_only_changes_and_messages() -> None:
     assert digested(SAID) == SHOWN
 
 
@@ -177,7 +177,7 @@ def test_a_task_that_is_silent_for_long_gives_signs_of_life(capsys: pytest.Captu
     assert whole.getvalue() == f"{task}changed: [gpu]\n"
 
 
-def test_what_a_command_leaves_in_the_background_is_not_waited_for(tmp_path: Path) -> None:
+def test_does_not_wait_for_background_processes_of_a_command(tmp_path: Path) -> None:
     command = ["sh", "-c", "sleep 600 & echo $! > left; echo done"]
     with mock.patch.object(digest, "PATIENCE_SECONDS", 0.05):
         assert digest.run(command, tmp_path, ENVIRONMENT, tmp_path / "log") == 0

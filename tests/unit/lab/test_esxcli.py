@@ -95,7 +95,7 @@ def test_a_call_is_as_a_real_host_describes_it_or_listed_as_unproven(command: st
     assert taken <= fields[command]
 
 
-def test_what_is_listed_is_what_the_sources_say() -> None:
+def test_the_list_agrees_with_the_sources() -> None:
     constants, keywords = set[str](), set[str]()
     for path in (ROOT / "plugins" / "module_utils").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -108,5 +108,5 @@ def test_what_is_listed_is_what_the_sources_say() -> None:
         assert taken <= constants, command
 
 
-def test_nothing_is_listed_as_unproven_that_nobody_calls() -> None:
+def test_lists_only_called_commands_as_unproven() -> None:
     assert set(UNPROVEN) <= set(CALLS)

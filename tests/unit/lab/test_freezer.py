@@ -36,7 +36,7 @@ def new(groups: Path, frozen: int) -> Path:
     return group
 
 
-def test_of_many_hierarchies_the_freezers_own_counts(groups: Path) -> None:
+def test_uses_the_freezer_hierarchy_among_many(groups: Path) -> None:
     group = old(groups)
     freezer.freeze(group, 1)
     assert freezer.is_frozen(group)
@@ -44,7 +44,7 @@ def test_of_many_hierarchies_the_freezers_own_counts(groups: Path) -> None:
     assert not freezer.is_frozen(group)
 
 
-def test_of_one_hierarchy_the_events_tell(groups: Path) -> None:
+def test_reads_the_events_of_a_single_hierarchy(groups: Path) -> None:
     group = new(groups, 1)
     freezer.freeze(group, 1)
     assert (group / "cgroup.freeze").read_text() == "1"
@@ -52,7 +52,7 @@ def test_of_one_hierarchy_the_events_tell(groups: Path) -> None:
     assert (group / "cgroup.freeze").read_text() == "0"
 
 
-def test_what_does_not_stop_goes_on_whole(groups: Path) -> None:
+def test_resumes_everything_if_one_process_does_not_stop(groups: Path) -> None:
     group = new(groups, 0)
     with pytest.raises(LabError, match=r"could not be frozen: after 0\.02 s, some of its processes still ran"):
         freezer.freeze(group, 0.02)

@@ -14,7 +14,7 @@ from lab.nodes import image, surroundings
 from lab.nodes.kinds import Kind
 
 
-def test_what_is_mounted_in_it_is_let_go_before_it_is_removed(tmp_path: Path) -> None:
+def test_unmounts_everything_in_a_folder_before_its_removal(tmp_path: Path) -> None:
     proc = tmp_path / "rootfs-killed" / "proc"
     proc.mkdir(parents=True)
     mounted, done = {proc}, []

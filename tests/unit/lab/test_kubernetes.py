@@ -47,7 +47,7 @@ def subject(identity: Identity) -> dict[str, list[str]]:
     return {kind: [str(one.value) for one in name.get_attributes_for_oid(oid)] for kind, oid in kinds.items()}
 
 
-def test_every_address_has_pods_of_its_own() -> None:
+def test_every_address_has_its_own_pods() -> None:
     routes = dict(WHERE.routes())
     assert len(routes) == 252
     assert routes["10.244.100.0/24"] == "10.86.16.100"
@@ -69,7 +69,7 @@ def test_a_network_with_more_nodes_than_pod_networks_is_refused() -> None:
         Layout.of("10.0.0.0/16")
 
 
-def test_who_calls_is_said_by_a_certificate_that_the_server_trusts(authority: Authority) -> None:
+def test_a_trusted_certificate_identifies_the_caller(authority: Authority) -> None:
     node = authority.client("system:node:worker01", ("system:nodes",))
     assert subject(node) == {"user": ["system:node:worker01"], "groups": ["system:nodes"]}
     trusted = x509.load_pem_x509_certificate(authority.certificate.encode())
@@ -91,14 +91,14 @@ def test_the_server_is_known_by_its_addresses_and_names(authority: Authority) ->
     context.load_cert_chain(authority.folder / "apiserver.crt", authority.folder / "apiserver.key")
 
 
-def test_nobody_else_reads_what_is_secret(authority: Authority) -> None:
+def test_other_users_cannot_read_secrets(authority: Authority) -> None:
     control.prepare(authority.folder, WHERE)
     secret = [path for path in authority.folder.iterdir() if path.suffix in {".key", ".conf"}]
     assert {path.name for path in secret} >= {"ca.key", "accounts.key", "admin.conf", "controllers.conf"}
     assert {stat.S_IMODE(path.stat().st_mode) for path in secret} == {0o600}
 
 
-def test_kubeconfig_has_all_that_a_caller_needs(authority: Authority) -> None:
+def test_the_kubeconfig_is_complete(authority: Authority) -> None:
     told = yaml.safe_load(authority.kubeconfig(WHERE.server, "admin", ("system:masters",)))
     assert told["clusters"][0]["cluster"]["server"] == "https://10.86.16.2:6443"
     trusted = base64.b64decode(told["clusters"][0]["cluster"]["certificate-authority-data"]).decode()
@@ -203,7 +203,7 @@ def test_a_node_gets_what_makes_it_a_member(authority: Authority) -> None:
     assert subject(identity) == {"user": ["system:node:worker01"], "groups": ["system:nodes"]}
 
 
-def test_nodes_share_layers_and_write_databases_of_their_own(tmp_path: Path) -> None:
+def test_nodes_share_layers_and_write_their_own_databases(tmp_path: Path) -> None:
     filled, disk, layer = tmp_path / "filled", tmp_path / "disks" / "vm-1", f"{member.SNAPSHOTS}/7/fs"
     for path, text in {f"{layer}/bin/sh": "program", "blobs/1": "image", "meta.db": "names"}.items():
         (filled / path).parent.mkdir(parents=True, exist_ok=True)

@@ -45,7 +45,7 @@ def test_a_network_that_is_used_already_is_not_taken(
     assert (network.wanted_or_free("10.0.1.0/24"), network.free_subnet()) == (wanted, free)
 
 
-def test_where_none_is_free_a_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_that_no_address_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     uses(monkeypatch, TUNNEL, "198.18.0.0/15")
     with pytest.raises(LabError, match="choose one with --network"):
         network.free_subnet()

@@ -103,7 +103,7 @@ def test_done(op: str, asked: list[str]) -> None:
     assert (guests.asked, vcenter.news[-1]) == (asked, {"done": True})
 
 
-def test_fault_is_told_in_its_words() -> None:
+def test_quotes_a_fault() -> None:
     vcenter = VCenter()
     carry_out("PowerOff", vcenter, Guests(LabError("worker01 cannot be stopped: no.")))
     assert vcenter.news == [{"failed": "worker01 cannot be stopped: no."}]
@@ -116,13 +116,13 @@ def test_a_machine_is_called_by_its_name() -> None:
     assert vcenter.news == [{"failed": said.replace("'vm-7'", "'worker01'")}]
 
 
-def test_own_fault_is_told_too() -> None:
+def test_reports_its_own_fault_too() -> None:
     vcenter = VCenter()
     carry_out("PowerOff", vcenter, Guests(KeyError("x")))
     assert vcenter.news == [{"failed": "The lab's hypervisor failed: KeyError('x'). The traceback is in its log."}]
 
 
-def test_cancelled_move_ends_in_silence() -> None:
+def test_a_cancelled_move_ends_silently() -> None:
     vcenter, guests = VCenter(closed=("order-1",)), Guests()
     carry_out("Relocate", vcenter, guests)
     assert (guests.asked, vcenter.news) == (["move vm-7 to b 7", "cancelled"], [])

@@ -112,7 +112,7 @@ def test_a_package_that_no_index_has_is_not_there(archive: str, proxy: Proxy) ->
         urllib.request.urlopen(f"{proxy.address}/simple/six/")
 
 
-def test_an_index_that_does_not_answer_is_told(proxy: Proxy) -> None:
+def test_reports_an_index_that_does_not_answer(proxy: Proxy) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         proxy.indexes = [f"http://127.0.0.1:{closed.getsockname()[1]}/simple"]
     with pytest.raises(urllib.error.HTTPError, match="502"):

@@ -29,11 +29,11 @@ def test_a_lab_cannot_have_the_folder_of_anything_else(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["default", "membersgw0", "machines-traces", "a.b"])
-def test_a_lab_has_a_folder_of_its_own(name: str, tmp_path: Path) -> None:
+def test_a_lab_has_its_own_folder(name: str, tmp_path: Path) -> None:
     assert Lab(name, tmp_path).folder == tmp_path / name
 
 
-def test_all_that_labs_have_in_common_is_guarded() -> None:
+def test_guards_everything_that_labs_share() -> None:
     inside = {path.name for path in vars(running).values() if isinstance(path, Path) and path.parent == running.FOLDER}
     assert inside == {"machines", "podman", "shared"}
 
@@ -46,7 +46,7 @@ def test_such_a_name_is_refused_in_a_sentence(
     assert capsys.readouterr().err.startswith("A lab cannot be named 'machines'")
 
 
-def test_nodes_are_asked_for_by_name_or_with_a_card_for_rdma(
+def test_nodes_are_requested_by_name_or_with_an_rdma_card(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def node(_lab: Lab, name: str, user: str, **more: Any) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def test_only_plain_nodes_have_another_debian(
     assert "have Debian bookworm: --suite is for plain nodes." in capsys.readouterr().err
 
 
-def test_machines_get_as_much_memory_as_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_machines_get_the_requested_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     begun: list[list[str]] = []
 
     def begin(command: list[str], **_more: Any) -> Any:

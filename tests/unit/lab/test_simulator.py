@@ -43,14 +43,14 @@ def test_the_document_is_written_from_the_code() -> None:
     assert text == simulator.written(text), "write it again: python tools/simulator.py"
 
 
-def test_every_call_and_command_says_where_its_behaviour_comes_from() -> None:
+def test_every_call_and_command_names_the_source_of_its_behaviour() -> None:
     sourceless = simulator.unexplained(EVERYTHING)
     assert [f"{name}: end its comment with a line VMware: SOURCE or Ours: REASON" for name in sourceless] == []
     assert len([one for one in EVERYTHING if one.method]) > 70
     assert len(simulator.commands("host/software")) > 10
 
 
-def test_every_package_with_behaviours_says_what_vcsim_does_itself() -> None:
+def test_every_package_with_behaviours_names_what_vcsim_does() -> None:
     packages = {one.package for one in EVERYTHING if one.sources}
     assert len(packages) > 15
     assert [package for package in sorted(packages) if not all(simulator.opening(package))] == []
@@ -77,7 +77,7 @@ def test_sources_are_spelt_as_they_are_read() -> None:
     assert len(alike) == sum(len(one.sources) for one in EVERYTHING)
 
 
-def test_faults_said_to_be_declared_by_pyvmomi_are() -> None:
+def test_faults_marked_as_declared_by_pyvmomi_are_declared_there() -> None:
     said = [
         (found[1], found[2].split(", "))
         for one in EVERYTHING

@@ -59,7 +59,9 @@ def told(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "rank0.jsonl").read_text().splitlines()]
 
 
-def test_it_learns_and_tells_each_step(train: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_learns_and_each_step_is_recorded(
+    train: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run(train, monkeypatch, "--steps", "80", "--batch-size", "32", "--warmup", "4")
     records = told(tmp_path)
     assert [record["step"] for record in records] == list(range(1, 81))
@@ -81,18 +83,18 @@ def test_two_ranks_see_different_samples_of_the_same_truth(train: ModuleType) ->
     )
 
 
-def test_gradients_point_from_what_is_known_to_what_is_wanted(train: ModuleType) -> None:
+def test_gradients_point_from_the_prediction_to_the_target(train: ModuleType) -> None:
     weights = [0.0] * train.WEIGHTS
     *found, loss = train.gradients(weights, [([1, 2], [16.0] + [0.0] * (train.VALUES - 1))])
     assert (found[train.VALUES], found[2 * train.VALUES], sum(map(abs, found))) == (-1.0, -1.0, 2.0)
     assert loss == 16.0**2 / train.VALUES
 
 
-def test_a_step_sends_enough_to_prove_rdma(train: ModuleType) -> None:
+def test_a_step_sends_enough_to_confirm_rdma(train: ModuleType) -> None:
     assert 4 * train.WEIGHTS >= LEAST_BYTES_PER_STEP
 
 
-def test_it_ends_with_the_epoch_when_it_is_asked_to(
+def test_training_ends_with_the_epoch_on_request(
     train: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "finish").touch()

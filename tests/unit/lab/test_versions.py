@@ -29,7 +29,7 @@ def test_the_table_of_the_simulator_is_that_of_pyvmomi() -> None:
 
 
 @pytest.mark.skipif(not COMPLETE, reason="this pyVmomi is older than the newest release that is simulated")
-def test_the_readme_says_from_which_version_on_what_works() -> None:
+def test_the_readme_names_the_minimum_version_of_each_feature() -> None:
     assert versions.PAGE.read_text() == versions.document(), "run python tools/versions.py"
 
 

@@ -27,7 +27,7 @@ def test_numbers_are_versions(number: int, newer: int, version: str) -> None:
     assert ask.version(number, newer) == version
 
 
-def test_what_is_not_there_is_told_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
+def test_reports_missing_parts_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
     ask.main("/nonexistent")
     told = json.loads(capsys.readouterr().out)
     assert "/nonexistent/bin/nvcc" in told["nvcc_why"]

@@ -44,7 +44,7 @@ def test_soft_roce_counts_packets(tmp_path: Path, mtu: int, size: int) -> None:
     assert told(tmp_path)["sent_bytes"] == 7 * size
 
 
-def test_a_device_that_counts_nothing_says_so(tmp_path: Path) -> None:
+def test_reports_a_device_without_counters(tmp_path: Path) -> None:
     (tmp_path / "class/infiniband/vmw_pvrdma0/ports/1").mkdir(parents=True)
     assert told(tmp_path)["sent_bytes"] is None
     assert devices(tmp_path / "nowhere") == []

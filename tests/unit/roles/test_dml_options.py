@@ -49,12 +49,12 @@ def test_it_goes_on_after_the_steps_that_are_done(monkeypatch: pytest.MonkeyPatc
     assert told["steps"] == 5
 
 
-def test_half_an_epoch_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_an_epoch_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     _numbers, told = run(chosen(monkeypatch, "--steps", "3", "--epochs", "2"), done=4)
     assert told["seconds_per_epoch"] is None
 
 
-def test_no_step_is_shorter_than_asked_also_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_step_is_shorter_than_requested_even_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, slept = [0.0], []
 
     def sleep(seconds: float) -> None:
@@ -114,7 +114,7 @@ def test_the_newest_checkpoint_comes_back(kept: dml_options.Checkpoints, tmp_pat
     }
 
 
-def test_a_checkpoint_that_was_not_finished_is_none(kept: dml_options.Checkpoints, tmp_path: Path) -> None:
+def test_ignores_an_unfinished_checkpoint(kept: dml_options.Checkpoints, tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space left"):
         kept.keep(11, lambda _file: Path("/dev/full").write_text("x"))
     assert (tmp_path / "kept" / ".step11.pt").exists()
@@ -132,7 +132,7 @@ def test_a_spoilt_checkpoint_is_named(kept: dml_options.Checkpoints, tmp_path: P
         kept.restore(lambda _file: None)
 
 
-def test_where_nothing_is_left_to_train_one_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_reports_that_nothing_is_left_to_train(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     options = chosen(monkeypatch, "--checkpoints", str(tmp_path), "--steps", "5", "--epochs", "2")
     made = dml_options.Checkpoints(options, ".pt")
     made.keep(10, lambda file: file.write(b"ten"))
@@ -159,7 +159,7 @@ def test_parameters_are_summed_up_in_a_checksum_and_a_size(monkeypatch: pytest.M
     assert told["gradient_bytes"] == len(b"weightsbiases")
 
 
-def test_ranks_that_differ_end_the_job_after_they_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_that_differ_end_the_job_after_their_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DML_RECORDS", str(tmp_path))
     summary = {"rank": 2, "parameters_sha256": "aa"}
     dml_options.keep(dict(summary), lambda own: [own, own])

@@ -108,7 +108,7 @@ def test_a_pause_is_marked_and_does_not_lower_the_rate(place: Path, monkeypatch:
     assert second["images_per_sec"] == 8 / 2
 
 
-def test_a_script_that_counts_by_itself_tells_how_far_it_is(place: Path) -> None:
+def test_a_script_with_its_own_counter_reports_its_progress(place: Path) -> None:
     records = dml_records.start()
     for step, rate, loss in ((1, "3.2", "81.126"), (10, "3.4", "nan"), (20, None, None), (1, 3.0, None)):
         records.tell(step, rate, loss)
@@ -137,7 +137,7 @@ def test_a_full_disk_is_an_error(tmp_path: Path) -> None:
         records.step()
 
 
-def test_what_was_not_written_at_once_is_written_still(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finishes_a_partial_write(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
     monkeypatch.setattr(dml_records.os, "write", lambda file, data: write(file, data[:50]))
     dml_records.start().step(images=8, loss=0.5)
@@ -165,7 +165,7 @@ def test_two_ranks_are_a_continuous_job_to_its_readers(tmp_path: Path) -> None:
     assert judged["verdict"] == "continuous", judged
 
 
-def test_keras_tells_of_batches_and_evaluation(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keras_reports_batches_and_evaluation(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     callbacks = types.SimpleNamespace(Callback=object)
     keras = types.SimpleNamespace(callbacks=callbacks)
     monkeypatch.setitem(sys.modules, "tensorflow", types.SimpleNamespace(keras=keras))
@@ -178,7 +178,7 @@ def test_keras_tells_of_batches_and_evaluation(place: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("path", sorted(FILES.glob("*.py")), ids=lambda path: path.name)
-def test_what_runs_on_nodes_keeps_to_old_syntax(path: Path) -> None:
+def test_code_on_nodes_keeps_to_old_syntax(path: Path) -> None:
     oldest = (3, 6) if path.name in FOR_TENSORFLOW_1 else (3, 8)
     tree = ast.parse(path.read_text(), path.name, feature_version=oldest)
     futures = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "__future__"]

@@ -103,7 +103,7 @@ def test_each_step_of_the_optimizer_is_a_record_without_a_loss(folder: Path) -> 
         ("three = Wrapped()\nfor _ in range(5): three.step()\n", 5, "optimizer Wrapped", 0),
     ],
 )
-def test_of_several_optimizers_one_counts(folder: Path, script: str, steps: int, by: str, others: int) -> None:
+def test_counts_one_of_several_optimizers(folder: Path, script: str, steps: int, by: str, others: int) -> None:
     made = records(folder, BEGIN + script)
     assert [each["step"] for each in made] == list(range(1, steps + 1))
     assert (made[-1]["by"], made[-1]["others"]) == (by, others)

@@ -42,7 +42,7 @@ def run(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, env={**told, **variables}, capture_output=True, text=True, check=False)
 
 
-def test_the_script_is_told_its_rank_and_where_the_ranks_meet(tmp_path: Path) -> None:
+def test_the_script_receives_its_rank_and_the_rendezvous_address(tmp_path: Path) -> None:
     done = run(tmp_path, **MPI, MASTER_ADDR="127.0.0.1", MASTER_PORT="29500")
     name, beside, arguments, told = json.loads(done.stdout)
     assert (name, beside, arguments) == ("__main__", "beside", ["--lr", "0.1"])
@@ -101,7 +101,7 @@ def test_a_rank_has_the_number_of_its_node_if_the_nodes_are_alike(
 
 
 @pytest.mark.parametrize("lacking", [*MPI, "MASTER_ADDR"])
-def test_what_is_missing_is_named(tmp_path: Path, lacking: str) -> None:
+def test_names_what_is_missing(tmp_path: Path, lacking: str) -> None:
     told = {**MPI, "MASTER_ADDR": "127.0.0.1"}
     del told[lacking]
     done = run(tmp_path, **told)

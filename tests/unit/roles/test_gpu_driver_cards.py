@@ -9,7 +9,7 @@ from pathlib import Path
 from roles.gpu_driver.files.cards import cards
 
 
-def test_gpus_are_told_from_other_devices(tmp_path: Path) -> None:
+def test_gpus_are_distinguished_from_other_devices(tmp_path: Path) -> None:
     devices = {
         "0000:02:01.0": ("0x10de", "0x030000"),  # a vGPU
         "0000:02:02.0": ("0x10de", "0x030200"),  # a data centre GPU passed through

@@ -17,7 +17,7 @@ SIGNED = ["--silent", "--module-signing-secret-key=/root/key", "--module-signing
 @pytest.mark.parametrize(
     ("content", "said"), [(b"\x06\x00\x00\x00\x01", "on"), (b"\x06\x00\x00\x00\x00", "off"), (b"", "off")]
 )
-def test_the_variable_of_the_firmware_tells(tmp_path: Path, content: bytes, said: str) -> None:
+def test_reads_secure_boot_from_the_firmware_variable(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / VARIABLE).write_bytes(content)
     assert state(tmp_path) == said
 
@@ -30,9 +30,7 @@ def test_a_bios_has_no_secure_boot(tmp_path: Path) -> None:
     ("arguments", "elsewhere", "signs"),
     [(["--silent"], False, False), (SIGNED, False, True), (["--silent"], True, True)],
 )
-def test_modules_are_signed_where_a_key_or_somebody_else_does_it(
-    arguments: list[str], elsewhere: bool, signs: bool
-) -> None:
+def test_modules_are_signed_with_a_key_or_by_the_vendor(arguments: list[str], elsewhere: bool, signs: bool) -> None:
     known = {"gpu_driver_arguments": arguments, "gpu_driver_signed_modules": elsewhere}
     assert value("gpu_driver", "__gpu_driver_signs", **known) is signs
 
@@ -45,5 +43,5 @@ def test_modules_are_signed_where_a_key_or_somebody_else_does_it(
         ({"gpu_driver_arguments": [], "gpu_driver_install": "package"}, "follow"),
     ],
 )
-def test_the_kernel_is_held_where_nothing_builds_the_modules_anew(known: dict[str, object], kernel: str) -> None:
+def test_holds_the_kernel_if_nothing_rebuilds_the_modules(known: dict[str, object], kernel: str) -> None:
     assert value("gpu_driver", "gpu_driver_kernel", **known) == kernel

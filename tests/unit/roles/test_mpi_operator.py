@@ -45,11 +45,11 @@ def test_the_right_that_is_added_is_one_that_the_manifest_lacks_and_goes_to_the_
 
 
 @pytest.mark.parametrize("release", schema.RELEASES)
-def test_what_the_role_adds_is_known_to_kubernetes(release: str) -> None:
+def test_kubernetes_knows_the_fields_that_the_role_adds(release: str) -> None:
     assert [schema.kubernetes_faults(one, release) for one in VARS["__mpi_operator_rights"]] == [[], []]
 
 
-def test_the_operator_is_looked_for_by_the_label_of_its_deployment() -> None:
+def test_finds_the_operator_by_the_label_of_its_deployment() -> None:
     assert the("Deployment")["metadata"]["labels"]["app"] == "mpi-operator"
     assert "label_selectors: [app=mpi-operator]" in (ROLE / "tasks" / "prove.yml").read_text()
 

@@ -32,23 +32,23 @@ def begun(folder: Path, *interpreters: str, patience: int = 5) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_the_first_interpreter_that_is_there_is_told(tmp_path: Path) -> None:
+def test_reports_the_first_interpreter_found(tmp_path: Path) -> None:
     program(tmp_path, "python3.8", 'echo python 3.8 "$3"')
     program(tmp_path, "python3", 'echo python 3.6 "$3"')
     assert begun(tmp_path, "python3.9", "python3.8", "python3") == ["python 3.8 python3.8"]
 
 
-def test_a_node_without_python_tells_none(tmp_path: Path) -> None:
+def test_a_node_without_python_reports_no_interpreter(tmp_path: Path) -> None:
     assert begun(tmp_path, "python3.9", "/usr/bin/python3-of-nobody") == []
 
 
 @pytest.mark.parametrize("code", [0, 1, 2])
-def test_the_end_of_the_first_boot_is_told(tmp_path: Path, code: int) -> None:
+def test_reports_the_end_of_the_first_boot(tmp_path: Path, code: int) -> None:
     program(tmp_path, "cloud-init", f'[ "$*" = "status --wait" ] && echo ......status: done && exit {code}; exit 9')
     assert begun(tmp_path) == [f"cloud-init {code}"]
 
 
-def test_the_first_boot_is_waited_for_and_not_for_ever(tmp_path: Path) -> None:
+def test_waits_for_the_first_boot_with_a_deadline(tmp_path: Path) -> None:
     program(tmp_path, "cloud-init", "sleep 60")
     began = time.monotonic()
     assert begun(tmp_path, patience=1) == ["cloud-init 124"]
@@ -59,11 +59,11 @@ def test_the_first_boot_is_waited_for_and_not_for_ever(tmp_path: Path) -> None:
     ("said", "version"),
     [("cloud-init 0\r\npython 3.6 /usr/bin/python3\r\n", "3.6"), ("python 3.12 x", "3.12"), ("", "0")],
 )
-def test_the_version_is_read_from_what_the_shell_said(said: str, version: str) -> None:
+def test_reads_the_version_from_the_output_of_the_shell(said: str, version: str) -> None:
     assert value("node", "__node_python", __node_begun={"stdout": said}) == version
 
 
-def test_a_named_interpreter_is_the_only_one_that_is_asked() -> None:
+def test_queries_only_a_named_interpreter() -> None:
     assert value("node", "__node_pythons", ansible_python_interpreter="/opt/python/bin/python3") == [
         "/opt/python/bin/python3"
     ]
@@ -71,7 +71,7 @@ def test_a_named_interpreter_is_the_only_one_that_is_asked() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 400])
-def test_as_many_logins_as_nodes_prove_that_they_reach_each_other(count: int) -> None:
+def test_as_many_logins_as_nodes_show_that_they_reach_each_other(count: int) -> None:
     peers = [f"n{number}" for number in range(count)]
     met = [value("node", "__node_next", node_peers=peers, inventory_hostname=name) for name in peers]
     assert sorted(met) == sorted(peers)

@@ -20,7 +20,7 @@ def made(**changes: Any) -> str:
 
 
 @pytest.mark.parametrize("change", [{"sha256": "b" * 64}, {"folder": ""}, {"links": {}}])
-def test_what_is_in_the_folder_makes_it_another_one(change: dict[str, Any]) -> None:
+def test_the_content_of_the_folder_defines_its_identity(change: dict[str, Any]) -> None:
     assert made(**change) != made()
     assert made(url="https://mirror/other.tar.gz") == made()
 
@@ -35,7 +35,7 @@ def test_what_is_in_the_folder_makes_it_another_one(change: dict[str, Any]) -> N
         (["", "/usr 3 11"], 0, False, True),
     ],
 )
-def test_an_environment_of_another_interpreter_is_made_anew(
+def test_recreates_an_environment_of_another_interpreter(
     found: list[str], listed: int, is_filling: bool, is_anew: bool
 ) -> None:
     known = {

@@ -62,7 +62,7 @@ def test_a_container_has_the_node_s_processes_and_its_user_s_rights() -> None:
     assert told[-3:] == ["--cgroupns=private", "abc123", "id"]
 
 
-def test_what_is_not_on_the_node_is_not_given() -> None:
+def test_omits_files_missing_on_the_node() -> None:
     told = command(there=lambda path: path == "/etc/passwd")
     assert [word for word in told if word.startswith(("--volume", "--device"))] == [
         "--volume=/etc/passwd:/etc/passwd:ro",

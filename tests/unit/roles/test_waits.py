@@ -86,18 +86,18 @@ def told(role: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("wait", waits(), ids=str)
-def test_each_wait_has_a_deadline_that_its_page_tells(wait: Wait) -> None:
+def test_each_wait_has_a_documented_deadline(wait: Wait) -> None:
     assert wait.most, "it has no deadline"
     assert told(wait.role).get(wait.task, "").startswith(wait.most)
 
 
-def test_no_page_tells_of_a_wait_that_is_none() -> None:
+def test_no_page_documents_a_missing_wait() -> None:
     there = {(one.role, one.task) for one in waits()}
     pages = [path.parent.name for path in ROLES.glob("*/README.md")]
     assert [(role, task) for role in pages for task in told(role) if (role, task) not in there] == []
 
 
-def test_each_time_that_a_user_may_set_says_that_it_is_in_seconds() -> None:
+def test_each_time_option_is_documented_in_seconds() -> None:
     unsaid = []
     for path in ROLES.glob("*/meta/argument_specs.yml"):
         options = yaml.safe_load(path.read_text())["argument_specs"]["main"].get("options", {})

@@ -47,14 +47,14 @@ def test_names_of_links_are_short_enough_for_the_kernel() -> None:
     assert all(len(command[5]) < 16 for command in words)
 
 
-def test_two_hosts_have_two_identities_and_listen_on_the_migration_network_alone() -> None:
+def test_two_hosts_have_two_identities_and_listen_only_on_the_migration_network() -> None:
     one, two, again = (configuration(lab, number)["libvirtd.conf"] for lab, number in (("a", 1), ("a", 2), ("a", 1)))
     assert one == again != two
     assert 'listen_addr = "198.18.0.2"' in two
     assert 'migration_host = "198.18.0.2"' in configuration("a", 2)["qemu.conf"]
 
 
-def test_a_host_starts_in_namespaces_of_its_own_and_sees_what_it_must() -> None:
+def test_a_host_starts_in_its_own_namespaces_and_sees_what_it_needs() -> None:
     host = Host("dml0", 1, "esx01.lab", Path("/lab/machines/host1"))
     said = arguments(host, ROOTS, Path("/s/engine-1.capabilities"), (Path("/lab/machines"),))
     assert said[:8] == ["ip", "netns", "exec", "dml0h1", "unshare", "--mount", "--uts", "bash"]
@@ -70,7 +70,7 @@ def test_the_trial_of_kvm_boots_the_guests_own_kernel() -> None:
     assert said[6:8] == ["/s/engine-1", "/s/g"]
 
 
-def test_what_virsh_says_is_told_with_its_host_and_without_our_way_to_it() -> None:
+def test_quotes_virsh_with_its_host_and_without_the_connection_prefix() -> None:
     said = LabError("nsenter --target=7 --mount --uts --net --root failed (1): error: domain is not running")
     host = Host("dml0", 1, "esx01.lab", Path("/lab/machines/host1"))
     with (

@@ -101,7 +101,7 @@ def test_a_guest_boots_with_the_words_of_its_machine_on_the_host_that_was_named(
     assert [card.address for card in machines.known["vm-7"].cards] == ["10.0.1.11/24", "10.216.1.11/16"]
 
 
-def test_an_address_that_was_left_open_is_found_and_told(machines: Machines) -> None:
+def test_finds_and_reports_an_address_that_was_left_open(machines: Machines) -> None:
     started = machines.start(guest("vm-8", "worker02", {}), "a")
     told = json.loads((machines.folder / "guests" / "vm-8" / "guestinfo.metadata").read_text())
     assert started.cards[0].address == "10.0.1.100/24"
@@ -132,7 +132,7 @@ def test_after_a_failed_move_it_is_at_its_source_and_can_be_moved_again(machines
     assert at(machines) == "b"
 
 
-def test_a_guest_that_the_lab_broke_is_told_so_and_left_alone_until_it_is_switched_off(machines: Machines) -> None:
+def test_a_guest_broken_by_the_lab_is_marked_and_left_alone_until_power_off(machines: Machines) -> None:
     def reboot(percent: int) -> None:
         Host.boot_ids["vm-7"] = "second"
 

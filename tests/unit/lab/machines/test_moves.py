@@ -93,7 +93,7 @@ def test_condition_is_read_by_the_agent(tmp_path: Path, monkeypatch: pytest.Monk
     assert asked == list(answers), "what was opened is closed"
 
 
-def test_an_agent_that_refuses_is_told_in_its_words() -> None:
+def test_quotes_the_refusal_of_an_agent() -> None:
     assert health.answer('{"return": 7}') == 7
     with pytest.raises(LabError, match="CommandNotFound"):
         health.answer('{"error": {"class": "CommandNotFound"}}')

@@ -44,7 +44,7 @@ def without_looks(host: Host) -> list[str]:
     return [said for said in host.asked if not said.startswith("domjobinfo")]
 
 
-def test_under_emulation_the_guest_stands_while_it_is_copied() -> None:
+def test_under_emulation_the_guest_pauses_during_the_copy() -> None:
     source, target = Host("a"), Host("b")
     migration(source, target).run()
     copy = "migrate --unsafe vm-7 qemu+tcp://address-of-b/system tcp://address-of-b"
@@ -52,7 +52,7 @@ def test_under_emulation_the_guest_stands_while_it_is_copied() -> None:
     assert target.asked == ["resume vm-7", "domstate vm-7"]
 
 
-def test_with_kvm_the_guest_runs_while_it_is_copied() -> None:
+def test_with_kvm_the_guest_runs_during_the_copy() -> None:
     source, target = Host("a"), Host("b")
     migration(source, target, is_live=True).run()
     assert without_looks(source) == ["migrate --unsafe --live vm-7 qemu+tcp://address-of-b/system tcp://address-of-b"]
@@ -118,7 +118,7 @@ class Left(Host):
         return said
 
 
-def test_a_guest_that_has_left_its_source_is_no_failure() -> None:
+def test_a_guest_that_has_left_its_source_is_not_a_failure() -> None:
     told: list[int] = []
     source, target = Left("a", ("sleep", "1.3")), Host("b")
     move = migration(source, target, tell=told.append)

@@ -34,7 +34,7 @@ def test_each_recipe_is_built_once(tmp_path: Path) -> None:
     assert first.engine.is_dir()
 
 
-def test_what_an_earlier_recipe_made_goes_unless_somebody_uses_it(tmp_path: Path) -> None:
+def test_removes_what_an_earlier_recipe_made_unless_it_is_in_use(tmp_path: Path) -> None:
     for name in ("engine-1", "engine-1.capabilities", "engine-2", "engine-2.capabilities", "guest-1", "engine-3.part"):
         (tmp_path / name).mkdir()
     used = kept.hold(tmp_path / "engine-2")
@@ -61,7 +61,7 @@ def test_a_build_that_fails_leaves_nothing_that_counts_as_built(tmp_path: Path) 
     assert [path.name for path in tmp_path.iterdir() if path.is_dir() and not path.name.endswith(".part")] == []
 
 
-def test_what_is_mounted_in_a_build_that_was_killed_is_let_go_first(tmp_path: Path) -> None:
+def test_unmounts_a_killed_build_first(tmp_path: Path) -> None:
     proc = tmp_path / "guest.part" / "root" / "proc"
     proc.mkdir(parents=True)
     mounted = {proc}

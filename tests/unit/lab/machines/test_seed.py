@@ -30,7 +30,7 @@ def test_words_of_vcenter_reach_the_guest_unchanged() -> None:
     }
 
 
-def test_a_guest_of_which_nothing_was_said_has_name_users_and_addresses() -> None:
+def test_a_guest_without_settings_has_name_users_and_addresses() -> None:
     told = settings(GUEST, {}, {}, [])
     again = guest("vm-7", "worker01", told)
     assert (again.hostname, again.cards) == ("worker01", CARDS)
@@ -44,7 +44,7 @@ def test_another_address_is_another_instance() -> None:
     assert ids[0] == ids[2] != ids[1]
 
 
-def test_what_there_is_nothing_of_is_left_out() -> None:
+def test_omits_empty_sections() -> None:
     assert json.loads(settings(GUEST, ASKED, {}, [])["guestinfo.vendordata"].removeprefix(HEADER)) == {}
 
 

@@ -46,7 +46,7 @@ def test_the_diff_holds_the_changed_keys_alone() -> None:
     assert diff["before_header"] == "esx1: settings"
 
 
-def test_a_deaf_host_fails_and_says_what_still_differs() -> None:
+def test_a_deaf_host_fails_with_the_remaining_differences() -> None:
     result = converge([FakeSubject("esx1", {"mtu": 1500}, deaf=True), FakeSubject("esx2", {"mtu": 1500})])
     assert result["failed"]
     assert "esx1: could not change settings: the server accepted the change, yet mtu is 1500, not 9000" in result["msg"]
@@ -81,7 +81,7 @@ def test_a_failed_write_is_reported_for_its_host() -> None:
     assert result["msg"] == "esx1: could not set mtu: the server said NoPermission"
 
 
-def test_what_is_unmet_is_shown_in_check_mode_and_refused_before_any_write_otherwise() -> None:
+def test_unmet_needs_are_shown_in_check_mode_and_refused_otherwise() -> None:
     def plan(current: Mapping[str, Any]) -> Plan:
         return want(current, needs=frozenset({MAINTENANCE}), unmet=("it is not in maintenance mode",))
 
@@ -94,7 +94,7 @@ def test_what_is_unmet_is_shown_in_check_mode_and_refused_before_any_write_other
     assert subject.writes == []
 
 
-def test_what_only_a_later_boot_can_take_is_planned_and_not_written() -> None:
+def test_changes_for_a_later_boot_are_planned_and_not_written() -> None:
     def plan(current: Mapping[str, Any]) -> Plan:
         return want(current, needs=frozenset({REBOOT}), later=frozenset({"mtu"}))
 
@@ -146,7 +146,7 @@ def full_plan(current: Mapping[str, Any]) -> Plan:
     )
 
 
-def test_a_result_says_all_of_each_host_before_and_after() -> None:
+def test_a_result_has_the_full_state_of_each_host_before_and_after() -> None:
     subjects = [FakeSubject("esx1", {"mtu": 1500}), FakeSubject("esx2", {"mtu": 9000})]
     planned = converge(subjects, check=True, plan=full_plan)
     changed = {"before_header": "esx1: settings", "after_header": "esx1: settings"}
@@ -164,7 +164,7 @@ def test_a_result_says_all_of_each_host_before_and_after() -> None:
     assert converge(subjects, plan=full_plan) == planned
 
 
-def test_what_is_needed_is_told_in_the_order_of_the_alphabet() -> None:
+def test_needs_are_listed_alphabetically() -> None:
     needs = "qwertyuiopasdfghjkl"
     host = FakeSubject("esx1", {"mtu": 1500})
     result = converge([host], check=True, plan=lambda current: want(current, needs=frozenset(needs)))
@@ -208,7 +208,7 @@ def test_all_reasons_of_one_host_keep_all_hosts_from_being_written() -> None:
     assert [subject.writes for subject in subjects] == [[], []]
 
 
-def test_what_still_differs_is_listed_with_what_to_do() -> None:
+def test_lists_remaining_differences_with_the_remedy() -> None:
     subject = FakeSubject("esx1", {"mtu": 1500, "name": "vmk1"}, deaf=True)
     wanted = {"mtu": 9000, "name": "vmk2"}
     result = converge([subject], plan=lambda current: Plan(current, wanted, warnings=("mind the switch",)))
@@ -218,7 +218,7 @@ def test_what_still_differs_is_listed_with_what_to_do() -> None:
 
 
 @pytest.mark.parametrize("gone", [False, True])
-def test_what_was_written_is_read_afresh_and_only_that(gone: bool) -> None:
+def test_rereads_only_what_was_written(gone: bool) -> None:
     asked: list[list[str]] = []
 
     def refresh(subjects: Sequence[Any]) -> None:
@@ -289,7 +289,7 @@ def test_run_ends_the_module_with_the_failure_that_its_result_holds() -> None:
         ({}, []),
     ],
 )
-def test_who_trusts_anybody_is_warned_also_where_the_call_fails(params: dict[str, Any], warned: list[str]) -> None:
+def test_warns_about_unchecked_certificates_even_if_the_call_fails(params: dict[str, Any], warned: list[str]) -> None:
     module = FakeModule(**params)
     runner.run(module, lambda: {"changed": False, "failed": True, "msg": "no"})
     assert module.warned == warned

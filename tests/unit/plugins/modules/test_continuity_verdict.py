@@ -93,7 +93,7 @@ def test_the_wait_ends_when_the_slowest_rank_has_advanced(tmp_path: Path) -> Non
     assert (result["ranks"], result["fewest"], result["hosts"]) == (2, 30, {"w0": [0], "w1": [1]})
 
 
-def test_a_wait_for_records_that_nobody_collects_ends_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_for_records_without_a_collector_ends_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training_wait, "UNWATCHED_SECONDS", 0.3)
     write(tmp_path / "records.jsonl", range(1, 5), 1000.0)
     began = time.monotonic()
@@ -129,7 +129,7 @@ def test_a_job_that_does_not_advance_is_one_sentence(tmp_path: Path) -> None:
     assert "within 0 s these ranks did not: 0, 1" in result["msg"]
 
 
-def test_lines_that_are_no_records_are_left_out_and_told(tmp_path: Path) -> None:
+def test_skips_and_reports_malformed_records(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     write(path, range(1, 61), 1000.0)
     with path.open("ab") as file:
@@ -140,6 +140,6 @@ def test_lines_that_are_no_records_are_left_out_and_told(tmp_path: Path) -> None
     assert "records: 3 lines are not JSON objects and were left out" in result["unproven"]
 
 
-def test_what_is_no_file_of_records_is_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_refuses_a_file_without_records_in_one_sentence(tmp_path: Path) -> None:
     result = call(continuity_verdict, records=str(tmp_path))
     assert result["msg"].startswith(f"{tmp_path}: could not read its records: Is a directory")

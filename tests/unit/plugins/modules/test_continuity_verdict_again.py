@@ -73,7 +73,7 @@ def test_check_mode_judges_and_writes_nothing(folder: Path) -> None:
     assert files(folder) == before
 
 
-def test_the_folder_of_the_demo_will_do_and_one_without_a_test_is_told(folder: Path, tmp_path: Path) -> None:
+def test_accepts_the_folder_of_the_demo_and_reports_one_without_a_test(folder: Path, tmp_path: Path) -> None:
     assert judged(tmp_path / "demo")["verdict"] == "continuous"
     told = judged(tmp_path / "nothing")
     assert "no journal.jsonl lies in it or below it; name the folder of one test" in told["msg"]

@@ -9,7 +9,7 @@ from tests.fakes.esxi import FakeHost
 from tests.fakes.gpus import T4, FakeGpus, Gpu
 
 
-def test_the_wish_reaches_the_host_and_the_way_to_mig_is_told() -> None:
+def test_the_setting_reaches_the_host_and_the_steps_to_mig_are_shown() -> None:
     host = FakeHost()
     gpus = FakeGpus(host, Gpu())
     done = call("esxi_graphics", [host], type="shared_direct", policy="consolidation", vgpu_mode="mixed_size")
@@ -19,6 +19,6 @@ def test_the_wish_reaches_the_host_and_the_way_to_mig_is_told() -> None:
     assert any("nvidia-smi" in step for step in done["mig_procedure"])
 
 
-def test_an_empty_wish_is_refused() -> None:
+def test_refuses_an_empty_request() -> None:
     refused = call("esxi_graphics", [FakeHost()], restart_xorg=True)
     assert "one of the following is required: type, policy, vgpu_mode" in refused["msg"]

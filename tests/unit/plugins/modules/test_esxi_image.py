@@ -30,7 +30,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeRest:
     return fake
 
 
-def test_the_component_is_put_into_the_image_and_the_rest_is_told(api: FakeRest) -> None:
+def test_puts_the_component_into_the_image_and_lists_the_remaining_steps(api: FakeRest) -> None:
     desired = {"cluster": "gpu", "component": "NVD-AIE-800", "version": "550.90.05"}
     planned = call("esxi_image", [], check=True, **desired)
     assert planned["changed"]

@@ -24,7 +24,7 @@ def test_a_subset_of_two_hosts_without_a_write() -> None:
     assert hosts[0].writes == hosts[1].writes == []
 
 
-def test_an_unreachable_host_fails_the_call_unless_told_otherwise_and_hides_nobody() -> None:
+def test_an_unreachable_host_fails_the_call_by_default_and_hides_no_other() -> None:
     hosts = [host("esx01.lab"), host("esx02.lab")]
     hosts[1].has(runtime__connectionState="disconnected")
     strict = call("esxi_info", hosts, gather=["pvrdma"])

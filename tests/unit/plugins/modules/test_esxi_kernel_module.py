@@ -8,7 +8,7 @@ from tests.fakes.calling import call
 from tests.fakes.esxi import FakeHost, FakeKernelModules
 
 
-def test_options_are_merged_and_the_rest_is_removed_only_when_asked_to() -> None:
+def test_options_are_merged_and_others_removed_only_on_request() -> None:
     one = FakeHost()
     modules = FakeKernelModules(one, nmlx5_core="max_vfs=8")
     desired = {"name": "nmlx5_core", "options": {"RSS": [4, 4]}}

@@ -21,5 +21,5 @@ def test_gpus_are_the_default_and_hosts_are_told_apart() -> None:
     assert (len(one.writes), two.writes) == (1, [])
 
 
-def test_enabled_must_be_said() -> None:
+def test_enabled_is_required() -> None:
     assert "missing required arguments: enabled" in call("esxi_passthrough", [FakeHost()])["msg"]

@@ -28,7 +28,7 @@ def test_check_present_present_absent_absent() -> None:
     assert counts == [(True, 2), (False, 0), (True, 2), (False, 0)]
 
 
-def test_absent_keeps_the_firewall_open_when_told_to() -> None:
+def test_absent_keeps_the_firewall_open_on_request() -> None:
     one = host()
     call("esxi_pvrdma", [one], vmk="vmk1")
     assert call("esxi_pvrdma", [one], state="absent", close_firewall=False)["hosts"][0]["state"]["firewall_open"]

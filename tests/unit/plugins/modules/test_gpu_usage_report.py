@@ -16,7 +16,7 @@ from .test_continuity_verdict import call
 USAGE = facts(gpu("e1", user("a", "red", 0.5), mean=1.0), gpu("e2"), cluster="gpu/1")
 
 
-def test_page_and_json_are_written_once_for_their_owner_alone(tmp_path: Path) -> None:
+def test_page_and_json_are_written_once_and_readable_only_by_their_owner(tmp_path: Path) -> None:
     folder = tmp_path / "audit"
     given = {"usage": USAGE, "price": "2.5", "currency": "EUR", "folder": str(folder)}
     first = call(gpu_usage_report, **given)

@@ -55,7 +55,7 @@ def test_a_running_job(tmp_path: Path) -> None:
     assert told["job"]["pods"]["t2-worker-0"]["node"] == "k3"
 
 
-def test_the_workers_are_told_by_the_names_of_the_inventory_and_how_to_reach_into_each(tmp_path: Path) -> None:
+def test_workers_have_inventory_names_and_a_command_to_enter_each(tmp_path: Path) -> None:
     server = cluster(job(CREATED, RUNNING), [LAUNCHER, *WORKERS, unscheduled(3, "no")])
     workers = looked(server, tmp_path, names={"k3": "vm-3"}, kubectl="/opt/kubectl", context="here")["job"]["workers"]
     assert [one["name"] for one in workers] == ["vm-3", "k2", "k4"]
@@ -85,7 +85,7 @@ def test_the_node_of_rank_0_is_known_after_its_pod_was_deleted(tmp_path: Path) -
     assert (there["rank_0_on"], gone["rank_0_on"]) == ("vm-3", "k4") and "rank_0_on" not in unknown
 
 
-def test_a_running_jobs_log_is_read_where_it_is_asked_for(tmp_path: Path) -> None:
+def test_reads_the_log_of_a_running_job_on_request(tmp_path: Path) -> None:
     server = cluster(job(CREATED, RUNNING), [LAUNCHER, *WORKERS], answers={LOG: "step 1\n"})
     assert looked(server, tmp_path, log=True)["log"] == "step 1\n"
 
@@ -96,7 +96,7 @@ def test_the_log_of_a_launcher_that_printed_nothing_is_empty(tmp_path: Path) -> 
     assert (told["job"]["state"], told["log"]) == ("finished", "")
 
 
-def test_a_job_that_waits_says_why(tmp_path: Path) -> None:
+def test_a_waiting_job_reports_the_reason(tmp_path: Path) -> None:
     server = cluster(job(CREATED), [unscheduled(0, "0/4 nodes are available: 4 Insufficient nvidia.com/gpu.")])
     told = looked(server, tmp_path)["job"]
     assert (told["state"], told["why"]) == (
@@ -116,7 +116,7 @@ def test_a_job_that_died_has_its_cause_from_events_and_log(tmp_path: Path) -> No
     assert told["job"]["why"].startswith("pod t2-worker-0 was deleted because its node was silent")
 
 
-def test_another_job_of_the_name_is_told_by_its_fields(tmp_path: Path) -> None:
+def test_recognizes_another_job_with_the_same_name_by_its_fields(tmp_path: Path) -> None:
     desired = manifests.mpijob(job_of({"name": NAME, "image": "other", "command": ["c"], "workers": 3}))
     told = looked(cluster(job(CREATED), WORKERS), tmp_path, desired=desired)["job"]["differs"]
     assert told == [
@@ -141,7 +141,7 @@ def test_a_namespace_that_is_not_there(tmp_path: Path) -> None:
     assert told["why"] == "there is no namespace nowhere: create it, or specify another one"
 
 
-def test_who_may_not_ask_for_a_namespace_is_told_nothing_of_it(tmp_path: Path) -> None:
+def test_an_account_without_access_to_a_namespace_learns_nothing_about_it(tmp_path: Path) -> None:
     class Forbidden(Cluster):
         def get(self, path: str) -> tuple[int, Any]:
             return (403, {"message": "no"}) if path == CORE else super().get(path)
@@ -150,7 +150,7 @@ def test_who_may_not_ask_for_a_namespace_is_told_nothing_of_it(tmp_path: Path) -
     assert looked(server, tmp_path)["job"] == {"state": "absent", "workers": []}
 
 
-def test_an_account_without_rights_is_told_what_it_may_not_read(tmp_path: Path) -> None:
+def test_names_what_an_account_may_not_read(tmp_path: Path) -> None:
     told = looked(cluster(job(CREATED), WORKERS, forbidden=("/api/v1/nodes",)), tmp_path)
     assert told["failed"] and 'User "dml" cannot read /api/v1/nodes' in told["msg"]
     assert "check the permissions of this account" in told["msg"]
@@ -172,7 +172,7 @@ def test_a_context_that_is_not_there(tmp_path: Path) -> None:
     )
 
 
-def test_without_the_client_one_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_the_package_to_install_without_the_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "IMPORT_ERROR", "Traceback\nModuleNotFoundError: No module named 'kubernetes'")
     told = looked(cluster(None), tmp_path)
     assert told["failed"] and "No module named 'kubernetes'; install it: pip install kubernetes" in told["msg"]

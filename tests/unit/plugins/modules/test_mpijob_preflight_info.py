@@ -42,13 +42,13 @@ def rules(told: dict[str, Any]) -> list[tuple[str, str]]:
     return [(one["severity"], one["rule"]) for one in told["findings"]]
 
 
-def test_a_kubernetes_that_stands_a_stun_has_no_finding_that_stops(tmp_path: Path) -> None:
+def test_a_kubernetes_that_withstands_a_stun_has_no_blocking_finding(tmp_path: Path) -> None:
     told = found(tmp_path, {}, needs={"nvidia.com/gpu": 1})
     assert told["stops"] == [] and rules(told) == [("note", "node_grace")] and told["grace_seconds"] == 50.0
     assert found(tmp_path, {}, stun_seconds=20)["findings"] == []
 
 
-def test_what_would_end_a_job_stops_and_may_be_accepted(tmp_path: Path) -> None:
+def test_settings_that_would_end_a_job_block_unless_accepted(tmp_path: Path) -> None:
     more = {
         "/api/v1/pods": [SERVER],
         "/api/v1/configmaps": [PLUGIN],
@@ -95,7 +95,7 @@ def test_a_job_that_is_there_tolerates_what_its_pods_do(tmp_path: Path, pods: li
     assert [one["rule"] for one in given["stops"]] == ["toleration"]
 
 
-def test_configurations_are_read_for_pvrdma_alone(tmp_path: Path) -> None:
+def test_reads_configurations_only_for_pvrdma(tmp_path: Path) -> None:
     for pvrdma, asked in ((False, 0), (True, 1)):
         server = Cluster({"/api/v1/nodes": [node("w1")], "/api/v1/pods": [], "/api/v1/configmaps": [PLUGIN]})
         with served(server, tmp_path) as kubeconfig:
@@ -104,7 +104,7 @@ def test_configurations_are_read_for_pvrdma_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seconds", ["nan", "inf", -1, 1e9])
-def test_a_stun_that_is_no_time_is_refused(tmp_path: Path, seconds: object) -> None:
+def test_refuses_a_stun_that_is_not_a_time(tmp_path: Path, seconds: object) -> None:
     told = found(tmp_path, {}, stun_seconds=seconds)
     said = "is not a finite number" if isinstance(seconds, str) else "expected seconds from 0 to 86400"
     assert told["failed"] and "stun_seconds" in told["msg"] and said in told["msg"]
@@ -134,7 +134,7 @@ def test_gpus_through_cdi_are_a_warning(tmp_path: Path) -> None:
     assert "w2 containerd" not in one["findings"][0]["text"]
 
 
-def test_the_gpu_operator_is_read_for_gpus_alone(tmp_path: Path) -> None:
+def test_reads_the_gpu_operator_only_for_gpus(tmp_path: Path) -> None:
     for needs, asked in (({}, 0), ({"rdma/hca": 0}, 0), (GPUS, 1)):
         server = Cluster({"/api/v1/nodes": [on_containerd("w1")], "/api/v1/pods": [], POLICIES: [POLICY]})
         told = asked_of(tmp_path, server, needs=needs)

@@ -108,13 +108,13 @@ def test_a_host_whose_machine_is_another_may_be_left_out(tmp_path: Path, here: d
     assert list(result["profiles"]) == ["esx02.lab"]
 
 
-def test_a_host_that_told_no_uuid_is_known_by_its_name(tmp_path: Path) -> None:
+def test_identifies_a_host_without_a_uuid_by_its_name(tmp_path: Path) -> None:
     result, _file = call(tmp_path, sealed(hosts=[{**HOST, "uuid": None}]))
     assert list(result["profiles"]) == ["esx01.lab"]
 
 
 @pytest.mark.parametrize("text", ["no JSON", "[1]", "[" * 100_000, "null", sealed()[:-200]])
-def test_what_is_no_evidence_is_refused(tmp_path: Path, text: str) -> None:
+def test_refuses_malformed_evidence(tmp_path: Path, text: str) -> None:
     result, file = call(tmp_path, text)
     assert result["failed"] and result["msg"].startswith(f"{file}: could not ")
 
@@ -141,7 +141,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(list(places(json.loads(sealed())))), st.sampled_from([..., None, "", 7, [], {}, ["x"]]))
-def test_whatever_is_changed_or_taken_out_of_it_it_is_refused(tmp_path: Path, path: tuple[Any, ...], new: Any) -> None:
+def test_refuses_any_change_or_omission(tmp_path: Path, path: tuple[Any, ...], new: Any) -> None:
     document = json.loads(sealed())
     place = document
     for key in path[:-1]:
@@ -162,7 +162,7 @@ def test_whatever_is_changed_or_taken_out_of_it_it_is_refused(tmp_path: Path, pa
         st.none() | st.booleans() | st.integers() | st.text(), lambda of: st.lists(of) | st.dictionaries(st.text(), of)
     )
 )
-def test_whatever_a_file_holds_it_is_one_sentence(tmp_path: Path, holds: Any) -> None:
+def test_any_file_content_fails_with_one_sentence(tmp_path: Path, holds: Any) -> None:
     held = {**holds, "format": 2} if isinstance(holds, dict) else holds
     result, file = call(tmp_path, json.dumps(held))
     assert result["failed"] and result["msg"].startswith(f"{file}: could not "), result

@@ -16,7 +16,7 @@ from plugins.modules import training_guest_info
 from .test_continuity_verdict import call
 
 
-def test_a_node_tells_its_timers_its_ranks_and_its_checkpoint(tmp_path: Path) -> None:
+def test_a_node_reports_its_timers_its_ranks_and_its_checkpoint(tmp_path: Path) -> None:
     kept = tmp_path / "checkpoints" / "step-40"
     kept.parent.mkdir()
     kept.write_bytes(b"weights")

@@ -35,7 +35,7 @@ def test_a_manifest_is_written_completed_and_not_written_again(tmp_path: Path) -
     assert (folder / "manifest.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_what_is_not_a_manifest_is_refused(tmp_path: Path) -> None:
+def test_refuses_a_malformed_manifest(tmp_path: Path) -> None:
     assert "no such file" in call(training_manifest, folder=str(tmp_path), end={"state": "died"})["msg"]
     assert "are missing" in call(training_manifest, folder=str(tmp_path), manifest={"name": "one"})["msg"]
 

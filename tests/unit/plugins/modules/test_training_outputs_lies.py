@@ -95,7 +95,7 @@ def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_lie_is_named_ends_in_time_and_leaves_nothing(tmp_path: Path, lie: str) -> None:
+def test_an_inconsistent_answer_is_named_ends_in_time_and_leaves_nothing(tmp_path: Path, lie: str) -> None:
     program, cause = LIES[lie]
     node = Node(tmp_path, b"1 1 model\0", program)
     node.dest.mkdir()

@@ -51,7 +51,7 @@ def test_the_only_run_has_its_launcher_and_the_connections() -> None:
     assert "run_dir" not in call(training_runs_info, nodes=NODES)
 
 
-def test_without_a_run_there_are_no_connections() -> None:
+def test_a_node_without_a_run_has_no_connections() -> None:
     found = call(training_runs_info, nodes={"w1": {"jobs": []}, "w2": {"unreachable": True}}, single=True)
     assert (found["runs"], "run_dir" in found) == ([], False)
 
@@ -73,7 +73,7 @@ def test_several_runs_and_a_run_without_its_launcher_are_refused() -> None:
     assert "no node has its run file" in call(training_runs_info, nodes=lost, single=True)["msg"]
 
 
-def test_the_launcher_of_a_run_on_kubernetes_is_no_node() -> None:
+def test_the_launcher_of_a_run_on_kubernetes_is_not_a_node() -> None:
     nodes = {
         "w1": {"jobs": [job("one")], "node": "n1"},
         "w2": {"jobs": [job("one")], "node": "n2"},

@@ -13,7 +13,7 @@ from plugins.modules import training_transport_info
 from .test_continuity_verdict import call
 
 
-def test_a_job_that_has_ended_tells_the_checksums_of_its_ranks(tmp_path: Path) -> None:
+def test_a_finished_job_reports_the_checksums_of_its_ranks(tmp_path: Path) -> None:
     for rank, checksum in ((0, "aa"), (1, "bb")):
         (tmp_path / f"summary{rank}.json").write_text(json.dumps({"rank": rank, "parameters_sha256": checksum}))
     nodes = [{"name": "n1", "reach": ["sh", "-c"]}]

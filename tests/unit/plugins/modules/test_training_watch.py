@@ -20,7 +20,7 @@ from ansible.module_utils.testing import patch_module_args
 from plugins.modules import training_watch
 
 
-def test_the_result_says_why_it_ended_and_what_came_from_where(tmp_path: Path) -> None:
+def test_the_result_names_the_end_and_the_source_of_each_value(tmp_path: Path) -> None:
     folder = tmp_path / "records"
     folder.mkdir()
     (folder / "rank0.jsonl").write_text('{"step": 1}\n{"step": 2}\n')
@@ -49,7 +49,7 @@ with open(sys.argv[1]) as file:
 """
 
 
-def test_it_ends_when_nobody_has_attended_to_it_for_a_while(tmp_path: Path) -> None:
+def test_the_watch_ends_after_a_while_without_attention(tmp_path: Path) -> None:
     """After a real kill -9: the kernel releases the lock of the killed process."""
     journal = tmp_path / "journal.jsonl"
     journal.touch()
@@ -68,7 +68,7 @@ def test_it_ends_when_nobody_has_attended_to_it_for_a_while(tmp_path: Path) -> N
     assert took > held - 1.0, "the watch continues while a process holds the lock"
 
 
-def test_it_ends_with_the_process_that_asked_for_it(tmp_path: Path) -> None:
+def test_the_watch_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     files = {"folder": str(tmp_path), "records": str(tmp_path / "out"), "stop": str(tmp_path / "stop")}
     with subprocess.Popen(["sleep", "60"]) as asking:
         killing = threading.Timer(1.0, asking.kill)

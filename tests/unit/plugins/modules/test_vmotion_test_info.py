@@ -45,7 +45,7 @@ def test_an_unfinished_test_is_found_with_its_launcher_and_the_moves_so_far(tmp_
     assert [move["worker"] for move in moves] == ["w1", "w2"] and "events" not in moves[0]
 
 
-def test_an_empty_journal_is_no_test(tmp_path: Path) -> None:
+def test_an_empty_journal_is_not_a_test(tmp_path: Path) -> None:
     (tmp_path / "gpu-1").mkdir()
     (tmp_path / "gpu-1" / NAME).touch()
     assert not call(vmotion_test_info, cluster="gpu", dir=str(tmp_path))["found"]

@@ -24,7 +24,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_is_told_by_many_threads_is_shown_line_by_line(file: Path) -> None:
+def test_shows_the_messages_of_many_threads_line_by_line(file: Path) -> None:
     shown: list[dict[str, Any]] = []
     progress = Progress(str(file))
 
@@ -83,7 +83,7 @@ def test_the_file_is_private_and_goes(tmp_path: Path, monkeypatch: pytest.Monkey
     assert not os.path.exists(path)
 
 
-def test_without_a_file_nothing_is_told_and_a_link_is_refused(tmp_path: Path, file: Path) -> None:
+def test_shows_nothing_without_a_file_and_refuses_a_link(tmp_path: Path, file: Path) -> None:
     Progress(None).tell("esx1", "is down")
     link = tmp_path / "link"
     link.symlink_to(file)

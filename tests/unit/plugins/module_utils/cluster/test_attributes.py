@@ -26,12 +26,12 @@ WORKER, PENDING = "dml.vsphere.worker", "dml.vsphere.pending"
         ({WORKER: ["esx01 (host-1)"]}, ["esx01 (host-1)"], []),
     ],
 )
-def test_what_nothing_carries_goes(carriers: dict[str, Any], over: list[str], removed: list[str]) -> None:
+def test_removes_attributes_that_no_object_uses(carriers: dict[str, Any], over: list[str], removed: list[str]) -> None:
     plan = plan_attributes(carriers, over)
     assert [change.key for change in plan.changes if change.after is None] == removed
     assert plan.before["notes that are over"] == over
 
 
-def test_who_carries_the_others_is_told() -> None:
+def test_names_the_carrier_of_the_other_attributes() -> None:
     plan = plan_attributes({WORKER: [f"w{number} (vm-{number})" for number in range(1, 6)]}, [])
     assert plan.why == ("dml.vsphere.worker stays: w1, w2, w3 and 2 more carry it",)

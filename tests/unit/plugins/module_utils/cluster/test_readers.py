@@ -82,7 +82,7 @@ def entered(user: str, minute: int) -> Any:
     return SimpleNamespace(userName=user, createdTime=NOW + timedelta(minutes=minute))
 
 
-def test_hosts_out_of_service_are_told_with_why_and_through_whom() -> None:
+def test_hosts_out_of_service_are_listed_with_reason_and_user() -> None:
     events = SimpleNamespace(QueryEvents=lambda _filter: [entered("anna", 1), entered("", 3), entered("bert", 2)])
     there = [
         host("esx1"),
@@ -98,7 +98,7 @@ def test_hosts_out_of_service_are_told_with_why_and_through_whom() -> None:
     ]
 
 
-def test_red_and_yellow_alarms_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_red_and_yellow_alarms_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def alarm(key: str, status: str) -> Any:
         ref = vim.alarm.Alarm("alarm-1")
         entity = vim.HostSystem("host-1")
@@ -134,7 +134,7 @@ def licence(**properties: Any) -> Any:
         ({"expirationHours": 0}, "2026-01-01T12:00:00Z", True),
     ],
 )
-def test_a_licence_ends_when_it_says_however_it_says_so(
+def test_reads_the_end_of_a_licence_in_each_format(
     properties: dict[str, Any], expires: str | None, expired: bool
 ) -> None:
     entries = [SimpleNamespace(entityId=key, assignedLicense=licence(**properties)) for key in ("host-1", "host-9")]
@@ -150,7 +150,7 @@ def test_a_licence_ends_when_it_says_however_it_says_so(
     )
 
 
-def test_an_evaluation_is_told_and_keys_never_are() -> None:
+def test_reports_an_evaluation_licence_but_never_keys() -> None:
     entry = SimpleNamespace(entityId="uuid", assignedLicense=licence(edition="eval", key="12345-SECRET"))
     manager = SimpleNamespace(QueryAssignedLicenses=lambda _entity: [entry])
     content = {"licenseManager": SimpleNamespace(licenseAssignmentManager=manager)}
@@ -171,7 +171,7 @@ def test_the_clock_of_a_host_is_compared_without_the_way_of_the_answer(monkeypat
     ]
 
 
-def test_clocks_are_compared_only_when_asked_and_only_of_hosts_that_answer() -> None:
+def test_clocks_are_compared_only_on_request_and_on_reachable_hosts() -> None:
     for one, compare in ((host(), False), (host(runtime__connectionState="notResponding"), True)):
         assert host_clocks.clocks(session_with(), [one], compare=compare)[0]["offset_seconds"] is None
 

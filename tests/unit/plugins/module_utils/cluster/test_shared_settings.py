@@ -59,7 +59,7 @@ def test_options_are_planned_as_the_type_that_the_server_has(key: str, given: An
     assert type(plan.after[key]) is type(planned)
 
 
-def test_an_option_that_is_as_wanted_is_no_change() -> None:
+def test_an_option_with_the_desired_value_is_not_a_change() -> None:
     assert of_vcenter(FakeSettings(a__flag=True), a__flag="true")[1].changes == ()
 
 
@@ -73,7 +73,7 @@ def test_long_numbers_are_written_as_such() -> None:
     }
 
 
-def test_without_permission_a_change_is_told_and_unmet() -> None:
+def test_without_permission_a_change_is_listed_as_unmet() -> None:
     _subject, plan = of_vcenter(FakeSettings(vgpu__hotmigrate__enabled=False), allowed=False, **{HOT: True})
     (unmet,) = plan.unmet
     assert unmet.startswith(f"{HOT} is false for all of vCenter vcenter.lab and would become true")
@@ -89,7 +89,7 @@ def test_a_value_that_cannot_be_is_refused(given: Any, words: str) -> None:
         of_vcenter(FakeSettings(), a__flag=given)
 
 
-def test_what_was_there_first_is_remembered() -> None:
+def test_remembers_the_first_value() -> None:
     settings = FakeSettings(a__number=1)
     subject, _plan = of_vcenter(settings, a__number=2)
     settings.values["a.number"] = 2

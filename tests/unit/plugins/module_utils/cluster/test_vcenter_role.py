@@ -72,7 +72,7 @@ def test_an_account_that_has_another_role_there_is_refused(monkeypatch: pytest.M
     assert manager.writes == []
 
 
-def test_what_this_vcenter_does_not_know_is_refused_before_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refuses_what_this_vcenter_does_not_support_before_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
     manager = FakeManager(monkeypatch)
     with pytest.raises(Refused, match=r"make the role dml\.vsphere: it knows no Vcls\.Unheard"):
         apply(role(manager, ["Vcls.Unheard", "Profile.View"]))

@@ -50,7 +50,7 @@ def records(ranks: int, steps: int, **more: Any) -> list[dict[str, Any]]:
     ]
 
 
-def test_a_log_of_breaches_alone_is_broken_in_a_short_list() -> None:
+def test_a_log_with_only_breaches_is_broken_with_a_short_list() -> None:
     judged = verdict(records(64, 200), [], {}, ended="running")
     assert judged["verdict"] == "broken" and len(judged["breaches"]) == LISTED
     assert f"the first {LISTED:,} of {64 * (OF_ONE_KIND + 1):,} breaches are listed" in judged["notes"][0]

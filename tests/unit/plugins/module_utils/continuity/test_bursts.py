@@ -71,7 +71,7 @@ def test_bursts_change_no_rate_by_more_than_one_read(step_s: float, poll_s: floa
     assert all(rate == pytest.approx(1 / step_s, rel=poll_s / 5 + 0.01) for rate in one.seen_rates(*ALWAYS))
 
 
-def test_records_that_arrive_together_after_a_silence_of_the_observer_are_no_slow_and_no_fast_stretch() -> None:
+def test_records_that_arrive_together_after_the_observer_was_silent_change_no_pace() -> None:
     at = [*map(float, range(10)), *[60.0] * 51, *map(float, range(61, 70))]
     rates = pace([line(step, time) for step, time in enumerate(at)]).seen_rates(*ALWAYS)
     assert rates == [1.0] * len(rates) and len(rates) == 3

@@ -32,14 +32,14 @@ def clock_set(made: list[dict[str, Any]], by: float, rank: int = 2) -> list[dict
 
 
 @pytest.mark.parametrize("by", [-3600.0, -60.0, -2.5, 2.5, 60.0, 3600.0])
-def test_a_clock_that_is_set_is_told_and_no_breach(by: float) -> None:
+def test_reports_a_set_clock_and_no_breach(by: float) -> None:
     result = judge(clock_set(records(), by))
     assert result["verdict"] == "continuous"
     assert [(c["rank"], c["step"], round(c["seconds"], 1)) for c in result["clock_steps"]] == [(2, 60, by)]
 
 
 @pytest.mark.parametrize("by", [-3600.0, -60.0, 60.0, 3600.0])
-def test_a_clock_that_is_set_is_no_breach_even_where_nobody_stamped_the_records(by: float) -> None:
+def test_a_set_clock_is_not_a_breach_even_in_unstamped_records(by: float) -> None:
     result = judge(unstamped(clock_set(records(), by)), [])
     assert result["verdict"] == "continuous"
     assert [(c["rank"], c["step"], round(c["seconds"])) for c in result["clock_steps"]] == [(2, 60, by)]
@@ -47,13 +47,13 @@ def test_a_clock_that_is_set_is_no_breach_even_where_nobody_stamped_the_records(
 
 
 @pytest.mark.parametrize("by", [-60.0, 60.0])
-def test_where_too_few_lines_tell_a_clock_step_from_a_delay_no_late_line_is_taken_for_it(by: float) -> None:
+def test_a_late_line_is_not_a_clock_step_without_enough_evidence(by: float) -> None:
     made = [{**r, "t": r["t"] + by} if r["rank"] == 2 and r["step"] >= 3 else r for r in records()]
     made = [{**r, "seen": r["seen"] + 2.0} if r["rank"] == 2 and r["step"] == 70 else r for r in made]
     assert judge(made)["clock_steps"] == []
 
 
-def test_a_clock_set_back_on_the_only_rank_is_no_breach() -> None:
+def test_a_clock_set_back_on_the_only_rank_is_not_a_breach() -> None:
     made = clock_set(unstamped(records(ranks=1)), -60.0, rank=0)
     assert judge(made, [])["verdict"] == "continuous"
 
@@ -84,7 +84,7 @@ def test_a_stall_that_most_clocks_show_is_reported_although_the_guest_that_moved
     assert result["longest_gap_s"] == pytest.approx(131.0)
 
 
-def test_records_without_a_stamp_among_stamped_ones_stand_where_they_belong() -> None:
+def test_unstamped_records_are_placed_among_stamped_ones() -> None:
     made = records()
     holes = [{**r, "seen": None} if r["step"] % 3 or r["rank"] == 1 else r for r in made]
     result = judge(holes)
@@ -114,14 +114,14 @@ def test_unstamped_ranks_clocks_may_differ_too() -> None:
     assert (result["verdict"], result["clock_steps"]) == ("continuous", [])
 
 
-def test_steps_in_the_wrong_order_are_no_clock_step() -> None:
+def test_steps_in_the_wrong_order_are_not_a_clock_step() -> None:
     swap = {26: 27, 27: 26}
     made = [{**r, "step": swap.get(r["step"], r["step"]) if r["rank"] else r["step"]} for r in records(stall=(27, 4.0))]
     result = judge(unstamped(made), [])
     assert (kinds(result), result["clock_steps"]) == ({"step_back"}, [])
 
 
-def test_a_line_that_arrives_proves_those_before_it() -> None:
+def test_an_arriving_line_bounds_the_lines_before_it() -> None:
     """One line arrives 50 s late; the later lines showed in the meantime that the rank was alive."""
     made = [{**r, "seen": r["seen"] + 50} if r["rank"] == 2 and r["step"] == 60 else r for r in records()]
     result = judge(made, [])
@@ -145,7 +145,7 @@ def pause(phase: str, seconds: float, marked: bool) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("phase", ["eval", "checkpoint", "input", "compile"])
 @pytest.mark.parametrize("marked", [True, False])
-def test_marked_phases_have_limits_of_their_own(phase: str, marked: bool) -> None:
+def test_marked_phases_have_their_own_limits(phase: str, marked: bool) -> None:
     made, moves = pause(phase, 200.0, marked), [move(30, 270)]
     assert kinds(judge(made, moves)) == {"gap"}
     assert kinds(judge(made, moves, phases={phase: 190})) == {"gap"}
@@ -168,7 +168,7 @@ def test_a_stall_between_the_marks_is_judged_by_the_phase_and_elsewhere_is_not()
     assert kinds(judge(before, [move(30, 230)], phases={"eval": 600})) == {"gap"}
 
 
-def test_a_step_that_only_a_phase_tells_of_is_not_lost_and_marks_repeat_no_step() -> None:
+def test_a_step_that_only_a_phase_names_is_kept_and_marks_repeat_no_step() -> None:
     assert judge(changed(records(), lambda r: r["step"] == 60, phase="checkpoint"))["verdict"] == "continuous"
     assert judge(pause("eval", 1.0, marked=True))["verdict"] == "continuous"
 

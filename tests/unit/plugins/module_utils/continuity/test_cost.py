@@ -74,7 +74,7 @@ def test_a_stall_wastes_the_time_of_every_rank() -> None:
     assert found["slow_s"] == 0, "a stall is not slow time too"
 
 
-def test_a_silence_outside_every_window_is_no_cost_of_the_move() -> None:
+def test_a_silence_outside_every_window_is_not_charged_to_the_move() -> None:
     found = known(records(times((0, 300, 1), (340, 400, 1))), [move("w1", 100, 120)])
     assert found["stalled_s"] == 0 and found["goodput"] < 0.9
 
@@ -100,7 +100,7 @@ def test_the_unit_is_that_of_gpus_only_if_they_were_observed(gpus: Any, unit: st
     assert found["wasted_unit"] == unit
 
 
-def test_gpus_of_a_simulated_site_are_no_gpus() -> None:
+def test_gpus_of_a_simulated_site_do_not_count() -> None:
     evidence = [{"gpus": {"before": ["0000:3b:00.0"]}}]
     found = known(records(STALLED), [move("w1", 100, 120)], vsphere=evidence, site="SIMULATED: without GPUs.")
     assert found["wasted_unit"] == "rank-seconds"
@@ -176,7 +176,7 @@ def test_without_an_interval_the_cost_of_a_restart_is_not_known(interval: Any) -
         lambda: cost(records(STEADY), [move("w1", 500, 510)]),
     ],
 )
-def test_without_an_event_or_a_rate_before_it_there_is_no_cost(change: Callable[[], Any]) -> None:
+def test_there_is_no_cost_without_an_event_and_an_earlier_rate(change: Callable[[], Any]) -> None:
     assert change() is None
 
 

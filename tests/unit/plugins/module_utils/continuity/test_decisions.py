@@ -52,7 +52,7 @@ def test_a_move_counts_only_if_it_ended_well_at_known_times(values: Record) -> N
     assert any(one.startswith("moves: move 2 (w2)") for one in result["unproven"])
 
 
-def test_a_moved_rank_that_was_never_heard_is_missing_where_no_record_tells_the_size() -> None:
+def test_a_moved_rank_without_records_is_missing_if_the_size_is_unknown() -> None:
     made = changed(records(ranks=3), lambda one: True, size=None)
     result = judge(made, [move(40, 50, rank=3)])
     assert (result["verdict"], result["unproven"][0]) == ("inconclusive", "records: none of rank 3")
@@ -60,7 +60,7 @@ def test_a_moved_rank_that_was_never_heard_is_missing_where_no_record_tells_the_
 
 @pytest.mark.parametrize("keys", [("pid",), ("pid", "start", "boot_id")])
 @pytest.mark.parametrize("side", ["before", "after"])
-def test_an_identity_that_was_told_on_one_side_of_a_move_is_not_known(side: str, keys: tuple[str, ...]) -> None:
+def test_an_identity_reported_on_one_side_of_a_move_is_unknown(side: str, keys: tuple[str, ...]) -> None:
     made = changed(
         records(), lambda one: one["rank"] == 1 and (one["seen"] > AMID) == (side == "before"), **dict.fromkeys(keys)
     )
@@ -97,7 +97,7 @@ def test_a_transport_that_changed_between_two_moves_is_a_breach(first: Any, seco
     assert "was rdma after move 1 (w1) and is tcp now" in breach["detail"]
 
 
-def test_one_line_without_a_stamp_does_not_prove_that_its_rank_went_on_in_time() -> None:
+def test_one_unstamped_line_does_not_show_that_its_rank_resumed_in_time() -> None:
     made = records(200, stall=(45, 40.0))
     asleep = [{**one, "t": one["t"] - 40} if one["rank"] == 1 and one["step"] >= 45 else one for one in made]
     moves = [move(42, 46)]
@@ -129,7 +129,7 @@ def test_a_rank_that_does_not_name_its_host_may_run_on_any_machine() -> None:
     assert judge(silent, [move(49, 50)], {"power": [event]})["verdict"] == "inconclusive"
 
 
-def test_the_power_of_a_worker_whose_ranks_are_not_known_is_no_proof_of_either() -> None:
+def test_a_power_cycle_of_a_worker_with_unknown_ranks_decides_nothing() -> None:
     event = {"worker": "vm-gpu-01", "at": AMID, "by": "eve", "what": "VmPoweredOffEvent"}
     result = judge(records(), [], {"power": [event]})
     assert result["verdict"] == "inconclusive" and "vm-gpu-01" in result["unproven"][0]
@@ -184,7 +184,7 @@ def test_the_others_may_wait_for_a_phase_that_has_not_ended() -> None:
         assert kinds(told) == expected, until
 
 
-def test_the_skew_of_a_clock_is_no_silence_at_the_end_of_a_running_job() -> None:
+def test_clock_skew_is_not_a_silence_at_the_end_of_a_running_job() -> None:
     moves = [move(START - SEEN + 49, START - SEEN + 50)]
     unstamped = [{key: value for key, value in one.items() if key != "seen"} for one in records()]
     result = judge(unstamped, moves, {"observed_until": START + 100 + 3600})
@@ -213,7 +213,7 @@ def test_a_size_that_cannot_be_costs_no_memory(size: Any) -> None:
     assert result["unproven"][0].startswith("records: none of ranks 4, 5, 6") and " more" in result["unproven"][0]
 
 
-def test_a_job_that_slowed_down_is_found_by_the_observer_whatever_it_says_of_itself() -> None:
+def test_the_observer_finds_a_slow_job_that_claims_to_be_fast() -> None:
     made = [
         {**one, **{key: one[key] + max(0.0, (one["step"] - 200) * 2.0) for key in ("t", "seen")}}
         for one in records(400)

@@ -78,6 +78,6 @@ REFUSED = [(limit, value) for limit in ("warmup_steps", "max_gap_s") for value i
 
 
 @pytest.mark.parametrize(("limit", "value"), [*REFUSED, ("warmup_steps", math.inf), ("min_throughput_ratio", math.inf)])
-def test_a_limit_that_is_no_number_is_refused_in_a_sentence(limit: str, value: Any) -> None:
+def test_refuses_a_limit_that_is_not_a_number(limit: str, value: Any) -> None:
     with pytest.raises(ValueError, match=limit):
         verdict(RUN, MOVES, {limit: value}, ended="running", facts=facts(MOVES))

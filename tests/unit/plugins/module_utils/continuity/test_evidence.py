@@ -22,7 +22,7 @@ def judge(
     return verdict(made, moves, {**LIMITS, **limits}, ended="running", facts=facts(moves), require=require)
 
 
-def test_no_records_tell_nothing() -> None:
+def test_without_records_nothing_is_known() -> None:
     result = judge([], [move(30, 40)])
     assert (result["verdict"], result["unproven"][0]) == ("inconclusive", "records: none")
     assert result["longest_gap_s"] is None
@@ -43,7 +43,7 @@ def test_twenty_steps_are_needed_on_both_sides_of_a_move_on_every_rank(count: in
         assert result["verdict"] == "broken"  # the others continued
 
 
-def test_warm_up_steps_are_no_evidence_and_their_gaps_no_breach() -> None:
+def test_warm_up_steps_are_neither_evidence_nor_breaches() -> None:
     made = records(stall=(3, 200.0))
     assert judge(made, [])["verdict"] == "broken"
     assert judge(made, [], warmup_steps=4)["verdict"] == "continuous"
@@ -63,13 +63,13 @@ def test_a_breach_outweighs_missing_evidence() -> None:
     assert "launcher" in result["unproven"]
 
 
-def test_a_rank_of_the_job_that_was_never_heard_is_missing() -> None:
+def test_a_rank_without_records_is_missing() -> None:
     result = judge([r for r in records() if r["rank"] != 2], [])
     assert (result["verdict"], result["unproven"][0]) == ("inconclusive", "records: none of rank 2")
 
 
 @pytest.mark.parametrize("name", ["launcher", "transport", "vsphere"])
-def test_what_is_required_must_be_given(name: str) -> None:
+def test_required_facts_must_be_given(name: str) -> None:
     moves = [move(30, 40)]
     given = {key: value for key, value in facts(moves).items() if key != name}
     result = verdict(records(), moves, LIMITS, ended="running", facts=given)
@@ -78,7 +78,7 @@ def test_what_is_required_must_be_given(name: str) -> None:
     assert verdict(records(), moves, LIMITS, ended="running", facts=given, require=rest)["verdict"] == "continuous"
 
 
-def test_without_any_facts_all_that_is_required_is_missing() -> None:
+def test_without_facts_every_requirement_is_missing() -> None:
     assert verdict(records(), [], {}, ended="finished")["unproven"] == ["launcher", "transport", "vsphere"]
     assert verdict(records(), [], {}, ended="finished", require=())["verdict"] == "continuous"
 
@@ -118,7 +118,7 @@ def test_half_of_a_fact_is_not_enough(name: str, given: Any, told: str) -> None:
         ("pods", ["pod w1 was recreated: afc6e497 became 5264c7a5"], "identity"),
     ],
 )
-def test_a_fact_that_tells_of_a_breach_counts_whether_required_or_not(name: str, given: Any, kind: str) -> None:
+def test_a_fact_that_shows_a_breach_counts_even_if_optional(name: str, given: Any, kind: str) -> None:
     for require in ((), (name,)):
         result = verdict(records(), [move(30, 40)], LIMITS, ended="running", facts={name: given}, require=require)
         assert (result["verdict"], kinds(result)) == ("broken", {kind})
@@ -141,7 +141,7 @@ def test_pods_that_are_the_same_break_nothing(pods: Any) -> None:
         ((True, True), {"host": {"before": "esx1", "after": "esx1"}}, "some"),
     ],
 )
-def test_what_moved_is_what_succeeded_and_was_not_contradicted(
+def test_only_successful_uncontradicted_moves_count(
     oks: tuple[bool | None, ...], evidence: dict[str, Any], moved: str
 ) -> None:
     moves = [move(30, 40, ok=oks[0]), move(60, 70, rank=2, ok=oks[1])]
@@ -176,9 +176,7 @@ def test_a_move_that_was_refused_before_it_started_needs_no_steps_around_it() ->
 
 
 @pytest.mark.parametrize(("history", "told"), [({"power": []}, "continuous"), ({}, "inconclusive")])
-def test_a_move_that_was_refused_needs_no_evidence_of_its_own_beside_that_of_power(
-    history: dict[str, Any], told: str
-) -> None:
+def test_a_refused_move_needs_only_the_evidence_of_power_events(history: dict[str, Any], told: str) -> None:
     moves = [{**move(30, 40), "started": None, "completed": None, "ok": False}]
     known = {**facts(moves), "vsphere": [None], **history}
     assert verdict(records(), moves, LIMITS, ended="running", facts=known)["verdict"] == told
@@ -201,7 +199,7 @@ def test_a_gap_just_after_a_rank_has_moved_is_measured_on_it_too() -> None:
 
 
 @pytest.mark.parametrize("ranks", [[0], [0, 1]])
-def test_where_all_ranks_move_the_gap_is_measured_on_them_and_says_so(ranks: list[int]) -> None:
+def test_the_gap_is_measured_on_moving_ranks_if_all_move(ranks: list[int]) -> None:
     result = judge(records(ranks=len(ranks), stall=(35, 60.0)), [move(30, 100, ranks=ranks)], max_gap_s=50)
     assert (result["source"], result["moves"][0]["source"]) == ("moved_only", "moved_only")
     assert kinds(result) == {"gap"}
@@ -216,13 +214,13 @@ def test_overlapping_moves_are_judged_as_one() -> None:
     assert judge(records(120, ranks=2), [move(30, 45, rank=0), move(40, 60)])["source"] == "moved_only"
 
 
-def test_a_limit_that_is_none_is_told() -> None:
+def test_names_an_unknown_limit() -> None:
     assert judge(records(), [], max_gap=3)["unproven"] == ["limits: max_gap is not a limit and was left out"]
     with pytest.raises(ValueError, match="max_gap_s is 'long'"):
         judge(records(), [], max_gap_s="long")
 
 
-def test_parts_of_the_identity_that_nobody_told_are_unproven() -> None:
+def test_unreported_parts_of_the_identity_are_unproven() -> None:
     made = [{key: value for key, value in r.items() if key != "boot_id" or r["rank"] > 1} for r in records()]
     result = judge(made, [])
     assert result["verdict"] == "continuous"

@@ -48,7 +48,7 @@ def longest(found: Gaps) -> dict[str, tuple[int, float, float]]:
     return {phase: (gap.rank, gap.begin, gap.end) for phase, gap in found.by_phase.items()}
 
 
-def test_of_each_phase_the_longest_silence_is_kept_and_the_first_of_equal_ones() -> None:
+def test_keeps_the_first_longest_silence_of_each_phase() -> None:
     found = gaps(told(0, 0, 1, 4, 5), told(1, 0, 2, 5, (6, {"phase": "eval"})))
     assert longest(found) == {"train": (0, 1, 4), "eval": (1, 5, 6)}
     assert (found.by_group, found.too_long) == ({}, [])
@@ -56,7 +56,7 @@ def test_of_each_phase_the_longest_silence_is_kept_and_the_first_of_equal_ones()
     assert (shown(gap), gap.seconds, gap.group) == ((0, 2, 1, 4, "train", 10), 3, None)
 
 
-def test_of_each_move_the_longest_silence_is_kept_and_the_first_of_equal_ones() -> None:
+def test_keeps_the_first_longest_silence_of_each_move() -> None:
     moves = [(1, 2, [9]), (20, 21, [9])]
     found = gaps(told(0, 0, 3, 4, 19, 22, 23), told(1, 0, 3, 19, 21, 23), told(2, 40, 90), moves=moves)
     assert [(group.moves, gap.rank, gap.begin, gap.end) for group, gap in found.by_group.items()] == [
@@ -113,14 +113,14 @@ def test_a_silence_is_measured_where_its_rank_did_not_move_unless_all_moved(move
     assert longest(found) == {"train": (0, *measured)}
 
 
-def test_on_whom_the_silence_of_a_move_is_measured_is_told() -> None:
+def test_names_the_ranks_on_which_the_silence_of_a_move_is_measured() -> None:
     moves = Timeline(going((1, 2, [0]), (3, 4, [0, 1])), 5)
     judge = Judge(moves, read_limits({}), frozenset({0, 1}), 0, MarkedPhases([], read_limits({})))
     assert [judge.source(group) for group in moves.groups] == ["others", "moved_only"]
 
 
 @pytest.mark.parametrize(("begin", "measured"), [(30, {"train": (0, 30, 30)}), (30.5, {})])
-def test_what_a_rank_writes_while_it_moves_is_no_silence(begin: float, measured: Any) -> None:
+def test_records_written_during_a_move_are_not_a_silence(begin: float, measured: Any) -> None:
     moves = [(30, 40, [0])]
     assert longest(gaps(told(0, begin, 31), told(1, 0), moves=moves)) == measured
     assert longest(gaps(told(0, begin), told(1, 90), moves=moves, until=31)) == measured
@@ -136,11 +136,11 @@ def test_who_is_silent_now_is_measured_up_to_now(until: float | None, measured: 
 
 
 @pytest.mark.parametrize(("until", "measured"), [(2, {"train": (0, 2, 2)}), (1, {})])
-def test_nobody_is_silent_before_the_last_record(until: float, measured: Any) -> None:
+def test_no_rank_is_silent_before_the_last_record(until: float, measured: Any) -> None:
     assert longest(gaps(told(0, 2), until=until)) == measured
 
 
-def test_without_any_stamp_nobody_is_measured_up_to_now() -> None:
+def test_without_stamps_no_rank_is_measured_up_to_now() -> None:
     made = told(0, 0, 1, 2)
     assert longest(gaps([{**one, "seen": None} for one in made], until=90)) == {"train": (0, 0, 1)}
     assert longest(gaps([{**made[0], "seen": None}, *made[1:]], until=90)) == {"train": (0, 2, 90)}
@@ -160,7 +160,7 @@ def test_a_silence_that_goes_on_counts_for_the_move_that_it_overlaps() -> None:
         ({}, "train", 10),
     ],
 )
-def test_who_is_silent_now_is_in_the_phase_that_its_last_record_tells(last: Any, phase: str, limit: float) -> None:
+def test_a_silent_rank_is_in_the_phase_of_its_last_record(last: Any, phase: str, limit: float) -> None:
     found = gaps(told(0, 0, (1, last)), until=90, phases={"eval": 50})
     gap = max(found.by_phase.values(), key=lambda one: one.end)
     # A phase that has started excuses the silence for as long as the phase may last, and no longer.
@@ -168,7 +168,7 @@ def test_who_is_silent_now_is_in_the_phase_that_its_last_record_tells(last: Any,
 
 
 @pytest.mark.parametrize(("end", "phase", "limit"), [(8, "train", 16), (9, "checkpoint", 17)])
-def test_what_another_rank_marks_is_allowed_for_and_names_the_phase_if_it_takes_most_of_it(
+def test_a_phase_marked_by_another_rank_extends_the_limit_and_names_a_dominant_phase(
     end: float, phase: str, limit: float
 ) -> None:
     marks = [(2, {"phase": "checkpoint", "mark": "begin"}), (end, {"phase": "checkpoint", "mark": "end"})]
@@ -203,12 +203,12 @@ def line(phase: str, mark: str | None = None) -> Line:
         (("eval", "end"), ("short",), "short", 3),
     ],
 )
-def test_what_a_rank_did_between_two_of_its_lines(before: Any, after: Any, phase: str, limit: float) -> None:
+def test_describes_the_work_of_a_rank_between_two_lines(before: Any, after: Any, phase: str, limit: float) -> None:
     limits = read_limits({"max_gap_s": 10, "phases": {"eval": 50, "short": 3}})
     assert phase_between(line(*before), line(*after), limits) == (phase, limit)
 
 
-def test_of_two_phases_the_first_by_name_is_told() -> None:
+def test_reports_the_first_of_two_phases_by_name() -> None:
     limits = read_limits({})
     for one, other in combinations(["checkpoint", "compile", "data", "eval", "input", "profile"], 2):
         assert phase_between(line(other), line(one), limits)[0] == one

@@ -115,6 +115,6 @@ def test_pvrdma_fell_back_to_tcp() -> None:
     judge("pvrdma_fell_back_to_tcp", slow, [move(40, 60)], transport=spoken)
 
 
-def test_moved_by_somebody_else() -> None:
+def test_moved_by_another_user() -> None:
     external = move(40, 60, rank=2, external=True, by="eve")
-    judge("moved_by_somebody_else", records(300, stall=STUNNED), [move(150, 160), external])
+    judge("moved_by_another_user", records(300, stall=STUNNED), [move(150, 160), external])

@@ -46,11 +46,11 @@ def test_each_part_that_changed_is_named_where_it_changed_and_once() -> None:
     assert breaches(tracks(made)) == [(3, 2, 2.0, "rank 3: host a became b, pid 7 became 8")]
 
 
-def test_what_a_rank_does_not_tell_is_no_change_and_the_same_in_other_words_neither() -> None:
+def test_neither_a_missing_nor_an_equivalent_value_is_a_change() -> None:
     assert breaches(tracks(heard(0, {"pid": 7}, {"pid": None}, {"pid": "7"}, {"host": "a"}))) == []
 
 
-def test_a_change_is_held_against_what_was_told_before_a_silence_about_it() -> None:
+def test_a_value_is_compared_with_the_last_reported_one() -> None:
     assert breaches(tracks(heard(0, {"pid": 7}, {"host": "a"}, {"pid": 8}))) == [(0, 2, 2.0, "rank 0: pid 7 became 8")]
 
 
@@ -60,13 +60,13 @@ def test_a_change_is_found_also_behind_lines_that_are_alike() -> None:
     ]
 
 
-def test_two_processes_that_write_in_turns_are_told_once() -> None:
+def test_two_processes_that_alternate_are_reported_once() -> None:
     made = heard(0, {"pid": 7}, {"pid": 8}, {"pid": 7}, {"pid": 8})
     assert [detail for *_where, detail in breaches(tracks(made))] == ["rank 0: pid 7 became 8"]
 
 
 @pytest.mark.parametrize("key", ["job", "generation", "size"])
-def test_what_all_ranks_share_is_held_against_the_first_that_tells_it(key: str) -> None:
+def test_shared_values_are_compared_with_the_first_rank_that_reports_them(key: str) -> None:
     made = [heard(0, {}), heard(1, {}, {key: 9}), heard(2, {key: 9}), heard(3, {}, {key: 8}), heard(4, {})]
     assert breaches(tracks(*made)) == [(3, 1, 1.0, f"rank 3 has {key} 8, rank 1 has 9: not one job")]
 
@@ -98,7 +98,7 @@ def test_without_a_size_a_rank_must_come_before_the_first_move(late: float, is_t
     assert breaches(made, before) == []
 
 
-def test_the_parts_that_some_rank_never_told() -> None:
+def test_lists_the_parts_that_a_rank_never_reported() -> None:
     whole = {"host": "a", "pid": 1, "start": 2, "job": 3, "boot_id": "b", "generation": 0, "size": 3}
     half = {**whole, "pid": None, "job": None}
     found = tracks(heard(0, whole), heard(1, half), heard(2, half, {"pid": 1}))
@@ -129,7 +129,7 @@ def test_the_parts_that_some_rank_never_told() -> None:
         ([0], 10**9, [], "ranks " + ", ".join(map(str, range(1, 21))) + " and 999999979 more"),
     ],
 )
-def test_ranks_of_which_nothing_was_heard(heard_of: list[int], size: int | None, moved: list[int], said: str) -> None:
+def test_ranks_without_records(heard_of: list[int], size: int | None, moved: list[int], said: str) -> None:
     assert absent_ranks(tracks(*(heard(rank, {"size": size}) for rank in heard_of)), moved) == said
 
 
@@ -137,7 +137,7 @@ def test_without_any_record_only_those_that_moved_are_known_to_be_missing() -> N
     assert (absent_ranks([], []), absent_ranks([], [2, 1])) == ("", "ranks 1, 2")
 
 
-def test_the_size_is_the_first_that_a_rank_tells_and_the_greatest_of_all_ranks() -> None:
+def test_the_size_is_the_greatest_of_the_first_sizes_of_all_ranks() -> None:
     assert absent_ranks(tracks(heard(0, {}), heard(1, {"size": 3})), []) == "rank 2"
     assert absent_ranks(tracks(heard(0, {}, {"size": 2}, {"size": 9})), []) == "rank 1"
 
@@ -170,13 +170,13 @@ HERE: dict[str, Any] = {"pid": 1, "start": 2}
         ((0.0, 3.5), [HERE, {}, {}, {}], []),
     ],
 )
-def test_what_a_rank_tells_on_one_side_of_a_move_only(
+def test_lists_values_reported_on_one_side_of_a_move_only(
     move: tuple[float, float], lines: list[dict[str, Any]], said: list[str]
 ) -> None:
     assert sides(*move, *lines) == [f"identity: rank 0 gave {each}" for each in said]
 
 
-def test_a_move_outside_of_the_records_hides_none_behind_it() -> None:
+def test_a_move_outside_the_records_does_not_hide_the_next_one() -> None:
     moves = [{"worker": "w1", "ranks": [0], "started": at, "completed": at + 0.5} for at in (-5.0, 1.25)]
     found = tracks(heard(0, HERE, HERE, {}, {}))
     assert list(one_sided(found, Timeline(moves, 0), ["early", "late"])) == [

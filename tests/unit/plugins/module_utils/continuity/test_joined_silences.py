@@ -32,9 +32,7 @@ def judged(made: Any, moves: Any, **limits: Any) -> dict[str, Any]:
     ],
     ids=["two ranks", "two ranks without a pause between the moves", "three ranks"],
 )
-def test_a_job_that_stood_still_while_each_worker_moved_in_turn_is_broken(
-    ranks: int, moves: list[dict[str, Any]], seconds: float
-) -> None:
+def test_a_job_that_stopped_during_each_move_is_broken(ranks: int, moves: list[dict[str, Any]], seconds: float) -> None:
     made = records(steps=100, ranks=ranks, stall=(50, seconds))
 
     result = judged(made, moves)

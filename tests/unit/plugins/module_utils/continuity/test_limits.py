@@ -16,11 +16,11 @@ from plugins.module_utils.continuity.limits import Limits, number, read_limits
 @pytest.mark.parametrize(
     "given", [{}, dict.fromkeys(("max_gap_s", "phases", "warmup_steps", "resume_deadline_s", "min_throughput_ratio"))]
 )
-def test_what_is_absent_or_null_has_the_default_of_the_documentation(given: dict[str, Any]) -> None:
+def test_an_absent_or_null_limit_has_its_documented_default(given: dict[str, Any]) -> None:
     assert read_limits(given) == Limits(120.0, {}, 0, 120.0, None, ())
 
 
-def test_each_limit_is_taken_as_given_and_what_is_none_is_named() -> None:
+def test_takes_each_given_limit_and_names_unknown_ones() -> None:
     given = {"max_gap_s": 7, "phases": {"eval": "50"}, "warmup_steps": 3, "resume_deadline_s": 9.5}
     read = read_limits({**given, "min_throughput_ratio": 0, "max_gap": 4, 5: 6})
     assert read == Limits(7.0, {"eval": 50.0}, 3, 9.5, 0.0, ("max_gap", "5"))
@@ -50,7 +50,7 @@ def test_the_longest_silence_may_be_given_by_phase_and_its_own_option_goes_befor
         ({"phases": {"eval": "x"}}, "the limit of phase eval is 'x': expected a number from 0 up."),
     ],
 )
-def test_what_is_no_limit_is_refused_by_its_name(given: dict[str, Any], said: str) -> None:
+def test_refuses_an_unknown_limit_with_its_name(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
         read_limits(given)
 
@@ -63,5 +63,5 @@ def test_a_limit_may_be_nothing_at_all() -> None:
     ("value", "expected"),
     [(3, 3.0), ("3.5", 3.5), ("inf", math.inf), (True, None), (None, None), ("x", None), ([1], None), (10**400, None)],
 )
-def test_what_counts_as_a_number(value: object, expected: float | None) -> None:
+def test_accepts_only_finite_numbers(value: object, expected: float | None) -> None:
     assert number(value) == expected

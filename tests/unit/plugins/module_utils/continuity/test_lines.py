@@ -68,7 +68,7 @@ def written(record: dict[str, Any]) -> str:
 
 @settings(max_examples=300)
 @given(st.lists(RECORD, max_size=12))
-def test_of_records_that_a_rank_wrote_alike_one_is_kept(made: list[dict[str, Any]]) -> None:
+def test_keeps_one_of_identical_records_of_a_rank(made: list[dict[str, Any]]) -> None:
     reading = read_lines(iter(made))
     assert reading.unreadable == sum(record["rank"] is None for record in made)
     for rank in (0, 1):

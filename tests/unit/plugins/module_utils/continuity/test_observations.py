@@ -116,7 +116,7 @@ def test_a_transport_that_became_another_breaks(observed: list[Any], told: list[
     assert breaches(transport=given) == [("transport", SEEN + at, sentence) for at, sentence in told]
 
 
-def test_what_was_not_observed_at_all_is_missing_by_its_name() -> None:
+def test_names_each_missing_observation() -> None:
     asked = ("vsphere", "pods", "transport", "launcher", "checksums", "power", "ranks", "died", "observed_until")
     assert list(missing_facts({}, MOVES, asked)) == sorted(asked)
     assert list(missing_facts({"pods": []}, MOVES, ("pods",))) == []
@@ -130,11 +130,11 @@ def test_each_part_of_the_launcher_must_be_known_twice(key: str) -> None:
 
 
 @pytest.mark.parametrize("launcher", ["odd", {"before": LAUNCHER}, {"before": "odd", "after": LAUNCHER}])
-def test_half_a_launcher_is_none(launcher: Any) -> None:
+def test_an_incomplete_launcher_is_ignored(launcher: Any) -> None:
     assert missing(launcher=launcher) == ["launcher: not observed both before and after: host, pid, start, boot_id"]
 
 
-def test_a_transport_that_is_not_proven_is_missing() -> None:
+def test_an_unverified_transport_is_missing() -> None:
     good = {"before": "rdma", "after": "rdma"}
     assert missing(transport=[good]) == ["transport: move 2 (w2): the transport before and after was not verified"]
     assert missing(transport=[{"before": "rdma", "after": ""}, good]) == [
@@ -148,7 +148,7 @@ def test_a_transport_that_is_not_proven_is_missing() -> None:
     ]
 
 
-def test_what_vsphere_did_not_tell_of_a_move_is_missing() -> None:
+def test_missing_vsphere_data_about_a_move_is_reported() -> None:
     of = "vsphere: move 2 (w2):"
     (good, _same) = facts(MOVES)["vsphere"]
     assert missing(vsphere=[good]) == [
@@ -176,7 +176,7 @@ def test_a_move_that_failed_shows_its_power_cycles_alone() -> None:
     assert missing(failed, vsphere=[good, {}]) == ["vsphere: move 2 (w2): power cycles not observed"]
 
 
-def test_a_move_that_was_refused_needs_nothing_of_its_own_where_the_events_of_power_are_known() -> None:
+def test_a_refused_move_needs_nothing_if_the_power_events_are_known() -> None:
     (good, _same) = facts(MOVES)["vsphere"]
     told = ["vsphere: move 2 (w2): power cycles not observed"]
     refused = {**MOVES[1], "ok": False, "started": None}
@@ -192,6 +192,6 @@ def test_a_move_that_was_refused_needs_nothing_of_its_own_where_the_events_of_po
     ]
 
 
-def test_of_a_move_that_others_began_nothing_need_have_been_observed() -> None:
+def test_a_move_of_another_user_needs_no_observations() -> None:
     others = [MOVES[0], {**MOVES[1], "external": True}]
     assert missing(others, vsphere=facts(MOVES)["vsphere"][:1], transport=facts(MOVES)["transport"][:1]) == []

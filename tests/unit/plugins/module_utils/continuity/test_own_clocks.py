@@ -58,7 +58,7 @@ def places(one: Track) -> list[float]:
         ([1.5, 2, 1, 3], 1, False),
     ],
 )
-def test_unstamped_steps_in_the_wrong_order_lie_between_their_neighbours(
+def test_unstamped_steps_in_the_wrong_order_are_placed_between_their_neighbours(
     times: list[float], index: int, is_back: bool
 ) -> None:
     assert goes_back(Lines.from_lines(own(times)), index) is is_back
@@ -90,7 +90,7 @@ def test_the_observer_must_have_seen_a_swap_too(
     assert goes_back(Lines.from_lines(own(times, [9.0, 10.0, before, after, 15.0])), 2) is is_back
 
 
-def test_steps_in_the_wrong_order_are_no_clock_step_wherever_they_are() -> None:
+def test_steps_in_the_wrong_order_are_nowhere_a_clock_step() -> None:
     peer = own(range(8))
     for order in ([1, 0, 2, 3, 4, 5, 6, 7], [0, 1, 2, 4, 3, 5, 6, 7], [0, 1, 2, 3, 4, 5, 7, 6]):
         for stretch in (1.0, 4.0):
@@ -106,7 +106,7 @@ def test_steps_in_the_wrong_order_are_no_clock_step_wherever_they_are() -> None:
         ([1, 0, 2, 3, 4, 5, 6, 67], 7),
     ],
 )
-def test_two_steps_away_from_a_swap_a_clock_step_is_told(times: list[float], step: int) -> None:
+def test_reports_a_clock_step_two_steps_after_a_swap(times: list[float], step: int) -> None:
     told = [(found[1], found[3]) for found in clock_steps(own(times), own(range(8)))]
     assert told == [(step, 60.0)]
 
@@ -142,13 +142,13 @@ def test_a_rank_alone_can_only_be_seen_to_go_back() -> None:
     assert clock_steps(own([0, 1, 2, -60, -59])) == [(0, 3, 3.0, -63.0)]
 
 
-def test_each_clock_step_stands_where_it_would_without_those_before_it() -> None:
+def test_each_clock_step_is_independent_of_earlier_ones() -> None:
     tracks, found = read(own([0, 1, 62, 63, 94, 95, 6, 7]), own(range(8)))
     assert found == [(0, 2, 2.0, 60.0), (0, 4, 4.0, 30.0), (0, 6, 6.0, -90.0)]
     assert places(tracks[0]) == [float(second) for second in range(8)]
 
 
-def test_the_quickest_of_the_peers_tells_how_long_a_step_took() -> None:
+def test_the_fastest_peer_bounds_the_duration_of_a_step() -> None:
     set_too = own([0, 1, 2, 53, 54])
     assert clock_steps(own([0, 1, 2, 63, 64]), set_too, own(range(5))) == [(0, 3, 3.0, 60.0), (1, 3, 3.0, 50.0)]
 
@@ -168,7 +168,7 @@ def test_a_silence_that_most_clocks_show_is_real_although_the_clock_of_a_stunned
     assert clock_steps(both, both, on("w1", stalled), on("w2", stunned)) == []
 
 
-def test_peers_without_the_two_steps_tell_nothing() -> None:
+def test_ignores_peers_without_the_two_steps() -> None:
     assert clock_steps(own([0, 1, 2, 63, 64]), own([3, 4], first=3), own([0, 1]), own(range(5)))[0] == (0, 3, 3.0, 60.0)
     assert clock_steps(own([0, 1, 2, 63, 64]), own([3, 4], first=3), own([0, 1, 2])) == []
 
@@ -191,7 +191,7 @@ def test_a_peer_counts_by_the_observers_clock_or_else_by_its_own(peer: list[Line
     assert [step[3] for step in found if step[0] == 0] == told
 
 
-def test_a_peer_that_moves_meanwhile_sleeps_and_tells_nothing() -> None:
+def test_a_peer_that_moves_meanwhile_is_ignored() -> None:
     peer = own([1000 + second for second in range(9)], [0.0, *[None] * 8])
     move = {"ranks": [1], "started": 3.25, "completed": 3.75}
     waiting = own([0, 1, 2, 3, 34, 35, 36, 37, 38])
@@ -202,7 +202,7 @@ def test_a_peer_that_moves_meanwhile_sleeps_and_tells_nothing() -> None:
     assert clock_steps(waiting, peer, moves=[{**move, "started": 1.0, "completed": 2.0}]) == told
 
 
-def test_lines_without_a_stamp_stand_by_their_own_clock_or_by_that_of_a_peer() -> None:
+def test_unstamped_lines_are_placed_with_their_own_clock_or_that_of_a_peer() -> None:
     (alone,), _found = read(own([5.0, 6.0, 7.0]))
     assert places(alone) == [5.0, 6.0, 7.0]
     stamped = own([0, 1, 2, 3], [100.0, 101.5, 102.0, 103.0])
@@ -210,7 +210,7 @@ def test_lines_without_a_stamp_stand_by_their_own_clock_or_by_that_of_a_peer() -
     assert places(other) == [101.0, 102.0, 103.0]
 
 
-def test_a_line_without_a_stamp_stands_as_late_as_the_next_stamp_allows() -> None:
+def test_an_unstamped_line_is_placed_as_late_as_the_next_stamp_allows() -> None:
     (one,), found = read(own([0, 1, 1.75, 2, 3], [100.0, None, None, 150.0, None]))
     assert places(one) == [100.0, 149.0, 149.75, 150.0, 151.0]
     assert found == []
@@ -231,7 +231,7 @@ def test_a_clock_that_is_stamped_in_part_is_put_right_by_its_stamps(by: float) -
 
 
 @pytest.mark.parametrize("by", [-3600.0, -60.0])
-def test_a_line_without_a_stamp_does_not_prove_that_those_before_it_came_early(by: float) -> None:
+def test_an_unstamped_line_does_not_date_the_lines_before_it(by: float) -> None:
     (one,), _found = read(own([0, 1, 2, 33 + by], [100.0, 101.0, 132.0, None]))
     assert places(one) == [100.0, 101.0, 132.0, 132.0]
     (late,), _found = read(own([0, 1, 2, 3 + by], [100.0, 151.0, 102.0, None]))
@@ -243,7 +243,7 @@ def test_a_line_that_comes_late_is_known_by_the_next() -> None:
     assert places(one) == [100.0, 102.0, 102.0, 103.0]
 
 
-def test_steps_made_again_stand_when_they_were_made() -> None:
+def test_repeated_steps_have_the_time_of_their_repetition() -> None:
     steps = own([0, 1, 2], [100.0, 101.0, 102.0])
     again = own([10, 11, 12], [110.0, 111.0, 112.0], first=1)
     (one,), found = read([steps[0], steps[1], again[0], steps[2], again[1], again[2]])
@@ -255,7 +255,7 @@ def test_steps_made_again_stand_when_they_were_made() -> None:
     assert (list(one.times), one.interval, found) == ([100.0, 101.0, 102.0, 110.0, 111.0, 112.0], 1.0, [])
 
 
-def test_of_unstamped_steps_made_again_no_clock_step_is_told() -> None:
+def test_repeated_unstamped_steps_show_no_clock_step() -> None:
     steps, again = own([0, 1, 2, 3]), own([-70, -69, -68], first=1)
     lines = sorted([*steps, *again], key=lambda each: each.step)
     assert clock_steps(lines, own(range(4))) == []

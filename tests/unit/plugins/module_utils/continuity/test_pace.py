@@ -41,7 +41,7 @@ def test_a_stall_of_most_of_a_move_shows_as_the_images_that_were_not_made() -> N
     assert rates["after"] == pytest.approx(USUAL, rel=0.02)
 
 
-def test_what_the_steps_claim_of_themselves_does_not_hide_the_stall() -> None:
+def test_step_times_reported_by_the_job_do_not_hide_the_stall() -> None:
     # The rate that a guest measures if its clock stood still and its next step found its batch ready.
     rates = told(a_run(claimed=2 * USUAL))
     assert rates["during"] is not None and rates["before"] is not None
@@ -57,11 +57,11 @@ def test_a_job_that_is_silent_to_the_end_of_its_move_made_fewer_images() -> None
     assert told(records)["during"] == pytest.approx(USUAL * 1.0 / LASTED, rel=0.15)
 
 
-def test_a_script_that_tells_no_images_has_no_rates() -> None:
+def test_a_script_that_reports_no_images_has_no_rates() -> None:
     assert told(a_run(images_per_sec=None)) == {"before": None, "during": None, "after": None}
 
 
-def test_an_evaluation_in_a_move_is_no_stall() -> None:
+def test_an_evaluation_during_a_move_is_not_a_stall() -> None:
     begin, end = MOVED + 1.0, MOVED + 1.0 + STALL
     mark = {"phase": "evaluate", "step": 105, "images_per_sec": None, "loss": None}
     marks = [

@@ -109,7 +109,7 @@ def test_a_machine_is_known_by_its_ranks_its_moves_or_the_names_of_hosts(
     assert kind(judged(hosts, worker, **facts)) == expected
 
 
-def test_a_rank_is_where_its_first_record_says() -> None:
+def test_a_rank_runs_on_the_host_of_its_first_record() -> None:
     event = {"power": [{"worker": "w1", "at": 11.0}], "ranks": {"w0": [0]}}
     for first, second, expected in (("w0", "w1", "notes"), (None, "w0", "missing")):
         made = [
@@ -120,7 +120,7 @@ def test_a_rank_is_where_its_first_record_says() -> None:
         assert kind(judge_power(event, [], both, "running")) == expected
 
 
-def test_what_is_said_of_a_machine_without_ranks_and_of_one_that_is_not_known() -> None:
+def test_describes_machines_without_ranks_and_unknown_machines() -> None:
     assert judged(["w0"], ranks={"w1": []}).notes == [f"{CYCLED}; no rank of the job runs on it"]
     assert judged(["n0"]).missing == [f"power: {CYCLED}, and it is not known whether a rank runs on it"]
 

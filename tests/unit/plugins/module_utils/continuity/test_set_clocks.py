@@ -61,7 +61,7 @@ def test_a_stamped_clock_was_set_if_enough_lines_around_show_it(offsets: list[fl
     assert [(step, seconds) for step, _at, seconds in clock_steps(stamped(offsets))] == told
 
 
-def test_where_steps_were_made_again_no_clock_step_is_told() -> None:
+def test_repeated_steps_show_no_clock_step() -> None:
     once = stamped([0.0] * 9 + [60.0] * 9)
     assert [step for step, _at, _by in clock_steps(once)] == [9]
     assert clock_steps([*once[:4], line(3, 2000.0, t=1940.0), *once[4:]]) == []
@@ -104,7 +104,7 @@ def plainly(lines: list[Line]) -> list[tuple[int, float]]:
 
 
 @given(st.integers(0, 10**9))
-def test_what_is_found_quickly_is_what_a_plain_look_around_finds(seed: int) -> None:
+def test_the_fast_search_agrees_with_a_plain_one(seed: int) -> None:
     chance = random.Random(seed)
     interval, drift, number = (
         chance.choice((1, 10, 30, 50, 100)),

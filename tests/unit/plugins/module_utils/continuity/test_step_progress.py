@@ -61,7 +61,7 @@ def test_a_step_made_before_the_one_that_precedes_it_goes_back() -> None:
     assert details(one) == [("step_back", 2, 3.0, "rank 0 made step 2 after step 3")]
 
 
-def test_steps_made_again_are_told_in_runs() -> None:
+def test_repeated_steps_are_reported_as_ranges() -> None:
     again = [
         line(step, 10.0 + step, stride=stride) for step, stride in ((2, 1), (3, 1), (5, 1), (7, 2), (9, 2), (12, 1))
     ]
@@ -107,7 +107,7 @@ def test_a_lost_loss_and_a_silent_rank_have_the_moment_of_the_line_that_shows_it
     assert (found.rank, found.step, found.at) == (3, 9, 9.0)
 
 
-def test_what_an_evaluation_tells_of_the_loss_does_not_count() -> None:
+def test_ignores_the_loss_of_an_evaluation() -> None:
     pause = line(3, 2.5, phase="eval", loss="nan")
     assert list(few_losses(track(*losses(1.0, 1.0).lines, pause))) == []
 
@@ -142,7 +142,7 @@ def test_the_deadline_begins_with_the_last_line_before_the_end_of_the_move() -> 
     assert len(late(*steps[:3], pause_before, line(4, 4.0), line(5, 54.0), moves=moves)) == 1
 
 
-def test_of_several_moves_each_is_looked_at_that_has_lines_on_both_sides() -> None:
+def test_checks_each_move_that_has_lines_on_both_sides() -> None:
     steps = [line(step, 30.0 + step) for step in range(4)]
     both = timeline((1.0, 2.0), (34.0, 35.0))
     assert [step for step, _at, _told in late(*steps, line(4, 80.0), moves=both)] == [4]
@@ -161,7 +161,7 @@ def test_a_rank_that_waits_for_the_next_move_is_not_late_after_the_one_before() 
     assert len(late(*steps, moves=timeline((3.25, 4.0)))) == 1
 
 
-def test_what_another_rank_marks_after_a_move_makes_nobody_late() -> None:
+def test_a_mark_of_another_rank_after_a_move_makes_no_rank_late() -> None:
     steps = [line(step, float(step)) for step in range(4)]
     marks = track(line(4, 5.0, mark="begin", phase="eval"), line(4, 15.0, mark="end", phase="eval"), rank=1)
     assert late(*steps, line(4, 34.0), moves=timeline((3.5, 4.0)), others=[marks]) == []
@@ -184,7 +184,7 @@ def test_a_move_of_short_deadline_keeps_to_it() -> None:
     assert list(late_breaches(one, timeline((0.1, 0.9)), limits, MarkedPhases([], limits))) == []
 
 
-def test_the_last_rank_to_go_on_tells_how_long_it_took() -> None:
+def test_the_last_rank_to_resume_defines_the_duration() -> None:
     (group,) = groups = timeline((1.0, 2.5)).groups
     each = [resumed_after(one, groups)[group] for one in (seconds(1, 2, 3, 4), seconds(1, 2, 3, 4, begin=0.75))]
     assert resumed_s(each) == 1.25 - 1.0 + 0.25
@@ -201,26 +201,26 @@ def stopped(
     return [(found.rank, found.step, found.detail) for found in breaches]
 
 
-def test_of_a_finished_job_a_few_steps_need_not_have_been_read() -> None:
+def test_a_finished_job_may_lack_a_few_steps() -> None:
     all_steps, unread = seconds(*range(10)), seconds(*range(7), rank=1)
     assert stopped(all_steps, unread, ended="finished") == []
     told = stopped(all_steps, seconds(*range(8), rank=2), seconds(*range(6), rank=1), ended="finished")
     assert told == [(1, 5, "rank 1 stopped at step 5, 4.000 s ago; others went on to step 9")]
 
 
-def test_of_a_finished_job_with_a_stride_a_few_records_need_not_have_been_read() -> None:
+def test_a_finished_job_with_a_stride_may_lack_a_few_records() -> None:
     every_fifth = [line(5 * index, float(index), stride=5) for index in range(10)]
     assert stopped(track(*every_fifth), track(*every_fifth[:7], rank=1), ended="finished") == []
     told = stopped(track(*every_fifth), track(*every_fifth[:6], rank=1), ended="finished")
     assert [rank for rank, _step, _told in told] == [1]
 
 
-def test_marks_alone_are_no_step_behind_the_others() -> None:
+def test_a_rank_with_only_marks_is_not_behind_the_others() -> None:
     marks = track(line(0, 0.0, mark="begin", phase="eval"), line(0, 1.0, mark="end", phase="eval"), rank=1)
     assert stopped(seconds(*range(30)), marks, ended="finished") == []
 
 
-def test_what_the_others_did_is_told_beside_a_rank_that_is_silent() -> None:
+def test_a_silent_rank_is_shown_with_the_progress_of_the_others() -> None:
     told = stopped(seconds(*range(10)), seconds(*range(9), rank=1), until=100.0)
     assert told == [
         (0, 9, "rank 0 stopped at step 9, 91.000 s ago; so did all others"),
@@ -244,7 +244,7 @@ def test_a_rank_has_stopped_when_others_are_twenty_steps_and_a_second_ahead() ->
     assert stopped(quick, behind(10, 1.25)) == []
 
 
-def test_with_long_strides_three_records_count_for_more_than_twenty_steps() -> None:
+def test_three_records_outweigh_twenty_steps_with_long_strides() -> None:
     ahead = track(*(line(10 * index, float(index), stride=10) for index in range(10)))
 
     def behind(records: int) -> Track:
@@ -262,7 +262,7 @@ def test_a_silent_job_may_be_silent_for_the_limit_of_a_gap() -> None:
     assert stopped(seconds(*range(10)), until=3.0) == []
 
 
-def test_what_the_last_line_began_may_last_as_long_as_its_phase() -> None:
+def test_a_phase_started_by_the_last_line_has_its_full_limit() -> None:
     pause = [line(9, 9.0, phase="eval")]
     assert stopped(track(*seconds(*range(9)).lines, *pause), until=59.0) == []
     assert len(stopped(track(*seconds(*range(9)).lines, *pause), until=59.5)) == 1

@@ -27,7 +27,7 @@ def split(lines: list[Line]) -> tuple[list[Line], list[Line]]:
     return list(steps), list(repeated)
 
 
-def test_ranks_stand_in_their_order_whatever_comes_first() -> None:
+def test_ranks_are_sorted_regardless_of_arrival() -> None:
     reading = read_lines(record(1, 1.0, rank=rank) for rank in ("2", 0, 1.0))
     assert list(reading.ranks) == [0, 1, 2]
     assert reading.unreadable == 0
@@ -47,11 +47,11 @@ def test_a_number_may_be_as_great_as_sums_of_it_are_exact(key: str) -> None:
 
 
 @pytest.mark.parametrize("value", [True, float("nan"), float("inf"), "many", [7], None, 10**400])
-def test_what_is_no_number_is_no_step(value: Any) -> None:
+def test_a_record_without_a_numeric_step_is_not_a_step(value: Any) -> None:
     assert read_lines([record(value, 1.0)]).unreadable == 1
 
 
-def test_a_line_has_all_that_its_record_tells() -> None:
+def test_a_line_has_every_value_of_its_record() -> None:
     told = record(7, 12.5, seen="13.5", stride="5", phase="eval", mark="begin", host="w1", pid=7)
     told.update(loss="2.5", images_per_sec=80)
     (one,) = read_lines([told]).ranks[0]
@@ -61,7 +61,7 @@ def test_a_line_has_all_that_its_record_tells() -> None:
     assert not one.is_train
 
 
-def test_what_a_record_does_not_tell_is_the_usual() -> None:
+def test_missing_values_of_a_record_have_defaults() -> None:
     (one,) = read_lines([record(7, 12.5)]).ranks[0]
     assert one[:7] == (7, 12.5, None, 12.5, 1, "train", None)
     assert one.is_train
@@ -100,19 +100,19 @@ def test_records_that_differ_in_anything_but_when_they_were_seen_all_count() -> 
     assert len(read(record(1, 1.0, loss=nothing), record(1, 1.0, loss=float("nan")))) == 1
 
 
-def test_lines_stand_by_step_and_then_as_they_were_seen_if_all_were() -> None:
+def test_lines_are_sorted_by_step_and_then_by_arrival_if_all_have_one() -> None:
     early, late = record(5, 10.0, seen=1.0), record(5, 9.0, mark="end", seen=2.0)
     assert read(record(6, 0.0, seen=0.0), late, early) == [(5, 10.0, 1.0), (5, 9.0, 2.0), (6, 0.0, 0.0)]
     assert read(record(6, 0.0), late, early) == [(5, 9.0, 2.0), (5, 10.0, 1.0), (6, 0.0, None)]
 
 
-def test_where_not_all_were_seen_different_lines_of_one_moment_stand_as_they_were() -> None:
+def test_different_lines_of_one_moment_keep_their_order_if_some_lack_an_arrival() -> None:
     pair = [record(5, 9.0, loss=loss, seen=seen) for loss, seen in ((1.0, 1.0), (2.0, 2.0))]
     assert read(record(6, 0.0), *pair)[:2] == [(5, 9.0, 1.0), (5, 9.0, 2.0)]
     assert read(record(6, 0.0), *reversed(pair))[:2] == [(5, 9.0, 1.0), (5, 9.0, 2.0)]
 
 
-def test_of_each_step_there_is_one_line_and_what_trained_again_is_apart() -> None:
+def test_each_step_has_one_line_and_repeated_steps_are_separate() -> None:
     first, pause, trained, again = line(1, 1.0), line(2, 2.0, phase="eval"), line(2, 3.0), line(2, 4.0)
     mark, other = line(2, 2.5, phase="eval", mark="begin"), line(2, 5.0, phase="checkpoint")
     assert split([first, pause, mark, trained, again]) == ([first, trained], [again])

@@ -54,13 +54,13 @@ def test_the_warm_up_is_not_counted() -> None:
     assert pace(seconds(*range(10)), 4).steps(*ALWAYS) == 6
 
 
-def test_steps_stand_as_they_were_seen() -> None:
+def test_steps_are_sorted_by_arrival() -> None:
     swapped = track(line(1, 1.0), line(3, 2.0), line(2, 3.0), line(4, 4.0))
     assert pace(swapped).steps(1.5, 3.5) == 2
     assert pace(swapped).steps(2.5, 3.5) == 1
 
 
-def test_rates_are_those_of_training_steps_that_told_a_finite_one() -> None:
+def test_only_training_steps_with_a_finite_rate_have_rates() -> None:
     lines = rated([1.0, None, "nan", 2.0, "3", 4.0])
     lines[3] = lines[3]._replace(phase="eval")
     one = pace(track(*lines))
@@ -78,7 +78,7 @@ def test_a_stretch_is_of_five_steps_and_five_seconds() -> None:
     assert strided.seen_rates(*ALWAYS) == [1.0, 1.0]
 
 
-def test_stretches_lie_wholly_between_two_moments() -> None:
+def test_stretches_are_completely_between_two_moments() -> None:
     one = pace(seconds(*range(21)))
     assert one.seen_rates(0.0, 20.0) == [1.0] * 4
     assert one.seen_rates(0.5, 19.5) == [1.0] * 2
@@ -86,7 +86,7 @@ def test_stretches_lie_wholly_between_two_moments() -> None:
     assert one.seen_rates(5.0, 5.0) == []
 
 
-def test_what_is_not_training_ends_a_stretch() -> None:
+def test_any_other_phase_ends_a_training_stretch() -> None:
     lines = [line(step, float(step)) for step in range(9)]
     lines[4] = lines[4]._replace(phase="eval")
     assert pace(track(*lines)).seen_rates(*ALWAYS) == []
@@ -101,7 +101,7 @@ def test_a_marked_phase_in_a_stretch_leaves_it_out() -> None:
     assert one.seen_rates(*ALWAYS) == [1.0, 1.0]
 
 
-def test_images_of_a_step_are_the_median_of_what_the_rates_tell() -> None:
+def test_images_of_a_step_are_the_median_of_the_rates() -> None:
     assert images_of_step(rated([None, 8.0, 10.0, 12.0], 2.0)) == 20.0
     strided = [line(5 * n, 2.0 * n, rate=10.0) for n in range(3)]
     assert images_of_step(strided) == 4.0
@@ -171,14 +171,14 @@ def slower(sentence: str, at: float = 42.5) -> tuple[list[Breach], list[str]]:
     return [Breach("throughput", 3, None, at, f"rank 3 {sentence} of its rate before the move")], []
 
 
-def test_a_rank_that_says_that_it_is_slower_is() -> None:
+def test_a_rank_that_reports_a_lower_rate_is_slower() -> None:
     lines = [*rated([100.0] * 40), *rated([50.0] * 40, begin=43.0)]
     assert judged(lines) == slower("fell from 100 to 50 images/s, below 0.8")
     assert judge_throughput([pace(track(*lines))], timeline(), None) == ([], [])
     assert judged(lines, ratio=0.5) == ([], [])
 
 
-def test_a_rank_that_is_seen_to_be_slower_is_whatever_it_says() -> None:
+def test_a_rank_observed_to_be_slower_is_slower() -> None:
     told = slower("fell from 1 to 0.5 steps/s by the observer's clock, below 0.8")
     lines = [*rated([100.0] * 60), *rated([100.0] * 60, 2.0, begin=63.0)]
     assert judged(lines, (60.5, 62.5)) == slower("fell from 1 to 0.5 steps/s by the observer's clock, below 0.8", 62.5)
@@ -190,7 +190,7 @@ def test_a_rank_that_is_seen_to_be_slower_is_whatever_it_says() -> None:
     assert judged(both, (60.5, 62.5)) == slower("fell from 100 to 50 images/s, below 0.8", 62.5)
 
 
-def test_what_the_observer_cannot_tell_is_no_matter() -> None:
+def test_ignores_what_the_observer_cannot_measure() -> None:
     """The intervals have any length, but the rank reports its usual rate."""
     chance = random.Random(3)
     uneven, at = [], 0.0
@@ -231,7 +231,7 @@ def test_a_job_may_take_the_window_of_its_move_to_come_back_to_its_pace() -> Non
     assert judged(lines, deadline=25.0) == slower("fell from 100 to 50 images/s, below 0.8")
 
 
-def test_where_moves_follow_each_other_all_that_came_before_or_after_counts() -> None:
+def test_all_rates_before_or_after_consecutive_moves_count() -> None:
     lines = [*rated([100.0] * 40), *rated([50.0] * 5, begin=43.0), *rated([50.0] * 40, begin=53.0)]
     assert judged(lines, MOVE, (49.5, 52.5)) == slower("fell from 100 to 50 images/s, below 0.8")
     late = [*rated([100.0] * 40), *rated([100.0] * 5, begin=43.0), *rated([50.0] * 40, begin=53.0)]
@@ -240,12 +240,12 @@ def test_where_moves_follow_each_other_all_that_came_before_or_after_counts() ->
     assert [breach.at for breach in judged(steady, MOVE, (58.5, 62.5))[0]] == [62.5]
 
 
-def test_where_moves_follow_each_other_the_rates_before_all_of_them_serve_for_the_last() -> None:
+def test_the_last_of_consecutive_moves_uses_the_rates_before_all_of_them() -> None:
     steady = [*rated([100.0] * 40), *rated([100.0] * 5, begin=43.0), *rated([100.0] * 40, begin=53.0)]
     assert judged(steady, MOVE, (49.5, 52.5)) == ([], [])
 
 
-def test_of_two_falls_as_certain_that_from_the_rates_just_before_the_move_is_told() -> None:
+def test_reports_the_fall_from_the_latest_rates_if_both_are_as_certain() -> None:
     lines = [*rated([300.0] * 40), *rated([280.0] * 40, begin=43.0), *rated([90.0] * 40, begin=103.0)]
     assert judged(lines, MOVE, (100.5, 102.5)) == slower("fell from 280 to 90 images/s, below 0.8", 102.5)
 
@@ -262,13 +262,13 @@ def test_a_fall_must_exceed_eight_tenths_of_the_rates_before(after: float, is_to
 
 
 @pytest.mark.parametrize(("after", "is_told"), [(91.5, False), (91.4, True)])
-def test_of_few_rates_a_fall_must_exceed_five_times_their_error(after: float, is_told: bool) -> None:
+def test_a_fall_in_few_rates_must_exceed_five_times_their_error(after: float, is_told: bool) -> None:
     before = [100.0 + 2 * index for index in (3, 9, 0, 5, 1, 8, 2, 7, 4, 6)]
     breaches, unproven = judged([*rated(before), *rated([after] * 10, begin=43.0)], (10.5, 12.5), ratio=0.9)
     assert (len(breaches), len(unproven)) == (is_told, not is_told)
 
 
-def test_the_more_certain_of_two_falls_is_told() -> None:
+def test_reports_the_more_certain_of_two_falls() -> None:
     """The rate is within the spread of the rates just before the move, but not of those before all moves."""
     unsteady = [80.0 + 40 * (index % 2) for index in range(40)]
     lines = [*rated([100.0] * 40), *rated(unsteady, begin=43.0), *rated([70.0] * 40, begin=103.0)]
@@ -276,7 +276,7 @@ def test_the_more_certain_of_two_falls_is_told() -> None:
     assert ([breach.at for breach in breaches], unproven) == ([102.5], [])
 
 
-def test_of_all_ranks_the_fewest_steps_and_the_median_of_the_images_are_told() -> None:
+def test_reports_the_fewest_steps_and_the_median_of_the_images_of_all_ranks() -> None:
     paces = [
         pace(track(*rated([10.0] * 10))),
         pace(track(*rated([20.0] * 9))),

@@ -69,7 +69,7 @@ def test_a_move_that_never_began_has_no_window_and_one_under_way_an_open_one() -
         (45, 60, False, False),
     ],
 )
-def test_a_silence_meets_a_window_or_a_move_if_it_shares_more_than_a_moment_with_it(
+def test_a_silence_overlaps_a_window_or_a_move_only_for_more_than_a_moment(
     begin: float, end: float, is_touched: bool, is_moving: bool
 ) -> None:
     line = Timeline([gone(30, 40)], 5)
@@ -122,7 +122,7 @@ def test_around_each_group_are_the_end_of_the_one_before_and_the_start_of_the_on
         ),
     ],
 )
-def test_what_is_told_of_a_move_that_somebody_else_began(more: Move, text: str) -> None:
+def test_describes_a_move_started_by_another_user(more: Move, text: str) -> None:
     move = {**gone(1, 2, external=True, source="esx1", target="esx5"), **more}
     assert is_external(move) and not is_external(gone(1, 2))
     assert external_text(move) == text
@@ -142,7 +142,7 @@ def test_what_is_told_of_a_move_that_somebody_else_began(more: Move, text: str) 
         (gone(None, None, ok="true"), ["has ok 'true', which is neither true nor false"]),
     ],
 )
-def test_what_keeps_a_move_from_being_judged(move: Move, said: list[str]) -> None:
+def test_names_what_keeps_a_move_from_being_judged(move: Move, said: list[str]) -> None:
     assert list(faults([gone(1, 2), move])) == [f"moves: move 2 (w1) {each}" for each in said]
     del move["worker"]
     assert list(faults([move, gone(1, 2)])) == [f"moves: move 1 (worker unknown) {each}" for each in said]
@@ -167,7 +167,7 @@ def test_a_move_that_cannot_be_judged_hides_none_behind_it() -> None:
         (gone(10, math.inf), None, False),
     ],
 )
-def test_a_move_took_place_if_its_task_ended_well_and_nothing_speaks_against_it(
+def test_a_move_took_place_if_its_task_succeeded_and_no_fact_contradicts_it(
     move: Move, evidence: Any, expected: bool
 ) -> None:
     assert moved([move], [evidence]) == [expected]

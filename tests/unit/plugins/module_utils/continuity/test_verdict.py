@@ -27,7 +27,7 @@ def test_a_job_that_runs_on_is_continuous() -> None:
     assert result["source"] == "others"
 
 
-def test_of_each_move_is_told_gap_throughput_and_steps() -> None:
+def test_reports_gap_throughput_and_steps_of_each_move() -> None:
     made = changed(records(), lambda r: 31 <= r["step"] <= 39, images_per_sec=100.0)
     told = judge(made)["moves"][0]
     # The observer's clock takes precedence over the times in the steps.
@@ -83,7 +83,7 @@ def test_a_lost_step_breaks(gone: set[int]) -> None:
     assert [(b["kind"], b["rank"], b["step"]) for b in result["breaches"]] == [("step_lost", 2, 60)]
 
 
-def test_with_a_stride_the_steps_between_are_not_lost() -> None:
+def test_a_stride_loses_no_step_between_records() -> None:
     strided = changed([r for r in records(400) if r["step"] % 10 == 0], lambda r: True, stride=10)
     assert judge(strided, [move(100, 120)])["verdict"] == "continuous"
     assert kinds(judge([r for r in strided if r["step"] != 200 or r["rank"]], [move(100, 120)])) == {"step_lost"}
@@ -143,7 +143,7 @@ def test_a_rank_may_lag_behind_the_others_a_little(ended: str, ahead: int, expec
 
 @pytest.mark.parametrize("ended", ["running", "finished"])
 @pytest.mark.parametrize(("behind", "expected"), [(2, set()), (4, {"rank_stopped"})])
-def test_with_a_stride_a_rank_may_lag_by_records_of_it(ended: str, behind: int, expected: set[str]) -> None:
+def test_a_rank_may_lag_by_whole_strides(ended: str, behind: int, expected: set[str]) -> None:
     strided = changed([r for r in records(1000) if r["step"] % 50 == 0], lambda r: True, stride=50)
     made = [r for r in strided if r["rank"] != 2 or r["step"] < 50 * (20 - behind)]
     assert kinds(verdict(made, [], {}, ended=ended, require=())) == expected
@@ -203,7 +203,7 @@ def test_the_window_is_from_the_start_to_the_resume_deadline(step: int, then: st
     assert any(u.startswith("unattributed: rank 0 ") for u in result["unproven"]) == (then == "inconclusive")
 
 
-def test_the_limit_of_training_may_stand_among_those_of_the_phases() -> None:
+def test_the_limit_of_training_may_be_given_with_those_of_the_phases() -> None:
     made = records(stall=(50, 40.0))
     assert kinds(judge(made, [], max_gap_s={"train": 30, "eval": 600})) == {"gap"}
     assert kinds(judge(changed(made, lambda r: r["step"] == 50, phase="input"), [], max_gap_s={"train": 30})) == {"gap"}
@@ -244,7 +244,7 @@ def test_throughput_lost_bit_by_bit_breaks() -> None:
     assert {(b["kind"], b["at"]) for b in result["breaches"]} == {("throughput", SEEN + 110)}
 
 
-def test_an_unsteady_baseline_tells_nothing() -> None:
+def test_an_unsteady_baseline_shows_nothing() -> None:
     made = [{**r, "images_per_sec": 150.0 if r["step"] > 40 else 100.0 + 300 * (r["step"] % 2)} for r in records()]
     result = judge(made, min_throughput_ratio=0.8)
     assert result["verdict"] == "continuous"

@@ -33,7 +33,7 @@ def test_breaches_come_in_the_order_of_time_those_of_no_known_time_last() -> Non
 
 
 @pytest.mark.parametrize(("why", "detail"), [(" evicted ", "the job died: evicted"), (None, "the job died")])
-def test_a_death_is_told_with_its_last_moment_and_its_cause(why: str | None, detail: str) -> None:
+def test_reports_a_death_with_its_last_moment_and_its_cause(why: str | None, detail: str) -> None:
     made = [one for one in records() if one["rank"] != 2 or one["step"] < 90]
     (breach,) = verdict(made, [], {}, ended="died", facts={"died": why}, require=())["breaches"]
     assert (breach["kind"], breach["detail"]) == ("died", detail)
@@ -57,7 +57,7 @@ def test_a_death_names_the_move_in_which_the_job_fell_silent(last: tuple[int, ..
     ]
 
 
-def test_a_move_of_somebody_else_is_a_note_and_no_move_of_this_test() -> None:
+def test_a_move_of_another_user_is_a_note_and_not_part_of_the_test() -> None:
     moves = [move(30, 35), move(60, 65, rank=2, external=True, by="eve")]
     result = judge(records(), moves)
     assert result["notes"] == ["moved by others: eve moved w2 from esx1 to esx5; this test did not begin that"]
@@ -82,7 +82,7 @@ def test_moves_that_overlap_are_named_together() -> None:
     assert result["verdict"] == "inconclusive"
 
 
-def test_what_keeps_a_run_from_being_continuous_is_told() -> None:
+def test_lists_what_keeps_a_run_from_being_continuous() -> None:
     power = {"power": [{"worker": "vm-7", "at": SEEN + 50, "by": "eve", "what": "VmPoweredOffEvent"}]}
     assert [one.split(":")[0] for one in judge(records(), [], power)["unproven"]] == ["power"]
     lost = judge(changed(records(), lambda one: one["step"] > 97 and one["rank"] == 2, loss="nan"), [])
@@ -92,7 +92,7 @@ def test_what_keeps_a_run_from_being_continuous_is_told() -> None:
     assert {one["verdict"] for one in (lost, none)} == {"inconclusive"}
 
 
-def test_what_was_not_proven_and_need_not_be_is_told() -> None:
+def test_lists_optional_facts_that_are_unproven() -> None:
     bare = [{key: value for key, value in one.items() if key != "seen"} for one in records(30, ranks=1)]
     result = judge([*bare, {"rank": 0}, {"step": 1}], [])
     assert result["unproven"] == [
@@ -123,7 +123,7 @@ def test_the_warm_up_begins_with_the_first_step_of_any_rank() -> None:
     assert kinds(judge(changed(late, lambda one: True, size=None), [], warmup_steps=4)) == {"gap"}
 
 
-def test_a_run_of_which_only_marks_were_heard_has_phases_and_no_steps() -> None:
+def test_a_run_with_only_marks_has_phases_and_no_steps() -> None:
     result = judge([mark(0, "begin"), mark(30, "end")], [], warmup_steps=1)
     assert result["verdict"] == "inconclusive"
     assert result["longest_gap_by_phase_s"] == {"eval": 30.0}
@@ -143,6 +143,6 @@ def test_each_move_and_the_longest_silence_have_all_their_figures() -> None:
     }  # fmt: skip
 
 
-def test_where_nothing_was_heard_no_source_of_silences_is_claimed() -> None:
+def test_claims_no_source_of_silences_without_records() -> None:
     assert judge([], [move(30, 40)])["source"] == "others"
     assert judge(records(ranks=1), [move(30, 40, rank=0)])["source"] == "moved_only"

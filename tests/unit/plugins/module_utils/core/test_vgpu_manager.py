@@ -26,5 +26,5 @@ def test_a_manager_is_detected_by_its_name(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["nvdgpumgmtdaemon", "NVD-GPU-MGMT-DAEMON", "nmlx5-core", "my-NVD-AIE", ""])
-def test_other_names_are_none(name: str) -> None:
+def test_other_names_are_not_recognized(name: str) -> None:
     assert not is_manager(name)

@@ -151,7 +151,7 @@ def test_a_wait_ends_with_the_condition_or_with_the_time() -> None:
     assert 10 <= p.now() - before < 20
 
 
-def test_a_key_cannot_stand_for_two_effects() -> None:
+def test_a_key_cannot_name_two_effects() -> None:
     table = Table()
     p = Program(MortalJournal(table), table)
     p.once("move", lambda: 1)

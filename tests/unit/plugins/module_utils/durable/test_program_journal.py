@@ -55,7 +55,7 @@ def test_a_last_line_that_was_cut_off_is_read_over_and_written_over(path: Path, 
 @pytest.mark.parametrize(
     "line", [b"{}\n", b"[1]\n", b"not json\n", b'{"at": "noon", "key": "hold", "value": 1}\n', b"\n"]
 )
-def test_any_other_damage_is_told_with_its_line(path: Path, line: bytes) -> None:
+def test_reports_any_other_damage_with_its_line(path: Path, line: bytes) -> None:
     whole = path.read_bytes()
     path.write_bytes(line + whole)
     with pytest.raises(Failed, match=r"line 1 is not a valid entry .*; restore the file from a copy"):

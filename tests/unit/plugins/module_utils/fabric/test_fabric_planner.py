@@ -177,7 +177,7 @@ TRUNK = {"port_groups": [{"name": "rdma-vmk", "vlan": None}]}
         ),
     ],
 )
-def test_what_others_have_in_the_way_is_named(
+def test_names_foreign_settings_that_block(
     there: dict[str, Any], host_has: dict[str, Any], more: dict[str, Any], said: str
 ) -> None:
     state = {**bare(), **there}
@@ -185,7 +185,7 @@ def test_what_others_have_in_the_way_is_named(
     assert said in refused(state, **more)
 
 
-def test_a_card_without_link_is_told_and_does_not_stop() -> None:
+def test_reports_a_card_without_link_and_continues() -> None:
     state = bare()
     state["hosts"]["esx02.lab"]["uplinks"]["vmnic2"]["link"] = False
     (said,) = planner.plan_present(state, wanted()).warnings

@@ -128,7 +128,7 @@ def test_a_change_that_would_stop_containers_is_named(
     assert all(words and words in one for one in sentences)
 
 
-def test_wanted_settings_are_those_of_docker_s_file() -> None:
+def test_compares_with_the_configuration_file_of_docker() -> None:
     wanted = {"nvidia": "/usr/bin/n", "nvidia_default": True, "mirrors": ["http://m"], "settings": {"debug": True}}
     assert own_settings(wanted) == {
         "debug": True,

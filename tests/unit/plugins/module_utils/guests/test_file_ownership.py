@@ -110,7 +110,7 @@ def test_an_environment_of_another_user_is_not_used(tmp_path: Path, monkeypatch:
         Environment(given).read()
 
 
-def test_a_link_that_lies_where_the_supervisor_is_written_is_not_followed(left: Path) -> None:
+def test_does_not_follow_a_link_in_place_of_the_supervisor(left: Path) -> None:
     (left / "run").mkdir()
     (left / "victim").write_text("precious")
     (left / "run" / job.PROGRAM).symlink_to(left / "victim")

@@ -49,7 +49,7 @@ def test_a_label_that_is_missing_or_no_longer_true_is_named() -> None:
     assert len(kubernetes_member.misfits(with_labels({}), AS_MEMBER)) == len(OWN)
 
 
-def test_a_node_that_is_not_ready_says_why() -> None:
+def test_a_node_that_is_not_ready_reports_the_reason() -> None:
     for conditions, words in (
         ([{"type": "Ready", "status": "False", "message": "PLEG is not healthy"}], "PLEG is not healthy"),
         ([], "its kubelet has not reported"),

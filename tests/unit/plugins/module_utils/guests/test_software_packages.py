@@ -64,7 +64,7 @@ def test_requirements_carry_their_checksums() -> None:
     assert text == "six==1.17.0 --hash=sha256:4721\n"
 
 
-def test_a_package_outside_of_the_index_is_taken_from_its_address() -> None:
+def test_a_package_outside_the_index_is_downloaded_from_its_url() -> None:
     wheel = "https://download.example.org/whl/torch-1.10.2%2Bcu113-cp38-cp38-linux_x86_64.whl"
     text = software_packages.python_requirements(
         [{"name": "torch", "version": "1.10.2+cu113", "url": wheel, "sha256": "4721"}]

@@ -43,7 +43,7 @@ def test_only_failed_items_have_a_reason() -> None:
     )
 
 
-def test_of_a_long_output_the_end_is_shown() -> None:
+def test_shows_the_end_of_a_long_output() -> None:
     told = task_failure.message_of({**PIP, "stderr": "x" * 5000 + "the reason"})
     assert told.endswith("the reason")
     assert len(told) < 1300

@@ -90,7 +90,7 @@ def test_a_driver_that_needs_a_moment_after_the_boot_costs_no_second_reboot() ->
     assert world.hosts["esx1"].boots == 1
 
 
-def test_a_setting_that_never_becomes_active_keeps_the_host_out_and_says_so() -> None:
+def test_keeps_the_host_out_of_service_and_reports_a_setting_that_never_becomes_active() -> None:
     world = world_of(1, slow_driver=10**6)
 
     with pytest.raises(CollectionError) as error:
@@ -126,7 +126,7 @@ def test_an_accepted_stop_rule_does_not_stop(accepted: str) -> None:
     assert world.hosts["esx1"].boots == 1
 
 
-def test_hosts_that_are_out_of_service_already_finish_whatever_a_rule_says() -> None:
+def test_hosts_already_out_of_service_finish_despite_a_rule() -> None:
     world = world_of(1)
     world.stops, world.hosts["esx1"].is_out, world.hosts["esx1"].by = [ALARM], True, "us"
 

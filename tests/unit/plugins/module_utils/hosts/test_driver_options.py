@@ -155,7 +155,7 @@ def test_a_rendered_string_is_parsed_to_the_same_options(options: dict[str, str]
 
 
 @given(OPTIONS, OPTIONS, st.booleans())
-def test_a_merge_sets_the_wanted_options_and_a_second_one_changes_nothing(
+def test_a_merge_sets_the_requested_options_and_a_second_one_changes_nothing(
     current: dict[str, str], wanted: dict[str, str], exact: bool
 ) -> None:
     once = merge(render(current), wanted, exact)

@@ -222,7 +222,7 @@ def test_hosts_are_read_in_batches_and_released(monkeypatch: pytest.MonkeyPatch)
     assert [esx.properties for esx in hosts] == [{}] * 5
 
 
-def test_only_the_wanted_properties_are_read() -> None:
+def test_reads_only_the_requested_properties() -> None:
     assert not {"hardware.pciDevice", "config.network"} & set(host_info.paths(["pvrdma"]))
     everything = host_info.paths(["all"])
     assert "hardware.pciDevice" in everything and "config.network" in everything

@@ -85,7 +85,7 @@ def test_a_job_of_the_test_is_ended_by_deleting_it(api: dict[str, str], version:
     }
 
 
-def test_all_that_a_job_can_have_been_given_is_deleted() -> None:
+def test_deletes_every_object_that_a_job_may_have() -> None:
     job = job_of(
         {
             "name": "train",

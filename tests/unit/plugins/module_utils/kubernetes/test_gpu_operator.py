@@ -63,7 +63,7 @@ def test_cdi_on_containerd_is_a_warning_with_its_remedy() -> None:
         ([policy()], []),
     ],
 )
-def test_what_cannot_fail_is_no_finding(policies: list[Any], nodes: list[Any]) -> None:
+def test_a_setting_that_cannot_fail_has_no_finding(policies: list[Any], nodes: list[Any]) -> None:
     assert [*gpu_operator.findings(policies, nodes)] == []
 
 

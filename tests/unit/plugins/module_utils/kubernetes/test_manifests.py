@@ -147,7 +147,7 @@ def test_the_setup_runs_before_the_worker_with_its_image_volumes_and_environment
     assert "initContainers" not in spec_of(made(), "Launcher")
 
 
-def test_secrets_lie_in_a_secret_and_in_nothing_that_is_shown() -> None:
+def test_secrets_are_stored_in_a_secret_and_never_shown() -> None:
     job = job_of(FULL)
     secret = manifests.secret(job)
     assert secret is not None
@@ -211,7 +211,7 @@ def test_the_policies_of_the_job_are_where_each_api_has_them() -> None:
     assert not {"runPolicy", "launcherCreationPolicy"} & set(old)
 
 
-def test_gang_queue_and_suspension_are_given_only_where_they_are_asked_for() -> None:
+def test_gang_queue_and_suspension_are_set_only_on_request() -> None:
     job = made(**BEYOND)
     assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team-a"
     assert job["spec"]["runPolicy"]["suspend"] is True
@@ -267,7 +267,7 @@ def test_a_job_that_cannot_be_is_refused_in_a_sentence(changes: dict[str, Any], 
         job_of({**FULL, **changes})
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
+def test_reports_every_error_at_once() -> None:
     with pytest.raises(JobError) as caught:
         job_of({**FULL, "slots": 3, "clean_pods": "Some", "toleration_seconds": -1})
     assert all(word in str(caught.value) for word in ("clean_pods", "toleration_seconds", "3 ranks of a worker"))

@@ -144,7 +144,7 @@ def member(component: str, on: str, namespace: str = "kube-system", ready: str =
         ({**member("kube-apiserver", "cp"), "status": {"phase": "Failed"}}, "stop"),
     ],
 )
-def test_only_another_api_server_that_serves_stands_in(other: dict[str, Any], severity: str) -> None:
+def test_only_a_serving_api_server_replaces_another(other: dict[str, Any], severity: str) -> None:
     cluster = ClusterObjects("v1.35.4", NODES, [member("kube-apiserver", "w1"), other])
     assert rules(cluster) == [(severity, "control_plane")]
 

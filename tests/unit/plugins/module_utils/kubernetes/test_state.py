@@ -84,7 +84,7 @@ def test_two_ranks_of_a_worker_are_two_of_the_list() -> None:
     assert state(CREATED, slots=2)["nodes_of_ranks"][:3] == ["t2-worker-0", "t2-worker-0", "t2-worker-1"]
 
 
-def test_a_launcher_that_runs_makes_the_job_run_although_the_operator_has_not_said_so() -> None:
+def test_a_running_launcher_makes_the_job_run_before_the_operator_reports_it() -> None:
     assert state(CREATED, pods=[LAUNCHER, *WORKERS])["state"] == "running"
     assert state(CREATED, pods=WORKERS)["state"] == "waiting"
 
@@ -156,7 +156,7 @@ WAITS = {
 
 
 @pytest.mark.parametrize(("inputs", "cause"), WAITS.values(), ids=WAITS)
-def test_a_job_that_waits_says_for_what(inputs: dict[str, Any], cause: str) -> None:
+def test_a_waiting_job_names_the_reason(inputs: dict[str, Any], cause: str) -> None:
     given = {**inputs}
     job_state = state(*given.pop("conditions", ()), **given)
     assert job_state["state"] == "waiting" and job_state["why"].startswith(cause)
@@ -221,7 +221,7 @@ def test_nodes_of_its_pods_that_were_not_ready_are_reported() -> None:
     assert state(CREATED, RUNNING, pods=[LAUNCHER, *WORKERS])["silences"] == []
 
 
-def test_a_deletion_that_was_cancelled_is_no_cause() -> None:
+def test_a_cancelled_deletion_is_not_a_cause() -> None:
     events = [
         event(
             "Pod", "t2-worker-1", "TaintManagerEviction", "Cancelling deletion of Pod default/t2-worker-1", 90, "Normal"
@@ -262,7 +262,7 @@ DEATHS = {
 
 
 @pytest.mark.parametrize(("inputs", "cause"), DEATHS.values(), ids=DEATHS)
-def test_a_job_that_died_says_of_what(inputs: dict[str, Any], cause: str) -> None:
+def test_a_dead_job_names_the_cause(inputs: dict[str, Any], cause: str) -> None:
     job_state = state(CREATED, FAILED, **inputs)
     assert job_state["state"] == "died" and job_state["why"].startswith(cause)
 

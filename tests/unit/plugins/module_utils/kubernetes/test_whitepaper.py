@@ -129,7 +129,7 @@ def test_the_script_is_one_word_behind_its_python_and_its_options_follow() -> No
     assert words[words.index("python") :] == ["python", SCRIPT, *OPTIONS]
 
 
-def test_launcher_and_worker_stand_side_by_side() -> None:
+def test_launcher_and_worker_are_shown_side_by_side() -> None:
     made = papers()
     assert set(made["spec"]["mpiReplicaSpecs"]) == {"Launcher", "Worker"} and "Worker" not in made["spec"]
     assert schema.faults(made) == []

@@ -38,7 +38,7 @@ def config(policy: Any, **more: Any) -> Any:
         (None, None),
     ],
 )
-def test_a_policy_says_how_many_hosts_are_kept_free(policy: Any, kept: int | None) -> None:
+def test_a_policy_defines_the_number_of_reserved_hosts(policy: Any, kept: int | None) -> None:
     assert availability.ha(config(policy), None, 8)["failover_hosts"] == kept
 
 
@@ -46,7 +46,7 @@ def test_an_old_cluster_without_a_policy_has_a_level() -> None:
     assert availability.ha(config(None, failoverLevel=1), None, 8)["failover_hosts"] == 1
 
 
-def test_what_vsan_still_copies_is_summed() -> None:
+def test_sums_what_vsan_still_copies() -> None:
     parts = {
         "child-1": {"attributes": {"bytesToSync": 5}},
         "child-2": {"child-1": {"attributes": {"bytesToSync": "7"}}},

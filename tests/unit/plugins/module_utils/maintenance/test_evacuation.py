@@ -42,7 +42,7 @@ def test_the_one_free_gpu_takes_the_worker() -> None:
     assert [(one.vm.name, one.to) for one in verdict.moves] == [("w1", "esx5")] and not verdict.blocks
 
 
-def test_of_two_hosts_that_leave_together_only_one_can_have_it() -> None:
+def test_only_one_of_two_leaving_hosts_gets_the_free_slot() -> None:
     verdicts = evacuation.plan(cluster(FIVE, FOUR_WORKERS), ["esx1", "esx2"])
     assert len(verdicts["esx1"].moves) == 1
     (block,) = verdicts["esx2"].blocks
@@ -51,7 +51,7 @@ def test_of_two_hosts_that_leave_together_only_one_can_have_it() -> None:
     )
 
 
-def test_a_host_that_leaves_too_is_no_place_to_go() -> None:
+def test_a_host_that_also_leaves_is_not_a_target() -> None:
     verdicts = evacuation.plan(cluster(FIVE, FOUR_WORKERS), ["esx1", "esx5"])
     assert verdicts["esx1"].blocks and not verdicts["esx5"].blocks
 
@@ -66,7 +66,7 @@ def test_a_host_out_of_service_takes_nothing() -> None:
     assert evacuation.plan(cluster(rooms, FOUR_WORKERS), ["esx1"])["esx1"].blocks
 
 
-def test_halves_are_filled_up_before_an_empty_gpu_is_begun() -> None:
+def test_fills_half_used_gpus_before_an_empty_one() -> None:
     rooms = [room(1, HALF), room(2, HALF), room(3)]
     verdict = evacuation.plan(cluster(rooms, [worker(1, HALF), worker(2, HALF)]), ["esx1"])["esx1"]
     assert verdict.moves[0].to == "esx2"
@@ -91,7 +91,7 @@ BLOCKS = [
 
 
 @pytest.mark.parametrize(("settings", "vm", "why"), BLOCKS, ids=[why for *_rest, why in BLOCKS])
-def test_what_blocks_is_said(settings: dict[str, object], vm: Vm, why: str) -> None:
+def test_names_what_blocks(settings: dict[str, object], vm: Vm, why: str) -> None:
     vms = [vm, worker(2), worker(3)]
     free = replace(cluster([room(1), room(2), room(3)], vms), **settings)  # type: ignore[arg-type]
     (block,) = evacuation.plan(free, ["esx1"])["esx1"].blocks
@@ -99,12 +99,12 @@ def test_what_blocks_is_said(settings: dict[str, object], vm: Vm, why: str) -> N
 
 
 @pytest.mark.parametrize("settings", [{"drs": "manual"}, {"vgpu_by_drs": False}])
-def test_what_only_drs_would_leave_the_module_moves(settings: dict[str, object]) -> None:
+def test_moves_workers_that_drs_would_leave(settings: dict[str, object]) -> None:
     left = replace(cluster([room(1, T4), room(2)], [worker(1, T4)]), **settings)  # type: ignore[arg-type]
     assert evacuation.plan(left, ["esx1"], moved_by=evacuation.MODULE)["esx1"].moves
 
 
-def test_what_owns_a_device_is_powered_off_when_that_is_allowed() -> None:
+def test_powers_off_machines_with_a_device_if_allowed() -> None:
     vm = worker(1, fixed=("an SR-IOV network card",))
     verdict = evacuation.plan(cluster([room(1), room(2)], [vm]), ["esx1"], power_off=True)["esx1"]
     assert verdict.power_off == (vm,) and not verdict.blocks and not verdict.moves

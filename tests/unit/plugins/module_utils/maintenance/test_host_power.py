@@ -73,9 +73,7 @@ def test_a_block_is_unmet() -> None:
 
 
 @pytest.mark.parametrize(("note", "unmet"), [(None, 1), (ServiceNote("me", "then"), 0)])
-def test_a_host_that_is_entering_is_somebody_elses_unless_our_note_is_on_it(
-    note: ServiceNote | None, unmet: int
-) -> None:
+def test_an_entering_host_is_foreign_without_the_note_of_the_collection(note: ServiceNote | None, unmet: int) -> None:
     made = host(note=note)
     entering = RecentTask(None, made.ref._moId, "enterMaintenanceMode", True, "bob")
     plan = planned(MaintenanceMode, made, evacuations=judged(made, HostEvacuation(), entering))
@@ -135,7 +133,7 @@ def test_a_host_that_has_booted_since_the_given_boot_is_not_rebooted_again(befor
     assert planned(HostReboot, made, desired).before["reboot"] == state
 
 
-def test_what_was_changed_since_a_finished_reboot_needs_another() -> None:
+def test_a_change_after_a_reboot_needs_another_reboot() -> None:
     made = host(maintenance=True, note=ServiceNote("me", "then", OLD))
     boot.remember(made, "nmlx5_core", "")
     made.refresh()
@@ -150,7 +148,7 @@ def test_a_host_in_service_is_not_booted_and_one_that_is_gone_is_unreachable() -
 
 
 @pytest.mark.parametrize("text", ["", "null", "{", "[]", '{"odd": 1}', '"x"'])
-def test_a_note_that_is_none_is_no_note(text: str) -> None:
+def test_ignores_a_malformed_note(text: str) -> None:
     assert service_note.parse(text) is None
 
 
@@ -178,7 +176,7 @@ def test_an_evacuation_that_disturbs_no_workload_is_refused_before_9_1() -> None
 
 
 @pytest.mark.skipif(not hasattr(vim.host.MaintenanceSpec, "EvacuationMode"), reason="this pyVmomi is older than 9.1")
-def test_the_evacuation_is_asked_for_only_on_request() -> None:
+def test_powered_off_machines_are_evacuated_only_on_request() -> None:
     made = with_version(host(), 9, 1, 0)
     assert planned(
         MaintenanceMode, made, ServiceOptions("me", non_disruptive=True), judged(made, HostEvacuation())

@@ -71,7 +71,7 @@ def test_the_tightest_bound_counts(facts: dict[str, Any], allowed: int, why: str
         ("unknown", {}, None),
     ],
 )
-def test_what_a_policy_keeps_free(policy: str, details: dict[str, Any], hosts: int | None) -> None:
+def test_reads_the_reserve_of_each_policy(policy: str, details: dict[str, Any], hosts: int | None) -> None:
     assert out_of_service.failover_hosts(policy, 8, details) == hosts
 
 

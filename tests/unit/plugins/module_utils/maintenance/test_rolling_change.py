@@ -90,7 +90,7 @@ def test_a_host_that_is_out_of_service_goes_first_even_before_the_canary() -> No
     assert [entry["host"] for entry in to_do(HOSTS, "esx3", True, left)] == ["esx4", "esx3", "esx2"]
 
 
-def test_what_is_not_in_force_after_all_is_a_sentence_for_each_host() -> None:
+def test_reports_each_host_on_which_a_setting_is_not_in_force() -> None:
     (changed, _other, owing) = not_in_force(HOSTS[:4])
     assert (
         changed.startswith("esx2: could not bring its profile into force") and "pfctx is taken only at boot" in changed

@@ -138,7 +138,7 @@ def test_a_usual_text_is_left_alone_in_a_cell(text: str) -> None:
 
 
 @given(TEXTS)
-def test_junit_is_well_formed_whatever_it_tells(text: str) -> None:
+def test_junit_is_well_formed_with_any_text(text: str) -> None:
     moves = [{"worker": text, "source": text, "target": text, "said": text}]
     for verdict in ("broken", "inconclusive", "continuous"):
         judged = {"verdict": verdict, "breaches": [{"detail": text}], "unproven": [text], "moves": [{"moved": False}]}

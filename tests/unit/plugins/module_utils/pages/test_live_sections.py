@@ -60,7 +60,7 @@ def test_gpus_have_their_use_and_unknown_ones_their_reason() -> None:
     assert "n3: the use of further GPUs is unknown (lost)." in text
 
 
-def test_of_many_gpus_those_with_the_lowest_use_are_shown() -> None:
+def test_shows_the_least_used_of_many_gpus() -> None:
     many = tuple(GPU._replace(number=number, busy=float(number)) for number in range(99, -1, -1))
     text = text_of(page(state_of()._replace(gpus=[NodeGpus("n1", many, "")])))
     assert "36 more GPUs have a higher utilization." in text

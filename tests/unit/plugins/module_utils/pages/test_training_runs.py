@@ -103,7 +103,7 @@ def test_the_terminal_shows_the_published_figures_next_to_the_measured_ones() ->
     assert own[own.index(head) + 1].endswith("|        -        -")
 
 
-def test_the_terminal_shows_why_there_is_no_table() -> None:
+def test_the_terminal_shows_the_reason_for_a_missing_table() -> None:
     assert lines(report([])) == ["Not measured: No training run was measured."]
 
 

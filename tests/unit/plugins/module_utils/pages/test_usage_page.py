@@ -74,7 +74,7 @@ def test_names_of_others_are_text_and_nothing_else() -> None:
 
 
 @given(name=st.text(max_size=40))
-def test_whatever_the_names_are_the_page_is_whole(name: str) -> None:
+def test_the_page_is_complete_with_any_names(name: str) -> None:
     shown = read(report(full(name), 1.0, name))
     assert shown.external == []
     assert [len(table) for table in shown.tables][1] == 5
@@ -110,7 +110,7 @@ def test_lines_begin_with_sums_period_and_what_is_idle() -> None:
         ({"unknown_instances": ["e1: gpu7"]}, "These counters belong to no known GPU: e1: gpu7"),
     ],
 )
-def test_what_the_counters_do_not_cover_is_said_on_both(period: dict[str, Any], words: str) -> None:
+def test_both_pages_name_what_the_counters_do_not_cover(period: dict[str, Any], words: str) -> None:
     made = report(facts(gpu("e1"), period={**PERIOD, **period}))
     assert words in lines(made)[1]
     assert words in page(made)

@@ -78,7 +78,7 @@ def test_the_last_whole_record_has_the_step(text: bytes, step: int | None) -> No
     assert busy.last_step(text) == step
 
 
-def test_a_title_names_who_asked_since_when_and_the_step() -> None:
+def test_a_title_names_the_user_the_start_and_the_step() -> None:
     assert busy.title(job("one", step=None)) == "one of train since 2025-11-25 03:56 UTC"
     assert busy.title(job("one", asked_by="anna@desk", step=0)).endswith(
         "one of anna@desk since 2025-11-25 03:56 UTC (step 0)"

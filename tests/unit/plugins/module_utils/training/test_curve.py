@@ -68,7 +68,7 @@ def test_the_last_point_ends_at_the_last_step() -> None:
     assert (points[0]["step"], points[1]["step"], points[-1]["step"]) == (3, 7, 400)
 
 
-def test_a_mark_is_no_step_but_begins_the_clock() -> None:
+def test_a_mark_is_not_a_step_but_starts_the_clock() -> None:
     curve = fed([record(0, mark="begin", seen=90.0), record(1)])
     assert [(one["step"], one["seconds"]) for one in curve.points()] == [(1, 11.0)]
 

@@ -37,7 +37,7 @@ ODD_NUMBERS = (
 
 
 @pytest.mark.parametrize("odd", ODD_NUMBERS)
-def test_a_value_that_is_no_number_is_unknown(odd: str) -> None:
+def test_a_value_that_is_not_a_number_is_unknown(odd: str) -> None:
     node = read(f"0, GRID A100D-16C, {odd}, 5, 16384")
     assert (node.gpus, node.why) == ((GpuUse(0, "GRID A100D-16C", None, 5 * MIB, 16384 * MIB),), "")
     assert mean_use([node]) is None

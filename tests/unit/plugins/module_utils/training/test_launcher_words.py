@@ -68,7 +68,7 @@ def test_the_ranks_of_a_launcher_are_those_of_mpirun(given: str, command: str, d
         ("env A=1 python -m torch.distributed.run train.py", "begins with env"),
     ],
 )
-def test_what_cannot_be_translated_is_refused_by_name(given: str, words: str) -> None:
+def test_refuses_an_untranslatable_option_by_name(given: str, words: str) -> None:
     with pytest.raises(LauncherError, match=words.replace("-", "[-]")):
         rank_command(given.split(), PYTHON, OURS)
     assert is_launcher(given.split())

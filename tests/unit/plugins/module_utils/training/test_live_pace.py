@@ -105,7 +105,7 @@ def test_only_steps_since_then_count_and_the_slowest_rank_decides() -> None:
     assert counted.behind(5) == [0, 1]
 
 
-def test_phases_and_strangers_are_no_steps() -> None:
+def test_phases_and_foreign_lines_are_not_steps() -> None:
     counted = StepsSince(since=0.0)
     counted.feed([in_domain(0, 1, 1.0, mark="begin"), {"rank": "x"}, {"rank": 0, "step": 1}])
     assert (counted.size, counted.steps, counted.fewest()) == (0, {}, 0)

@@ -87,14 +87,14 @@ def test_a_record_with_something_behind_it_is_read_with_all_of_its_line() -> Non
     ]  # fmt: skip
 
 
-def test_each_record_has_a_loss_and_a_rate_also_where_the_job_tells_none() -> None:
+def test_each_record_has_a_loss_and_a_rate_even_if_the_job_reports_neither() -> None:
     log = parse('{"rank": 3, "step": 7}\n{"rank": 3, "step": 8}\n{"rank": 3, "step": 9, "loss": 1.5}\n')
     assert [(one.step, one.loss, one.images_per_sec) for one in log.steps] == [
         (7, None, None), (8, None, None), (9, 1.5, None),
     ]  # fmt: skip
 
 
-def test_a_mark_is_no_step_that_the_next_record_repeats() -> None:
+def test_the_record_after_a_mark_is_not_a_repeated_step() -> None:
     log = parse(step_line(0, 1) + step_line(0, 2, phase="checkpoint", mark="begin") + step_line(0, 2))
     assert problems(log) == []
     assert [step.step for step in log.steps] == [1, 2]

@@ -53,5 +53,5 @@ def test_a_physical_card_carries_the_payload_of_its_link(known: dict[str, Any], 
         (device("15b3:1017", 100), "not established for one TCP connection at 100 Gbit/s"),
     ],
 )
-def test_a_nominal_or_an_unknown_rate_is_no_expectation(unknown: dict[str, Any], source: str) -> None:
+def test_expects_nothing_from_a_nominal_or_unknown_rate(unknown: dict[str, Any], source: str) -> None:
     assert pair_cards.expected(unknown) == pair_cards.Expected(None, source)

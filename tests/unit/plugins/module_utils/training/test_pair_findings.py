@@ -68,7 +68,7 @@ def test_two_slow_nodes_of_four_are_named() -> None:
     assert rules(measured(4, slow)) == [("slow-node", ["n1"]), ("slow-node", ["n3"])]
 
 
-def test_one_bad_repeat_of_three_is_no_finding() -> None:
+def test_one_bad_repeat_of_three_is_not_a_finding() -> None:
     records = measured(3, {})
     records[0]["gbits"] = [9.0, 1.0, 9.0]
     assert rules(records) == []

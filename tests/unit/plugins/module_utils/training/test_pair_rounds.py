@@ -68,5 +68,5 @@ def test_the_plan_names_the_devices_of_the_transport(
     assert plan(nodes, transport, network) == {"rounds": "0-1", "count": 1, "devices": [devices] * 2}
 
 
-def test_an_unknown_interface_is_no_device() -> None:
+def test_an_unknown_interface_has_no_device() -> None:
     assert plan([{"interface": ""}, {}], "tcp")["devices"] == [[], []]

@@ -45,7 +45,7 @@ def device(sent: int) -> list[dict[str, Any]]:
     return [{"name": "mlx5_0", "driver": "mlx5_core", "sent_bytes": sent}]
 
 
-def test_all_that_is_known_of_a_run_is_kept() -> None:
+def test_keeps_everything_known_about_a_run() -> None:
     run_result = result({**RUN, "summaries": ranks(10.0, 12.0, seconds_per_epoch=9.0)}, JOB, SOCKET)
     assert (
         run_result["nodes"],
@@ -73,7 +73,7 @@ def test_all_that_is_known_of_a_run_is_kept() -> None:
         ([], None),
     ],
 )
-def test_a_program_says_itself_what_it_trains(names: list[str | None], network: str | None) -> None:
+def test_a_program_describes_its_training(names: list[str | None], network: str | None) -> None:
     run_result = result(
         {**RUN, "summaries": [{"rank": rank, "network": one} for rank, one in enumerate(names)]}, JOB, ""
     )
@@ -108,7 +108,7 @@ def test_the_rate_is_that_of_the_best_source(
         (10_000, 0.0, [], "unproven"),
     ],
 )
-def test_rdma_is_proven_by_counters_against_the_gradients_of_all_steps(
+def test_compares_rdma_counters_with_the_gradients_of_all_steps(
     sent: int, gradients: float, summaries: list[dict[str, Any]], transport: str
 ) -> None:
     counted = {"rdma_before": {"w1": device(5), "w2": device(5)}, "rdma_after": {"w1": device(5 + sent)}}

@@ -81,7 +81,7 @@ def test_a_measured_epoch_counts_before_one_that_follows_from_the_rate() -> None
     assert [(row["seconds_per_epoch"], row["epoch_measured"]) for row in rows] == [(22.0, True), (5.0, False)]
 
 
-def test_what_was_not_measured_is_none() -> None:
+def test_a_missing_measurement_is_none() -> None:
     (row,) = table([run(1, 340, "rdma")])
     assert row["ratio_to_tcp"] is None
     assert row["seconds_per_epoch"] is None
@@ -101,7 +101,7 @@ def test_a_missing_single_gpu_run_is_an_error_naming_the_transport() -> None:
 
 
 @pytest.mark.parametrize("rate", [0, -1, 0.0, float("nan"), float("inf"), None, "340", True])
-def test_a_rate_that_is_no_rate_is_an_error_showing_the_run(rate: object) -> None:
+def test_an_invalid_rate_is_an_error_that_names_the_run(rate: object) -> None:
     with pytest.raises(ScalingError) as error:
         table([run(1, 340), run(2, rate)])
     assert f"images_per_sec={rate!r}" in str(error.value)

@@ -29,7 +29,9 @@ def result(name: str, **more: Any) -> dict[str, Any]:
 
 
 @given(SIZES, TRANSPORTS, REPEATS)
-def test_each_point_is_measured_as_often_as_wanted(sizes: list[int], transports: list[str], repeats: int) -> None:
+def test_each_point_is_measured_the_requested_number_of_times(
+    sizes: list[int], transports: list[str], repeats: int
+) -> None:
     made = runs(sizes, transports, repeats)
     assert Counter(map(point, made)) == {(size, name): repeats for size in sizes for name in transports}
     assert len({run["name"] for run in made}) == len(made)
@@ -57,7 +59,7 @@ def test_even_drift_hits_every_point_alike(sizes: list[int], transports: list[st
 
 
 @given(SIZES, TRANSPORTS, REPEATS, st.data())
-def test_what_is_finished_is_not_made_again(
+def test_does_not_repeat_finished_runs(
     sizes: list[int], transports: list[str], repeats: int, data: st.DataObject
 ) -> None:
     made = runs(sizes, transports, repeats)
@@ -77,7 +79,7 @@ def test_what_is_finished_is_not_made_again(
         ({"proof": {"ok": False}, "nodes": 1}, True, False),
     ],
 )
-def test_a_bad_result_is_no_result(more: dict[str, Any], prove: bool, again: bool) -> None:
+def test_an_invalid_result_is_ignored(more: dict[str, Any], prove: bool, again: bool) -> None:
     made = runs([2], ["tcp"], 2)
     rest = remaining(made, [result("2-nodes-tcp-1", **more)], ASKED, prove=prove)
     assert [(run["name"], run["again"]) for run in rest] == (
@@ -104,7 +106,7 @@ def test_other_work_is_not_mixed_in() -> None:
         ([1], ["tcp"], 0, "repeats is 0"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(sizes: list[int], transports: list[str], repeats: int, words: str) -> None:
+def test_refuses_what_cannot_be_measured(sizes: list[int], transports: list[str], repeats: int, words: str) -> None:
     with pytest.raises(SweepError, match=words.replace("[]", r"\[\]")):
         runs(sizes, transports, repeats)
 

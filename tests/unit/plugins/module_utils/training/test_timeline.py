@@ -45,7 +45,7 @@ def test_without_images_steps_are_counted() -> None:
     assert rate_at(timeline, 50) == pytest.approx(1.0)
 
 
-def test_steps_before_the_watch_are_no_throughput() -> None:
+def test_steps_before_the_watch_do_not_count_as_throughput() -> None:
     made = records(200)
     start = sorted(one["seen"] for one in made)[len(made) // 4] + 0.5
     timeline = timeline_of([{**one, "seen": max(one["seen"], start)} for one in made], [])

@@ -36,7 +36,7 @@ def test_machines_share_a_card_by_the_memory_of_their_profiles() -> None:
     assert told(host) == {"a": [("v1", "grid_t4-8c", 0.5, True), ("v2", "grid_t4-4c", 0.25, True)]}
 
 
-def test_several_virtual_gpus_of_one_machine_lie_where_the_server_names_it() -> None:
+def test_several_virtual_gpus_of_a_machine_are_on_the_gpus_named_by_the_server() -> None:
     twins = vm("v", "grid_t4-16c", "grid_t4-16c")
     assert told(HostGpus([t4("a", "v"), t4("b", "v")], T4, [twins])) == {
         "a": [("v", "grid_t4-16c", 1.0, True)],
@@ -47,7 +47,7 @@ def test_several_virtual_gpus_of_one_machine_lie_where_the_server_names_it() -> 
     assert told(HostGpus([t4("a"), t4("b", "v")], T4, [both]))["b"] == [("v", "grid_t4-8c", 0.5, True)] * 2
 
 
-def test_what_the_server_does_not_tell_is_worked_out_and_said() -> None:
+def test_derives_missing_values_and_says_so() -> None:
     host = HostGpus(
         [t4("a", "v1"), t4("b")], T4, [vm("v1", "grid_t4-8c"), vm("v2", "grid_t4-8c"), vm("v3", "grid_t4-16c")]
     )
@@ -148,7 +148,7 @@ MACHINES = st.lists(st.tuples(st.lists(PROFILES, max_size=3), st.booleans()), ma
 
 
 @given(machines=MACHINES, listed=st.lists(st.lists(st.integers(0, 7), max_size=6), min_size=1, max_size=3))
-def test_whatever_the_server_tells_no_card_is_more_than_whole_and_no_virtual_gpu_counts_twice(
+def test_a_card_never_exceeds_one_and_a_virtual_gpu_never_counts_twice(
     machines: list[tuple[list[str], bool]], listed: list[list[int]]
 ) -> None:
     people = [GpuVm(str(key), str(key), running, tuple(some)) for key, (some, running) in enumerate(machines)]

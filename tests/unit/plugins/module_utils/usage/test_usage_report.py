@@ -39,7 +39,7 @@ def test_the_state_of_a_gpu(card: dict[str, Any], state: str) -> None:
     assert report(facts(card))["gpus"][0]["state"] == state
 
 
-def test_what_is_idle_comes_first_and_the_busiest_last() -> None:
+def test_idle_machines_come_first_and_the_busiest_last() -> None:
     found = report(MIXED)
     assert [(one["host"], one["state"]) for one in found["gpus"]] == [
         ("e2", IDLE),
@@ -95,7 +95,7 @@ CARDS = st.lists(st.tuples(CUTS, st.none() | st.floats(0, 100), st.booleans()), 
 
 
 @given(cards=CARDS, price=st.floats(0, 1000), below=st.floats(0, 100))
-def test_all_tenants_and_nobody_together_are_all_gpus_hours_and_costs(
+def test_the_tenants_and_the_unassigned_line_add_up_to_all_gpus_hours_and_costs(
     cards: list[tuple[list[tuple[int, str, float | None]], float | None, bool]], price: float, below: float
 ) -> None:
     gpus = []

@@ -70,7 +70,7 @@ def test_questions_are_as_few_as_vcenter_takes_and_samples_not_taken_are_left_ou
     assert (query.intervalId, query.startTime, {one.instance for one in query.metricId}) == (300, NOW, {"*"})
 
 
-def test_an_object_that_is_too_large_for_a_question_is_asked_for_alone() -> None:
+def test_requests_an_oversized_object_separately() -> None:
     hosts = {vim.HostSystem("host-1", None): 100, vim.HostSystem("host-2", None): 1}
     manager = Manager({"host-1": 100, "host-2": 1})
     session: Any = SimpleNamespace(server="vc", content=SimpleNamespace(perfManager=manager))

@@ -33,7 +33,7 @@ def test_a_name_is_stored_escaped(written: str, stored: str) -> None:
 
 
 @given(st.text(alphabet="ab/\\%25cfF"))
-def test_what_is_stored_means_what_was_written(name: str) -> None:
+def test_stored_values_keep_their_meaning(name: str) -> None:
     assert escaped_names.plain(escaped_names.escaped(name)) == escaped_names.plain(name)
     assert escaped_names.escaped(escaped_names.escaped(name)) == escaped_names.escaped(name)
     assert not set("/\\") & set(escaped_names.escaped(name))

@@ -124,7 +124,7 @@ def test_the_server_as_it_should_be_lists_its_hosts(serve: Any, authority: Autho
 
 @pytest.mark.parametrize("answer", [SILENT, DROP, b"SSH-2.0-OpenSSH_9.6\r\n", http("400 Bad Request")])
 @pytest.mark.parametrize("stage", ["accept", "handshake"])
-def test_what_speaks_no_tls(serve: Any, authority: Authority, stage: str, answer: bytes | str) -> None:
+def test_a_server_without_tls(serve: Any, authority: Authority, stage: str, answer: bytes | str) -> None:
     way, msg = ended(connection(serve({stage: answer}), authority))
     assert way == "fail"
     assert_one_sentence(msg)
@@ -168,9 +168,7 @@ def test_a_logout_that_fails_changes_nothing(serve: Any, authority: Authority, a
 
 
 @pytest.mark.parametrize("answer", [SILENT, DROP, http("503 Service Unavailable"), fault("ManagedObjectNotFound")])
-def test_what_fails_in_cleaning_up_does_not_hide_the_first_error(
-    serve: Any, authority: Authority, answer: bytes | str
-) -> None:
+def test_a_failed_cleanup_does_not_hide_the_first_error(serve: Any, authority: Authority, answer: bytes | str) -> None:
     server = serve({"read": fault("HostCommunication", "the first error"), "destroy": answer})
     way, msg = ended(connection(server, authority))
     assert way == "fail" and "the first error" in msg
@@ -187,7 +185,7 @@ def test_what_fails_in_cleaning_up_does_not_hide_the_first_error(
         "<!DOCTYPE a [<!ENTITY b 'c'>]><namespaces version='1.0'>&b;</namespaces>",
     ],
 )
-def test_versions_that_nobody_knows(serve: Any, authority: Authority, versions: str) -> None:
+def test_unknown_versions(serve: Any, authority: Authority, versions: str) -> None:
     way, msg = ended(connection(serve({"versions": http("200 OK", versions)}), authority))
     assert way == "fail"
     assert_one_sentence(msg)

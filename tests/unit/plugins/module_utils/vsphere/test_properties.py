@@ -49,7 +49,7 @@ def watching(collector: Collector, seconds: float, timeout: int = 60) -> Iterato
     return properties.watch(session, [vim.HostSystem("host-1")], ["config.service"], time.monotonic() + seconds)
 
 
-def test_the_server_is_asked_for_whole_properties() -> None:
+def test_requests_whole_properties() -> None:
     collector = Collector()
     assert next(watching(collector, 60)) == {"host-1": {"config.service": "whole"}}
     assert collector.partial == [False]
@@ -82,14 +82,14 @@ class Losing(Collector):
 
 
 @pytest.mark.parametrize("lost", [1, 2])
-def test_what_a_lost_answer_held_is_read_anew(lost: int) -> None:
+def test_reads_the_objects_of_a_lost_answer_again(lost: int) -> None:
     collector = Losing(lost)
     seen = watching(collector, 60)
     assert [next(seen), next(seen)] == [{"host-1": {"config.service": "whole"}}] * 2
     assert len(collector.partial) == 2, "the subscription of the lost answer was used again"
 
 
-def test_a_server_that_is_lost_twice_is_told() -> None:
+def test_reports_a_server_that_is_lost_twice() -> None:
     with pytest.raises(Unreachable, match="wait for changes"):
         next(watching(Losing(1, 2), 60))
 
@@ -125,7 +125,7 @@ def test_virtual_machines_that_vanished_since_they_were_listed_are_left_out() ->
 
 
 @pytest.mark.parametrize(("kind", "keys"), [(vim.VirtualMachine, ["vm-1"]), (vim.HostSystem, ["host-1", "host-2"])])
-def test_an_object_that_was_asked_for_alone_or_is_no_machine_must_be_there(kind: Any, keys: list[str]) -> None:
+def test_an_object_requested_separately_or_other_than_a_machine_must_exist(kind: Any, keys: list[str]) -> None:
     with pytest.raises(Failed, match="removed meanwhile"):
         reading(Vanishing(keys[0]), kind, *keys)
 

@@ -94,7 +94,9 @@ def test_errors_are_in_the_words_of_the_server(
     assert ("do this" in str(caught.value)) == (answer[0] in (400, 404))
 
 
-def test_what_may_be_missing_is_none_and_other_errors_are_told(server: Callable[..., list[Exchange]]) -> None:
+def test_an_optional_resource_may_be_missing_and_other_errors_are_reported(
+    server: Callable[..., list[Exchange]],
+) -> None:
     server((404, "{}"), (403, '{"error_type": "UNAUTHORIZED"}'))
     api = rest.Rest(session())
     assert api.find("/api/x", tried="read x") is None
@@ -102,13 +104,13 @@ def test_what_may_be_missing_is_none_and_other_errors_are_told(server: Callable[
         api.find("/api/x", tried="read x")
 
 
-def test_a_page_in_place_of_json_is_no_answer(server: Callable[..., list[Exchange]]) -> None:
+def test_refuses_a_page_instead_of_json(server: Callable[..., list[Exchange]]) -> None:
     server((200, "<html>Welcome</html>"))
     with pytest.raises(Unreachable, match="its answer is not one of vSphere"):
         rest.Rest(session()).get("/api/x", tried="read x")
 
 
-def test_a_token_that_is_none_is_refused(server: Callable[..., list[Exchange]]) -> None:
+def test_refuses_a_malformed_token(server: Callable[..., list[Exchange]]) -> None:
     server((200, "{}"))
     with pytest.raises(Failed, match="is not a token"), rest.opened(session()):
         pass

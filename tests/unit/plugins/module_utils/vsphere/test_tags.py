@@ -54,7 +54,7 @@ def session(version: tuple[int, ...]) -> Any:
 
 
 @pytest.mark.parametrize(("version", "answers"), [(NEW, ANSWERS), (OLD, ANSWERS_BEFORE)])
-def test_each_version_is_asked_in_the_form_that_it_knows(
+def test_sends_each_version_the_form_that_it_supports(
     monkeypatch: pytest.MonkeyPatch, version: tuple[int, ...], answers: dict[tuple[str, str], Any]
 ) -> None:
     asked = served(monkeypatch, answers)

@@ -43,7 +43,7 @@ def test_linked_vgpus_of_other_machines_use_slots() -> None:
 @pytest.mark.parametrize(
     "device", [hardware.passed(T4.upper()), hardware.passed_any(assigned=T4), hardware.passed_any(assigned=T4.upper())]
 )
-def test_a_gpu_in_passthrough_has_its_holder_whatever_its_backing(device: Any) -> None:
+def test_a_gpu_in_passthrough_has_its_holder_with_any_backing(device: Any) -> None:
     values = hardware.host(
         config__graphicsInfo=[],
         hardware__pciDevice=[hardware.pci_device()],
@@ -89,7 +89,7 @@ def test_a_host_lacks_gpus_until_they_are_prepared(values: Any, demand: Demand, 
     assert candidate_hosts.lacks_gpus(values, demand) == lacks
 
 
-def test_the_memory_of_a_wanted_gpu() -> None:
+def test_the_memory_of_a_requested_gpu() -> None:
     there = [gpus_passed(), gpus_passed(0x20F1)]
     assert candidate_hosts.gpu_memory_gb(there, DeviceRequest("10de:20f1")) == 40
     assert candidate_hosts.gpu_memory_gb([], DeviceRequest("10de:1eb8")) == 16

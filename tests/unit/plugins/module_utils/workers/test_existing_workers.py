@@ -79,7 +79,7 @@ def test_workers_of_other_clusters_are_left_out_and_all_are_sorted(reads: dict[s
     assert [one["name"] for one in existing_workers.read_workers(SESSION)] == ["w0", "w1", "w2"]
 
 
-def test_a_mark_that_a_clone_brought_along_is_no_mark(reads: dict[str, dict[str, Any]]) -> None:
+def test_ignores_a_mark_copied_into_a_clone(reads: dict[str, dict[str, Any]]) -> None:
     reads["vm-1"] = marked(machine("copy"), name="w1")
     assert existing_workers.read_workers(SESSION) == []
 

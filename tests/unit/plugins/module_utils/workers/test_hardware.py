@@ -173,7 +173,7 @@ def test_a_group_comes_with_all_of_its_devices_and_leaves_the_others_named() -> 
     assert keys == {made.deviceGroups.deviceGroup[1].groupInstanceKey}
 
 
-def test_a_group_that_goes_is_no_longer_named() -> None:
+def test_a_removed_group_is_no_longer_named() -> None:
     made = changed(groups_of(machine("w1", hardware.vgpu("grid_t4-8c", 1)), **{PAIR: 1}))
     assert (list(made.deviceGroups.deviceGroup), operations(made)) == ([], [("remove", "VirtualPCIPassthrough")])
 

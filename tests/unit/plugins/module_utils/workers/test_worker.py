@@ -121,7 +121,7 @@ def test_a_new_worker_is_cloned_to_its_host_with_its_options() -> None:
     assert plan.needs == frozenset()
 
 
-def test_a_correct_worker_is_not_changed_whatever_the_spelling_of_its_window() -> None:
+def test_does_not_change_a_correct_worker_for_the_spelling_of_its_window() -> None:
     assert keys(planned(ours())) == set()
 
 

@@ -115,7 +115,7 @@ def test_no_worker_is_built_if_another_machine_may_be_it(machine: Any, refused: 
         identities.refuse_doubtful("gpu", "w1")
 
 
-def test_a_mark_that_cannot_be_read_is_none() -> None:
+def test_ignores_an_unreadable_mark() -> None:
     ref, values = vm("w1")
     values["customValue"][0].value = "{"
     assert known((ref, values)).all() == []

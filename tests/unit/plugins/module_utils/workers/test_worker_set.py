@@ -73,7 +73,7 @@ def test_a_mac_address_in_use_is_not_assigned_again() -> None:
     assert assigned(cluster, desired()).assignments["w1"].macs["rdma_nic"] != taken
 
 
-def test_of_workers_that_are_to_go_nothing_is_placed() -> None:
+def test_does_not_place_workers_that_are_removed() -> None:
     there = assigned(FakeWorkerCluster(hosts=0), desired(), state="absent")
     assert there.assignments["w1"].host == ""
     cluster = FakeWorkerCluster()

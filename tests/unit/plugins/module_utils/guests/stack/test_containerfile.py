@@ -172,7 +172,7 @@ def test_a_stack_without_an_image_is_refused() -> None:
         containerfile.recipe(SHIPPED["lab-cpu"])
 
 
-def test_the_role_gets_the_recipe_and_the_wanted_versions() -> None:
+def test_the_role_receives_the_recipe_and_the_requested_versions() -> None:
     made = role_variables.variables(of_2019(), "ubuntu-22.04", ["image"])["training_image"]
     assert made["training_image_wanted"] == {
         "python": "3.6",

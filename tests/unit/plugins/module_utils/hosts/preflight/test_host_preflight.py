@@ -213,7 +213,7 @@ def test_the_expected_models_are_one_several_or_those_of_each_host(
 
 
 @pytest.mark.parametrize("gpu", [4, None, [None], {"esx1": 4}, {"esx1": {"model": "T4"}}])
-def test_an_expected_model_that_is_no_text_is_refused(gpu: Any) -> None:
+def test_refuses_an_expected_model_that_is_not_text(gpu: Any) -> None:
     with pytest.raises(Refused, match="give a model such as T4, a list of models, or a mapping"):
         expected_models(gpu, ["esx1"])
 

@@ -193,7 +193,7 @@ def test_a_lock_that_could_not_be_released_is_an_error() -> None:
     assert boots(world) == [1] and not world.hosts["esx1"].is_out
 
 
-def test_nothing_is_asked_about_maintenance_if_no_host_is_out_of_service() -> None:
+def test_reads_no_maintenance_events_if_every_host_is_in_service() -> None:
     world = world_of(0, 0, differs=False)
 
     run(world)

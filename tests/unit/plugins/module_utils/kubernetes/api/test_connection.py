@@ -77,7 +77,7 @@ def http(body: str, status: str = "200 OK", longer: int = 0) -> bytes:
     return f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}".encode()
 
 
-def test_a_server_that_accepts_and_says_nothing_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gives_up_on_a_server_that_accepts_and_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "TIMEOUT_SECONDS", 1)
     with answering(b"") as address:
         began = time.monotonic()
@@ -145,7 +145,7 @@ def test_an_odd_answer_is_one_sentence(answer: bytes, kind: type[CollectionError
     assert words in str(raised.value) and "\n" not in str(raised.value)
 
 
-def test_what_is_not_there_is_none(tmp_path: Path) -> None:
+def test_a_missing_object_is_none(tmp_path: Path) -> None:
     with answering(http("{}", "404 Not Found")) as address:
         server = connected(tmp_path, address)
         assert (server.get("/api/v1/nodes"), server.items("/api/v1/nodes")) == (None, [])

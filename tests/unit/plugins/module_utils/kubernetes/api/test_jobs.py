@@ -20,7 +20,7 @@ class Loud:
         return "x" * LOG_LIMIT + "the end"
 
 
-def test_of_a_long_log_only_the_end_is_kept() -> None:
+def test_keeps_only_the_end_of_a_long_log() -> None:
     server: Any = Loud()
     log = launcher_log(server, "ml", "job-launcher")
     assert len(log) == LOG_BYTES and log.endswith("the end")

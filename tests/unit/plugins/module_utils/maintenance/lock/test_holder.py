@@ -42,7 +42,7 @@ def test_a_process_that_ended_is_dead_and_so_is_one_whose_number_was_given_away(
 
 
 @pytest.mark.parametrize("key", ["machine", "boot", "namespace"])
-def test_of_another_machine_boot_or_container_nothing_is_known(here: RunProcess, key: str) -> None:
+def test_knows_nothing_about_another_machine_boot_or_container(here: RunProcess, key: str) -> None:
     assert not holder.is_dead(replace(here, pid=2**22 + 1, **{key: "another"}))
     assert not holder.is_alive(replace(here, **{key: "another"}))
 
@@ -107,7 +107,7 @@ def test_a_module_whose_run_is_gone_does_not_start(here: RunProcess, monkeypatch
 
 
 @pytest.mark.parametrize("name", ["", "by-hand", "another.1.2"])
-def test_what_names_no_run_of_this_machine_is_no_run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_without_a_run_on_this_machine_is_not_a_run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(holder.RUN, name)
     assert holder.running() is None
     with holder.marked():

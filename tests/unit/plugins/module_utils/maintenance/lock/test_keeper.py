@@ -80,7 +80,7 @@ def test_a_fresh_lock_is_not_written_and_the_shortest_time_counts(
     assert records["c1"] is fresh and records["c2"] is short
 
 
-def test_what_fails_once_is_tried_again_until_the_work_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retries_failures_until_the_work_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     tries, enough = list[int](), threading.Event()
 
     def failing(_session: Any, _process: Any) -> int:

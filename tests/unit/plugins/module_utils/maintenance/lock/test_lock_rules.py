@@ -45,7 +45,7 @@ def test_a_fresh_lock_of_ours_needs_no_write() -> None:
 
 
 @pytest.mark.parametrize("rule", [lock_rules.hold, lock_rules.release])
-def test_the_lock_of_somebody_else_is_refused_by_name(rule) -> None:
+def test_refuses_the_lock_of_another_user_by_name(rule) -> None:
     decision = rule(record(ALICE, left=1), BOB, NOW, dead=False)
     assert decision.write is None
     assert decision.refusal == (
@@ -74,7 +74,7 @@ def test_our_own_lock_that_ran_out_is_not_silently_renewed() -> None:
     assert "has run out" in decision.warning
 
 
-def test_giving_back_what_is_not_held_writes_nothing() -> None:
+def test_releasing_a_lock_that_is_not_held_writes_nothing() -> None:
     assert (
         lock_rules.release(None, ALICE, NOW, dead=False)
         == lock_rules.release(FREE, ALICE, NOW, dead=False)
@@ -82,7 +82,7 @@ def test_giving_back_what_is_not_held_writes_nothing() -> None:
     )
 
 
-def test_giving_back_ours_leaves_a_free_lock() -> None:
+def test_releasing_the_own_lock_frees_it() -> None:
     decision = lock_rules.release(record(ALICE, left=9), ALICE, NOW, dead=False)
     assert decision.write is not None and decision.write.free and not decision.warning
 
@@ -128,7 +128,7 @@ def test_the_lock_of_a_process_that_is_alive_is_not_taken_over_when_it_has_run_o
     assert rule(record(ALICE, left=-100), ALICE, NOW, dead=False, alive=True).write, "its own lock it may renew"
 
 
-def test_a_record_with_a_line_missing_or_foreign_is_no_record() -> None:
+def test_a_record_with_a_missing_or_foreign_line_is_invalid() -> None:
     lines = lock_rules.encode(record(ALICE, left=60))
     assert len(lines) > 2
     for index in range(len(lines)):

@@ -80,7 +80,7 @@ def accepted(item: Item) -> Item:
     return replace(item, decide="", children=tuple(map(accepted, item.children)))
 
 
-def test_what_all_hosts_have_is_active_and_the_rest_is_a_decision() -> None:
+def test_common_settings_are_active_and_others_need_a_decision() -> None:
     found = site(cluster(TAGGED, TAGGED))
     assert read(text_of(found)) == {
         "preflight_gpu": "Tesla T4",

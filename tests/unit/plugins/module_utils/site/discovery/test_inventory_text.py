@@ -47,7 +47,7 @@ def test_a_text_that_yaml_reads_as_something_else_is_quoted(word: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["{{ lookup('pipe', 'id') }}", "a {% raw %}", "{# x #}"])
-def test_a_name_is_no_template(name: str) -> None:
+def test_a_name_is_never_templated(name: str) -> None:
     assert scalar(name).startswith('!unsafe "')
     assert scalar(Expression("{{ ansible_playbook_python }}")) == '"{{ ansible_playbook_python }}"'
 
@@ -70,7 +70,7 @@ def test_a_proposal_is_one_block_of_comments_below_its_decisions() -> None:
     ]
 
 
-def test_a_variable_of_today_stands_beside_a_proposal() -> None:
+def test_shows_a_current_variable_next_to_its_proposal() -> None:
     whole = Item("profile", children=(Item("a", 1), Item("b", 2, decide="second")))
     assert load(lines_of([whole])) == {"profile": {"a": 1}}
     assert lines_of([whole]) == ["profile:", "  a: 1", "", "  # decide: second", "  # b: 2"]

@@ -81,7 +81,7 @@ def test_a_word_has_one_pseudonym_and_a_registered_name_keeps_its_own() -> None:
 
 
 @given(st.text())
-def test_of_any_text_only_known_words_and_numbers_stay(text: str) -> None:
+def test_keeps_only_known_words_and_numbers_of_a_text(text: str) -> None:
     found = Pseudonyms().said(f"{text} of")
     for word in re.findall(r"[^\W\d_]{2,}", found):
         pieces = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", word)

@@ -29,7 +29,7 @@ def test_a_name_within_a_longer_word_is_another_word(named: Pseudonyms) -> None:
     assert named.text("payrolls, mypayroll, pay_payroll") == "payrolls, mypayroll, pay_payroll"
 
 
-def test_a_number_is_a_name_only_where_nothing_else_stands(named: Pseudonyms) -> None:
+def test_a_number_is_a_name_only_on_its_own(named: Pseudonyms) -> None:
     assert named.whole("7") == "user-1" and named.text("7 cards") == "7 cards"
 
 

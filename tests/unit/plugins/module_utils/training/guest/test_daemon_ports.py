@@ -35,7 +35,7 @@ def test_a_second_job_gets_the_ports_that_the_first_one_does_not_use() -> None:
 
 
 @pytest.mark.parametrize("ports", ["10000", "10000-10014", "a-b", "10020-10000", "-"])
-def test_what_is_no_range_is_refused(ports: str) -> None:
+def test_refuses_a_malformed_range(ports: str) -> None:
     with pytest.raises(LaunchError, match="specify FIRST-LAST with 16 ports or more"):
         arguments(ports)
 

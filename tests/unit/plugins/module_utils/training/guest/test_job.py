@@ -237,7 +237,7 @@ def test_a_script_that_the_launcher_lacks_is_named_and_the_folder_stays_free(tmp
     assert subject.read() == {"state": "absent"}
 
 
-def test_a_job_that_does_not_end_in_time_is_told(tmp_path: Path) -> None:
+def test_reports_a_job_that_does_not_end_in_time(tmp_path: Path) -> None:
     alive = {**supervisor.identity(os.getpid())}
     written(tmp_path, wish=WISH, run=run_of(alive, {**alive, "boot_id": "another"}))
     (tmp_path / "run" / job.PROGRAM).write_text("# It ends nothing.\n")
@@ -252,7 +252,7 @@ def test_nodes_where_processes_may_be_left_are_named(tmp_path: Path) -> None:
         TrainingJob(params(tmp_path, state="stopped"))._stop()
 
 
-def test_what_a_rebooted_launcher_left_is_ended(tmp_path: Path) -> None:
+def test_ends_leftovers_of_a_rebooted_launcher(tmp_path: Path) -> None:
     rebooted = {**supervisor.identity(os.getpid()), "boot_id": "another"}
     run = written(tmp_path, wish={**WISH, "nodes": ["localhost"], "here": []}, run=run_of(rebooted, rebooted))
     (run / supervisor.END).write_bytes(b" " * supervisor.END_BYTES)
@@ -275,7 +275,7 @@ def test_the_script_is_known_by_its_checksum_and_commit(tmp_path: Path) -> None:
     assert facts == {"script_sha256": hashlib.sha256(b"pass\n").hexdigest(), "script_git": None}
 
 
-def test_secret_values_reach_the_ranks_and_stand_in_nothing_that_is_told(tmp_path: Path) -> None:
+def test_secret_values_reach_the_ranks_and_no_output(tmp_path: Path) -> None:
     secret = "hush-hush-token"
     mpirun = program(tmp_path, 'echo "$TOKEN $SEED" >&2; echo "[1,0]<stderr>:ValueError: $TOKEN is wrong" >&2; exit 3')
     given = params(tmp_path, mpirun=mpirun, secret_environment={"TOKEN": secret, "SEED": 8})
@@ -290,7 +290,7 @@ def test_secret_values_reach_the_ranks_and_stand_in_nothing_that_is_told(tmp_pat
     assert secret not in str(refused.value)
 
 
-def test_daemons_may_begin_by_a_shell_of_their_own(tmp_path: Path) -> None:
+def test_daemons_may_start_with_their_own_shell(tmp_path: Path) -> None:
     def agent(**shells: Any) -> str:
         command = mpirun.command_of(TrainingJob(params(tmp_path, **shells))._job(), "MARK", False)
         return command[command.index("plm_rsh_agent") + 1]

@@ -56,7 +56,7 @@ def test_a_job_runs_while_a_rank_runs_and_its_launcher_is_above(tmp_path: Path) 
     assert ended["state"] == "absent" and str(tmp_path) in ended["why"]
 
 
-def test_without_a_launcher_the_rank_stands_for_the_job(tmp_path: Path) -> None:
+def test_without_a_launcher_the_rank_represents_the_job(tmp_path: Path) -> None:
     with launched(tmp_path, "starter") as (_starter, rank):
         note(tmp_path, 3, pid=rank, start=supervisor.start_ticks(rank))
         assert others_job.state_of(str(tmp_path))["launcher"]["pid"] == rank
@@ -65,7 +65,7 @@ def test_without_a_launcher_the_rank_stands_for_the_job(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "who", [{"start": 1}, {"start": "1"}, {"boot_id": "another"}, {"pid": 0}, {"pid": "x"}, {"pid": None}]
 )
-def test_another_process_is_no_rank(tmp_path: Path, who: dict[str, Any]) -> None:
+def test_another_process_is_not_a_rank(tmp_path: Path, who: dict[str, Any]) -> None:
     note(tmp_path, 0, **{"pid": os.getpid(), "start": supervisor.start_ticks(os.getpid()), **who})
     assert others_job.state_of(str(tmp_path))["state"] == "absent"
 

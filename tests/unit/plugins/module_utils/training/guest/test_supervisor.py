@@ -89,7 +89,7 @@ def supervise(folder: Path) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
         return begun, json.loads(begun.stdout.readline())
 
 
-def test_files_are_read_back_and_what_is_torn_is_none(tmp_path: Path) -> None:
+def test_files_are_read_back_and_torn_ones_are_ignored(tmp_path: Path) -> None:
     folder = str(tmp_path)
     assert supervisor.read(folder, supervisor.RUN) is None
     supervisor.write(folder, supervisor.RUN, {"id": "one"})
@@ -159,7 +159,7 @@ def test_a_sweep_ends_the_job_and_nothing_else(begin: Begin) -> None:
     assert other.poll() is None
 
 
-def test_a_sweep_kills_what_does_not_end_when_asked(begin: Begin) -> None:
+def test_a_sweep_kills_processes_that_ignore_a_termination(begin: Begin) -> None:
     rank = begin(STUBBORN, **{supervisor.MARK: "stubborn"})
     assert rank.stdout and rank.stdout.readline()
     assert supervisor.sweep("stubborn", "", 0.1) == {"left": []}
@@ -184,7 +184,7 @@ def test_the_namespace_of_a_job_comes_from_a_rank_or_a_daemon(begin: Begin) -> N
         ("true", "no answer but: nothing"),
     ],
 )
-def test_what_a_shell_says_at_login_is_no_answer_of_a_sweep(tmp_path: Path, says: str, fault: str) -> None:
+def test_a_login_banner_is_not_an_answer_of_a_sweep(tmp_path: Path, says: str, fault: str) -> None:
     shell = tmp_path / "shell"
     shell.write_text(f"#!/bin/sh\n{says}\n")
     shell.chmod(0o755)

@@ -50,7 +50,7 @@ def test_each_death_leads_to_one_job_for_each_run() -> None:
         assert [world.result(point["name"])["name"] for point in POINTS] == ["scaling-1", "scaling-2"]
 
 
-def test_a_run_with_an_unusable_result_begins_anew() -> None:
+def test_a_run_with_an_unusable_result_starts_again() -> None:
     world = made()
     to_its_end(world)
     world.left = [{**POINTS[1], "again": True}]

@@ -151,7 +151,7 @@ def test_a_script_that_has_reported_no_step_is_not_stopped() -> None:
     assert once(world)["run"] == "one"
 
 
-def test_records_that_nobody_collects_are_an_error() -> None:
+def test_fails_if_no_process_collects_the_records() -> None:
     world = TrainingWorld()
     world.last_seen, world.has_records = None, False
     with pytest.raises(TrainingFailed, match="which is finished, are not collected: the watch on the controller"):

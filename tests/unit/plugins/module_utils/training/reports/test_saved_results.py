@@ -34,7 +34,7 @@ def test_runs_are_those_of_the_pattern_in_order(tmp_path: Path) -> None:
         ('{"nodes": 1}', "it has no name, gpus, transport, images_per_sec"),
     ],
 )
-def test_a_file_that_is_no_result_is_named(tmp_path: Path, text: str, words: str) -> None:
+def test_names_a_file_that_is_not_a_result(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "odd.json").write_text(text)
     with pytest.raises(Refused, match=f"odd.json: could not read the result of a training run: {words}"):
         saved_results.runs(tmp_path, "*")

@@ -33,13 +33,13 @@ def test_a_followed_run_has_all_settings_of_its_manifest() -> None:
     assert o["silence"] == OPTIONS["silence"], "the limits are those of the command"
 
 
-def test_a_followed_run_is_compared_by_what_was_asked_for_it() -> None:
+def test_a_followed_run_is_compared_with_its_request() -> None:
     started = training_run.asked({**OPTIONS, "environment": {"LR": "0.1"}})
     followed = run_source.with_followed(OPTIONS, {**MANIFEST, "asked": started})
     assert training_run.asked(followed) == started != training_run.asked(OPTIONS)
 
 
-def test_a_repeated_program_runs_on_the_stack_of_today() -> None:
+def test_a_repeated_program_runs_on_the_current_stack() -> None:
     o = run_source.with_program(OPTIONS, MANIFEST)
     assert (o["command"], o["stack"], o["nccl"]) == (["python", "other.py"], "lab", "")
 
@@ -99,7 +99,7 @@ def test_the_manifest_of_a_node_is_compared(
     assert any(shown in line for line in world.lines) if shown else world.lines == []
 
 
-def test_a_name_that_nobody_knows_is_that_of_a_new_run() -> None:
+def test_an_unknown_name_starts_a_new_run() -> None:
     world = TrainingWorld()
     assert job_search.known_manifest(world, OPTIONS, {}, "") == {}
 

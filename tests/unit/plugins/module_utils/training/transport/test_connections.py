@@ -51,7 +51,7 @@ def test_connections_without_an_rdma_device_are_tcp() -> None:
         (look(30, rdma=True), "has an RDMA device open, but w1 has no RDMA device whose counter was read"),
     ],
 )
-def test_what_was_not_seen_is_unproven(second: dict[str, Any], says: str) -> None:
+def test_unobserved_transports_are_unproven(second: dict[str, Any], says: str) -> None:
     transport, why = of(look(10), second)
     assert transport == "unproven"
     assert says in why
@@ -63,7 +63,7 @@ def test_a_counter_that_grows_with_the_steps_is_rdma() -> None:
     assert judged["bytes_per_step"] == {"w1": 10 * MEGABYTE}
 
 
-def test_a_counter_that_stands_still_is_a_fall_back() -> None:
+def test_a_constant_counter_is_a_fallback() -> None:
     first, second = look(10, 5, rdma=True), look(30, 5, rdma=True)
     assert of(first, second)[0] == "tcp"
     slower = look(30, 20 * MEGABYTE, rdma=True)
@@ -72,11 +72,11 @@ def test_a_counter_that_stands_still_is_a_fall_back() -> None:
     assert (transport, "it fell back" in why) == ("tcp", True)
 
 
-def test_no_step_proves_nothing() -> None:
+def test_without_a_step_nothing_is_confirmed() -> None:
     assert of(look(10, 0, rdma=True), look(10, MEGABYTE, rdma=True))[0] == "unproven"
 
 
-def test_of_paravirtual_rdma_only_the_host_tells() -> None:
+def test_only_the_host_reports_paravirtual_rdma() -> None:
     first, second = (look(step, 0, driver="vmw_pvrdma", rdma=True) for step in (10, 30))
     transport, why = of(first, second)
     assert (transport, "only the counters of its ESXi host count, which were not read" in why) == ("unproven", True)
@@ -104,7 +104,7 @@ def test_of_paravirtual_rdma_only_the_host_tells() -> None:
         ({"w1": "esx1"}, [{"kind": "vSAN", "name": "vmk2", "uplink": None}], True),
     ],
 )
-def test_a_device_that_others_use_too_proves_nothing(rdma: dict[str, str], users: list[Any], shared: bool) -> None:
+def test_a_shared_device_confirms_nothing(rdma: dict[str, str], users: list[Any], shared: bool) -> None:
     first, second = (look(step, 0, driver="vmw_pvrdma", rdma=True) for step in (10, 30))
     both = (host(0, rdma_users=users), host(200 * MEGABYTE, rdma_users=users))
     places = {"w1": "esx1", "moved": "esx3", "arrived": "esx1"}

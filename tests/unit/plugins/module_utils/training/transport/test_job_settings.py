@@ -147,7 +147,7 @@ def test_the_timeout_outlasts_the_stun(seconds: float, timeout: int) -> None:
         ("rdma", NODES, "2.4.7", {"stun_seconds": 1e6}, "longer than any time-out"),
     ],
 )
-def test_what_cannot_be_is_refused(transport: str, nodes: Any, nccl: str | None, more: Any, words: str) -> None:
+def test_refuses_impossible_options(transport: str, nodes: Any, nccl: str | None, more: Any, words: str) -> None:
     with pytest.raises(TransportError, match=words):
         settings(transport, nodes, nccl, **more)
 
@@ -235,7 +235,7 @@ def test_a_version_is_read() -> None:
         ),
     ],
 )
-def test_the_transport_is_proven_or_not(wanted: str, log: str, more: Any, transport: str, words: str) -> None:
+def test_the_transport_is_confirmed_or_unproven(wanted: str, log: str, more: Any, transport: str, words: str) -> None:
     proof = judge(wanted, log, **more)
     assert (proof["transport"], proof["ok"]) == (transport, transport == wanted)
     assert words in proof["why"]

@@ -29,7 +29,7 @@ def node(**proofs: Any) -> dict[str, Any]:
     return {**CARDS, "ansible_local": {f"dml_{name}": proof for name, proof in kept.items() if proof}}
 
 
-def test_rdma_runs_where_there_is_rdma_and_tcp_over_the_same_card() -> None:
+def test_rdma_runs_on_nodes_with_rdma_and_tcp_uses_the_same_card() -> None:
     stack = {"proven": True, "name": "a100-2021"}
     settings = node_transport.default_settings({"w1": node(stack=stack), "w2": node(stack=stack)})
     assert settings == {

@@ -58,7 +58,7 @@ def both(after: int, **more: Any) -> list[dict[str, Any]]:
     )
 
 
-def test_a_card_of_its_own_counts_in_the_guest() -> None:
+def test_a_passed_through_card_counts_in_the_guest() -> None:
     rows = counters({"w1": [device(5)], "w2": [device(0)]}, {"w1": [device(905)], "w2": [device(600)]})
     assert [(one["node"], one["source"], one["before"], one["after"]) for one in rows] == [
         ("w1", "guest", 5, 905),
@@ -73,7 +73,7 @@ def test_all_cards_of_a_node_count_together() -> None:
     assert proof(rows)[0] == "rdma"
 
 
-def test_of_pvrdma_only_the_tagged_device_of_the_host_counts() -> None:
+def test_only_the_tagged_device_of_the_host_counts_for_pvrdma() -> None:
     rows = both(900)
     assert [one["device"] for one in rows] == ["vmrdma0 of esx1", "vmrdma0 of esx2"]
     assert proof(rows)[0] == "rdma"
@@ -89,13 +89,13 @@ def test_of_pvrdma_only_the_tagged_device_of_the_host_counts() -> None:
         ({"pvrdma": {}}, "vmrdma1 of esx1 of w1 is shared with others"),
     ],
 )
-def test_a_device_with_other_users_proves_nothing(more: dict[str, Any], words: str) -> None:
+def test_a_device_with_other_users_confirms_nothing(more: dict[str, Any], words: str) -> None:
     transport, why = proof(both(10_000, **more))
     assert transport == "unproven"
     assert words in why
 
 
-def test_a_worker_of_another_job_on_the_host_proves_nothing() -> None:
+def test_a_worker_of_another_job_on_the_host_leaves_rdma_unproven() -> None:
     rows = counters(
         {"w1": [pvrdma()]},
         {"w1": [pvrdma()]},
@@ -107,13 +107,13 @@ def test_a_worker_of_another_job_on_the_host_proves_nothing() -> None:
     assert proof(rows)[0] == "unproven"
 
 
-def test_without_its_host_pvrdma_proves_nothing() -> None:
+def test_pvrdma_without_its_host_confirms_nothing() -> None:
     transport, why = proof(counters({"w1": [pvrdma()]}, {"w1": [pvrdma()]}))
     assert transport == "unproven"
     assert "vmw_pvrdma0 of w1 is paravirtual, and only the counters of its ESXi host count, which were not read" in why
 
 
-def test_a_host_that_did_not_answer_again_proves_nothing() -> None:
+def test_a_host_without_a_second_answer_confirms_nothing() -> None:
     rows = counters({"w1": [pvrdma()]}, {}, esxi_hosts=APART, esxi_before=[esxi("esx1", 0)])
     assert proof(rows) == (
         "unproven",
@@ -125,11 +125,11 @@ def test_a_host_that_did_not_answer_again_proves_nothing() -> None:
     ("size", "steps", "nodes", "sent"),
     [(100.0, 10, 2, 1000.0), (100.0, 10, 4, 1500.0), (100.0, 10, 1, None), (0, 10, 2, None), (100.0, 0, 2, None)],
 )
-def test_what_a_node_must_have_sent(size: float, steps: int, nodes: int, sent: float | None) -> None:
+def test_computes_the_least_that_a_node_sent(size: float, steps: int, nodes: int, sent: float | None) -> None:
     assert least_sent(size, steps, nodes) == sent
 
 
-def test_a_node_without_any_counter_is_not_proven_by_those_of_others() -> None:
+def test_a_node_without_counters_is_not_confirmed_through_others() -> None:
     for before in ({"w1": [device(5)], "w2": []}, {"w1": [device(5)]}):
         rows = counters(before, {"w1": [device(9005)], "w2": []})
         assert proof(rows) == (
@@ -139,7 +139,7 @@ def test_a_node_without_any_counter_is_not_proven_by_those_of_others() -> None:
 
 
 @pytest.mark.parametrize("sent", [0.0, -1.0, float("nan")])
-def test_where_nothing_must_have_been_sent_no_counter_proves_anything(sent: float) -> None:
+def test_no_counter_confirms_a_job_that_sends_nothing(sent: float) -> None:
     transport, why = proof(
         counters({"w1": [device(5)], "w2": [device(5)]}, {"w1": [device(5)], "w2": [device(5)]}), sent
     )
@@ -162,7 +162,7 @@ NODES = st.dictionaries(st.sampled_from(["w1", "w2", "w3"]), DEVICES, max_size=3
 
 
 @given(NODES, NODES, st.none() | st.floats() | st.integers(0, 10**12))
-def test_rdma_is_proven_only_where_each_node_counted_enough(before: Any, after: Any, sent: float | None) -> None:
+def test_rdma_is_confirmed_only_if_each_node_counted_enough(before: Any, after: Any, sent: float | None) -> None:
     """The oracle: each node has valid counters, which do not decrease, and in total grow by half of the work."""
     judged = judge("rdma", IB, esxi_hosts=APART, counters=counters(before, after), sent_bytes=sent)
     is_proven = bool(before) and sent is not None and sent > 0

@@ -169,7 +169,7 @@ def test_each_gpu_must_be_licensed() -> None:
     assert [one[:2] for one in judge(nvidia=both)] == [("stop", "licence")]
 
 
-def test_timers_of_which_a_part_is_not_told_are_unknown_and_neither_long_nor_short() -> None:
+def test_incompletely_reported_timers_are_unknown() -> None:
     for name in SYSCTLS:
         partial = {key: value for key, value in SYSCTLS.items() if key != name}
         told = judge(sysctls=partial, ssh="tcpkeepalive yes\n", budget=1e9)
@@ -211,7 +211,7 @@ SEEN = st.fixed_dictionaries(
 
 @settings(max_examples=300)
 @given(JSON | SEEN, st.floats(0, 1e6), st.none() | st.floats(0, 1e4))
-def test_whatever_a_node_tells_is_judged(seen: Any, budget: float, minutes: float | None) -> None:
+def test_accepts_any_answer_of_a_node(seen: Any, budget: float, minutes: float | None) -> None:
     found = guest_checks.findings({"w1": seen}, budget, NOW, lasts=10.0, minutes=minutes)
     assert all(one.severity in ("stop", "warn", "note") and one.text for one in found)
     told = [one.text for one in found if one.severity == "stop" and one.rule == "timers"]
@@ -237,7 +237,7 @@ def test_a_job_that_makes_checkpoints_needs_a_young_one(newest: dict[str, Any] |
     assert judge(checkpoint=newest) == []
 
 
-def test_what_could_not_be_read_is_said() -> None:
+def test_names_what_could_not_be_read() -> None:
     assert [one[:2] for one in judge(sshd=None, environment=None)] == [("note", "guest")] * 2
     (one,) = guest_checks.findings({"w1": {"error": "no way"}}, 100, NOW)
     assert (one.severity, one.text) == ("warn", "it could not be read: no way")

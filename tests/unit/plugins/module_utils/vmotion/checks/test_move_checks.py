@@ -112,5 +112,7 @@ def test_each_rule_stops_alone(changed: dict[str, Any], rule: str, words: str) -
         ({"stun": Estimate(61.0, "a table"), "stun_budget_s": None}, []),
     ],
 )
-def test_what_only_warns_and_what_does_not_matter(changed: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+def test_distinguishes_warnings_from_irrelevant_answers(
+    changed: dict[str, Any], expected: list[tuple[str, str]]
+) -> None:
     assert told(**changed) == expected

@@ -49,7 +49,7 @@ def test_that_a_move_was_hot_is_known_or_not_known_and_never_denied() -> None:
         assert found["vsphere"]["hot_migration"] is hot
 
 
-def test_a_move_that_failed_or_is_under_way_is_told_so() -> None:
+def test_reports_a_failed_or_running_move_as_such() -> None:
     failed = event("VmFailedMigrateEvent", 50, source="esx1", target="esx5", text="The stun took too long.")
     (one,) = move_events.moves("w1", [*MIGRATION[:2], failed])
     assert (one["ok"], one["said"], one["vsphere"]["host"]["after"]) == (False, "The stun took too long.", "esx1")
@@ -63,14 +63,14 @@ def test_only_moves_of_others_are_taken() -> None:
     assert (one["chain"], one["external"], one["ranks"]) == (7, True, [1])
 
 
-def test_power_is_no_move() -> None:
+def test_a_power_event_is_not_a_move() -> None:
     off = [event("VmPoweredOffEvent", 40, by="eve"), event("VmPoweredOnEvent", 45, by="eve")]
     assert move_events.moves("w1", off) == []
     (told,) = move_events.power("w1", off)
     assert (told["at"], told["by"], told["what"]) == (SEEN + 40, "eve", "VmPoweredOffEvent, VmPoweredOnEvent")
 
 
-def test_each_power_cycle_is_told() -> None:
+def test_reports_each_power_cycle() -> None:
     """A machine that was switched on before the job began, and reset in the middle of it."""
     began = [event("VmStartingEvent", -900), event("VmPoweredOnEvent", -899)]
     resets = [event("VmResettingEvent", 40, by="eve"), event("VmResettingEvent", 70, by="bob")]
@@ -113,7 +113,7 @@ def test_a_move_of_others_explains_a_silence_and_is_named() -> None:
     assert note == f"moved by others: {DRS} moved w1 from esx1 to esx5; this test did not begin that"
 
 
-def test_a_silence_that_is_too_long_is_a_breach_where_others_moved_and_unattributed_where_nobody_did() -> None:
+def test_a_long_silence_is_a_breach_if_others_moved_and_unattributed_otherwise() -> None:
     (external,) = move_events.moves_of_others(move_events.moves("w1", MIGRATION), [], {"w1": [1]})
     alone = judge((45, 25.0), [])
     assert (alone["verdict"], [text.split(":")[0] for text in alone["unproven"]]) == ("inconclusive", ["unattributed"])
@@ -127,7 +127,7 @@ def test_a_move_of_others_that_failed_does_not_make_ours_some() -> None:
     assert "failed to move w1" in failed["notes"][0]
 
 
-def test_a_power_cycle_outside_of_all_moves_is_a_breach() -> None:
+def test_a_power_cycle_outside_all_moves_is_a_breach() -> None:
     power = move_events.power("w1", [event("VmResettingEvent", 80, by="eve")])
     result = judge((45, 0.0), [], power=power)
     assert [(one["kind"], one["at"], one["detail"]) for one in result["breaches"]] == [

@@ -44,7 +44,7 @@ def test_the_manager_of_each_host_must_run_the_driver(driver: str, manager: str,
     assert all(says in one.text and one.text.startswith("on esx1: ") for one in found)
 
 
-def test_what_has_no_manager_or_no_virtual_gpu_does_not_matter() -> None:
+def test_ignores_machines_without_a_manager_or_a_virtual_gpu() -> None:
     hosts = [host("418.66"), {"host": "esx2", "vibs": {"running": []}}, {"host": "esx3", "failed": True}]
     nodes = {"w1": node("580.65.06", "Pass-Through"), "w2": {"nvidia": None}, "w3": {"error": "silent"}}
     assert node_findings.driver_findings(nodes, hosts, TABLE) == []

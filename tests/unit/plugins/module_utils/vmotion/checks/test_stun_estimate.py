@@ -46,7 +46,7 @@ def test_the_servers_own_estimate_comes_first(
         (U1, 12, 4, 5000, 182.4),
     ],
 )
-def test_without_one_a_table_tells_by_version_framebuffer_memory_and_bandwidth(
+def test_without_a_profile_a_table_estimates_from_version_memory_and_bandwidth(
     version: tuple[int, ...], gigabytes: int, memory: float, megabits: int | None, seconds: float
 ) -> None:
     stun = estimate([Vgpu(gigabytes)], memory, megabits=megabits, version=version)
@@ -55,7 +55,7 @@ def test_without_one_a_table_tells_by_version_framebuffer_memory_and_bandwidth(
     assert f"{megabits or 10000} Mb/s" in stun.source
 
 
-def test_an_estimate_for_more_bandwidth_than_there_is_is_none() -> None:
+def test_ignores_an_estimate_for_more_bandwidth_than_available() -> None:
     assert estimate([Vgpu(16, TOLD)], 4, megabits=100).seconds == 4700
 
 
@@ -67,7 +67,7 @@ def test_several_vgpus_are_copied_one_after_the_other() -> None:
 @pytest.mark.parametrize(
     ("version", "gigabytes", "memory", "seconds"), [(SEVEN, 16, 256, 54), (U1, 16, 16, 100), (U1, 24, 16, 100)]
 )
-def test_beyond_the_table_it_is_said_to_be_the_least(
+def test_beyond_the_table_the_estimate_is_a_minimum(
     version: tuple[int, ...], gigabytes: int, memory: float, seconds: float
 ) -> None:
     stun = estimate([Vgpu(gigabytes)], memory, version=version)
@@ -75,7 +75,7 @@ def test_beyond_the_table_it_is_said_to_be_the_least(
 
 
 @pytest.mark.parametrize(("version", "gigabytes"), [(SEVEN, 48), (SEVEN, 0), (U3, 48), (U1, 0)])
-def test_what_no_table_has_is_not_guessed(version: tuple[int, ...], gigabytes: int) -> None:
+def test_guesses_nothing_beyond_the_table(version: tuple[int, ...], gigabytes: int) -> None:
     assert estimate([Vgpu(gigabytes)], 16, version=version).seconds is None
 
 

@@ -68,7 +68,7 @@ def test_a_test_during_which_the_servers_clock_is_set_is_inconclusive(jump: floa
 
 
 @pytest.mark.parametrize("jump", [0.0, 0.4, -0.4])
-def test_an_offset_that_is_only_measured_anew_changes_nothing(jump: float) -> None:
+def test_a_remeasured_offset_changes_nothing(jump: float) -> None:
     assert judged(Server(jump, 3).carry_out())["verdict"] == "continuous"
 
 
@@ -77,7 +77,7 @@ def test_readings_without_offsets_show_no_set_clock() -> None:
 
 
 @pytest.mark.parametrize(("jump", "is_known"), [(0.0, True), (-900.0, False)])
-def test_a_power_event_that_cannot_be_dated_is_no_breach(jump: float, is_known: bool) -> None:
+def test_an_undatable_power_event_is_not_a_breach(jump: float, is_known: bool) -> None:
     """A worker that was powered on before the test seems to have been so within it if the clock was set back."""
     facts = Server(jump, 3).carry_out()
     facts.power = [{"worker": "w1", "at": runs.SEEN + 50, "by": "eve", "what": "VmPoweredOnEvent"}]

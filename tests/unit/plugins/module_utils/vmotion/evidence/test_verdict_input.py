@@ -81,7 +81,7 @@ def test_limits_that_the_verdict_refuses_are_refused_before_the_first_move(limit
         ({}, {}, {"W1": [], "w2.lab": [], "w3": []}, "W1"),
     ],
 )
-def test_ranks_are_those_of_vms_whatever_names_their_guests_have(
+def test_ranks_are_matched_to_vms_with_any_guest_names(
     guests: dict[str, list[int]], ranks: dict[str, list[int]], reported: dict[str, list[int]], idle: str
 ) -> None:
     facts = Facts({**SETTINGS, "canary": "auto"}, at=dict.fromkeys(("W1", "w2.lab", "w3"), "esx1"))

@@ -36,7 +36,7 @@ def test_only_a_test_of_this_cluster_that_was_not_ended_is_found(tmp_path: Path)
     assert folders.find("", str(tmp_path), "gpu") == mine
 
 
-def test_of_two_one_must_be_named(tmp_path: Path) -> None:
+def test_requires_a_name_if_there_are_two(tmp_path: Path) -> None:
     first, second = begun(tmp_path, "a"), begun(tmp_path, "b")
     with pytest.raises(Refused, match=f"were not ended: {first}, {second}; name one of them by vmotion_test_folder"):
         folders.find("", str(tmp_path), "gpu")
@@ -81,7 +81,7 @@ def test_a_test_is_found_below_the_folder_of_the_demo(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("attack", ["open folder", "open journal", "link", "another owner"])
-def test_a_journal_that_somebody_else_may_have_written_is_refused(
+def test_refuses_a_journal_that_another_user_can_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attack: str
 ) -> None:
     """Its settings name the commands by which this machine reaches the nodes."""

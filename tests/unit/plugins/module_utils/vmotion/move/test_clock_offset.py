@@ -20,7 +20,7 @@ def server(controller: float, offset: float) -> datetime:
 
 @pytest.mark.parametrize("before", [0.0, 3600.0, -7200.0])
 @pytest.mark.parametrize("jump", [0.0, 0.3, 30.0, -30.0, 3600.0, -3600.0])
-def test_a_move_lasts_as_long_as_it_took_whatever_the_servers_clock_does(
+def test_the_duration_of_a_move_ignores_changes_of_the_server_clock(
     monkeypatch: pytest.MonkeyPatch, before: float, jump: float
 ) -> None:
     monkeypatch.setattr(observer_clock, "now", lambda: NOW + 41)

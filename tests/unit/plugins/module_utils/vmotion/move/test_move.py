@@ -34,7 +34,7 @@ def test_a_move_is_planned_to_the_other_host(server: FakeServer) -> None:
     assert subject.plan({"host": "esx2"}).changes == ()
 
 
-def test_what_speaks_against_a_move_is_unmet_unless_it_was_accepted(server: FakeServer) -> None:
+def test_an_objection_to_a_move_is_unmet_unless_accepted(server: FakeServer) -> None:
     tied = machine("w1", hardware.vgpu(), hardware.sriov_card())
     plan = moving(server, tied)[0].plan({"host": "esx1"})
     assert len(plan.unmet) == 1 and plan.unmet[0].endswith("(passthrough)")

@@ -71,7 +71,7 @@ def test_flags_of_the_plugin_and_the_limit_of_a_switchover_are_read(server: Fake
     assert "gpu_flags" in stops(found)
 
 
-def test_what_the_target_does_not_see_is_named(server: FakeServer) -> None:
+def test_names_what_the_target_cannot_access(server: FakeServer) -> None:
     server.values.update(datastore=[], network=[])
     found = facts(server, machine("w1", plain_card()))
     assert (found["datastores_missing"], found["networks_missing"]) == (["named"], ["VM Network"])
@@ -84,13 +84,13 @@ def test_reservations_of_others_are_taken_off_the_processors(server: FakeServer)
     assert (found["free_mhz"], found["cpu_reserved_mhz"], stops(found)) == (2000, 4000, ["cpu"])
 
 
-def test_what_vcenter_says_against_the_move_is_told(server: FakeServer) -> None:
+def test_reports_the_objections_of_vcenter_to_a_move(server: FakeServer) -> None:
     fault = vim.fault.InsufficientResourcesFault(msg="the host is full")
     server.results = [SimpleNamespace(error=[fault], warning=[])]
     assert "the host is full" in facts(server, machine("w1"))["check_errors"][0]
 
 
-def test_the_servers_estimates_are_asked_for_from_8_0_2_on(server: FakeServer) -> None:
+def test_requests_estimates_of_the_server_from_8_0_2_on(server: FakeServer) -> None:
     one = machine("w1", hardware.vgpu())
     site = site_of(server, one)
     site.session.api_version = (8, 0, 2)  # type: ignore[misc]
@@ -106,7 +106,7 @@ def test_tasks_of_others_stop_the_move_and_screenshots_do_not(server: FakeServer
     assert facts(server, machine("w1"), made)["tasks"] == ["the task createSnapshot of backup"]
 
 
-def test_a_move_of_disks_by_storage_drs_stops_the_move_and_is_none_to_wait_for(server: FakeServer) -> None:
+def test_a_storage_drs_move_blocks_and_is_not_awaited(server: FakeServer) -> None:
     one, disks = machine("w1"), RecentTask(None, "vm-w1", "ExecuteStorageVmotionLro", True, "the system")
     found = facts(server, one, [disks])
     assert found["tasks"] == ["the task ExecuteStorageVmotionLro of the system"]

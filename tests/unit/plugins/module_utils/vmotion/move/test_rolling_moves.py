@@ -86,17 +86,17 @@ def test_linked_virtual_gpus_that_no_other_host_offers_are_refused_with_the_reas
     assert [change.host for change in rolling_moves.plan_window(workers, ["esx2"], one_per_host=True)] == ["esx2"]
 
 
-def test_hosts_are_asked_for_links_only_for_workers_that_have_some() -> None:
+def test_reads_links_of_hosts_only_for_workers_with_links() -> None:
     assert look(machine("w1", hardware.vgpu())).offering == {}
 
 
-def test_a_host_out_of_service_takes_nobody() -> None:
+def test_a_host_out_of_service_accepts_no_worker() -> None:
     site = FakeWorkerCluster(machine("w1", hardware.vgpu()))
     site.hosts["host-2"]["runtime.inMaintenanceMode"] = True
     assert rolling_moves.read_workers(site, ["w1"]).targets == ["esx1"]
 
 
-def test_machines_with_pvrdma_are_told_with_their_hosts() -> None:
+def test_lists_machines_with_pvrdma_with_their_hosts() -> None:
     workers = look(machine("w1", rdma_card()), running=[machine("v1", rdma_card(), host="host-2"), machine("v2")])
     assert workers.rdma == {"w1": "esx1", "v1": "esx2"}
 
@@ -133,7 +133,7 @@ def test_the_plan_moves_each_worker_once_and_home_again() -> None:
     assert [one.target for one in both] == ["esx2", "esx1"]
 
 
-def test_where_there_is_no_slot_the_reason_is_told() -> None:
+def test_names_the_reason_for_a_missing_slot() -> None:
     with pytest.raises(Refused, match="plan their moves"):
         rolling_moves.plan_moves(
             look(machine("w1", hardware.vgpu()), hosts=1), ["w1"], return_home=False, one_per_host=True

@@ -185,7 +185,7 @@ def test_round_trips_end_where_they_began() -> None:
 
 
 @pytest.mark.parametrize("plan", [one_way, round_trips])
-def test_where_nobody_can_make_way_there_is_no_plan(plan: Callable[[Problem], list[Step] | None]) -> None:
+def test_there_is_no_plan_if_no_worker_can_make_room(plan: Callable[[Problem], list[Step] | None]) -> None:
     assert plan(problem([2, 1], [0, 1], need=[2, 1])) is None
 
 

@@ -30,7 +30,7 @@ def numbers(problem: Problem) -> tuple[list[int], list[int], list[int], list[lis
     return list(problem.room), list(problem.start), list(problem.need), targets, problem.return_home
 
 
-def test_what_stays_takes_its_slots_from_the_room() -> None:
+def test_workers_that_stay_reduce_the_room() -> None:
     three = placement({"h0": 4, "h1": 6, "h2": 1}, {"a": "h0", "b": "h1", "c": "h1"}, demand={"b": 2, "c": 3})
     assert numbers(three.problem()) == ([4, 6, 1], [0, 1, 1], [1, 2, 3], [[0, 1, 2], [0, 1], [0, 1]], False)
     two = placement(dict(three.slots), dict(three.at), demand={"b": 2, "c": 3}, chosen=("a", "b"), return_home=True)
@@ -42,7 +42,7 @@ def test_workers_of_one_size_are_counted_in_workers() -> None:
     assert numbers(pair.problem()) == ([3, 1, 0, 1], [0, 1], [1, 1], [[0, 1, 3], [0, 1, 3]], False)
 
 
-def test_with_one_per_host_a_host_has_room_for_one_if_it_has_the_slots_and_nobody_stays_there() -> None:
+def test_with_one_per_host_a_host_has_room_if_it_has_slots_and_no_worker_stays() -> None:
     rules = {"demand": {"a": 2, "b": 1}, "one_per_host": True, "chosen": ("a", "b")}
     some = placement({"h0": 4, "h1": 4, "h2": 1, "h3": 9}, {"a": "h0", "b": "h1", "c": "h3"}, **rules)
     assert numbers(some.problem()) == ([1, 1, 1, 0], [0, 1], [1, 1], [[0, 1], [0, 1, 2]], False)
@@ -55,11 +55,11 @@ def test_a_worker_may_go_to_the_hosts_allowed_to_it_that_have_room_for_it_when_t
     assert numbers(some.problem()) == ([2, 4, 1, 1], [0, 1], [2, 3], [[1], [1]], False)
 
 
-def test_a_host_without_slots_is_none_that_is_refused() -> None:
+def test_a_host_without_slots_is_not_refused() -> None:
     placement({"h0": 1, "h1": 0}, {"a": "h0"}).check()
 
 
-def test_a_host_with_more_on_it_than_it_has_is_told_with_its_numbers() -> None:
+def test_reports_an_overcommitted_host_with_its_numbers() -> None:
     with pytest.raises(Infeasible) as refusal:
         placement({"h0": 2, "h1": 9}, {"a": "h0", "b": "h0", "c": "h1"}, demand={"a": 2}).check()
     assert str(refusal.value) == (
@@ -68,7 +68,7 @@ def test_a_host_with_more_on_it_than_it_has_is_told_with_its_numbers() -> None:
     assert (refusal.value.workers, refusal.value.shortages) == (("a", "b"), (Shortage("h0", 3, 0, 2),))
 
 
-def test_a_refusal_tells_the_sizes_the_least_that_each_host_lacks_and_the_remedy_for_the_largest() -> None:
+def test_a_refusal_names_sizes_the_shortfall_of_each_host_and_the_remedy() -> None:
     some = placement({"h0": 9, "h1": 2, "h2": 3}, {"a": "h0", "b": "h0", "c": "h2"}, demand={"a": 8})
     refusal = some.infeasible(["a", "b"], is_together=True, is_proven=False)
     assert str(refusal) == (
@@ -133,7 +133,7 @@ def test_a_part_and_a_refusal_keep_the_numbers_of_the_whole() -> None:
     assert (usual.is_together, usual.is_proven) == (False, True)
 
 
-def test_what_a_problem_says_of_itself() -> None:
+def test_describes_a_problem() -> None:
     one = case([2, 1], [0, 0, 1], [{1}] * 3)
     assert (one.is_single, one.fewest_steps, one.free_at_start(), list(one.workers)) == (True, 3, [0, 0], [0, 1, 2])
     two = Problem((2, 9), (0, 1), (1, 3), (frozenset({1}), frozenset({0})), True)
@@ -151,7 +151,7 @@ def test_who_has_no_free_room_before_them_is_not_reached() -> None:
     assert reachable(case([1, 1, 2], [0, 1, 2], [{1}, {0}, {2}])) == []
 
 
-def test_who_may_stay_only_where_it_is_hides_nobody_behind_it() -> None:
+def test_a_worker_that_must_stay_does_not_hide_the_next_one() -> None:
     assert reachable(case([1, 2], [1, 0], [{1}, {1}])) == [Reach(1, 1, None)]
 
 

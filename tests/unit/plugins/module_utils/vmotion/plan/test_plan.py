@@ -123,14 +123,14 @@ def test_the_plan_does_not_depend_on_the_order_of_what_has_none() -> None:
         ),
     ],
 )
-def test_what_cannot_be_done_is_said_with_names_and_numbers(case: Case, words: str, workers: tuple[str, ...]) -> None:
+def test_reports_an_impossible_plan_with_names_and_numbers(case: Case, words: str, workers: tuple[str, ...]) -> None:
     with pytest.raises(Infeasible) as refusal:
         case.plan()
     assert words in str(refusal.value)
     assert refusal.value.workers == workers
 
 
-def test_a_search_that_was_given_up_does_not_claim_that_there_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_abandoned_search_does_not_claim_that_there_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case({"h0": 1, "h1": 2, "h2": 1}, {"w0": "h2", "w1": "h1"}, {"allowed": {"w0": ["h0"], "w1": ["h0"]}})
     monkeypatch.setattr("plugins.module_utils.vmotion.plan.search.EFFORT", -1)
     with pytest.raises(Infeasible, match="no order of moves that makes room was found"):

@@ -99,7 +99,7 @@ def test_a_search_finds_what_trying_everything_finds(seed: int) -> None:
     assert shortest_plan(case, known) is known
 
 
-def test_what_is_alike_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_searches_equivalent_states_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Six workers that are alike, on six hosts that are alike, and one that can never move."""
     targets = (*(frozenset(range(6)) for _worker in range(6)), frozenset({7}))
     case = Problem((2,) * 7 + (1,), (*range(6), 6), (1,) * 6 + (2,), targets, return_home=False)
@@ -109,7 +109,7 @@ def test_what_is_alike_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (stuck.value.workers, stuck.value.is_together, stuck.value.is_proven) == ((6,), False, True)
 
 
-def test_of_two_that_are_alike_and_of_which_one_finds_room_neither_can_never_move() -> None:
+def test_of_two_equal_workers_with_room_for_one_neither_is_immovable() -> None:
     targets = (frozenset({1}), frozenset({1}), frozenset({3}))
     with pytest.raises(Stuck) as stuck:
         any_plan(Problem((2, 1, 2, 1), (0, 0, 2), (1, 1, 2), targets, return_home=False))

@@ -21,7 +21,7 @@ LOOP = Case({"h0": 4, "h1": 3}, {"w0": "h1", "w1": "h0", "w2": "h0"}, {"demand":
 DETOUR = Case({"h0": 1, "h1": 1, "h2": 1}, {"w0": "h2", "w1": "h0"}, {"allowed": {"w0": ["h1"]}})
 
 
-def test_what_is_not_known_is_named_in_order() -> None:
+def test_names_unknown_facts_in_order() -> None:
     with pytest.raises(PlacementError, match="movable names w1, w2, w3, w4 and w5, whose host is not given"):
         plan_moves({"h0": 1}, {"w0": "h0"}, movable=[f"w{number}" for number in (3, 1, 5, 4, 2)])
 
@@ -44,13 +44,13 @@ def two_groups(first: str, second: str) -> Infeasible:
     return refusal.value
 
 
-def test_workers_that_cannot_all_move_are_told_so_also_beside_one_that_cannot_move_at_all() -> None:
+def test_reports_workers_that_cannot_all_move_next_to_an_immovable_one() -> None:
     assert "cannot all move" in str(two_groups("together", "alone"))
     assert "cannot all move" in str(two_groups("alone", "together"))
     assert "cannot all move" not in str(two_groups("alone", "alone"))
 
 
-def test_only_what_was_looked_at_to_the_end_in_every_group_is_told_as_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_claims_a_proof_only_if_every_group_was_searched_completely(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no order of moves makes room" in str(two_groups("together", "alone"))
     monkeypatch.setattr("plugins.module_utils.vmotion.plan.search.EFFORT", -1)
     assert "no order of moves that makes room was found" in str(two_groups("together", "alone"))

@@ -112,7 +112,7 @@ def test_rounds_go_on_for_the_duration() -> None:
     assert len(facts.moves) > 2
 
 
-def test_with_rdma_the_counters_are_read_with_each_look_also_before_the_job_resumes() -> None:
+def test_reads_rdma_counters_with_each_inspection_even_before_the_job_resumes() -> None:
     world = World(workers=["w1"])
     world.rdma = True
     facts = world.carry_out()
@@ -200,7 +200,7 @@ def test_a_failed_move_ends_the_test_unless_it_is_to_go_on(go_on: bool, moves: i
     assert facts.stopped == "w1: could not move it to esx3: Too slow" and "w1 on esx1" in world.outcome
 
 
-def test_each_round_has_waves_of_its_own() -> None:
+def test_each_round_has_its_own_waves() -> None:
     facts = World(max_moves=2, rounds=3).carry_out()
     assert [move["wave"] for move in facts.moves] == [1, 1, 2, 2, 3, 3]
 
@@ -232,7 +232,7 @@ def test_a_first_worker_that_does_not_move_ends_the_test() -> None:
     assert len(facts.moves) == 1 and facts.stopped == "w1: could not move it: no room" and world.is_clean
 
 
-def test_a_job_of_the_test_is_asked_to_end_awaited_and_stopped() -> None:
+def test_asks_a_job_of_the_test_to_end_then_waits_and_stops_it() -> None:
     world = World(ends_job=True, finish_timeout=10, workers=["w1"])
     world.carry_out()
     order = ["finish of the job", "end of the job", "checksums", "released the watch of the step records"]

@@ -48,7 +48,7 @@ class Kubernetes(World):
         return {"job": {"state": self.job, "launcher": LAUNCHER, "pods": pods, **self.reported}}
 
 
-def test_the_job_is_asked_about_at_kubernetes_and_never_on_its_launcher() -> None:
+def test_reads_the_job_from_kubernetes_and_never_from_its_launcher() -> None:
     world = Kubernetes(workers=["w1"])
     facts = world.carry_out()
     assert all(options == WHERE for options in world.reads) and len(world.reads) >= 3
@@ -112,7 +112,7 @@ def test_a_worker_is_not_idle_while_a_rank_runs_in_no_pod_that_kubernetes_report
     assert verdict_input(facts)["facts"]["ranks"] == {"w2": [0]}, "w1 may run rank 1"
 
 
-def test_kubernetes_is_asked_before_each_move_of_what_would_end_the_job() -> None:
+def test_checks_on_kubernetes_before_each_move_what_would_end_the_job() -> None:
     world = Kubernetes(stun_budget=20.0, accept=["node"])
     facts = world.carry_out()
     options = {"stun_seconds": 20.0, "accept": ["node"]}
@@ -123,13 +123,13 @@ def test_kubernetes_is_asked_before_each_move_of_what_would_end_the_job() -> Non
     assert len(facts.moves) == 2
 
 
-def test_kubernetes_is_asked_about_the_moves_of_a_wave_together() -> None:
+def test_checks_all_moves_of_a_wave_on_kubernetes_together() -> None:
     world = Kubernetes(max_moves=2)
     world.carry_out()
     assert [(one["moved"], one["at_once"]) for one in world.preflights] == [(["node-1", "node-2"], True)]
 
 
-def test_a_worker_whose_node_nobody_named_has_its_own_name_there() -> None:
+def test_an_unnamed_node_has_the_name_of_its_worker() -> None:
     world = Kubernetes(workers=["w1"])
     world.settings["kubernetes"] = {key: value for key, value in WHERE.items() if key != "names"}
     world.carry_out()
@@ -155,7 +155,7 @@ def test_another_controller_asks_kubernetes_again_before_it_requests_the_move() 
         assert world.log.index("mpijob_preflight_info") < world.log.index("vmotion") and world.outcome == ""
 
 
-def test_a_job_of_mpirun_is_not_asked_about_at_kubernetes() -> None:
+def test_does_not_check_a_job_of_mpirun_on_kubernetes() -> None:
     world = World()
     world.carry_out()
     assert "mpijob_preflight_info" not in world.log
@@ -170,7 +170,7 @@ def test_a_job_of_mpirun_is_not_asked_about_at_kubernetes() -> None:
         ("absent", {}, "it is absent"),
     ],
 )
-def test_what_a_job_died_of_is_a_fact_of_the_verdict(job: str, reported: dict[str, str], why: str) -> None:
+def test_the_cause_of_death_is_a_fact_of_the_verdict(job: str, reported: dict[str, str], why: str) -> None:
     world = Kubernetes(workers=["w1"])
     facts = world.carry_out()
     facts.job_now = {**(facts.job_now or {}), "state": job, **reported}

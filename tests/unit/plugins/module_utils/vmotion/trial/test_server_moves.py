@@ -11,7 +11,7 @@ MOVE = {"worker": "w1", "source": "esx1", "target": "esx3", "chain": 7, "by": "V
 EVENT = {"worker": "w1", "at": 5.0, "by": "eve", "what": "VmPoweredOffEvent"}
 
 
-def test_a_move_of_another_user_is_none_of_the_test() -> None:
+def test_a_move_of_another_user_does_not_belong_to_the_test() -> None:
     world = World()
     world.loses = ["after"]
     facts = world.carry_out()

@@ -29,7 +29,7 @@ NOISE = {
 }
 
 
-def test_what_a_shell_says_at_login_blinds_no_watch(tmp_path: Path) -> None:
+def test_a_login_banner_does_not_blind_a_watch(tmp_path: Path) -> None:
     reaches = [["sh", "-c", f'{noise}; exec sh -c "$0"'] for noise in NOISE.values()]
     bench = Bench(tmp_path, len(reaches), *reaches)
     for step in (1, 2):
@@ -45,7 +45,7 @@ def test_what_a_shell_says_at_login_blinds_no_watch(tmp_path: Path) -> None:
     assert seen.unreadable == 0
 
 
-def test_what_comes_between_the_messages_is_skipped_and_told(tmp_path: Path) -> None:
+def test_skips_and_reports_output_between_messages(tmp_path: Path) -> None:
     bench = Bench(tmp_path, 1, ["sh", "-c", '(while sleep 0.1; do echo wall; done) & exec sh -c "$0"'])
     for step in range(1, 6):
         bench.write(0, record(step))
@@ -63,7 +63,7 @@ def test_a_stream_without_any_end_of_line_takes_no_memory(tmp_path: Path, monkey
     bench.end()
 
 
-def test_what_is_no_record_is_counted_and_hides_no_record(tmp_path: Path) -> None:
+def test_counts_malformed_records_without_losing_others(tmp_path: Path) -> None:
     # The training writes the files of records, and so can any other process with access to the folder.
     odd = ["[1, 2]", "7", "[" * 100_000, '{"step": ' + "9" * 5000 + "}", "", '"\\ud800"', '{"step": 1', "\udcff"]
     bench = Bench(tmp_path, len(odd))
@@ -104,7 +104,7 @@ def test_a_node_that_cannot_be_read_is_named_within_seconds(
     bench.end()
 
 
-def test_a_node_that_can_be_read_again_is_no_trouble_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_readable_node_is_no_longer_in_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link, "QUIET_SECONDS", 0.5)
     gate = tmp_path / "gate"
     bench = Bench(tmp_path, 1, ["sh", "-c", f'test -e {gate} || exit 1; exec sh -c "$0"'])
@@ -125,7 +125,7 @@ LOOKS = {
 
 
 @pytest.mark.parametrize("noise", LOOKS)
-def test_what_a_shell_says_at_login_blinds_no_look(tmp_path: Path, noise: str) -> None:
+def test_a_login_banner_does_not_blind_an_inspection(tmp_path: Path, noise: str) -> None:
     node = {"name": "n1", "reach": ["sh", "-c", f'{LOOKS[noise]}; exec sh -c "$0"']}
     report = node_programs.run_on_nodes([node], transport_program, [str(tmp_path)], 30)
     assert report["n1"]["ranks"] == []

@@ -67,13 +67,13 @@ def two_launchers(folder: Path, **environment: str) -> Iterator[int]:
             one.communicate(timeout=30)
 
 
-def test_of_several_launchers_that_of_the_rank_is_reported(tmp_path: Path) -> None:
+def test_reports_the_launcher_of_the_rank_among_several(tmp_path: Path) -> None:
     with two_launchers(tmp_path) as rank:
         assert guest_program.launcher(str(tmp_path)) == [], "either may be it"
         (tmp_path / "rank0.jsonl").write_text(json.dumps({"pid": rank}) + "\n")
         assert guest_program.launcher(str(tmp_path))[3] == "ours"
 
 
-def test_of_several_launchers_on_a_node_without_ranks_that_of_the_records_is_reported(tmp_path: Path) -> None:
+def test_reports_the_launcher_of_the_records_on_a_node_without_ranks(tmp_path: Path) -> None:
     with two_launchers(tmp_path, DML_RECORDS=str(tmp_path)):
         assert guest_program.launcher(str(tmp_path))[3] == "ours"

@@ -120,7 +120,7 @@ def test_a_secret_value_that_the_limit_cuts_is_not_shown(tmp_path: Path, cut: in
     assert len(end_of(tmp_path, many, {"KEY": secret})) <= records_program.SENT_CHARACTERS
 
 
-def test_without_the_secret_values_there_is_no_output(tmp_path: Path) -> None:
+def test_shows_no_output_without_the_secret_values(tmp_path: Path) -> None:
     (tmp_path / "output.log").write_text("hello\n")
     view = records_program.NodeView(str(tmp_path))
     assert [message for message in view.read() if "output" in message] == []
@@ -134,7 +134,7 @@ def test_without_the_secret_values_there_is_no_output(tmp_path: Path) -> None:
     assert view._new_output() is None
 
 
-def test_a_view_is_asked_for(tmp_path: Path) -> None:
+def test_requests_a_view(tmp_path: Path) -> None:
     bench = Bench(tmp_path, 1, HERE)
     bench.write(0, record(1))
     (tmp_path / "node0" / "wish.json").write_text("{}")

@@ -86,7 +86,7 @@ def test_a_file_of_records_is_read_or_refused(content: bytes, ended: bool) -> No
 
 
 @pytest.mark.parametrize("make", [lambda path: path.mkdir(), lambda path: path.write_bytes(b"\xff" * 5000)])
-def test_what_is_no_file_of_records_costs_a_sentence_at_most(make: Any, tmp_path: Path) -> None:
+def test_a_file_without_records_costs_one_sentence_at_most(make: Any, tmp_path: Path) -> None:
     make(tmp_path / "records.jsonl")
     with growing_file.GrowingFile(tmp_path / "records.jsonl") as growing:
         if (tmp_path / "records.jsonl").is_dir():
@@ -133,7 +133,7 @@ def test_a_size_that_no_job_has_costs_no_memory(size: float) -> None:
         tracemalloc.stop()
 
 
-def test_of_many_silent_ranks_the_first_are_named() -> None:
+def test_names_the_first_of_many_silent_ranks() -> None:
     pace = LivePace(10)
     pace.feed([{**WELL, "size": 100}])
     assert pace.line().endswith("19, 20 and 79 more")
@@ -212,7 +212,7 @@ def test_an_entry_that_is_not_a_file_is_reported_once_and_hides_no_file(tmp_path
     assert reader.last_error == "a.jsonl: it is not a regular file"
 
 
-def test_a_line_is_a_line_of_the_file_whatever_stands_in_it(tmp_path: Path) -> None:
+def test_each_line_of_the_file_is_one_line_with_any_content(tmp_path: Path) -> None:
     text = '{"host": "a\u2028b\x85c\x0bd"}'
     (tmp_path / "rank0.jsonl").write_text(f"{text}\n", encoding="utf-8")
     assert [one["lines"] for one in folder(tmp_path).read()] == [[text]]
@@ -235,7 +235,7 @@ def test_a_line_longer_than_one_look_hides_no_line_behind_it(tmp_path: Path) -> 
 
 
 @given(FILES)
-def test_a_look_into_a_node_tells_its_ranks_whatever_their_files_hold(content: bytes) -> None:
+def test_an_inspected_node_reports_its_ranks_with_any_file_content(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "rank0.jsonl"
         path.write_bytes(content)
@@ -256,7 +256,7 @@ def test_a_look_into_a_node_tells_its_ranks_whatever_their_files_hold(content: b
         ("printf '\\377\\n{}'", {"error": "the answer is not a JSON object: \ufffd\n{}"}),
     ],
 )
-def test_an_answer_is_found_behind_what_a_shell_says(said: str, answer: dict[str, Any]) -> None:
+def test_finds_an_answer_after_a_login_banner(said: str, answer: dict[str, Any]) -> None:
     process = node_programs._start(["sh", "-c", said])
     assert node_programs._answer(process, 20.0) == answer
 

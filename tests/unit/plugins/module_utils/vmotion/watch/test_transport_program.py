@@ -65,7 +65,7 @@ def test_connections_of_a_rank(tmp_path: Path, server: socket.socket, where: str
     assert report == {"rank": 3, "pid": process.pid, "step": 7, "connections": wanted, "rdma_open": False}
 
 
-def test_a_rank_that_is_gone_says_so(tmp_path: Path) -> None:
+def test_reports_a_rank_that_is_gone(tmp_path: Path) -> None:
     with subprocess.Popen(["true"]) as process:
         process.wait()
     rank(tmp_path, process.pid)

@@ -105,7 +105,7 @@ def test_a_silent_job_and_a_long_one_are_ended(tmp_path: Path) -> None:
     assert late.seen[0].ended == "out of time"
 
 
-def test_what_is_no_record_is_counted(tmp_path: Path) -> None:
+def test_counts_malformed_records(tmp_path: Path) -> None:
     bench = Bench(tmp_path, nodes=1)
     bench.write(0, "no json\n[1]\n{} \n" + record(1))
     wait_for(lambda: len(bench.came()) == 2)
@@ -123,7 +123,7 @@ def test_nothing_is_left_at_the_other_end(tmp_path: Path) -> None:
     assert left.stdout == ""
 
 
-def test_a_node_that_cannot_be_reached_is_tried_again_and_told(tmp_path: Path) -> None:
+def test_retries_and_reports_an_unreachable_node(tmp_path: Path) -> None:
     bench = Bench(tmp_path, 1, ["sh", "-c", "echo no route >&2; exit 255"])
     wait_for(lambda: bench.links[0].breaks >= 2)
     seen = bench.end()
@@ -136,7 +136,7 @@ def test_other_files_are_left_alone(tmp_path: Path, name: str) -> None:
     assert records_program.Folder(str(tmp_path), {}).read() == []
 
 
-def test_it_ends_when_nobody_wants_it_any_more(tmp_path: Path) -> None:
+def test_the_watch_ends_when_no_one_needs_it(tmp_path: Path) -> None:
     gone = threading.Event()
     bench = Bench(tmp_path, is_wanted=lambda: not gone.is_set())
     bench.write(0, record(1))
@@ -159,7 +159,7 @@ def test_a_second_watch_of_the_same_file_leaves_it_to_the_first(tmp_path: Path) 
     assert not watcher.is_watched(tmp_path / "never")
 
 
-def test_what_was_written_while_nobody_watched_has_no_time_at_which_it_was_seen(tmp_path: Path) -> None:
+def test_records_written_without_a_watch_have_no_arrival_time(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.write(0, record(1))
     wait_for(lambda: len(bench.came()) == 1)
@@ -256,7 +256,7 @@ def test_links_that_reopen_at_once_may_exchange_their_descriptors() -> None:
         os.close(descriptor)
 
 
-def test_a_new_file_of_records_is_begun_on_request_and_no_record_is_lost(tmp_path: Path) -> None:
+def test_starts_a_new_record_file_on_request_without_losing_a_record(tmp_path: Path) -> None:
     request, kept = tmp_path / "roll", tmp_path / "records.jsonl.before"
     bench = Bench(tmp_path, nodes=1, roll=request)
     for number in range(3):
@@ -287,7 +287,7 @@ def test_a_watch_may_begin_with_the_last_lines_of_a_long_job(tmp_path: Path) -> 
     assert set(range(50)) <= set(steps), "a file that appears later is read from its beginning"
 
 
-def test_after_a_new_file_was_begun_another_watch_knows_that_it_is_not_the_first(tmp_path: Path) -> None:
+def test_another_watch_recognizes_a_later_record_file(tmp_path: Path) -> None:
     (tmp_path / "records.jsonl.before").write_text(record(1))
     bench = Bench(tmp_path, nodes=1)
     bench.write(0, record(1))

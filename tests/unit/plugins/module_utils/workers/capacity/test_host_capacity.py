@@ -25,7 +25,7 @@ from tests.fakes.hardware import BRIDGE, MELLANOX, NETWORK, NIC, NVSWITCH, T4, g
         ({"runtime__connectionState": "disconnected", "runtime__inMaintenanceMode": True}, "disconnected"),
     ],
 )
-def test_a_host_out_of_service_says_why(values: dict[str, Any], why: str) -> None:
+def test_a_host_out_of_service_reports_the_reason(values: dict[str, Any], why: str) -> None:
     there = host(**values)
     assert host_capacity.out_of_service(there) == why
     assert host_capacity.in_service(there) == (why == "")

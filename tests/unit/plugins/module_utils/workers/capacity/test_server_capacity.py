@@ -45,14 +45,14 @@ def session(manager: Any, *version: int) -> Any:
     return SimpleNamespace(api_version=version, content=SimpleNamespace(directPathProfileManager=manager))
 
 
-def test_the_server_is_asked_once_for_all_profiles_of_a_host() -> None:
+def test_requests_all_profiles_of_a_host_once() -> None:
     manager = FakeManager()
     found = server_capacity.read(session(manager, 9, 0, 0, 0), HOST, ["grid_t4-8c", "grid_t4-16c"])
     assert manager.asked == [(HOST, ["grid_t4-16c", "grid_t4-8c"])]
     assert found == {"grid_t4-8c": Capacity(used=1, free=2, total=4, reserved=1)}
 
 
-def test_where_the_server_does_not_count_there_is_no_count() -> None:
+def test_there_is_no_count_if_the_server_does_not_count() -> None:
     manager = FakeManager()
     assert server_capacity.read(session(manager, 8, 0, 3, 0), HOST, ["grid_t4-8c"]) == {}
     assert server_capacity.read(session(manager, 9, 1, 0, 0), HOST, []) == {}

@@ -153,7 +153,7 @@ def test_a_settled_worker_stays_even_if_no_other_would_fit() -> None:
     assert place([closed, host("esx2")], [replace(runs, settled=False)]).where == {"w1": "esx2"}
 
 
-def test_a_worker_moves_if_there_is_no_other_way() -> None:
+def test_a_worker_moves_only_if_necessary() -> None:
     runs = worker("w1", OFFERED[0], at="esx1", settled=True)
     bound = worker("w2", OFFERED[0], hosts=frozenset({"esx1"}))
     found = place([host("esx1"), host("esx2")], [runs, bound])
@@ -181,7 +181,7 @@ def test_gpu_and_rdma_nic_share_a_numa_node_if_required() -> None:
     assert "not on one NUMA node" in place([far], [one], Rules(same_node=REQUIRE)).refusals["w1"]
 
 
-def test_of_two_devices_the_one_near_the_nic_is_taken() -> None:
+def test_chooses_the_device_near_the_nic() -> None:
     both = host(
         "esx1", devices=(Device("0000:01:00.0", A100, node=1), Device("0000:02:00.0", A100, node=0)), nic_node=0
     )
@@ -273,7 +273,7 @@ def refusal(hosts: Iterable[Host], one: Worker, **rule: object) -> str:
         (host("esx1", 0, slots=Slots((), ())), worker("w", OFFERED[0]), "esx1 offers none"),
     ],
 )
-def test_every_refusal_says_why(there: Host, one: Worker, words: str) -> None:
+def test_every_refusal_names_the_reason(there: Host, one: Worker, words: str) -> None:
     assert words in refusal([there], one)
 
 

@@ -9,7 +9,7 @@ from plugins.module_utils.workers.placement.worker_plan import as_lines, plan_li
 RUNS = {"exists": True, "power": "on", "host": "esx1", "gpus": ["grid_t4-16c"], "address": "10.0.1.1"}
 
 
-def test_a_plan_says_what_happens_and_why() -> None:
+def test_a_plan_lists_actions_with_reasons() -> None:
     assert plan_lines(
         [
             {"name": "w1", "changed": False},
