@@ -8,12 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.dml.vsphere.plugins.module_utils.guests import (
-    kernel_packages,
-    nvidia,
-    software_packages,
-    task_failure,
-)
+from ansible_collections.dml.vsphere.plugins.module_utils.guests import kernel_packages, software_packages, task_failure
 
 
 class FilterModule:
@@ -22,7 +17,6 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
             "kernel_packages": kernel_packages.packages,
-            "gpu_report": nvidia.report,
             "package_specs": software_packages.specs,
             "python_requirements": software_packages.python_requirements,
             "task_failure": task_failure.message_of,

@@ -13,9 +13,11 @@ from ansible_collections.dml.vsphere.plugins.module_utils.kubernetes import job_
 
 
 def mpijob_manifests(job: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the objects of a job: its Secret, its ConfigMap, its MPIJob."""
+    """Return the objects of a job: its Secret, its ConfigMap, its MPIJob. The stun determines its toleration."""
     try:
-        spec = job_spec.job_of(job)
+        tolerated = {"toleration_seconds": preflight.toleration(job["stun_seconds"])} if "stun_seconds" in job else {}
+        given = {key: value for key, value in job.items() if key != "stun_seconds"}
+        spec = job_spec.job_of({**tolerated, **given})
     except (job_spec.JobError, TypeError) as error:
         raise AnsibleFilterError(str(error)) from error
     secret = manifests.secret(spec)
@@ -26,4 +28,4 @@ class FilterModule:
     """The filters by name."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"mpijob_manifests": mpijob_manifests, "mpijob_toleration": preflight.toleration}
+        return {"mpijob_manifests": mpijob_manifests}

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible.errors import AnsibleFilterError
-from ansible_collections.dml.vsphere.plugins.module_utils.training import scaling
 from ansible_collections.dml.vsphere.plugins.module_utils.training.transport import node_transport
 
 
@@ -18,19 +16,8 @@ def network_card(facts: dict[str, Any], interface: str = "", address: str = "") 
     return dict(node_transport.network_card(facts, interface or node_transport.interface(facts, address)))
 
 
-def scaling_table(runs: list[dict[str, Any]], images_per_epoch: int | None = None) -> list[dict[str, Any]]:
-    """Return the scaling table of runs."""
-    try:
-        return list(scaling.table(runs, images_per_epoch))
-    except scaling.ScalingError as error:
-        raise AnsibleFilterError(str(error)) from error
-
-
 class FilterModule:
     """The filters by name."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {
-            "network_card": network_card,
-            "scaling_table": scaling_table,
-        }
+        return {"network_card": network_card}

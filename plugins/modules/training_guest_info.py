@@ -13,7 +13,6 @@ version_added: 1.0.0
 description:
   - Reads in parallel, in the guests of all nodes, the timers of ssh, sshd, TCP, Open MPI and of the ranks' environment,
     the licence of the GPU from C(nvidia-smi), and the latest checkpoint.
-  - The filter P(dml.vsphere.guest_findings#filter) returns the values that would end the job while a node is stunned.
 options:
   checkpoints:
     description: The folder on the nodes with the job's checkpoints. Empty if the job writes none.
@@ -40,10 +39,6 @@ EXAMPLES = r"""
     folder: /var/lib/dml/runs/one
   delegate_to: localhost
   register: guests
-
-- name: Show the findings that prevent a stun of one minute
-  ansible.builtin.debug:
-    msg: "{{ guests.nodes | dml.vsphere.guest_findings(60) | dml.vsphere.finding_lines }}"
 """
 
 RETURN = r"""

@@ -73,9 +73,6 @@ options:
     default: ""
 extends_documentation_fragment:
   - dml.vsphere.attributes
-seealso:
-  - plugin: dml.vsphere.scaling_table
-    plugin_type: filter
 author:
   - The dml.vsphere contributors (@dml-vsphere)
 """

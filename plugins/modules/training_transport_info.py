@@ -13,8 +13,6 @@ version_added: 1.0.0
 description:
   - Reads in parallel, from all nodes of a running job, the established TCP connections of each rank, whether it has an
     RDMA device open, its step, and the bytes that the RDMA devices of the node have sent.
-  - The filter P(dml.vsphere.transport_seen#filter) verifies the transport from two readings, one before and one after
-    a number of steps.
   - Only root and the process owner can list a process's open files.
 options:
   timeout:
