@@ -87,6 +87,7 @@ lint-python: environment
 	ruff check
 	ruff format --check
 	lint-imports --no-cache
+	python -m tools.unused
 
 lint-types: environment
 	mypy -p plugins

@@ -99,17 +99,6 @@ def files() -> list[Path]:
     return sorted(path for path in CODE.rglob("*.go") if not path.name.endswith("_test.go"))
 
 
-def unexplained(declared: Iterable[Declaration]) -> list[str]:
-    """Return the functions that answer a call or a command, but do not name the source of their behaviour."""
-    missing = []
-    for entry in declared:
-        command = "*esxcli.Response, *esxcli.Error)" in entry.code and entry.name in commands(entry.package)
-        rest = entry.package == "lifecycle" and "http.ResponseWriter" in entry.code and entry.receiver
-        if (entry.method or command or rest) and not entry.sources:
-            missing.append(f"{entry.package}: {entry.name}")
-    return missing
-
-
 def everything() -> list[Declaration]:
     """Return the declarations of all packages of the simulator."""
     return [entry for path in files() for entry in declarations(package_of(path), path.read_text())]

@@ -72,20 +72,6 @@ class Lines(Sequence[Line]):
             # One column is enough for lines at the times of their stamps.
             columns.at = self.at = columns.seen
 
-    @classmethod
-    def from_lines(cls, lines: Iterable[Line]) -> Lines:
-        """Return the same lines as columns."""
-        columns = Columns()
-        kinds: list[Kind] = []
-        known: dict[Any, int] = {}
-        for line in lines:
-            key = line.stride, line.phase, id(line.mark), line.loss, id(line.identity)
-            if key not in known:
-                known[key] = len(kinds)
-                kinds.append(Kind(line.stride, line.phase, line.mark, line.loss, line.identity))
-            columns.add(line.step, line.t, line.seen, line.at, line.rate, known[key])
-        return cls(columns, kinds)
-
     def placed(self, at: array[float]) -> Lines:
         """Return the same lines at other times of the observer's clock."""
         return self if at == self.at else Lines(self.columns.placed(at), self.kinds)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from ipaddress import AddressValueError, IPv4Address, IPv4Interface, IPv4Network, NetmaskValueError
+from ipaddress import AddressValueError, IPv4Address, IPv4Network, NetmaskValueError
 from typing import Any
 
 from ..errors import Refused
@@ -143,11 +143,6 @@ def _bad_addresses(adapters: Iterable[AdapterSpec]) -> Iterator[str]:
     for address, hosts in owners.items():
         if len(hosts) > 1:
             yield f"{address} is given to {' and '.join(hosts)}"
-
-
-def same_network(address: str, netmask: str, other: str) -> bool:
-    """Return whether both addresses are in the same network."""
-    return IPv4Address(other) in IPv4Interface(f"{address}/{netmask}").network
 
 
 def _twice(names: Iterable[str]) -> list[str]:

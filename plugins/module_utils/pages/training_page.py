@@ -185,10 +185,6 @@ def _figures(report_: Mapping[str, Any]) -> str:
     return _drawn("Figures", figures)
 
 
-def _run_figures(report_: Mapping[str, Any]) -> list[str]:
-    return training_runs.figures(report_["runs"], report_["unit"])
-
-
 def _drawn(title: str, figures: Sequence[str], kind: str = "figures") -> str:
     return _section(title, f'<div class="{kind}">{"".join(figures)}</div>') if figures else ""
 

@@ -11,7 +11,6 @@ from typing import Any, TypedDict
 from . import pair_cards
 
 Record = Mapping[str, Any]
-LEAST = 0.8
 
 
 class Pair(TypedDict):

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from functools import partial
 from typing import Any, TypeAlias
 
-from ..errors import Failed, TimedOut, Unreachable
+from ..errors import Failed, Unreachable
 from .escaped_names import plain
 from .faults import CONNECTION_ERRORS, note_account, translating_faults
 from .sdk import vim, vmodl
@@ -114,25 +114,6 @@ def _filter(objects: list[Any], kind: Any, paths: Paths) -> Any:
     spec = vmodl.query.PropertyCollector.PropertySpec
     wanted = [spec(type=one, all=False, pathSet=list(its_paths)) for one, its_paths in by_kind.items()]
     return vmodl.query.PropertyCollector.FilterSpec(objectSet=objects, propSet=wanted)
-
-
-def wait_until(
-    session: Session,
-    refs: Sequence[Any],
-    paths: Sequence[str],
-    done: Callable[[Mapping[str, Values]], bool],
-    *,
-    deadline: float,
-    waiting_for: str,
-) -> dict[str, Values]:
-    """Wait, woken by the server, until the predicate on all values holds; ``deadline`` is on the monotonic clock."""
-    values: dict[str, Values] = {ref._moId: {} for ref in refs}
-    for values in watch(session, refs, paths, deadline):
-        if done(values):
-            return values
-    raise TimedOut(
-        ", ".join(getattr(ref, "_moId", "?") for ref in refs), f"wait for {waiting_for}", "the deadline passed"
-    )
 
 
 def watch(

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -43,8 +44,19 @@ def test_the_document_is_written_from_the_code() -> None:
     assert text == simulator.written(text), "write it again: python tools/simulator.py"
 
 
+def unexplained(declared: Iterable[simulator.Declaration]) -> list[str]:
+    """Return the functions that answer a call or a command, but do not name the source of their behaviour."""
+    missing = []
+    for entry in declared:
+        command = "*esxcli.Response, *esxcli.Error)" in entry.code and entry.name in simulator.commands(entry.package)
+        rest = entry.package == "lifecycle" and "http.ResponseWriter" in entry.code and entry.receiver
+        if (entry.method or command or rest) and not entry.sources:
+            missing.append(f"{entry.package}: {entry.name}")
+    return missing
+
+
 def test_every_call_and_command_names_the_source_of_its_behaviour() -> None:
-    sourceless = simulator.unexplained(EVERYTHING)
+    sourceless = unexplained(EVERYTHING)
     assert [f"{name}: end its comment with a line VMware: SOURCE or Ours: REASON" for name in sourceless] == []
     assert len([one for one in EVERYTHING if one.method]) > 70
     assert len(simulator.commands("host/software")) > 10
@@ -107,4 +119,4 @@ def test_a_comment_is_read(declarations: dict[str, simulator.Declaration]) -> No
 
 
 def test_a_call_without_source_is_found(declarations: dict[str, simulator.Declaration]) -> None:
-    assert simulator.unexplained(declarations.values()) == ["host/power: QueryUptime"]
+    assert unexplained(declarations.values()) == ["host/power: QueryUptime"]

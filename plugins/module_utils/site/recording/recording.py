@@ -82,10 +82,6 @@ class Recording:
         self.commands += [command for command in other.commands if not find_command(self.commands, command)]
         self.requests += [request for request in other.requests if request not in self.requests]
 
-    def ids_of_kind(self, kind: str) -> list[str]:
-        """Return the ids of all objects of a kind."""
-        return [key for key, recorded in self.objects.items() if recorded.kind == kind]
-
 
 def key_of_call(kind: str, key: str, method: str, arguments: Iterable[Any]) -> str:
     """Return the key of a call in a recording: the same call always has the same key."""

@@ -71,7 +71,7 @@ def test_unmounts_a_killed_build_first(tmp_path: Path) -> None:
         mounted.clear()
         return ""
 
-    def remove(path: Path, ignore_errors: bool) -> None:
+    def remove(path: Path, **_options: bool) -> None:
         assert not mounted, f"{path} is removed with what is mounted in it"
         path.rename(tmp_path / "gone")
 

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from plugins.module_utils.continuity.lines import Line, Lines
+from plugins.module_utils.continuity.columns import Columns
+from plugins.module_utils.continuity.lines import Kind, Line, Lines
 from plugins.module_utils.continuity.step_records import loss_of, rate_of
 from plugins.module_utils.continuity.track import Shelf, Track
 
@@ -28,9 +30,23 @@ def line(step: int, at: float, **others: Any) -> Line:
     return Line(step=step, **values)
 
 
+def columns_of(lines: Iterable[Line]) -> Lines:
+    """Return the same lines as columns."""
+    columns = Columns()
+    kinds: list[Kind] = []
+    known: dict[Any, int] = {}
+    for entry in lines:
+        key = entry.stride, entry.phase, id(entry.mark), entry.loss, id(entry.identity)
+        if key not in known:
+            known[key] = len(kinds)
+            kinds.append(Kind(entry.stride, entry.phase, entry.mark, entry.loss, entry.identity))
+        columns.add(entry.step, entry.t, entry.seen, entry.at, entry.rate, known[key])
+    return Lines(columns, kinds)
+
+
 def track(*lines: Line, rank: int = 0) -> Track:
     """Return the lines of one rank, in the order of time."""
-    return Track(rank, Lines.from_lines(lines), Shelf())
+    return Track(rank, columns_of(lines), Shelf())
 
 
 def seconds(*steps: int, begin: float = 0.0, rank: int = 0, **others: Any) -> Track:

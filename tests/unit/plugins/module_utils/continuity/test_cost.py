@@ -12,7 +12,6 @@ import pytest
 from plugins.module_utils.continuity.verdict import verdict
 
 RANKS, IMAGES = 4, 32
-Times = Iterable[tuple[float, int]]
 
 
 def times(*spans: tuple[float, float, float]) -> list[float]:

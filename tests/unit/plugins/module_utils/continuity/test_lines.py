@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plugins.module_utils.continuity.lines import Line, Lines, neighbours
+from plugins.module_utils.continuity.lines import Line, neighbours
 from plugins.module_utils.continuity.step_records import read_lines
 from plugins.module_utils.continuity.verdict import verdict
 
-from .lines import line
+from .lines import columns_of, line
 from .runs import records
 
 TIMES = st.floats(-5, 5).map(lambda value: round(value, 1))
@@ -50,7 +50,7 @@ RECORD = st.fixed_dictionaries(
 
 @given(LINES)
 def test_columns_are_as_the_list_of_their_lines(lines: list[Line]) -> None:
-    columns = Lines.from_lines(lines)
+    columns = columns_of(lines)
     assert (list(columns), len(columns)) == (lines, len(lines))
     assert list(reversed(columns)) == lines[::-1]
     assert columns[1:-1] == lines[1:-1]

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.continuity.clock import tracks_of
-from plugins.module_utils.continuity.lines import Line, Lines
+from plugins.module_utils.continuity.lines import Line
 from plugins.module_utils.continuity.move_windows import Timeline
 from plugins.module_utils.continuity.own_clocks import goes_back
 from plugins.module_utils.continuity.track import Track
 
-from .lines import line
+from .lines import columns_of, line
 
 
 def own(times: Sequence[float], seen: Sequence[float | None] | None = None, first: int = 0) -> list[Line]:
@@ -28,7 +28,7 @@ def own(times: Sequence[float], seen: Sequence[float | None] | None = None, firs
 
 
 def read(*ranks: list[Line], moves: Sequence[dict[str, Any]] = ()) -> tuple[list[Track], list[tuple[Any, ...]]]:
-    tracks, found = tracks_of({rank: Lines.from_lines(lines) for rank, lines in enumerate(ranks)}, Timeline(moves, 0.0))
+    tracks, found = tracks_of({rank: columns_of(lines) for rank, lines in enumerate(ranks)}, Timeline(moves, 0.0))
     return tracks, [tuple(one) for one in found]
 
 
@@ -61,7 +61,7 @@ def places(one: Track) -> list[float]:
 def test_unstamped_steps_in_the_wrong_order_are_placed_between_their_neighbours(
     times: list[float], index: int, is_back: bool
 ) -> None:
-    assert goes_back(Lines.from_lines(own(times)), index) is is_back
+    assert goes_back(columns_of(own(times)), index) is is_back
 
 
 SET_BACK, SWAPPED = [0, 1, 2, 0, 1], [0, 1, 3, 2, 4]
@@ -87,7 +87,7 @@ SET_BACK, SWAPPED = [0, 1, 2, 0, 1], [0, 1, 3, 2, 4]
 def test_the_observer_must_have_seen_a_swap_too(
     times: list[float], before: float | None, after: float | None, is_back: bool
 ) -> None:
-    assert goes_back(Lines.from_lines(own(times, [9.0, 10.0, before, after, 15.0])), 2) is is_back
+    assert goes_back(columns_of(own(times, [9.0, 10.0, before, after, 15.0])), 2) is is_back
 
 
 def test_steps_in_the_wrong_order_are_nowhere_a_clock_step() -> None:

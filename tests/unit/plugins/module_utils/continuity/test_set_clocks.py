@@ -14,17 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugins.module_utils.continuity.clock import tracks_of
-from plugins.module_utils.continuity.lines import Line, Lines
+from plugins.module_utils.continuity.lines import Line
 from plugins.module_utils.continuity.move_windows import Timeline
 
-from .lines import line
+from .lines import columns_of, line
 
 
 def clock_steps(lines: list[Line]) -> list[tuple[int, float, float]]:
     """Return each reported clock step: the step, the moment, and the seconds."""
-    return [
-        (found.step, found.at, found.seconds) for found in tracks_of({0: Lines.from_lines(lines)}, Timeline((), 0.0))[1]
-    ]
+    return [(found.step, found.at, found.seconds) for found in tracks_of({0: columns_of(lines)}, Timeline((), 0.0))[1]]
 
 
 def by_own_clock(times: Sequence[float], seen: Sequence[float]) -> list[Line]:

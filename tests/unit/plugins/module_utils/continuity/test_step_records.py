@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.continuity.lines import FINITE, IDENTITY, Line, Lines
+from plugins.module_utils.continuity.lines import FINITE, IDENTITY, Line
 from plugins.module_utils.continuity.step_records import read_lines, split_steps, typical_interval
 
-from .lines import line
+from .lines import columns_of, line
 
 
 def record(step: int, t: float, **others: Any) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def read(*records: dict[str, Any]) -> list[tuple[int, float, float | None]]:
 
 
 def split(lines: list[Line]) -> tuple[list[Line], list[Line]]:
-    steps, repeated = split_steps(Lines.from_lines(lines))
+    steps, repeated = split_steps(columns_of(lines))
     return list(steps), list(repeated)
 
 

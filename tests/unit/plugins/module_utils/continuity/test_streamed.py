@@ -20,13 +20,13 @@ from plugins.module_utils.continuity import verdict as judging
 from plugins.module_utils.continuity.clock import GROUP, _Least
 from plugins.module_utils.continuity.columns import Columns
 from plugins.module_utils.continuity.limits import HIGHEST, number
-from plugins.module_utils.continuity.lines import IDENTITY, Line, Lines
+from plugins.module_utils.continuity.lines import IDENTITY, Line
 from plugins.module_utils.continuity.packed import PackedColumns
 from plugins.module_utils.continuity.step_records import Reading, loss_of, rate_of
 
 from .cases import CONTINUOUS_CASES, INCONCLUSIVE_CASES
 from .harms import BROKEN_CASES
-from .lines import line
+from .lines import columns_of, line
 
 CASES = [*BROKEN_CASES, *INCONCLUSIVE_CASES, *CONTINUOUS_CASES]
 BITS = st.integers(0, 2**64 - 1).map(lambda bits: struct.unpack("d", struct.pack("Q", bits))[0])
@@ -55,8 +55,8 @@ def test_packed_numbers_keep_all_their_bits(rows: list[Any], size: int) -> None:
 def test_the_least_offset_between_two_lines(offsets: list[float], data: Any) -> None:
     begin = data.draw(st.integers(0, len(offsets) - 2))
     end = data.draw(st.integers(begin + 1, len(offsets)))
-    steps = Lines.from_lines([line(index, float(index)) for index in range(len(offsets))])
-    column = Lines.from_lines([line(0, offset) for offset in offsets]).at
+    steps = columns_of([line(index, float(index)) for index in range(len(offsets))])
+    column = columns_of([line(0, offset) for offset in offsets]).at
     assert _Least(steps, column)._between(begin, end) == min(offsets[begin:end])
 
 
@@ -86,7 +86,7 @@ def read_at_once(records: Iterable[Mapping[str, Any]]) -> Reading:
         )
         text = repr(sorted((key, repr(value)) for key, value in record.items() if key != "seen"))
         made[int(rank)].append((one, text))
-    ranks = {rank: Lines.from_lines(_each_once(made[rank])) for rank in sorted(made)}
+    ranks = {rank: columns_of(_each_once(made[rank])) for rank in sorted(made)}
     return Reading(ranks, unreadable, is_stamped=False)
 
 

@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Lists code that nothing uses, and code outside the lab that only tests use: ``python -m tools.unused``.
+
+``[tool.vulture]`` in pyproject.toml lists the names that only foreign programs use, with the reasons.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+
+from vulture import Vulture
+from vulture.config import make_config
+
+TESTS = ("tests", "molecule", "bench")
+
+
+class Uses(Vulture):  # type: ignore[misc] # vulture has no types
+    """Counts a string as a use of the name in it, because the keys of a TypedDict are read as strings."""
+
+    def visit_Constant(self, node: ast.Constant) -> None:  # noqa: N802 # the name in ast
+        if isinstance(node.value, str):
+            self.used_names.add(node.value)
+
+
+def unused(paths: list[str]) -> list[str]:
+    """Return one line for each name in the files below the paths that nothing in them uses."""
+    config = make_config(paths)
+    uses = Uses(ignore_names=config["ignore_names"], ignore_decorators=config["ignore_decorators"])
+    uses.scavenge(paths)
+    return [entry.get_report() for entry in uses.get_unused_code()]
+
+
+def main() -> int:
+    paths: list[str] = make_config([])["paths"]
+    found = unused(paths)
+    without_tests = unused([path for path in paths if path not in TESTS])
+    found += [f"{line}, except by tests" for line in without_tests if line not in found and not line.startswith("lab/")]
+    print("".join(f"{line}\n" for line in found), end="")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
