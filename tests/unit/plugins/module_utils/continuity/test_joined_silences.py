@@ -72,26 +72,43 @@ TIMES = st.lists(st.integers(0, 30), min_size=2, max_size=8, unique=True).map(so
 
 
 @st.composite
-def runs(draw: Any) -> tuple[list[list[int]], list[tuple[int, int, list[int]]]]:
-    """Draw the times of the records of two to four ranks, and moves one after another."""
+def runs(draw: Any) -> tuple[list[list[int]], list[tuple[int, int, list[int]]], int]:
+    """Draw the times of the records of two to four ranks, moves that may overlap, and until when the observer listened."""
     written = draw(st.lists(TIMES, min_size=2, max_size=4))
-    edges = sorted(draw(st.lists(st.integers(0, 30), max_size=8)))
-    some = st.sets(st.sampled_from(range(len(written))), min_size=1)
-    return written, [(begin, end, sorted(draw(some))) for begin, end in zip(edges[::2], edges[1::2])]
+    some = st.sets(st.sampled_from(range(len(written))), min_size=1).map(sorted)
+    spans = st.lists(st.integers(0, 30), min_size=2, max_size=2).map(sorted)
+    in_turn = sorted(draw(st.lists(st.integers(0, 30), max_size=8)))
+    moves = [(begin, end, draw(some)) for begin, end in zip(in_turn[::2], in_turn[1::2])]
+    moves += [(begin, end, draw(some)) for begin, end in draw(st.lists(spans, max_size=1))]
+    return written, moves, draw(st.integers(max(times[-1] for times in written), 30))
 
 
-def longest_by_count(written: list[list[int]], moves: list[tuple[int, int, list[int]]]) -> int:
+def judged_as_one(moves: list[tuple[int, int, list[int]]]) -> list[tuple[int, int, set[int]]]:
+    """Return the moves with those that overlap in time as one."""
+    joined: list[tuple[int, int, set[int]]] = []
+    for begin, end, moved in sorted(moves):
+        if joined and begin < joined[-1][1]:
+            first, last, others = joined.pop()
+            joined.append((first, max(last, end), others | set(moved)))
+        else:
+            joined.append((begin, end, set(moved)))
+    return joined
+
+
+def longest_by_count(written: list[list[int]], moves: list[tuple[int, int, list[int]]], until: int) -> int:
     """Return the longest silence, counted second by second.
 
     A rank is counted in a second if it writes nothing in it and does not move. Its count goes on in the next second,
     unless it writes between the two. If it starts to move instead, the count goes on with the ranks that are silent.
     """
     ranks = range(len(written))
-    separate = [(begin, end, moved) for begin, end, moved in moves if set(moved) != set(ranks) and begin < end]
+    separate = [
+        (begin, end, moved) for begin, end, moved in judged_as_one(moves) if moved != set(ranks) and begin < end
+    ]
 
     def is_counted(rank: int, second: int) -> bool:
         is_moving = any(rank in moved and begin <= second < end for begin, end, moved in separate)
-        return written[rank][0] <= second < written[rank][-1] and not is_moving
+        return written[rank][0] <= second < until and not is_moving
 
     longest, counts = 0, dict.fromkeys(ranks, 0)
     for second in range(31):
@@ -109,11 +126,13 @@ def longest_by_count(written: list[list[int]], moves: list[tuple[int, int, list[
 
 @settings(max_examples=1500, deadline=None)
 @given(run=runs())
-@example(run=([[0, 30], [0, 30]], [(5, 15, [0]), (15, 25, [1])]))
-@example(run=([[0, 30], [0, 30]], [(5, 15, [0]), (16, 25, [1])]))
-@example(run=([[0, 30], [0, 30]], [(5, 5, [0]), (16, 16, [1])]))
+@example(run=([[0, 30], [0, 30]], [(5, 15, [0]), (15, 25, [1])], 30))
+@example(run=([[0, 30], [0, 30]], [(5, 15, [0]), (16, 25, [1])], 30))
+@example(run=([[0, 30], [0, 30]], [(5, 5, [0]), (16, 16, [1])], 30))
+@example(run=([[0, 30], [0, 30], [0, 30]], [(5, 15, [0]), (14, 20, [1]), (21, 29, [2])], 30))
+@example(run=([[0, 4], [0, 4]], [(5, 15, [0]), (16, 25, [1])], 30))
 def test_the_longest_silence_is_that_of_a_count_of_each_second(run: Any) -> None:
-    written, moves = run
+    written, moves, until = run
     made = [
         {"rank": rank, "step": step, "t": at, "seen": at}
         for rank, times in enumerate(written)
@@ -122,10 +141,11 @@ def test_the_longest_silence_is_that_of_a_count_of_each_second(run: Any) -> None
     moved = [
         {"worker": "w", "ranks": ranks, "started": begin, "completed": end, "ok": True} for begin, end, ranks in moves
     ]
+    limits = {"max_gap_s": LIMIT, "resume_deadline_s": 1000}
 
-    result = verdict(made, moved, {"max_gap_s": LIMIT, "resume_deadline_s": 1000}, ended="finished")
+    result = verdict(made, moved, limits, ended="running", facts={"observed_until": until})
 
-    expected = longest_by_count(written, moves)
+    expected = longest_by_count(written, moves, until)
     assert (result["longest_gap_s"] or 0) == expected
     over = [*(one for one in result["breaches"] if one["kind"] == "gap"), *result["unattributed"]]
     assert bool(over) is (expected > LIMIT)
