@@ -25,7 +25,7 @@ from plugins.module_utils.hosts.pci_address import pci_address
 from plugins.module_utils.maintenance import availability, boot, service_note
 from plugins.module_utils.maintenance.lock import lock_rules
 from plugins.module_utils.site.recording import archive
-from plugins.module_utils.training import busy, job_end, manifest, mpi_output, requirements, shown_lines
+from plugins.module_utils.training import busy, job_end, manifest, mpi_output, rank_errors, requirements, shown_lines
 from plugins.module_utils.training.gpu_use import gpus_of
 from plugins.module_utils.training.guest import git_commit, job, others_job, supervisor
 from plugins.module_utils.training.reports import saved_results
@@ -245,6 +245,7 @@ READERS = (
     of("training/requirements.py", lambda one: requirements.cause(one, {"numpy": "1"}), text("ERROR: numpy>=2"), str),
     of("training/gpu_use.py", lambda one: gpus_of({"n1": {"gpus": [1.0, {"text": one}]}}, 1.0), text(SMI_ROW), list),
     of("training/shown_lines.py", shown_lines.last_lines, text(MPI), list),
+    of("training/rank_errors.py", lambda one: rank_errors.errors_of(mpi_output.lines_of(one), ["n1"]), text(MPI), list),
     of("training/mpi_output.py", mpi_output.lines_of, text(MPI), list),
     of("training/transport/job_settings.py", version_of, text("2.4.7-1+cuda10.0"), tuple, TransportError),
     of("usage/gpu_load.py", lambda one: card_of(one, ["0000:3b:00.0"]), text("GPU-0000003B:00:00.0"), (str, NONE)),

@@ -57,7 +57,7 @@ def is_of_machine(snapshot: JobSnapshot) -> bool:
     """Return whether a job failed because of a machine, so that another attempt may succeed."""
     snapshot = last_attempt(snapshot)
     finder = next((finder for finder in _DIED if finder(snapshot)), None)
-    if finder is _by_launcher and snapshot.log:
+    if finder is _by_launcher:
         return _logged(snapshot).is_of_machine
     return finder in (_by_toleration, _by_eviction)
 

@@ -5,53 +5,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Optional, Tuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .mpi_output import OutputLine, lines_of
+from .rank_errors import RankError, errors_of
 
 SHOWN_LINES = 10
 ABORTED, KILLED = 6, 9
-# The sentence, the rank and the node of a cause.
-Explanation = Optional[Tuple[str, Optional[int], Optional[str]]]
-_ERROR = re.compile(r"^\s*(?P<kind>(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit))(?:: (?P<text>.*))?$")
-# PyTorch puts this before every line of a traceback once torch.distributed runs:
-# https://github.com/pytorch/pytorch/blob/main/torch/distributed/distributed_c10d.py (_distributed_excepthook).
-_TORCH = re.compile(r"^\[rank\d+\]:\s?")
-# A line of a traceback, and the paths of programs that are not the user's.
-_FRAME = re.compile(r'^\s*File "(?P<path>[^"]{1,500})", line (?P<number>\d{1,9})(?:, in |$)')
-_LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib/python\d|^<|/dml_\w+\.py$")
-# The words of a rank that reports the end of another: https://github.com/horovod/horovod/issues/410, NCCL's are from
-# https://github.com/NVIDIA/nccl/blob/master/src/misc/socket.cc and Gloo's from its transport/tcp/pair.cc.
-_REPORTED = re.compile(
-    r"HorovodInternalError|Horovod has been shut\s?down|ncclRemoteError|remote process exited|by (?:remote )?peer|"
-    r"[Cc]onnection (?:reset|closed|refused)|Broken pipe|[Ss]ocket (?:closed|Timeout)|HostsUpdatedInterrupt"
-)
-# With these words of Gloo and PyTorch a rank reports that it waited for another rank until a timeout, or that the store
-# of the job is gone with the process that kept it. The lines about the flight recorder follow such a timeout:
-# https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp.
-_WAITED = re.compile(
-    r"Timed out waiting \d+ ?ms|DistStoreError|monitoredBarrier|[Ww]atchdog|[Ww]ait timeout after|"
-    r"collective operation timeout|socket has timed out|failed to recv, got 0 bytes|retr(?:ie|ei)ving ncclUniqueId|"
-    r"FlightRecorder|(?:collective timeout|timeout signal) from|dump debug info|at NCCL work|"
-    r"NCCL operations have failed or timed out|taking the entire process down"
-)
-# The watchdog also ends a process because of an error of its GPU.
-_DEVICE = re.compile(r"CUDA error: ")
-# The rank that others waited for: PyTorch names it if it uses a monitored barrier.
-_MISSED = re.compile(r"Ranks (\d+)(?:, \d+)* failed to pass monitoredBarrier")
-# PyTorch's log lines, and the message of C++ for an uncaught exception; both precede SIGABRT. The prefix has the month,
-# which is not padded, the day and the time ([E321 02:07:08.408271257 FILE:LINE]); it has only file and line in PyTorch
-# 2.3 and older. It may follow a progress bar, which does not end its line.
-# https://github.com/pytorch/pytorch/blob/main/c10/util/Logging.cpp (MessageLogger)
-_NATIVE = re.compile(r"^(?:.*?\[[EF](?:\d{3,4} [\d:.]+)? [^\[\]\s]+:\d+\]\s*|\s*what\(\):\s*)(?P<text>.+)$")
+# A shell that starts the program ends with 128 and the signal that ended it.
+BY_SIGNAL = 128
+SIGNALS = {
+    1: "Hangup",
+    2: "Interrupt",
+    4: "Illegal instruction",
+    ABORTED: "Aborted",
+    7: "Bus error",
+    8: "Floating point exception",
+    KILLED: "Killed",
+    11: "Segmentation fault",
+    15: "Terminated",
+}
+# The exit code with which Python ends after an error that no program caught.
+UNCAUGHT = 1
+# Standard output and standard error have no common order: one line may be from before the error.
+MOST_LATE_LINES = 1
 _ALONE = re.compile(
     r"unable to complete a TCP connection\s+to another process:\s+Local host:\s+(\S+)\s+Remote host:\s+(\S+)"
 )
-# A program does not kill itself: the kernel does if the memory is exhausted, and so does whoever ends a machine.
-_KILLED = re.compile(rf"was ended by signal {KILLED}\b")
 _NO_SPACE = re.compile(r"No space left on device|ENOSPC")
+# The rank that others waited for: PyTorch names it if it uses a monitored barrier, and if it asks it for NCCL's id.
+_MISSED = re.compile(r"Ranks (\d+)(?:, \d+)* failed to pass monitoredBarrier")
+_ASKED = re.compile(r"retr(?:ie|ei)ving ncclUniqueId from \[(\d+)\]")
 
 
 @dataclass(frozen=True)
@@ -65,183 +51,204 @@ class Cause:
     is_of_machine: bool = False
 
 
+class Explanation(NamedTuple):
+    """The sentence, the rank and the node of a cause; ``is_of_machine`` if the program did not end by itself."""
+
+    sentence: str
+    rank: int | None = None
+    node: str | None = None
+    is_of_machine: bool = False
+
+
+@dataclass(frozen=True)
+class Output:
+    """The output of a job: the text of mpirun itself, all lines, the errors of ranks, and the node of each rank."""
+
+    text: str
+    lines: Sequence[OutputLine]
+    ranks: Sequence[str]
+    errors: Sequence[RankError] = field(default_factory=tuple)
+
+    def of_rank(self, rank: int, is_report: bool = False) -> list[RankError]:
+        """Return the errors that may have ended a rank, the most probable first."""
+        mine = [error for error in self.errors if error.rank == rank and error.is_report == is_report]
+        return sorted(filter(_ended, mine), key=_doubt)
+
+
 def cause_of(output: str, exit_code: int | None, ranks: Sequence[str]) -> Cause:
     """Return the cause, from the end of the output; ``ranks`` is the node of each rank."""
     lines = lines_of(output)
     # The output of a rank may look like a message of mpirun, but only mpirun's lines have no tag.
     text = "\n".join(line.text for line in lines if line.rank is None)
-    explanations = ((finder(text, lines, ranks), finder) for finder in CAUSE_FINDERS)
-    explanation, finder = next((each for each in explanations if each[0]), (None, None))
-    sentence, rank, node = explanation or (_by_code(exit_code), None, None)
-    last_lines = tuple(map(str, lines[-SHOWN_LINES:]))
-    is_killed = finder is _by_signal and _KILLED.search(sentence) is not None
-    is_gone = finder is None and (exit_code is None or exit_code == -KILLED)
-    return Cause(sentence, rank, node, last_lines, finder is _by_lost_node or is_killed or is_gone)
+    shown = Output(text, lines, ranks, errors_of(lines, ranks))
+    found = (finder(shown) for finder in CAUSE_FINDERS)
+    sentence, rank, node, is_of_machine = next((each for each in found if each), None) or _by_code(exit_code)
+    return Cause(sentence, rank, node, tuple(map(str, lines[-SHOWN_LINES:])), is_of_machine)
 
 
-def _by_abort(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
+def _ended(error: RankError) -> bool:
+    """Return whether an error may have ended its rank: none of its lines shows that it went on."""
+    return not error.went_on and error.late <= MOST_LATE_LINES
+
+
+def _doubt(error: RankError) -> tuple[bool, bool, bool]:
+    return error.is_minor, error.is_native, not error.has_traceback
+
+
+def _by_abort(output: Output) -> Explanation | None:
     words = r"MPI_ABORT was invoked on rank (\d+) in communicator\s+MPI_COMM_WORLD\b.*?errorcode:?\s+(-?\d+)"
-    match = re.search(words, text, re.DOTALL | re.IGNORECASE)
+    match = re.search(words, output.text, re.DOTALL | re.IGNORECASE)
     if match is None:
         return None
     rank = int(match[1])
-    sentence = f"{_who(rank, ranks)} called MPI_Abort with code {match[2]}"
-    return _own_error(rank, lines, ranks) or (sentence, rank, _node_of(rank, ranks))
+    sentence = f"{_who(rank, output)} called MPI_Abort with code {match[2]}"
+    return _own_error(rank, output) or Explanation(sentence, rank, _node_of(rank, output))
 
 
-def _by_signal(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
+def _by_signal(output: Output) -> Explanation | None:
     words = r"process rank (\d+) with PID (\d+)\s+on\s+node\s+(\S+)\s+exited\s+on\s+signal\s+(\d+)(?: \(([^)]*)\))?"
-    match = re.search(words, text)
+    match = re.search(words, output.text)
     if match is None:
         return None
     name = f" ({match[5]})" if match[5] else ""
     # Some versions report the PID 0 for processes on other nodes.
     process = f" (process {match[2]})" if int(match[2]) else ""
     sentence = f"rank {match[1]} on {match[3]}{process} was ended by signal {match[4]}{name}"
-    # A rank that aborts has printed the reason; other signals come from outside, whatever the rank printed before.
-    if int(match[4]) != ABORTED:
-        return sentence, int(match[1]), match[3]
-    rank = int(match[1])
-    waited = any(writer == rank for writer, _message in _errors(lines, reported=True))
-    other = (_by_error(text, lines, ranks) or _by_report(text, lines, ranks)) if waited else None
-    return _own_error(rank, lines, ranks) or other or (sentence, rank, match[3])
+    return _ended_by(int(match[4]), Explanation(sentence, int(match[1]), match[3]), output)
 
 
-def _by_exit(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
+def _ended_by(signal: int, ended: Explanation, output: Output) -> Explanation:
+    """Return why a signal ended a rank: one that aborts has printed the reason, unless it lost another rank.
+
+    Other signals come from outside, whatever the rank printed before. A program does not kill itself: the kernel does
+    if the memory is exhausted, and so does whoever ends a machine.
+    """
+    if signal != ABORTED or ended.rank is None:
+        return ended._replace(is_of_machine=signal == KILLED)
+    return _own_error(ended.rank, output) or _by_error(output) or _by_report(output, ended.rank) or ended
+
+
+def _by_exit(output: Output) -> Explanation | None:
     """Return the first process that ended with an exit code, or the one whose end that process only reported."""
-    match = re.search(r"Process name:\s+\[(?:\[\d+,\d+\]|[^\[\],\s]+),(\d+)\]\s+Exit code:\s+(\d+)", text)
+    words = r"Process name:\s+\[(?:\[\d+,\d+\]|[^\[\],\s]+),(\d+)\]\s+Exit code:\s+(\d+)"
+    match = re.search(words, output.text)
     if match is None:
         return None
-    rank = int(match[1])
-    sentence = f"{_who(rank, ranks)} ended with exit code {match[2]}"
-    reported = [message for writer, message in _errors(lines, reported=True) if writer == rank]
-    other = _by_error(text, lines, ranks) if reported else None
-    if any(_WAITED.search(message) for message in reported):
-        other = other or _by_report(text, lines, ranks)
-    return _own_error(rank, lines, ranks) or other or (sentence, rank, _node_of(rank, ranks))
+    rank, code = int(match[1]), int(match[2])
+    who, node = _who(rank, output), _node_of(rank, output)
+    if code - BY_SIGNAL in SIGNALS:
+        signal = code - BY_SIGNAL
+        sentence = f"{who} was ended by signal {signal} ({SIGNALS[signal]}), as its exit code {code} shows"
+        return _ended_by(signal, Explanation(sentence, rank, node), output)
+    reported = bool(output.of_rank(rank, is_report=True))
+    other = (_by_error(output) or _by_report(output, rank)) if reported else None
+    late = _late_error(rank, output) if code == UNCAUGHT else None
+    ended = Explanation(f"{who} ended with exit code {code}", rank, node)
+    return _own_error(rank, output) or other or late or ended
 
 
-def _by_error(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
-    """Return the first Python error of a rank: it made mpirun end the other ranks."""
-    del text
-    first = next(_errors(lines, reported=False), None)
-    return _own_error(first[0], lines, ranks) if first else None
+def _by_error(output: Output) -> Explanation | None:
+    """Return the first error of a rank that reports no other one: it made mpirun end the other ranks."""
+    own = [error for error in output.errors if not error.is_report and _ended(error)]
+    first = min(own, key=lambda error: error.is_minor, default=None)
+    return _own_error(first.rank, output) if first else None
 
 
-def _by_report(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
-    """Return a rank that reported the end of another rank, if the output contains no other cause."""
-    del text
-    first = next(_errors(lines, reported=True), None)
-    if first is None:
+def _by_report(output: Output, reporter: int | None = None) -> Explanation | None:
+    """Return the rank that others, or this one first, reported as gone, if the output contains no other cause."""
+    reports = [error for error in output.errors if error.is_report and _ended(error)]
+    if not reports:
         return None
-    reports = (_MISSED.search(message) for _writer, message in _errors(lines, reported=True))
-    missed = next((match for match in reports if match), None)
+    missed = next((match for match in (_MISSED.search(error.message) for error in reports) if match), None)
     if missed:
         rank = int(missed[1])
-        return f"{_who(rank, ranks)} was missing when the others waited: {missed[0]}", rank, _node_of(rank, ranks)
-    return f"some rank is gone, as {_who(first[0], ranks)} reported: {first[1]}", None, None
+        sentence = f"{_who(rank, output)} was missing when the others waited: {missed[0]}"
+        return Explanation(sentence, rank, _node_of(rank, output))
+    first = next((error for error in reports if error.rank == reporter), reports[0])
+    reported = f"{_who(first.rank, output)} reported: {first.message}"
+    missing = _missing(first, output)
+    if not missing:
+        return Explanation(f"some rank is gone, as {reported}")
+    who = _who(missing[0], output) if len(missing) == 1 else f"each rank on {_node_of(missing[0], output)}"
+    return Explanation(
+        f"{who} is missing and reported no error, and {reported}", missing[0], _node_of(missing[0], output)
+    )
 
 
-def _own_error(rank: int, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
-    """Return the Python error with which a rank ended."""
-    message = next((message for writer, message in _errors(lines, reported=False) if writer == rank), None)
-    if message is None:
-        return None
-    event = "found the disk full" if _NO_SPACE.search(message) else "ended"
-    return f"{_who(rank, ranks)} {event}: {message}{_place(rank, message, lines)}", rank, _node_of(rank, ranks)
+def _missing(report: RankError, output: Output) -> list[int]:
+    """Return the rank that a report names or, if only one rank or one node is silent, the silent ranks."""
+    heard = {error.rank for error in output.errors if _ended(error)}
+    asked = _ASKED.search(report.message)
+    if asked and int(asked[1]) not in heard:
+        return [int(asked[1])]
+    silent = [rank for rank in range(len(output.ranks)) if rank not in heard]
+    return silent if len({output.ranks[rank] for rank in silent}) == 1 else []
 
 
-def _place(rank: int, message: str, lines: Sequence[OutputLine]) -> str:
-    """Return the last line of the user's program in the traceback of an error; empty if none exists."""
-    place = ""
-    for line in lines:
-        text = _TORCH.sub("", line.text) if line.rank == rank and line.stream == "err" else ""
-        frame = _FRAME.match(text)
-        if frame and not _LIBRARY.search(frame["path"]):
-            place = f" ({frame['path'].rpartition('/')[2]}, line {frame['number']})"
-        elif text and message in text:
-            break
-    return place
+def _own_error(rank: int, output: Output) -> Explanation | None:
+    """Return the error with which a rank ended."""
+    return next((_told(error, output) for error in output.of_rank(rank)), None)
 
 
-def _errors(lines: Sequence[OutputLine], reported: bool) -> Iterator[tuple[int, str]]:
-    """Yield the errors in the output of ranks: their own, or reports about the end or the silence of another rank."""
-    for line in lines:
-        if line.stream != "err" or line.rank is None:
-            continue
-        message, is_report = _error_of(_TORCH.sub("", line.text))
-        if message and is_report == reported:
-            yield line.rank, message
+def _late_error(rank: int, output: Output) -> Explanation | None:
+    """Return the last error of a rank whose output came late: a program may print all of it when it ends."""
+    mine = [error for error in output.errors if error.rank == rank and not error.is_report and not error.went_on]
+    return _told(mine[-1], output) if mine else None
 
 
-def _error_of(text: str) -> tuple[str, bool]:
-    """Return the error in a line, empty if it contains none, and whether it is a report about another rank."""
-    error, native = _ERROR.match(text), _NATIVE.match(text)
-    message = error[0].strip() if error else native["text"].strip() if native else ""
-    if native and _DEVICE.search(message):
-        return message, False
-    is_report = bool(_REPORTED.search(message) or _WAITED.search(message))
-    # PyTorch also logs errors after which a rank continues.
-    return (message, is_report) if error or is_report else ("", False)
+def _told(error: RankError, output: Output) -> Explanation:
+    event = "found the disk full" if _NO_SPACE.search(error.message) else "ended"
+    sentence = f"{_who(error.rank, output)} {event}: {error.message}{error.place}"
+    return Explanation(sentence, error.rank, _node_of(error.rank, output))
 
 
-def _by_lost_node(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
-    del lines
-    match = re.search(r"lost communication with a remote daemon.*?Remote daemon:\s+\S+ on node (\S+)", text, re.DOTALL)
-    if match:
-        return f"the launcher lost the node {match[1]}", _first_rank(match[1], ranks), match[1]
-    return None
+def _by_lost_node(output: Output) -> Explanation | None:
+    words = r"lost communication with a remote daemon.*?Remote daemon:\s+\S+ on node (\S+)"
+    match = re.search(words, output.text, re.DOTALL)
+    return _of_node(f"the launcher lost the node {match[1]}", match[1], output, is_of_machine=True) if match else None
 
 
-def _by_ssh(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
-    del lines
+def _by_ssh(output: Output) -> Explanation | None:
     match = re.search(
         r"(?:ssh: (?:connect to host|Could not resolve hostname) (?P<node>[^\s:]+)[^\n]*)"
         r"|(?:(?P<login>\S{1,300}): Permission denied[^\n]*)|Host key verification failed[^\n]*",
-        text,
+        output.text,
     )
     if match is None:
         return None
     node = match["node"] or (match["login"].rpartition("@")[2] if match["login"] else None)
     where = f"the node {node}" if node else "a node"
-    return f"the launcher could not reach {where}: {match[0].strip()}", _first_rank(node, ranks), node
+    return _of_node(f"the launcher could not reach {where}: {match[0].strip()}", node, output)
 
 
-def _by_executable(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
-    del lines
+def _by_executable(output: Output) -> Explanation | None:
     words = r"could not (?:find an|access\s+or execute an) executable:.*?Executable:\s+(\S+)\s+Node:\s+(\S+)"
-    match = re.search(words, text, re.DOTALL)
-    if match is None:
+    match = re.search(words, output.text, re.DOTALL)
+    return _of_node(f"the program {match[1]} cannot be run on {match[2]}", match[2], output) if match else None
+
+
+def _by_slots(output: Output) -> Explanation | None:
+    is_short = "not enough slots available" in output.text
+    return Explanation("the nodes have fewer slots than ranks were asked for") if is_short else None
+
+
+def _by_daemon(output: Output) -> Explanation | None:
+    if "unable to reliably start one or more daemons" not in output.text:
         return None
-    return f"the program {match[1]} cannot be run on {match[2]}", _first_rank(match[2], ranks), match[2]
-
-
-def _by_slots(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
-    del lines, ranks
-    if re.search(r"not enough slots available", text):
-        return "the nodes have fewer slots than ranks were asked for", None, None
-    return None
-
-
-def _by_daemon(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
-    del lines
-    if not re.search(r"unable to reliably start one or more daemons", text):
-        return None
-    alone = _ALONE.search(text)
+    alone = _ALONE.search(output.text)
     if alone is None:
-        return "MPI could not start its daemon on some node", None, None
+        return Explanation("MPI could not start its daemon on some node")
     sentence = f"MPI's daemon on {alone[1]} could not connect to {alone[2]}: look for a firewall between them"
-    return sentence, _first_rank(alone[1], ranks), alone[1]
+    return _of_node(sentence, alone[1], output)
 
 
-def _by_full_disk(text: str, lines: Sequence[OutputLine], ranks: Sequence[str]) -> Explanation:
-    del text, ranks
-    is_full = any(_NO_SPACE.search(line.text) for line in lines)
-    return ("a disk is full: No space left on device", None, None) if is_full else None
+def _by_full_disk(output: Output) -> Explanation | None:
+    is_full = any(_NO_SPACE.search(line.text) for line in output.lines)
+    return Explanation("a disk is full: No space left on device") if is_full else None
 
 
 # mpirun reports the rank that ended first; the other ranks detect its end, and end for that reason.
-CAUSE_FINDERS: tuple[Callable[[str, Sequence[OutputLine], Sequence[str]], Explanation], ...] = (
+CAUSE_FINDERS: tuple[Callable[[Output], Explanation | None], ...] = (
     _by_abort,
     _by_signal,
     _by_lost_node,
@@ -256,21 +263,25 @@ CAUSE_FINDERS: tuple[Callable[[str, Sequence[OutputLine], Sequence[str]], Explan
 )
 
 
-def _by_code(code: int | None) -> str:
+def _by_code(code: int | None) -> Explanation:
     if code is None:
-        return "mpirun is gone and left no exit code: the launcher was rebooted, or a user killed mpirun"
+        sentence = "mpirun is gone and left no exit code: the launcher was rebooted, or a user killed mpirun"
+        return Explanation(sentence, is_of_machine=True)
     if code < 0:
-        return f"mpirun was ended by signal {-code}"
-    return f"mpirun ended with exit code {code}"
+        return Explanation(f"mpirun was ended by signal {-code}", is_of_machine=code == -KILLED)
+    by_kill = code == BY_SIGNAL + KILLED
+    sentence = f"mpirun ended with exit code {code}{', as after signal 9 (Killed)' if by_kill else ''}"
+    return Explanation(sentence, is_of_machine=by_kill)
 
 
-def _who(rank: int, ranks: Sequence[str]) -> str:
-    return f"rank {rank} on {_node_of(rank, ranks) or 'an unknown node'}"
+def _of_node(sentence: str, node: str | None, output: Output, is_of_machine: bool = False) -> Explanation:
+    rank = next((rank for rank, name in enumerate(output.ranks) if name == node), None)
+    return Explanation(sentence, rank, node, is_of_machine)
 
 
-def _node_of(rank: int, ranks: Sequence[str]) -> str | None:
-    return ranks[rank] if rank < len(ranks) else None
+def _who(rank: int, output: Output) -> str:
+    return f"rank {rank} on {_node_of(rank, output) or 'an unknown node'}"
 
 
-def _first_rank(node: str | None, ranks: Sequence[str]) -> int | None:
-    return ranks.index(node) if node in ranks else None
+def _node_of(rank: int, output: Output) -> str | None:
+    return output.ranks[rank] if rank < len(output.ranks) else None

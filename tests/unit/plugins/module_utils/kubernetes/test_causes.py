@@ -181,3 +181,13 @@ def test_memory_that_a_worker_used_in_the_last_attempt_is_the_cause() -> None:
     job_state = state_of(snapshot(job(CREATED, FAILED), pods, [], SIGNAL_9, after=310))
 
     assert job_state["why"] == "pod t2-worker-0 on k3 used more memory than its limit allows (OOMKilled)"
+
+
+@pytest.mark.parametrize(("code", "is_of_machine"), [(137, True), (1, False), (139, False)])
+def test_a_launcher_that_signal_9_ended_without_any_output_is_a_failure_of_a_machine(
+    code: int, is_of_machine: bool
+) -> None:
+    job_state = state_of(snapshot(job(CREATED, FAILED), [launcher("aaaaa", 1, terminated(4, 50, code))], [], after=60))
+
+    assert job_state["why"] == f"the launcher t2-launcher-aaaaa ended with exit code {code} (Error)"
+    assert job_state["machine"] is is_of_machine

@@ -94,7 +94,13 @@ COLOURED = "[1,1]<stderr>:\x1b[1;31mRuntimeError\x1b[0m: the loss\x1b[K went awa
             1,
             "n2",
         ),
-        (INTERNAL + EXITED.replace(",1]\n", ",0]\n"), 1, "rank 0 on n1 ended with exit code 3", 0, "n1"),
+        (
+            INTERNAL + EXITED.replace(",1]\n", ",0]\n"),
+            1,
+            f"some rank is gone, as rank 0 on n1 reported: {INTERNAL[14:].strip()}",
+            None,
+            None,
+        ),
         (INTERNAL + LOST, 1, "the launcher lost the node n3", 2, "n3"),
         (
             INTERNAL + REMOTE,
