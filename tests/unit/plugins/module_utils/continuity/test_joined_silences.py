@@ -73,7 +73,7 @@ TIMES = st.lists(st.integers(0, 30), min_size=2, max_size=8, unique=True).map(so
 
 @st.composite
 def runs(draw: Any) -> tuple[list[list[int]], list[tuple[int, int, list[int]]], int]:
-    """Draw the times of the records of two to four ranks, moves that may overlap, and until when the observer listened."""
+    """Draw the times of the records of two to four ranks, moves that may overlap, and the end of the observation."""
     written = draw(st.lists(TIMES, min_size=2, max_size=4))
     some = st.sets(st.sampled_from(range(len(written))), min_size=1).map(sorted)
     spans = st.lists(st.integers(0, 30), min_size=2, max_size=2).map(sorted)
