@@ -67,12 +67,13 @@ class TrainingSetup:
     def run(self) -> TrainingRun:
         """Return the run that the options ask for: a new one, or one that is followed, resumed or repeated."""
         o = self.options
-        own = self._own(o["name"]) if o["name"] else {}
+        own = run_source.latest_attempt(self._own, o["name"]) if o["name"] else {}
         if o["name"] and not self._has_program(own):
+            o = {**o, "name": own.get("name") or o["name"]}
             reported = job_search.reported_manifest(self.calls, o, self.all_nodes())
             known = job_search.known_manifest(self.calls, o, own, reported)
             if known:
-                return self._made(run_source.with_followed(o, known), known=known)
+                return run_source.taken_up(self._made(run_source.with_followed(o, known), known_job=known), known)
         return self._new(own)
 
     def point(self, point: Mapping[str, Any]) -> TrainingRun:
@@ -156,7 +157,12 @@ class TrainingSetup:
         return any(self.options[key] for key in run_source.GIVEN)
 
     def _has_program(self, own: Mapping[str, Any]) -> bool:
-        """Return whether a named run has a program; those of the inventory do not count if the run is known."""
+        """Return whether a named run has a program; those of the inventory do not count if the run is known.
+
+        Nor does the program of the run itself, if attempts are left.
+        """
+        if run_source.is_taken_up(self.options, own):
+            return False
         on_command_line = any(self._extra.get(f"{ROLE}_{key}") for key in run_source.GIVEN)
         return on_command_line or (self._is_given and not own and bool(self.options["command"]))
 

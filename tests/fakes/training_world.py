@@ -8,10 +8,12 @@ import base64
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from plugins.module_utils.training import manifest
 from plugins.module_utils.training.programs.follow import TrainingSite
+from plugins.module_utils.training.runs import run_source
 from plugins.module_utils.training.runs.launching import MpirunBackend
 from plugins.module_utils.training.runs.training_run import TrainingRun
 from tests.fakes.deaths import MortalWorld
@@ -105,6 +107,14 @@ class Job:
         state = self.end if self.looks > 1 else {"state": "running"}
         return {"started": self.started, **state}
 
+    @property
+    def is_running(self) -> bool:
+        return self.looks <= 1 or self.end["state"] == "running"
+
+    def stop(self) -> None:
+        if self.is_running:
+            self.looks, self.end = 2, {"state": "stopped", "ended": 5.0}
+
 
 class TrainingWorld(MortalWorld):
     """Two nodes; ``ends`` has the end of each attempt.
@@ -143,6 +153,17 @@ class TrainingWorld(MortalWorld):
             for name in self.o["nodes"]
         }
         return TrainingRun(self.o, nodes, self.o["name"], self.o["name"], "me@here", **more)
+
+    def taken_up(self) -> TrainingRun:
+        """Return the run as the command that has its name and its program makes it."""
+        known = run_source.latest_attempt(self._manifest_of, self.o["name"])
+        if not known:
+            return self.run()
+        followed = replace(self.run(), o=run_source.with_followed(self.o, known), name=known["name"])
+        return run_source.taken_up(followed, known)
+
+    def _manifest_of(self, name: str) -> dict[str, Any]:
+        return dict(self.here_files.get(f"/results/{name}/{manifest.FILE}") or {})
 
     def as_user(self, user: str) -> TrainingWorld:
         self.log.append(f"as {user}")
@@ -215,11 +236,16 @@ class TrainingWorld(MortalWorld):
         run_dir = str(options["run_dir"])
         if options.get("state") == "stopped":
             self.stops.append(run_dir)
+            if run_dir in self.jobs:
+                self.jobs[run_dir].stop()
             return {"changed": True, "job": {"state": "stopped", "ended": 5.0}}
         if run_dir not in self.jobs:
             self.starts[run_dir] += 1
             number = min(len(self.jobs), len(self.ends) - 1)
             self.jobs[run_dir] = Job({"host": host, **options}, self.ends[number], self.clock)
+        job = self.jobs[run_dir].read() if self.jobs[run_dir].looks else {"state": "running"}
+        if job["state"] not in ("running", "finished"):
+            return {"failed": True, "msg": f"{host}:{run_dir}: could not start a job: its job has {job['state']}"}
         return {"changed": True}
 
     def _training_job_info(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -257,9 +283,10 @@ class TrainingWorld(MortalWorld):
         return {"jobs": [{"host": host}] if self.jobs else [], "free_port": 29501}
 
     def _training_runs_info(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        if not self.jobs:
+        running = [run_dir for run_dir, job in self.jobs.items() if job.is_running]
+        if not running:
             return {"why": "no worker that could be read runs a training job"}
-        run_dir = next(iter(self.jobs))
+        run_dir = running[0]
         return {"run_dir": run_dir, "launcher": "w1", "runs": [{"user": "carol", "step": 7}], **options}
 
     def _training_fabric_info(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:

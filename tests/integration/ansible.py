@@ -132,15 +132,15 @@ class Ansible:
 
     def start(self, playbook: str | Path, *arguments: str) -> subprocess.Popen[str]:
         """Begin a playbook without waiting for it."""
-        return self._begin([str(BIN / "ansible-playbook"), str(playbook), *arguments])
+        return self.begin([str(BIN / "ansible-playbook"), str(playbook), *arguments])
 
     def start_module(self, name: str, /, **options: Any) -> subprocess.Popen[str]:
         """Begin one module by the ansible command without waiting for it."""
         command = [str(BIN / "ansible"), "localhost", "-c", "local", "-i", "localhost,", "-m", f"dml.vsphere.{name}"]
-        return self._begin([*command, "-a", json.dumps(options)])
+        return self.begin([*command, "-a", json.dumps(options)])
 
-    def _begin(self, command: list[str]) -> subprocess.Popen[str]:
-        """A command in its own process group."""
+    def begin(self, command: list[str]) -> subprocess.Popen[str]:
+        """Begin a command in its own process group, without waiting for it."""
         return subprocess.Popen(
             command,
             cwd=ROOT,

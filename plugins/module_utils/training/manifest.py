@@ -15,7 +15,7 @@ FILE = "manifest.json"
 # The keys without which a run cannot be followed, and their types.
 NEEDED: dict[str, type] = {"name": str, "run_dir": str, "nodes": list, "command": list, "transport": str}
 # These keys differ between any two runs; the end is compared by its own rows.
-OF_ONE_RUN = ("name", "run_dir", "started", "asked_by", "end")
+OF_ONE_RUN = ("name", "run_dir", "started", "asked_by", "first_attempt", "attempt", "end")
 # These keys must be equal in a repeated run.
 OF_A_REPEAT = ("stack", "image", "built", "lock", "code", "command", "transport", "nodes", "ranks_per_node")
 # Facts of a running job that a node may report to a controller without a manifest of the job, and their types.

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...durable.calls import required
 from ...durable.program import Program
-from ..runs import job_search, run_files
+from ..runs import job_search, launching, run_files
 from ..runs.training_run import KUBERNETES, TrainingFailed, TrainingRun
 from .follow import TrainingSite
 
@@ -20,19 +20,40 @@ def stop(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
     if run.o["backend"] == KUBERNETES:
         _require_known(site, run)
         deleted = p.ensure(lambda: required(site.backend.stop(run)))
-        p.ensure(lambda: run_files.write_stop(site.calls, run, p.now(), by, None))
-        if run.known.get("folder"):
-            outputs, node = f"{run.dir}/work/{run.known['outputs']}", str(run.known["rank_0_on"])
-            p.ensure(lambda: run_files.copy_outputs(site.calls, run, node, outputs))
+        if run.known:
+            _keep_end(p, site, run, str(run.known["rank_0_on"]), {"ended": p.now(), "step": None, "by": by})
         return {"changed": bool(deleted.get("changed"))}
     jobs = p.ensure(lambda: job_search.jobs_on(site.calls, run.nodes))
     found = p.ensure(lambda: job_search.only_job(site.calls, run.o, jobs))
-    if "run_dir" not in found:
+    if "run_dir" in found:
+        return _stop_found(p, site, run, found, by)
+    left = p.ensure(lambda: _stopped_before(site, run))
+    if not left:
         raise TrainingFailed(
             f"No worker runs a training job with the name {run.name}: {found['why']}. The playbook dml.vsphere.runs "
             "lists the runs."
         )
-    return _stop_found(p, site, run, found, by)
+    _keep_end(p, site, run, str(run.known["launcher"]), {"ended": left.get("ended"), "step": None, "by": by})
+    return {"changed": True}
+
+
+def _stopped_before(site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
+    """Return the job of a run that an earlier controller stopped before it kept the end; empty if there is none."""
+    known, end = run.known, run.known.get("end", {})
+    is_kept = "state" in end and (end["state"] != "stopped" or not known["folder"] or "outputs" in end)
+    if not known or is_kept or known["launcher"] not in run.nodes:
+        return {}
+    looked = site.calls.on(known["launcher"], launching.LOOK, {"run_dir": known["run_dir"]})
+    job = looked.get("job") or {}
+    return dict(job) if job.get("state") == "stopped" else {}
+
+
+def _keep_end(p: Program, site: TrainingSite, run: TrainingRun, launcher: str, end: Mapping[str, Any]) -> None:
+    """Write the end of a stopped run to its manifest, and bring its outputs back."""
+    p.ensure(lambda: run_files.write_stop(site.calls, run, end["ended"], end["by"], end["step"]))
+    if run.known.get("folder"):
+        outputs = f"{run.known['run_dir']}/work/{run.known['outputs']}"
+        p.ensure(lambda: run_files.copy_outputs(site.calls, run, launcher, outputs))
 
 
 def _require_known(site: TrainingSite, run: TrainingRun) -> None:
@@ -52,8 +73,5 @@ def _stop_found(p: Program, site: TrainingSite, run: TrainingRun, found: Mapping
     stopped = p.ensure(lambda: required(user.on(found["launcher"], "dml.vsphere.training_job", options)))
     state = stopped.get("job") or {}
     if state.get("state") == "stopped" and run.known:
-        p.ensure(lambda: run_files.write_stop(site.calls, run, state.get("ended"), by, job.get("step")))
-        if run.known.get("folder"):
-            outputs = f"{found['run_dir']}/work/{run.known['outputs']}"
-            p.ensure(lambda: run_files.copy_outputs(site.calls, run, found["launcher"], outputs))
+        _keep_end(p, site, run, found["launcher"], {"ended": state.get("ended"), "step": job.get("step"), "by": by})
     return {"changed": bool(stopped.get("changed"))}

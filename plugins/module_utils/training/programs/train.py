@@ -17,7 +17,7 @@ from ...errors import CollectionError
 from ..runs import node_setup, run_files
 from ..runs.launching import Begun
 from ..runs.run_watch import RunWatch
-from ..runs.training_run import Prepared, TrainingFailed, TrainingRun
+from ..runs.training_run import Prepared, TrainingFailed, TrainingRun, hashed_environment
 from .follow import Ended, TrainingSite, follow, follow_command, is_reachable, stop_command
 
 NOWHERE: Begun = {"launcher": "", "kubernetes": {}, "watched": []}
@@ -103,6 +103,7 @@ def _bring_back(
 def _next_attempt(p: Program, site: TrainingSite, run: TrainingRun, started: Started, ended: Ended) -> TrainingRun:
     """Wait for the nodes, end what the failed attempt left, and return the attempt that begins with its outputs."""
     number, most, seconds = run.number + 1, run.o["attempts"], float(run.o["attempt_wait"])
+    _require_same_environment(run)
     p.say(f"Attempt {number} of {most}: the training run {run.name} died of its machine: {ended.job.get('why')}")
     if not p.wait(lambda: all(is_reachable(site.calls, node) for node in run.nodes), seconds):
         raise TrainingFailed(
@@ -113,6 +114,19 @@ def _next_attempt(p: Program, site: TrainingSite, run: TrainingRun, started: Sta
     # The node of rank 0 may have been what failed, so that its outputs come back only now.
     p.ensure(lambda: run_files.bring_outputs(site.calls, run, started.rank_0(run)))
     return run.attempt(number)
+
+
+def _require_same_environment(run: TrainingRun) -> None:
+    """Refuse another attempt of a run that is taken up without its variables: the manifest has only their SHA-256."""
+    if not run.known:
+        return
+    before, now = run.known.get("asked", {}).get("environment") or {}, hashed_environment(run.o)
+    differing = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    if differing:
+        raise TrainingFailed(
+            f"The training run {run.name} is not tried again: {', '.join(differing)} of training_environment are not "
+            f"as for this attempt. Set them as before, and run the same command again with training_name={run.first}."
+        )
 
 
 def _require_finished(run: TrainingRun, ended: Ended) -> None:

@@ -45,6 +45,9 @@ def new_manifest(run: TrainingRun, prepared: Prepared, begun: Begun, now: float)
         "backend": o["backend"],
         "started": now,
         "asked_by": run.asked_by,
+        "first_attempt": run.first,
+        "attempt": run.number,
+        "attempts": int(o["attempts"]),
         "launcher": run.launcher,
         "nodes": list(run.nodes),
         "hosts": o["esxi_hosts"],
@@ -127,24 +130,22 @@ def write_output(calls: NodeCalls, run: TrainingRun, text: str | None) -> None:
 
 
 def write_stop(calls: NodeCalls, run: TrainingRun, ended: float | None, by: str, step: int | None) -> None:
-    """Add the end of a stopped run to its manifest, if this controller has one."""
-    if run.known:
-        end = {"state": "stopped", "ended": ended, "steps": step, "cause": by}
-        _keep(calls, run, end=end)
+    """Add the end of a stopped run to its manifest."""
+    _keep(calls, run, end={"state": "stopped", "ended": ended, "steps": step, "cause": by})
 
 
 def bring_outputs(calls: NodeCalls, run: TrainingRun, rank_0: str) -> None:
     """Copy the outputs of a job that has ended from the node of rank 0, and add them to the manifest."""
     if run.o["folder"]:
         copy_outputs(calls, run, rank_0, run.outputs)
-        _keep(calls, run, outputs=f"{run.results}/outputs")
 
 
 def copy_outputs(calls: NodeCalls, run: TrainingRun, node: str, folder: str) -> None:
-    """Copy the outputs in a folder of a node to the controller."""
+    """Copy the outputs in a folder of a node to the controller, and add them to the manifest."""
     there = {"node": node, "reach": run.nodes[node]["reach"], "folder": folder}
     here = {"dest": f"{run.results}/outputs", "limit": run.o["outputs_limit"]}
     required(calls.here("training_outputs", {**there, **here}))
+    _keep(calls, run, outputs=f"{run.results}/outputs")
 
 
 def require_repeatable(run: TrainingRun, new: Mapping[str, Any]) -> None:

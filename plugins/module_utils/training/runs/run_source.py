@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...errors import Refused
 from .. import manifest
-from .training_run import TrainingFailed
+from .rank_words import split_command
+from .training_run import TrainingFailed, TrainingRun, name_of_attempt
 
 Options = Mapping[str, Any]
 # The options that a program comes with, and those that a run that is only followed has in addition.
@@ -17,7 +19,7 @@ PROGRAM = (
     *("nodes", "launcher", "command", "folder", "outputs", "framework", "options", "transport", "ranks_per_node"),
     *("steps", "steps_by", "warmup", "gradient_bytes"),
 )
-FOLLOWED = (*PROGRAM, "stack", "nccl")
+FOLLOWED = (*PROGRAM, "stack", "nccl", "attempts")
 # With one of these on the command line, the run has its own program.
 GIVEN = ("command", "folder", "options")
 
@@ -60,6 +62,38 @@ def with_followed(o: Options, known: Mapping[str, Any]) -> dict[str, Any]:
             f"{o['backend']}. Set the same backend and its settings as for the run."
         )
     return {**o, **_of(known, FOLLOWED), "asked": known.get("asked") or {}}
+
+
+def latest_attempt(read: Callable[[str], dict[str, Any]], name: str) -> dict[str, Any]:
+    """Return the manifest of the last attempt that the named run came to; empty without one.
+
+    A later attempt that started before the run is that of an earlier run with this name.
+    """
+    own = read(name)
+    first, number = own.get("first_attempt"), int(own.get("attempt") or 1)
+    for later in range(int(own.get("attempts") or 1), number, -1):
+        found = read(name_of_attempt(str(first), later))
+        if found.get("first_attempt") == first and found["started"] > own["started"]:
+            return found
+    return own
+
+
+def taken_up(run: TrainingRun, known: Mapping[str, Any]) -> TrainingRun:
+    """Return a run that has started before; its next attempt has the same program, from the kept archive."""
+    return replace(
+        run,
+        known=known,
+        source={**known, "takes_program": True},
+        requirements=str(known.get("requirements") or ""),
+        first=str(known.get("first_attempt") or run.name),
+        number=int(known.get("attempt") or 1),
+    )
+
+
+def is_taken_up(o: Options, own: Mapping[str, Any]) -> bool:
+    """Return whether a run with several attempts is started again with its program: it goes on with those left."""
+    program = {"command": split_command(o["command"]), **{key: o[key] for key in ("folder", "framework", "options")}}
+    return int(own.get("attempts") or 1) > 1 and all(own.get(key) == value for key, value in program.items())
 
 
 def _of(known: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

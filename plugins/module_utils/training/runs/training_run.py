@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...errors import Refused, Told
+from ..manifest import REPORTED
 from ..transport import node_transport
 
 Options = Mapping[str, Any]
@@ -96,8 +97,8 @@ class TrainingRun:
 
     @property
     def has_another_attempt(self) -> bool:
-        """Return whether the run is tried again if a machine fails; one that is only followed is not."""
-        return self.number < int(self.o["attempts"]) and not self.is_followed_only
+        """Return whether the run is tried again if a machine fails; a node must not choose what runs then."""
+        return self.number < int(self.o["attempts"]) and not self.known.get(REPORTED)
 
     @property
     def is_followed_only(self) -> bool:
@@ -107,7 +108,7 @@ class TrainingRun:
     def attempt(self, number: int) -> TrainingRun:
         """Return another attempt; its outputs begin with those of this one, if the run has a folder."""
         resumed = self.name if self.o["folder"] else ""
-        return replace(self, name=f"{self.first}-{number}", number=number, resumed=resumed, known={})
+        return replace(self, name=name_of_attempt(self.first, number), number=number, resumed=resumed, known={})
 
     def ranks_of_nodes(self, prepared: Prepared) -> list[dict[str, Any]]:
         """Return each node as the settings of a transport need it: name, interface, network, card and devices."""
@@ -131,13 +132,23 @@ def asked(o: Options) -> dict[str, Any]:
     """
     if o.get("asked"):
         return dict(o["asked"])
-    hashed = {name: hashlib.sha256(str(value).encode()).hexdigest() for name, value in o["environment"].items()}
     is_own = bool(o["command"])
     program = {"framework": "", "options": []} if is_own else {"framework": o["framework"], "options": o["options"]}
     # Runs without an image have the same settings as runs before images were supported.
     image = {"image": o["image"]} if o["image"] else {}
-    settings = {"command": o["command"], "environment": hashed, "ranks_per_node": int(o["ranks_per_node"])}
+    ranks = int(o["ranks_per_node"])
+    settings = {"command": o["command"], "environment": hashed_environment(o), "ranks_per_node": ranks}
     return {**settings, **program, "stack": o["stack"], **image}
+
+
+def hashed_environment(o: Options) -> dict[str, str]:
+    """Return the variables of the ranks with the SHA-256 of their values, which may be secrets."""
+    return {name: hashlib.sha256(str(value).encode()).hexdigest() for name, value in o["environment"].items()}
+
+
+def name_of_attempt(first: str, number: int) -> str:
+    """Return the name of an attempt after the first one."""
+    return f"{first}-{number}"
 
 
 def name_of_run(o: Options, moment: str) -> str:

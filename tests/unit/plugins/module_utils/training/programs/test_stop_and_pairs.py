@@ -34,6 +34,42 @@ def test_a_run_is_stopped_as_its_user_and_its_outputs_come_back() -> None:
     assert "/results/one/outputs" in world.outputs_at
 
 
+def started(deaths: Iterable[int] = ()) -> TrainingWorld:
+    world = TrainingWorld(follow=False)
+    train(program(world), world.site, world.run())
+    world.deaths, world.points = set(deaths), 0
+    return world
+
+
+def stopped(world: TrainingWorld) -> dict[str, Any]:
+    for controller in range(MOST_CONTROLLERS):
+        world.is_dead = False
+        try:
+            return stop(program(world), world.site, world.run(known=world.kept("one")))
+        except Killed:
+            continue
+        except TrainingFailed:
+            # The controller died after its last effect.
+            if controller and "outputs" in world.kept("one")["end"]:
+                return {}
+            raise
+    raise AssertionError("the run was never stopped")
+
+
+def test_each_death_while_a_run_is_stopped_leads_to_its_end_and_its_outputs() -> None:
+    for world, _result in histories(started, stopped, pairs=30):
+        end = world.kept("one")["end"]
+        assert (end["state"], end["cause"], end["outputs"]) == ("stopped", "stopped by me@here", [])
+        assert "/results/one/outputs" in world.outputs_at
+
+
+def test_a_run_that_was_stopped_completely_is_not_stopped_again() -> None:
+    world = started()
+    stopped(world)
+    with pytest.raises(TrainingFailed, match="No worker runs a training job with the name one"):
+        stopped(world)
+
+
 def test_a_run_of_another_controller_is_stopped_without_files_here() -> None:
     world = TrainingWorld(follow=False)
     train(program(world), world.site, world.run())

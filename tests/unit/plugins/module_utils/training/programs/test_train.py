@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -32,12 +32,21 @@ def once(world: TrainingWorld, run: TrainingRun | None = None) -> dict[str, Any]
 
 def to_its_end(world: TrainingWorld) -> dict[str, Any]:
     """Train with as many controllers as it takes; each has a new journal, as the state lies in files."""
+    return _to_its_end(world, world.run)
+
+
+def taken_up_to_its_end(world: TrainingWorld) -> dict[str, Any]:
+    """The same, with the name of the run: a controller begins with the attempt to which the former came."""
+    return _to_its_end(world, world.taken_up)
+
+
+def _to_its_end(world: TrainingWorld, run: Callable[[], TrainingRun]) -> dict[str, Any]:
     for _controller in range(MOST_CONTROLLERS):
         world.is_dead = False
         # A watch ends itself with its controller.
         world.watches.clear()
         try:
-            return once(world)
+            return once(world, run())
         except Killed:
             continue
     raise AssertionError("the run never ended")
@@ -59,11 +68,49 @@ def tried_again(deaths: Iterable[int] = ()) -> TrainingWorld:
 
 
 def test_each_death_around_a_second_attempt_leads_to_one_job_of_each() -> None:
-    for world, result in histories(tried_again, to_its_end, pairs=60):
+    for world, result in histories(tried_again, taken_up_to_its_end, pairs=60):
         assert (result["run"], world.starts) == ("one-2", {"/runs/one": 1, "/runs/one-2": 1})
         assert world.jobs["/runs/one-2"].options["environment"]["DML_RESUME"].endswith("/work/outputs/epoch1.pt")
         assert (world.kept("one")["end"]["state"], world.kept("one-2")["end"]["state"]) == ("died", "finished")
-        assert world.kept("one-2")["resumed_from"] == "one" and world.watches == set()
+        then = world.kept("one-2")
+        assert (then["resumed_from"], then["first_attempt"], then["attempt"]) == ("one", "one", 2)
+        assert world.watches == set()
+
+
+def test_an_attempt_of_a_run_that_is_taken_up_has_the_archive_of_the_run() -> None:
+    """The folder of the user may differ by now."""
+    world = tried_again()
+    _manifest(world)
+    world.sent.clear()
+
+    assert once(world, world.taken_up())["run"] == "one-2"
+
+    sent = [each for each in world.sent if each["path"] == world.o["folder"]]
+    assert {each["sha256"] for each in sent} == {"ab" * 32}
+    assert {each["kept"] for each in sent} == {"/results/one/code.tar"}
+
+
+def test_a_run_that_is_taken_up_without_its_variables_is_not_tried_again() -> None:
+    world = tried_again()
+    world.o["environment"] = {"TOKEN": "secret", "PLAIN": "1"}
+    _manifest(world)
+    world.o["environment"] = {"PLAIN": "1"}
+
+    with pytest.raises(TrainingFailed, match="one is not tried again: TOKEN of training_environment are not as for"):
+        once(world, world.taken_up())
+
+    assert world.starts == {"/runs/one": 1}
+    world.o["environment"] = {"TOKEN": "secret", "PLAIN": "1"}
+    assert once(world, world.taken_up())["run"] == "one-2"
+
+
+def test_an_attempt_of_an_earlier_run_with_this_name_is_not_followed() -> None:
+    world = tried_again()
+    once(world)
+    kept = world.kept("one-2")
+    world.here_files["/results/one/manifest.json"]["started"] = kept["started"] + 1.0
+
+    assert world.taken_up().name == "one"
 
 
 @pytest.mark.parametrize("node", ["w1", "w2"])
@@ -113,9 +160,10 @@ def test_a_lost_launcher_ends_a_run_without_another_attempt() -> None:
         once(world)
 
 
-def test_a_run_that_is_only_followed_is_not_tried_again() -> None:
+def test_a_run_that_is_known_from_its_launcher_is_not_tried_again() -> None:
+    """The user of the launcher could choose the program of the next attempt."""
     world = tried_again()
-    known = {**_manifest(world), "rank_0_on": "w1"}
+    known = {**_manifest(world), manifest.REPORTED: True}
     with pytest.raises(TrainingFailed, match="died: rank 1 on w2"):
         once(world, world.run(known=known))
     assert world.starts == {"/runs/one": 1}
