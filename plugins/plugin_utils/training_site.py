@@ -9,7 +9,7 @@ import getpass
 import os
 import time
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,11 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.vars import load_extra_vars
 
 from ..module_utils.errors import NotFound, Refused
-from ..module_utils.kubernetes.mpijob_backend import MpiJobBackend
+from ..module_utils.kubernetes.own_mpijob import OwnMpiJob
 from ..module_utils.training.programs.follow import TrainingSite
 from ..module_utils.training.reports import saved_manifests
 from ..module_utils.training.runs import job_search, run_source, training_run
-from ..module_utils.training.runs.launching import MpirunBackend
+from ..module_utils.training.runs.launching import OwnMpirun
 from ..module_utils.training.runs.training_run import KUBERNETES, TrainingRun
 from ..module_utils.training.transport import node_transport
 from .modules import ROOT, Modules
@@ -61,8 +61,7 @@ class TrainingSetup:
     def site(self) -> TrainingSite:
         """Return the world of a program."""
         is_kubernetes = self.options["backend"] == KUBERNETES
-        backend = MpiJobBackend(self.calls) if is_kubernetes else MpirunBackend(self.calls)
-        return TrainingSite(self.calls, backend, str(LIBRARY))
+        return TrainingSite(self.calls, partial(OwnMpiJob if is_kubernetes else OwnMpirun, self.calls), str(LIBRARY))
 
     def run(self) -> TrainingRun:
         """Return the run that the options ask for: a new one, or one that is followed, resumed or repeated."""

@@ -132,7 +132,7 @@ def _carried_out(modules: Modules, journal: Journal, settings: Mapping[str, Any]
     kept = trial_folder.continued(journal.values.get(START) or journal.write(START, dict(settings)), settings)
     is_observation = bool(kept["observe"])
     site = (ObservationSite if is_observation else TrialSite)(modules, kept["cluster"], folder)
-    trial = Trial(site, job_from(kept), Facts(kept))
+    trial = Trial(site, job_from(site, kept), Facts(kept))
     program = Program(journal, site)
     run = observe if is_observation else window if kept["window"] else test
     with ended_by_signal(site.ask_for_end, is_observation):

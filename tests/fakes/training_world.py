@@ -9,89 +9,17 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from plugins.module_utils.training import manifest
 from plugins.module_utils.training.programs.follow import TrainingSite
 from plugins.module_utils.training.runs import run_source
-from plugins.module_utils.training.runs.launching import MpirunBackend
+from plugins.module_utils.training.runs.launching import OwnMpirun
 from plugins.module_utils.training.runs.training_run import TrainingRun
 from tests.fakes.deaths import MortalWorld
+from tests.fakes.training_options import OPTIONS
 
-NODES = ("w1", "w2")
-OPTIONS: dict[str, Any] = {
-    "nodes": list(NODES),
-    "launcher": "w1",
-    "watched": list(NODES),
-    "backend": "mpi",
-    "kubernetes": {},
-    "user": "",
-    "name": "one",
-    "python": "/venv/bin/python",
-    "remote_python": "python3",
-    "image": "",
-    "framework": "pytorch",
-    "options": [],
-    "command": ["python", "train.py"],
-    "steps_by": "auto",
-    "folder": "/home/me/mine",
-    "folder_limit": 100,
-    "include": [],
-    "left_out": "/results",
-    "requirements": "requirements.txt",
-    "outputs": "outputs",
-    "outputs_limit": 2000,
-    "checkpoints": [],
-    "tf_cnn_url": "",
-    "tf_cnn_sha256": "",
-    "port": 29500,
-    "share_nodes": False,
-    "daemon_ports": "",
-    "steps": 0,
-    "warmup": 10,
-    "environment": {},
-    "stack": "lab",
-    "dir": "/lib",
-    "runs": "/runs",
-    "metrics": "",
-    "results": "/results",
-    "vmotion_tests": "",
-    "mpirun": "mpirun",
-    "mpirun_arguments": [],
-    "remote_shell": "ssh",
-    "resume": "",
-    "repeat": "",
-    "accept": [],
-    "attempts": 1,
-    "attempt_wait": 900,
-    "follow": True,
-    "silence": 600,
-    "prove": True,
-    "ranks_per_node": 1,
-    "transport": "tcp",
-    "nccl": "",
-    "network": "",
-    "bind_to": "none",
-    "stun_seconds": 100,
-    "sysfs": "/sys",
-    "gradient_bytes": 0,
-    "esxi_hosts": {},
-    "neighbours": {},
-    "sweep_name": "scaling",
-    "sweep_nodes": [],
-    "sweep_transports": ["tcp"],
-    "sweep_repeats": 1,
-    "fabric_results": "/fabric",
-    "fabric_recent": 86400,
-    "fabric_accepted": False,
-    "fabric_library": "libmpi.so.40",
-    "fabric_seconds": 1,
-    "fabric_stall": 30,
-    "fabric_repeats": 3,
-    "fabric_bytes": 1024,
-    "fabric_least": 0.8,
-    "fabric_expected": 0,
-}
 ARCHIVE = {"state": {"sha256": "ab" * 32}, "files": 1, "bytes": 9, "git": {}, "changed": True}
 CARD = {"device": "ens224", "speed": 10000, "ipv4": {"address": "10.0.0.1", "netmask": "255.255.255.0"}}
 
@@ -144,7 +72,7 @@ class TrainingWorld(MortalWorld):
 
     @property
     def site(self) -> TrainingSite:
-        return TrainingSite(self, MpirunBackend(self), "/role/files")
+        return TrainingSite(self, partial(OwnMpirun, self), "/role/files")
 
     def run(self, **more: Any) -> TrainingRun:
         """Return the run of the options; the controller's manifest of the run is that of its files."""

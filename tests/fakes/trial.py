@@ -68,7 +68,7 @@ class World(MortalWorld):
         """Run the program with one controller; ``outcome`` has its value."""
         self.controllers += 1
         self.is_dead, self.controller = False, f"controller {self.controllers}"
-        self.trial = Trial(self, job_from(self.settings), Facts(self.settings))  # type: ignore[arg-type]
+        self.trial = Trial(self, job_from(self, self.settings), Facts(self.settings))  # type: ignore[arg-type]
         program = Program(MortalJournal(self, self.values), self)
         run = observe if self.settings["observe"] else window if self.settings["window"] else test_program
         self.outcome = run(program, self.trial)

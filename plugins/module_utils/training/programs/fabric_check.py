@@ -12,7 +12,7 @@ from ...durable.calls import Result, required
 from ...durable.program import Program
 from ...errors import Refused
 from .. import pair_rounds
-from ..runs import launching, node_setup, rank_words, run_files
+from ..runs import any_job, launching, node_setup, rank_words, run_files
 from ..runs.training_run import MPI, Prepared, TrainingFailed, TrainingRun
 from .follow import TrainingSite
 
@@ -29,8 +29,8 @@ def fabric_check(p: Program, site: TrainingSite, run: TrainingRun) -> Result:
     options = job_options(run, prepared, pairs)
     with p.held(
         f"the measurement {run.name}",
-        lambda: required(site.calls.on(run.launcher, launching.JOB, options)),
-        lambda: required(site.backend.stop(run)),
+        lambda: required(site.calls.on(run.launcher, any_job.JOB, options)),
+        site.job_of(run).stop,
     ):
         measured = _wait_for_end(p, site, run, pairs)
         # A measurement that died in its first round has no file.
@@ -94,7 +94,7 @@ def _wait_for_end(p: Program, site: TrainingSite, run: TrainingRun, pairs: pair_
     seconds = START_SECONDS + pairs["count"] * each
 
     def has_ended() -> bool:
-        answers.append(site.backend.look(run))
+        answers.append(site.job_of(run).look())
         return str((answers[-1].get("job") or {}).get("state", "running")) != "running"
 
     if not p.wait(has_ended, seconds):

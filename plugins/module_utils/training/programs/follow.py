@@ -4,18 +4,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ...durable.calls import NodeCalls, Result
 from ...durable.program import Program
-from ..runs.launching import Backend
+from ..runs.launching import OwnJob
 from ..runs.run_watch import RunWatch
 from ..runs.training_run import TrainingFailed, TrainingRun
 
 ALIVE = ("running", "waiting")
-# After the last records, the backend reports the end of the job within this time.
+# After the last records, the launcher or Kubernetes reports the end of the job within this time.
 LOOK_SECONDS = 60.0
 # A watch has opened its connections within this time.
 WATCH_SECONDS = 60.0
@@ -23,16 +23,16 @@ WATCH_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class TrainingSite:
-    """The world of a run: modules, the backend of its job, and the folder of the training library."""
+    """The world of runs: modules, the job of each run, and the folder of the training library."""
 
     calls: NodeCalls
-    backend: Backend
+    job_of: Callable[[TrainingRun], OwnJob]
     library: str
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a job: the answer of its backend and the last pace."""
+    """The end of a job: its last state and the last pace."""
 
     looked: Result
     followed: Mapping[str, Any]
@@ -62,7 +62,7 @@ def follow(p: Program, site: TrainingSite, run: TrainingRun, watch: RunWatch) ->
             is_estimate = followed["ended"] == "finished"
             return Ended(looked, p.ensure(watch.read_again) if is_estimate else followed)
         if _is_silent(p, run, job, followed):
-            p.ensure(lambda: site.backend.stop(run))
+            p.ensure(lambda: site.job_of(run).stop())
             raise _made_no_step(run, followed)
 
 
@@ -71,7 +71,7 @@ def _look(p: Program, site: TrainingSite, run: TrainingRun, followed: Mapping[st
     answers: list[Result] = []
 
     def has_settled() -> bool:
-        answers.append(site.backend.look(run))
+        answers.append(site.job_of(run).look())
         job = answers[-1].get("job")
         return job is None or job["state"] not in ALIVE or followed["ended"] != "finished"
 
@@ -86,7 +86,7 @@ def _look_after_return(
     if run.has_another_attempt:
         p.say(f"waits up to {run.o['attempt_wait']} s for the launcher {run.launcher}, which does not respond")
         p.wait(lambda: is_reachable(site.calls, run.launcher), float(run.o["attempt_wait"]))
-        again = p.ensure(lambda: site.backend.look(run))
+        again = p.ensure(lambda: site.job_of(run).look())
         if "job" in again:
             return again
     said = str(looked.get("msg") or "-").strip()

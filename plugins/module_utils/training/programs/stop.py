@@ -9,7 +9,7 @@ from typing import Any
 
 from ...durable.calls import required
 from ...durable.program import Program
-from ..runs import job_search, launching, run_files
+from ..runs import any_job, job_search, run_files
 from ..runs.training_run import KUBERNETES, TrainingFailed, TrainingRun
 from .follow import TrainingSite
 
@@ -19,7 +19,7 @@ def stop(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
     by = f"stopped by {run.asked_by}"
     if run.o["backend"] == KUBERNETES:
         _require_known(site, run)
-        deleted = p.ensure(lambda: required(site.backend.stop(run)))
+        deleted = p.ensure(site.job_of(run).stop)
         if run.known:
             _keep_end(p, site, run, str(run.known["rank_0_on"]), {"ended": p.now(), "step": None, "by": by})
         return {"changed": bool(deleted.get("changed"))}
@@ -43,9 +43,9 @@ def _stopped_before(site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
     is_kept = "state" in end and (end["state"] != "stopped" or not known["folder"] or "outputs" in end)
     if not known or is_kept or known["launcher"] not in run.nodes:
         return {}
-    looked = site.calls.on(known["launcher"], launching.LOOK, {"run_dir": known["run_dir"]})
-    job = looked.get("job") or {}
-    return dict(job) if job.get("state") == "stopped" else {}
+    looked = site.calls.on(known["launcher"], any_job.LOOK, {"run_dir": known["run_dir"]})
+    state = looked.get("job") or {}
+    return dict(state) if state.get("state") == "stopped" else {}
 
 
 def _keep_end(p: Program, site: TrainingSite, run: TrainingRun, launcher: str, end: Mapping[str, Any]) -> None:

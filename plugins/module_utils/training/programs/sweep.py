@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from ...durable.calls import required
@@ -25,9 +24,9 @@ def sweep(p: Program, site: TrainingSite, o: Mapping[str, Any], run_of: Callable
     p.say(plan["summary"])
     for point in plan["left"]:
         run = run_of(point)
-        state = p.ensure(partial(site.backend.look, run))
+        state = p.ensure(site.job_of(run).look)
         if point["again"] or (state.get("job") or {}).get("state") not in USABLE:
-            p.once(("forget", run.name), partial(site.backend.forget, run))
+            p.once(("forget", run.name), site.job_of(run).forget)
         train(p, site, run)
 
 

@@ -60,12 +60,12 @@ def start(p: Program, site: TrainingSite, run: TrainingRun) -> Started:
     if run.is_followed_only:
         p.ensure(lambda: run_files.write_followed(site.calls, run))
         prepared = _found_state(p, site, run)
-        return Started(prepared, p.ensure(lambda: site.backend.found(run)), run.known, [])
+        return Started(prepared, p.ensure(lambda: site.job_of(run).found()), run.known, [])
     prepared = p.ensure(lambda: node_setup.prepare(site.calls, run, site.library))
     esxi_before = p.ensure(lambda: run_files.esxi_counters(site.calls, run, prepared))
     p.ensure(lambda: run_files.require_repeatable(run, run_files.new_manifest(run, prepared, NOWHERE, 0.0)))
     # The module finds the job that an earlier controller has started.
-    begun = p.once(("started", run.name), lambda: site.backend.begin(run, prepared))
+    begun = p.once(("started", run.name), lambda: site.job_of(run).begin(prepared))
     new = run_files.new_manifest(run, prepared, begun, p.now())
     manifest = p.once(("manifest", run.name), lambda: run_files.write_manifest(site.calls, run, new))
     return Started(prepared, begun, manifest, esxi_before)
@@ -90,7 +90,7 @@ def _bring_back(
     """Write the end of the job, its output and its page, and copy its outputs; a lost node hides nothing of them."""
     calls, job = site.calls, ended.job
     p.ensure(lambda: run_files.write_end(calls, run, job, ended.followed["pace"]))
-    p.ensure(lambda: run_files.write_output(calls, run, site.backend.output(run, ended.looked)))
+    p.ensure(lambda: run_files.write_output(calls, run, site.job_of(run).output(ended.looked)))
     p.ensure(lambda: watch.write_last_page(job))
     try:
         p.ensure(lambda: run_files.bring_outputs(calls, run, started.rank_0(run)))
@@ -110,7 +110,7 @@ def _next_attempt(p: Program, site: TrainingSite, run: TrainingRun, started: Sta
             f"The training run {run.name} is not tried again: its nodes did not respond within {seconds:.0f} s. Start "
             f"them, then resume the run with training_resume={run.name}."
         )
-    p.ensure(lambda: site.backend.end_leftovers(run))
+    p.ensure(site.job_of(run).end_leftovers)
     # The node of rank 0 may have been what failed, so that its outputs come back only now.
     p.ensure(lambda: run_files.bring_outputs(site.calls, run, started.rank_0(run)))
     return run.attempt(number)

@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Protocol, TypedDict
 
 from ...durable.calls import NodeCalls, Result, required
 from . import rank_words
+from .any_job import JOB, LOOK, Job, JobOnNodes
 from .training_run import Prepared, TrainingRun
 
-JOB, LOOK = "dml.vsphere.training_job", "dml.vsphere.training_job_info"
 OUTPUT_BYTES = 1 << 20
 
 
@@ -23,28 +24,22 @@ class Begun(TypedDict):
     watched: list[dict[str, Any]]
 
 
-class Backend(Protocol):
-    """A way to run the job of a run."""
+class OwnJob(Job, Protocol):
+    """The job of a run of the role training, which it can start."""
 
-    def begin(self, run: TrainingRun, prepared: Prepared) -> Begun:
+    def begin(self, prepared: Prepared) -> Begun:
         """Start the job, unless it was started before, and return where it runs."""
 
-    def found(self, run: TrainingRun) -> Begun:
+    def found(self) -> Begun:
         """Return where a job that was started before runs."""
 
-    def look(self, run: TrainingRun) -> Result:
-        """Return the state of the job as ``job``, or the result of a launcher that did not report it."""
-
-    def stop(self, run: TrainingRun) -> Result:
-        """Stop the job on all its nodes."""
-
-    def end_leftovers(self, run: TrainingRun) -> None:
+    def end_leftovers(self) -> None:
         """End the processes that a failed attempt left."""
 
-    def output(self, run: TrainingRun, looked: Result) -> str | None:
+    def output(self, looked: Result) -> str | None:
         """Return the end of the output of the job; None if it cannot be read."""
 
-    def forget(self, run: TrainingRun) -> None:
+    def forget(self) -> None:
         """Remove an earlier job of this name that cannot be used."""
 
 
@@ -54,24 +49,27 @@ def watched_nodes(run: TrainingRun) -> list[dict[str, Any]]:
     return [{"name": name, "reach": run.nodes[name]["reach"]} for name in named]
 
 
-class MpirunBackend:
-    """Runs jobs with mpirun on the launcher."""
+class OwnMpirun(JobOnNodes):
+    """The job of a run, with mpirun on its launcher."""
 
-    def __init__(self, calls: NodeCalls) -> None:
-        self._calls = calls
+    def __init__(self, calls: NodeCalls, run: TrainingRun) -> None:
+        self._calls, self._run = calls, run
+        super().__init__(partial(calls.on, run.launcher), run.job, run.dir)
 
-    def begin(self, run: TrainingRun, prepared: Prepared) -> Begun:
+    def begin(self, prepared: Prepared) -> Begun:
         """Start the job; a second call finds the running one."""
-        required(self._calls.on(run.launcher, JOB, self.options(run, prepared)))
-        return self.found(run)
+        required(self._on_launcher(JOB, self.options(prepared)))
+        return self.found()
 
-    def found(self, run: TrainingRun) -> Begun:
+    def found(self) -> Begun:
         """Return where the job runs."""
+        run = self._run
         return {"launcher": run.launcher, "kubernetes": {}, "watched": watched_nodes(run)}
 
-    def options(self, run: TrainingRun, prepared: Prepared) -> dict[str, Any]:
+    def options(self, prepared: Prepared) -> dict[str, Any]:
         """Return the options of the module that starts the job."""
-        o, nodes = run.o, run.ranks_of_nodes(prepared)
+        run, o = self._run, self._run.o
+        nodes = run.ranks_of_nodes(prepared)
         rank = rank_words.rank_words(o, prepared.python, prepared.resume)
         for option in rank.dropped:
             self._calls.show(f"mpirun starts the ranks, one for each slot: dropped {option}")
@@ -90,29 +88,21 @@ class MpirunBackend:
             **({"script": script} if script else {}),
         }
 
-    def look(self, run: TrainingRun) -> Result:
-        """Return the state of the job from its launcher."""
-        return self._calls.on(run.launcher, LOOK, {"run_dir": run.dir})
-
-    def stop(self, run: TrainingRun) -> Result:
-        """Stop the job on all its nodes."""
-        return self._calls.on(run.launcher, JOB, {"run_dir": run.dir, "state": "stopped"})
-
-    def end_leftovers(self, run: TrainingRun) -> None:
+    def end_leftovers(self) -> None:
         """End the ranks on the other nodes: a launcher that was rebooted could not do so."""
-        required(self.stop(run))
+        self.stop()
 
-    def output(self, run: TrainingRun, looked: Result) -> str | None:
+    def output(self, looked: Result) -> str | None:
         """Return the end of the output; the launcher may be what failed."""
         del looked
-        answer = self._calls.on(run.launcher, LOOK, {"run_dir": run.dir, "output_bytes": OUTPUT_BYTES})
+        answer = self._on_launcher(LOOK, {"run_dir": self._run_dir, "output_bytes": OUTPUT_BYTES})
         job: Mapping[str, Any] = answer.get("job") or {}
         return str(job["output"]) if "output" in job else None
 
-    def forget(self, run: TrainingRun) -> None:
+    def forget(self) -> None:
         """Remove the run directory on each node."""
-        options = {"path": run.dir, "state": "absent"}
-        self._calls.on_each("ansible.builtin.file", dict.fromkeys(run.nodes, options))
+        options = {"path": self._run_dir, "state": "absent"}
+        self._calls.on_each("ansible.builtin.file", dict.fromkeys(self._run.nodes, options))
 
 
 def launch_options(o: Mapping[str, Any]) -> dict[str, Any]:

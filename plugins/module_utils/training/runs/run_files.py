@@ -23,7 +23,7 @@ from .training_run import KUBERNETES, Prepared, TrainingFailed, TrainingRun, ask
 SLURP, COPY = "ansible.builtin.slurp", "ansible.builtin.copy"
 MOST_OF_A_SUMMARY = 1 << 20
 KEPT = ("folder", "outputs", "framework", "options", "stack", "transport", "nccl", "steps_by")
-NUMBERS = ("ranks_per_node", "steps", "warmup", "gradient_bytes")
+NUMBERS = ("ranks_per_node", "steps", "warmup", "gradient_bytes", "attempts")
 
 
 def text_on(calls: NodeCalls, node: str, path: str) -> str:
@@ -47,7 +47,6 @@ def new_manifest(run: TrainingRun, prepared: Prepared, begun: Begun, now: float)
         "asked_by": run.asked_by,
         "first_attempt": run.first,
         "attempt": run.number,
-        "attempts": int(o["attempts"]),
         "launcher": run.launcher,
         "nodes": list(run.nodes),
         "hosts": o["esxi_hosts"],

@@ -79,7 +79,7 @@ def _of_kubernetes(p: Program, trial: Trial) -> list[Any]:
     settings = trial.settings
     if settings["kubernetes"]:
         p.say("checks in Kubernetes whether something would end the job during the move")
-    findings = trial.job.checked(trial.site, workers, settings["stun_budget"], settings["accept"])
+    findings = trial.job.checked(workers, settings["stun_budget"], settings["accept"])
     for finding in findings:
         if finding["severity"] == WARN:
             p.say(str(finding["text"]))

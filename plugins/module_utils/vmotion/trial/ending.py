@@ -35,7 +35,7 @@ def finish(p: Program, trial: Trial) -> None:
         tried(p, trial, "resumed after others", lambda: resumed(trial, max(completed)))
     if settings["ends_job"]:
         p.say("asks the job to end after its epoch")
-        tried(p, trial, "finish of the job", lambda: trial.job.finish(trial.site))
+        tried(p, trial, "finish of the job", trial.job.finish)
     if settings["finish_timeout"] > 0:
         p.say("waits for the end of the job")
         tried(p, trial, "end of the job", lambda: p.wait(lambda: _ended(trial), float(settings["finish_timeout"])))
@@ -45,7 +45,7 @@ def finish(p: Program, trial: Trial) -> None:
 
 def _ended(trial: Trial) -> str:
     """Return the state of a job that has ended; a job that cannot be read may run."""
-    state = str((trial.job.read(trial.site).get("job") or {}).get("state", "unknown"))
+    state = str((trial.job.look().get("job") or {}).get("state", "unknown"))
     return "" if state in ("running", "unknown") else state
 
 
@@ -75,7 +75,7 @@ def leave(p: Program, trial: Trial) -> None:
     facts = trial.facts
     if trial.settings["ends_job"]:
         p.say("stops the job that was started for the test")
-        tried(p, trial, "stop of the job", lambda: trial.job.stop(trial.site))
+        tried(p, trial, "stop of the job", trial.job.stop)
     if facts.judged is None:
         return
     p.say("reads the cluster")

@@ -38,7 +38,7 @@ def review(p: Program, trial: Trial, key: str) -> None:
 
 def changed_job(trial: Trial) -> dict[str, Any]:
     """Return the values of the job that can have changed."""
-    job = required(trial.job.read(trial.site))["job"]
+    job = required(trial.job.look())["job"]
     return {key: job.get(key) for key in CHANGING}
 
 

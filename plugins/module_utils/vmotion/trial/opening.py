@@ -31,7 +31,7 @@ def prepare(p: Program, trial: Trial) -> None:
 
 def running_job(trial: Trial) -> dict[str, Any]:
     """Return the job; raise if it does not run, or if nothing would show that it goes on."""
-    job: dict[str, Any] = required(trial.job.read(trial.site))["job"]
+    job: dict[str, Any] = required(trial.job.look())["job"]
     if job["state"] != "running":
         why = f": {job['why']}" if job.get("why") else ""
         raise Told(f"{trial.job.name} does not run, it is {job['state']}{why}; start it, then test.")

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 from ...durable.calls import Calls, Result, required
 from ...durable.program import Key, Program
 from ...errors import CollectionError
-from ...jobs.running_job import Job
+from ...training.runs.any_job import Job
 from ..evidence.facts import Facts
 
 T = TypeVar("T")

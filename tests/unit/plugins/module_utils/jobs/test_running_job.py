@@ -39,27 +39,28 @@ class Recorder(MortalWorld):
 
 
 def test_a_run_is_read_finished_and_stopped_on_its_launcher() -> None:
-    job, calls = job_from(RUN), Recorder(job={"state": "running"})
-    assert job.name == "w1: the job in /run/one" and job.read(calls)["job"]["state"] == "running"
-    assert job.checked(calls, ["w1"], 20.0, []) == []
-    job.finish(calls)
-    job.stop(calls)
+    calls = Recorder(job={"state": "running"})
+    job = job_from(calls, RUN)
+    assert job.name == "w1: the job in /run/one" and job.look()["job"]["state"] == "running"
+    assert job.checked(["w1"], 20.0, []) == []
+    job.finish()
+    job.stop()
     assert calls.calls == [
-        ("there", "training_job_info", {"run_dir": "/run/one", "records": "/records/one"}),
+        ("there", "dml.vsphere.training_job_info", {"run_dir": "/run/one", "records": "/records/one"}),
         ("there", "ansible.builtin.file", {"path": "/records/one/finish", "state": "touch", "mode": "0644"}),
-        ("there", "training_job", {"run_dir": "/run/one", "state": "stopped"}),
+        ("there", "dml.vsphere.training_job", {"run_dir": "/run/one", "state": "stopped"}),
     ]
 
 
 def test_a_job_that_cannot_be_stopped_is_an_error() -> None:
     with pytest.raises(CollectionError, match="the server said no"):
-        job_from(RUN).stop(Recorder(failed=True, msg="the server said no"))
+        job_from(Recorder(failed=True, msg="the server said no"), RUN).stop()
 
 
 def deletion(kubernetes: dict[str, Any]) -> dict[str, Any]:
     """Return the options with which a job is deleted."""
     calls = Recorder()
-    job_from({**RUN, "kubernetes": kubernetes}).stop(calls)
+    job_from(calls, {**RUN, "kubernetes": kubernetes}).stop()
     ((place, module, options),) = calls.calls
     assert (place, module) == ("here", "kubernetes.core.k8s")
     return options

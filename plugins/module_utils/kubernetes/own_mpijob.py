@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from ..durable.calls import NodeCalls, Result, required
@@ -19,8 +20,8 @@ from ..training.runs.launching import Begun, watched_nodes
 from ..training.runs.training_run import PLACE, Prepared, TrainingFailed, TrainingRun
 from . import job_spec, manifests, preflight
 from .job_spec import V2BETA1
+from .mpijob import INFO, K8S, MpiJob
 
-INFO, K8S = "mpijob_info", "kubernetes.core.k8s"
 START_SECONDS = 600.0
 
 
@@ -29,69 +30,64 @@ def job_name(name: str) -> str:
     return "dml-" + re.sub(r"-+$", "", re.sub(r"[^a-z0-9]+", "-", name.lower()))
 
 
-class MpiJobBackend:
-    """Runs jobs on Kubernetes."""
+class OwnMpiJob(MpiJob):
+    """The MPIJob of a run, which it can start."""
 
-    def __init__(self, calls: NodeCalls) -> None:
-        self._calls = calls
+    def __init__(self, calls: NodeCalls, run: TrainingRun) -> None:
+        self._calls, self._run = calls, run
+        super().__init__(calls.here, partial(calls.on, run.launcher), seen(run), run.dir)
 
-    def begin(self, run: TrainingRun, prepared: Prepared) -> Begun:
+    def begin(self, prepared: Prepared) -> Begun:
         """Start the job, or find the one with the same objects."""
+        run = self._run
         if not run.o["kubernetes"].get("image"):
             cause = "training_backend is kubernetes, but there is no image for the pods"
             raise Refused(run.name, "start its job", cause, "set training_kubernetes.image")
-        self._refuse_old_records(run)
-        objects = self.objects(run, prepared)
-        before = self._require_startable(run, objects)
+        self._refuse_old_records()
+        objects = self.objects(prepared)
+        before = self._require_startable(objects)
         for each in objects:
             applied = {"definition": each, "apply": True, "server_side_apply": {"field_manager": "dml.vsphere"}}
-            required(self._calls.here(K8S, {**applied, **self._access(run)}))
-        return self._where(run, self._started(run, before))
+            required(self._calls.here(K8S, {**applied, **_access(run)}))
+        return self._where(self._started(before))
 
-    def found(self, run: TrainingRun) -> Begun:
+    def found(self) -> Begun:
         """Return where the pods of a job run that was started before."""
-        job = required(self.look(run))["job"]
+        run = self._run
+        job = required(self.look())["job"]
         if job["state"] == "absent":
             cause = f"the namespace {_namespace(run)} has no MPIJob {job_name(run.name)}"
             remedy = "set training_kubernetes to the namespace of the run, or set another training_name"
             raise Refused(f"the training run {run.name}", "follow it", cause, remedy)
-        return self._where(run, job)
+        return self._where(job)
 
-    def look(self, run: TrainingRun) -> Result:
-        """Return the state of the job; an API server does not respond for a while during its own vMotion."""
-        return self._calls.here(INFO, self._seen(run))
-
-    def stop(self, run: TrainingRun) -> Result:
-        """Delete the objects of the job, with all that the operator created for them."""
-        options = manifests.deletion(job_name(run.name), _api(run))
-        return self._calls.here(K8S, {**options, "namespace": _namespace(run), **self._access(run)})
-
-    def end_leftovers(self, run: TrainingRun) -> None:
+    def end_leftovers(self) -> None:
         """Leave the failed MPIJob: the operator ends its pods, unless its cleanPodPolicy is None."""
 
-    def output(self, run: TrainingRun, looked: Result) -> str | None:
+    def output(self, looked: Result) -> str | None:
         """Return the log of the launcher."""
-        del run
         return str(looked.get("log") or "")
 
-    def forget(self, run: TrainingRun) -> None:
+    def forget(self) -> None:
         """Delete the job and its run directories; files that pods wrote there belong to root."""
-        required(self.stop(run))
+        run = self._run
+        self.stop()
         options = {"path": run.dir, "state": "absent"}
         self._calls.as_user("root").on_each("ansible.builtin.file", dict.fromkeys(run.nodes, options))
 
-    def objects(self, run: TrainingRun, prepared: Prepared) -> list[dict[str, Any]]:
+    def objects(self, prepared: Prepared) -> list[dict[str, Any]]:
         """Return the Kubernetes objects of the job, a Secret first."""
+        run = self._run
         try:
-            spec = job_spec.job_of(self._options(run, prepared))
+            spec = job_spec.job_of(self._job_options(prepared))
         except (job_spec.JobError, TypeError) as error:
             raise Refused(f"MPIJob {job_name(run.name)}", "describe it", str(error)) from error
         secret = manifests.secret(spec)
         return [*([secret] if secret else []), *manifests.manifests(spec)]
 
-    def _options(self, run: TrainingRun, prepared: Prepared) -> dict[str, Any]:
+    def _job_options(self, prepared: Prepared) -> dict[str, Any]:
         """Return the options of the job; those of the user come last, except that volumes are added."""
-        o, mine = run.o, dict(run.o["kubernetes"].get("job") or {})
+        run, o, mine = self._run, self._run.o, dict(self._run.o["kubernetes"].get("job") or {})
         inside = {"interface": o["kubernetes"].get("interface") or "eth0", "network": ""}
         nodes = [{**node, **inside} for node in run.ranks_of_nodes(prepared)]
         settings = rank_words.transport_settings(o, nodes)
@@ -120,9 +116,10 @@ class MpiJobBackend:
         }
         return {**options, **mine, "volumes": [*_volumes(run), *(mine.get("volumes") or [])]}
 
-    def _refuse_old_records(self, run: TrainingRun) -> None:
+    def _refuse_old_records(self) -> None:
         """Refuse to append to records of a job that Kubernetes no longer has."""
-        if required(self.look(run))["job"]["state"] != "absent":
+        run = self._run
+        if required(self.look())["job"]["state"] != "absent":
             return
         options = {"paths": run.dir, "patterns": "rank*.jsonl"}
         for node, found in self._calls.on_each("ansible.builtin.find", dict.fromkeys(run.nodes, options)).items():
@@ -132,9 +129,10 @@ class MpiJobBackend:
                     "append to them. Set another training_name, or remove that folder on every worker."
                 )
 
-    def _require_startable(self, run: TrainingRun, objects: list[dict[str, Any]]) -> Mapping[str, Any]:
+    def _require_startable(self, objects: list[dict[str, Any]]) -> Mapping[str, Any]:
         """Return the job before; refuse a job whose name another job has, and a namespace that does not exist."""
-        job = required(self._calls.here(INFO, {**self._named(run), "desired": objects[-1]}))["job"]
+        run = self._run
+        job = required(self._calls.here(INFO, {**_named(run), "desired": objects[-1]}))["job"]
         name = job_name(run.name)
         if job["state"] == "absent" and job.get("why"):
             raise TrainingFailed(f"The training job {name} cannot be started: {job['why']}.")
@@ -145,15 +143,16 @@ class MpiJobBackend:
             )
         return dict(job)
 
-    def _started(self, run: TrainingRun, before: Mapping[str, Any]) -> dict[str, Any]:
+    def _started(self, before: Mapping[str, Any]) -> dict[str, Any]:
         """Return the job once it has started; one whose pods cannot start is an error.
 
         A report that was there before may be about a folder that exists by now.
         """
+        run = self._run
         until = self._calls.now() + START_SECONDS
         earlier = {"blocked_before": before["blocked"]} if before.get("blocked") is not None else {}
         while True:
-            job = dict(required(self._calls.here(INFO, {**self._seen(run), **earlier}))["job"])
+            job = dict(required(self._calls.here(INFO, {**self._options, **earlier}))["job"])
             if job["state"] != "waiting":
                 return job
             if job.get("blocked") is not None or self._calls.now() > until:
@@ -164,7 +163,8 @@ class MpiJobBackend:
                 )
             self._calls.pause()
 
-    def _where(self, run: TrainingRun, job: Mapping[str, Any]) -> Begun:
+    def _where(self, job: Mapping[str, Any]) -> Begun:
+        run = self._run
         names = {node["kubernetes"]: name for name, node in run.nodes.items()}
         place = {key: run.o["kubernetes"][key] for key in PLACE if key in run.o["kubernetes"]}
         return {
@@ -174,17 +174,19 @@ class MpiJobBackend:
             "watched": list(job.get("workers") or watched_nodes(run)),
         }
 
-    def _seen(self, run: TrainingRun) -> dict[str, Any]:
-        """Return the options that read a job with its workers."""
-        names = {node["kubernetes"]: name for name, node in run.nodes.items()}
-        return {**self._named(run), "kubectl": run.o["kubernetes"].get("kubectl") or "kubectl", "names": names}
 
-    def _named(self, run: TrainingRun) -> dict[str, Any]:
-        return {"name": job_name(run.name), "namespace": _namespace(run), "api": _api(run), **self._access(run)}
+def seen(run: TrainingRun) -> dict[str, Any]:
+    """Return the options that read a job with its workers."""
+    names = {node["kubernetes"]: name for name, node in run.nodes.items()}
+    return {**_named(run), "kubectl": run.o["kubernetes"].get("kubectl") or "kubectl", "names": names}
 
-    @staticmethod
-    def _access(run: TrainingRun) -> dict[str, Any]:
-        return {key: run.o["kubernetes"][key] for key in ("kubeconfig", "context") if run.o["kubernetes"].get(key)}
+
+def _named(run: TrainingRun) -> dict[str, Any]:
+    return {"name": job_name(run.name), "namespace": _namespace(run), "api": _api(run), **_access(run)}
+
+
+def _access(run: TrainingRun) -> dict[str, Any]:
+    return {key: run.o["kubernetes"][key] for key in ("kubeconfig", "context") if run.o["kubernetes"].get(key)}
 
 
 def _api(run: TrainingRun) -> str:
