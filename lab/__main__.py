@@ -24,9 +24,9 @@ SSH_OPTIONS = "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o Lo
 
 def main() -> int:
     """Run the requested action and return the exit code."""
-    asked = _parser().parse_args()
+    arguments = _parser().parse_args()
     try:
-        asked.do(Lab(asked.name or ("kubernetes" if asked.kubernetes else "default")), asked)
+        arguments.do(Lab(arguments.name or ("kubernetes" if arguments.kubernetes else "default")), arguments)
     except (LabError, RuntimeError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -71,21 +71,21 @@ def _add_node(node: argparse.ArgumentParser) -> None:
     node.set_defaults(do=_node, datacentre=None)
 
 
-def _up(lab: Lab, asked: argparse.Namespace) -> None:
-    lab.up(_desired(asked, not asked.without_nodes, site_options(asked)))
+def _up(lab: Lab, arguments: argparse.Namespace) -> None:
+    lab.up(_desired(arguments, not arguments.without_nodes, site_options(arguments)))
     print(f"The lab is up; its environment is in {lab.folder / 'env.sh'}.")
 
 
-def _node(lab: Lab, asked: argparse.Namespace) -> None:
+def _node(lab: Lab, arguments: argparse.Namespace) -> None:
     if not lab.facts("hypervisor"):
-        lab.up(_desired(asked))
-    cards = {name: address for name, _sign, address in (node.partition("=") for node in asked.nodes)}
-    made = [lab.node(name, asked.user, rdma_address=address) for name, address in cards.items()]
-    if asked.kubernetes:
+        lab.up(_desired(arguments))
+    cards = {name: address for name, _sign, address in (node.partition("=") for node in arguments.nodes)}
+    made = [lab.node(name, arguments.user, rdma_address=address) for name, address in cards.items()]
+    if arguments.kubernetes:
         lab.kubernetes.wait_for(list(cards))
-    if asked.inventory:
-        asked.inventory.parent.mkdir(parents=True, exist_ok=True)
-        asked.inventory.write_text(json.dumps(_connections(made), indent=2) + "\n")
+    if arguments.inventory:
+        arguments.inventory.parent.mkdir(parents=True, exist_ok=True)
+        arguments.inventory.write_text(json.dumps(_connections(made), indent=2) + "\n")
     print(json.dumps(made, indent=2))
 
 
@@ -97,31 +97,33 @@ def _connections(made: Sequence[Mapping[str, str]]) -> dict[str, Any]:
     return {"all": {"hosts": hosts, "vars": login}}
 
 
-def _desired(asked: argparse.Namespace, nodes: bool = True, options: Sequence[str] = ()) -> Desired:
-    if asked.kubernetes and (asked.machines or not nodes):
-        other = "--machines" if asked.machines else "--without-nodes"
+def _desired(arguments: argparse.Namespace, nodes: bool = True, options: Sequence[str] = ()) -> Desired:
+    if arguments.kubernetes and (arguments.machines or not nodes):
+        other = "--machines" if arguments.machines else "--without-nodes"
         raise LabError(f"Kubernetes needs nodes: --kubernetes and {other} cannot go together.")
-    if asked.suite != image.SUITE and (asked.machines or asked.kubernetes):
+    if arguments.suite != image.SUITE and (arguments.machines or arguments.kubernetes):
         raise LabError(f"Virtual machines and Kubernetes have Debian {image.SUITE}: --suite is for plain nodes.")
     more = {
-        "suite": asked.suite,
-        "machines": asked.machines,
-        "memory_mib": asked.memory,
-        "containers": asked.containers,
+        "suite": arguments.suite,
+        "machines": arguments.machines,
+        "memory_mib": arguments.memory,
+        "containers": arguments.containers,
         "options": options,
     }
-    members = {"kubernetes": asked.kubernetes, "operator": not asked.without_operator}
-    return Desired(asked.datacentre, asked.network, asked.share, not asked.no_proxy, nodes, **more, **members)
+    members = {"kubernetes": arguments.kubernetes, "operator": not arguments.without_operator}
+    return Desired(
+        arguments.datacentre, arguments.network, arguments.share, not arguments.no_proxy, nodes, **more, **members
+    )
 
 
-def _kubectl(lab: Lab, asked: argparse.Namespace) -> None:
+def _kubectl(lab: Lab, arguments: argparse.Namespace) -> None:
     if not lab.facts("hypervisor") or not lab.kubernetes.kubeconfig.exists():
         raise LabError(f"The lab in {lab.folder} has no Kubernetes: python -m lab --kubernetes up starts one.")
     command = lab.kubernetes.command
-    os.execve(command[0], [*command, *asked.arguments], {**os.environ, **lab.environment})
+    os.execve(command[0], [*command, *arguments.arguments], {**os.environ, **lab.environment})
 
 
-def _down(lab: Lab, _asked: argparse.Namespace) -> None:
+def _down(lab: Lab, _arguments: argparse.Namespace) -> None:
     lab.down()
     print("The lab is down.")
 

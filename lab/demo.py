@@ -21,7 +21,7 @@ from lab import chapters, demo_end, digest
 from lab.chapters import Chapter
 from lab.kubernetes.images import has_horovod
 from lab.machines import host
-from lab.nodes.network import wanted_or_free
+from lab.nodes.network import requested_or_free
 from lab.nodes.programs import LabError, require
 from lab.prebuild import PLAYBOOK, Prebuild
 from lab.running import HOROVOD, SUBNET, Desired, Lab
@@ -114,23 +114,23 @@ class Demo:
 
 def main(arguments: Sequence[str]) -> int:
     """Run all chapters, and return 0 if all results are as expected."""
-    asked = _asked(arguments)
+    requested = _parsed(arguments)
     try:
-        return _play_all(asked)
+        return _play_all(requested)
     except LabError as error:
         print(error, file=sys.stderr)
         return 1
 
 
-def _play_all(asked: argparse.Namespace) -> int:
-    work, began = _folder(asked), time.monotonic()
-    with _place(asked, work) as (demo, left_out):
+def _play_all(arguments: argparse.Namespace) -> int:
+    work, began = _folder(arguments), time.monotonic()
+    with _place(arguments, work) as (demo, left_out):
         for host_name in demo.vcenter.ask("GET", "/hosts"):
             demo.vcenter.set_host(host_name, reboot_seconds=REBOOT_SECONDS)
         before = state(demo.vcenter)
-        shown = _chapters(asked, bool(left_out))
+        shown = _chapters(arguments, bool(left_out))
         kept = [*_played(demo, chapters.meanwhile(shown) if demo.prebuild else shown)]
-        if not asked.keep and all(good for _line, good in kept):
+        if not arguments.keep and all(good for _line, good in kept):
             kept.append(_as_before(before, state(demo.vcenter)))
     took = f"in {time.monotonic() - began:.0f} s"
     if demo.most_memory:
@@ -140,24 +140,24 @@ def _play_all(asked: argparse.Namespace) -> int:
         print(f"  {'yes' if good else RED + 'NO ' + PLAIN}  {line}")
     if left_out:
         print(f"\n{BOLD}Not shown: guests, training, and vMotion under load.{PLAIN} {left_out}")
-    print("\n".join(["", *demo_end.results(work), "", *demo_end.next_steps(asked.keep)]))
+    print("\n".join(["", *demo_end.results(work), "", *demo_end.next_steps(arguments.keep)]))
     return 0 if all(good for _line, good in kept) else 1
 
 
-def _folder(asked: argparse.Namespace) -> Path:
+def _folder(arguments: argparse.Namespace) -> Path:
     """Return a new folder for reports and logs."""
-    if asked.folder:
-        asked.folder.mkdir(parents=True)
-        return Path(asked.folder)
+    if arguments.folder:
+        arguments.folder.mkdir(parents=True)
+        return Path(arguments.folder)
     (ROOT / "reports").mkdir(exist_ok=True)
     return Path(tempfile.mkdtemp(prefix=time.strftime("demo-%Y%m%dT%H%M%S-"), dir=ROOT / "reports"))
 
 
-def _chapters(asked: argparse.Namespace, without_guests: bool) -> list[Chapter]:
+def _chapters(arguments: argparse.Namespace, without_guests: bool) -> list[Chapter]:
     return [
         chapter
-        for chapter in CHAPTERS[asked.lab]
-        if not ((without_guests and chapter.in_guests) or (asked.keep and chapter.is_teardown))
+        for chapter in CHAPTERS[arguments.lab]
+        if not ((without_guests and chapter.in_guests) or (arguments.keep and chapter.is_teardown))
     ]
 
 
@@ -170,7 +170,7 @@ def _played(demo: Demo, shown: Sequence[Chapter]) -> Iterator[tuple[str, bool]]:
             return
 
 
-def _asked(arguments: Sequence[str]) -> argparse.Namespace:
+def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lab.demo", description=__doc__)
     add_site(parser)
     parser.add_argument("--lab", choices=list(CHAPTERS), default="nodes", help="type of the workers; vm: two machines")
@@ -180,58 +180,58 @@ def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _no_guests(asked: argparse.Namespace) -> str:
+def _no_guests(arguments: argparse.Namespace) -> str:
     """Return the reason why machines have no guests, or an empty string if they have guests."""
-    if asked.without_guests:
+    if arguments.without_guests:
         return "The option --without-guests is set."
     try:
-        require(machines=asked.lab == VM)
+        require(machines=arguments.lab == VM)
     except LabError as error:
         return str(error)
     return ""
 
 
 @contextmanager
-def _place(asked: argparse.Namespace, work: Path) -> Iterator[tuple[Demo, str]]:
+def _place(arguments: argparse.Namespace, work: Path) -> Iterator[tuple[Demo, str]]:
     """Yield the demo on its data centre, and the reason why its machines have no guests, if so."""
     print(f"{BOLD}{SIMULATED}{PLAIN}")
-    options, inventories, is_vm = site_options(asked), INVENTORIES[asked.lab], asked.lab == VM
-    left_out = _no_guests(asked)
-    if left_out and not asked.keep:
+    options, inventories, is_vm = site_options(arguments), INVENTORIES[arguments.lab], arguments.lab == VM
+    left_out = _no_guests(arguments)
+    if left_out and not arguments.keep:
         with Simulator(DATACENTRES / "lab.yml", *options, folder=work / "vcenter") as vcenter:
             yield Demo(vcenter, vcenter.environment, work, inventories, without_guests=True), left_out
         return
-    with _lab(asked, _desired(asked, options, nodes=not left_out)) as lab, contextlib.ExitStack() as stack:
+    with _lab(arguments, _desired(arguments, options, nodes=not left_out)) as lab, contextlib.ExitStack() as stack:
         if not left_out:
             lab.hypervisor.ask("PUT", "/moves", MOVE)
         memory = (lambda: host.memory_bytes(lab.lab)) if is_vm else int
         demo = Demo(lab.control, lab.environment, work, inventories, memory, without_guests=bool(left_out))
-        if asked.lab == "nodes" and not left_out and not has_horovod(HOROVOD):
+        if arguments.lab == "nodes" and not left_out and not has_horovod(HOROVOD):
             demo.prebuild = Prebuild(lab, work)
             stack.enter_context(demo.prebuild.running())
         yield demo, left_out
 
 
-def _desired(asked: argparse.Namespace, options: Sequence[str], nodes: bool) -> Desired:
+def _desired(arguments: argparse.Namespace, options: Sequence[str], nodes: bool) -> Desired:
     HOROVOD.mkdir(parents=True, exist_ok=True)
     return Desired(
-        subnet=wanted_or_free(SUBNET),
-        shares=[SHARED if asked.lab == "nodes" else TRAINING],
+        subnet=requested_or_free(SUBNET),
+        shares=[SHARED if arguments.lab == "nodes" else TRAINING],
         options=options,
         nodes=nodes,
-        machines=asked.lab == VM,
-        kubernetes=asked.lab == KUBERNETES,
+        machines=arguments.lab == VM,
+        kubernetes=arguments.lab == KUBERNETES,
     )
 
 
 @contextmanager
-def _lab(asked: argparse.Namespace, desired: Desired) -> Iterator[Lab]:
+def _lab(arguments: argparse.Namespace, desired: Desired) -> Iterator[Lab]:
     """Yield the running lab, and remove it unless it is to be kept."""
     lab = Lab("demo")
     lab.down()
     lab.up(desired)
     with contextlib.ExitStack() as stack:
-        if not asked.keep:
+        if not arguments.keep:
             stack.callback(lab.down)
         yield lab
 

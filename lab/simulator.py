@@ -165,9 +165,9 @@ def add_site(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--encryption", choices=("on", "off"), help="whether migrations are encrypted")
 
 
-def site_options(asked: argparse.Namespace) -> list[str]:
+def site_options(arguments: argparse.Namespace) -> list[str]:
     """Return the simulator's options for the given command-line arguments."""
-    return [f"--{name}={value}" for name in ("release", "encryption") if (value := getattr(asked, name))]
+    return [f"--{name}={value}" for name in ("release", "encryption") if (value := getattr(arguments, name))]
 
 
 def environment(facts: dict[str, Any]) -> dict[str, str]:

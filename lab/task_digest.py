@@ -109,10 +109,10 @@ def _changes(lines: Sequence[str]) -> list[str]:
 def _message(lines: Sequence[str]) -> str:
     """Return the message in the result of a task."""
     try:
-        told = yaml.safe_load("\n".join(lines))
+        result = yaml.safe_load("\n".join(lines))
     except yaml.YAMLError:
         return "\n".join(lines)
-    message = told.get("msg", "") if isinstance(told, dict) else ""
+    message = result.get("msg", "") if isinstance(result, dict) else ""
     return "\n".join(map(str, message)) if isinstance(message, list) else str(message)
 
 

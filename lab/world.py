@@ -51,8 +51,8 @@ def _properties(client: Any) -> Iterator[tuple[str, str]]:
     view = content.viewManager.CreateContainerView(content.rootFolder, list(KINDS), True)
     walk = spec.TraversalSpec(name="view", path="view", skip=False, type=vim.view.ContainerView)
     start = spec.ObjectSpec(obj=view, skip=True, selectSet=[walk])
-    wanted = [spec.PropertySpec(type=kind, all=True) for kind in KINDS]
-    for entry in content.propertyCollector.RetrieveContents([spec.FilterSpec(objectSet=[start], propSet=wanted)]):
+    desired = [spec.PropertySpec(type=kind, all=True) for kind in KINDS]
+    for entry in content.propertyCollector.RetrieveContents([spec.FilterSpec(objectSet=[start], propSet=desired)]):
         values = {item.name: item.val for item in entry.propSet}
         for name, value in values.items():
             if name not in HISTORY:

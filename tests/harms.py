@@ -47,12 +47,12 @@ TABLE = (
 HARMS = {harm.name: harm for harm in TABLE}
 
 
-def check(name: str, told: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> None:
+def check(name: str, reported: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> None:
     """Check the verdict, whether all workers moved, the breach, and the sentence that the playbook shows."""
     harm = HARMS[name]
-    lines = move_lines.verdict(told, moves)
-    assert (told["verdict"], told["moved"]) == (harm.verdict, harm.moved), lines
-    kinds = {one["kind"] for one in told["breaches"]}
+    lines = move_lines.verdict(reported, moves)
+    assert (reported["verdict"], reported["moved"]) == (harm.verdict, harm.moved), lines
+    kinds = {one["kind"] for one in reported["breaches"]}
     assert harm.breach in kinds if harm.breach else not kinds, lines
     pattern = re.compile(pattern_of(harm.sentence))
     assert any(pattern.search(line) for line in lines), (harm.sentence, lines)

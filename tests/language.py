@@ -65,9 +65,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files or folders; by default all")
     parser.add_argument("--kind", action="append", choices=prose.KINDS, help="only this kind of prose; may be repeated")
     parser.add_argument("--count", action="store_true", help="print the number of hits by kind")
-    wanted = parser.parse_args(arguments)
-    found = [hit for hit in of([path.resolve() for path in wanted.paths]) if not wanted.kind or hit.kind in wanted.kind]
-    print("\n".join(table(found) if wanted.count else map(str, found)))
+    options = parser.parse_args(arguments)
+    found = [
+        hit for hit in of([path.resolve() for path in options.paths]) if not options.kind or hit.kind in options.kind
+    ]
+    print("\n".join(table(found) if options.count else map(str, found)))
     return 1 if found else 0
 
 

@@ -35,8 +35,8 @@ def variables(role: str) -> dict[str, Any]:
 def value(role: str, name: str, **known: Any) -> Any:
     """Return the value of one variable of a role, if the others have these values."""
     begin()
-    told = {**variables(role), **known}
-    return Templar(DataLoader(), variables=told).template(told[name])
+    reported = {**variables(role), **known}
+    return Templar(DataLoader(), variables=reported).template(reported[name])
 
 
 def truth(condition: str, **known: Any) -> bool:

@@ -58,8 +58,8 @@ def proof(host: Host, role: str) -> dict[str, Any]:
 
 def debs(host: Host, names: Iterable[str]) -> dict[str, str]:
     """Return the versions of packages that dpkg has installed."""
-    told = run(host, "dpkg-query --show --showformat '${Package} ${Version}\\n' " + " ".join(names))
-    return dict(line.split() for line in told.splitlines())
+    output = run(host, "dpkg-query --show --showformat '${Package} ${Version}\\n' " + " ".join(names))
+    return dict(line.split() for line in output.splitlines())
 
 
 def start(

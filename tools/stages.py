@@ -81,8 +81,8 @@ def processor_seconds() -> float:
 
 
 def main(arguments: list[str]) -> int:
-    wanted = [(name, int(budget)) for name, _equals, budget in (text.partition("=") for text in arguments)]
-    outcomes = [carry_out(name, budget) for name, budget in wanted]
+    expected = [(name, int(budget)) for name, _equals, budget in (text.partition("=") for text in arguments)]
+    outcomes = [carry_out(name, budget) for name, budget in expected]
     print("\n===== seconds per stage, of its budget for a warm machine with two cores, and of processor time")
     for outcome in outcomes:
         print(outcome.line)

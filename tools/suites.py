@@ -72,11 +72,11 @@ def differences(stock: Results, ours: Results, known: dict[str, str]) -> list[st
     return [*lines, *(f"passes now, remove it from tests/clients/less.yml: {name}" for name in gone)]
 
 
-def main(wanted: list[str]) -> int:
+def main(expected: list[str]) -> int:
     HOME.mkdir(parents=True, exist_ok=True)
     folder = prepare()
     stock, ours = Results(), Results()
-    for name in wanted or (ALL if os.environ.get("FULL") else FEW):
+    for name in expected or (ALL if os.environ.get("FULL") else FEW):
         here, there = run("ours", folder / f"{name}.bats"), run("stock", folder / f"{name}.bats")
         if not there:
             raise SystemExit(f"Suite {name} returned no result. Check that bats is installed and the suite exists.")

@@ -150,9 +150,9 @@ def _messages(call: ast.Call, scope: Scope) -> Iterator[tuple[str, str]]:
     name = getattr(call.func, "id", getattr(call.func, "attr", ""))
     if name in ERRORS and len(call.args) >= 3:
         parts = [texts(argument, scope) for argument in call.args[:4]]
-        for target, tried, said in itertools.islice(itertools.product(*parts[:3]), _MOST):
+        for target, tried, reported in itertools.islice(itertools.product(*parts[:3]), _MOST):
             for remedy in (parts[3] if len(parts) > 3 else [""])[:_MOST]:
-                yield f"{target}: could not {tried}: {said}", _sentence(remedy)
+                yield f"{target}: could not {tried}: {reported}", _sentence(remedy)
     elif name in FINDINGS and len(call.args) > FINDINGS[name]:
         for text in texts(call.args[FINDINGS[name]], scope)[:_MOST]:
             message, _semicolon, remedy = text.rpartition("; ")

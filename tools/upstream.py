@@ -38,9 +38,9 @@ def own_tests(patch: Path) -> list[str]:
 def source() -> Path:
     """Return the folder of govmomi's source, in the version that the simulator uses."""
     subprocess.run(["go", "mod", "download", MODULE], cwd=ROOT / "lab" / "vcenter", check=True)
-    asked = ["go", "list", "-m", "-f", "{{.Dir}}", MODULE]
-    told = subprocess.run(asked, cwd=ROOT / "lab" / "vcenter", capture_output=True, text=True, check=True)
-    return Path(told.stdout.strip())
+    requested = ["go", "list", "-m", "-f", "{{.Dir}}", MODULE]
+    output = subprocess.run(requested, cwd=ROOT / "lab" / "vcenter", capture_output=True, text=True, check=True)
+    return Path(output.stdout.strip())
 
 
 def refusal(patch: Path, folder: Path) -> str:

@@ -53,22 +53,22 @@ def options(arguments: list[str]) -> argparse.Namespace | None:
     return None if unknown or found.dc != 1 else found
 
 
-def description(asked: argparse.Namespace) -> dict[str, Any]:
+def description(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the data centre, with the names that VMware's program uses."""
-    alone = {f"DC0_H{number}": [f"DC0_H{number}"] for number in range(asked.standalone_host)}
-    clusters = [f"DC0_C{number}" for number in range(asked.cluster)]
+    alone = {f"DC0_H{number}": [f"DC0_H{number}"] for number in range(arguments.standalone_host)}
+    clusters = [f"DC0_C{number}" for number in range(arguments.cluster)]
     # A standalone host is a cluster with one host here: its path is the same.
-    hosts = {**alone, **{name: [f"{name}_H{number}" for number in range(asked.host)] for name in clusters}}
+    hosts = {**alone, **{name: [f"{name}_H{number}" for number in range(arguments.host)] for name in clusters}}
     machines = [
         {"name": f"{name}{'' if name in alone else '_RP0'}_VM{number}", "host": there[number % len(there)]}
         for name, there in hosts.items()
-        for number in range(asked.vm if there else 0)
+        for number in range(arguments.vm if there else 0)
     ]
-    started = asked.autostart != "false"
-    groups = [{"name": f"DC0_DVPG{number}", "vlan": 0} for number in range(asked.pg)]
+    started = arguments.autostart != "false"
+    groups = [{"name": f"DC0_DVPG{number}", "vlan": 0} for number in range(arguments.pg)]
     return {
         "datacenter": "DC0",
-        "datastores": [f"LocalDS_{number}" for number in range(asked.ds)],
+        "datastores": [f"LocalDS_{number}" for number in range(arguments.ds)],
         "host_defaults": {"hardware": "t4_cx5", "vmkernel": [MANAGEMENT]},
         # VMware's program accepts image drafts for any cluster.
         "clusters": [
@@ -79,12 +79,12 @@ def description(asked: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def serve(asked: argparse.Namespace, folder: Path) -> int:
+def serve(arguments: argparse.Namespace, folder: Path) -> int:
     """Serve until a signal ends this process, and write the address in the format of VMware's program."""
-    (folder / "datacentre.yml").write_text(yaml.safe_dump(description(asked)))
+    (folder / "datacentre.yml").write_text(yaml.safe_dump(description(arguments)))
     ready = folder / "ready.json"
-    given = {"datacentre": folder / "datacentre.yml", "ready": ready, "certs": folder, "listen": asked.l}
-    account = {"username": asked.username, "password": asked.password}
+    given = {"datacentre": folder / "datacentre.yml", "ready": ready, "certs": folder, "listen": arguments.l}
+    account = {"username": arguments.username, "password": arguments.password}
     words = [f"--{key}={value}" for key, value in {**given, **account}.items()]
     with subprocess.Popen([ROOT / ".cache" / "vcenter", *words], stdout=subprocess.DEVNULL) as running:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
@@ -93,19 +93,19 @@ def serve(asked: argparse.Namespace, folder: Path) -> int:
         while not ready.exists() and running.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
         port = json.loads(ready.read_text())["port"]
-        url = f"https://{asked.username}:{asked.password}@127.0.0.1:{port}/sdk"
-        Path(asked.E).write_text(f"export GOVC_URL={url} GOVC_SIM_PID={os.getpid()}\n")
+        url = f"https://{arguments.username}:{arguments.password}@127.0.0.1:{port}/sdk"
+        Path(arguments.E).write_text(f"export GOVC_URL={url} GOVC_SIM_PID={os.getpid()}\n")
         return running.wait()
 
 
 def main() -> int:
     arguments = sys.argv[1:]
     is_other = any(argument.lstrip("-").partition("=")[0] in OTHERS for argument in arguments)
-    asked = None if is_other else options(arguments)
-    if asked is None:
+    requested = None if is_other else options(arguments)
+    if requested is None:
         os.execv(os.environ["DML_STOCK"], ["vcsim", *arguments])
     with tempfile.TemporaryDirectory(prefix="dml-vcsim-") as folder:
-        return serve(asked, Path(folder))
+        return serve(requested, Path(folder))
 
 
 if __name__ == "__main__":

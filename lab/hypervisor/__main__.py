@@ -34,16 +34,16 @@ from lab.simulator import Control
 
 def main() -> int:
     """Serve until SIGTERM, then remove everything that was made; print a lab error as one sentence."""
-    asked = _asked()
+    requested = _parsed()
     try:
-        _run(asked)
+        _run(requested)
     except LabError as error:
         print(error, file=sys.stderr)
         return 1
     return 0
 
 
-def _asked() -> argparse.Namespace:
+def _parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lab.hypervisor")
     parser.add_argument("--lab", required=True)
     parser.add_argument("--folder", type=Path, required=True)
@@ -60,55 +60,55 @@ def _asked() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _run(asked: argparse.Namespace) -> None:
-    network = Network(asked.lab)
-    backend = (_machines if asked.machines else _containers)(asked, network)
-    network.build(asked.network)
+def _run(arguments: argparse.Namespace) -> None:
+    network = Network(arguments.lab)
+    backend = (_machines if arguments.machines else _containers)(arguments, network)
+    network.build(arguments.network)
     try:
-        if asked.kubernetes and isinstance(backend, Containers):
-            cluster = Cluster(asked.folder / "kubernetes")
+        if arguments.kubernetes and isinstance(backend, Containers):
+            cluster = Cluster(arguments.folder / "kubernetes")
             backend.nodes.kind = Member(cluster.built, cluster.folder, Layout.of(str(network.subnet)))
         backend.prepare()
-        _serve(asked, backend)
+        _serve(arguments, backend)
     finally:
         backend.clear()
         network.remove()
 
 
-def _containers(asked: argparse.Namespace, network: Network) -> Backend:
-    nodes = Nodes(asked.lab, asked.folder, Podman(asked.store), network)
-    nodes.kind = Kind(asked.suite)
-    nodes.shares = [Share.parse(share) for share in asked.share]
-    nodes.runs_containers = asked.containers
+def _containers(arguments: argparse.Namespace, network: Network) -> Backend:
+    nodes = Nodes(arguments.lab, arguments.folder, Podman(arguments.store), network)
+    nodes.kind = Kind(arguments.suite)
+    nodes.shares = [Share.parse(share) for share in arguments.share]
+    nodes.runs_containers = arguments.containers
     return Containers(nodes)
 
 
-def _machines(asked: argparse.Namespace, network: Network) -> Backend:
-    built = roots.ensure(asked.store, print)
+def _machines(arguments: argparse.Namespace, network: Network) -> Backend:
+    built = roots.ensure(arguments.store, print)
     domain_type = accelerator.detect(built)
     print(f"Guests run with {domain_type}", flush=True)
-    machines = Machines(asked.lab, asked.folder, network, built, domain_type)
-    machines.memory_mib = asked.memory
-    machines.disks = shares.disks(asked.store / "shares", [Share.parse(share) for share in asked.share])
+    machines = Machines(arguments.lab, arguments.folder, network, built, domain_type)
+    machines.memory_mib = arguments.memory
+    machines.disks = shares.disks(arguments.store / "shares", [Share.parse(share) for share in arguments.share])
     return machines
 
 
-def _serve(asked: argparse.Namespace, backend: Backend) -> None:
+def _serve(arguments: argparse.Namespace, backend: Backend) -> None:
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     downloads: Mapping[str, int] = {}
-    if not asked.no_proxy:
-        proxy = Proxy(backend.network.gateway, asked.store / "packages", surroundings.indexes())
+    if not arguments.no_proxy:
+        proxy = Proxy(backend.network.gateway, arguments.store / "packages", surroundings.indexes())
         proxy.serve()
         backend.proxy, downloads = proxy.address, proxy.downloads
-    orders = Orders(backend, Control(asked.control))
+    orders = Orders(backend, Control(arguments.control))
     server = Server(orders, downloads)
     threading.Thread(target=server.serve_forever, name="server", daemon=True).start()
-    if asked.control:
+    if arguments.control:
         orders.control.ask("PUT", "/external", {"listener": f"{server.address}/orders", "ops": OPERATIONS})
     facts = {"pid": os.getpid(), "address": server.address, "network": str(backend.network.subnet)}
-    ready = asked.folder / "hypervisor.json"
+    ready = arguments.folder / "hypervisor.json"
     ready.with_suffix(".part").write_text(
         json.dumps({**facts, "gateway": backend.network.gateway, "proxy": backend.proxy})
     )

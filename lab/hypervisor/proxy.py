@@ -132,9 +132,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             part = Path(folder) / path.name
             with urllib.request.urlopen(url, timeout=IDLE_SECONDS) as answer, part.open("wb") as out:
                 shutil.copyfileobj(answer, out, BLOCK)
-                wanted = answer.headers["Content-Length"]
-            if wanted and int(wanted) != part.stat().st_size:
-                raise OSError(f"{url} ended after {part.stat().st_size} of {wanted} bytes")
+                size = answer.headers["Content-Length"]
+            if size and int(size) != part.stat().st_size:
+                raise OSError(f"{url} ended after {part.stat().st_size} of {size} bytes")
             part.replace(path)
 
     def _pass_on(self) -> None:

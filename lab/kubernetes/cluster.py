@@ -114,8 +114,8 @@ class Cluster:
             [*self.command, *arguments], input=text or "", capture_output=True, text=True, env=environment, check=False
         )
 
-    def _operators(self, wanted: bool) -> list[Path]:
-        return [self.built.programs / binaries.MANIFEST] if wanted else []
+    def _operators(self, desired: bool) -> list[Path]:
+        return [self.built.programs / binaries.MANIFEST] if desired else []
 
     def _has_accounts(self) -> bool:
         try:

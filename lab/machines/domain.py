@@ -83,9 +83,9 @@ def _boot(top: ET.Element, made: Blueprint) -> None:
     ET.SubElement(system, "smbios", mode="sysinfo")
     names = ET.SubElement(ET.SubElement(top, "sysinfo", type="smbios"), "system")
     _text(names, "entry", PRODUCT, name="product")
-    told = ET.SubElement(top, "sysinfo", type="fwcfg")
+    result = ET.SubElement(top, "sysinfo", type="fwcfg")
     for name, path in made.settings.items():
-        ET.SubElement(told, "entry", name=f"opt/dml/{name}", file=str(path))
+        ET.SubElement(result, "entry", name=f"opt/dml/{name}", file=str(path))
 
 
 def _disk(devices: ET.Element, path: Path, name: str, kind: str, is_shared: bool = False) -> None:

@@ -64,11 +64,11 @@ class Machines:
         self.known[guest.key] = given
         # vCenter's metadata describes the cards only if the lab did not have to choose an address.
         replaced = {METADATA, f"{METADATA}.encoding"} if guest.cards[:1] != given.cards[:1] else set()
-        asked = {key: value for key, value in guest.extra_config.items() if key not in replaced}
+        requested = {key: value for key, value in guest.extra_config.items() if key not in replaced}
         place = self.host(at)
         path = self._folder(guest.key) / "machine.xml"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(domain.written(self.lab, given, self._blueprint(given, asked)))
+        path.write_text(domain.written(self.lab, given, self._blueprint(given, requested)))
         place.virsh("create", str(path))
         self._places[guest.key] = place
         self._broken.pop(guest.key, None)
@@ -144,12 +144,12 @@ class Machines:
                 self._hosts[name] = made
             return self._hosts[name]
 
-    def _blueprint(self, guest: Guest, asked: dict[str, str]) -> domain.Blueprint:
+    def _blueprint(self, guest: Guest, requested: dict[str, str]) -> domain.Blueprint:
         folder = self._folder(guest.key)
         folder.mkdir(parents=True, exist_ok=True)
         files = surroundings.files(SUITE, self.proxy)
         settings = {}
-        for name, text in seed.settings(guest, asked, files, [there for _disk, there in self.disks]).items():
+        for name, text in seed.settings(guest, requested, files, [there for _disk, there in self.disks]).items():
             settings[name] = folder / name
             settings[name].write_text(text)
         overlay = folder / "disk.qcow2"

@@ -15,13 +15,15 @@ from lab.nodes.network import Card
 VENDORDATA = "guestinfo.vendordata"
 
 
-def settings(guest: Guest, asked: Mapping[str, str], files: Mapping[str, str], mounts: Sequence[str]) -> dict[str, str]:
+def settings(
+    guest: Guest, requested: Mapping[str, str], files: Mapping[str, str], mounts: Sequence[str]
+) -> dict[str, str]:
     """Return the advanced settings that the guest reads: those in ``asked``, and defaults for missing ones.
 
     ``files`` are the lab's files by path, ``mounts`` the mount points of further disks. Both become vendor data, which
     user data overrides.
     """
-    chosen = {key: value for key, value in asked.items() if key.startswith("guestinfo.")}
+    chosen = {key: value for key, value in requested.items() if key.startswith("guestinfo.")}
     chosen.setdefault(METADATA, json.dumps(_metadata(guest)))
     chosen.setdefault(USERDATA, HEADER + json.dumps({"users": [_user(user) for user in guest.users]}))
     chosen[VENDORDATA] = HEADER + json.dumps(_vendor(files, mounts))

@@ -143,7 +143,7 @@ def free_subnet() -> str:
     raise LabError("No subnet of 10.86.0.0/16 or 198.18.0.0/16 is free on this machine: choose one with --network.")
 
 
-def wanted_or_free(subnet: str) -> str:
+def requested_or_free(subnet: str) -> str:
     """Return this subnet if this machine does not use it, otherwise AUTO."""
     return AUTO if _overlapping(ipaddress.IPv4Network(subnet)) else subnet
 

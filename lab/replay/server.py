@@ -127,11 +127,11 @@ class Replay(SoapAdapter.StubAdapterBase):  # type: ignore[misc]
 
     def _content(self, spec: Any, key: str) -> Any:
         recorded, ref = self.recording.objects[key], self.object(key)
-        paths = [path for wanted in spec.propSet if isinstance(ref, wanted.type) for path in wanted.pathSet]
+        paths = [path for properties in spec.propSet if isinstance(ref, properties.type) for path in properties.pathSet]
         found = [
-            (path, self._value(recorded, wanted.type, path))
-            for wanted in spec.propSet
-            for path in wanted.pathSet
+            (path, self._value(recorded, properties.type, path))
+            for properties in spec.propSet
+            for path in properties.pathSet
             if path in paths
         ]
         collector = vmodl.query.PropertyCollector
@@ -142,8 +142,8 @@ class Replay(SoapAdapter.StubAdapterBase):  # type: ignore[misc]
         """Return a property, or None if the server did not return it when the recording was made."""
         if path in recorded.values:
             return recorded.values[path]
-        asked = {path for name in (kind._wsdlName, recorded.kind) for path in self.recording.asked.get(name, ())}
-        if path in asked or path in NEVER_READ:
+        requested = {path for name in (kind._wsdlName, recorded.kind) for path in self.recording.asked.get(name, ())}
+        if path in requested or path in NEVER_READ:
             return None
         raise NotRecorded(f"property {path} of {recorded.kind} is not in the recording")
 

@@ -35,8 +35,8 @@ def predict(features: Sequence[int], weights: Sequence[float]) -> list[float]:
 def gradients(weights: Sequence[float], batch: Sequence[Sample]) -> list[float]:
     """Return the gradient of each weight, followed by the loss."""
     found = [0.0] * (WEIGHTS + 1)
-    for features, wanted in batch:
-        errors = [value - right for value, right in zip(predict(features, weights), wanted)]
+    for features, targets in batch:
+        errors = [value - right for value, right in zip(predict(features, weights), targets)]
         for feature in features:
             for number, error in enumerate(errors, start=feature * VALUES):
                 found[number] += error / OF_A_SAMPLE
@@ -53,7 +53,7 @@ def main() -> None:
     weights, draw = array.array("f", [0.0] * WEIGHTS), random.Random(SEED + records.rank)
     pace = dml_options.Pace(chosen)
     # Only rank 0 decides when the training ends.
-    for _number in pace.steps(lambda wish: ranks.add([float(wish and records.rank == 0)])[0] > 0):
+    for _number in pace.steps(lambda stop: ranks.add([float(stop and records.rank == 0)])[0] > 0):
         *added, loss = ranks.add(gradients(weights, samples(draw, truth, chosen.batch_size)))
         for number, gradient in enumerate(added):
             weights[number] -= RATE * gradient

@@ -102,8 +102,8 @@ def for_docker(mirror: Path, work: Path) -> None:
     lists = suite / "stable/binary-amd64"
     lists.mkdir(parents=True)
     (lists / "Packages").write_text(run("dpkg-scanpackages", "--multiversion", "pool", cwd=base))
-    told = {"Suite": "bionic", "Codename": "bionic", "Components": "stable", "Architectures": "amd64"}
-    options = [word for field, value in told.items() for word in ("-o", f"APT::FTPArchive::Release::{field}={value}")]
+    result = {"Suite": "bionic", "Codename": "bionic", "Components": "stable", "Architectures": "amd64"}
+    options = [word for field, value in result.items() for word in ("-o", f"APT::FTPArchive::Release::{field}={value}")]
     (suite / "Release").write_text(run("apt-ftparchive", *options, "release", "dists/bionic", cwd=base))
     repositories.sign_apt(suite, name)
     repositories.export(name, key)

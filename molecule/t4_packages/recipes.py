@@ -27,8 +27,11 @@ class Package:
 
 def nvcc(folder: str, release: str) -> tuple[str, str]:
     """Return a program that prints the version of that compiler release."""
-    told = f"Cuda compilation tools, release {release}, V{release}.130"
-    return f"/usr/local/{folder}/bin/nvcc", f"#!/bin/sh\necho 'nvcc: NVIDIA (R) Cuda compiler driver'\necho '{told}'\n"
+    message = f"Cuda compilation tools, release {release}, V{release}.130"
+    return (
+        f"/usr/local/{folder}/bin/nvcc",
+        f"#!/bin/sh\necho 'nvcc: NVIDIA (R) Cuda compiler driver'\necho '{message}'\n",
+    )
 
 
 def of_debian() -> list[Package]:

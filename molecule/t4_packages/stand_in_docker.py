@@ -17,9 +17,9 @@ if not Path("/run/docker.pid").exists():
 words = sys.argv[1:]
 images = IMAGES.read_text().split() if IMAGES.exists() else []
 if words == ["info", "--format", "{{json .}}"]:
-    told = json.loads(Path("/run/docker.info").read_text())
-    told["ContainersRunning"] = int(RUNNING.read_text()) if RUNNING.exists() else 0
-    print(json.dumps(told))
+    info = json.loads(Path("/run/docker.info").read_text())
+    info["ContainersRunning"] = int(RUNNING.read_text()) if RUNNING.exists() else 0
+    print(json.dumps(info))
 elif words[:2] == ["image", "inspect"]:
     sys.exit(0 if words[2] in images else "Error: No such image: " + words[2])
 elif words[0] == "pull":

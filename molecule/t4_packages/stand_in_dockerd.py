@@ -19,7 +19,7 @@ unknown = ", ".join(sorted(set(settings) - KNOWN))
 if unknown:
     sys.exit(f"unable to configure the Docker daemon with file {PLACE}: unknown keys: {unknown}")
 runtimes = {name: {"path": one["path"]} for name, one in settings.get("runtimes", {}).items()}
-told = {
+info = {
     "ServerVersion": "VERSION",
     "Runtimes": {**runtimes, "runc": {"path": "runc"}},
     "DefaultRuntime": settings.get("default-runtime", "runc"),
@@ -27,7 +27,7 @@ told = {
     "LiveRestoreEnabled": settings.get("live-restore", False),
     "LoggingDriver": settings.get("log-driver", "json-file"),
 }
-Path("/run/docker.info").write_text(json.dumps(told))
+Path("/run/docker.info").write_text(json.dumps(info))
 PID.write_text(str(os.getpid()))
 with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
     address = os.environ["NOTIFY_SOCKET"]

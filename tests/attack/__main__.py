@@ -65,14 +65,14 @@ def in_peace(certs: Path, scenario: Scenario) -> tuple[str, Undisturbed]:
     return scenario.name, undisturbed(partial(made_for, scenario, certs))
 
 
-def wanted(arguments: argparse.Namespace) -> list[tuple[str, int]]:
+def selected_rounds(arguments: argparse.Namespace) -> list[tuple[str, int]]:
     """The kind and number of each round."""
     if arguments.only:
         return [(kind, int(number)) for kind, _colon, number in (one.partition(":") for one in arguments.only)]
     return [(kind, number) for number in range(arguments.rounds) for kind in (KILL, FAULT)]
 
 
-def told(outcomes: Iterable[Round | str | None], arguments: argparse.Namespace, total: int) -> Iterator[Round | str]:
+def shown(outcomes: Iterable[Round | str | None], arguments: argparse.Namespace, total: int) -> Iterator[Round | str]:
     """Passes on each outcome, with a word of those that went wrong and of how far it is."""
     last = time.monotonic()
     for done, outcome in enumerate(outcomes, start=1):
@@ -113,7 +113,7 @@ def main() -> int:
     arguments = parser.parse_args()
     seed = secrets.randbelow(10**9) if arguments.seed is None else arguments.seed
     print(f"seed {seed}; the same again: make attack SEED={seed} ROUNDS={arguments.rounds}", flush=True)
-    began, rounds = time.monotonic(), wanted(arguments)
+    began, rounds = time.monotonic(), selected_rounds(arguments)
     with tempfile.TemporaryDirectory(prefix="dml-attack-certs-") as folder:
         certs = Path(folder)
         Simulator(DATACENTRES / "ready.yml", folder=certs).stop()
@@ -124,7 +124,7 @@ def main() -> int:
         with multiprocessing.get_context("fork").Pool(arguments.jobs, know, (peace,)) as pool:
             end = began + 60 * arguments.minutes
             found = pool.imap_unordered(partial(one, seed, certs, end), rounds)
-            outcomes = list(told(found, arguments, len(rounds)))
+            outcomes = list(shown(found, arguments, len(rounds)))
     print(counts(outcomes, time.monotonic() - began))
     return 1 if any(isinstance(one, str) or one.wrong for one in outcomes) else 0
 

@@ -49,7 +49,7 @@ class Kill:
 class Ended:
     """How a controller ended: what each step said, a traceback where there was one, and whether it hung."""
 
-    said: list[dict[str, Any]] = field(default_factory=list)
+    messages: list[dict[str, Any]] = field(default_factory=list)
     raised: str = ""
     hung: bool = False
     killed: bool = False
@@ -58,7 +58,7 @@ class Ended:
     @property
     def failures(self) -> list[str]:
         """The sentences of the steps that failed."""
-        return [str(one["msg"]) for one in self.said if one["rc"]]
+        return [str(one["msg"]) for one in self.messages if one["rc"]]
 
 
 def carry_out(
@@ -75,15 +75,15 @@ def carry_out(
 
 def _attend(pid: int, read: int) -> Ended:
     began, text, hung = time.monotonic(), b"", False
-    with os.fdopen(read, "rb", buffering=0) as told:
+    with os.fdopen(read, "rb", buffering=0) as result:
         while True:
             left = began + DEADLINE - time.monotonic()
-            ready, _write, _error = select.select([told], [], [], max(0.0, left))
+            ready, _write, _error = select.select([result], [], [], max(0.0, left))
             if not ready:
                 hung = True
                 os.killpg(pid, signal.SIGKILL)
                 break
-            more = told.read(65536)
+            more = result.read(65536)
             if not more:
                 break
             text += more
@@ -94,7 +94,7 @@ def _attend(pid: int, read: int) -> Ended:
         if "raised" in one:
             ended.raised = one["raised"]
         else:
-            ended.said.append(one)
+            ended.messages.append(one)
     ended.killed = os.WIFSIGNALED(status) and not hung
     return ended
 
@@ -113,7 +113,7 @@ def _be_the_controller(
             _die_at(kill)
         _run(ansible, steps, timeout, write)
     except BaseException:
-        _tell(write, {"raised": traceback.format_exc()})
+        _send(write, {"raised": traceback.format_exc()})
     os._exit(0)
 
 
@@ -125,10 +125,10 @@ def _run(ansible: Ansible, steps: Sequence[Step], timeout: int, write: int) -> N
         done = ansible.module(step.module, timeout=timeout, **step.options)
         failed = failed or bool(done.rc)
         kept = {"changed": done.changed, "msg": done.msg, "warnings": done.result.get("warnings", [])}
-        _tell(write, {"module": step.module, "rc": done.rc, **kept})
+        _send(write, {"module": step.module, "rc": done.rc, **kept})
 
 
-def _tell(write: int, what: dict[str, Any]) -> None:
+def _send(write: int, what: dict[str, Any]) -> None:
     os.write(write, (json.dumps(what) + "\n").encode())
 
 

@@ -74,11 +74,11 @@ def state(vcenter: Centre) -> Counter[str]:
         managers = {(ref.get(TYPE, ""), ref.text or "") for ref in first.iter() if ref.get(TYPE) in MANAGERS}
         found = [first, *(reader.read(some) for some in _by_kind(managers | _of_content(one)))]
     names = _names(found)
-    told = Counter(line for root in found for line in lines(root, names))
+    result = Counter(line for root in found for line in lines(root, names))
     for host in vcenter.ask("GET", "/hosts"):
         inside = {key: value for key, value in vcenter.ask("GET", f"/hosts/{host}").items() if key not in _INSIDE}
-        told.update(f"inside {host}/{key} = {_in_order(key, value)}" for key, value in inside.items())
-    return told
+        result.update(f"inside {host}/{key} = {_in_order(key, value)}" for key, value in inside.items())
+    return result
 
 
 _INSIDE = frozenset({"moid", "boot_time"})
@@ -91,9 +91,9 @@ def _in_order(key: str, value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def differences(wanted: Counter[str], found: Counter[str]) -> list[str]:
+def differences(expected: Counter[str], found: Counter[str]) -> list[str]:
     """Return what is missing, and what is there in excess."""
-    return [f"lacks {one}" for one in sorted(wanted - found)] + [f"has {one}" for one in sorted(found - wanted)]
+    return [f"lacks {one}" for one in sorted(expected - found)] + [f"has {one}" for one in sorted(found - expected)]
 
 
 def _listed(one: Session) -> set[tuple[str, str]]:
@@ -149,12 +149,12 @@ def _objects(root: ET.Element) -> Iterator[tuple[str, str, dict[str, ET.Element]
 
 def _names(found: Iterable[ET.Element]) -> dict[str, str]:
     """The name of each object by its id, with that of what it lies in where it is a folder."""
-    told: dict[str, str] = {}
+    result: dict[str, str] = {}
     for root in found:
         for kind, its_id, values in _objects(root):
             name = values["name"].findtext(f"{VIM}val") if "name" in values else ""
-            told[its_id] = f"{kind} {name}" if name else kind
-    return told
+            result[its_id] = f"{kind} {name}" if name else kind
+    return result
 
 
 def lines(root: ET.Element, names: dict[str, str]) -> Iterator[str]:

@@ -60,8 +60,12 @@ class Ground:
 
     def held_by(self) -> list[str]:
         """Who holds the lock of the cluster; nothing when it is free."""
-        asked = self.ansible.module("cluster_lock", check=True, cluster="gpu", state="free", run="a look")
-        return [f"the lock is not free: {asked.msg or 'somebody gone holds it'}"] if asked.rc or asked.changed else []
+        requested = self.ansible.module("cluster_lock", check=True, cluster="gpu", state="free", run="a look")
+        return (
+            [f"the lock is not free: {requested.msg or 'somebody gone holds it'}"]
+            if requested.rc or requested.changed
+            else []
+        )
 
     def close(self) -> None:
         """End all that was started."""

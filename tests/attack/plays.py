@@ -62,7 +62,7 @@ class Stage(Ground):
         if killer:
             killer.join()
         killed = running.returncode < 0 and not hung
-        return Ended(told(text, running.returncode, killed), raised(text), hung, killed, time.monotonic() - began)
+        return Ended(messages(text, running.returncode, killed), raised(text), hung, killed, time.monotonic() - began)
 
     def command(self, timeout: int) -> list[str]:
         """The playbook and what it is given; files of the run stay in the folder of the round."""
@@ -140,7 +140,7 @@ class VmotionStage(Stage):
         super().close()
 
 
-def told(text: str, code: int, killed: bool) -> list[dict[str, Any]]:
+def messages(text: str, code: int, killed: bool) -> list[dict[str, Any]]:
     """The sentences with which tasks failed, or that all went well."""
     if killed:
         return []

@@ -37,7 +37,7 @@ FAULTS: dict[str, tuple[dict[str, Any], ...]] = {
 # The words of programs and not of people.
 RAW = re.compile(r"Traceback|\((?:vim|vmodl)\.|<class |object at 0x|Error\(|Exception")
 VERDICT = re.compile(r"[^:]+: (?P<findings>\d+) findings? stops? the preparation of its hosts: ")
-MOST_TOLD = 20
+MOST_SHOWN = 20
 Make = Callable[[Path], Ground]
 
 
@@ -116,9 +116,9 @@ def _judged(made: Ground, first: Ended, peace: Undisturbed, *, killed: bool) -> 
     """Return what is wrong with the end of an attacked run, and with that of the next one."""
     wrong = wrong_after(first, killed=killed)
     made.vcenter.heal()
-    if first.said and not (first.killed or first.hung or first.failures):
+    if first.messages and not (first.killed or first.hung or first.failures):
         different = ends.differences(peace.end, made.end())
-        wrong += [f"all was well in its words, and the end {one}" for one in different[:MOST_TOLD]]
+        wrong += [f"all was well in its words, and the end {one}" for one in different[:MOST_SHOWN]]
     return wrong + _healed(made, peace)
 
 
@@ -137,14 +137,16 @@ def wrong_after(ended: Ended, *, killed: bool) -> list[str]:
     wrong = [f"it ended in a traceback:\n{ended.raised}"] if ended.raised else []
     if ended.hung:
         wrong.append(f"it hung for {ended.seconds:.0f} s")
-    if not killed and not ended.said and not wrong:
+    if not killed and not ended.messages and not wrong:
         wrong.append("it ended without a word")
-    return wrong + [f"no sentence: {text}" for said in ended.failures for text in parts(said) if not is_sentence(text)]
+    return wrong + [
+        f"no sentence: {text}" for reported in ended.failures for text in parts(reported) if not is_sentence(text)
+    ]
 
 
-def parts(said: str) -> list[str]:
+def parts(expected: str) -> list[str]:
     """The sentences of an error about several objects."""
-    return said.split(" | ")
+    return expected.split(" | ")
 
 
 def is_sentence(text: str) -> bool:
@@ -165,4 +167,4 @@ def _healed(made: Ground, peace: Undisturbed) -> list[str]:
     if wrong:
         return wrong
     different = ends.differences(peace.end, made.end())
-    return [f"the end {one}" for one in different[:MOST_TOLD]] + made.left_to_do()
+    return [f"the end {one}" for one in different[:MOST_SHOWN]] + made.left_to_do()

@@ -154,11 +154,11 @@ class FakeEsxcli:
     """Answers of esxcli by command; a function gets the options of the call."""
 
     def __init__(self, host: FakeHost, answers: Mapping[str, Any]) -> None:
-        self.answers, self.asked = dict(answers), list[str]()
+        self.answers, self.requests = dict(answers), list[str]()
         host.__dict__["esxcli"] = self
 
     def rows(self, command: str, **options: Any) -> list[dict[str, Any]]:
-        self.asked.append(command)
+        self.requests.append(command)
         answer = self.answers[command]
         return list(answer(**options)) if callable(answer) else list(answer)
 

@@ -49,9 +49,9 @@ class FakeGpus:
             configManager__serviceSystem=self_of(self),
         )
 
-    def UpdatePassthruConfig(self, wanted: list[Any]) -> None:
-        if self.host.write("UpdatePassthruConfig", *((one.id, one.passthruEnabled) for one in wanted)):
-            for one in wanted:
+    def UpdatePassthruConfig(self, desired: list[Any]) -> None:
+        if self.host.write("UpdatePassthruConfig", *((one.id, one.passthruEnabled) for one in desired)):
+            for one in desired:
                 self.gpus[one.id].enabled = one.passthruEnabled
                 self.gpus[one.id].passed = one.passthruEnabled if self.rebind else self.gpus[one.id].passed
 

@@ -118,6 +118,6 @@ def rdma_nic(address: str = NIC) -> dict[str, Any]:
     }
 
 
-def wanted(kind: str) -> DeviceRequest:
+def request(kind: str) -> DeviceRequest:
     """Any GPU of a kind."""
     return DeviceRequest(kind)

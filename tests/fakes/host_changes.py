@@ -27,7 +27,7 @@ class FakeHost:
     # The questions that its driver leaves unanswered after a boot.
     slow_driver: int = 0
     waiting: int = 0
-    told: list[str] = field(default_factory=list)
+    progress: list[str] = field(default_factory=list)
 
     @property
     def boot_time(self) -> str:
@@ -129,7 +129,7 @@ class HostWorld(MortalWorld):
             assert self.holder, "no write without the lock"
             assert host.is_out or not host.needs, f"{name} is changed in service"
             assert not host.is_out or host.by == "us", f"{name} belongs to others"
-            host.differs, host.told = False, [*host.told, "changed"]
+            host.differs, host.progress = False, [*host.progress, "changed"]
             report.update(needs=host.needs, reboots=host.reboots)
         return report
 
@@ -148,10 +148,10 @@ class HostWorld(MortalWorld):
             if not is_planned:
                 act(name, host)
             is_ours = host.is_out and host.by == "us"
-            told = {"maintenance": host.is_out, "ours": is_ours}
+            reported = {"maintenance": host.is_out, "ours": is_ours}
             if is_planned and changed:
-                told.update(maintenance=False, ours=False)
-            reports.append({"host": name, "changed": changed, "state": told})
+                reported.update(maintenance=False, ours=False)
+            reports.append({"host": name, "changed": changed, "state": reported})
         return {"hosts": reports, "changed": any(report["changed"] for report in reports)}
 
     def _leave(self, name: str, host: FakeHost) -> None:
@@ -172,8 +172,8 @@ class HostWorld(MortalWorld):
     def _reboot(self, name: str, host: FakeHost, boot_times: Mapping[str, str]) -> None:
         """Reboot as the module does: a note says which boot ends, and a reboot under way is awaited."""
         has_booted = boot_times.get(name, host.boot_time) != host.boot_time
-        is_asked = bool(host.ending_boot) and (not host.is_up or not host.boots_needed)
-        if host.is_up and not has_booted and not is_asked:
+        is_requested = bool(host.ending_boot) and (not host.is_up or not host.boots_needed)
+        if host.is_up and not has_booted and not is_requested:
             assert host.is_out and host.by == "us", f"{name} boots in service"
             self.effect(f"reboot {name}", lambda: self._down(host))
         if not host.is_up:
@@ -182,7 +182,7 @@ class HostWorld(MortalWorld):
 
     def _down(self, host: FakeHost) -> None:
         host.ending_boot, host.is_up = host.boot_time, False
-        host.told.append("boot")
+        host.progress.append("boot")
 
     def _up(self, host: FakeHost) -> None:
         host.boots, host.is_up = host.boots + 1, True

@@ -45,13 +45,13 @@ class Cluster:
 
     def __init__(self, answers: Mapping[str, Any], forbidden: tuple[str, ...] = ()) -> None:
         self.answers, self.forbidden = {**_discovery(), **answers}, forbidden
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.written: list[str] = []
         self.operator: Callable[[Cluster], None] = lambda _cluster: None
 
     def get(self, path: str) -> Answer:
         """Status and body, as the API words them."""
-        self.asked.append(path)
+        self.requests.append(path)
         if self.forbidden and path.startswith(self.forbidden):
             return _status(403, f'User "dml" cannot read {path}')
         if path not in self.answers and not self._is_namespace(path):
@@ -117,10 +117,12 @@ class _Handler(BaseHTTPRequestHandler):
         where = urlsplit(self.path)
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         is_known = self.headers.get("authorization") == f"Bearer {TOKEN}"
-        status, told = make(where.path, "dryRun" in parse_qs(where.query), body) if is_known else _status(401, "who?")
-        text = (told if isinstance(told, str) else json.dumps(told)).encode()
+        status, reported = (
+            make(where.path, "dryRun" in parse_qs(where.query), body) if is_known else _status(401, "who?")
+        )
+        text = (reported if isinstance(reported, str) else json.dumps(reported)).encode()
         self.send_response(status)
-        self.send_header("content-type", "text/plain" if isinstance(told, str) else "application/json")
+        self.send_header("content-type", "text/plain" if isinstance(reported, str) else "application/json")
         self.send_header("content-length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
@@ -141,7 +143,9 @@ def _discovery() -> dict[str, Any]:
         _empty, _apis, group, version = path.split("/")
         found[path] = {"kind": "APIResourceList", "groupVersion": f"{group}/{version}", "resources": resources}
         versions.setdefault(group, []).append({"groupVersion": f"{group}/{version}", "version": version})
-    groups = [{"name": group, "versions": told, "preferredVersion": told[0]} for group, told in versions.items()]
+    groups = [
+        {"name": group, "versions": reported, "preferredVersion": reported[0]} for group, reported in versions.items()
+    ]
     return {**found, "/apis": {"kind": "APIGroupList", "groups": groups}}
 
 
@@ -157,11 +161,11 @@ def _status(code: int, message: str) -> Answer:
 
 def _kubeconfig(folder: Path, port: int) -> Path:
     path = folder / "kubeconfig"
-    told = {
+    reported = {
         "clusters": [{"name": "one", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
         "users": [{"name": "dml", "user": {"token": TOKEN}}],
         "contexts": [{"name": "here", "context": {"cluster": "one", "user": "dml"}}],
         "current-context": "here",
     }
-    path.write_text(yaml.safe_dump(told))
+    path.write_text(yaml.safe_dump(reported))
     return path

@@ -55,7 +55,7 @@ RIGHT = {
     "destroy": _ENVELOPE.format('<DestroyViewResponse xmlns="urn:vim25"></DestroyViewResponse>'),
     "logout": _ENVELOPE.format('<LogoutResponse xmlns="urn:vim25"></LogoutResponse>'),
 }
-_ASKED = {
+_REQUESTS = {
     "RetrieveServiceContent": "content",
     "Login": "login",
     "CreateContainerView": "view",
@@ -88,7 +88,7 @@ class OddServer:
     """Serves until it is closed; what was asked stands in ``asked``."""
 
     def __init__(self, certificate: Path | None, odd: dict[str, bytes | str] | None = None) -> None:
-        self.odd, self.asked = dict(odd or {}), list[str]()
+        self.odd, self.requests = dict(odd or {}), list[str]()
         self._context: ssl.SSLContext | None = None
         if certificate:
             self.swap(certificate)
@@ -140,7 +140,7 @@ class OddServer:
             connection.close()
             return False
         stage = self._stage(request)
-        self.asked.append(stage)
+        self.requests.append(stage)
         if stage in self.odd:
             self._misbehave(connection, self.odd[stage])
             return False
@@ -151,7 +151,7 @@ class OddServer:
         if request.startswith(b"GET"):
             return "versions"
         found = re.search(rb"Body><(\w+)", request)
-        return _ASKED.get(found[1].decode() if found else "", "unknown")
+        return _REQUESTS.get(found[1].decode() if found else "", "unknown")
 
     def _misbehave(self, connection: socket.socket, answer: bytes | str) -> None:
         if answer == SILENT:

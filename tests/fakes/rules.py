@@ -104,11 +104,11 @@ class FakeCluster:
                 self._replace(key, update, lambda one: one.key)
 
     def _replace(self, key: str, update: Any, key_of: Any) -> None:
-        wanted = update.removeKey if update.operation == "remove" else key_of(update.info)
+        desired = update.removeKey if update.operation == "remove" else key_of(update.info)
         there = [key_of(one) for one in getattr(self.config, key)]
-        if (wanted in there) == (update.operation == "add"):
-            raise vim.fault.InvalidName(name=f"{key} {wanted}")
-        left = [one for one in getattr(self.config, key) if key_of(one) != wanted]
+        if (desired in there) == (update.operation == "add"):
+            raise vim.fault.InvalidName(name=f"{key} {desired}")
+        left = [one for one in getattr(self.config, key) if key_of(one) != desired]
         setattr(self.config, key, left if update.operation == "remove" else [*left, update.info])
 
     def _write(self, call_name: str) -> bool:
@@ -190,7 +190,7 @@ def _shown(name: str) -> str:
 def call(cluster: FakeCluster, /, *, check: bool = False, **options: Any) -> dict[str, Any]:
     """The result of worker_rules over this cluster, with its warnings as ``told``."""
     arguments = {**CONNECTION, "cluster": "gpu", **options, "_ansible_check_mode": check, "_ansible_diff": True}
-    answer, told = io.StringIO(), list[str]()
+    answer, result = io.StringIO(), list[str]()
 
     def picked(ref: Any, paths: Sequence[str]) -> dict[str, Any]:
         values = cluster.values(ref)
@@ -204,7 +204,7 @@ def call(cluster: FakeCluster, /, *, check: bool = False, **options: Any) -> dic
         (session, "session", opened),
         (properties, "find_all", lambda _s, kind, paths: [(one, picked(one, paths)) for one in cluster.all(kind)]),
         (properties, "read_many", lambda _s, refs, paths: {one._moId: picked(one, paths) for one in refs}),
-        (AnsibleModule, "warn", lambda _module, text: told.append(text)),
+        (AnsibleModule, "warn", lambda _module, text: result.append(text)),
         (tasks, "wait", lambda _session, started, _seconds: started.task),
     ]
     with contextlib.ExitStack() as stack:
@@ -214,4 +214,4 @@ def call(cluster: FakeCluster, /, *, check: bool = False, **options: Any) -> dic
         for target, name, fake in replaced:
             stack.enter_context(mock.patch.object(target, name, fake))
         worker_rules.main()
-    return {**json.loads(answer.getvalue()), "told": told}
+    return {**json.loads(answer.getvalue()), "told": result}

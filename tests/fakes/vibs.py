@@ -23,7 +23,7 @@ class FakeVibs:
         self.pending: dict[str, str] = {}
         self.depots: dict[str, tuple[str, str]] = {DEPOT: (DRIVER, NEW)}
         self.refusal = ""
-        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.requests: list[tuple[str, dict[str, Any]]] = []
         host.__dict__["esxcli"] = self
         host.has(configManager__imageConfigManager=SimpleNamespace(QueryHostAcceptanceLevel=lambda: "partner"))
 
@@ -35,7 +35,7 @@ class FakeVibs:
 
     def _run(self, command: str, *, tried: str = "", patience: int = 0, **options: Any) -> dict[str, Any]:
         dry = options.pop("dryrun", False)
-        self.asked.append((command, {**options, "patience": patience, "dryrun": dry}))
+        self.requests.append((command, {**options, "patience": patience, "dryrun": dry}))
         if not dry and not self.host.write(command, options):
             return {}
         return self._change(command, tried, options, dry)

@@ -23,12 +23,17 @@ def begin(environment: str, folder: Path, words: list[str], place: dict[str, str
     """Begin a rank in one of the environments."""
     python = FRAMEWORKS / environment / "bin" / "python"
     assert python.exists(), "the frameworks are not installed: run make frameworks"
-    told = {"DML_STEPS_BY": "auto", "DML_RECORDS": str(folder / "run"), "PYTHONPATH": str(FILES), "HF_HUB_OFFLINE": "1"}
+    variables = {
+        "DML_STEPS_BY": "auto",
+        "DML_RECORDS": str(folder / "run"),
+        "PYTHONPATH": str(FILES),
+        "HF_HUB_OFFLINE": "1",
+    }
     script = str(SCRIPTS / f"{words[0]}.py")
     return subprocess.Popen(
         [str(python), "-u", str(FILES / "dml_torchrun.py"), script, *words[1:]],
         cwd=folder,
-        env={**os.environ, **told, **place},
+        env={**os.environ, **variables, **place},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -79,11 +79,11 @@ class Browser:
             message["sessionId"] = self._session
         os.write(self._send, json.dumps(message).encode() + b"\0")
         while True:
-            told = self._next()
-            if told.get("id") == self._number:
-                assert "error" not in told, told
-                return dict(told["result"])
-            self.events.append(told)
+            result = self._next()
+            if result.get("id") == self._number:
+                assert "error" not in result, result
+                return dict(result["result"])
+            self.events.append(result)
 
     def open(self, page: Path, width: int = 1200, dark: bool = False, media: str = "") -> None:
         """Show a file, in a width, light or dark, on a screen or on paper."""
@@ -97,9 +97,9 @@ class Browser:
 
     def evaluate(self, expression: str) -> Any:
         """The value of an expression in the page."""
-        told = self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
-        assert "exceptionDetails" not in told, told
-        return told["result"].get("value")
+        result = self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in result, result
+        return result["result"].get("value")
 
     def fetched(self) -> list[str]:
         """The addresses that the page asked for, its own among them."""

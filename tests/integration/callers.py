@@ -96,7 +96,7 @@ def lacking(found: Mapping[str, set[str]]) -> list[str]:
     ]
 
 
-def asked_by_property(call: str) -> set[str]:
+def privileges_of_property(call: str) -> set[str]:
     """Return what the type tables say that reading a property needs, beyond what every role has."""
     kind, name = call.removeprefix("read ").split(".")
     info = VmomiSupport.GetWsdlType("urn:vim25", kind)._GetPropertyInfo(name)
@@ -106,7 +106,7 @@ def asked_by_property(call: str) -> set[str]:
 def _lacking(module: str, call: str) -> str:
     if call in NEEDS.calls_of(module):
         return ""
-    if not asked_by_property(call) if call.startswith("read ") else is_free(call):
+    if not privileges_of_property(call) if call.startswith("read ") else is_free(call):
         return ""
     known = "" if NEEDS.is_known(call) else f" and to CALLS\n    {call!r}: (Need(PRIVILEGE, OBJECT, SOURCE),),"
     return f"{module} called {call}: add to {module!r} in MODULES of {TABLE}\n        {call!r},{known}"

@@ -15,7 +15,7 @@ import yaml
 from lab.simulator import Simulator
 from plugins.module_utils.vsphere import session
 from tests.integration.ansible import Ansible, Outcome
-from tests.integration.killing import begun, wait_for
+from tests.integration.killing import has_started, wait_for
 from tests.integration.rolling import PLAYBOOK, arguments, most_out_of_service, run, times
 
 HOST, CLUSTER = "esx01.lab", "gpu"
@@ -39,7 +39,7 @@ class Fault:
 
     name: str
     do: Callable[[Simulator], None]
-    says: tuple[str, ...]
+    words: tuple[str, ...]
     out: bool = True
     at: str = ""
     mend: Callable[[Simulator], None] = Simulator.heal
@@ -83,7 +83,7 @@ class Bench:
         self.next_run()
         if fault.at:
             running = self.begin(**fault.variables)
-            wait_for(begun(self.vcenter, fault.at))
+            wait_for(has_started(self.vcenter, fault.at))
             fault.do(self.vcenter)
             text, code = running.communicate(timeout=600)[0], running.returncode
         else:
@@ -91,8 +91,8 @@ class Bench:
             outcome = self.run(**fault.variables)
             text, code = outcome.out, outcome.rc
         assert code == 2, text
-        sentence = said(text)
-        for words in fault.says:
+        sentence = last_sentence(text)
+        for words in fault.words:
             assert words in sentence, sentence
         assert sentence.count("could not") <= 1, sentence
         assert self.lock() == "free"
@@ -102,8 +102,8 @@ class Bench:
 
     def lock(self) -> str:
         """The state of the cluster's lock as someone else sees it: free, or the sentence that says who holds it."""
-        asked = self.ansible.module("cluster_lock", check=True, cluster=CLUSTER, state="free", run="looking")
-        return asked.msg if asked.rc else "held" if asked.changed else "free"
+        requested = self.ansible.module("cluster_lock", check=True, cluster=CLUSTER, state="free", run="looking")
+        return requested.msg if requested.rc else "held" if requested.changed else "free"
 
     def finish(self, *hosts: str, killed: bool = False) -> None:
         """Nothing is broken any more: one run ends it all, no host was booted more often than it had to be."""
@@ -134,7 +134,7 @@ class Bench:
         assert self.vcenter.writes() == []
 
 
-def said(text: str) -> str:
+def last_sentence(text: str) -> str:
     """The last sentence with which ansible ended; it holds the sentence of the task that failed, once."""
     messages = [" ".join(str(yaml.safe_load(block).get("msg", "")).split()) for block in FATAL.findall(text)]
     assert messages, text

@@ -39,9 +39,9 @@ class Hostile:
         """The places whose template was evaluated."""
         return sorted(path.name for path in self._canary.parent.glob(f"{self._canary.name}.*"))
 
-    def tell(self, machine: str, **told: str) -> None:
+    def report(self, machine: str, **reported: str) -> None:
         """Have a guest report an address."""
-        self.vcenter.ask("PUT", f"/vms/{quote(machine)}/guest", told)
+        self.vcenter.ask("PUT", f"/vms/{quote(machine)}/guest", reported)
 
 
 def marked(name: str, **more: Any) -> dict[str, str]:
@@ -76,8 +76,8 @@ def begin(start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]) 
     """The data centre with its guests, which have reported their texts."""
     vcenter = start(text=datacentre())
     hostile = Hostile(vcenter, ansible_for(vcenter))
-    hostile.tell("worker01", hostname=template("guest"), address=ADDRESS)
-    hostile.tell("worker02", hostname="worker02", address=template("address"))
+    hostile.report("worker01", hostname=template("guest"), address=ADDRESS)
+    hostile.report("worker02", hostname="worker02", address=template("address"))
     vcenter.clear()
     return hostile
 

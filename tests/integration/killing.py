@@ -25,7 +25,7 @@ def wait_for(condition: Callable[[], Any], seconds: float = 300) -> None:
         time.sleep(LOOK_SECONDS)
 
 
-def begun(vcenter: Centre, method: str, times: int = 1) -> Callable[[], bool]:
+def has_started(vcenter: Centre, method: str, times: int = 1) -> Callable[[], bool]:
     """Return whether that many calls of this method have reached the server."""
     return lambda: [write["method"] for write in vcenter.writes()].count(method) >= times
 

@@ -52,14 +52,14 @@ class Operator:
         failed = [_setup_error(container) for container in worker.get("initContainers", []) for _node in nodes[:1]]
         if any(failed):
             states = [{"name": "setup", "state": {"terminated": {"exitCode": 1, "message": failed[0]}}}]
-            self._tell(name, "Created", [_pod(name, "worker-0", nodes[0], {}, "Failed", states)])
+            self._report(name, "Created", [_pod(name, "worker-0", nodes[0], {}, "Failed", states)])
             return
         self._cluster.answers[f"{CORE}/events"] = [
             _scheduled(f"{name}-worker-{number}", node) for number, node in enumerate(nodes)
         ]
         self._start(name, launcher["containers"][0], len(nodes))
         workers = [_pod(name, f"worker-{number}", node, RUNNING) for number, node in enumerate(nodes)]
-        self._tell(name, "Running", [_pod(name, "launcher-x", nodes[0], RUNNING), *workers])
+        self._report(name, "Running", [_pod(name, "launcher-x", nodes[0], RUNNING), *workers])
 
     def _start(self, name: str, launcher: dict[str, Any], workers: int) -> None:
         hosts = self._folder / f"hostfile-{name}"
@@ -87,11 +87,11 @@ class Operator:
         ended = {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed"}}
         phase = "Failed" if code else "Succeeded"
         self._cluster.answers[f"{CORE}/pods/{name}-launcher-x/log"] = output
-        self._tell(name, phase, [_pod(name, "launcher-x", "any", ended, phase)])
+        self._report(name, phase, [_pod(name, "launcher-x", "any", ended, phase)])
 
-    def _tell(self, name: str, condition: str, pods: list[dict[str, Any]]) -> None:
-        told = [{"type": kind, "status": "True", "reason": f"MPIJob{kind}"} for kind in ("Created", condition)]
-        self._cluster.answers[f"{JOBS}/{name}"]["status"] = {"conditions": told}
+    def _report(self, name: str, condition: str, pods: list[dict[str, Any]]) -> None:
+        reported = [{"type": kind, "status": "True", "reason": f"MPIJob{kind}"} for kind in ("Created", condition)]
+        self._cluster.answers[f"{JOBS}/{name}"]["status"] = {"conditions": reported}
         others = [pod for pod in self._cluster.answers[f"{CORE}/pods"] if not pod["metadata"]["name"].startswith(name)]
         self._cluster.answers[f"{CORE}/pods"] = others + pods
 

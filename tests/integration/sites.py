@@ -53,12 +53,12 @@ class Site:
         """Network and workers without the time that a playbook takes."""
         inventory = yaml.safe_load((ROOT / "inventories" / "lab" / "group_vars" / "clusters.yml").read_text())
         adapters = self.variables["fabric_adapters"]
-        wanted = self.variables["worker_vms"][:workers]
+        desired = self.variables["worker_vms"][:workers]
         for done in (
             self.ansible.module(
                 "rdma_fabric", cluster="gpu", port_groups=inventory["fabric_port_groups"], adapters=adapters
             ),
-            self.ansible.module("worker_vm", cluster="gpu", defaults=inventory["worker_defaults"], workers=wanted),
+            self.ansible.module("worker_vm", cluster="gpu", defaults=inventory["worker_defaults"], workers=desired),
         ):
             assert done.rc == 0, done.msg
 

@@ -22,11 +22,11 @@ def attempt(name: str, folder: Path) -> dict[str, object]:
         "ansible.builtin.include_role": {"name": "dml.vsphere.alone"},
         "vars": {"alone_work": "build", "alone_folder": str(folder), "alone_seconds": 1},
     }
-    tell = "ansible.builtin.debug"
+    report = "ansible.builtin.debug"
     return {
         "name": name,
-        "block": [{"name": "Wait", **role}, {"name": "Tell", tell: {"msg": f"{name} may go on"}}],
-        "rescue": [{"name": "Tell", tell: {"msg": f"{name} failed: {{{{ ansible_failed_result.msg }}}}"}}],
+        "block": [{"name": "Wait", **role}, {"name": "Tell", report: {"msg": f"{name} may go on"}}],
+        "rescue": [{"name": "Tell", report: {"msg": f"{name} failed: {{{{ ansible_failed_result.msg }}}}"}}],
     }
 
 
@@ -53,17 +53,17 @@ def test_only_root_can_hold_a_lock_and_links_are_not_followed(tmp_path: Path) ->
     held.mkdir(mode=0o700)
     with (held / "build").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        said = run(tmp_path, *(attempt(one.name, one) for one in (free, held, open_to_all, link)))
-    assert "free may go on" in said
+        output = run(tmp_path, *(attempt(one.name, one) for one in (free, held, open_to_all, link)))
+    assert "free may go on" in output
     assert free.stat().st_mode & 0o777 == 0o700
     assert (
         f"held failed: localhost cannot continue with build: a process of an earlier run still held {held}/build"
-        in said
+        in output
     )
-    assert "link failed: " in said
-    assert f"{link} already exists as a link" in said
+    assert "link failed: " in output
+    assert f"{link} already exists as a link" in output
     # A folder that was open to all is closed, and what a link in it names keeps its content.
-    assert "open may go on" in said
+    assert "open may go on" in output
     assert open_to_all.stat().st_mode & 0o777 == 0o700
     assert (victim / "build").read_text() == "precious"
     assert victim.stat().st_mode & 0o777 == 0o755

@@ -126,8 +126,8 @@ def test_modes_users_and_load_are_the_truth_and_nothing_is_written(
 
 
 def test_places_shares_and_machines_that_are_off(place: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> None:
-    told = usage(ansible_for(place))
-    found = by_card(told)
+    result = usage(ansible_for(place))
+    found = by_card(result)
     mig = found["esx05.lab", A100]
     assert mig["vgpu_mode"] == "mig"
     assert mig["slots"] == [
@@ -138,7 +138,7 @@ def test_places_shares_and_machines_that_are_off(place: Simulator, ansible_for: 
     assert found["esx03.lab", T4]["slots"] == [{"profile": "grid_t4-16c", "used": 0, "free": 1}]
     assert found["esx06.lab", A100]["slots"] == [{"profile": "whole GPU", "used": 0, "free": 1}]
     assert found["esx07.lab", T4]["slots"] == []
-    waiting = {one["vm"]: (one["host"], one["wants"], one["fits"]) for one in told["waiting"]}
+    waiting = {one["vm"]: (one["host"], one["wants"], one["fits"]) for one in result["waiting"]}
     assert waiting == {
         "later": ("esx03.lab", ["grid_t4-16c"], True),
         "too-late": ("esx02.lab", ["grid_t4-16c"], False),

@@ -84,9 +84,9 @@ def test_exactly_one_of_many_controllers_takes_the_lock(vcenter: Simulator) -> N
     for round_number in range(3):
         runs = [f"{round_number}.{rival}" for rival in range(8)]
         with ThreadPoolExecutor(len(runs)) as pool:
-            said = list(pool.map(lambda run: take(vcenter, run), runs))
-        (holder,) = set(said) & set(runs)
-        losers = [text for text in said if text != holder]
+            result = list(pool.map(lambda run: take(vcenter, run), runs))
+        (holder,) = set(result) & set(runs)
+        losers = [text for text in result if text != holder]
         assert all("could not take its lock" in text and "force_unlock" in text for text in losers)
         with session.session({**DEFAULTS, **vcenter.connection}) as opened:
             one = ClusterLock(opened, "gpu", "free", lock_rules.LockRequest("somebody", holder, 1))

@@ -139,8 +139,8 @@ def test_refuses_an_account_in_the_proxy_address_without_showing_it(ansible: Ans
 def test_who_checks_no_certificate_is_warned(ansible: Ansible) -> None:
     words = "whoever answers in the place of vCenter gets the password"
     assert words not in ask(ansible).out
-    asked = ask(ansible, validate_certs=False)
-    assert asked.rc == 0 and words in str(asked.result["warnings"])
+    requested = ask(ansible, validate_certs=False)
+    assert requested.rc == 0 and words in str(requested.result["warnings"])
 
 
 def test_an_unknown_host_and_an_unknown_cluster_are_refused_with_those_that_exist(ansible: Ansible) -> None:

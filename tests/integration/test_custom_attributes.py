@@ -56,8 +56,8 @@ def test_a_note_about_a_boot_goes_when_the_host_booted(site: Site) -> None:
     options = {"max_vfs": 4}
     changed = site.ansible.module("esxi_kernel_module", hosts=["esx01.lab"], name="nmlx5_core", options=options)
     assert changed.rc == 0, changed.msg
-    owed = good(site, "custom_attributes")
-    assert not owed.changed and owed.result["state"][PENDING] == "defined"
+    due = good(site, "custom_attributes")
+    assert not due.changed and due.result["state"][PENDING] == "defined"
     boot(site.vcenter, "esx01.lab")
     assert good(site, "custom_attributes").changed
     assert [method for method, _name in site.written()] == ["SetField", "RemoveCustomFieldDef"]

@@ -46,7 +46,7 @@ MOVER, STAYER = "nvidia-mover", "amd-stayer"
 RDMA_MOVER, RDMA_STAYER = "cx7-mover", "cx7-stayer"
 
 
-def wanted(name: str, device_class: str, count: int = 1, **more: Any) -> dict[str, Any]:
+def worker_request(name: str, device_class: str, count: int = 1, **more: Any) -> dict[str, Any]:
     """One worker with devices of a class."""
     gpus = [{"device_class": device_class, "count": count, "memory_gb": 40}]
     defaults = {"template": TEMPLATE, "memory_mb": 16384, "gpus": gpus}
@@ -72,13 +72,13 @@ def test_workers_are_placed_by_class_and_move_where_it_moves(
     place: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     ansible = ansible_for(place)
-    mover, stayer = wanted("w1", MOVER, host="esx01.lab"), wanted("w2", STAYER, count=2)
-    for asked, host, gpus in ((mover, "esx01.lab", [MOVER]), (stayer, "esx01.lab", [STAYER] * 2)):
-        done = ansible.module("worker_vm", **asked)
+    mover, stayer = worker_request("w1", MOVER, host="esx01.lab"), worker_request("w2", STAYER, count=2)
+    for requested, host, gpus in ((mover, "esx01.lab", [MOVER]), (stayer, "esx01.lab", [STAYER] * 2)):
+        done = ansible.module("worker_vm", **requested)
         assert done.rc == 0, done.out
         (state,) = states(done).values()
         assert (state["host"], state["gpus"]) == (host, gpus)
-        again = ansible.module("worker_vm", **asked)
+        again = ansible.module("worker_vm", **requested)
         assert (again.rc, again.changed) == (0, False), again.out
     place.clear()
     refused = {
@@ -100,14 +100,14 @@ def test_a_class_without_a_free_device_is_refused_before_any_write(
 ) -> None:
     place = start("", "--release=9.0", text=CLASSES)
     ansible = ansible_for(place)
-    assert ansible.module("worker_vm", **wanted("w1", MOVER, host="esx01.lab")).rc == 0
+    assert ansible.module("worker_vm", **worker_request("w1", MOVER, host="esx01.lab")).rc == 0
     place.clear()
-    refused = ansible.module("worker_vm", **wanted("w2", MOVER, host="esx01.lab"))
+    refused = ansible.module("worker_vm", **worker_request("w2", MOVER, host="esx01.lab"))
     assert "not enough free devices of class nvidia-mover (w1 has nvidia-mover 1)" in refused.msg, refused.out
-    unknown = ansible.module("worker_vm", **wanted("w2", "nvidia-other"))
+    unknown = ansible.module("worker_vm", **worker_request("w2", "nvidia-other"))
     assert "not enough free devices of class nvidia-other" in unknown.msg, unknown.out
     assert place.writes() == []
-    elsewhere = ansible.module("worker_vm", **wanted("w2", MOVER))
+    elsewhere = ansible.module("worker_vm", **worker_request("w2", MOVER))
     assert elsewhere.rc == 0, elsewhere.out
     full = move(ansible, "w1", states(elsewhere)["w2"]["host"])
     assert "has no free device of class nvidia-mover" in full.msg or "no vMotion support" in full.msg, full.out
@@ -116,7 +116,10 @@ def test_a_class_without_a_free_device_is_refused_before_any_write(
 def with_nic(name: str, device_class: str, host: str) -> dict[str, Any]:
     """One worker without GPUs, with an RDMA card of a class; without a class, with a PVRDMA card."""
     nic = {"portgroup": "rdma-vm", **({"device_class": device_class} if device_class else {})}
-    return {**wanted(name, MOVER, host=host, rdma_nic=nic), "defaults": {"template": TEMPLATE, "memory_mb": 16384}}
+    return {
+        **worker_request(name, MOVER, host=host, rdma_nic=nic),
+        "defaults": {"template": TEMPLATE, "memory_mb": 16384},
+    }
 
 
 def test_rdma_cards_by_class_are_placed_and_move_where_the_class_moves(
@@ -124,15 +127,15 @@ def test_rdma_cards_by_class_are_placed_and_move_where_the_class_moves(
 ) -> None:
     ansible = ansible_for(place)
     for name, device_class in (("w1", RDMA_MOVER), ("w2", RDMA_STAYER)):
-        asked = with_nic(name, device_class, "esx01.lab")
-        checked = ansible.module("worker_vm", check=True, **asked)
-        done = ansible.module("worker_vm", **asked)
+        requested = with_nic(name, device_class, "esx01.lab")
+        checked = ansible.module("worker_vm", check=True, **requested)
+        done = ansible.module("worker_vm", **requested)
         assert (checked.rc, done.rc, done.changed) == (0, 0, True), done.out
         (state,) = states(done).values()
         nic = {"portgroup": "rdma-vm", "connected": True, "device_class": device_class}
         assert {key: state["rdma_nic"][key] for key in nic} == nic and state["rdma_nics"] == 1
         assert state["memory_reserved"] is True
-        again = ansible.module("worker_vm", **asked)
+        again = ansible.module("worker_vm", **requested)
         assert (again.rc, again.changed) == (0, False), again.out
     place.clear()
     tied, absent = move(ansible, "w2", "esx02.lab"), move(ansible, "w1", "esx04.lab")

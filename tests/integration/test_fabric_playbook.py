@@ -23,10 +23,10 @@ SHARED = {"fabric_vcenter_options": {HOT: True}, "fabric_drs_options": {DRS: "-1
 
 
 def run(ansible: Ansible, *options: str, **variables: Any) -> Outcome:
-    wanted = desired()
+    expected = desired()
     given = {
-        "fabric_port_groups": wanted["port_groups"],
-        "fabric_adapters": wanted["adapters"],
+        "fabric_port_groups": expected["port_groups"],
+        "fabric_adapters": expected["adapters"],
         "fabric_record_dir": str(ansible.folder / "record"),
         # The lab's inventory has more than these tests want.
         "fabric_vcenter_options": {},

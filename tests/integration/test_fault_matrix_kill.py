@@ -12,8 +12,8 @@ import pytest
 
 from lab.simulator import Simulator
 from tests.integration.ansible import Ansible
-from tests.integration.faults import HOST, Bench, said
-from tests.integration.killing import begun, kill_all, kill_main, wait_for, wait_for_end
+from tests.integration.faults import HOST, Bench, last_sentence
+from tests.integration.killing import has_started, kill_all, kill_main, wait_for, wait_for_end
 from tests.integration.rolling import datacentre
 
 Start = Callable[..., Simulator]
@@ -46,7 +46,7 @@ def bench(start: Start, ansible_for: AnsibleFor) -> Bench:
 
 def test_killed_while_it_changes_the_host_and_again_while_that_boots(bench: Bench) -> None:
     first = bench.begin()
-    wait_for(begun(bench.vcenter, "UpdateModuleOptionString"))
+    wait_for(has_started(bench.vcenter, "UpdateModuleOptionString"))
     kill_all(first)
     assert bench.vcenter.ask("GET", f"/hosts/{HOST}")["maintenance"]
     assert bench.lock() == "held", "who looks could take it: the machine knows that the holder is gone"
@@ -54,12 +54,12 @@ def test_killed_while_it_changes_the_host_and_again_while_that_boots(bench: Benc
     # Between two calls its module notices the end of its run; within one it cannot.
     bench.vcenter.fault("SetField", "slow", seconds=15)
     second = bench.begin()
-    wait_for(begun(bench.vcenter, "SetField"))
+    wait_for(has_started(bench.vcenter, "SetField"))
     rest = kill_main(second)
     assert AT_WORK in bench.lock(), "its module still waits for the note of the reboot"
     wait_for_end(rest)
     assert bench.lock() == "held"
-    assert begun(bench.vcenter, "RebootHost_Task")()
+    assert has_started(bench.vcenter, "RebootHost_Task")()
     wait_for(lambda: bench.vcenter.ask("GET", f"/hosts/{HOST}")["connection"] == "connected")
     bench.finish()
 
@@ -87,7 +87,7 @@ def test_killed_in_every_phase_one_run_after_another_at_once(bench: Bench, kill:
 @both_ways
 def test_killed_while_it_gives_the_lock_back_nothing_is_left_but_a_lock_of_the_dead(bench: Bench, kill: Kill) -> None:
     running = bench.begin()
-    wait_for(begun(bench.vcenter, LOCK, 2))
+    wait_for(has_started(bench.vcenter, LOCK, 2))
     wait_for_end(kill(running))
     bench.next_run()
     again = bench.run()
@@ -102,13 +102,13 @@ def begin_at_once(bench: Bench, rest: list[int], methods: Sequence[str]) -> subp
     while True:
         bench.next_run()
         running = bench.begin()
-        wait_for(partial(ended_or_begun, bench.vcenter, running, methods), 300)
+        wait_for(partial(ended_or_started, bench.vcenter, running, methods), 300)
         if not running.poll():
             return running
         text = running.communicate()[0]
-        assert AT_WORK in said(text), text
+        assert AT_WORK in last_sentence(text), text
         wait_for_end(rest)
 
 
-def ended_or_begun(vcenter: Simulator, running: subprocess.Popen[str], methods: Sequence[str]) -> bool:
-    return running.poll() is not None or any(begun(vcenter, method)() for method in methods)
+def ended_or_started(vcenter: Simulator, running: subprocess.Popen[str], methods: Sequence[str]) -> bool:
+    return running.poll() is not None or any(has_started(vcenter, method)() for method in methods)

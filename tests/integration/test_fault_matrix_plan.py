@@ -11,7 +11,7 @@ import pytest
 
 from lab.simulator import Simulator
 from tests.integration.ansible import Ansible
-from tests.integration.faults import DRIVER, PROFILE, Bench, said
+from tests.integration.faults import DRIVER, PROFILE, Bench, last_sentence
 from tests.integration.rolling import datacentre, run
 
 Start = Callable[..., Simulator]
@@ -22,7 +22,7 @@ HOSTS = datacentre(
     "name: esx03.lab, rdma_users: [nvme]",
     "name: esx04.lab, passthrough: [all]",
 )
-WISHES: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
+IMPOSSIBLE: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
     "unknown vmk": ("esx01.lab", {"pvrdma": {"vmk": "vmk9"}}, ("there is no vmkernel adapter vmk9", "vmk0, vmk1")),
     "unknown VIB": (
         "esx01.lab",
@@ -69,16 +69,16 @@ CONNECTIONS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("desired", WISHES.values(), ids=WISHES)
+@pytest.mark.parametrize("desired", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
 def test_refuses_an_impossible_setting_before_any_write(
     start: Start, ansible_for: AnsibleFor, desired: tuple[str, dict[str, Any], tuple[str, ...]]
 ) -> None:
-    host, profile, says = desired
+    host, profile, reported = desired
     vcenter = start(text=HOSTS)
     ansible = ansible_for(vcenter)
     for check in (True, False):
         refused = ansible.module("esxi_profile", check=check, cluster="gpu", host_profiles={host: profile})
-        one_sentence(refused.msg, host, *says)
+        one_sentence(refused.msg, host, *reported)
     assert vcenter.writes() == []
 
 
@@ -103,12 +103,12 @@ def test_an_object_named_twice_is_refused(start: Start, ansible_for: AnsibleFor)
 def test_the_playbook_ends_before_the_lock_when_it_may_not_connect(
     start: Start, ansible_for: AnsibleFor, connection: tuple[dict[str, str], tuple[str, ...]]
 ) -> None:
-    environment, says = connection
+    environment, reported = connection
     vcenter = start(text=HOSTS)
     ended = run(ansible_for(vcenter, **environment), esxi_host_profile=PROFILE)
     # The dynamic inventory fails first: 4 is Ansible's code for it.
     assert ended.rc == 4
-    one_sentence(ended.out, *says)
+    one_sentence(ended.out, *reported)
     assert "a-wrong-secret" not in ended.out
     assert vcenter.writes() == []
 
@@ -120,7 +120,9 @@ def test_the_playbook_ends_before_the_lock_and_the_evidence_when_the_plan_is_ref
     ansible = ansible_for(vcenter)
     ended = run(ansible, esxi_host_profile={**PROFILE, "pvrdma": {"vmk": "vmk9"}})
     assert ended.rc == 2
-    one_sentence(said(ended.out), "esx01.lab, esx02.lab, esx03.lab, esx04.lab", "there is no vmkernel adapter vmk9")
+    one_sentence(
+        last_sentence(ended.out), "esx01.lab, esx02.lab, esx03.lab, esx04.lab", "there is no vmkernel adapter vmk9"
+    )
     assert Bench(vcenter, ansible).lock() == "free"
     assert not (ansible.folder / "evidence").exists()
     assert vcenter.writes() == []

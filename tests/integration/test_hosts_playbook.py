@@ -127,9 +127,9 @@ def test_a_cluster_without_the_canary_waits_with_a_message(
     first = ansible.playbook(PLAYBOOK, "-i", str(inventory), "-e", "canary=esxtwo.lab")
     assert first.rc == 0, first.out
     assert times(vcenter.writes(), "RebootHost_Task") == {"esxtwo.lab": 1}
-    told = " ".join(first.out.split())
-    assert "Cluster one waits, because the canary esxtwo.lab belongs to another cluster." in told
-    assert told.count("The profile is active on the canary esxtwo.lab.") == 1
+    message = " ".join(first.out.split())
+    assert "Cluster one waits, because the canary esxtwo.lab belongs to another cluster." in message
+    assert message.count("The profile is active on the canary esxtwo.lab.") == 1
     vcenter.clear()
     limited = ansible.playbook(PLAYBOOK, "-i", str(inventory), "--limit", "one", "-e", "canary=esxtwo.lab")
     assert limited.rc != 0 and "there is no canary esxtwo.lab: the hosts of this run are esxone.lab" in limited.out
@@ -159,9 +159,9 @@ def test_refuses_the_second_controller_and_names_the_holder_of_the_lock(start: S
     vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2'))
     ansible = ansible_for(vcenter)
     both = [ansible.start(PLAYBOOK, *arguments(ansible)) for _controller in range(2)]
-    said = [process.communicate(timeout=300)[0] for process in both]
-    assert sorted(process.returncode for process in both) == [0, 2], said
-    (loser,) = [text for process, text in zip(both, said, strict=True) if process.returncode]
+    output = [process.communicate(timeout=300)[0] for process in both]
+    assert sorted(process.returncode for process in both) == [0, 2], output
+    (loser,) = [text for process, text in zip(both, output, strict=True) if process.returncode]
     assert "could not take its lock" in loser
     writes = vcenter.writes()
     assert most_out_of_service(writes) == 1

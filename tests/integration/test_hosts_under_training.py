@@ -16,7 +16,7 @@ from uuid import uuid4
 import pytest
 
 from tests.integration.ansible import Outcome
-from tests.integration.killing import begun, kill_all, wait_for
+from tests.integration.killing import has_started, kill_all, wait_for
 from tests.integration.releases import NEWEST
 from tests.integration.rolling import most_out_of_service, times
 from tests.integration.test_vmotion_test import LONG, PROGRAM, WORKERS, Trial, trial
@@ -128,7 +128,7 @@ def test_every_host_is_changed_and_rebooted_around_the_job(trial: Trial) -> None
 def test_a_window_whose_controller_is_killed_goes_on(trial: Trial, method: str) -> None:
     window = Window(trial)
     running = trial.ansible.start(*window.command())
-    started = begun(trial.vcenter, method)
+    started = has_started(trial.vcenter, method)
     wait_for(lambda: started() or running.poll() is not None, LONG)
     assert running.poll() is None, running.communicate()[0]
     kill_all(running)
@@ -174,7 +174,7 @@ def test_the_hosts_are_changed_around_a_job_of_another_tool(trial: Trial, by_han
 @pytest.mark.slow
 def test_the_end_of_a_job_of_another_tool_ends_the_window_before_the_next_host(trial: Trial, by_hand: Window) -> None:
     running = trial.ansible.start(*by_hand.command(maintenance_job=by_hand.job, continued_runs=".*"))
-    started = begun(trial.vcenter, "RebootHost_Task")
+    started = has_started(trial.vcenter, "RebootHost_Task")
     wait_for(lambda: started() or running.poll() is not None, LONG)
     by_hand.end()
     out = _output(running)
@@ -191,7 +191,7 @@ def test_a_rank_that_dies_ends_the_window_before_the_next_host(trial: Trial) -> 
     window = Window(trial)
     # The jobs of other tests run on this machine too.
     running = trial.ansible.start(*window.command(maintenance_job=window.job, continued_runs=".*"))
-    started = begun(trial.vcenter, "RebootHost_Task")
+    started = has_started(trial.vcenter, "RebootHost_Task")
     wait_for(lambda: started() or running.poll() is not None, LONG)
     identity = trial.nodes.look()
     victim = trial.nodes.processes({"run_id": identity["run_id"], "job": identity["job"]})[-1]

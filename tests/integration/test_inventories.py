@@ -104,10 +104,10 @@ def has_its_workers(vcenter: Simulator, ansible: Ansible, name: str) -> None:
 def test_plans_bare_hosts_with_one_reboot_each_and_no_write(vcenter: Simulator, ansible: Ansible, name: str) -> None:
     planned = run(ansible, "site", name, "--check", "--diff")
     assert planned.rc == 0, planned.out
-    told = " ".join(planned.out.split())
-    assert "changes out of service, 1 reboot" in told and WAITS_FOR_A_BOOT[name] in told
+    message = " ".join(planned.out.split())
+    assert "changes out of service, 1 reboot" in message and WAITS_FOR_A_BOOT[name] in message
     for worker in WORKERS[name]:
-        assert f"{worker}: changes" in told
+        assert f"{worker}: changes" in message
     assert vcenter.writes() == []
 
 

@@ -120,9 +120,9 @@ def test_the_cache_spares_the_server(
     ansible = ansible_for(vcenter)
     cache = {"cache": True, "cache_plugin": "ansible.builtin.jsonfile", "cache_connection": str(tmp_path / "cache")}
     first = listed(ansible, tmp_path, **cache)
-    asked = vcenter.calls()
-    assert asked["Login"] == 1 and listed(ansible, tmp_path, **cache) == first
-    assert vcenter.calls() == asked
+    requested = vcenter.calls()
+    assert requested["Login"] == 1 and listed(ansible, tmp_path, **cache) == first
+    assert vcenter.calls() == requested
     kept = "".join(path.read_text() for path in (tmp_path / "cache").iterdir())
     assert "worker01" in kept and vcenter.connection["password"] not in kept
     vcenter.ask("PUT", "/vms/worker03/guest", {"hostname": "worker03", "address": "10.88.0.3"})

@@ -92,9 +92,9 @@ class Both:
 
     def build(self, name: str) -> None:
         """Network and workers of one cluster without the time that a playbook takes."""
-        wanted = cluster(name)
-        switch, groups, adapters = (wanted[f"fabric_{key}"] for key in ("switch", "port_groups", "adapters"))
-        workers = {"defaults": defaults(), "workers": wanted["worker_vms"], "wait_for_address": False}
+        expected = cluster(name)
+        switch, groups, adapters = (expected[f"fabric_{key}"] for key in ("switch", "port_groups", "adapters"))
+        workers = {"defaults": defaults(), "workers": expected["worker_vms"], "wait_for_address": False}
         for done in (
             self.ansible.module("rdma_fabric", cluster=name, switch=switch, port_groups=groups, adapters=adapters),
             self.ansible.module("worker_vm", cluster=name, **workers),

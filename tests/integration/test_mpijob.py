@@ -138,18 +138,19 @@ def test_a_job_that_dies_fails_the_role_with_its_cause(cluster: Cluster, role: R
 @pytest.mark.slow
 def test_a_kubernetes_without_the_operator_is_refused_before_anything_is_written(cluster: Cluster, role: Role) -> None:
     del cluster.answers["/apis/kubeflow.org/v2beta1"]
-    said = role.run(mpijob_secrets={"TOKEN": SECRET})
+    output = role.run(mpijob_secrets={"TOKEN": SECRET})
     assert (
-        "cannot be started: this Kubernetes does not support MPIJobs of that version: install the MPI Operator" in said
+        "cannot be started: this Kubernetes does not support MPIJobs of that version: install the MPI Operator"
+        in output
     )
-    assert "failed=1" in said and cluster.written == []
+    assert "failed=1" in output and cluster.written == []
 
 
 @pytest.mark.slow
 def test_a_namespace_that_is_not_there_is_refused_before_anything_is_written(cluster: Cluster, role: Role) -> None:
-    said = role.run(mpijob_namespace="nowhere")
-    assert "cannot be started: there is no namespace nowhere: create it, or specify another one." in said
-    assert "failed=1" in said and cluster.written == []
+    output = role.run(mpijob_namespace="nowhere")
+    assert "cannot be started: there is no namespace nowhere: create it, or specify another one." in output
+    assert "failed=1" in output and cluster.written == []
 
 
 def lacking(cluster: Cluster, reported: str) -> None:
@@ -182,13 +183,14 @@ def test_a_node_without_the_folder_is_named_at_once_and_an_old_report_does_not_c
     cluster: Cluster, role: Role
 ) -> None:
     cluster.operator = lambda found: lacking(found, "2099-01-01T00:00:07Z")
-    said = role.run(mpijob_start_timeout=300)
-    assert "failed=1" in said
+    output = role.run(mpijob_start_timeout=300)
+    assert "failed=1" in output
     assert (
         "The training job train did not start: pod train-worker-0 does not start, because node k3 has no folder "
-        "/runs/one: Ansible must reach the node itself, by ssh, to copy the folder there. The job still exists" in said
+        "/runs/one: Ansible must reach the node itself, by ssh, to copy the folder there. The job still exists"
+        in output
     )
-    said = role.run(mpijob_start_timeout=4)
-    assert "did not start within 4 s: pod train-worker-0 does not start" in said, "it waited for another report"
+    output = role.run(mpijob_start_timeout=4)
+    assert "did not start within 4 s: pod train-worker-0 does not start" in output, "it waited for another report"
     succeed(cluster)
     assert "failed=0" in role.run()

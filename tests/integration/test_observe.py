@@ -115,8 +115,8 @@ HOOK = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read())"
 
 @pytest.mark.slow
 def test_a_signal_ends_the_observation_with_its_report_and_a_breach_calls_the_command(trial: Trial) -> None:
-    watched, told = Observation(trial), trial.folder / "told.jsonl"
-    running = watched.begin(observe_hook=[sys.executable, "-c", HOOK, str(told)])
+    watched, report = Observation(trial), trial.folder / "reported.jsonl"
+    running = watched.begin(observe_hook=[sys.executable, "-c", HOOK, str(report)])
     watched.until_judged(running, 2)
     every = tree(running.pid)
     os.kill(running.pid, signal.SIGTERM)
@@ -124,17 +124,17 @@ def test_a_signal_ends_the_observation_with_its_report_and_a_breach_calls_the_co
     wait_for_end(every)
     (end,) = [value for value in watched.values("end") if isinstance(value, dict)]
     assert end["passed"] and json.loads(trial.kept("verdict.json"))["verdict"] == "continuous"
-    assert "continuous" in trial.kept("timeline.html") and not told.exists()
+    assert "continuous" in trial.kept("timeline.html") and not report.exists()
     assert trial.vcenter.writes() == [] and trial.nodes.look()["state"] == "running"
     again = watched.begin(
-        observe_hook=[sys.executable, "-c", HOOK, str(told)], vmotion_test_dir=str(trial.folder / "tests" / "more")
+        observe_hook=[sys.executable, "-c", HOOK, str(report)], vmotion_test_dir=str(trial.folder / "tests" / "more")
     )
     wait_for(lambda: bool(list((trial.folder / "tests" / "more").glob("*/records.jsonl"))), LONG)
     wait_for(lambda: JUDGED in _journal(trial.folder / "tests" / "more") or again.poll() is not None, LONG)
     os.kill(trial.nodes.steps(2)[-1]["pid"], signal.SIGKILL)
     text = again.communicate(timeout=LONG)[0]
     assert again.returncode == 2 and "broken" in text, text
-    (call,) = [json.loads(line) for line in told.read_text().splitlines()]
+    (call,) = [json.loads(line) for line in report.read_text().splitlines()]
     assert call["verdict"] == "broken" and {event["kind"] for event in call["events"]} == {"broken"}
 
 

@@ -134,20 +134,20 @@ def test_each_of_all_hosts_is_judged_as_if_it_left_alone_in_no_more_calls_than_o
 ) -> None:
     vcenter = workers(start, 4, 3)
     ansible = ansible_for(vcenter)
-    wish = {"state": "maintenance", "moved_by": "module", "each_alone": True}
+    stop = {"state": "maintenance", "moved_by": "module", "each_alone": True}
     used: list[int] = []
     for hosts in (["esx01.lab"], [f"esx{number:02}.lab" for number in range(1, 4)]):
         vcenter.clear()
-        planned = ansible.module("esxi_power", check=True, hosts=hosts, **wish)
+        planned = ansible.module("esxi_power", check=True, hosts=hosts, **stop)
         used.append(sum(vcenter.calls().values()))
         # Together they would find one free GPU; alone each finds that of esx04.lab.
         assert [entry["unmet"] for entry in planned.result["hosts"]] == [[]] * len(hosts), planned.out
         moves = [entry["state"]["evacuation"]["moves"] for entry in planned.result["hosts"]]
         assert [one["to"] for some in moves for one in some] == ["esx04.lab"] * len(hosts)
     assert used[1] <= used[0], used
-    together = ansible.module("esxi_power", check=True, **{**wish, "hosts": hosts, "each_alone": False})
+    together = ansible.module("esxi_power", check=True, **{**stop, "hosts": hosts, "each_alone": False})
     assert sum(bool(entry["unmet"]) for entry in together.result["hosts"]) == 2
-    really = ansible.module("esxi_power", hosts=hosts, **wish)
+    really = ansible.module("esxi_power", hosts=hosts, **stop)
     assert really.rc == 1 and "each_alone is for check mode: leave it out" in really.msg
     assert vcenter.writes() == []
 

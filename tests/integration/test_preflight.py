@@ -90,10 +90,10 @@ def counts(outcome: Outcome) -> dict[str, int]:
     """Return the numbers of the last line by their words; they are those of the lines before it."""
     words = ("stop", "warn", "note", "accepted")
     (last,) = re.findall(r"- (\d+ stop, \d+ warn, \d+ note(?:, \d+ accepted)?)$", outcome.out, re.MULTILINE)
-    told = {word: int(number) for number, word in (entry.split() for entry in last.split(", "))}
+    result = {word: int(number) for number, word in (entry.split() for entry in last.split(", "))}
     shown = {word: len(re.findall(rf"^ *- ['\"]?{word} +\S", outcome.out, re.MULTILINE)) for word in words}
-    assert told == {word: number for word, number in shown.items() if word in told}
-    return told
+    assert result == {word: number for word, number in shown.items() if word in result}
+    return result
 
 
 def stops(found: list[dict[str, Any]]) -> set[tuple[str, str]]:

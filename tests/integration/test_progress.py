@@ -12,7 +12,7 @@ import pytest
 
 from lab.simulator import Simulator
 from tests.integration.ansible import Ansible
-from tests.integration.killing import begun, kill_all, wait_for
+from tests.integration.killing import has_started, kill_all, wait_for
 
 PLAY = """
 - hosts: localhost
@@ -43,9 +43,9 @@ def test_each_event_is_one_line_and_the_private_file_is_gone_afterwards(
     done = ansible.playbook(play(tmp_path, progress), *LOCAL)
     assert done.rc == 0, done.out
     lines = [line.strip() for line in done.out.splitlines() if line.startswith("  esx01.lab: ")]
-    said = [line.split(": ")[1].split(" [")[0] for line in lines]
+    reported = [line.split(": ")[1].split(" [")[0] for line in lines]
     every = ["enters maintenance mode", "is in maintenance mode", "reboots", "is down", "is back", "serves again"]
-    assert said == (every if progress else [])
+    assert reported == (every if progress else [])
     assert not list(temporary.rglob("dml-progress-*"))
     assert "progress_file" not in done.out
 
@@ -55,7 +55,7 @@ def test_the_lock_of_an_ansible_that_was_killed_on_this_machine_is_taken_over_wi
 ) -> None:
     vcenter.set_host("esx01.lab", reboot_seconds=30)
     running = ansible.start(play(tmp_path), *LOCAL)
-    wait_for(begun(vcenter, "RebootHost_Task"))
+    wait_for(has_started(vcenter, "RebootHost_Task"))
     refused = ansible.module("cluster_lock", cluster="gpu", run="other")
     assert refused.rc == 1 and "it is held by" in refused.msg
     kill_all(running)

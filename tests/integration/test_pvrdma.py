@@ -62,7 +62,7 @@ def test_a_read_costs_no_call_for_any_single_host(vcenter: Simulator, ansible: A
 
 
 @pytest.mark.parametrize(
-    ("host", "vmk", "said"),
+    ("host", "vmk", "expected"),
     [
         ("good.lab", "vmk9", "there is no vmkernel adapter vmk9; there is vmk0, vmk1, vmk2"),
         ("good.lab", "vmk0", "vmk0 is on the standard switch vSwitch0"),
@@ -72,11 +72,11 @@ def test_a_read_costs_no_call_for_any_single_host(vcenter: Simulator, ansible: A
     ],
 )
 def test_the_impossible_is_refused_by_name(
-    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], host: str, vmk: str, said: str
+    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], host: str, vmk: str, expected: str
 ) -> None:
     vcenter = start(text=CROOKED)
     refused = ansible_for(vcenter).module("esxi_pvrdma", hosts=[host], vmk=vmk)
-    assert refused.rc == 1 and said in refused.msg and host in refused.msg
+    assert refused.rc == 1 and expected in refused.msg and host in refused.msg
     assert vcenter.writes() == []
 
 
@@ -133,8 +133,8 @@ def test_a_deaf_host_is_found_out(vcenter: Simulator, ansible: Ansible, method: 
 
 
 def test_a_missing_privilege_is_named_and_a_second_run_finishes(vcenter: Simulator, ansible: Ansible) -> None:
-    said = fails(vcenter, ansible, "UpdateOptions", "fault", fault="NoPermission")
-    assert "esx03.lab" in said and "Net.PVRDMAVmknic" in said and "NoPermission" in said
+    result = fails(vcenter, ansible, "UpdateOptions", "fault", fault="NoPermission")
+    assert "esx03.lab" in result and "Net.PVRDMAVmknic" in result and "NoPermission" in result
     vcenter.clear()
     assert ansible.module("esxi_pvrdma", **DESIRED).rc == 0
     assert [(write["method"], write["name"]) for write in vcenter.writes()] == [("UpdateOptions", "esx03.lab")]

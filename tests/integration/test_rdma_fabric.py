@@ -176,7 +176,7 @@ def test_absent_is_refused_while_a_machine_or_an_adapter_of_others_uses_it(start
 
 
 @pytest.mark.parametrize(
-    ("hosts", "options", "said"),
+    ("hosts", "options", "expected"),
     [
         (("name: esx01.lab, hardware: no_rdma",), {}, "esx01.lab has no RDMA card that supports RoCE"),
         (("name: esx01.lab",), {"uplink": "vmnic9"}, "esx01.lab has no card vmnic9 (its RDMA cards: vmnic2)"),
@@ -199,18 +199,18 @@ def test_absent_is_refused_while_a_machine_or_an_adapter_of_others_uses_it(start
     ],
 )
 def test_the_impossible_is_refused_by_name(
-    start: Make, ansible_for: For, hosts: tuple[str, ...], options: dict[str, Any], said: str
+    start: Make, ansible_for: For, hosts: tuple[str, ...], options: dict[str, Any], expected: str
 ) -> None:
     vcenter = start(text=datacentre(*hosts))
     refused = ansible_for(vcenter).module("rdma_fabric", **desired(["esx01.lab"], **options))
-    assert refused.rc == 1 and said in refused.msg and vcenter.writes() == []
+    assert refused.rc == 1 and expected in refused.msg and vcenter.writes() == []
 
 
 def test_a_name_that_esxi_would_not_give_is_refused(start: Make, ansible_for: For) -> None:
     vcenter = start(text=datacentre())
-    wanted = desired()
-    wanted["adapters"][0]["device"] = "vmk5"
-    refused = ansible_for(vcenter).module("rdma_fabric", **wanted)
+    requested = desired()
+    requested["adapters"][0]["device"] = "vmk5"
+    refused = ansible_for(vcenter).module("rdma_fabric", **requested)
     assert "cannot be vmk5: the host would name it vmk1" in refused.msg and vcenter.writes() == []
 
 

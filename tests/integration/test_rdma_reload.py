@@ -51,9 +51,10 @@ def test_only_a_port_that_is_not_active_costs_one_reload(tmp_path: Path) -> None
     assert not (tmp_path / "healthy" / "modprobe").exists()
     assert (tmp_path / "down" / "modprobe").read_text() == reloaded
     assert (tmp_path / "broken" / "modprobe").read_text() == reloaded
-    said = " ".join(done.out.split())
+    message = " ".join(done.out.split())
     for name in ("down", "broken"):
         assert (
-            f"{name} had an RDMA device with a port that was not active (1: DOWN) and reloaded vmw_pvrdma once." in said
+            f"{name} had an RDMA device with a port that was not active (1: DOWN) and reloaded vmw_pvrdma once."
+            in message
         )
-    assert "healthy had an RDMA device" not in said
+    assert "healthy had an RDMA device" not in message

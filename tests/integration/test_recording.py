@@ -153,7 +153,7 @@ def test_the_readers_understand_the_recording_as_they_understood_the_site(record
 
 
 @pytest.mark.parametrize(
-    ("file", "before", "after", "told"),
+    ("file", "before", "after", "expected"),
     [
         ("esxcli.json", "<Bytessent>0</Bytessent>", "<Octets>0</Octets>", "network nic stats get on host-"),
         ("esxcli.json", "AcceptanceLevel>", "Trust>", "software vib list on host-"),
@@ -162,7 +162,7 @@ def test_the_readers_understand_the_recording_as_they_understood_the_site(record
         ("rest.json", '\\"enabled\\"', '\\"active\\"', "lacks enabled"),
     ],
 )
-def test_one_field_renamed_is_named(changed: CHANGED, file: str, before: str, after: str, told: str) -> None:
+def test_one_field_renamed_is_named(changed: CHANGED, file: str, before: str, after: str, expected: str) -> None:
     folder = changed(file, before, after)
     if after.startswith("<pciIdent"):
         text = (folder / file).read_text()
@@ -171,7 +171,7 @@ def test_one_field_renamed_is_named(changed: CHANGED, file: str, before: str, af
         found = list(doubts(folder))
     except Refused as error:
         found = [str(error)]
-    assert any(told in text for text in found), found
+    assert any(expected in text for text in found), found
 
 
 def test_reports_calls_that_were_never_recorded(recorded: Path) -> None:
@@ -192,13 +192,13 @@ def test_check_mode_shows_the_manifest_and_keeps_nothing(
 
 
 def test_the_site_is_accepted_by_reads_alone(place: Simulator, ansible_for: Callable[..., Ansible]) -> None:
-    call, wanted = ansible_for(place).module, {"cluster": "marble-cluster"}
-    answer = call("acceptance_info", vms=["obsidian01"], **wanted).result
+    call, desired = ansible_for(place).module, {"cluster": "marble-cluster"}
+    answer = call("acceptance_info", vms=["obsidian01"], **desired).result
     assert answer["error"] == "" and place.writes() == []
     assert {row["status"] for row in answer["readers"]} <= {acceptance.UNDERSTOOD, acceptance.NOTHING}
-    checked = call("esxi_info", gather=["vib"], acceptance=True, **wanted).result["acceptance"]
+    checked = call("esxi_info", gather=["vib"], acceptance=True, **desired).result["acceptance"]
     assert checked["error"] == "" and 0 < len(checked["readers"]) < len(answer["readers"])
-    assert call("acceptance_info", short=True, **wanted).result["readers"] == checked["readers"]
+    assert call("acceptance_info", short=True, **desired).result["readers"] == checked["readers"]
 
 
 @pytest.mark.parametrize(
@@ -209,8 +209,8 @@ def test_every_version_is_accepted(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], release: str
 ) -> None:
     vcenter = start(text=SITE.replace("version: 8.0.3", f"release: {release}", 1))
-    wanted = {"cluster": "marble-cluster", "vms": ["obsidian01"], "switch": "quartz-fabric"}
-    outcome = ansible_for(vcenter).module("acceptance_info", **wanted)
+    desired = {"cluster": "marble-cluster", "vms": ["obsidian01"], "switch": "quartz-fabric"}
+    outcome = ansible_for(vcenter).module("acceptance_info", **desired)
     assert outcome.rc == 0 and outcome.result["error"] == "", outcome.out
 
 
@@ -234,8 +234,8 @@ def test_a_recording_is_shown_before_it_is_kept(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], inventory: str, tmp_path: Path
 ) -> None:
     place = start(text=SITE)
-    wanted = {"record_hosts": HOSTS[:1], "record_dir": str(tmp_path / "shown"), "record_keep": False}
-    done = ansible_for(place).playbook("playbooks/record.yml", "-i", inventory, "-e", json.dumps(wanted))
+    variables = {"record_hosts": HOSTS[:1], "record_dir": str(tmp_path / "shown"), "record_keep": False}
+    done = ansible_for(place).playbook("playbooks/record.yml", "-i", inventory, "-e", json.dumps(variables))
     assert done.rc == 0, done.out
     assert "replaced with pseudonyms: " in done.out and "never read: config.extraConfig" in done.out
     assert list((tmp_path / "shown" / "marble-cluster").iterdir()) == []
@@ -247,8 +247,8 @@ def test_a_canary_is_written_to_by_name_and_left_as_it_was(
     ansible_for: Callable[..., Ansible], start: Callable[..., Simulator], inventory: str
 ) -> None:
     vcenter = start(text=SITE)
-    wanted = {"acceptance_canary": HOSTS[0], "acceptance_switch": "quartz-fabric"}
-    done = ansible_for(vcenter).playbook("playbooks/acceptance.yml", "-i", inventory, "-e", json.dumps(wanted))
+    variables = {"acceptance_canary": HOSTS[0], "acceptance_switch": "quartz-fabric"}
+    done = ansible_for(vcenter).playbook("playbooks/acceptance.yml", "-i", inventory, "-e", json.dumps(variables))
     assert done.rc == 0, done.out
     methods = [write["method"] for write in vcenter.writes()]
     assert methods.count("UpdateOptions") == 2 and "CreateFolder" in methods
@@ -264,8 +264,8 @@ def test_does_not_write_to_a_canary_without_an_event_of_its_lock(
 ) -> None:
     vcenter = start(text=SITE)
     vcenter.fault("QueryEvents", fault="NotSupported", count=-1)
-    wanted = {"acceptance_canary": HOSTS[0], "acceptance_switch": "quartz-fabric"}
-    done = ansible_for(vcenter).playbook("playbooks/acceptance.yml", "-i", inventory, "-e", json.dumps(wanted))
+    variables = {"acceptance_canary": HOSTS[0], "acceptance_switch": "quartz-fabric"}
+    done = ansible_for(vcenter).playbook("playbooks/acceptance.yml", "-i", inventory, "-e", json.dumps(variables))
     assert done.rc != 0 and "Read the event of the lock" in done.out
     assert "UpdateOptions" not in [write["method"] for write in vcenter.writes()]
     assert not ansible_for(vcenter).module("cluster_info", cluster="marble-cluster").result["cluster"]["lock"]["held"]
@@ -275,8 +275,8 @@ def test_a_canary_that_no_cluster_has_is_refused_before_the_lock(
     ansible_for: Callable[..., Ansible], start: Callable[..., Simulator], inventory: str
 ) -> None:
     vcenter = start(text=SITE)
-    wanted = json.dumps({"acceptance_canary": "granite09.quarry.example"})
-    done = ansible_for(vcenter).playbook("playbooks/acceptance.yml", "-i", inventory, "-e", wanted)
+    desired = json.dumps({"acceptance_canary": "granite09.quarry.example"})
+    done = ansible_for(vcenter).playbook("playbooks/acceptance.yml", "-i", inventory, "-e", desired)
     assert done.rc == 2 and "acceptance_canary granite09.quarry.example: the clusters of this run have" in done.out
     assert vcenter.writes() == []
 
@@ -285,15 +285,15 @@ def test_a_canary_that_no_cluster_has_is_refused_before_the_lock(
 def test_a_switch_that_does_not_exist_is_refused(
     place: Simulator, ansible_for: Callable[..., Ansible], inventory: str, tmp_path: Path, playbook: str
 ) -> None:
-    wanted = {f"{playbook}_switch": "slate-fabric", **({"record_keep": False} if playbook == "record" else {})}
-    given = json.dumps({**wanted, **({"record_dir": str(tmp_path / "kept")} if playbook == "record" else {})})
+    variables = {f"{playbook}_switch": "slate-fabric", **({"record_keep": False} if playbook == "record" else {})}
+    given = json.dumps({**variables, **({"record_dir": str(tmp_path / "kept")} if playbook == "record" else {})})
     done = ansible_for(place).playbook(f"playbooks/{playbook}.yml", "-i", inventory, "-e", given)
     assert done.rc == 2 and "could not find the distributed switch 'slate-fabric': it has quartz-fabric" in done.out
 
 
 def test_names_that_do_not_exist_are_refused(place: Simulator, ansible_for: Callable[..., Ansible]) -> None:
-    told: dict[str, Any] = {"hosts": HOSTS, "vms": ["basalt01"]}
+    reported: dict[str, Any] = {"hosts": HOSTS, "vms": ["basalt01"]}
     assert (
         "could not find one virtual machine named 'basalt01'"
-        in ansible_for(place).module("acceptance_info", **told).msg
+        in ansible_for(place).module("acceptance_info", **reported).msg
     )

@@ -29,9 +29,9 @@ def given(folder: Path) -> dict[str, str]:
         (results / f"{nodes}.json").write_text(json.dumps({**run, "proof": proof}))
     moves = [move(40, 60), move(90, 110, rank=2)]
     judged = verdict.verdict(records(200), moves, {}, ended="running", facts=facts(moves))
-    told = {"name": "vMotion test of gpu", **timeline.timeline(records(200), moves, judged, {"w0": "esx0"})}
+    variables = {"name": "vMotion test of gpu", **timeline.timeline(records(200), moves, judged, {"w0": "esx0"})}
     (tests / "gpu-1").mkdir(parents=True)
-    (tests / "gpu-1" / "timeline.json").write_text(json.dumps(told))
+    (tests / "gpu-1" / "timeline.json").write_text(json.dumps(variables))
     report = {"report_results": str(results), "report_dir": str(folder / "report")}
     return {**report, "report_vmotion_tests": str(tests)}
 
@@ -65,8 +65,8 @@ def test_without_a_result_nothing_is_written(tmp_path: Path) -> None:
     run(tmp_path, options)
     written = (tmp_path / "report" / "training.md").read_text()
     for wrong in ({"report_results": "/nosuch", "report_vmotion_tests": ""}, {"report_runs": "rdma-*"}):
-        told = {**options, "report_vmotion_tests": "", **wrong}
-        done = Ansible({}, tmp_path).playbook("playbooks/report.yml", "-e", json.dumps(told))
+        variables = {**options, "report_vmotion_tests": "", **wrong}
+        done = Ansible({}, tmp_path).playbook("playbooks/report.yml", "-e", json.dumps(variables))
         assert done.rc == 2 and "could not write a report: it has no run that matches" in done.out, done.out
     assert (tmp_path / "report" / "training.md").read_text() == written
 

@@ -88,7 +88,7 @@ def test_flow_control_of_others_that_ends_is_named(vcenter: Simulator, ansible: 
 
 
 @pytest.mark.parametrize(
-    ("service", "user", "said"),
+    ("service", "user", "expected"),
     [
         ("vsan", "", "vSAN (vmk1 over vmnic2)"),
         ("", "nvme", "NVMe over RDMA (vmhba64 over vmnic2)"),
@@ -96,12 +96,12 @@ def test_flow_control_of_others_that_ends_is_named(vcenter: Simulator, ansible: 
     ],
 )
 def test_a_shared_card_is_left_alone_until_it_is_acknowledged(
-    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], service: str, user: str, said: str
+    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible], service: str, user: str, expected: str
 ) -> None:
     vcenter = start(text=SHARED.replace("SERVICE", service).replace("USER", user).replace("VLAN", "216"))
     ansible = ansible_for(vcenter)
     refused = ansible.module("esxi_roce", hosts=[HOST])
-    assert refused.rc == 1 and said in refused.msg and "acknowledge_shared_nic" in refused.msg
+    assert refused.rc == 1 and expected in refused.msg and "acknowledge_shared_nic" in refused.msg
     assert vcenter.writes() == []
     assert ansible.module("esxi_roce", hosts=[HOST], acknowledge_shared_nic=True).changed
 

@@ -175,6 +175,6 @@ def test_evidence_of_a_part_that_this_version_does_not_know_is_refused(two: Simu
     file.write_text(json.dumps({**taken_of, "digest": digest(taken_of)}))
     refused = run(ansible, "rollback", rollback_evidence=str(file))
     assert refused.rc == 2
-    said = " ".join(refused.out.split())
-    assert f"{file}: could not restore cluster gpu from it: the change touched nosuch, which this version" in said
+    message = " ".join(refused.out.split())
+    assert f"{file}: could not restore cluster gpu from it: the change touched nosuch, which this version" in message
     assert two.writes() == []

@@ -173,8 +173,8 @@ def test_site_with_guests_needs_workers_that_it_can_find(
     path, other = inventory(tmp_path, **variables), tmp_path / "other.yml"
     # Ansible cannot read the settings of an inventory plugin that is not installed, and continues.
     other.write_text(source.replace("dml.vsphere.workers", "missing") or "{}")
-    asked = ["-e", "guests=true"] if "guests" not in variables else []
-    given = ["-i", path, *(["-i", str(other)] if source else []), *asked, *arguments]
+    requested = ["-e", "guests=true"] if "guests" not in variables else []
+    given = ["-i", path, *(["-i", str(other)] if source else []), *requested, *arguments]
 
     done = ansible.playbook("playbooks/site.yml", *given)
 

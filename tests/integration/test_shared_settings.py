@@ -41,8 +41,8 @@ def test_with_permission_settings_change_and_the_old_values_restore_them(vcenter
     recorded = {**done.result["previous"], "instance_uuid": "another"}
     refused = ansible.module("shared_settings", cluster="gpu", allow_shared_settings=True, **recorded)
     assert refused.rc == 1 and vcenter.writes() == []
-    said = f"they were read in the vCenter with the instance UUID another, and this one has {uuid}"
-    assert f"could not set its recorded options: {said}; take the record of this vCenter" in refused.msg
+    message = f"they were read in the vCenter with the instance UUID another, and this one has {uuid}"
+    assert f"could not set its recorded options: {message}; take the record of this vCenter" in refused.msg
     restored = ansible.module("shared_settings", cluster="gpu", allow_shared_settings=True, **done.result["previous"])
     assert restored.changed and restored.result["previous"]["drs_options"] == {DRS: "-1"}
     assert vcenter.ask("GET", "/clusters/gpu")["drs_options"] == {}
@@ -54,10 +54,12 @@ def test_other_drs_options_stay(vcenter: Simulator, ansible: Ansible) -> None:
     assert vcenter.ask("GET", "/clusters/gpu")["drs_options"] == {DRS: "-1", "LBMaxVmotionPerHost": "1"}
 
 
-@pytest.mark.parametrize(("value", "says"), [("maybe", "is not true or false"), (None, "vCenter keeps its options")])
-def test_a_value_of_the_wrong_kind_is_refused(vcenter: Simulator, ansible: Ansible, value: Any, says: str) -> None:
+@pytest.mark.parametrize(
+    ("value", "expected"), [("maybe", "is not true or false"), (None, "vCenter keeps its options")]
+)
+def test_a_value_of_the_wrong_kind_is_refused(vcenter: Simulator, ansible: Ansible, value: Any, expected: str) -> None:
     refused = ansible.module("shared_settings", vcenter_options={HOT: value}, allow_shared_settings=True)
-    assert refused.rc == 1 and HOT in refused.msg and says in refused.msg and vcenter.writes() == []
+    assert refused.rc == 1 and HOT in refused.msg and expected in refused.msg and vcenter.writes() == []
 
 
 def test_text_from_a_template_is_read_as_the_declared_type(vcenter: Simulator, ansible: Ansible) -> None:

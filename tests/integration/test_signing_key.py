@@ -245,9 +245,9 @@ def apt_trusts(folder: Path, repository: Path, key: Path) -> bool:
     ended = subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=60, env={**os.environ, "LC_ALL": "C"}
     )
-    said = ended.stdout + ended.stderr
-    assert ended.returncode == 0 or "NO_PUBKEY" in said or "not signed" in said, said
-    return ended.returncode == 0 and "W:" not in said
+    output = ended.stdout + ended.stderr
+    assert ended.returncode == 0 or "NO_PUBKEY" in output or "not signed" in output, output
+    return ended.returncode == 0 and "W:" not in output
 
 
 @pytest.mark.parametrize("attack", ["another header", "a second key before it"])

@@ -59,13 +59,13 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
     folder = tmp_path_factory.mktemp("stacks")
     block = []
     for name, (term, options) in cases(folder).items():
-        asked = (
+        requested = (
             f"lookup('dml.vsphere.stack', {term!r}{''.join(f', {key}={value!r}' for key, value in options.items())})"
         )
         keep = f"{{{{ kept | combine({{{name!r}: %s}}) }}}}"
         block.append(
             {
-                "block": [{"ansible.builtin.set_fact": {"kept": keep % asked}}],
+                "block": [{"ansible.builtin.set_fact": {"kept": keep % requested}}],
                 "rescue": [{"ansible.builtin.set_fact": {"kept": keep % "ansible_failed_result.msg"}}],
             }
         )
@@ -163,10 +163,10 @@ def test_the_playbook_of_guests_refuses_an_old_python_before_ansible_ends_on_it(
         ROOT / "playbooks" / "guests.yml", *options, "-e", "stack=lab-cpu", "--check"
     )
     assert refused.rc != 0
-    said = " ".join(refused.out.split())
-    assert "localhost cannot be prepared: its Python is 3.6, and 3." in said
-    assert "run an old stack in a container" in said
-    assert "Traceback" not in said and "MODULE FAILURE" not in said
+    message = " ".join(refused.out.split())
+    assert "localhost cannot be prepared: its Python is 3.6, and 3." in message
+    assert "run an old stack in a container" in message
+    assert "Traceback" not in message and "MODULE FAILURE" not in message
 
 
 def test_the_playbook_of_guests_refuses_a_misfit_before_its_roles(tmp_path: Path) -> None:
@@ -188,8 +188,8 @@ def test_the_playbook_of_guests_refuses_a_misfit_before_its_roles(tmp_path: Path
     containers = ["-e", "stack=lab-cpu", "-e", "guest_containers=true"]
     lacking = ansible.playbook(ROOT / "playbooks" / "guests.yml", *options, *containers)
     # Older versions of Ansible write quotes twice.
-    said = " ".join(lacking.out.replace("''", "'").split())
-    assert "The stack lab-cpu lacks requested parts: It has no 'container'." in said
+    message = " ".join(lacking.out.replace("''", "'").split())
+    assert "The stack lab-cpu lacks requested parts: It has no 'container'." in message
 
 
 def test_the_playbook_of_guests_ends_well_with_equal_versions_and_refuses_different_ones(tmp_path: Path) -> None:

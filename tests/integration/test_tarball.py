@@ -128,8 +128,8 @@ def test_two_builds_have_the_same_bytes(tarball: Path, tmp_path: Path) -> None:
 
 
 def test_every_plugin_and_role_of_the_checkout_travels(names: list[Path]) -> None:
-    wanted = [path for folder in ("plugins", "roles", "playbooks") for path in (ROOT / folder).rglob("*.[py]*")]
-    ours = {path.relative_to(ROOT) for path in wanted if path.suffix in {".py", ".yml"}}
+    expected = [path for folder in ("plugins", "roles", "playbooks") for path in (ROOT / folder).rglob("*.[py]*")]
+    ours = {path.relative_to(ROOT) for path in expected if path.suffix in {".py", ".yml"}}
     assert len(ours) > 20
     assert ours - set(names) == set()
 

@@ -43,14 +43,14 @@ def test_removes_what_was_built_and_changes_nothing_else(site: Site) -> None:
     assert (found["delete"], found["fabric"], found["record_dir"]) == (["worker01", "worker02"], True, None)
     unconfirmed = site.run("teardown")
     assert unconfirmed.rc == 0 and "changed=0" in unconfirmed.out and site.vcenter.writes() == [], unconfirmed.out
-    told = " ".join(unconfirmed.out.split())
-    assert "gpu: nothing was removed, because the removal is not confirmed: -e confirm=true would" in told
+    message = " ".join(unconfirmed.out.split())
+    assert "gpu: nothing was removed, because the removal is not confirmed: -e confirm=true would" in message
     for line in (
         "delete worker01, worker02 with their disks",
         "vmk1 of esx01.lab, esx02.lab",
         "restore the shared settings from",
     ):
-        assert line in " ".join(listed.out.split()) and line in told, listed.out
+        assert line in " ".join(listed.out.split()) and line in message, listed.out
     site.good("teardown", confirm=True, unreachable_is_idle=True)
     assert world.differences(before, world.state(site.vcenter)) == {}
     assert list(site.evidence.iterdir()) == []

@@ -60,7 +60,7 @@ def manifest(playbook: Playbook, name: str) -> dict[str, Any]:
     return dict(json.loads((playbook.folder / "results" / name / "manifest.json").read_text()))
 
 
-def said(playbook: Playbook, name: str, **options: Any) -> tuple[int, str]:
+def outcome(playbook: Playbook, name: str, **options: Any) -> tuple[int, str]:
     command = playbook.command(training_python=sys.executable, training_name=name)
     # Without a program, the option would have precedence over that of the earlier run.
     given = {key: value for key, value in json.loads(command[-1]).items() if key != "training_command"}
@@ -80,11 +80,11 @@ def test_a_run_that_died_is_resumed_on_all_ranks_and_repeated_with_its_own_code(
     folder.mkdir()
     (folder / "train.py").write_text(TRAIN)
     command = ["python", "train.py", "--from", "{resume}"]
-    code, text = said(playbook, "one", training_folder=str(folder), training_command=command)
+    code, text = outcome(playbook, "one", training_folder=str(folder), training_command=command)
     assert code != 0 and "ValueError: the loss went away" in text, text
     output = tmp_path / "results" / "one" / "output.log"
     assert f"The end of its output is in {output}." in text and "the loss went away" in output.read_text()
-    code, text = said(playbook, "two", training_resume="one")
+    code, text = outcome(playbook, "two", training_resume="one")
     assert code == 0, text
     assert "the checkpoint epoch2.pt is torn" in text
     outputs = tmp_path / "results" / "two" / "outputs"
@@ -92,10 +92,10 @@ def test_a_run_that_died_is_resumed_on_all_ranks_and_repeated_with_its_own_code(
     one, two = manifest(playbook, "one"), manifest(playbook, "two")
     assert (two["resumed_from"], two["code"], two["command"]) == ("one", one["code"], command)
     assert two["checkpoint"].endswith("/runs/two/work/outputs/epoch1.pt")
-    code, text = said(playbook, "three", training_repeat="one", training_stack="another")
+    code, text = outcome(playbook, "three", training_repeat="one", training_stack="another")
     assert code != 0 and "one cannot be repeated on these nodes: stack of its manifest differ today" in text, text
     forget(playbook, folder, one["code"]["sha256"])
-    code, text = said(playbook, "four", training_repeat="one")
+    code, text = outcome(playbook, "four", training_repeat="one")
     assert code != 0 and "ValueError: the loss went away" in text, "it runs the same code, from the kept archive"
     four = manifest(playbook, "four")
     assert (four["repeats"], four["code"], four["end"]["state"]) == ("one", one["code"], "died")
@@ -109,7 +109,7 @@ def test_a_run_whose_machine_fails_is_tried_again_from_its_checkpoint(tmp_path: 
     folder.mkdir()
     (folder / "train.py").write_text(KILLED)
     options = {"training_folder": str(folder), "training_command": ["python", "train.py", second]}
-    code, text = said(playbook, "one", training_attempts=3, **options)
+    code, text = outcome(playbook, "one", training_attempts=3, **options)
     assert (code == 0) is (second == "well"), text
     assert "Attempt 2 of 3: the training run one died of its machine: rank 0 on" in text and "Attempt 3" not in text, (
         text

@@ -31,7 +31,7 @@ def busy(tmp_path: Path) -> Iterator[Playbook]:
     playbook.nodes.stop()
 
 
-def said(playbook: Playbook, name: str, **options: Any) -> tuple[int, str]:
+def outcome(playbook: Playbook, name: str, **options: Any) -> tuple[int, str]:
     ran = playbook.run(3, 0.1, training_name=name, **options)
     return ran.returncode, " ".join(ran.stdout.split())
 
@@ -53,14 +53,14 @@ def waits_for(playbook: Playbook, name: str) -> tuple[int, str]:
 
 @pytest.mark.slow
 def test_a_second_run_is_refused_locked_out_allowed_beside_or_waits(busy: Playbook) -> None:
-    code, text = said(busy, "refused", **OURS)
+    code, text = outcome(busy, "refused", **OURS)
     assert code != 0 and "the training job busy-7 of " in text and " (step " in text, text
     assert "stop it, with -e training_wait=SECONDS or the playbook dml.vsphere.stop" in text
     assert not (busy.folder / "runs" / "refused").exists()
-    code, text = said(busy, "locked")
+    code, text = outcome(busy, "locked")
     assert code != 0 and "NodeBusyError: " in text and " trains busy-7 of " in text, text
     assert "dml.vsphere.stop -e training_name=busy-7 ends it" in text
-    code, text = said(busy, "beside", training_share_nodes=True, **OURS)
+    code, text = outcome(busy, "beside", training_share_nodes=True, **OURS)
     assert code == 0, text
     assert busy.nodes.look()["state"] == "running"
     code, text = waits_for(busy, "after")

@@ -29,7 +29,7 @@ def supervisor_of(job: dict[str, Any]) -> int:
     return int(Path(f"/proc/{job['launcher']['pid']}/stat").read_text().rsplit(")", 1)[1].split()[1])
 
 
-def is_asked_to_end(pid: int) -> bool:
+def has_pending_termination(pid: int) -> bool:
     """Return whether a signal to end waits for a process that stands still."""
     (pending,) = re.findall(r"^ShdPnd:\s+(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     return bool(int(pending, 16) & 1 << (signal.SIGTERM - 1))
@@ -263,7 +263,7 @@ def test_a_job_whose_supervisor_dies_on_request_can_be_stopped(nodes: Nodes) -> 
     with ThreadPoolExecutor() as pool:
         stopping = pool.submit(nodes.stop)
         deadline = time.monotonic() + DEADLINE
-        while not is_asked_to_end(supervisor):
+        while not has_pending_termination(supervisor):
             assert not stopping.done() and time.monotonic() < deadline, stopping
             time.sleep(0.05)
         os.kill(supervisor, signal.SIGKILL)

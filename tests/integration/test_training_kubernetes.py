@@ -122,8 +122,8 @@ def test_the_same_playbook_trains_on_kubernetes(kubernetes: Kubernetes, tmp_path
     made, more = kubernetes.cluster, {"training_name": "one", "training_steps": 60}
     kubernetes.run(60, 1.5, **more)
     (records,) = (tmp_path / "results" / "one").glob("watch-*/records.jsonl")
-    told = {(one["rank"], one["step"]) for one in map(json.loads, records.read_text().splitlines())}
-    assert told == {(rank, step) for rank in (0, 1) for step in range(1, 61)}
+    report = {(one["rank"], one["step"]) for one in map(json.loads, records.read_text().splitlines())}
+    assert report == {(rank, step) for rank in (0, 1) for step in range(1, 61)}
     result = json.loads((tmp_path / "results" / "one.json").read_text())
     assert (result["job"]["state"], result["steps"], result["gpus"]) == ("finished", 60, 2)
     assert result["images_per_sec"] > 0 and made.written == [f"{JOBS}/dml-one"]
@@ -138,8 +138,8 @@ def test_the_same_playbook_trains_on_kubernetes(kubernetes: Kubernetes, tmp_path
 def test_a_folder_trains_on_kubernetes_as_on_nodes(
     kubernetes: Kubernetes, folder: dict[str, Any], tmp_path: Path
 ) -> None:
-    told = kubernetes.run(training_name="one", **folder)
-    assert "dml.vsphere.stop -e training_name=one" in told
+    output = kubernetes.run(training_name="one", **folder)
+    assert "dml.vsphere.stop -e training_name=one" in output
     work, second = tmp_path / "runs" / "one" / "work", kubernetes.playbook.nodes.here
     assert [(path.name, path.read_text()) for path in kubernetes.outputs("one")] == [
         ("model0", str(work)),
@@ -160,9 +160,9 @@ def test_a_folder_trains_on_kubernetes_as_on_nodes(
 def test_a_folder_that_dies_on_kubernetes_names_rank_error_and_line(
     kubernetes: Kubernetes, folder: dict[str, Any]
 ) -> None:
-    told = kubernetes.fail(training_name="two", **{**folder, "training_command": "python train.py fail"})
+    result = kubernetes.fail(training_name="two", **{**folder, "training_command": "python train.py fail"})
     cause = f"rank 1 on dml-two-worker-1 ended: ValueError: the batch is empty (train.py, line {FAILING})"
-    assert cause in told
+    assert cause in result
     assert kubernetes.manifest("two")["end"]["cause"] == cause
     assert [path.name for path in kubernetes.outputs("two")] == ["model0", "model1"]
 
@@ -193,9 +193,9 @@ def test_requirements_are_installed_by_the_image_before_the_ranks_start(
     kubernetes.run(training_name="four", **folder)
     assert [path.name for path in kubernetes.outputs("four")] == ["model0", "model1"]
     (mine / "requirements.txt").write_text("--no-index\nextra==2.0\n")
-    told = kubernetes.fail(training_name="five", **folder)
+    result = kubernetes.fail(training_name="five", **folder)
     cause = "pod dml-five-worker-0 does not start on n2: container setup ended with exit code 1: could not install the"
-    assert f"{cause} requirements: ERROR: " in told and "No matching distribution found for extra==2.0" in told
+    assert f"{cause} requirements: ERROR: " in result and "No matching distribution found for extra==2.0" in result
     environments = list((tmp_path / "library" / "pod-environments").glob("*/complete"))
     assert len(environments) == 1
 
@@ -204,17 +204,17 @@ def test_a_run_on_kubernetes_is_resumed_and_repeated(
     kubernetes: Kubernetes, folder: dict[str, Any], tmp_path: Path
 ) -> None:
     kubernetes.run(training_name="six", **folder)
-    code, told = kubernetes.again(training_name="seven", training_resume="six", training_checkpoints=["model0"])
-    assert code == 0, told
+    code, result = kubernetes.again(training_name="seven", training_resume="six", training_checkpoints=["model0"])
+    assert code == 0, result
     checkpoint = tmp_path / "runs" / "seven" / "work" / "outputs" / "model0"
     assert [path.read_text() for path in kubernetes.outputs("seven")] == [str(checkpoint)] * 2
-    code, told = kubernetes.again(training_name="eight", training_repeat="six")
-    assert code == 0, told
+    code, result = kubernetes.again(training_name="eight", training_repeat="six")
+    assert code == 0, result
     six, eight = (kubernetes.manifest(name) for name in ("six", "eight"))
     assert (eight["repeats"], eight["code"]["sha256"], eight["words"]) == ("six", six["code"]["sha256"], six["words"])
     kubernetes.variables["training_kubernetes"]["image"] = "example.com/train:2"
-    code, told = kubernetes.again(training_name="nine", training_repeat="six")
-    assert code != 0 and "cannot be repeated on these nodes: image of its manifest differ today" in told
+    code, result = kubernetes.again(training_name="nine", training_repeat="six")
+    assert code != 0 and "cannot be repeated on these nodes: image of its manifest differ today" in result
 
 
 def test_a_run_on_kubernetes_whose_machine_fails_is_tried_again(
@@ -222,7 +222,7 @@ def test_a_run_on_kubernetes_whose_machine_fails_is_tried_again(
 ) -> None:
     (tmp_path / "mine" / "train.py").write_text(KILLED)
     more = {**folder, "training_command": "python train.py well", "training_attempts": 2}
-    told = kubernetes.run(training_name="ten", **more)
-    assert "Attempt 2 of 2: the training run ten died of its machine: rank 0 on" in told
+    output = kubernetes.run(training_name="ten", **more)
+    assert "Attempt 2 of 2: the training run ten died of its machine: rank 0 on" in output
     assert [path.name for path in kubernetes.outputs("ten-2")] == ["epoch1.pt", "got0", "got1"]
     assert kubernetes.manifest("ten-2")["end"]["state"] == "finished"

@@ -110,9 +110,9 @@ def test_a_run_without_a_collector_of_its_records_fails_with_the_reason(playbook
     # Ansible cannot start a module in the background without this folder.
     playbook.ansible.environment["ANSIBLE_ASYNC_DIR"] = "/dev/null/none"
     run = playbook.run(3, 0.05, training_name="unwatched")
-    said = " ".join(run.stdout.split())
-    assert run.returncode != 0, said
-    assert "are not collected: the watch on the controller did not start" in said
+    message = " ".join(run.stdout.split())
+    assert run.returncode != 0, message
+    assert "are not collected: the watch on the controller did not start" in message
 
 
 @pytest.mark.slow

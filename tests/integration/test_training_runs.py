@@ -33,11 +33,11 @@ def test_a_run_is_listed_followed_by_its_name_from_another_controller_and_then_k
     started = playbook.run(600, 0.1, training_follow=False, training_name="one-7", training_environment={"A": "b"})
     assert started.returncode == 0, started.stdout
     assert "dml.vsphere.stop -e training_name=one-7" in " ".join(started.stdout.split())
-    begun = kept(playbook.folder / "results", "one-7")
-    assert begun["nodes"] == [playbook.nodes.here, "n2", "n3", "n4"]
-    assert "end" not in begun and "b" not in begun["asked"]["environment"].values()
+    launched = kept(playbook.folder / "results", "one-7")
+    assert launched["nodes"] == [playbook.nodes.here, "n2", "n3", "n4"]
+    assert "end" not in launched and "b" not in launched["asked"]["environment"].values()
     code, listed = words(playbook, "runs")
-    assert code == 0 and f"one-7 {begun['asked_by']} " in listed and " running " in listed, listed
+    assert code == 0 and f"one-7 {launched['asked_by']} " in listed and " running " in listed, listed
     other = playbook.folder / "other"
     followed = playbook.run(training_command=[], training_name="one-7", training_results=str(other))
     assert followed.returncode == 0, followed.stdout
@@ -45,11 +45,11 @@ def test_a_run_is_listed_followed_by_its_name_from_another_controller_and_then_k
     assert (manifest["end"]["state"], manifest["end"]["steps"], manifest["command"]) == (
         "finished",
         600,
-        begun["command"],
+        launched["command"],
     )
     assert manifest["end"]["images_per_sec"] > 0
-    assert (manifest["asked_by"], manifest["started"]) == (begun["asked_by"], begun["started"])
-    assert json.loads((other / "one-7.json").read_text())["asked"] == begun["asked"]
+    assert (manifest["asked_by"], manifest["started"]) == (launched["asked_by"], launched["started"])
+    assert json.loads((other / "one-7.json").read_text())["asked"] == launched["asked"]
     code, compared = words(playbook, "runs", training_results=str(other), training_compare="one-7,one-7")
     assert code == 0 and "everything else equal equal" in compared, compared
 
@@ -60,15 +60,15 @@ def test_a_run_is_stopped_by_its_name(playbook: Playbook) -> None:
     assert started.returncode == 0, started.stdout
     playbook.nodes.run_dir = playbook.folder / "runs" / "two-7"
     job = playbook.nodes.training()
-    code, said = words(playbook, "stop")
-    assert code != 0 and "Name the run to stop" in said
-    code, said = words(playbook, "stop", training_name="two-8")
-    assert code != 0 and "No worker runs a training job with the name two-8" in said
-    code, said = words(playbook, "stop", training_name="two-7")
-    assert code == 0, said
+    code, result = words(playbook, "stop")
+    assert code != 0 and "Name the run to stop" in result
+    code, result = words(playbook, "stop", training_name="two-8")
+    assert code != 0 and "No worker runs a training job with the name two-8" in result
+    code, result = words(playbook, "stop", training_name="two-7")
+    assert code == 0, result
     assert playbook.nodes.look()["state"] == "stopped"
     assert playbook.nodes.processes(job) == []
     end = kept(playbook.folder / "results", "two-7")["end"]
     assert end["state"] == "stopped" and end["steps"] > 0 and end["cause"].startswith("stopped by ")
-    code, said = words(playbook, "runs")
-    assert code == 0 and " stopped " in said, said
+    code, result = words(playbook, "runs")
+    assert code == 0 and " stopped " in result, result

@@ -82,9 +82,9 @@ class Wires:
 def test_the_card_of_a_guest_confirms_rdma(tmp_path: Path) -> None:
     wires = Wires(tmp_path, {})
     files = wires.plug("mlx5_core")
-    said, result = wires.run({name: {"file": str(path), "words": 100 + SENT // 4} for name, path in files.items()})
+    output, result = wires.run({name: {"file": str(path), "words": 100 + SENT // 4} for name, path in files.items()})
     assert result["proof"]["transport"] == "rdma"
-    assert "by rdma: NCCL's log says NET/IB, and the RDMA counters grew with the work" in said.replace("''", "'")
+    assert "by rdma: NCCL's log says NET/IB, and the RDMA counters grew with the work" in output.replace("''", "'")
     assert result["job"]["mpirun_command"].count("^openib") == 1
 
 
@@ -101,8 +101,8 @@ def test_only_the_esxi_host_reports_pvrdma_traffic(
     cards = {
         name: {"url": f"{vcenter.address}/hosts/{host}", "body": {"traffic": traffic}} for name, host in hosts.items()
     }
-    said, result = wires.run(cards, training_esxi_hosts=hosts)
+    output, result = wires.run(cards, training_esxi_hosts=hosts)
     assert result["proof"]["transport"] == transport
     if transport == "tcp":
-        assert "was set to rdma and used tcp" in said
-        assert f"grew by 0 bytes, and the job sent {SENT} or more: it fell back to TCP" in said
+        assert "was set to rdma and used tcp" in output
+        assert f"grew by 0 bytes, and the job sent {SENT} or more: it fell back to TCP" in output

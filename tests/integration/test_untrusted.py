@@ -46,11 +46,11 @@ def test_never_templates_values_of_the_inventory(centre: Hostile, tmp_path: Path
     done = centre.ansible.playbook(hostile.play(tmp_path), "-i", WORKERS)
     assert done.rc == 0, done.out
     assert centre.evaluated() == []
-    told = flat(done.out)
-    assert f"The worker {shown('name')} is left out of the inventory: {shown('name')} contains a template" in told
-    assert f"The worker worker01 is left out of the inventory: {shown('role')} contains a template" in told
-    assert "worker02 worker02" in told, "an invalid address is not its address"
-    assert shown("address") not in told
+    result = flat(done.out)
+    assert f"The worker {shown('name')} is left out of the inventory: {shown('name')} contains a template" in result
+    assert f"The worker worker01 is left out of the inventory: {shown('role')} contains a template" in result
+    assert "worker02 worker02" in result, "an invalid address is not its address"
+    assert shown("address") not in result
 
 
 # The output of a playbook must hold these, so that it did show the hostile texts.

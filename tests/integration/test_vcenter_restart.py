@@ -11,8 +11,8 @@ import pytest
 
 from lab.simulator import Simulator
 from tests.integration.ansible import Ansible
-from tests.integration.faults import Bench, said
-from tests.integration.killing import begun, wait_for
+from tests.integration.faults import Bench, last_sentence
+from tests.integration.killing import has_started, wait_for
 from tests.integration.rolling import datacentre
 from tests.integration.test_vmotion_test import LONG, WORKERS, Trial, trial
 from tests.integration.test_vmotion_test_killed import has
@@ -29,7 +29,7 @@ def test_in_the_middle_of_a_move(trial: Trial) -> None:
     trial.train()
     trial.vcenter.set_host("esx01.lab", vmotion_seconds=5)
     running = trial.begin(vmotion_test_workers=WORKERS[:2])
-    wait_for(begun(trial.vcenter, "RelocateVM_Task"))
+    wait_for(has_started(trial.vcenter, "RelocateVM_Task"))
     trial.vcenter.restart(AWAY)
     text = running.communicate(timeout=LONG)[0]
     assert running.returncode == 0, text
@@ -62,11 +62,11 @@ def test_while_hosts_are_changed(
     bench = Bench(vcenter, ansible_for(vcenter))
     bench.next_run()
     running = bench.begin()
-    wait_for(begun(vcenter, method))
+    wait_for(has_started(vcenter, method))
     vcenter.restart(AWAY)
     text = running.communicate(timeout=LONG)[0]
     if running.returncode:
-        sentence = said(text)
+        sentence = last_sentence(text)
         assert sentence.count("could not") <= 1, sentence
         assert "the next run of this playbook continues from here" in sentence
     bench.finish("esx01.lab", "esx02.lab", killed=True)

@@ -41,10 +41,10 @@ def test_four_runs_write_once(vcenter: Simulator, ansible: Ansible) -> None:
     first = role(ansible, **options)
     assert first.changed
     assert methods(vcenter) == ["AddAuthorizationRole", "SetEntityPermissions"]
-    wanted = NEEDS.privileges_of(NEEDS.modules() - {"vcenter_role"})
-    assert first.result["state"]["privileges"] == wanted
+    expected = NEEDS.privileges_of(NEEDS.modules() - {"vcenter_role"})
+    assert first.result["state"]["privileges"] == expected
     assert first.result["state"]["grants"] == {"LAB\\ml on /dc1": {"group": False, "propagate": True}}
-    assert "Authorization.ModifyRoles" not in wanted and "Global.Settings" in wanted
+    assert "Authorization.ModifyRoles" not in expected and "Global.Settings" in expected
     vcenter.clear()
     for again in (ansible.module("vcenter_role", check=True, **options), role(ansible, **options)):
         assert not again.changed

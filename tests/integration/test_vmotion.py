@@ -13,7 +13,7 @@ from pyVmomi import vim
 
 from lab.simulator import USERNAME, Simulator
 from tests.integration.ansible import Ansible
-from tests.integration.killing import begun, kill_all, wait_for
+from tests.integration.killing import has_started, kill_all, wait_for
 from tests.integration.workers import HOSTS, desired, do, host_of, machine, move, reconfigure, switch
 
 Start = Callable[..., Simulator]
@@ -125,10 +125,10 @@ def test_names_what_blocks_a_move_before_the_first_write(place: Simulator, ansib
     refused(place, ansible, "it is powered off", "power it on")
 
 
-def refused(place: Simulator, ansible: Ansible, *says: str, **more: Any) -> None:
+def refused(place: Simulator, ansible: Ansible, *expected: str, **more: Any) -> None:
     outcome = go(ansible, **more)
     assert outcome.rc != 0, outcome.out
-    for words in says:
+    for words in expected:
         assert words in outcome.msg, outcome.msg
     assert moves(place) == []
 
@@ -189,7 +189,7 @@ def test_a_run_that_was_killed_is_followed_up_and_never_moves_twice(place: Simul
     place.set_host(HOME, vmotion_seconds=8)
     arguments = {"cluster": "gpu", "worker": WORKER, "target": FREE}
     first = ansible.start_module("vmotion", **arguments)
-    wait_for(begun(place, "RelocateVM_Task"))
+    wait_for(has_started(place, "RelocateVM_Task"))
     kill_all(first)
     again = go(ansible)
     assert again.rc == 0, again.out
@@ -237,13 +237,13 @@ def test_the_plan_moves_each_once_into_a_slot_that_is_free_then(place: Simulator
 
 
 def test_moves_and_switches_of_power_by_others_are_found(place: Simulator, ansible: Ansible) -> None:
-    asked = {"cluster": "gpu", "since": time.time()}
+    requested = {"cluster": "gpu", "since": time.time()}
     assert go(ansible).rc == 0
     move(place, WORKER, HOME)
     switch(place, "worker02", on=False)
-    told = ansible.module("vmotion_info", **asked)
-    assert told.rc == 0, told.out
-    ours, theirs = told.result["moves"]
+    result = ansible.module("vmotion_info", **requested)
+    assert result.rc == 0, result.out
+    ours, theirs = result.result["moves"]
     assert [(one["source"], one["target"], one["ok"]) for one in (ours, theirs)] == [
         (HOME, FREE, True),
         (FREE, HOME, True),
@@ -251,8 +251,8 @@ def test_moves_and_switches_of_power_by_others_are_found(place: Simulator, ansib
     assert theirs["by"] == USERNAME
     assert ours["completed"] <= theirs["started"] <= theirs["completed"] <= time.time()
     assert ours["chain"] != theirs["chain"]
-    assert [(one["worker"], one["what"]) for one in told.result["power"]] == [("worker02", "VmPoweredOffEvent")]
-    later = ansible.module("vmotion_info", **{**asked, "since": time.time() + 5})
+    assert [(one["worker"], one["what"]) for one in result.result["power"]] == [("worker02", "VmPoweredOffEvent")]
+    later = ansible.module("vmotion_info", **{**requested, "since": time.time() + 5})
     assert (later.result["moves"], later.result["power"]) == ([], [])
-    unknown = ansible.module("vmotion_info", workers=["worker9"], **asked)
+    unknown = ansible.module("vmotion_info", workers=["worker9"], **requested)
     assert "its workers are worker01, worker02" in unknown.msg

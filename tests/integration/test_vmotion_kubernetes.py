@@ -51,7 +51,7 @@ def pod(name: str, role: str, seconds: int) -> dict[str, Any]:
     }
 
 
-def told(seconds: int) -> dict[str, Any]:
+def findings(seconds: int) -> dict[str, Any]:
     """Return the objects of a job that runs on four nodes, as an API server reports them."""
     ready = {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": "boot"}}
     pods = [pod("train-launcher-x", "launcher", seconds), *(pod(name, "worker", seconds) for name in PODS)]
@@ -106,7 +106,7 @@ def trial(
     assert done.rc == 0, done.out
     vcenter.clear()
     made = OnKubernetes(vcenter, ansible, Nodes(ansible, tmp_path), tmp_path)
-    made.cluster = Cluster(told(tolerates))
+    made.cluster = Cluster(findings(tolerates))
     with served(made.cluster, tmp_path) as made.kubeconfig:
         yield made
     made.nodes.stop()
@@ -124,8 +124,8 @@ def test_the_nodes_of_a_job_move_and_the_job_is_continuous(trial: OnKubernetes) 
     assert {one["worker"]: one["ranks"] for one in verdict["moves"]} == ranks
     (warm,) = trial.values("warm")
     assert warm["hosts"] == ranks
-    said = " ".join(done.out.split())
-    assert "rank 0 in pod train-worker-0 on worker03" in said and "with rank 1 in pod train-worker-1" in said
+    message = " ".join(done.out.split())
+    assert "rank 0 in pod train-worker-0 on worker03" in message and "with rank 1 in pod train-worker-1" in message
     # Each move was asked about, and the job of the test is gone where it was read.
     assert len(trial.values("request")) == len(WORKERS)
     assert JOB not in trial.cluster.answers and trial.cluster.written == [JOB]

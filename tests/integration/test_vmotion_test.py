@@ -21,7 +21,7 @@ from pyVmomi import vim
 
 from lab.simulator import ROOT, USERNAME, Simulator
 from tests.integration.ansible import Ansible, Outcome
-from tests.integration.killing import begun, wait_for
+from tests.integration.killing import has_started, wait_for
 from tests.integration.releases import FIRST, NEWEST, RELEASES
 from tests.integration.test_vmotion import TAGGED
 from tests.integration.test_worker_rules import by_hand, config, overrides
@@ -144,13 +144,13 @@ def test_workers_that_own_a_device_of_their_host_cannot_be_tested(
     vcenter = start(text=BIG)
     ansible = ansible_for(vcenter)
     defaults = {"template": "debian-12", "gpus": [{"device": "10de:20f1"}]}
-    wanted = {"cluster": "gpu", "wait_for_address": False, "defaults": defaults, "workers": [{"name": "w1"}]}
-    assert ansible.module("worker_vm", **wanted).rc == 0
+    requested = {"cluster": "gpu", "wait_for_address": False, "defaults": defaults, "workers": [{"name": "w1"}]}
+    assert ansible.module("worker_vm", **requested).rc == 0
     vcenter.clear()
     done = Trial(vcenter, ansible, Nodes(ansible, tmp_path), tmp_path).run("--check")
     assert done.rc == 2, done.out
-    said = "a vMotion test is not applicable: these workers are tied to their hosts by devices: w1; name those that"
-    assert said in " ".join(done.out.split())
+    message = "a vMotion test is not applicable: these workers are tied to their hosts by devices: w1; name those that"
+    assert message in " ".join(done.out.split())
     assert vcenter.writes() == []
 
 
@@ -162,7 +162,7 @@ def test_a_worker_returns_twice_and_a_change_of_ha_by_another_user_is_reported(t
     other = vim.cluster.DasConfigInfo(enabled=not config(trial.vcenter).dasConfig.enabled)
     home = {"vmotion_test_return_home": True, "vmotion_test_rounds": 2, "vmotion_test_workers": WORKERS[:1]}
     running = trial.begin(**home)
-    wait_for(begun(trial.vcenter, "RelocateVM_Task"))
+    wait_for(has_started(trial.vcenter, "RelocateVM_Task"))
     by_hand(trial.vcenter, lambda _vms: vim.cluster.ConfigSpecEx(dasConfig=other))
     text = " ".join(running.communicate(timeout=LONG)[0].split())
     assert running.returncode == 2
@@ -195,7 +195,7 @@ def test_a_new_problem_in_a_node_blocks_the_next_move(trial: Trial) -> None:
     programs.mkdir()
     reach = ["env", f"PATH={programs}:{os.environ['PATH']}", "sh", "-c"]
     running = trial.begin(vmotion_test_nodes=[{"name": "all", "reach": reach}])
-    wait_for(begun(trial.vcenter, "RelocateVM_Task"))
+    wait_for(has_started(trial.vcenter, "RelocateVM_Task"))
     (programs / "nvidia-smi").write_text("#!/bin/sh\necho 'License Status : Unlicensed'\n")
     (programs / "nvidia-smi").chmod(0o700)
     text = " ".join(running.communicate(timeout=LONG)[0].split())
@@ -257,7 +257,7 @@ def test_a_soak_test_lasts_its_time_and_sees_what_others_move(trial: Trial) -> N
     trial.train()
     lasts, began = 60, time.time()
     running = trial.begin(vmotion_test_duration=lasts, vmotion_test_workers=WORKERS[:1])
-    wait_for(begun(trial.vcenter, "RelocateVM_Task"))
+    wait_for(has_started(trial.vcenter, "RelocateVM_Task"))
     # The first worker's host is free once it has gone.
     wait_for(lambda: host(trial.vcenter, "worker01") == "esx05.lab")
     move(trial.vcenter, "worker02", "esx01.lab")
@@ -276,7 +276,7 @@ def test_a_rank_that_is_killed_in_a_move_breaks_the_job(trial: Trial) -> None:
     trial.train()
     trial.vcenter.set_host("esx01.lab", vmotion_seconds=5)
     running = trial.begin()
-    wait_for(begun(trial.vcenter, "RelocateVM_Task"))
+    wait_for(has_started(trial.vcenter, "RelocateVM_Task"))
     os.kill(trial.nodes.steps(2)[-1]["pid"], signal.SIGKILL)
     text = running.communicate(timeout=LONG)[0]
     assert running.returncode == 2

@@ -14,7 +14,7 @@ import pytest
 
 from lab.simulator import USERNAME, Simulator
 from plugins.module_utils.errors import CollectionError
-from tests.integration.faults import said
+from tests.integration.faults import last_sentence
 from tests.integration.killing import wait_for
 from tests.integration.test_vmotion_test import LONG, WORKERS, Trial, trial
 from tests.integration.test_worker_rules import config
@@ -62,7 +62,7 @@ def test_workers_that_others_move_at_random(trial: Trial, seed: int) -> None:
     assert moved and theirs, "no one moved anything: this test shows nothing"
     assert any(f"moved by others: {USERNAME} moved" in note for note in verdict["notes"]), verdict["notes"]
     if running.returncode:
-        assert said(text), text
+        assert last_sentence(text), text
     else:
         assert (verdict["verdict"], verdict["moved"]) == ("continuous", "all")
     assert verdict["verdict"] != "broken", verdict["breaches"]
@@ -89,5 +89,5 @@ def test_a_clock_of_vcenter_that_is_set_while_workers_move(trial: Trial, jump: f
     verdict = json.loads(trial.kept("verdict.json"))
     assert verdict["verdict"] == "inconclusive", (verdict["breaches"], verdict["unproven"])
     assert any("vCenter's clock was set by" in one for one in verdict["unproven"]), verdict["unproven"]
-    assert running.returncode and said(text), text
+    assert running.returncode and last_sentence(text), text
     assert trial.nodes.look()["state"] == "running" and trial.free()

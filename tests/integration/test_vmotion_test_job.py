@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.killing import begun, kill_all, wait_for
+from tests.integration.killing import has_started, kill_all, wait_for
 from tests.integration.test_vmotion_test import LONG, PROGRAM, WORKERS, Trial, trial
 
 __all__ = ["trial"]  # the fixture
@@ -44,7 +44,7 @@ def command(trial: Trial) -> list[str]:
 @pytest.mark.slow
 def test_a_job_that_was_started_for_the_test_outlives_its_controller_and_ends_with_the_test(trial: Trial) -> None:
     running = trial.ansible.start(*command(trial))
-    moving = begun(trial.vcenter, "RelocateVM_Task")
+    moving = has_started(trial.vcenter, "RelocateVM_Task")
     wait_for(lambda: moving() or running.poll() is not None, LONG)
     assert running.poll() is None, running.communicate()[0]
     kill_all(running)

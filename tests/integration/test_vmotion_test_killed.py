@@ -17,7 +17,7 @@ import pytest
 from plugins.module_utils.durable.program_journal import read
 from plugins.module_utils.vmotion.watch.watcher import is_watched
 from tests.integration.ansible import Outcome
-from tests.integration.killing import begun, kill_all, kill_main, tree, wait_for, wait_for_end
+from tests.integration.killing import has_started, kill_all, kill_main, tree, wait_for, wait_for_end
 from tests.integration.test_vmotion_test import LONG, WORKERS, Trial, trial
 from tests.integration.test_worker_rules import by_hand, config, overrides
 
@@ -38,11 +38,11 @@ def entries(trial: Trial) -> list[str]:
 def has(trial: Trial, *last: str) -> Callable[[], bool]:
     """Return whether the journal has these keys, one right after the other."""
 
-    def told() -> bool:
+    def is_shown() -> bool:
         found = entries(trial)
         return any(tuple(found[at : at + len(last)]) == last for at in range(len(found)))
 
-    return told
+    return is_shown
 
 
 def holders(path: Path) -> list[int]:
@@ -90,7 +90,7 @@ def test_killed_during_a_move(trial: Trial) -> None:
     by_hand(trial.vcenter, overrides)
     before = str(config(trial.vcenter).drsVmConfig)
     trial.vcenter.set_host("esx01.lab", vmotion_seconds=5)
-    killed(trial, begun(trial.vcenter, "RelocateVM_Task"), vmotion_test_workers=WORKERS[:1])
+    killed(trial, has_started(trial.vcenter, "RelocateVM_Task"), vmotion_test_workers=WORKERS[:1])
     assert entries(trial)[-1] == "request 1 1"
     left = holders(folder(trial) / "records.jsonl")
     assert left, "a watch outlives its controller"
@@ -164,7 +164,7 @@ def test_a_test_that_is_carried_out_is_not_carried_out_twice(trial: Trial) -> No
     trial.train()
     trial.vcenter.set_host("esx01.lab", vmotion_seconds=20)
     running = trial.begin(vmotion_test_workers=WORKERS[:1])
-    wait_for(begun(trial.vcenter, "RelocateVM_Task"))
+    wait_for(has_started(trial.vcenter, "RelocateVM_Task"))
     second = trial.run(vmotion_test_workers=WORKERS[:1])
     assert second.rc == 2
     assert "another process writes it, because its run is in progress" in " ".join(second.out.split())

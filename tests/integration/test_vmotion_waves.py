@@ -14,7 +14,7 @@ import pytest
 
 from lab.simulator import Simulator
 from tests.integration.ansible import Ansible
-from tests.integration.killing import begun
+from tests.integration.killing import has_started
 from tests.integration.releases import NEWEST
 from tests.integration.test_vmotion import TAGGED, moves
 from tests.integration.test_vmotion_test import WORKERS, Trial
@@ -43,8 +43,8 @@ def ansible(place: Simulator, ansible_for: Callable[[Simulator], Ansible]) -> An
 
 
 def test_the_plan_has_two_parallel_moves_if_stuns_and_room_allow(place: Simulator, ansible: Ansible) -> None:
-    asked = {"cluster": "gpu", "one_per_host": True, "max_moves": 2}
-    planned = ansible.module("vmotion_plan", **asked)
+    requested = {"cluster": "gpu", "one_per_host": True, "max_moves": 2}
+    planned = ansible.module("vmotion_plan", **requested)
     assert planned.rc == 0, planned.out
     assert [(wave["moves"], wave["reason"]) for wave in planned.result["waves"]] == [(2, ""), (2, "")]
     moves = planned.result["moves"]
@@ -53,7 +53,7 @@ def test_the_plan_has_two_parallel_moves_if_stuns_and_room_allow(place: Simulato
     for number in (1, 2):
         hosts = [host for move in moves if move["wave"] == number for host in (move["source"], move["target"])]
         assert len(set(hosts)) == 4, "no host has two moves"
-    tight = ansible.module("vmotion_plan", **asked, stun_budget=30)
+    tight = ansible.module("vmotion_plan", **requested, stun_budget=30)
     assert [wave["moves"] for wave in tight.result["waves"]] == [1, 1, 1, 1]
     assert "their stuns add up to 42 s" in tight.result["waves"][0]["reason"]
     assert place.writes() == []
@@ -131,7 +131,10 @@ def test_a_kill_in_the_middle_of_a_wave_moves_no_worker_twice(trial: Trial) -> N
     for number in range(1, 7):
         trial.vcenter.set_host(f"esx{number:02}.lab", vmotion_seconds=6)
     killed(
-        trial, begun(trial.vcenter, "RelocateVM_Task", 2), vmotion_test_workers=WORKERS[:2], vmotion_test_max_moves=2
+        trial,
+        has_started(trial.vcenter, "RelocateVM_Task", 2),
+        vmotion_test_workers=WORKERS[:2],
+        vmotion_test_max_moves=2,
     )
     assert entries(trial)[-1] == "request 1 1"
     done = trial.run(vmotion_test_workers=WORKERS[:2])

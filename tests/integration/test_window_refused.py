@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.trial import SETTINGS
-from tests.integration.killing import begun, kill_all, wait_for
+from tests.integration.killing import has_started, kill_all, wait_for
 from tests.integration.releases import NEWEST
 from tests.integration.rolling import times
 from tests.integration.test_hosts_under_training import HOSTS, PROFILE, Window
@@ -73,7 +73,7 @@ def test_no_worker_moves_and_no_host_leaves_service_while_a_stop_rule_holds(
 def test_a_stop_rule_ends_the_window_between_two_hosts_unless_it_is_accepted(trial: Trial) -> None:
     window = Window(trial)
     running = trial.ansible.start(*window.command())
-    started = begun(trial.vcenter, "RebootHost_Task")
+    started = has_started(trial.vcenter, "RebootHost_Task")
     wait_for(lambda: started() or running.poll() is not None, LONG)
     trial.vcenter.set_cluster("gpu", vsan_resync_bytes=2**30)
     out = running.communicate(timeout=LONG)[0]
@@ -89,7 +89,7 @@ def test_a_stop_rule_ends_the_window_between_two_hosts_unless_it_is_accepted(tri
 def test_no_further_host_leaves_service_while_a_host_does_not_respond(trial: Trial) -> None:
     window = Window(trial)
     running = trial.ansible.start(*window.command(esxi_host_accepted_stops=["out_of_service", "max_out_of_service"]))
-    started = begun(trial.vcenter, "RebootHost_Task")
+    started = has_started(trial.vcenter, "RebootHost_Task")
     wait_for(lambda: started() or running.poll() is not None, LONG)
     trial.vcenter.set_host("esx04.lab", connection="notResponding")
     out = running.communicate(timeout=LONG)[0]
@@ -102,7 +102,7 @@ def test_no_further_host_leaves_service_while_a_host_does_not_respond(trial: Tri
 def test_a_window_is_not_continued_with_another_profile(trial: Trial) -> None:
     window = Window(trial)
     running = trial.ansible.start(*window.command())
-    started = begun(trial.vcenter, "RebootHost_Task")
+    started = has_started(trial.vcenter, "RebootHost_Task")
     wait_for(lambda: started() or running.poll() is not None, LONG)
     kill_all(running)
     trial.vcenter.clear()

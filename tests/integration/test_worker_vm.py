@@ -166,12 +166,12 @@ def test_a_worker_that_was_moved_is_moved_back(place: Simulator, ansible: Ansibl
     pinned = [worker(number, host=f"esx{number:02}.lab") for number in range(1, 5)]
     assert ansible.module("worker_vm", **desired(workers=pinned)).rc == 0
     move(place, "worker01", "esx05.lab")
-    wanted = desired(workers=pinned)
+    requested = desired(workers=pinned)
     place.clear()
-    shown = ansible.module("worker_vm", check=True, **wanted)
+    shown = ansible.module("worker_vm", check=True, **requested)
     (diff,) = shown.result["diff"]
     assert (diff["before"], diff["after"]) == ({"host": "esx05.lab"}, {"host": "esx01.lab"})
-    done = ansible.module("worker_vm", **wanted)
+    done = ansible.module("worker_vm", **requested)
     assert done.rc == 0, done.out
     assert methods(place) == [("RelocateVM_Task", "worker01")]
     assert states(done)["worker01"]["host"] == "esx01.lab"

@@ -74,11 +74,11 @@ def run(
     names = more.pop("names", ["w1"])
     options = {key: more.pop(key) for key in ("one_per_host", "same_numa_node", "power_cycle") if key in more}
     defaults = {"template": "debian-12", "gpus": gpus, **more}
-    wanted = {**BASE, **options, "defaults": defaults, "workers": [{"name": name} for name in names]}
-    done = ansible_for(place).module("worker_vm", **wanted)
+    requested = {**BASE, **options, "defaults": defaults, "workers": [{"name": name} for name in names]}
+    done = ansible_for(place).module("worker_vm", **requested)
     if done.rc == 0:
         place.clear()
-        again = ansible_for(place).module("worker_vm", **wanted)
+        again = ansible_for(place).module("worker_vm", **requested)
         assert (again.rc, again.changed, place.writes()) == (0, False, []), again.out
     return done
 

@@ -115,11 +115,11 @@ def test_numa_settings_are_merged_and_need_a_power_cycle(place: Simulator, ansib
     assert ansible.module("worker_vm", **desired(1)).rc == 0
     option = vim.option.OptionValue(key="numa.autosize", value="TRUE")
     reconfigure(place, "worker01", extraConfig=[option])
-    wanted = desired(1, defaults={**DEFAULTS, "numa": {"nodeAffinity": 0}}, power_cycle=True)
-    done = ansible.module("worker_vm", **wanted)
+    requested = desired(1, defaults={**DEFAULTS, "numa": {"nodeAffinity": 0}}, power_cycle=True)
+    done = ansible.module("worker_vm", **requested)
     assert done.rc == 0, done.out
     assert states(done)["worker01"]["numa"] == {"autosize": "TRUE", "nodeAffinity": "0"}
-    assert not ansible.module("worker_vm", **wanted).changed
+    assert not ansible.module("worker_vm", **requested).changed
 
 
 def test_a_changed_address_makes_a_new_instance_of_the_guest(place: Simulator, ansible: Ansible) -> None:

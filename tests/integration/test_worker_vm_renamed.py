@@ -87,16 +87,16 @@ def test_a_renamed_worker_is_deleted_as_what_it_is(place: Simulator, ansible: An
 def test_moves_a_worker_back_to_its_folder_on_request(place: Simulator, ansible: Ansible) -> None:
     with machine(place, "debian-12") as vm:
         home = vm.ref.parent
-        wanted, other = home.CreateFolder("gpu workers"), home.CreateFolder("archive")
-        assert (wanted.name, other.name) == ("gpu workers", "archive")
+        expected, other = home.CreateFolder("gpu workers"), home.CreateFolder("archive")
+        assert (expected.name, other.name) == ("gpu workers", "archive")
     foldered = desired(1, defaults={**DEFAULTS, "folder": "gpu workers"})
     assert states(ansible.module("worker_vm", **foldered))["worker01"]["folder"] == "gpu workers"
     with machine(place, "worker01") as vm:
         do(vm, object_of(vm.session, vim.Folder, "archive").MoveIntoFolder_Task([vm.ref]))
     place.clear()
-    told = ansible.module("worker_vm", **foldered)
-    assert (told.rc, told.changed, place.writes()) == (0, False, []), told.out
-    assert "it is in archive, not in gpu workers" in warnings(told)
+    result = ansible.module("worker_vm", **foldered)
+    assert (result.rc, result.changed, place.writes()) == (0, False, []), result.out
+    assert "it is in archive, not in gpu workers" in warnings(result)
     back = ansible.module("worker_vm", put_back=True, **foldered)
     assert states(back)["worker01"]["folder"] == "gpu workers", back.out
     assert [one["method"] for one in place.writes()] == ["MoveIntoFolder_Task"]

@@ -54,11 +54,11 @@ def test_drift_of_four_kinds_is_shown_and_repaired_and_a_fifth_worker_touches_on
     move(vcenter, "worker03", "esx05.lab")
     power_off(vcenter, "worker04")
     shown = site.quiet("workers", "--check", "--diff", worker_vms=WORKERS)
-    told = " ".join(shown.out.split())
-    assert "worker01: is shut down and changes" in told and "it differs in rdma_nic, rdma_nics" in told
-    assert "- - grid_t4-8c + - grid_t4-16c" in told
-    assert "it is on esx05.lab and belongs on esx03.lab" in told
-    assert "worker04: changes" in told and "+ power: 'on'" in told
+    message = " ".join(shown.out.split())
+    assert "worker01: is shut down and changes" in message and "it differs in rdma_nic, rdma_nics" in message
+    assert "- - grid_t4-8c + - grid_t4-16c" in message
+    assert "it is on esx05.lab and belongs on esx03.lab" in message
+    assert "worker04: changes" in message and "+ power: 'on'" in message
     refused = site.run("workers", worker_vms=WORKERS)
     assert refused.rc == 2 and site.written() == [] and "set power_cycle: true" in refused.out
     site.good("workers", power_cycle=True, unreachable_is_idle=True, worker_vms=WORKERS)

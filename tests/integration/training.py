@@ -111,10 +111,10 @@ class Nodes:
         """Return what it reports when the job does not run any more."""
         return self.until(lambda job: job["state"] != "running")
 
-    def until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    def until(self, expected: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """Wait until the job is so."""
         deadline = time.monotonic() + DEADLINE
-        while not wanted(job := self.look()):
+        while not expected(job := self.look()):
             assert time.monotonic() < deadline, job
             time.sleep(0.2)
         return job

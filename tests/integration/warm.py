@@ -48,11 +48,11 @@ class Warm:
         """Run a command in a fork, as subprocess.run does."""
         ours, theirs = socket.socketpair()
         with ours, tempfile.TemporaryFile() as output:
-            asked = json.dumps({"command": command, "environment": environment}).encode()
+            requested = json.dumps({"command": command, "environment": environment}).encode()
             socket.send_fds(self.calls, [b"1"], [theirs.fileno(), output.fileno()])
             theirs.close()
             with ours.makefile("rw") as speech:
-                speech.write(asked.decode() + "\n")
+                speech.write(requested.decode() + "\n")
                 speech.flush()
                 return _ended(command, ours, speech, output, timeout)
 
@@ -139,10 +139,10 @@ def _supervise(mains: dict[str, Any], speech: int, output: int) -> None:
     """Start the command in a separate session, and send its process ID and its exit code."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with socket.socket(fileno=speech) as connection, connection.makefile("rw") as lines:
-        asked = json.loads(lines.readline())
+        requested = json.loads(lines.readline())
         child = os.fork()
         if child == 0:
-            os._exit(_command(mains, asked, output))
+            os._exit(_command(mains, requested, output))
         lines.write(f"{child}\n")
         lines.flush()
         _pid, status = os.waitpid(child, 0)
@@ -157,15 +157,15 @@ def _named(command: list[str]) -> None:
     ctypes.memmove(begin, words.ljust(end - begin, b"\0"), end - begin)
 
 
-def _command(mains: dict[str, Any], asked: dict[str, Any], output: int) -> int:
+def _command(mains: dict[str, Any], requested: dict[str, Any], output: int) -> int:
     """Run the main function of a command, and return its exit code."""
     os.setsid()
     for descriptor, source in ((0, os.open(os.devnull, os.O_RDONLY)), (1, output), (2, output)):
         os.dup2(source, descriptor)
-    _named(asked["command"])
+    _named(requested["command"])
     os.environ.clear()
-    os.environ.update(asked["environment"])
-    sys.argv = asked["command"]
+    os.environ.update(requested["environment"])
+    sys.argv = requested["command"]
     # A user's command does not find the packages of the checkout.
     sys.path[:] = [place for place in sys.path if place not in {"", str(ROOT)}]
     try:

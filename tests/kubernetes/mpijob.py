@@ -71,15 +71,15 @@ class Jobs:
 
     def conditions(self, name: str) -> dict[str, str]:
         """Return what the operator says of a job."""
-        told = self.cluster.get("mpijob", name).get("status", {}).get("conditions", [])
-        return {one["type"]: one["status"] for one in told}
+        result = self.cluster.get("mpijob", name).get("status", {}).get("conditions", [])
+        return {one["type"]: one["status"] for one in result}
 
     def ended(self, name: str, seconds: float = JOB_SECONDS) -> str:
         """Wait for the end of a job, which must be good; what its launcher said."""
         self.until(lambda: {"Succeeded", "Failed"} & set(self.conditions(name)), f"{name} ends", seconds)
-        said = self.log(name)
-        assert self.conditions(name).get("Succeeded") == "True", f"{self.conditions(name)} {said}"
-        return said
+        result = self.log(name)
+        assert self.conditions(name).get("Succeeded") == "True", f"{self.conditions(name)} {result}"
+        return result
 
     def log(self, name: str) -> str:
         """Return what the launcher of a job has said."""

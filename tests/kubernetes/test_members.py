@@ -39,8 +39,8 @@ def test_workers_of_vcenter_are_nodes_of_kubernetes(members: Place, cluster: Clu
 
 def test_every_node_answers_hello(cluster: Cluster, jobs: Jobs) -> None:
     name = jobs.begin(mpijob("hello", 4, ["hostname"], limits={GPU: 1, HCA: 1}))
-    said = jobs.ended(name)
-    assert sorted(said.split()) == [f"hello-worker-{number}" for number in range(4)], said
+    result = jobs.ended(name)
+    assert sorted(result.split()) == [f"hello-worker-{number}" for number in range(4)], result
     pods = jobs.pods(name)
     assert sorted(pod["spec"]["nodeName"] for pod in pods) == WORKERS
 
@@ -51,18 +51,18 @@ def test_a_worker_finds_its_devices_and_others_by_name(cluster: Cluster, jobs: J
     found = ("/dev/nvidia0", "/dev/infiniband/uverbs0", "10.96.0.1")
     assert {word: words.count(word) for word in found} == dict.fromkeys(found, 2), words
     # A rank comes by ssh, which does not hand on what the container was given.
-    told = cluster.kubectl("exec", "devices-worker-0", "--", "printenv", "NVIDIA_VISIBLE_DEVICES")
-    assert told == "GPU-lab-0\n"
+    result = cluster.kubectl("exec", "devices-worker-0", "--", "printenv", "NVIDIA_VISIBLE_DEVICES")
+    assert result == "GPU-lab-0\n"
 
 
 def test_without_a_free_gpu_a_pod_waits_with_a_message(jobs: Jobs) -> None:
     name = jobs.begin(mpijob("greedy", 2, ["hostname"], limits={GPU: 2}))
 
-    def told() -> list[str]:
+    def messages() -> list[str]:
         return [one["message"] for one in jobs.events(f"{name}-worker-0") if one["reason"] == "FailedScheduling"]
 
-    jobs.until(told, "it is said")
-    assert f"4 Insufficient {GPU}" in told()[0]
+    jobs.until(messages, "it is said")
+    assert f"4 Insufficient {GPU}" in messages()[0]
     assert {pod["status"]["phase"] for pod in jobs.pods(name)} == {"Pending"}
     assert jobs.conditions(name) == {"Created": "True"}
     jobs.remove(name)
@@ -89,8 +89,8 @@ def test_horovod_trains_over_all_nodes(jobs: Jobs) -> None:
         {PYTHON} {MOUNTED}/dml_benchmark_tensorflow.py {SMALL} && cat summary*.json
     """
     job = mpijob("horovod", 4, ["sh", "-c", script], HOROVOD, {GPU: 1, HCA: 1}, {"training": MOUNTED})
-    said = jobs.ended(jobs.begin(job, files), TRAIN_SECONDS)
-    summaries = [json.loads(line) for line in re.findall(r'\{[^{}]*"parameters_sha256"[^{}]*\}', said)]
-    assert sorted(one["rank"] for one in summaries) == [0, 1, 2, 3], said
+    result = jobs.ended(jobs.begin(job, files), TRAIN_SECONDS)
+    summaries = [json.loads(line) for line in re.findall(r'\{[^{}]*"parameters_sha256"[^{}]*\}', result)]
+    assert sorted(one["rank"] for one in summaries) == [0, 1, 2, 3], result
     assert {one["size"] for one in summaries} == {4}
     assert len({one["parameters_sha256"] for one in summaries}) == 1

@@ -51,9 +51,11 @@ def memlock(place: Place, number: int) -> str:
     return place.inside(number, f"grep 'Max locked memory' /proc/{pid}/limits").stdout.split()[4]
 
 
-def prove_gpus(place: Place, number: int, told: dict[str, Any]) -> None:
+def prove_gpus(place: Place, number: int, reported: dict[str, Any]) -> None:
     """Write what the role gpu_driver keeps of a GPU, and the program that describes it."""
-    place.inside(number, f"sudo mkdir -p {FACTS} && sudo tee {FACTS}/dml_gpu_driver.fact <<'E'\n{json.dumps(told)}\nE")
+    place.inside(
+        number, f"sudo mkdir -p {FACTS} && sudo tee {FACTS}/dml_gpu_driver.fact <<'E'\n{json.dumps(reported)}\nE"
+    )
     place.inside(
         number,
         f"sudo tee {PROGRAM} <<'E' && sudo chmod 755 {PROGRAM}\n#!/bin/sh\n{DESCRIBES}\nE",
@@ -86,8 +88,8 @@ def test_workers_become_nodes_that_can_train(members: Place, tmp_path: Path) -> 
 
 def test_refuses_a_machine_that_is_not_a_node_or_offers_too_little(members: Place, tmp_path: Path) -> None:
     lost = prepare(members, tmp_path, "--limit", "worker01", kubernetes_node_name="nobody")
-    said = " ".join(lost.out.split())
-    assert lost.rc != 0 and "Kubernetes has no node nobody: let the worker join" in said
+    message = " ".join(lost.out.split())
+    assert lost.rc != 0 and "Kubernetes has no node nobody: let the worker join" in message
     assert "nobody" not in labels(members.lab.kubernetes)
     more = {"kubernetes_node_resources": ["example.com/none"], "kubernetes_node_timeout": 2}
     short = prepare(members, tmp_path, "--limit", "worker01", **more)

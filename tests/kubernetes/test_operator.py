@@ -41,12 +41,12 @@ class Role:
         self.book.write_text(PLAYBOOK)
 
     def __call__(self, state: str, *arguments: str) -> Outcome:
-        told: dict[str, Any] = {
+        variables: dict[str, Any] = {
             "mpi_operator_state": state,
             "mpi_operator_url": self.manifest.as_uri(),
             "mpi_operator_kubeconfig": self.place.lab.environment["KUBECONFIG"],
         }
-        where = ("-i", "localhost,", "-c", "local", "-e", json.dumps(told))
+        where = ("-i", "localhost,", "-c", "local", "-e", json.dumps(variables))
         return self.place.ansible.playbook(self.book, *where, *arguments, timeout=600)
 
     def done(self, state: str, *arguments: str) -> int:
@@ -63,9 +63,9 @@ class Role:
     def refused(self, *arguments: str) -> str:
         """Remove the operator, which must be refused; return the refusal."""
         ran = self("absent", *arguments)
-        said = " ".join(ran.out.split())
-        assert ran.rc != 0 and REFUSED in said, said[-4000:]
-        return said.partition(REFUSED)[2]
+        message = " ".join(ran.out.split())
+        assert ran.rc != 0 and REFUSED in message, message[-4000:]
+        return message.partition(REFUSED)[2]
 
 
 @pytest.fixture
@@ -105,8 +105,8 @@ def test_removes_everything_that_the_role_created(role: Role, cluster: Cluster, 
 def test_keeps_a_foreign_operator(role: Role, cluster: Cluster) -> None:
     cluster.kubectl("apply", "--server-side", "--filename", str(role.manifest))
     made = there(cluster)
-    said = role.refused()
-    assert "was created or changed by kubectl, not only by this role" in said
+    result = role.refused()
+    assert "was created or changed by kubectl, not only by this role" in result
     assert there(cluster) == made
     # The same values, applied once more: both managers own them now.
     assert role.done("present") > 0
@@ -125,12 +125,12 @@ def test_a_definition_that_was_there_stays_and_so_does_a_namespace_that_holds_mo
     role.done("present")
     cluster.kubectl("--namespace", "mpi-operator", "create", "configmap", "somebodys")
     ran = role("absent")
-    said = " ".join(ran.out.split())
-    assert ran.rc == 0, said[-4000:]
+    message = " ".join(ran.out.split())
+    assert ran.rc == 0, message[-4000:]
     assert (
         "CustomResourceDefinition mpijobs.kubeflow.org stays: it was created or changed by dml.vsphere, kubectl."
-        in said
+        in message
     )
-    assert "Namespace mpi-operator stays: it contains somebodys." in said
+    assert "Namespace mpi-operator stays: it contains somebodys." in message
     assert there(cluster) == before | {KIND, PLACE}
     assert cluster.get("configmaps", "--namespace", "mpi-operator", "somebodys")

@@ -91,7 +91,7 @@ def play(place: Place, folder: Path, playbook: str, **more: Any) -> Outcome:
     environment, venv = place.lab.environment, {"hostPath": {"path": VENV}}
     volumes = [{"name": "pytorch", "path": VENV, "source": venv, "read_only": True}]
     kubernetes = {"image": OPENMPI, "kubectl": environment["LAB_KUBECTL"], "kubeconfig": environment["KUBECONFIG"]}
-    told = {
+    variables = {
         "training_backend": "kubernetes",
         "training_kubernetes": {**kubernetes, "job": {"volumes": volumes}},
         "training_framework": "pytorch_ddp",
@@ -103,11 +103,11 @@ def play(place: Place, folder: Path, playbook: str, **more: Any) -> Outcome:
         "training_prove": False,
         **more,
     }
-    words = ("-i", str(inventory(place, folder)), "-e", json.dumps(told))
+    words = ("-i", str(inventory(place, folder)), "-e", json.dumps(variables))
     return place.ansible.playbook(f"playbooks/{playbook}.yml", *words, timeout=TRAIN_SECONDS)
 
 
-def said(outcome: Outcome) -> str:
+def text_of(outcome: Outcome) -> str:
     return " ".join(outcome.out.replace("\\n", " ").split())
 
 
@@ -129,7 +129,7 @@ def test_an_exception_in_a_pod_is_reported_with_its_line(place: Place, tmp_path:
     more = {**folder, "training_command": "torchrun train.py fail"}
     done = play(place, tmp_path, "train", training_name="failing", **more)
     cause = f"rank 1 on dml-failing-worker-1 ended: ValueError: the batch is empty (train.py, line {FAILING})"
-    assert done.rc != 0 and cause in said(done), done.out[-6000:]
+    assert done.rc != 0 and cause in text_of(done), done.out[-6000:]
     assert (tmp_path / "results" / "failing" / "outputs" / "model.pt").exists()
 
 
@@ -139,7 +139,7 @@ def test_a_run_in_pods_is_stopped_by_its_name(place: Place, tmp_path: Path, fold
     assert done.rc == 0, done.out[-6000:]
     steps = f"ls {RUNS}/staying/rank*.jsonl"
     until(lambda: all(place.inside(number, steps, check=False).returncode == 0 for number in (1, 2)), "steps", 180)
-    listed = said(play(place, tmp_path, "runs"))
+    listed = text_of(play(place, tmp_path, "runs"))
     assert "staying " in listed and " running " in listed and "worker01,worker02" in listed, listed
     done = play(place, tmp_path, "stop", training_name="staying")
     assert done.rc == 0, done.out[-6000:]

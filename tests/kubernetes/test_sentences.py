@@ -51,15 +51,15 @@ def look(place: Place, name: str, namespace: str = "default") -> dict[str, Any]:
     return dict(seen.result["job"])
 
 
-def told(place: Place, jobs: Jobs, name: str, words: str, namespace: str = "default") -> dict[str, Any]:
+def job_result(place: Place, jobs: Jobs, name: str, words: str, namespace: str = "default") -> dict[str, Any]:
     """Wait until the module says something of a job; the job."""
     found: list[dict[str, Any]] = [{}]
 
-    def is_said() -> bool:
+    def is_reported() -> bool:
         found[0] = look(place, name, namespace)
         return words in str(found[0].get("why"))
 
-    jobs.until(is_said, f"the job {name} reports: {words}")
+    jobs.until(is_reported, f"the job {name} reports: {words}")
     return found[0]
 
 
@@ -88,15 +88,15 @@ def test_a_namespace_that_is_not_there(members: Place) -> None:
     book.write_text(PLAYBOOK.replace("IMAGE", OPENMPI))
     done = members.ansible.playbook(book, "-i", "localhost,", "-c", "local")
     assert done.rc != 0
-    said = " ".join(done.out.split())
-    assert "lost cannot be started: there is no namespace nowhere: create it, or specify another one." in said
+    message = " ".join(done.out.split())
+    assert "lost cannot be started: there is no namespace nowhere: create it, or specify another one." in message
 
 
 def test_a_quota_that_is_too_small(members: Place, cluster: Cluster, jobs: Jobs, tight: str) -> None:
     job = mpijob("many", 3, ["hostname"])
     job["metadata"]["namespace"] = tight
     jobs.begin(job)
-    found = told(members, jobs, "many", "a pod cannot be created: exceeded quota: few", tight)
+    found = job_result(members, jobs, "many", "a pod cannot be created: exceeded quota: few", tight)
     assert found["state"] == "waiting" and "limited: pods=1" in found["why"]
     cluster.kubectl("delete", "mpijob", "many", "--namespace", tight, "--wait")
 
@@ -106,7 +106,7 @@ def test_no_operator_takes_the_job_up_until_there_is_one(members: Place, cluster
     cluster.kubectl(*OPERATOR, "wait", "--for=delete", "pod", "--selector=app=mpi-operator", "--timeout=120s")
     try:
         name = jobs.begin(mpijob("patient", 2, ["hostname"]))
-        found = told(members, jobs, name, "no operator has taken it up for")
+        found = job_result(members, jobs, name, "no operator has taken it up for")
         assert found["state"] == "waiting" and "check that the MPI Operator runs" in found["why"]
     finally:
         cluster.kubectl(*OPERATOR, "scale", "deployment/mpi-operator", "--replicas=1")
@@ -133,7 +133,7 @@ def test_a_pod_that_is_evicted_is_another_one(members: Place, cluster: Cluster, 
     cluster.kubectl("create", "--raw", path, "--filename", "-", text=json.dumps(eviction))
 
     def differs() -> list[str]:
-        return [said for said in changes(before["pods"], look(members, name)["pods"]) if pod in said]
+        return [reported for reported in changes(before["pods"], look(members, name)["pods"]) if pod in reported]
 
     jobs.until(differs, f"{pod} is not the same any more")
     assert any(words in differs()[0] for words in ("was recreated", "is gone", "marked for deletion")), differs()
@@ -150,7 +150,7 @@ def test_a_job_that_is_suspended_has_lost_its_pods_and_resumes(members: Place, c
         patch = json.dumps({"spec": {"runPolicy": {"suspend": is_suspended}}})
         cluster.kubectl("patch", "mpijob", name, "--type=merge", "--patch", patch)
         if is_suspended:
-            found = told(members, jobs, name, "it is suspended")
+            found = job_result(members, jobs, name, "it is suspended")
             assert found["state"] == "stopped"
     after = running(members, jobs, name)
     assert len(list(changes(before["pods"], after["pods"]))) >= 2, "a job that was suspended has other pods"
@@ -163,8 +163,8 @@ def test_a_node_that_is_switched_off_is_called_not_ready(members: Place, cluster
     node = running(members, jobs, name)["pods"][f"{name}-worker-1"]["node"]
     members.lab.hypervisor.ask("POST", f"/nodes/{node}/harm", {"kind": "kill"})
     try:
-        said = f"Kubernetes reported node {node} as not ready"
-        jobs.until(lambda: any(one.startswith(said) for one in look(members, name)["silences"]), said)
+        message = f"Kubernetes reported node {node} as not ready"
+        jobs.until(lambda: any(one.startswith(message) for one in look(members, name)["silences"]), message)
     finally:
         with members.machine(WORKERS.index(node) + 1) as machine:
             for begin in (machine.ref.PowerOffVM_Task, machine.ref.PowerOnVM_Task):

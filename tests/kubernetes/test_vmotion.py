@@ -41,7 +41,7 @@ def hand_over(place: Place) -> None:
     together(lambda number: give(place, number, PROGRAMS[0], folder=LIBRARY))
 
 
-def wanted(place: Place, tmp_path: Path) -> dict[str, Any]:
+def variables(place: Place, tmp_path: Path) -> dict[str, Any]:
     """A job without a named namespace, with a GPU for each pod, and a test of it; each has its own name."""
     environment = place.lab.environment
     kubernetes = {"image": OPENMPI, "kubectl": environment["LAB_KUBECTL"], "kubeconfig": environment["KUBECONFIG"]}
@@ -77,8 +77,8 @@ def place(members: Place) -> Place:
 
 
 def test_a_job_outlives_the_moves_of_all_its_nodes(place: Place, tmp_path: Path) -> None:
-    where, given = inventory(place, tmp_path), json.dumps(wanted(place, tmp_path))
-    before = {number: place.told(number)["host"] for number in NUMBERS}
+    where, given = inventory(place, tmp_path), json.dumps(variables(place, tmp_path))
+    before = {number: place.facts_of(number)["host"] for number in NUMBERS}
     done = place.ansible.playbook("playbooks/vmotion_test.yml", "-i", str(where), "-e", given, timeout=TEST_SECONDS)
     assert done.rc == 0, done.out[-6000:]
     (evidence,) = (tmp_path / "tests").iterdir()
@@ -86,16 +86,16 @@ def test_a_job_outlives_the_moves_of_all_its_nodes(place: Place, tmp_path: Path)
     assert (verdict["verdict"], verdict["moved"], verdict["unproven"]) == ("continuous", "all", [])
     assert sorted(one["worker"] for one in verdict["moves"]) == WORKERS
     assert all(STUN - 0.5 <= one["gap_s"] < 60 for one in verdict["moves"]), "a stun was not seen as it was"
-    assert all(place.told(number)["host"] != host for number, host in before.items())
+    assert all(place.facts_of(number)["host"] != host for number, host in before.items())
     # Ranks tell the names of pods; each move has the rank of the pod on its node.
     (warm,) = values(evidence, "warm")
     assert sorted(one["worker"] for one in warm["pods"].values()) == WORKERS
     assert sorted(rank for one in verdict["moves"] for rank in one["ranks"]) == [0, 1, 2, 3]
     assert [one["ranks"] for one in verdict["moves"]] == [warm["hosts"][one["worker"]] for one in verdict["moves"]]
     # Kubernetes was asked before each move, and had nothing against one.
-    asked = values(evidence, "request")
-    assert len(asked) == len(WORKERS)
-    assert not [one for entry in asked for one in entry["findings"] if one["severity"] == "stop"]
+    requested = values(evidence, "request")
+    assert len(requested) == len(WORKERS)
+    assert not [one for entry in requested for one in entry["findings"] if one["severity"] == "stop"]
     assert re.search(r"with rank 0 in pod dml-test-a-job-outlives\S+-worker-0", done.out)
     # The test had started the job.
     assert place.lab.kubernetes.get("mpijobs")["items"] == []
@@ -108,7 +108,7 @@ def stunned(
     place.lab.hypervisor.ask("PUT", "/moves", {"precopy_seconds": 1, "stun_seconds": seconds})
     limits = {"max_gap_s": 2 * seconds, "resume_deadline_s": 2 * seconds}
     which = {"vmotion_test_workers": [worker], "vmotion_test_limits": limits}
-    given = {**wanted(place, tmp_path), **which, **(more or {})}
+    given = {**variables(place, tmp_path), **which, **(more or {})}
     where = inventory(place, tmp_path)
     command = ("playbooks/vmotion_test.yml", "-i", str(where), "-e", json.dumps(given))
     done = place.ansible.playbook(*command, timeout=TEST_SECONDS)
@@ -127,7 +127,7 @@ def test_a_stun_that_is_shorter_than_kubernetes_patience_is_not_noticed(place: P
     assert done.rc == 0, done.out[-6000:]
     assert (verdict["verdict"], verdict["moved"]) == ("continuous", "all"), verdict
     assert verdict["moves"][0]["gap_s"] >= UNNOTICED - 0.5
-    assert not [said for said in verdict["notes"] if "not ready" in said]
+    assert not [reported for reported in verdict["notes"] if "not ready" in reported]
 
 
 @pytest.mark.parametrize("is_operators", [False, True], ids=["another", "operators"])
@@ -139,18 +139,18 @@ def test_a_node_that_is_called_not_ready_for_a_while_costs_no_pod(
     assert done.rc == 0, done.out[-6000:]
     assert (verdict["verdict"], verdict["moved"]) == ("continuous", "all"), verdict
     assert verdict["moves"][0]["gap_s"] >= SILENT - 0.5
-    (note,) = [said for said in verdict["notes"] if "not ready" in said]
+    (note,) = [reported for reported in verdict["notes"] if "not ready" in reported]
     assert note.startswith(f"Kubernetes reported node {worker} as not ready"), note
 
 
 def test_reports_that_pods_with_too_short_tolerations_are_deleted(place: Place, tmp_path: Path) -> None:
-    there = wanted(place, tmp_path)["training_kubernetes"]
+    there = variables(place, tmp_path)["training_kubernetes"]
     short = {**there, "job": {**there["job"], "toleration_seconds": TOLERATION}}
     # Before a move the test asks Kubernetes, and refuses it; here someone takes that for no reason to stay.
     more = {"training_kubernetes": short, "vmotion_test_accept": ["toleration"]}
     done, verdict = stunned(place, tmp_path, TOO_LONG, more=more)
     assert done.rc != 0
     assert verdict["verdict"] == "broken", verdict
-    said = " ".join(done.out.split())
+    message = " ".join(done.out.split())
     for words in (f"was silent for longer than the pod tolerates ({TOLERATION} s)", "raise tolerationSeconds"):
-        assert words in said, done.out[-6000:]
+        assert words in message, done.out[-6000:]

@@ -16,7 +16,7 @@ import pytest
 from tests.integration.test_vmotion import TAGGED
 from tests.kubernetes.conftest import READY_SECONDS
 from tests.kubernetes.mpijob import Jobs, mpijob
-from tests.kubernetes.test_vmotion import hand_over, inventory, values, wanted
+from tests.kubernetes.test_vmotion import hand_over, inventory, values, variables
 from tests.lab.conftest import laboratory
 from tests.lab.places import Place, desired
 from tests.lab.test_window import DEPOTS, HOSTS, VERSIONS, Upgrade
@@ -79,7 +79,7 @@ class PodUpgrade(Upgrade):
 
     def __init__(self, place: Place, folder: Path, version: str) -> None:
         super().__init__(place, folder, version, inventory(place, folder))
-        self.job = wanted(place, folder)
+        self.job = variables(place, folder)
         given = json.dumps({**self.job, "training_follow": False})
         command = ("playbooks/train.yml", "-i", str(self.inventory), "-e", given)
         started = place.ansible.playbook(*command, timeout=START_SECONDS)
@@ -139,8 +139,8 @@ def check_window(upgrade: Upgrade) -> None:
     check_seen(seen, before)
     assert pods(place) == before and len(before) == len(WORKERS) + 1
     (evidence,) = (upgrade.folder / "tests").iterdir()
-    asked = values(evidence, "request")
-    assert asked and not [one for entry in asked for one in entry["findings"] if one["severity"] == "stop"]
+    requested = values(evidence, "request")
+    assert requested and not [one for entry in requested for one in entry["findings"] if one["severity"] == "stop"]
     free = place.ansible.module("cluster_lock", check=True, cluster="gpu", state="free", run="a test")
     assert free.rc == 0 and not free.changed, "the lock is still held"
     control.clear()

@@ -44,9 +44,9 @@ class Cluster:
 
     def build(self, stack: str = "lab-cpu", **more: Any) -> None:
         """Everything that training needs, by the playbook for guests."""
-        told = json.dumps({"stack": stack, **more})
+        result = json.dumps({"stack": stack, **more})
         built = self.ansible.playbook(
-            "playbooks/guests.yml", "-i", str(self.inventory), "-e", told, timeout=BUILD_SECONDS
+            "playbooks/guests.yml", "-i", str(self.inventory), "-e", result, timeout=BUILD_SECONDS
         )
         assert built.rc == 0, built.out
 
@@ -63,20 +63,20 @@ class Cluster:
 
     def train(self, name: str, **variables: Any) -> tuple[str, dict[str, Any]]:
         """A run that ends well: what the playbook said, and the result that it kept."""
-        code, said = self.end(self.begin(name, **variables))
-        assert code == 0, said
-        return said, dict(json.loads((self.folder / "results" / f"{name}.json").read_text()))
+        code, result = self.end(self.begin(name, **variables))
+        assert code == 0, result
+        return result, dict(json.loads((self.folder / "results" / f"{name}.json").read_text()))
 
     def begin(self, name: str, **variables: Any) -> subprocess.Popen[str]:
         """Begin a run without waiting for it."""
-        told = {"training_name": name, "training_results": str(self.folder / "results"), **variables}
+        options = {"training_name": name, "training_results": str(self.folder / "results"), **variables}
         self.runs[name] = f"{variables.get('training_runs', RUNS)}/{name}"
-        return self.ansible.start("playbooks/train.yml", "-i", str(self.inventory), "-e", json.dumps(told))
+        return self.ansible.start("playbooks/train.yml", "-i", str(self.inventory), "-e", json.dumps(options))
 
     def end(self, running: subprocess.Popen[str]) -> tuple[int, str]:
         """Wait for the end of a run: its code, and what it said, in one line."""
-        said, _nothing = running.communicate(timeout=RUN_SECONDS)
-        return running.returncode, " ".join(said.replace("\\n", " ").split())
+        output, _nothing = running.communicate(timeout=RUN_SECONDS)
+        return running.returncode, " ".join(output.replace("\\n", " ").split())
 
     def records(self, name: str) -> list[dict[str, Any]]:
         """Return what arrived of a run at the controller by now, by its last watch."""
@@ -98,8 +98,8 @@ class Cluster:
 
     def started(self, name: str) -> float:
         """When the job began; 0 while it has not."""
-        said = self.inside("n1", f"cat {self.runs[name]}/run.json", check=False)
-        return float(json.loads(said)["started"]) if said else 0.0
+        result = self.inside("n1", f"cat {self.runs[name]}/run.json", check=False)
+        return float(json.loads(result)["started"]) if result else 0.0
 
     def ended(self, name: str) -> float:
         """When the job ended, as its supervisor noted it."""

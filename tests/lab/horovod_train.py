@@ -21,13 +21,13 @@ def main() -> None:
     pause = parser.parse_args().seconds
     hvd.init()
     tf.random.set_seed(hvd.rank())
-    wanted = tf.linspace(-1.0, 1.0, FEATURES)
+    desired = tf.linspace(-1.0, 1.0, FEATURES)
     weights = tf.Variable(tf.zeros([FEATURES]))
     records = dml_records.start()
     while True:
         time.sleep(pause)
         samples = tf.random.normal([SAMPLES, FEATURES])
-        errors = tf.linalg.matvec(samples, weights - wanted)
+        errors = tf.linalg.matvec(samples, weights - desired)
         gradient = hvd.allreduce(tf.linalg.matvec(samples, errors, transpose_a=True) / SAMPLES, op=hvd.Average)
         weights.assign_sub(RATE * gradient)
         records.step(images=SAMPLES, loss=float(tf.reduce_mean(errors**2)))

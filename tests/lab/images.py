@@ -123,9 +123,9 @@ def in_image(checksum: str) -> dict[str, Any]:
 class Pair:
     """The two workers, and the playbooks for them, with an inventory that has these variables."""
 
-    def __init__(self, place: Place, told: dict[str, Any]) -> None:
+    def __init__(self, place: Place, expected: dict[str, Any]) -> None:
         self.place, self.results = place, place.ansible.folder / "results"
-        self.told = {**told, "training_results": str(self.results)}
+        self.variables = {**expected, "training_results": str(self.results)}
         self.inventory = place.ansible.folder / "pair.yml"
         self.inventory.write_text(json.dumps(self._inventory()))
 
@@ -137,12 +137,12 @@ class Pair:
             "clusters": {"hosts": {"gpu": here}},
             "workers": {"hosts": workers, "vars": {**ansible_login(self.place.lab.key), **nodes}},
         }
-        return {"all": {"children": groups, "vars": self.told}}
+        return {"all": {"children": groups, "vars": self.variables}}
 
     def build(self) -> None:
         """Two workers of the data centre."""
-        wanted = desired(self.place)
-        built = self.place.ansible.module("worker_vm", **{**wanted, "workers": wanted["workers"][:2]})
+        requested = desired(self.place)
+        built = self.place.ansible.module("worker_vm", **{**requested, "workers": requested["workers"][:2]})
         assert built.rc == 0, built.out
 
     def bring(self) -> None:

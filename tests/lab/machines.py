@@ -16,7 +16,7 @@ from lab.running import Desired, Lab
 from lab.simulator import ROOT
 from plugins.module_utils.training.transport.job_settings import MpirunSettings, settings
 from tests.integration.ansible import Ansible
-from tests.lab.places import Place, desired, said, text_of
+from tests.lab.places import Place, desired, output_lines, text_of
 from tests.lab.rolling import inventory, moved, train
 from tests.lab.trial import Trial, hand_over
 
@@ -51,8 +51,8 @@ def pair(folder: Path, centre: str, name: str = "pair", proxy: bool = False, **m
 
 def devices(place: Place, number: int) -> list[dict[str, Any]]:
     """The RDMA devices of a worker, as the role training reads them."""
-    said = place.inside(number, f"python3 - <<'E'\n{HCAS.read_text()}\nE", seconds=30 * PATIENCE)
-    return list(json.loads(said.stdout))
+    output = place.inside(number, f"python3 - <<'E'\n{HCAS.read_text()}\nE", seconds=30 * PATIENCE)
+    return list(json.loads(output.stdout))
 
 
 def rdma_settings(place: Place) -> MpirunSettings:
@@ -80,7 +80,7 @@ def job(place: Place, folder: Path, speech: Sequence[str] = (), pause: float = 0
 
 
 def moved_over_rdma(
-    place: Place, folder: Path, rounds: int = 1, begun: Callable[[], None] = lambda: None, **more: Any
+    place: Place, folder: Path, rounds: int = 1, started: Callable[[], None] = lambda: None, **more: Any
 ) -> None:
     """A job over RDMA goes on while the playbook migrates both workers; ``more`` is of the job."""
     where, before = inventory(place, folder), _sent(place)
@@ -89,7 +89,7 @@ def moved_over_rdma(
     slow = {"vmotion_test_steps": 10, "vmotion_test_look_timeout": int(30 * PATIENCE)}
     try:
         train(place, where, rdma_settings(place), **more)
-        begun()
+        started()
         evidence, verdict = moved(place, where, vmotion_test_limits=limits, vmotion_test_rounds=rounds, **slow)
     except AssertionError as error:
         error.add_note(conditions(place))
@@ -99,8 +99,8 @@ def moved_over_rdma(
     workers = [f"worker0{number}" for number in place.numbers]
     assert sorted(one["worker"] for one in verdict["moves"]) == sorted(workers * rounds)
     looks = json.loads((evidence / "transport.json").read_text())["of_moves"]
-    spoken = [move[when] for move in looks for when in ("before", "after")]
-    assert spoken == [dict.fromkeys(workers, "rdma")] * 2 * len(workers) * rounds
+    reported = [move[when] for move in looks for when in ("before", "after")]
+    assert reported == [dict.fromkeys(workers, "rdma")] * 2 * len(workers) * rounds
     assert all(after - earlier > 20 * 65536 * 4 for earlier, after in zip(before, _sent(place)))
 
 
@@ -118,9 +118,9 @@ def move_both(place: Place, trial: Trial) -> None:
     assert all(trial.at()[name] != host for name, host in sources.items())
 
 
-def spoken(trial: Trial) -> set[str]:
+def transports_of(trial: Trial) -> set[str]:
     """Return the transport of the ranks before and after the moves of a job."""
-    return {spoken for look in trial.transports for each in look.values() for spoken in each.values()}
+    return {reported for look in trial.transports for each in look.values() for reported in each.values()}
 
 
 # The state of a job that stands still, in its guest: processes and where they wait, RDMA counters, the kernel's log.
@@ -134,23 +134,23 @@ sudo -n dmesg | tail -20
 
 def conditions(place: Place) -> str:
     """Return what each guest knows of a job that stands still, now and once more later."""
-    told = []
+    reported = []
     for _look in range(2):
         for number in place.numbers:
             seen = place.inside(number, CONDITION, check=False, seconds=30 * PATIENCE)
-            told.append(f"worker0{number}: {seen.stdout}{seen.stderr}")
-    return "\n".join(told)
+            reported.append(f"worker0{number}: {seen.stdout}{seen.stderr}")
+    return "\n".join(reported)
 
 
 def traces(lab: Lab) -> dict[str, list[str]]:
     """Everything of one lab of machines that this machine shows; other labs may come and go beside it."""
     lines = [line for path in Path("/proc").glob("[0-9]*/cmdline") for line in [text_of(path)] if line]
     mounts = [line for path in Path("/proc").glob("[0-9]*/mountinfo") for line in text_of(path).splitlines()]
-    links = said("ip", "-oneline", "link")
+    links = output_lines("ip", "-oneline", "link")
     return {
         "processes": [line for line in lines if lab.lab in line or str(lab.folder) in line],
         "links": [line for line in links if lab.lab in line],
-        "namespaces": [line for line in said("ip", "netns") if lab.lab in line],
+        "namespaces": [line for line in output_lines("ip", "netns") if lab.lab in line],
         "mounts": [line for line in mounts if str(lab.folder) in line],
         "folder": [str(path) for path in lab.folder.rglob("*")],
     }

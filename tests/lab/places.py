@@ -70,13 +70,13 @@ class Place:
             task = machine.ref.RelocateVM_Task(vim.vm.RelocateSpec(host=host_of(machine, host)))
             tasks.wait(machine.session, tasks.Started(task, "a person", "move"), 60)
 
-    def told(self, number: int) -> dict[str, Any]:
+    def facts_of(self, number: int) -> dict[str, Any]:
         """Return what the data centre knows of a worker."""
         return dict(self.lab.control.ask("GET", f"/vms/worker0{number}"))
 
     def free_hosts(self) -> list[str]:
         """The hosts without a worker."""
-        used = {self.told(number)["host"] for number in self.numbers}
+        used = {self.facts_of(number)["host"] for number in self.numbers}
         return [str(name) for name in self.lab.control.ask("GET", "/hosts") if name not in used]
 
     def free_host(self) -> str:
@@ -136,8 +136,8 @@ class Traces:
         mounts = Path("/proc/mounts").read_text().splitlines()
         return {
             "processes": [line for line in processes if lab.lab in line or str(lab.folder) in line],
-            "links": [line for line in said("ip", "-oneline", "link") if lab.lab in line],
-            "namespaces": [line for line in said("ip", "netns") if lab.lab in line],
+            "links": [line for line in output_lines("ip", "-oneline", "link") if lab.lab in line],
+            "namespaces": [line for line in output_lines("ip", "netns") if lab.lab in line],
             "mounts": [line for line in mounts if any(layer in line for layer in self.layers)],
             "groups": [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/*{lab.lab}*")],
             "containers": containers,
@@ -146,7 +146,7 @@ class Traces:
         }
 
 
-def said(*command: str) -> list[str]:
+def output_lines(*command: str) -> list[str]:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 

@@ -107,15 +107,15 @@ def check_rate(cluster: Cluster, result: dict[str, Any], images: int) -> None:
 
 def check_equal(cluster: Cluster, name: str) -> None:
     """All ranks ended with the same parameters."""
-    told = cluster.summaries(name)
-    assert len({one["parameters_sha256"] for one in told}) == 1
-    assert [one["sha256_of_ranks"] for one in told] == [[one["parameters_sha256"] for one in told]] * len(NAMES)
+    result = cluster.summaries(name)
+    assert len({one["parameters_sha256"] for one in result}) == 1
+    assert [one["sha256_of_ranks"] for one in result] == [[one["parameters_sha256"] for one in result]] * len(NAMES)
 
 
 def iterations(cluster: Cluster, step: int) -> list[int]:
     """The whole numbers of a checkpoint: how many steps its optimizer has made, one of them to make its variables."""
-    said = cluster.inside(NAMES[0], f"{PYTHON} - <<'E'\n{ITERATIONS % step}\nE")
-    return list(json.loads(said))
+    result = cluster.inside(NAMES[0], f"{PYTHON} - <<'E'\n{ITERATIONS % step}\nE")
+    return list(json.loads(result))
 
 
 def test_epochs_over_a_folder_with_checkpoints_and_on_from_the_newest(cluster: Cluster) -> None:
@@ -123,9 +123,9 @@ def test_epochs_over_a_folder_with_checkpoints_and_on_from_the_newest(cluster: C
     common = ["--data", f"{SERVED}/images", "--classes", 3, "--steps", STEPS, "--step-seconds", STEP_SECONDS]
     common += ["--warmup", WARMUP, "--checkpoint-every", 5, "--checkpoints", KEPT, "--evaluate-every", STEPS]
     last = STEPS * EPOCHS
-    said, result = cluster.train("epochs", training_steps=last, **options(*common, "--epochs", EPOCHS))
+    report, result = cluster.train("epochs", training_steps=last, **options(*common, "--epochs", EPOCHS))
 
-    assert f"step {last} of {last}" in said
+    assert f"step {last} of {last}" in report
     assert (result["steps"], result["gpus"], result["proof"]["transport"]) == (last, 2, "tcp")
     check_steps(cluster, "epochs", 1, last)
     expected = paused("compile", 0)
@@ -140,7 +140,7 @@ def test_epochs_over_a_folder_with_checkpoints_and_on_from_the_newest(cluster: C
     assert cluster.inside(NAMES[1], f"ls -A {KEPT}", check=False) == ""
     assert iterations(cluster, last) == [last + 1]
 
-    _said, result = cluster.train("resumed", **options(*common, "--epochs", EPOCHS + 1, "--resume"))
+    _result, result = cluster.train("resumed", **options(*common, "--epochs", EPOCHS + 1, "--resume"))
     check_steps(cluster, "resumed", last + 1, last + STEPS)
     assert phases(cluster, "resumed", 1)[:2] == paused("compile", last)
     check_equal(cluster, "resumed")
@@ -151,7 +151,7 @@ def test_epochs_over_a_folder_with_checkpoints_and_on_from_the_newest(cluster: C
 
 def test_half_precision_and_xla(cluster: Cluster) -> None:
     words = ["--classes", 10, "--steps", 15, "--step-seconds", STEP_SECONDS, "--warmup", WARMUP, "--fp16", "--xla"]
-    _said, result = cluster.train("half", **options(*words))
+    _result, result = cluster.train("half", **options(*words))
     check_steps(cluster, "half", 1, 15)
     check_rate(cluster, result, images=8)
     check_equal(cluster, "half")
@@ -168,10 +168,10 @@ def check_hook(cluster: Cluster, name: str, script: str, python: str = PYTHON, *
     program = f"train_{name}.py"
     (cluster.served / program).write_text(script)
     command = [python, "-u", f"{SERVED}/{program}"]
-    _said, result = cluster.train(name, training_command=command, training_warmup=WARMUP, **options)
+    _result, result = cluster.train(name, training_command=command, training_warmup=WARMUP, **options)
     check_steps(cluster, name, 1, 20)
-    told = [paused("eval", 10) + paused("eval", 20) if "eval" in script or name == "keras" else []] * 2
-    assert [phases(cluster, name, rank) for rank in (0, 1)] == told
+    reported = [paused("eval", 10) + paused("eval", 20) if "eval" in script or name == "keras" else []] * 2
+    assert [phases(cluster, name, rank) for rank in (0, 1)] == reported
     losses = [one["loss"] for one in cluster.steps(name, 0)]
     assert losses[-1] < losses[0]
     assert result["images_per_sec"] > 0

@@ -36,11 +36,11 @@ def nodes(cluster: Cluster) -> Iterator[Cluster]:
 
 def ends(nodes: Cluster, name: str, running: subprocess.Popen[str], harmed: float) -> str:
     """Return the message of a run that failed and left nothing, its job within the deadline of the harm."""
-    code, said = nodes.end(running)
-    assert code != 0, said
+    code, result = nodes.end(running)
+    assert code != 0, result
     assert nodes.ended(name) - harmed < SECONDS
     leaves_nothing(nodes, name)
-    return said
+    return result
 
 
 def leaves_nothing(nodes: Cluster, name: str, seconds: float = SECONDS) -> None:
@@ -55,9 +55,9 @@ def test_a_rank_that_is_killed(nodes: Cluster) -> None:
     victim = nodes.steps("killed", 1)[0]["pid"]
     harmed = time.time()
     nodes.inside("n2", f"sudo kill -9 {victim}")
-    said = ends(nodes, "killed", running, harmed)
+    result = ends(nodes, "killed", running, harmed)
     why = f"rank 1 on n2 (process {victim}) was ended by signal 9 (Killed)"
-    assert f"The training job {RUNS}/killed on n1 died: {why}." in said
+    assert f"The training job {RUNS}/killed on n1 died: {why}." in result
 
 
 def test_a_node_that_is_gone(nodes: Cluster) -> None:
@@ -65,15 +65,15 @@ def test_a_node_that_is_gone(nodes: Cluster) -> None:
     nodes.trained("gone", running)
     harmed = time.time()
     nodes.harm("n2", "unplug")
-    code, said = nodes.end(running)
+    code, result = nodes.end(running)
     assert code != 0
     assert SILENCE <= nodes.ended("gone") - harmed < SILENT_SECONDS
     steps = [nodes.steps("gone", rank)[-1]["step"] for rank in range(len(NAMES))]
     # If the last step of both was the same, either is the slowest.
     slowest = [f"{rank} on {NAMES[rank]}, at step {step}." for rank, step in enumerate(steps) if step == min(steps)]
-    told = f"The training job {RUNS}/gone on n1 made no step for {SILENCE} s and was stopped; the slowest rank was"
-    assert any(f"{told} {one}" in said for one in slowest), said
-    assert "n2: " in said.partition("make sure that no process is left")[2]
+    message = f"The training job {RUNS}/gone on n1 made no step for {SILENCE} s and was stopped; the slowest rank was"
+    assert any(f"{message} {one}" in result for one in slowest), result
+    assert "n2: " in result.partition("make sure that no process is left")[2]
     nodes.harm("n2", "plug")
     await_(lambda: nodes.left() == [], "what the lost node ran is gone too", BACK_SECONDS)
     leaves_nothing(nodes, "gone", BACK_SECONDS)
@@ -84,17 +84,17 @@ def test_a_disk_that_is_full(nodes: Cluster) -> None:
     nodes.trained("full", running)
     harmed = time.time()
     nodes.inside("n2", "dd if=/dev/zero of=/dev/shm/much bs=4k 2> /dev/null; true")
-    said = ends(nodes, "full", running, harmed)
-    assert "rank 1 on n2 found the disk full: OSError: [Errno 28] No space left on device" in said, said
+    result = ends(nodes, "full", running, harmed)
+    assert "rank 1 on n2 found the disk full: OSError: [Errno 28] No space left on device" in result, result
 
 
 def test_a_script_with_a_syntax_error(nodes: Cluster) -> None:
     (nodes.served / "wrong.py").write_text("def train(:\n")
     running = nodes.begin("wrong", training_command=["/usr/bin/python3", f"{SERVED}/wrong.py"])
     await_(lambda: nodes.started("wrong") > 0, "the job begins")
-    said = ends(nodes, "wrong", running, nodes.started("wrong"))
-    assert f"The training job {RUNS}/wrong on n1 died: rank" in said
-    assert "ended: SyntaxError: invalid syntax." in said
+    result = ends(nodes, "wrong", running, nodes.started("wrong"))
+    assert f"The training job {RUNS}/wrong on n1 died: rank" in result
+    assert "ended: SyntaxError: invalid syntax." in result
 
 
 def test_a_launcher_that_is_lost_and_comes_back_loses_no_step(nodes: Cluster) -> None:
@@ -104,13 +104,13 @@ def test_a_launcher_that_is_lost_and_comes_back_loses_no_step(nodes: Cluster) ->
     running = nodes.begin("lost", **options)
     nodes.trained("lost", running)
     nodes.harm("n1", "unplug")
-    code, said = nodes.end(running)
+    code, report = nodes.end(running)
     assert code != 0
-    assert f"The launcher n1 of the training job {RUNS}/lost did not report the state of the job" in said, said
-    assert "with training_name=lost, which continues the job if it still runs" in said
+    assert f"The launcher n1 of the training job {RUNS}/lost did not report the state of the job" in report, report
+    assert "with training_name=lost, which continues the job if it still runs" in report
     await_(lambda: nodes.watchers("lost") == [], "no process watches it any more", SECONDS)
     nodes.harm("n1", "plug")
-    _said, result = nodes.train("lost", **options)
+    _result, result = nodes.train("lost", **options)
     assert (result["steps"], result["gpus"], result["job"]["state"]) == (600, 4, "finished")
     for rank in range(4):
         steps = nodes.steps("lost", rank)
@@ -126,8 +126,8 @@ def test_a_launcher_that_cannot_be_reached_at_all(
     # Not by a connection that an earlier run has left open.
     monkeypatch.setitem(nodes.ansible.environment, "ANSIBLE_SSH_CONTROL_PATH_DIR", str(tmp_path))
     nodes.harm("n1", "unplug")
-    code, said = nodes.end(nodes.begin("never", training_command=TRAIN))
+    code, result = nodes.end(nodes.begin("never", training_command=TRAIN))
     assert code != 0
-    assert "n1]: UNREACHABLE!" in said or "n1 | UNREACHABLE" in said
+    assert "n1]: UNREACHABLE!" in result or "n1 | UNREACHABLE" in result
     nodes.harm("n1", "plug")
     leaves_nothing(nodes, "never")

@@ -104,9 +104,9 @@ def test_epochs_over_a_folder_with_checkpoints_and_on_from_the_newest(nodes: Clu
     common = ["--data", f"{SERVED}/images", "--classes", 3, "--steps", STEPS, "--step-seconds", STEP_SECONDS]
     common += ["--checkpoint-every", 5, "--checkpoints", CHECKPOINTS, "--evaluate-every", STEPS]
     last = STEPS * EPOCHS
-    said, result = train(nodes, "torch-epochs", *common, "--epochs", EPOCHS, training_steps=last)
+    report, result = train(nodes, "torch-epochs", *common, "--epochs", EPOCHS, training_steps=last)
 
-    assert f"step {last} of {last}" in said
+    assert f"step {last} of {last}" in report
     assert (result["steps"], result["gpus"], result["proof"]["transport"]) == (last, 2, "tcp")
     check_steps(nodes, "torch-epochs", 1, last)
     expected = []
@@ -126,16 +126,16 @@ def test_epochs_over_a_folder_with_checkpoints_and_on_from_the_newest(nodes: Clu
 
 
 def test_half_precision(nodes: Cluster) -> None:
-    _said, result = train(nodes, "torch-half", "--classes", 10, "--steps", 15, "--fp16")
+    _result, result = train(nodes, "torch-half", "--classes", 10, "--steps", 15, "--fp16")
     check_steps(nodes, "torch-half", 1, 15)
     check_equal(nodes, "torch-half")
     assert result["images_per_sec"] > 0
 
 
 def test_refuses_what_this_pytorch_does_not_support(nodes: Cluster) -> None:
-    code, said = nodes.end(nodes.begin("torch-xla", **OURS, **options("--steps", 5, "--xla")))
+    code, result = nodes.end(nodes.begin("torch-xla", **OURS, **options("--steps", 5, "--xla")))
     assert code != 0
-    assert "--xla needs torch.compile, which PyTorch 1.13" in said, said
+    assert "--xla needs torch.compile, which PyTorch 1.13" in result, result
 
 
 def test_the_hook_for_a_script_of_one_s_own(nodes: Cluster) -> None:

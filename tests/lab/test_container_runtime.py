@@ -83,12 +83,12 @@ def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Docker]:
 
 
 def test_docker_runs_with_the_requested_settings(docker: Docker) -> None:
-    told = docker.info()
-    assert told["ServerVersion"].startswith(VERSION)
-    assert told["Runtimes"]["nvidia"]["path"] == "/usr/sbin/runc"
-    assert told["RegistryConfig"]["Mirrors"] == [f"{MIRROR}/"]
+    result = docker.info()
+    assert result["ServerVersion"].startswith(VERSION)
+    assert result["Runtimes"]["nvidia"]["path"] == "/usr/sbin/runc"
+    assert result["RegistryConfig"]["Mirrors"] == [f"{MIRROR}/"]
     kept = json.loads(docker.inside("cat /etc/ansible/facts.d/dml_container_runtime.fact"))
-    assert (kept["proven"], kept["versions"]) == (True, {"docker": told["ServerVersion"]})
+    assert (kept["proven"], kept["versions"]) == (True, {"docker": result["ServerVersion"]})
 
 
 def test_a_second_run_changes_nothing(docker: Docker) -> None:
@@ -102,10 +102,10 @@ def test_a_second_run_changes_nothing(docker: Docker) -> None:
 def test_settings_with_which_docker_does_not_begin_are_taken_back(docker: Docker) -> None:
     before = docker.settings()
     refused = docker.converge(**{"no-such-setting": True})
-    said = " ".join(refused.out.split())
+    message = " ".join(refused.out.split())
     assert refused.rc != 0
-    assert "Docker did not start on d1 with its new settings, and runs with the previous ones again" in said
-    assert "no-such-setting" in said
+    assert "Docker did not start on d1 with its new settings, and runs with the previous ones again" in message
+    assert "no-such-setting" in message
     assert docker.settings() == before
     assert docker.info()["ServerVersion"].startswith(VERSION)
 

@@ -32,9 +32,9 @@ STEPS = 15
 
 def guests(nodes: Cluster, *arguments: str, **more: Any) -> Outcome:
     """Run the playbook for guests with the stack."""
-    told = json.dumps({"stack": str(STACK), "pytorch_venv_shared": True, **more})
+    result = json.dumps({"stack": str(STACK), "pytorch_venv_shared": True, **more})
     return nodes.ansible.playbook(
-        "playbooks/guests.yml", "-i", str(nodes.inventory), "-e", told, *arguments, timeout=3600
+        "playbooks/guests.yml", "-i", str(nodes.inventory), "-e", result, *arguments, timeout=3600
     )
 
 
@@ -51,8 +51,8 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def test_the_nodes_have_debian_13_and_its_python(nodes: Cluster) -> None:
     for name in NAMES:
-        told = nodes.inside(name, ". /etc/os-release; echo $VERSION_ID; python3 --version").split()
-        assert (told[0], told[2].rpartition(".")[0]) == ("13", "3.13")
+        result = nodes.inside(name, ". /etc/os-release; echo $VERSION_ID; python3 --version").split()
+        assert (result[0], result[2].rpartition(".")[0]) == ("13", "3.13")
 
 
 def test_openmpi_is_verified_and_a_second_run_changes_nothing(nodes: Cluster) -> None:
@@ -65,18 +65,18 @@ def test_openmpi_is_verified_and_a_second_run_changes_nothing(nodes: Cluster) ->
 
 def test_a_virtual_environment_has_packages_by_their_checksums(nodes: Cluster) -> None:
     stack = yaml.safe_load(STACK.read_text())
-    wanted = [one for one in stack["framework"]["packages"] if one["name"] in {"jinja2", "markupsafe"}]
+    expected = [one for one in stack["framework"]["packages"] if one["name"] in {"jinja2", "markupsafe"}]
     book = nodes.folder / "environment.yml"
     book.write_text(PLAYBOOK)
-    told = {
+    variables = {
         "python_environment_folder": ENVIRONMENT,
-        "python_environment_packages": wanted,
+        "python_environment_packages": expected,
         "python_environment_system_packages": stack["python"]["packages"]["debian-13"],
         "python_environment_python": stack["python"]["interpreter"],
         "python_environment_shared": False,
     }
     for changes in (True, False):
-        done = nodes.ansible.playbook(book, "-i", str(nodes.inventory), "-e", json.dumps(told), timeout=1200)
+        done = nodes.ansible.playbook(book, "-i", str(nodes.inventory), "-e", json.dumps(variables), timeout=1200)
         assert done.rc == 0, done.out[-4000:]
         assert {count > 0 for count in done.changes.values()} == {changes}, done.out[-4000:]
     assert nodes.inside("n1", f"{ENVIRONMENT}/bin/python -c 'import jinja2; print(jinja2.__version__)'") == "3.1.6\n"
@@ -85,5 +85,5 @@ def test_a_virtual_environment_has_packages_by_their_checksums(nodes: Cluster) -
 def test_they_train(nodes: Cluster) -> None:
     done = guests(nodes)
     assert done.rc == 0, done.out[-4000:]
-    _said, result = nodes.train("debian13", **options("--steps", STEPS, "--evaluate-every", STEPS))
+    _result, result = nodes.train("debian13", **options("--steps", STEPS, "--evaluate-every", STEPS))
     assert (result["asked"]["framework"], result["proof"]["transport"]) == ("pytorch_ddp", "tcp")

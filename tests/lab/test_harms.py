@@ -37,10 +37,10 @@ def trial(equipped: Place, tmp_path: Path) -> Iterator[Trial]:
 
 def silent_for(trial: Trial, seconds: float) -> None:
     """Wait until no one was heard for so long."""
-    last = [trial.heard(), time.monotonic()]
+    last = [trial.recorded_bytes(), time.monotonic()]
 
     def is_silent() -> bool:
-        now = trial.heard()
+        now = trial.recorded_bytes()
         if now != last[0]:
             last[:] = [now, time.monotonic()]
         return time.monotonic() - last[1] > seconds
@@ -65,9 +65,9 @@ def test_harmless_stun(trial: Trial) -> None:
     trial.start()
     trial.moving(2, STUN)
     trial.move(2)
-    told = trial.check("harmless_stun")
-    assert (told["unproven"], told["source"]) == ([], "others")
-    assert STUN - 0.5 <= told["moves"][0]["gap_s"] < LONGEST
+    result = trial.check("harmless_stun")
+    assert (result["unproven"], result["source"]) == ([], "others")
+    assert STUN - 0.5 <= result["moves"][0]["gap_s"] < LONGEST
     assert trial.transports[0] == {when: dict.fromkeys(trial.names, "tcp") for when in ("before", "after")}
 
 
@@ -115,8 +115,8 @@ def test_restarted_by_a_supervisor(trial: Trial) -> None:
     trial.move(2)
     trial.place.inside(3, f"kill -9 {trial.pid(3)}")
     assert trial.trained(40, time.time() + 3)
-    told = trial.check("restarted_by_a_supervisor")
-    assert {one["kind"] for one in told["breaches"]} == {"identity", "step_repeated"}
+    result = trial.check("restarted_by_a_supervisor")
+    assert {one["kind"] for one in result["breaches"]} == {"identity", "step_repeated"}
 
 
 def test_restarted_from_a_checkpoint(trial: Trial) -> None:
@@ -125,8 +125,8 @@ def test_restarted_from_a_checkpoint(trial: Trial) -> None:
     trial.move(2)
     trial.place.inside(1, f"touch {ask}")
     assert trial.trained(40, time.time() + 5)
-    told = trial.check("restarted_from_a_checkpoint")
-    assert {one["kind"] for one in told["breaches"]} == {"identity"}
+    result = trial.check("restarted_from_a_checkpoint")
+    assert {one["kind"] for one in result["breaches"]} == {"identity"}
 
 
 def test_task_failed(trial: Trial) -> None:
@@ -156,8 +156,8 @@ def test_two_workers_at_once(trial: Trial) -> None:
     trial.move(2, first, at_its_start=other.start)
     other.join()
     assert trial.trained(20, time.time())
-    told = trial.check("two_workers_at_once")
-    assert {tuple(sorted(one["judged_with"])) for one in told["moves"]} == {(0, 1)}
+    result = trial.check("two_workers_at_once")
+    assert {tuple(sorted(one["judged_with"])) for one in result["moves"]} == {(0, 1)}
 
 
 def test_stun_during_a_checkpoint(trial: Trial) -> None:
@@ -167,8 +167,8 @@ def test_stun_during_a_checkpoint(trial: Trial) -> None:
     asking = threading.Timer(2.0, trial.place.inside, (1, f"touch {ask}"))
     asking.start()
     trial.move(2)
-    told = trial.check("stun_during_a_checkpoint", phases={"checkpoint": 30}, max_gap_s=8)
-    assert told["longest_gap_by_phase_s"]["checkpoint"] > 4
+    result = trial.check("stun_during_a_checkpoint", phases={"checkpoint": 30}, max_gap_s=8)
+    assert result["longest_gap_by_phase_s"]["checkpoint"] > 4
 
 
 def test_clock_set_by_a_minute(trial: Trial) -> None:
@@ -177,24 +177,24 @@ def test_clock_set_by_a_minute(trial: Trial) -> None:
     trial.place.inside(3, f"touch {ask}")
     trial.moving(3, STUN)
     trial.move(3)
-    told = trial.check("clock_set_by_a_minute")
-    assert [one["rank"] for one in told["clock_steps"]] == [2]
+    result = trial.check("clock_set_by_a_minute")
+    assert [one["rank"] for one in result["clock_steps"]] == [2]
 
 
 def test_launchers_own_worker_moved(trial: Trial) -> None:
     trial.start()
     trial.moving(1, STUN)
     trial.move(1)
-    told = trial.check("launchers_own_worker_moved")
-    assert told["moves"][0]["gap_s"] >= STUN - 0.5
+    result = trial.check("launchers_own_worker_moved")
+    assert result["moves"][0]["gap_s"] >= STUN - 0.5
 
 
 def test_pvrdma_fell_back_to_tcp(trial: Trial) -> None:
     trial.start("--device", pretend_rdma(trial))
     with Traffic(trial) as traffic:
         trial.move(2)
-        told = trial.judge()
-        assert (told["verdict"], told["breaches"]) == ("continuous", [])
+        result = trial.judge()
+        assert (result["verdict"], result["breaches"]) == ("continuous", [])
         assert set(trial.transports[0]["after"].values()) == {"rdma"}
         traffic.bound["worker03"] = trial.at()["worker03"]
         trial.move(3)
@@ -207,6 +207,6 @@ def test_moved_by_another_user(trial: Trial) -> None:
     trial.moving(3, STUN)
     trial.place.move(3, trial.free_hosts()[0])
     assert trial.trained(20, time.time())
-    told = trial.check("moved_by_another_user")
-    assert told["moves"][1]["gap_s"] >= STUN - 0.5, "its silence is not explained"
-    assert told["unattributed"] == []
+    result = trial.check("moved_by_another_user")
+    assert result["moves"][1]["gap_s"] >= STUN - 0.5, "its silence is not explained"
+    assert result["unattributed"] == []

@@ -60,7 +60,7 @@ def test_a_build_suffix_does_not_make_another_version(nodes: Cluster) -> None:
 
 
 def test_it_trains_by_horovod(nodes: Cluster) -> None:
-    _said, result = nodes.train("horovod-pytorch", **options("--steps", STEPS, "--evaluate-every", STEPS))
+    _result, result = nodes.train("horovod-pytorch", **options("--steps", STEPS, "--evaluate-every", STEPS))
     assert (result["asked"]["framework"], result["proof"]["transport"]) == ("pytorch", "tcp")
     check_steps(nodes, "horovod-pytorch", 1, STEPS)
     check_equal(nodes, "horovod-pytorch")

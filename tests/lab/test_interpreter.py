@@ -39,7 +39,7 @@ class Node:
         del self.archive["base"], self.archive["path"]
 
     def __call__(self, *arguments: str, **more: Any) -> Outcome:
-        told = {
+        variables = {
             "python_environment_system_packages": [{"name": "unzip"}, {"name": "python3-venv"}],
             "python_environment_folder": VENV,
             "python_environment_shared": False,
@@ -48,7 +48,7 @@ class Node:
             "python_environment_prefix": self.python["prefix"],
             **more,
         }
-        where = ("-i", str(self.cluster.inventory), "-e", json.dumps(told))
+        where = ("-i", str(self.cluster.inventory), "-e", json.dumps(variables))
         return self.cluster.ansible.playbook(self.book, *where, *arguments, timeout=600)
 
     def changes(self, *arguments: str, **more: Any) -> int:
@@ -74,8 +74,8 @@ def test_it_is_unpacked_once_and_the_environment_is_of_it(node: Node) -> None:
     assert node("--check").rc == 0
     assert node.cluster.inside("n1", f"ls -d {node.python['prefix']} {VENV}", check=False) == ""
     assert node.changes() > 0
-    wanted = f"{node.python['prefix']} 3.7.9"
-    assert [node.of(node.python["interpreter"]), node.of(f"{VENV}/bin/python")] == [wanted, wanted]
+    expected = f"{node.python['prefix']} 3.7.9"
+    assert [node.of(node.python["interpreter"]), node.of(f"{VENV}/bin/python")] == [expected, expected]
     assert node.changes() == 0
 
 
@@ -88,8 +88,8 @@ def test_another_interpreter_recreates_the_environment(node: Node) -> None:
 def test_refuses_a_foreign_folder_and_an_archive_with_another_checksum(node: Node) -> None:
     node.cluster.inside("n1", "sudo mkdir -p /opt/theirs && sudo touch /opt/theirs/kept")
     refused = node(python_environment_prefix="/opt/theirs")
-    said = " ".join(refused.out.split())
-    assert refused.rc != 0 and "the folder exists, and this role did not create it" in said
+    message = " ".join(refused.out.split())
+    assert refused.rc != 0 and "the folder exists, and this role did not create it" in message
     assert node.cluster.inside("n1", "ls /opt/theirs") == "kept\n"
     other = node(python_environment_archive={**node.archive, "sha256": "0" * 64})
     assert other.rc != 0 and "0" * 64 in other.out

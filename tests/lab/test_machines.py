@@ -35,8 +35,8 @@ from tests.lab.machines import (
     moved_over_rdma,
     pair,
     rdma,
-    spoken,
     traces,
+    transports_of,
 )
 from tests.lab.places import Place, until
 
@@ -59,13 +59,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 def test_first_boot_is_cloud_init_s_with_what_worker_vm_wrote(place: Place) -> None:
     for number in NUMBERS:
-        said = place.inside(
+        output = place.inside(
             number,
             "hostname; cat /var/lib/cloud/instance/datasource /sys/class/net/eth1/mtu; ip -4 -oneline address; "
             "sudo -n id -un; readlink /sys/class/net/eth1/device/driver",
             seconds=30 * PATIENCE,
         ).stdout
-        for told in (
+        for reported in (
             f"worker0{number}\n",
             "DataSourceVMware",
             f"eth0    inet {place.address(number)}/24",
@@ -74,7 +74,7 @@ def test_first_boot_is_cloud_init_s_with_what_worker_vm_wrote(place: Place) -> N
             "\nroot\n",
             "virtio_net",
         ):
-            assert told in said, said
+            assert reported in output, output
     keys = {place.inside(number, "cat /etc/ssh/ssh_host_ed25519_key.pub /etc/machine-id").stdout for number in NUMBERS}
     assert len(keys) == len(NUMBERS), "workers share a host key or a machine id"
 
@@ -97,7 +97,7 @@ def test_a_job_over_rdma_outlives_the_moves_of_both_workers(place: Place, tmp_pa
         move_both(place, trial)
         verdict = trial.judge(**LIMITS)
         assert verdict["verdict"] == "continuous", verdict
-        assert spoken(trial) == {"rdma"}
+        assert transports_of(trial) == {"rdma"}
     for number in NUMBERS:
         assert devices(place, number)[0]["sent_bytes"] - before[number][0]["sent_bytes"] > 20 * 65536 * 4
 
@@ -111,7 +111,7 @@ def test_a_cancelled_migration_and_a_killed_target_leave_job_and_worker_alone(pl
     with job(place, tmp_path, rdma(place)) as trial:
         place.lab.hypervisor.ask("PUT", "/moves/worker02", {"mib_per_second": SLOW_MIB})
         for interrupt in (_cancel, _kill_target):
-            before = place.told(2)["host"]
+            before = place.facts_of(2)["host"]
             target = place.free_hosts()[0]
             with place.machine(2) as machine:
                 task = machine.ref.RelocateVM_Task(vim.vm.RelocateSpec(host=host_of(machine, target)))
@@ -119,7 +119,7 @@ def test_a_cancelled_migration_and_a_killed_target_leave_job_and_worker_alone(pl
                 interrupt(place, task, target)
                 with pytest.raises(CollectionError):
                     tasks.wait(machine.session, tasks.Started(task, "a person", "move"), int(30 * PATIENCE))
-            assert place.told(2)["host"] == before
+            assert place.facts_of(2)["host"] == before
             assert trial.trained(20, time.time()), "the job goes on"
             assert not trial.has_died()
         place.lab.hypervisor.ask("PUT", "/moves/worker02", {"mib_per_second": 0})
@@ -196,7 +196,7 @@ def _cancel(_place: Place, task: vim.Task, _target: str) -> None:
 
 def _kill_target(place: Place, _task: vim.Task, target: str) -> None:
     """Kill the QEMU that receives worker02: the one of two whose host is not its own."""
-    key = place.told(2)["moid"]
+    key = place.facts_of(2)["moid"]
     receiving = [pid for pid, name in _emulators(key).items() if name == target]
     assert len(receiving) == 1, (target, _emulators(key))
     subprocess.run(["kill", "-9", receiving[0]], check=True)

@@ -48,8 +48,8 @@ class Dockers:
 
     def containers(self) -> list[int]:
         """How many containers run on each machine."""
-        told = [self.place.inside(one, "sudo docker ps --quiet", seconds=30 * PATIENCE) for one in NUMBERS]
-        return [len(one.stdout.split()) for one in told]
+        reported = [self.place.inside(one, "sudo docker ps --quiet", seconds=30 * PATIENCE) for one in NUMBERS]
+        return [len(one.stdout.split()) for one in reported]
 
 
 def roles(place: Place, checksum: str) -> list[dict[str, Any]]:
@@ -70,8 +70,8 @@ def roles(place: Place, checksum: str) -> list[dict[str, Any]]:
         "training_image_remote_shell": SSH,
         "training_image_proof_timeout": int(30 * PATIENCE),
     }
-    told = {"container_runtime": docker, "training_image": image}
-    return [{"role": f"dml.vsphere.{name}", "vars": given} for name, given in told.items()]
+    result = {"container_runtime": docker, "training_image": image}
+    return [{"role": f"dml.vsphere.{name}", "vars": given} for name, given in result.items()]
 
 
 @pytest.fixture(scope="module")
@@ -104,11 +104,11 @@ def test_a_foreign_image_is_verified_on_both_and_a_second_run_changes_nothing(do
 
 
 def test_a_job_in_its_containers_goes_on_over_rdma_while_both_are_migrated(dockers: Dockers, tmp_path: Path) -> None:
-    def begun() -> None:
+    def has_started() -> None:
         until(lambda: dockers.containers() == [1, 1], "a container on each machine", 30 * PATIENCE)
 
     inside: dict[str, Any] = {"mpirun": "/opt/dml/bin/dml-mpirun", "daemon_shell": "/opt/dml/bin/dml-shell"}
-    moved_over_rdma(dockers.place, tmp_path, begun=begun, **inside)
+    moved_over_rdma(dockers.place, tmp_path, started=has_started, **inside)
     until(lambda: dockers.containers() == [0, 0], "no container is left", 30 * PATIENCE)
 
 
@@ -117,8 +117,8 @@ def test_an_image_of_a_registry_is_pulled_by_its_digest(dockers: Dockers) -> Non
     install_registry(place, 90 * PATIENCE)
     push = f"sudo docker tag {IMAGE} {there}:1 && sudo docker push --quiet {there}:1 > /dev/null"
     look = f"sudo docker image inspect --format '{{{{index .RepoDigests 0}}}}' {there}:1"
-    told = place.inside(1, f"{push} && {look}", seconds=90 * PATIENCE)
-    digest = told.stdout.strip().rpartition("@")[2]
+    result = place.inside(1, f"{push} && {look}", seconds=90 * PATIENCE)
+    digest = result.stdout.strip().rpartition("@")[2]
     named = {"training_image_archive": "", "training_image_name": f"{there}:1"}
     done = dockers.converge(**named, training_image_digest=digest)
     assert done.rc == 0, done.out[-4000:]

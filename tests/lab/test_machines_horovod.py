@@ -14,7 +14,7 @@ import pytest
 from lab.running import HOROVOD
 from tests.integration.test_vmotion import TAGGED
 from tests.lab.conftest import build_horovod
-from tests.lab.machines import NUMBERS, PATIENCE, conditions, devices, job, move_both, pair, rdma, spoken
+from tests.lab.machines import NUMBERS, PATIENCE, conditions, devices, job, move_both, pair, rdma, transports_of
 from tests.lab.places import USER, Place
 from tests.lab.trial import give
 
@@ -46,7 +46,7 @@ def test_horovod_goes_on_while_both_workers_are_migrated(place: Place, tmp_path:
         move_both(place, trial)
         verdict = trial.judge(**LIMITS)
         assert verdict["verdict"] == "continuous", (verdict, conditions(place))
-        assert spoken(trial) == {transport}
+        assert transports_of(trial) == {transport}
         lines = map(json.loads, trial.records.read_text().splitlines())
         losses = [one["loss"] for one in lines if one["rank"] == 0 and "mark" not in one]
         assert losses[-1] < losses[0] / 2, "the training does not learn"

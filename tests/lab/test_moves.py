@@ -42,10 +42,10 @@ def test_stun_freezes_and_cuts_off(place: Place) -> None:
         place.login(place.address(1), f"ping -D -i 0.2 -w 60 {place.address(2)}"), stdout=subprocess.PIPE, text=True
     )
     until(lambda: len(_arrivals(place)) > 40, "datagrams arrive")
-    began, source, target = time.monotonic(), place.told(2)["host"], place.free_host()
+    began, source, target = time.monotonic(), place.facts_of(2)["host"], place.free_host()
     place.move(2, target)
     took, arrived = time.monotonic() - began, len(_arrivals(place))
-    assert (source != target, place.told(2)["host"]) == (True, target)
+    assert (source != target, place.facts_of(2)["host"]) == (True, target)
     assert took >= STUN + 1
     until(lambda: len(_arrivals(place)) > arrived + 40, "datagrams arrive after the move")
     pings.send_signal(2)
@@ -68,14 +68,14 @@ def test_stun_freezes_and_cuts_off(place: Place) -> None:
 
 def test_cancelled_move_leaves_the_guest_alone(place: Place) -> None:
     place.lab.hypervisor.ask("PUT", "/moves/worker03", {"precopy_seconds": 30, "stun_seconds": STUN})
-    before = place.told(3)["host"]
+    before = place.facts_of(3)["host"]
     with place.machine(3) as machine:
         task = machine.ref.RelocateVM_Task(vim.vm.RelocateSpec(host=host_of(machine, place.free_host())))
         until(lambda: task.info.progress is not None, "the move makes progress")
         task.CancelTask()
         with pytest.raises(CollectionError):
             tasks.wait(machine.session, tasks.Started(task, "a person", "move"), 20)
-    assert place.told(3)["host"] == before
+    assert place.facts_of(3)["host"] == before
     place.inside(3, "true")
 
 

@@ -107,11 +107,11 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def train(pair: Pair, folder: Path, name: str, words: str = "", **more: Any) -> Outcome:
     """Run the one command of a user."""
-    told = {"training_folder": str(folder), "training_command": f"python train.py {words}", "training_name": name}
-    return pair.play("train", **{**told, "training_warmup": 3, **more})
+    variables = {"training_folder": str(folder), "training_command": f"python train.py {words}", "training_name": name}
+    return pair.play("train", **{**variables, "training_warmup": 3, **more})
 
 
-def said(outcome: Outcome) -> str:
+def text_of(outcome: Outcome) -> str:
     return " ".join(outcome.out.replace("\\n", " ").split())
 
 
@@ -142,7 +142,7 @@ def test_one_command_trains_and_brings_the_outputs_back(pair: Pair, mine: Path) 
 def test_reports_an_exception_with_rank_type_text_and_line(pair: Pair, mine: Path) -> None:
     done = train(pair, mine, "fails", "--epochs 3 --fail-on 1")
     assert done.rc != 0
-    text = said(done)
+    text = text_of(done)
     assert "rank 1 on worker02" in text and "ValueError: the batch of epoch 0 is empty" in text, text[-3000:]
     assert f"line {FAILING}" in text, text[-3000:]
 
@@ -157,15 +157,15 @@ def test_many_lines_and_a_run_without_steps_longer_than_the_silence(pair: Pair, 
 
 
 def test_a_run_is_followed_again_after_its_controller_was_killed(pair: Pair, mine: Path) -> None:
-    told = {"training_folder": str(mine), "training_command": "python train.py --epochs 10 --pace 0.1"}
-    given = json.dumps({**told, "training_name": "long", "training_warmup": 3})
+    variables = {"training_folder": str(mine), "training_command": "python train.py --epochs 10 --pace 0.1"}
+    given = json.dumps({**variables, "training_name": "long", "training_warmup": 3})
     words = ["playbooks/train.yml", "-i", str(pair.inventory), "-e", given]
     running = pair.place.ansible.start(*words)
     wait_for(lambda: list(pair.results.glob("long/watch-*/records.jsonl")) or running.poll() is not None, 600)
     assert running.poll() is None, running.communicate()[0][-4000:]
     kill_all(running)
     busy = train(pair, mine, "other")
-    assert busy.rc != 0 and "long" in said(busy) and "worker01" in said(busy), said(busy)[-3000:]
+    assert busy.rc != 0 and "long" in text_of(busy) and "worker01" in text_of(busy), text_of(busy)[-3000:]
     followed = pair.play("train", training_name="long")
     assert followed.rc == 0, followed.out[-4000:]
     assert result(pair, "long")["steps"] == 10 * STEPS_OF_EPOCH
@@ -173,8 +173,8 @@ def test_a_run_is_followed_again_after_its_controller_was_killed(pair: Pair, min
 
 
 def test_all_ranks_resume_from_the_newest_checkpoint(pair: Pair, mine: Path) -> None:
-    told = {"training_command": "python train.py --epochs 1 --resume {resume}", "training_resume": "first"}
-    done = train(pair, mine, "resumed", **told)
+    reported = {"training_command": "python train.py --epochs 1 --resume {resume}", "training_resume": "first"}
+    done = train(pair, mine, "resumed", **reported)
     assert done.rc == 0, done.out[-4000:]
     # mpirun marks the output of each rank, also in the middle of a line.
     log = re.sub(r"\[\d+,\d+\]<\w+>:", "", pair.place.inside(1, f"sudo cat {RUNS}/resumed/output.log").stdout)

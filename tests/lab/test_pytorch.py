@@ -59,8 +59,8 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 def train(pair: Pair, name: str, *options: object, **variables: Any) -> dict[str, Any]:
     """The result of a run that ends well; nothing says by what it trains."""
-    told = {"training_options": [*SMALL, *map(str, options)], "training_warmup": 3, **variables}
-    done = pair.play("train", training_name=name, **told)
+    given = {"training_options": [*SMALL, *map(str, options)], "training_warmup": 3, **variables}
+    done = pair.play("train", training_name=name, **given)
     assert done.rc == 0, done.out[-4000:]
     return dict(json.loads((pair.results / f"{name}.json").read_text()))
 
@@ -127,9 +127,9 @@ def test_rdma_is_refused_before_the_job(pair: Pair) -> None:
 def test_a_rank_that_is_killed_ends_the_job_in_a_sentence(pair: Pair) -> None:
     """Gloo notifies the other rank at once that its peer is gone, which is not the cause."""
     done = pair.play("train", training_name="killed", training_command=[*bring(pair), "--die"])
-    said = " ".join(done.out.replace("\\n", " ").split())
+    message = " ".join(done.out.replace("\\n", " ").split())
     assert done.rc != 0
-    assert "rank 1 on worker02 (process " in said and "was ended by signal 9 (Killed)" in said, said[-3000:]
+    assert "rank 1 on worker02 (process " in message and "was ended by signal 9 (Killed)" in message, message[-3000:]
 
 
 def test_the_job_goes_on_while_both_workers_are_moved(pair: Pair) -> None:

@@ -49,7 +49,7 @@ def test_openmpi_of_a_stack_s_own_prefix_serves_horovod_and_training(unbuilt: Cl
         assert (proof["bin"], proof["version"], proof["proven"]) == (f"{PREFIX}/bin", "4.1.4", True)
         linked = unbuilt.inside(name, "ldd /opt/dml/horovod/lib/python3*/site-packages/horovod/tensorflow/mpi_lib*.so")
         assert f"{PREFIX}/lib/libmpi.so.40" in linked
-    _said, result = unbuilt.train("own", **options("--classes", 10, "--steps", 10))
+    _result, result = unbuilt.train("own", **options("--classes", 10, "--steps", 10))
     assert result["job"]["mpirun_command"][0] == f"{PREFIX}/bin/mpirun"
     check_steps(unbuilt, "own", 1, 10)
     check_equal(unbuilt, "own")

@@ -27,13 +27,13 @@ def test_down_leaves_nothing(bare: Lab) -> None:
     before = traces()
     bare.up(NODES_ALONE)
     made = bare.node("n1")
-    said = subprocess.run(
+    output = subprocess.run(
         ["ssh", *LOGIN, "-i", made["identity_file"], f"{made['user']}@{made['address']}", "hostname"],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert said.stdout == "n1\n", said.stderr
+    assert output.stdout == "n1\n", output.stderr
     during = traces()
     assert all(during[kind] != before[kind] for kind in before if kind != "volumes"), during
     bare.down()

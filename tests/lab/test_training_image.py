@@ -64,7 +64,7 @@ def test_a_second_run_changes_nothing(pair: Pair) -> None:
 
 
 def test_training_runs_in_a_container_on_each_node(pair: Pair) -> None:
-    command = [*pair.told["training_command"], "--steps", str(STEPS)]
+    command = [*pair.variables["training_command"], "--steps", str(STEPS)]
     done = pair.play("train", training_name="steps", training_command=command)
     assert done.rc == 0, done.out[-4000:]
     result = json.loads((pair.results / "steps.json").read_text())
@@ -101,10 +101,10 @@ def pulled(pair: Pair) -> dict[str, Any]:
 
 
 def test_an_image_of_a_registry_is_pulled_by_its_digest(pair: Pair, pulled: dict[str, Any]) -> None:
-    built, wanted = fact(pair, 1)["versions"], pulled["training_image_digest"]
+    built, expected = fact(pair, 1)["versions"], pulled["training_image_digest"]
     done = pair.play("guests", "--tags", "training_image", **pulled)
     assert done.rc == 0, done.out[-4000:]
-    reference = f"{pulled['training_image_name'].rpartition(':')[0]}@{wanted}"
+    reference = f"{pulled['training_image_name'].rpartition(':')[0]}@{expected}"
     for number, _name in enumerate(WORKERS, 1):
         assert reference in pair.place.inside(number, f"sudo podman {PULLED} {reference}").stdout
         assert fact(pair, number)["proven"] is True

@@ -16,7 +16,7 @@ import pytest
 
 from plugins.module_utils.errors import Failed
 from tests.integration.ansible import Outcome
-from tests.integration.killing import begun, kill_all, wait_for
+from tests.integration.killing import has_started, kill_all, wait_for
 from tests.integration.rolling import most_out_of_service, times
 from tests.integration.test_vmotion import TAGGED
 from tests.lab.conftest import laboratory
@@ -106,7 +106,7 @@ class Upgrade:
         assert (verdict["verdict"], verdict["moved"], verdict["unproven"]) == ("continuous", "all", [])
         assert sorted(change["host"] for change in changes) == HOSTS
         last = {move["worker"]: move["target"] for move in self.kept("timeline.json")["moves"]}
-        at = {worker: self.place.told(number)["host"] for number, worker in enumerate(WORKERS, 1)}
+        at = {worker: self.place.facts_of(number)["host"] for number, worker in enumerate(WORKERS, 1)}
         assert {worker: at[worker] for worker in last} == last
         info = self.place.ansible.module("esxi_info", cluster="gpu", gather=["vib"]).result["hosts"]
         vibs = [vib for host in info for vib in host["vibs"]["running"]]
@@ -165,7 +165,7 @@ def test_every_host_is_upgraded_and_rebooted_while_the_job_trains(window: Window
 def test_a_run_that_is_killed_goes_on(window: Window, method: str) -> None:
     running = window.begin()
     # The second time, so that one host is finished already.
-    reached = begun(window.place.lab.control, method, 2)
+    reached = has_started(window.place.lab.control, method, 2)
     wait_for(lambda: reached() or running.poll() is not None, LONG)
     assert running.poll() is None, running.communicate()[0][-4000:]
     kill_all(running)
@@ -176,7 +176,7 @@ def test_a_run_that_is_killed_goes_on(window: Window, method: str) -> None:
 
 def test_a_rank_that_dies_stops_the_change_before_the_next_host(window: Window) -> None:
     running = window.begin()
-    reached = begun(window.place.lab.control, "RebootHost_Task", 2)
+    reached = has_started(window.place.lab.control, "RebootHost_Task", 2)
     wait_for(lambda: reached() or running.poll() is not None, LONG)
     window.place.inside(2, "pkill -9 -f [t]rain.py")
     out = running.communicate(timeout=LONG)[0]
@@ -196,7 +196,7 @@ def moved_by_others(place: Place, number: int) -> bool:
 
 def test_a_worker_that_others_move_meanwhile(window: Window) -> None:
     running = window.begin()
-    reached = begun(window.place.lab.control, "ExitMaintenanceMode_Task", 1)
+    reached = has_started(window.place.lab.control, "ExitMaintenanceMode_Task", 1)
     wait_for(lambda: reached() or running.poll() is not None, LONG)
     wait_for(lambda: moved_by_others(window.place, 4) or running.poll() is not None, LONG)
     out = running.communicate(timeout=LONG)[0]

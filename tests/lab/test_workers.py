@@ -16,9 +16,11 @@ NUMBERS = (1, 2, 3, 4)
 
 def test_four_workers_are_four_nodes(place: Place) -> None:
     for number in NUMBERS:
-        said = place.inside(number, "hostname; cat /etc/hostname; id -un; sudo -n id -un; systemctl is-system-running")
-        assert said.stdout.split() == [f"worker0{number}"] * 2 + [USER, "root", "running"]
-        assert place.told(number)["address"] == place.address(number)
+        result = place.inside(
+            number, "hostname; cat /etc/hostname; id -un; sudo -n id -un; systemctl is-system-running"
+        )
+        assert result.stdout.split() == [f"worker0{number}"] * 2 + [USER, "root", "running"]
+        assert place.facts_of(number)["address"] == place.address(number)
     keys = {place.inside(number, "cat /etc/ssh/ssh_host_ed25519_key.pub /etc/machine-id").stdout for number in NUMBERS}
     assert len(keys) == len(NUMBERS), "nodes share a host key or a machine id"
 
@@ -43,9 +45,9 @@ def test_second_run_changes_nothing(place: Place) -> None:
 def test_inventory_leads_to_the_nodes(place: Place) -> None:
     config = place.ansible.folder / "lab.workers.yml"
     config.write_text("plugin: dml.vsphere.workers\n")
-    told = ansible_login(place.lab.key)
+    result = ansible_login(place.lab.key)
     command = [str(BIN / "ansible"), "-i", str(config), "workers", "-m", "ansible.builtin.command", "-a", "hostname"]
-    command += ["-e", json.dumps(told)]
+    command += ["-e", json.dumps(result)]
     done = place.ansible.run(command)
     assert done.returncode == 0, done.stdout
     answers = re.findall(r"^(\S+) \| CHANGED \| rc=0 >>\n(\S+)$", done.stdout, re.MULTILINE)
@@ -68,9 +70,9 @@ def test_off_on_and_reset(place: Place) -> None:
     with place.machine(4) as machine:
         _do(machine, machine.ref.PowerOffVM_Task())
         assert place.inside(4, "true", check=False).returncode == 255
-        assert not place.told(4)["address"]
+        assert not place.facts_of(4)["address"]
         _do(machine, machine.ref.PowerOnVM_Task())
-        until(lambda: place.told(4)["address"] == place.address(4), "worker04 reports its address again")
+        until(lambda: place.facts_of(4)["address"] == place.address(4), "worker04 reports its address again")
         booted = place.inside(4, "cat stays; cut -d' ' -f22 /proc/1/stat").stdout.split()
         _do(machine, machine.ref.ResetVM_Task())
     until(lambda: place.inside(4, "true", check=False).returncode == 0, "worker04 answers after its reset")

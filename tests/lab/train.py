@@ -33,9 +33,9 @@ class Mpi:
         )
         self._gradients = (ctypes.c_float * FLOATS)()
 
-    def step(self, is_asked: bool) -> tuple[float, bool]:
+    def step(self, is_requested: bool) -> tuple[float, bool]:
         """One allreduce: how many ranks there are, and whether some rank was asked for something."""
-        self._gradients[0], self._gradients[1] = 1.0, float(is_asked)
+        self._gradients[0], self._gradients[1] = 1.0, float(is_requested)
         place, request, done = ctypes.c_void_p(IN_PLACE), ctypes.c_void_p(), ctypes.c_int()
         data = (place, self._gradients, FLOATS, self._float, self._sum)
         self._library.MPI_Iallreduce(*data, self._world, ctypes.byref(request))
@@ -59,7 +59,7 @@ class SetClock:
         return time.time() + self.shift
 
 
-def asked() -> argparse.Namespace:
+def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=0.05)
@@ -74,7 +74,7 @@ def asked() -> argparse.Namespace:
 
 
 def main() -> None:
-    chosen, mpi, clock = asked(), Mpi(), SetClock()
+    chosen, mpi, clock = parsed(), Mpi(), SetClock()
     dml_records.time = clock  # the module's time
     first = int(chosen.checkpoint.read_text()) + 1 if chosen.checkpoint and chosen.checkpoint.exists() else 1
     records = dml_records.start(first_step=first)
@@ -83,11 +83,11 @@ def main() -> None:
             stack.enter_context(chosen.device.open())
         for number in range(first, chosen.steps + 1):
             time.sleep(chosen.seconds)
-            ranks, is_asked = mpi.step(bool(chosen.checkpoint_file and chosen.checkpoint_file.exists()))
+            ranks, is_requested = mpi.step(bool(chosen.checkpoint_file and chosen.checkpoint_file.exists()))
             records.step(images=8, loss=ranks / number)
             if chosen.clock_file and chosen.clock_file.exists():
                 clock.shift = chosen.clock_by
-            if is_asked:
+            if is_requested:
                 with records.phase("checkpoint"):
                     time.sleep(chosen.checkpoint_seconds)
                     if chosen.checkpoint:

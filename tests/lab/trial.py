@@ -94,8 +94,8 @@ class Trial:
     def end(self) -> None:
         """Stop all of it, whatever state it is in."""
         self.stop_file.touch()
-        said = self.place.inside(1, f"cat {self.run}/output.log", check=False).stdout
-        (self.folder / "output.log").write_text(said)
+        output = self.place.inside(1, f"cat {self.run}/output.log", check=False).stdout
+        (self.folder / "output.log").write_text(output)
         if self._watch:
             self._watch.join(20)
         for number in self.numbers:
@@ -128,7 +128,7 @@ class Trial:
         """Move a worker as the playbook does, and wait until the job has gone on."""
         first = self._look()
         self.trained(STEPS // 2, time.time())
-        before = self._spoken(first, self._look())
+        before = self._transports(first, self._look())
         if at_its_start:
             at_its_start()
         done = self.vmotion(number, target)
@@ -137,7 +137,7 @@ class Trial:
         self.moves.append(seen)
         after = self._look()
         self.trained(STEPS, max(float(seen["completed"] or 0), time.time()), RESUME_SECONDS)
-        self.transports.append({"before": before, "after": self._spoken(after, self._look())})
+        self.transports.append({"before": before, "after": self._transports(after, self._look())})
         return seen
 
     def vmotion(self, number: int, target: str = "") -> Any:
@@ -159,22 +159,22 @@ class Trial:
             "observed_until": time.time(),
         }
         with GrowingFile(self.records) as growing:
-            told = verdict.verdict(
+            result = verdict.verdict(
                 list(growing.new_records()),
                 moves,
                 {"max_gap_s": 20, "resume_deadline_s": 20, "warmup_steps": 2, **limits},
                 ended="died" if died else "running",
                 facts=seen,
             )
-        (self.folder / "verdict.json").write_text(json.dumps(told, indent=1))
+        (self.folder / "verdict.json").write_text(json.dumps(result, indent=1))
         self.judged = moves
-        return told
+        return result
 
     def check(self, name: str, died: bool = False, **limits: Any) -> dict[str, Any]:
         """The verdict, which must be that of the table for this harm."""
-        told = self.judge(died, **limits)
-        harms.check(name, told, self.judged)
-        return told
+        result = self.judge(died, **limits)
+        harms.check(name, result, self.judged)
+        return result
 
     def has_died(self) -> bool:
         """Return whether mpirun ended."""
@@ -184,21 +184,21 @@ class Trial:
         """The process of the rank on a worker."""
         return int(self.place.inside(number, "pgrep -f '[t]rain.py' | tail -1").stdout)
 
-    def heard(self) -> int:
+    def recorded_bytes(self) -> int:
         """How much was written down so far."""
         return self.records.stat().st_size
 
     def at(self) -> dict[str, str]:
         """Return the host of each worker."""
-        return {name: str(self.place.told(number)["host"]) for number, name in zip(self.numbers, self.names)}
+        return {name: str(self.place.facts_of(number)["host"]) for number, name in zip(self.numbers, self.names)}
 
     def free_hosts(self) -> list[str]:
         """The hosts without a worker."""
         return self.place.free_hosts()
 
     def _launcher(self) -> dict[str, Any]:
-        said = self.place.inside(1, f"python3 - <<'E'\n{IDENTITY}\nE", check=False)
-        return dict(json.loads(said.stdout)) if said.returncode == 0 else {}
+        result = self.place.inside(1, f"python3 - <<'E'\n{IDENTITY}\nE", check=False)
+        return dict(json.loads(result.stdout)) if result.returncode == 0 else {}
 
     def _look(self) -> dict[str, Any]:
         nodes, hosts = node_programs.run_on_nodes(self.nodes, transport_program, [self.run], 30.0 * self.patience), []
@@ -207,11 +207,11 @@ class Trial:
             hosts = self.place.ansible.module("esxi_info", cluster="gpu", gather=gather).result["hosts"]
         return {"nodes": nodes, "hosts": hosts, "at": self.at()}
 
-    def _spoken(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, str]:
+    def _transports(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, str]:
         seen = {"hosts": (first["hosts"], second["hosts"]), "at": second["at"], "rdma": second["at"]}
-        told = transport_seen.judge(first["nodes"], second["nodes"], **seen, usual=self.usual)
-        self.usual = self.usual or told["bytes_per_step"]
-        return dict(told["transports"])
+        result = transport_seen.judge(first["nodes"], second["nodes"], **seen, usual=self.usual)
+        self.usual = self.usual or result["bytes_per_step"]
+        return dict(result["transports"])
 
     def _reach(self, number: int) -> list[str]:
         return self.place.login(self.place.address(number))

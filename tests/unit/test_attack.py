@@ -16,9 +16,9 @@ import pytest
 
 from tests.attack import ends, rounds
 from tests.attack.__main__ import WHOLE, counts, one, scenario_of
-from tests.attack.__main__ import told as passed_on
+from tests.attack.__main__ import shown as passed_on
 from tests.attack.controller import Ended, Kill, drawn_kill
-from tests.attack.plays import PLAYS, raised, told
+from tests.attack.plays import PLAYS, messages, raised
 from tests.attack.rounds import FAULT, KILL, Round, Undisturbed, attack, is_sentence
 from tests.attack.scenarios import SCENARIOS
 
@@ -109,7 +109,7 @@ DEAD = Ended(killed=True)
 
 
 @pytest.mark.parametrize(
-    ("place", "says"),
+    ("place", "expected"),
     [
         (Place(DEAD), ""),
         (Place(Ended([WELL])), ""),
@@ -125,9 +125,9 @@ DEAD = Ended(killed=True)
         (Place(DEAD, left="the lock is not free"), "the lock is not free"),
     ],
 )
-def test_finds_each_violation(place: Place, says: str) -> None:
+def test_finds_each_violation(place: Place, expected: str) -> None:
     found = held(place)
-    assert found.wrong[:1] == ((says,) if says else ())
+    assert found.wrong[:1] == ((expected,) if expected else ())
     assert found.hit is place.first.killed
 
 
@@ -182,10 +182,10 @@ def test_each_playbook_that_asks_vcenter_is_attacked() -> None:
 
 def test_the_sentences_of_a_playbook_are_found_and_a_traceback_is_seen() -> None:
     out = f"TASK [x]\nfatal: [gpu]: FAILED! =>\n    changed: false\n    msg: '{GOOD}'\n\nPLAY RECAP\n"
-    assert [one["msg"] for one in told(out, 2, killed=False)] == [GOOD]
-    assert told(out, -9, killed=True) == []
-    assert [one["rc"] for one in told("all well", 0, killed=False)] == [0]
-    assert [one["msg"] for one in told("ERROR! no such file", 4, killed=False)] == ["ERROR! no such file"]
+    assert [one["msg"] for one in messages(out, 2, killed=False)] == [GOOD]
+    assert messages(out, -9, killed=True) == []
+    assert [one["rc"] for one in messages("all well", 0, killed=False)] == [0]
+    assert [one["msg"] for one in messages("ERROR! no such file", 4, killed=False)] == ["ERROR! no such file"]
     assert raised(out) == ""
     assert raised("x\nTraceback (most recent call last):\n  y").startswith("Traceback")
 
@@ -208,8 +208,8 @@ def test_no_round_begins_once_the_time_is_over_and_those_are_not_counted(
     late = one(1, tmp_path, time.monotonic(), (KILL, 0))
     assert late is None
     held, lost = Round(0, "a", KILL, "kill -9 after 1 s", True, ()), "kill:1 b could not be held"
-    asked = argparse.Namespace(verbose=False)
-    assert list(passed_on([held, late, lost, late], asked, 4)) == [held, lost]
+    arguments = argparse.Namespace(verbose=False)
+    assert list(passed_on([held, late, lost, late], arguments, 4)) == [held, lost]
     assert capsys.readouterr().out == f"{lost}\n"
 
 
@@ -221,9 +221,9 @@ OVERRIDE = """
 
 
 def test_objects_are_matched_by_name_with_any_id() -> None:
-    def told_of(key: str) -> list[str]:
+    def messages_about(key: str) -> list[str]:
         names = {"domain-c7": "ClusterComputeResource gpu", key: "VirtualMachine worker01"}
         return list(ends.lines(ET.fromstring(OVERRIDE.format(key)), names))
 
-    assert told_of("vm-72") == told_of("vm-84")
-    assert told_of("vm-72") == ["ClusterComputeResource gpu/drs/vm[VirtualMachine worker01]/behavior = manual"]
+    assert messages_about("vm-72") == messages_about("vm-84")
+    assert messages_about("vm-72") == ["ClusterComputeResource gpu/drs/vm[VirtualMachine worker01]/behavior = manual"]

@@ -29,7 +29,7 @@ RACED = "    testing.go:1712: race detected during execution of test\n--- FAIL: 
 
 
 @pytest.mark.parametrize(
-    ("output", "code", "told"),
+    ("output", "code", "expected"),
     [
         (ROUNDS + "PASS\n", 0, []),
         (THEIRS + ROUNDS + RACED, 1, []),
@@ -44,5 +44,5 @@ RACED = "    testing.go:1712: race detected during execution of test\n--- FAIL: 
     ],
     ids=["good", "inherited", "ours", "a client failed", "it died", "it was not built"],
 )
-def test_a_run(output: str, code: int, told: list[str]) -> None:
-    assert faults(output, code) == told
+def test_a_run(output: str, code: int, expected: list[str]) -> None:
+    assert faults(output, code) == expected

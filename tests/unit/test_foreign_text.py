@@ -58,7 +58,7 @@ def test_foreign_text_is_read_or_refused(reader: Reader, tmp_path: Path, data: s
 
 LIBRARY = 'hello {"library": "Open MPI v4.1.4", "sum": 0, "node": "n1"}'
 SUM = 'allreduce {"framework": "2.12", "python": "3.11", "sum": 1.0, "node": "n1"}'
-SAID = 'versions {"missing": [], "faults": [], "python": "3.11", "horovod": "0.28"}'
+VERSIONS = 'versions {"missing": [], "faults": [], "python": "3.11", "horovod": "0.28"}'
 RUN = {"rc": 0, "stdout": LIBRARY, "stderr": ""}
 JOBS: list[tuple[str, Any, Any]] = [
     (
@@ -73,7 +73,7 @@ JOBS: list[tuple[str, Any, Any]] = [
     ),
     (
         "training_image",
-        {"versions": {**RUN, "stdout": SAID}, "run": {**RUN, "stdout": SUM}},
+        {"versions": {**RUN, "stdout": VERSIONS}, "run": {**RUN, "stdout": SUM}},
         {"nodes": ["n1"], "versions": {"horovod": "0.28", "framework": "pytorch"}},
     ),
 ]
@@ -83,9 +83,9 @@ JOBS: list[tuple[str, Any, Any]] = [
 @drawn
 @given(data=st.data())
 def test_checks_or_refuses_the_output_of_programs_on_a_node(case: Any, data: st.DataObject) -> None:
-    kind, found, wanted = case[:3]
+    kind, found, desired = case[:3]
     odd = data.draw(foreign.mangled(found))
-    answer, message = node_checks.check(kind, "n1", odd if isinstance(odd, dict) else {}, wanted)
+    answer, message = node_checks.check(kind, "n1", odd if isinstance(odd, dict) else {}, desired)
     assert isinstance(answer.facts, dict)
     assert all(isinstance(one, str) for one in answer.misfits)
     assert bool(message) == bool(answer.misfits)
@@ -119,8 +119,8 @@ def session(*version: int) -> Any:
 @drawn
 @given(data=st.data())
 def test_tags_of_any_form(monkeypatch: pytest.MonkeyPatch, version: Any, answers: Any, data: st.DataObject) -> None:
-    asked = data.draw(st.sampled_from(sorted(answers)))
-    answering(monkeypatch, {**answers, asked: data.draw(foreign.mangled(answers[asked]))})
+    requested = data.draw(st.sampled_from(sorted(answers)))
+    answering(monkeypatch, {**answers, requested: data.draw(foreign.mangled(answers[requested]))})
     try:
         with rest.opened(session(*version)) as api:
             found = tags.vm_tags(api, "team", ["vm-1"])
@@ -150,14 +150,14 @@ IMAGE: dict[tuple[str, str], Any] = {
 @given(data=st.data())
 def test_an_image_of_any_form(monkeypatch: pytest.MonkeyPatch, data: st.DataObject) -> None:
     monkeypatch.setattr(rest, "_POLL_SECONDS", 0.001)
-    asked = data.draw(st.sampled_from(sorted(IMAGE)))
-    answering(monkeypatch, {**IMAGE, asked: data.draw(foreign.mangled(IMAGE[asked]))})
-    wanted = cluster_image.ComponentSpec("A", "2", task_timeout=0)
+    requested = data.draw(st.sampled_from(sorted(IMAGE)))
+    answering(monkeypatch, {**IMAGE, requested: data.draw(foreign.mangled(IMAGE[requested]))})
+    desired = cluster_image.ComponentSpec("A", "2", task_timeout=0)
     try:
         with rest.opened(session(8, 0, 3)) as api:
-            subject = cluster_image.ClusterImage(api, "c1", "gpu", wanted)
+            subject = cluster_image.ClusterImage(api, "c1", "gpu", desired)
             state = subject.read()
-            subject.apply(cluster_image.plan_image(state, wanted))
+            subject.apply(cluster_image.plan_image(state, desired))
     except CollectionError as error:
         sentence(error)
     else:

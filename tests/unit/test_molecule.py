@@ -49,8 +49,8 @@ def test_a_scenario_runs_twice_is_verified_and_leaves_nothing(scenario: Path) ->
 
 
 def test_every_folder_of_tests_is_run_and_has_some(scenario: Path) -> None:
-    wanted = {step.partition(" ")[2] or "tests" for step in steps(scenario) if step.startswith("verify")}
-    assert wanted == {path.parent.name for path in scenario.glob("*/test_*.py")}
+    expected = {step.partition(" ")[2] or "tests" for step in steps(scenario) if step.startswith("verify")}
+    assert expected == {path.parent.name for path in scenario.glob("*/test_*.py")}
 
 
 def test_every_playbook_is_run_and_is_there(scenario: Path) -> None:

@@ -162,12 +162,12 @@ def test_answers_of_esxcli() -> None:
     assert parse(text("govmomi/system_hostname_get.xml"))["FullyQualifiedDomainName"] == "esxbox.localdomain"
 
 
-@pytest.mark.parametrize("said", data("esxcli/vib_install.yml"), ids=lambda said: said["name"])
-def test_an_installed_manager_is_recognised_and_booted_into_all_the_same(said: dict[str, str]) -> None:
-    assert is_manager(said["name"]) and said["reboot_required"] == "false"
-    desired = vib.VibSpec(name=said["name"], version=said["version"])
-    assert vib._is_vib(said["installed"], desired)
-    assert not vib._is_vib(said["installed"], vib.VibSpec(name=said["name"], version="1"))
+@pytest.mark.parametrize("reported", data("esxcli/vib_install.yml"), ids=lambda reported: reported["name"])
+def test_an_installed_manager_is_recognised_and_booted_into_all_the_same(reported: dict[str, str]) -> None:
+    assert is_manager(reported["name"]) and reported["reboot_required"] == "false"
+    desired = vib.VibSpec(name=reported["name"], version=reported["version"])
+    assert vib._is_vib(reported["installed"], desired)
+    assert not vib._is_vib(reported["installed"], vib.VibSpec(name=reported["name"], version="1"))
     assert vib._boots({"rehearsal": {"reboot": False}}, desired, changed=True)
 
 
@@ -220,13 +220,13 @@ def test_steps_of_ranks_that_do_not_name_themselves() -> None:
     assert [record.step for record in one.steps] == [1, 10, 100] and one.totals == {0: 97.4} and not one.problems
 
 
-@pytest.mark.parametrize("said", data("training/nccl.yml"), ids=lambda said: said["line"][-40:])
-def test_reads_the_transport_of_nccl_between_nodes(said: dict[str, str]) -> None:
-    assert proof._ways(said["line"]) == ({said["way"]} if said["way"] else set())
+@pytest.mark.parametrize("reported", data("training/nccl.yml"), ids=lambda reported: reported["line"][-40:])
+def test_reads_the_transport_of_nccl_between_nodes(reported: dict[str, str]) -> None:
+    assert proof._ways(reported["line"]) == ({reported["way"]} if reported["way"] else set())
 
 
 def test_the_rings_of_nccl_2_4_show_which_transport_a_rank_uses() -> None:
-    said = text("training/nccl_2_4.txt")
-    found, rings = said.splitlines()[:4], said.splitlines()[4:]
+    result = text("training/nccl_2_4.txt")
+    found, rings = result.splitlines()[:4], result.splitlines()[4:]
     assert proof._ways("\n".join(found)) == {"NET/Socket", "NET/IB"}
-    assert proof._ways(said) == proof._ways("\n".join(rings)) == {"NET/IB"}
+    assert proof._ways(result) == proof._ways("\n".join(rings)) == {"NET/IB"}

@@ -118,11 +118,11 @@ def test_defaults_and_argument_specification_give_the_same_values(role: Path) ->
     options = {name: option for name, option in options_of(role).items() if not option.get("required")}
     # The tools for documentation take a template for no number, dictionary or truth: words name that default.
     defaults = defaults_of(role)
-    told = {name for name, option in options.items() if option["type"] in TYPED and is_template(defaults[name])}
-    assert [name for name in told if "default" in options[name]] == []
-    assert [name for name in told if "default" not in str(options[name]["description"]).lower()] == []
-    given = {name: option.get("default") for name, option in options.items() if name not in told}
-    assert given == {name: value for name, value in defaults.items() if name not in told}
+    reported = {name for name, option in options.items() if option["type"] in TYPED and is_template(defaults[name])}
+    assert [name for name in reported if "default" in options[name]] == []
+    assert [name for name in reported if "default" not in str(options[name]["description"]).lower()] == []
+    given = {name: option.get("default") for name, option in options.items() if name not in reported}
+    assert given == {name: value for name, value in defaults.items() if name not in reported}
 
 
 def test_defaults_are_of_the_type_that_is_specified(role: Path) -> None:

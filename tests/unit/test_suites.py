@@ -21,8 +21,8 @@ def test_reports_failures_of_this_run_unless_known() -> None:
 def test_a_passing_test_must_leave_the_list() -> None:
     stock = {"vm: a": True, "vm: b": False}
     known = dict.fromkeys(("vm: a", "vm: b", "vm: z"), "a reason")
-    told = suites.differences(stock, {"vm: a": True, "vm: b": False}, known)
-    assert told == [f"passes now, remove it from tests/clients/less.yml: vm: {name}" for name in "ab"]
+    result = suites.differences(stock, {"vm: a": True, "vm: b": False}, known)
+    assert result == [f"passes now, remove it from tests/clients/less.yml: vm: {name}" for name in "ab"]
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,9 @@ def test_each_known_difference_has_its_reason() -> None:
 
 
 def test_the_data_centre_has_the_sizes_and_the_names_of_the_stock_program() -> None:
-    asked = vcsim.options(["-l", "127.0.0.1:0", "-E", "pipe", "-cluster", "2", "-vm", "4", "-ds", "0"])
-    assert asked
-    made = vcsim.description(asked)
+    requested = vcsim.options(["-l", "127.0.0.1:0", "-E", "pipe", "-cluster", "2", "-vm", "4", "-ds", "0"])
+    assert requested
+    made = vcsim.description(requested)
     assert [one["name"] for one in made["clusters"]] == ["DC0_H0", "DC0_C0", "DC0_C1"] and made["datastores"] == []
     assert (
         len(made["vms"]) == 12

@@ -36,7 +36,7 @@ def mirror() -> str:
     return str(json.loads(KNOWN.with_suffix(".json").read_text())["url"])
 
 
-def asked() -> list[tuple[str, str]]:
+def requests() -> list[tuple[str, str]]:
     """Return the client and the path of each download from the mirror."""
     return re.findall(r'^(\S+) .*"GET (\S+) HTTP/1.1" 200', KNOWN.with_suffix(".log").read_text(), re.MULTILINE)
 
@@ -52,22 +52,22 @@ def test_only_the_mirror_is_reachable(each: Host) -> None:
 
 
 def test_apt_reads_the_mirror_alone(each: Host) -> None:
-    told = run(each, "apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages'")
-    assert told.split() == [f"{mirror()}/distribution/"]
+    output = run(each, "apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages'")
+    assert output.split() == [f"{mirror()}/distribution/"]
     source = run(each, "cat /etc/apt/dml.sources.d/dml-distribution.sources")
     assert "Signed-By: /etc/apt/keyrings/dml-site.asc" in source.splitlines()
 
 
 @pytest.mark.parametrize("package", PINNED, ids=lambda package: str(package["name"]))
 def test_packages_came_from_the_mirror_at_their_versions_and_are_held(each: Host, package: dict[str, str]) -> None:
-    told = run(each, "dpkg-query --show --showformat '${db:Status-Abbrev}|${Version}' " + package["name"])
-    assert told == f"hi |{package['version']}"
+    output = run(each, "dpkg-query --show --showformat '${db:Status-Abbrev}|${Version}' " + package["name"])
+    assert output == f"hi |{package['version']}"
 
 
 def test_each_node_fetched_each_package_once() -> None:
-    debs = [line for line in asked() if line[1].startswith(f"/distribution/./{PINNED[0]['name']}_")]
+    debs = [line for line in requests() if line[1].startswith(f"/distribution/./{PINNED[0]['name']}_")]
     assert len(debs) == len(set(debs)) == len(NODES)
-    wheels = [line for line in asked() if line[1].endswith(".whl")]
+    wheels = [line for line in requests() if line[1].endswith(".whl")]
     assert len(wheels) == len(set(wheels)) == len(NODES)
 
 

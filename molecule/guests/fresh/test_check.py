@@ -20,7 +20,7 @@ def written(name: str) -> set[str]:
 def test_check_mode_on_fresh_nodes_succeeds_and_writes_nothing() -> None:
     before = {name: written(name) for name in NODES}
     running = start(GUESTS, "--check", "--diff")
-    said, _nothing = running.communicate(timeout=900)
-    assert running.returncode == 0, said
-    assert "The package openmpi-bin is missing, not 4.1.4-3+b1." in said
+    output, _nothing = running.communicate(timeout=900)
+    assert running.returncode == 0, output
+    assert "The package openmpi-bin is missing, not 4.1.4-3+b1." in output
     assert {name: sorted(written(name) ^ before[name]) for name in NODES} == {name: [] for name in NODES}

@@ -49,9 +49,9 @@ def victim() -> Host:
 def converge(tags: str, *, good: bool, cache: Path = CACHE, playbook: Path = GUESTS, **variables: Any) -> str:
     """Run the roles with these tags on all nodes, and return the output in one line."""
     running = start(playbook, "--tags", tags, "-e", json.dumps(variables), cache=cache)
-    said, _nothing = running.communicate(timeout=1500)
-    assert (running.returncode == 0) == good, said
-    return " ".join(said.split())
+    output, _nothing = running.communicate(timeout=1500)
+    assert (running.returncode == 0) == good, output
+    return " ".join(output.split())
 
 
 def verifier(*only: str) -> set[str]:
@@ -86,15 +86,15 @@ def test_another_version_and_a_lost_hold_are_mended_where_that_is_allowed(victim
 
 def test_a_hold_that_is_not_kept_fails(victim: Host) -> None:
     run(victim, DEAF)
-    said = converge("openmpi", good=False)
+    output = converge("openmpi", good=False)
     run(victim, "rm /usr/local/sbin/dpkg && apt-mark hold libopenmpi3")
-    assert f"The packages of {VICTIM} are not as they should be: The package libopenmpi3 is not held at " in said
+    assert f"The packages of {VICTIM} are not as they should be: The package libopenmpi3 is not held at " in output
     assert "libopenmpi3 is not held" in why(victim, "openmpi")
 
 
 def test_a_rank_of_another_version_fails_and_both_are_named(victim: Host) -> None:
-    said = converge("openmpi", good=False, openmpi_version="4.1.5")
-    assert "The ranks are linked to OpenMPI 4.1.4, not 4.1.5." in said
+    output = converge("openmpi", good=False, openmpi_version="4.1.5")
+    assert "The ranks are linked to OpenMPI 4.1.4, not 4.1.5." in output
     assert "not 4.1.5" in why(victim, "openmpi")
 
 
@@ -106,9 +106,9 @@ def test_a_version_that_no_archive_has_fails_and_is_named(victim: Host) -> None:
 def test_a_wrong_checksum_fails_with_the_words_of_pip(victim: Host) -> None:
     wrong = [{"name": "six", "version": "1.17.0", "sha256": "0" * 64}]
     converge("horovod", good=False, horovod_packages=wrong, horovod_venv="/opt/dml/planted")
-    said = why(victim, "horovod")
-    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in said
-    assert "Expected sha256 " + "0" * 64 in said
+    result = why(victim, "horovod")
+    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in result
+    assert "Expected sha256 " + "0" * 64 in result
 
 
 def test_a_wheel_that_was_changed_on_the_controller_is_refused(victim: Host, tmp_path: Path) -> None:
@@ -120,28 +120,28 @@ def test_a_wheel_that_was_changed_on_the_controller_is_refused(victim: Host, tmp
 
 
 def test_a_node_without_its_device_fails(victim: Host) -> None:
-    said = converge("rdma", good=False, rdma_expected=True, rdma_memlock="8192")
+    output = converge("rdma", good=False, rdma_expected=True, rdma_memlock="8192")
     words = "No device was found: check that the VM has an RDMA card"
-    assert f"The RDMA device of {VICTIM} is not as it should be: {words}" in said
+    assert f"The RDMA device of {VICTIM} is not as it should be: {words}" in output
     assert words in why(victim, "rdma")
 
 
 def test_every_node_writes_to_the_next_through_the_firewall() -> None:
-    said = converge("all", good=True, playbook=RING)
+    output = converge("all", good=True, playbook=RING)
     for writer, reader in zip(NODES, [*NODES[1:], NODES[0]], strict=True):
-        assert f"The bandwidth from {writer} to {reader}, in Gbit/s: 23.55." in said
+        assert f"The bandwidth from {writer} to {reader}, in Gbit/s: 23.55." in output
 
 
 def test_a_ring_that_is_too_slow_fails_and_the_pairs_are_named() -> None:
-    said = converge("all", good=False, playbook=RING, rdma_least_gbits=40)
-    assert f"ib_write_bw from {NODES[0]} to {NODES[1]} measured 23.55 Gbit/s, less than 40." in said
+    output = converge("all", good=False, playbook=RING, rdma_least_gbits=40)
+    assert f"ib_write_bw from {NODES[0]} to {NODES[1]} measured 23.55 Gbit/s, less than 40." in output
 
 
 def test_a_keepalive_that_would_end_a_job_is_named(victim: Host) -> None:
     run(victim, "printf 'Host *\\n  ServerAliveInterval 2\\n' > /etc/ssh/ssh_config.d/00-a.conf")
-    said = converge("node", good=False)
+    output = converge("node", good=False)
     run(victim, "rm /etc/ssh/ssh_config.d/00-a.conf")
-    assert "ssh's serveraliveinterval gives up a silent node after 6 s: a stun may take 100 s." in said
+    assert "ssh's serveraliveinterval gives up a silent node after 6 s: a stun may take 100 s." in output
     assert "serveraliveinterval" in why(victim, "node")
 
 
@@ -175,6 +175,6 @@ def test_horovod_is_compiled_once_though_a_run_was_killed_and_one_that_lacks_the
 def test_nodes_of_different_versions_fail_and_are_named(victim: Host) -> None:
     fact = "/etc/ansible/facts.d/dml_node.fact"
     run(victim, f'cp -p {fact} /root/kept && sed -i \'s/"system": "[^"]*"/"system": "other"/\' {fact}')
-    said = converge("versions", good=False)
+    output = converge("versions", good=False)
     run(victim, f"mv /root/kept {fact}")
-    assert re.search(rf"system is Debian 12[.0-9]* on {', '.join(NODES[:-1])} and other on {VICTIM}[.]", said), said
+    assert re.search(rf"system is Debian 12[.0-9]* on {', '.join(NODES[:-1])} and other on {VICTIM}[.]", output), output

@@ -30,13 +30,13 @@ def test_there_are_two_nodes() -> None:
 
 @pytest.mark.parametrize("package", PINNED, ids=lambda package: str(package["name"]))
 def test_packages_are_at_their_versions_and_held(each: Host, package: dict[str, str]) -> None:
-    told = run(each, "dpkg-query --show --showformat '${db:Status-Abbrev}|${Version}' " + package["name"])
-    assert told == f"hi |{package['version']}"
+    output = run(each, "dpkg-query --show --showformat '${db:Status-Abbrev}|${Version}' " + package["name"])
+    assert output == f"hi |{package['version']}"
 
 
 def test_an_upgrade_leaves_them_alone(each: Host) -> None:
-    told = run(each, "apt-get --simulate --quiet dist-upgrade")
-    assert not [line for line in told.splitlines() if line.startswith("Inst") and "mpi" in line]
+    output = run(each, "apt-get --simulate --quiet dist-upgrade")
+    assert not [line for line in output.splitlines() if line.startswith("Inst") and "mpi" in line]
 
 
 def test_python_packages_are_those_of_the_stack_and_no_others(each: Host) -> None:

@@ -48,10 +48,10 @@ def test_settings_of_others_stay_beside_ours(host: Host) -> None:
 
 
 def test_docker_runs_with_the_settings_and_reports_them(host: Host) -> None:
-    told = json.loads(run(host, "docker info --format '{{json .}}'"))
-    assert told["ServerVersion"] == CONTAINER["docker"]
-    assert told["Runtimes"]["nvidia"]["path"] == "nvidia-container-runtime"
-    assert told["RegistryConfig"]["Mirrors"][0] == "http://hub.example.org:5000/"
+    result = json.loads(run(host, "docker info --format '{{json .}}'"))
+    assert result["ServerVersion"] == CONTAINER["docker"]
+    assert result["Runtimes"]["nvidia"]["path"] == "nvidia-container-runtime"
+    assert result["RegistryConfig"]["Mirrors"][0] == "http://hub.example.org:5000/"
     assert run(host, "systemctl is-active docker") == "active"
     assert run(host, "systemctl is-enabled docker") == "enabled"
 

@@ -37,8 +37,8 @@ def dnf() -> Host:
 
 def rpms(host: Host) -> dict[str, str]:
     """Return the versions of the packages that rpm has installed."""
-    told = run(host, "rpm --query --queryformat '%{NAME} %{VERSION}-%{RELEASE}\\n' " + " ".join(RPMS))
-    return dict(line.split() for line in told.splitlines())
+    output = run(host, "rpm --query --queryformat '%{NAME} %{VERSION}-%{RELEASE}\\n' " + " ".join(RPMS))
+    return dict(line.split() for line in output.splitlines())
 
 
 def test_the_stack_names_the_versions_of_2019() -> None:
@@ -60,12 +60,12 @@ def test_no_upgrade_by_apt_changes_them(apt: Host) -> None:
 
 
 def test_apt_trusts_each_archive_by_its_own_key_alone(apt: Host) -> None:
-    told = run(apt, "apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages'")
-    assert len(told.split()) == 2
+    output = run(apt, "apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages'")
+    assert len(output.split()) == 2
     for repository, key in (("cuda", "nvidia-2022"), ("nvidia-machine-learning", "nvidia-2016")):
         source = run(apt, f"cat /etc/apt/dml.sources.d/dml-{repository}.sources").splitlines()
         assert f"Signed-By: /etc/apt/keyrings/dml-{key}.asc" in source
-        assert next(line for line in source if line.startswith("URIs: ")).split()[1] in told.split()
+        assert next(line for line in source if line.startswith("URIs: ")).split()[1] in output.split()
 
 
 def test_dnf_has_the_pinned_versions_locked_though_newer_ones_are_there(dnf: Host) -> None:
@@ -78,8 +78,8 @@ def test_dnf_has_the_pinned_versions_locked_though_newer_ones_are_there(dnf: Hos
 
 
 def test_no_upgrade_by_dnf_changes_them(dnf: Host) -> None:
-    told = run(dnf, "dnf --assumeyes upgrade")
-    assert "Nothing to do" in told
+    output = run(dnf, "dnf --assumeyes upgrade")
+    assert "Nothing to do" in output
     assert rpms(dnf) == RPMS
 
 

@@ -34,16 +34,16 @@ def test_peers_keep_their_names_after_cloud_init_rewrites_etc_hosts(each: Host) 
 
 def test_the_training_user_may_lock_all_memory_and_open_the_device(each: Host) -> None:
     assert run(each, "runuser -u dml -- ssh $(hostname) ulimit -l") == "unlimited"
-    told = run(each, "runuser -u dml -- ibv_devinfo").split()
-    assert told[told.index("hca_id:") + 1] == "rxe0"
-    assert "PORT_ACTIVE" in told
-    assert told[told.index("active_mtu:") + 1] == str(MTU)
+    output = run(each, "runuser -u dml -- ibv_devinfo").split()
+    assert output[output.index("hca_id:") + 1] == "rxe0"
+    assert "PORT_ACTIVE" in output
+    assert output[output.index("active_mtu:") + 1] == str(MTU)
 
 
 def test_every_role_verifies_its_result(each: Host) -> None:
     assert proof(each, "node")["proven"] is True
-    told = proof(each, "rdma")
-    assert (told["proven"], told["device"], told["ring"]) == (True, "rxe0", NODES)
+    result = proof(each, "rdma")
+    assert (result["proven"], result["device"], result["ring"]) == (True, "rxe0", NODES)
 
 
 def test_a_write_to_the_other_node_goes_through_the_device() -> None:
@@ -60,10 +60,10 @@ def test_a_write_to_the_other_node_goes_through_the_device() -> None:
 
 
 def test_the_driver_reached_its_installer_and_nouveau_was_not_loaded(each: Host) -> None:
-    told = proof(each, "gpu_driver")
-    assert told["proven"] is False
-    said = "with exit code 3: arguments: --silent --dkms GNU Make 4.3 nouveau is gone no GPU is here"
-    assert said in " ".join(told["why"].split())
+    result = proof(each, "gpu_driver")
+    assert result["proven"] is False
+    message = "with exit code 3: arguments: --silent --dkms GNU Make 4.3 nouveau is gone no GPU is here"
+    assert message in " ".join(result["why"].split())
     assert "nouveau" in run(each, "cat /etc/modules-load.d/site.conf")
     assert not each.file("/sys/module/nouveau").exists
 

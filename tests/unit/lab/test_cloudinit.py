@@ -14,7 +14,7 @@ from lab.nodes.network import MANAGEMENT, RDMA, Card, address_for
 from plugins.module_utils.workers import customise
 
 CARD = {"match": {"macaddress": "00:50:56:00:00:01"}}
-TOLD = {
+EXTRA_CONFIG = {
     "metadata": {
         "local-hostname": "trainer-1",
         "network": {
@@ -35,7 +35,7 @@ TOLD = {
 
 
 def test_reads_what_the_collection_writes() -> None:
-    made = guest("vm-7", "worker01", customise.guestinfo_options(TOLD))
+    made = guest("vm-7", "worker01", customise.guestinfo_options(EXTRA_CONFIG))
     assert (made.key, made.name, made.hostname) == ("vm-7", "worker01", "trainer-1")
     assert made.cards == (
         Card(MANAGEMENT, "00:50:56:00:00:01", "10.0.1.11/24", 1500, "10.0.1.1"),

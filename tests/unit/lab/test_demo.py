@@ -23,7 +23,7 @@ from lab.simulator import DATACENTRES, ROOT
 WRITE = {"method": "PowerOnVM_Task", "name": "worker01"}
 
 
-def told(chapter: Chapter, tmp_path: Path, *, code: int, writes: list[dict[str, str]]) -> tuple[str, bool, list[str]]:
+def played(chapter: Chapter, tmp_path: Path, *, code: int, writes: list[dict[str, str]]) -> tuple[str, bool, list[str]]:
     """Return what the demo says of a chapter whose run ended so, and the command that it ran."""
     vcenter: Any = SimpleNamespace(clear=lambda: None, writes=lambda: writes)
     with mock.patch.object(digest, "run", return_value=code) as run:
@@ -47,7 +47,7 @@ def told(chapter: Chapter, tmp_path: Path, *, code: int, writes: list[dict[str, 
 def test_a_broken_promise_is_seen(
     chapter: Chapter, code: int, writes: list[dict[str, str]], kept: bool, tmp_path: Path
 ) -> None:
-    line, good, _command = told(chapter, tmp_path, code=code, writes=writes)
+    line, good, _command = played(chapter, tmp_path, code=code, writes=writes)
     assert good is kept
     assert f"{len(writes)} writes" in line and f"exit code {code}" in line
 
@@ -59,7 +59,7 @@ def test_machines_without_guests_are_stopped_with_the_option_for_it(tmp_path: Pa
             demo.play(number, chapter)
 
     assert [option in call.args[0] for call in run.call_args_list] == [False] * 3 + [True, False, True]
-    assert option not in told(NODES[-1], tmp_path, code=0, writes=[WRITE])[2]
+    assert option not in played(NODES[-1], tmp_path, code=0, writes=[WRITE])[2]
 
 
 def test_hosts_are_set_back_to_the_first_evidence(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_hosts_are_set_back_to_the_first_evidence(tmp_path: Path) -> None:
     evidence.mkdir()
     for name in ("gpu-20260102T000000Z.json", "gpu-20260101T000000Z.json", "gpu-shared-settings.json"):
         (evidence / name).touch()
-    _line, _kept, command = told(NODES[-1], tmp_path, code=0, writes=[WRITE])
+    _line, _kept, command = played(NODES[-1], tmp_path, code=0, writes=[WRITE])
     assert command[-4:] == ["-e", "confirm=true", "-e", f"rollback_evidence={evidence}/gpu-20260101T000000Z.json"]
 
 
@@ -113,7 +113,7 @@ def test_every_chapter_runs_a_playbook_that_there_is() -> None:
 
 def test_each_chapter_gets_its_folders_and_leaves_what_is_json_as_it_is(tmp_path: Path) -> None:
     for chapter in (*NODES, *MACHINES, *KUBERNETES):
-        _line, _kept, command = told(dataclasses.replace(chapter, harm=None), tmp_path, code=0, writes=[])
+        _line, _kept, command = played(dataclasses.replace(chapter, harm=None), tmp_path, code=0, writes=[])
         assert not [word for word in command if word.startswith("{") and not isinstance(json.loads(word), dict)]
 
 
@@ -204,9 +204,9 @@ def test_a_data_centre_that_is_kept_is_not_torn_down(tmp_path: Path, capsys: pyt
     assert [chapter for _demo, chapter in seen] == [one for one in meanwhile(NODES) if not one.is_teardown]
     assert len(seen) == len(NODES) + 1 - 2
     assert lab.down.call_count == 1, "only what an earlier demo left is removed"
-    said = capsys.readouterr().out
-    assert said.startswith("SIMULATED: ")
-    assert "make demo-down removes them" in said and "vCenter compared" not in said
+    output = capsys.readouterr().out
+    assert output.startswith("SIMULATED: ")
+    assert "make demo-down removes them" in output and "vCenter compared" not in output
 
 
 def test_the_demo_ends_at_the_first_chapter_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -216,8 +216,8 @@ def test_the_demo_ends_at_the_first_chapter_that_fails(tmp_path: Path, capsys: p
         mock.patch.object(Demo, "play", side_effect=[("first", True), ("second", False)]),
     ):
         assert demo.main(["--folder", str(tmp_path / "demo"), "--without-guests"]) == 1
-    said = capsys.readouterr().out
-    assert "yes  first" in said and "NO   second" in said and "vCenter compared" not in said
+    output = capsys.readouterr().out
+    assert "yes  first" in output and "NO   second" in output and "vCenter compared" not in output
 
 
 def test_the_end_names_the_verdict_and_the_report(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from lab import digest
 from lab.digest import Digest
 
 # The output of a playbook. Ansible ends some lines with a blank, here "~".
-SAID = """
+OUTPUT = """
 PLAY [Nothing to see] ****
 
 TASK [one : Look] ****
@@ -98,35 +98,35 @@ SHOWN = """
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 
 
-def digested(said: str) -> str:
+def digested(expected: str) -> str:
     short = Digest()
-    taken = [shown for line in said.splitlines(keepends=True) for shown in short.take(line)]
+    taken = [shown for line in expected.splitlines(keepends=True) for shown in short.take(line)]
     return "".join([*taken, *short.end()])
 
 
 def test_shows_only_changes_and_messages() -> None:
-    assert digested(SAID) == SHOWN
+    assert digested(OUTPUT) == SHOWN
 
 
 def test_colours_do_not_hide_what_a_line_is() -> None:
-    said = "\nTASK [one] ****\n\x1b[0;32mok: [gpu]\x1b[0m\n\nTASK [two] ****\n\x1b[0;33mchanged: [gpu]\x1b[0m\n"
-    assert digested(said) == "  changed: two (gpu)\n"
+    message = "\nTASK [one] ****\n\x1b[0;32mok: [gpu]\x1b[0m\n\nTASK [two] ****\n\x1b[0;33mchanged: [gpu]\x1b[0m\n"
+    assert digested(message) == "  changed: two (gpu)\n"
 
 
 def test_a_failure_is_shown_whole() -> None:
-    said = "TASK [one] ****\n[ERROR]: Task failed\nOrigin: x.yml\n\nfatal: [gpu]: FAILED! =>\n    msg: no\n"
-    assert digested(said) == "  [ERROR]: Task failed\n  Origin: x.yml\n  fatal: [gpu]: FAILED! =>\n      msg: no\n"
+    message = "TASK [one] ****\n[ERROR]: Task failed\nOrigin: x.yml\n\nfatal: [gpu]: FAILED! =>\n    msg: no\n"
+    assert digested(message) == "  [ERROR]: Task failed\n  Origin: x.yml\n  fatal: [gpu]: FAILED! =>\n      msg: no\n"
 
 
 def test_a_failure_that_the_playbook_ignores_is_not_shown() -> None:
-    said = "TASK [one] ****\n[ERROR]: no\n\nfatal: [w1]: UNREACHABLE! =>\n    msg: no\n...ignoring\nchanged: [w2]\n"
-    assert digested(said) == "  changed: one (w2)\n"
+    message = "TASK [one] ****\n[ERROR]: no\n\nfatal: [w1]: UNREACHABLE! =>\n    msg: no\n...ignoring\nchanged: [w2]\n"
+    assert digested(message) == "  changed: one (w2)\n"
 
 
 def test_a_long_difference_is_cut() -> None:
     lines = "".join(f"+    key{number}: {number}\n" for number in range(20))
-    said = f"TASK [one] ****\n--- before: a: b\n+++ after: a: b\n@@ -0 +20 @@\n{lines} \n\nchanged: [gpu]\n"
-    assert digested(said).splitlines()[-2:] == ["    +    key13: 13", "    ... and 6 more lines"]
+    message = f"TASK [one] ****\n--- before: a: b\n+++ after: a: b\n@@ -0 +20 @@\n{lines} \n\nchanged: [gpu]\n"
+    assert digested(message).splitlines()[-2:] == ["    +    key13: 13", "    ... and 6 more lines"]
 
 
 class Opener(io.StringIO):
@@ -144,7 +144,7 @@ class Opener(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    "said",
+    "expected",
     [
         "",
         "ASYNC POLL on n1: jid=1.2 started=True finished=False\n",
@@ -152,16 +152,16 @@ class Opener(io.StringIO):
     ],
     ids=["silent", "polled", "retried"],
 )
-def test_a_long_task_is_named_while_it_runs(said: str, tmp_path: Path) -> None:
+def test_a_long_task_is_named_while_it_runs(expected: str, tmp_path: Path) -> None:
     task, gate = "TASK [one : Compile] ****\n", tmp_path / "gate"
-    program = f"print({task + said!r}, end=''); open({str(gate)!r}).read(); print('ok: [gpu]')"
+    program = f"print({task + expected!r}, end=''); open({str(gate)!r}).read(); print('ok: [gpu]')"
     with (
         mock.patch.object(digest, "PATIENCE_SECONDS", 0.05),
         contextlib.redirect_stdout(Opener("Compile", gate)) as out,
     ):
         assert digest.run([sys.executable, "-c", program], tmp_path, ENVIRONMENT, tmp_path / "log") == 0
     assert out.getvalue() == "  Compile ...\n"
-    assert (tmp_path / "log").read_text() == f"{task}{said}ok: [gpu]\n"
+    assert (tmp_path / "log").read_text() == f"{task}{expected}ok: [gpu]\n"
 
 
 def test_a_task_that_is_silent_for_long_gives_signs_of_life(capsys: pytest.CaptureFixture[str]) -> None:
@@ -188,8 +188,8 @@ def test_does_not_wait_for_background_processes_of_a_command(tmp_path: Path) -> 
 def test_the_whole_is_kept_and_the_exit_code_is_the_command_s(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "said").write_text(SAID)
+    (tmp_path / "said").write_text(OUTPUT)
     command = ["sh", "-c", "cat said; exit 3"]
     assert digest.run(command, tmp_path, ENVIRONMENT, tmp_path / "log") == 3
-    assert (tmp_path / "log").read_text() == SAID
+    assert (tmp_path / "log").read_text() == OUTPUT
     assert capsys.readouterr().out == SHOWN

@@ -99,14 +99,14 @@ def test_other_users_cannot_read_secrets(authority: Authority) -> None:
 
 
 def test_the_kubeconfig_is_complete(authority: Authority) -> None:
-    told = yaml.safe_load(authority.kubeconfig(WHERE.server, "admin", ("system:masters",)))
-    assert told["clusters"][0]["cluster"]["server"] == "https://10.86.16.2:6443"
-    trusted = base64.b64decode(told["clusters"][0]["cluster"]["certificate-authority-data"]).decode()
+    result = yaml.safe_load(authority.kubeconfig(WHERE.server, "admin", ("system:masters",)))
+    assert result["clusters"][0]["cluster"]["server"] == "https://10.86.16.2:6443"
+    trusted = base64.b64decode(result["clusters"][0]["cluster"]["certificate-authority-data"]).decode()
     assert trusted == authority.certificate
-    user = {key: base64.b64decode(value).decode() for key, value in told["users"][0]["user"].items()}
+    user = {key: base64.b64decode(value).decode() for key, value in result["users"][0]["user"].items()}
     identity = Identity(user["client-certificate-data"], user["client-key-data"])
     assert subject(identity) == {"user": ["admin"], "groups": ["system:masters"]}
-    assert told["users"][0]["name"] == told["contexts"][0]["context"]["user"]
+    assert result["users"][0]["name"] == result["contexts"][0]["context"]["user"]
 
 
 def test_callers_start_after_what_they_call() -> None:
@@ -130,9 +130,9 @@ def test_the_control_plane_listens_in_the_lab_and_writes_to_its_folder(authority
 def test_the_pinned_releases_are_found() -> None:
     assert re.fullmatch(r"v1\.\d+\.\d+", binaries.version(GO_MOD))
     assert re.fullmatch(r"\d+\.\d+\.\d+", binaries.operator_version(GO_MOD))
-    told = binaries.linked("\tk8s.io/kubernetes v1.35.4\n")
-    assert "-X k8s.io/component-base/version.gitVersion=v1.35.4" in told
-    assert "-X k8s.io/client-go/pkg/version.gitMinor=35" in told
+    result = binaries.linked("\tk8s.io/kubernetes v1.35.4\n")
+    assert "-X k8s.io/component-base/version.gitVersion=v1.35.4" in result
+    assert "-X k8s.io/client-go/pkg/version.gitMinor=35" in result
     with pytest.raises(LabError, match="contains no line that matches"):
         binaries.version("module nothing\n")
 
@@ -194,8 +194,8 @@ def test_a_node_gets_what_makes_it_a_member(authority: Authority) -> None:
     assert files["/etc/kubernetes/node.env"] == "NODE_ADDRESS=10.86.16.40\nCONTROL=10.86.16.2\nPODS=10.244.0.0/16\n"
     config = json.loads(files["/etc/kubernetes/kubelet.yaml"])
     assert config["clusterDNS"] == ["10.86.16.2"]
-    wanted = set(re.findall(r"/etc/kubernetes/[\w.-]+", json.dumps(config) + _units()))
-    assert wanted <= set(files)
+    expected = set(re.findall(r"/etc/kubernetes/[\w.-]+", json.dumps(config) + _units()))
+    assert expected <= set(files)
     network = json.loads(files["/etc/cni/net.d/10-lab.conflist"])
     assert network["plugins"][0]["ipam"]["ranges"] == [[{"subnet": "10.244.40.0/24"}]]
     user = yaml.safe_load(files["/etc/kubernetes/kubelet.conf"])["users"][0]["user"]
@@ -237,12 +237,12 @@ def test_a_lab_with_kubernetes_has_nodes(capsys: pytest.CaptureFixture[str], mon
 def test_kubectl_needs_a_lab_that_is_up(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    asked = []
+    requested = []
     monkeypatch.setattr("sys.argv", ["lab", "--kubernetes", "kubectl", "get", "--all-namespaces", "pods"])
-    monkeypatch.setattr(command, "Lab", lambda name: asked.append(name) or Lab(name, tmp_path))
+    monkeypatch.setattr(command, "Lab", lambda name: requested.append(name) or Lab(name, tmp_path))
     assert command.main() == 1
     assert "has no Kubernetes: python -m lab --kubernetes up starts one" in capsys.readouterr().err
-    assert asked == ["kubernetes"]
+    assert requested == ["kubernetes"]
 
 
 def _text(path: Path) -> str:

@@ -30,7 +30,7 @@ def uses(monkeypatch: pytest.MonkeyPatch, *subnets: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("used", "wanted", "free"),
+    ("used", "expected", "free"),
     [
         ((), "10.0.1.0/24", "10.86.16.0/24"),
         (("10.0.0.0/16", "10.86.16.0/24"), "auto", "10.86.17.0/24"),
@@ -39,10 +39,10 @@ def uses(monkeypatch: pytest.MonkeyPatch, *subnets: str) -> None:
     ],
 )
 def test_a_network_that_is_used_already_is_not_taken(
-    monkeypatch: pytest.MonkeyPatch, used: tuple[str, ...], wanted: str, free: str
+    monkeypatch: pytest.MonkeyPatch, used: tuple[str, ...], expected: str, free: str
 ) -> None:
     uses(monkeypatch, *used)
-    assert (network.wanted_or_free("10.0.1.0/24"), network.free_subnet()) == (wanted, free)
+    assert (network.requested_or_free("10.0.1.0/24"), network.free_subnet()) == (expected, free)
 
 
 def test_reports_that_no_address_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,28 +52,28 @@ def test_reports_that_no_address_is_free(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("inventory", INVENTORIES)
-@pytest.mark.parametrize("told", ["", "10.0.1.0/24", "198.18.16.0/24"])
+@pytest.mark.parametrize("reported", ["", "10.0.1.0/24", "198.18.16.0/24"])
 def test_workers_of_the_demo_are_in_the_network_of_its_lab(
-    monkeypatch: pytest.MonkeyPatch, inventory: str, told: str
+    monkeypatch: pytest.MonkeyPatch, inventory: str, reported: str
 ) -> None:
-    monkeypatch.setenv("LAB_NETWORK", told)
+    monkeypatch.setenv("LAB_NETWORK", reported)
     known: dict[str, Any] = {}
     for name in ("lab", inventory):
         text = (ROOT / "inventories" / name / "group_vars" / "clusters.yml").read_text()
         known.update(yaml.safe_load(text))
-    place, lan = rendering.rendered(known["lab_place"]), ipaddress.IPv4Network(told or "10.0.1.0/24")
+    place, lan = rendering.rendered(known["lab_place"]), ipaddress.IPv4Network(reported or "10.0.1.0/24")
     for worker in known["worker_vms"]:
         address = rendering.rendered(worker["guest"]["address"], lab_place=place)
         assert ipaddress.IPv4Interface(address).network == lan
 
 
-@pytest.mark.parametrize(("used", "wanted"), [((), "10.0.1.0/24"), (("10.0.0.0/16",), "auto")])
+@pytest.mark.parametrize(("used", "expected"), [((), "10.0.1.0/24"), (("10.0.0.0/16",), "auto")])
 def test_the_demo_asks_for_such_a_network_and_a_lab_that_does_not_start_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
     used: tuple[str, ...],
-    wanted: str,
+    expected: str,
 ) -> None:
     def up(_lab: Lab, desired: Desired) -> None:
         raise LabError(f"No lab starts in {desired.subnet}.")
@@ -81,7 +81,7 @@ def test_the_demo_asks_for_such_a_network_and_a_lab_that_does_not_start_is_one_s
     uses(monkeypatch, *used)
     monkeypatch.setattr(Lab, "up", up)
     monkeypatch.setattr(Lab, "down", lambda _lab: None)
-    monkeypatch.setattr(demo, "_no_guests", lambda _asked: "")
+    monkeypatch.setattr(demo, "_no_guests", lambda _requested: "")
     monkeypatch.setattr(demo, "HOROVOD", tmp_path)
     assert demo.main(["--folder", str(tmp_path / "demo")]) == 1
-    assert capsys.readouterr().err == f"No lab starts in {wanted}.\n"
+    assert capsys.readouterr().err == f"No lab starts in {expected}.\n"

@@ -42,11 +42,11 @@ class Guests:
     """A backend that writes down what it is asked."""
 
     def __init__(self, fault: Exception | None = None) -> None:
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.fault = fault
 
     def _note(self, what: str) -> None:
-        self.asked.append(what)
+        self.requests.append(what)
         if self.fault:
             raise self.fault
 
@@ -63,12 +63,12 @@ class Guests:
     def remove(self, key: str) -> None:
         self._note(f"remove {key}")
 
-    def move(self, key: str, target: str, how: Move, tell: Callable[[int], None]) -> None:
+    def move(self, key: str, target: str, how: Move, report: Callable[[int], None]) -> None:
         self._note(f"move {key} to {target} {how.stun_seconds}")
         try:
-            tell(50)
+            report(50)
         except Cancelled:
-            self.asked.append("cancelled")
+            self.requests.append("cancelled")
             raise
 
     def stun(self, key: str, seconds: float) -> None:
@@ -89,7 +89,7 @@ def carry_out(op: str, vcenter: VCenter, guests: Guests) -> None:
 
 
 @pytest.mark.parametrize(
-    ("op", "asked"),
+    ("op", "requested"),
     [
         ("PowerOn", ["start vm-7 at b", "wait vm-7"]),
         ("PowerOff", ["stop vm-7"]),
@@ -97,10 +97,10 @@ def carry_out(op: str, vcenter: VCenter, guests: Guests) -> None:
         ("Relocate", ["move vm-7 to b 7"]),
     ],
 )
-def test_done(op: str, asked: list[str]) -> None:
+def test_done(op: str, requested: list[str]) -> None:
     vcenter, guests = VCenter(), Guests()
     carry_out(op, vcenter, guests)
-    assert (guests.asked, vcenter.news[-1]) == (asked, {"done": True})
+    assert (guests.requests, vcenter.news[-1]) == (requested, {"done": True})
 
 
 def test_quotes_a_fault() -> None:
@@ -111,9 +111,9 @@ def test_quotes_a_fault() -> None:
 
 def test_a_machine_is_called_by_its_name() -> None:
     vcenter = VCenter()
-    said = "virsh suspend failed on esx01.lab: no domain 'vm-7'; there are vm-70 and dml-vm-7"
-    carry_out("PowerOff", vcenter, Guests(LabError(said)))
-    assert vcenter.news == [{"failed": said.replace("'vm-7'", "'worker01'")}]
+    message = "virsh suspend failed on esx01.lab: no domain 'vm-7'; there are vm-70 and dml-vm-7"
+    carry_out("PowerOff", vcenter, Guests(LabError(message)))
+    assert vcenter.news == [{"failed": message.replace("'vm-7'", "'worker01'")}]
 
 
 def test_reports_its_own_fault_too() -> None:
@@ -125,4 +125,4 @@ def test_reports_its_own_fault_too() -> None:
 def test_a_cancelled_move_ends_silently() -> None:
     vcenter, guests = VCenter(closed=("order-1",)), Guests()
     carry_out("Relocate", vcenter, guests)
-    assert (guests.asked, vcenter.news) == (["move vm-7 to b 7", "cancelled"], [])
+    assert (guests.requests, vcenter.news) == (["move vm-7 to b 7", "cancelled"], [])

@@ -23,9 +23,9 @@ def seen(*statuses: str) -> Any:
 
 @pytest.mark.parametrize("end", ["stopped", "exited"])
 def test_the_end_is_awaited(end: str, tmp_path: Path) -> None:
-    with seen("running", "stopping", end) as asked:
+    with seen("running", "stopping", end) as requested:
         Podman(tmp_path).await_end("n1")
-    assert asked.call_count == 3
+    assert requested.call_count == 3
 
 
 def test_a_container_that_does_not_end_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,9 +35,9 @@ def test_a_container_that_does_not_end_is_reported(tmp_path: Path, monkeypatch: 
 
 
 def test_a_node_that_is_switched_off_is_awaited_without_an_exit_code(tmp_path: Path) -> None:
-    asked: Any = mock.Mock(store=tmp_path)
-    nodes = Nodes("lab", tmp_path, asked, mock.Mock())
+    requested: Any = mock.Mock(store=tmp_path)
+    nodes = Nodes("lab", tmp_path, requested, mock.Mock())
     nodes.known["n1"] = mock.Mock(cards=())
     nodes.stop("n1")
-    assert [call.args[0] for call in asked.call_args_list] == ["kill"]
-    asked.await_end.assert_called_once_with("lab-n1")
+    assert [call.args[0] for call in requested.call_args_list] == ["kill"]
+    requested.await_end.assert_called_once_with("lab-n1")

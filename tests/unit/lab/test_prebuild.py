@@ -23,11 +23,11 @@ class Hypervisor:
     """Takes requests, and can refuse them."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, str]] = []
+        self.requests: list[tuple[str, str]] = []
 
     def ask(self, verb: str, path: str) -> None:
         """Keep a request."""
-        self.asked.append((verb, path))
+        self.requests.append((verb, path))
 
 
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> tuple[Prebuild, Hypervisor]:
@@ -54,7 +54,7 @@ def test_the_first_chapter_that_needs_horovod_waits_for_the_build(
         for needs_horovod in (False, True, True):
             demo.play(1, Chapter("t", "site.yml", writes=False, in_guests=True, needs_horovod=needs_horovod))
     assert seen == [False, True, True]
-    assert hypervisor.asked == [("DELETE", "/nodes/builder")]
+    assert hypervisor.requests == [("DELETE", "/nodes/builder")]
     assert "10.0.1.99" in (tmp_path / "builder.json").read_text()
 
 
@@ -89,4 +89,4 @@ def test_a_node_that_does_not_start_is_reported_with_its_log(
     with building.running():
         building.finish()
     assert "failed" in capsys.readouterr().out
-    assert "no memory" in building.log.read_text() and hypervisor.asked == []
+    assert "no memory" in building.log.read_text() and hypervisor.requests == []

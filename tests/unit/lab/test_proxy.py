@@ -25,14 +25,14 @@ PAGE = '<a href="../../files/six-1.whl#sha256=abc" data-requires-python="&gt;=3"
 class Archive(http.server.BaseHTTPRequestHandler):
     """Has one package, one that breaks off, and a list that changes."""
 
-    asked: list[str]
+    requests: list[str]
 
     def do_GET(self) -> None:
-        self.asked.append(self.path)
+        self.requests.append(self.path)
         if "missing.deb" in self.path:
             self.send_error(404)
             return
-        body = PACKAGE if self.path.endswith((".deb", ".whl")) else str(len(self.asked)).encode()
+        body = PACKAGE if self.path.endswith((".deb", ".whl")) else str(len(self.requests)).encode()
         if self.path.startswith("/index/"):
             body = PAGE.encode()
         self.send_response(200)
@@ -48,7 +48,7 @@ class Archive(http.server.BaseHTTPRequestHandler):
 def archive(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     for name in ("http_proxy", "HTTP_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(Archive, "asked", [], raising=False)
+    monkeypatch.setattr(Archive, "requests", [], raising=False)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Archive) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -75,7 +75,7 @@ def test_four_nodes_download_once(archive: str, by_proxy: urllib.request.OpenerD
 
     with ThreadPoolExecutor(4) as nodes:
         assert list(nodes.map(fetch, range(4))) == [PACKAGE] * 4
-    assert Archive.asked == ["/pool/a_1.0.deb"]
+    assert Archive.requests == ["/pool/a_1.0.deb"]
 
 
 def test_lists_are_not_kept(archive: str, by_proxy: urllib.request.OpenerDirector) -> None:
@@ -90,7 +90,7 @@ def test_broken_download_is_not_kept(
         with pytest.raises(urllib.error.HTTPError) as caught:
             by_proxy.open(f"{archive}{path}").read()
         assert caught.value.code == code
-    assert (Archive.asked, list(tmp_path.iterdir())) == ([path] * 2, [])
+    assert (Archive.requests, list(tmp_path.iterdir())) == ([path] * 2, [])
 
 
 def test_python_packages_are_fetched_once_from_the_index_that_has_them(archive: str, proxy: Proxy) -> None:
@@ -102,7 +102,7 @@ def test_python_packages_are_fetched_once_from_the_index_that_has_them(archive: 
         assert 'data-requires-python="&gt;=3"' in page
         assert "metadata" not in page
         assert urllib.request.urlopen(f"{proxy.address}{link.partition('#')[0]}").read() == PACKAGE
-    assert Archive.asked.count("/files/six-1.whl") == 1
+    assert Archive.requests.count("/files/six-1.whl") == 1
     assert proxy.downloads == {"six-1.whl": 1}
 
 

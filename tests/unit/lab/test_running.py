@@ -90,10 +90,10 @@ def test_only_plain_nodes_have_another_debian(
 
 
 def test_machines_get_the_requested_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    begun: list[list[str]] = []
+    started: list[list[str]] = []
 
     def begin(command: list[str], **_more: Any) -> Any:
-        begun.append(command[3:])  # after python -m lab.hypervisor
+        started.append(command[3:])  # after python -m lab.hypervisor
         return SimpleNamespace(poll=lambda: 1)
 
     lab = Lab("memory", tmp_path)
@@ -101,7 +101,7 @@ def test_machines_get_the_requested_memory(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setattr(subprocess, "Popen", begin)
     with pytest.raises(LabError, match="It has no output"):
         lab._start_hypervisor(Desired(None, machines=True, memory_mib=1536), "")
-    monkeypatch.setattr(sys, "argv", ["hypervisor", *begun[0]])
+    monkeypatch.setattr(sys, "argv", ["hypervisor", *started[0]])
     monkeypatch.setattr(hypervisor.roots, "ensure", lambda *_: Path("/roots"))
     monkeypatch.setattr(hypervisor.accelerator, "detect", lambda _roots: "qemu")
     made = hypervisor._machines(hypervisor._asked(), network.Network(lab.lab))

@@ -90,14 +90,14 @@ def test_sources_are_spelt_as_they_are_read() -> None:
 
 
 def test_faults_marked_as_declared_by_pyvmomi_are_declared_there() -> None:
-    said = [
+    reported = [
         (found[1], found[2].split(", "))
         for one in EVERYTHING
         for kind, text in one.sources
         if kind == "VMware" and (found := re.search(r"faults of (\w+): ([A-Z]\w+(?:, [A-Z]\w+)*)", text))
     ]
-    assert len(said) > 15
-    for method, faults in said:
+    assert len(reported) > 15
+    for method, faults in reported:
         # up to the list of faults, but not into the next method
         definition = re.search(rf'"{method}", "vim[^"]*", (?:(?!\), \("\w+", "[A-Z]).)*?\[([^\]]*)\]', TYPES)
         assert definition, method

@@ -55,7 +55,7 @@ def run(train: ModuleType, monkeypatch: pytest.MonkeyPatch, *words: str) -> None
     train.main()
 
 
-def told(folder: Path) -> list[dict[str, Any]]:
+def records_in(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "rank0.jsonl").read_text().splitlines()]
 
 
@@ -63,7 +63,7 @@ def test_the_model_learns_and_each_step_is_recorded(
     train: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(train, monkeypatch, "--steps", "80", "--batch-size", "32", "--warmup", "4")
-    records = told(tmp_path)
+    records = records_in(tmp_path)
     assert [record["step"] for record in records] == list(range(1, 81))
     first, last = (sum(record["loss"] for record in part) for part in (records[:10], records[-10:]))
     assert last < first / 3
@@ -78,8 +78,8 @@ def test_two_ranks_see_different_samples_of_the_same_truth(train: ModuleType) ->
     one, two = (train.samples(train.random.Random(train.SEED + rank), truth, 3) for rank in (0, 1))
     assert one != two
     assert all(
-        wanted == [sum(train.VALUES * each + value for each in features) for value in range(train.VALUES)]
-        for features, wanted in (*one, *two)
+        expected == [sum(train.VALUES * each + value for each in features) for value in range(train.VALUES)]
+        for features, expected in (*one, *two)
     )
 
 
@@ -99,4 +99,4 @@ def test_training_ends_with_the_epoch_on_request(
 ) -> None:
     (tmp_path / "finish").touch()
     run(train, monkeypatch, "--steps", "3", "--epochs", "1000")
-    assert told(tmp_path)[-1]["step"] == 3
+    assert records_in(tmp_path)[-1]["step"] == 3

@@ -29,6 +29,6 @@ def test_numbers_are_versions(number: int, newer: int, version: str) -> None:
 
 def test_reports_missing_parts_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
     ask.main("/nonexistent")
-    told = json.loads(capsys.readouterr().out)
-    assert "/nonexistent/bin/nvcc" in told["nvcc_why"]
-    assert {"cudnn_why", "nccl_why", "devices_why"} < set(told)
+    result = json.loads(capsys.readouterr().out)
+    assert "/nonexistent/bin/nvcc" in result["nvcc_why"]
+    assert {"cudnn_why", "nccl_why", "devices_why"} < set(result)

@@ -18,7 +18,7 @@ def put(root: Path, name: str, text: str | int) -> None:
     path.write_text(f"{text}\n")
 
 
-def told(root: Path) -> dict[str, Any]:
+def counters_of(root: Path) -> dict[str, Any]:
     (device,) = devices(root)
     return dict(device)
 
@@ -33,7 +33,7 @@ def test_a_card_with_two_ports_counts_words_of_both(tmp_path: Path) -> None:
     (tmp_path / "mlx5_core").mkdir()
     (tmp_path / "class/infiniband/mlx5_0/device").mkdir()
     (tmp_path / "class/infiniband/mlx5_0/device/driver").symlink_to(tmp_path / "mlx5_core")
-    assert told(tmp_path) == {"name": "mlx5_0", "driver": "mlx5_core", "gid_index": 3, "sent_bytes": 500}
+    assert counters_of(tmp_path) == {"name": "mlx5_0", "driver": "mlx5_core", "gid_index": 3, "sent_bytes": 500}
 
 
 @pytest.mark.parametrize(("mtu", "size"), [(9000, 4096), (1500, 1024), (600, 512)])
@@ -41,10 +41,10 @@ def test_soft_roce_counts_packets(tmp_path: Path, mtu: int, size: int) -> None:
     put(tmp_path, "class/infiniband/rxe0/parent", "eth0")
     put(tmp_path, "class/infiniband/rxe0/ports/1/hw_counters/sent_pkts", 7)
     put(tmp_path, "class/net/eth0/mtu", mtu)
-    assert told(tmp_path)["sent_bytes"] == 7 * size
+    assert counters_of(tmp_path)["sent_bytes"] == 7 * size
 
 
 def test_reports_a_device_without_counters(tmp_path: Path) -> None:
     (tmp_path / "class/infiniband/vmw_pvrdma0/ports/1").mkdir(parents=True)
-    assert told(tmp_path)["sent_bytes"] is None
+    assert counters_of(tmp_path)["sent_bytes"] is None
     assert devices(tmp_path / "nowhere") == []

@@ -34,24 +34,24 @@ def run(options: argparse.Namespace, stop: bool = False, done: int = 0) -> tuple
 
 
 def test_it_makes_the_steps_of_all_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
-    numbers, told = run(
+    numbers, output = run(
         chosen(monkeypatch, "--steps", "3", "--epochs", "2", "--batch-size", "8", "--step-seconds", "0.01")
     )
     assert numbers == [1, 2, 3, 4, 5, 6]
-    assert (told["steps"], told["rank"], told["size"]) == (6, 1, 4)
-    assert 0 < told["images_per_sec"] <= 8 / 0.01
-    assert told["seconds_per_epoch"] >= 0.03
+    assert (output["steps"], output["rank"], output["size"]) == (6, 1, 4)
+    assert 0 < output["images_per_sec"] <= 8 / 0.01
+    assert output["seconds_per_epoch"] >= 0.03
 
 
 def test_it_goes_on_after_the_steps_that_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    numbers, told = run(chosen(monkeypatch, "--steps", "3", "--epochs", "3"), done=4)
+    numbers, output = run(chosen(monkeypatch, "--steps", "3", "--epochs", "3"), done=4)
     assert numbers == [5, 6, 7, 8, 9]
-    assert told["steps"] == 5
+    assert output["steps"] == 5
 
 
 def test_half_an_epoch_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    _numbers, told = run(chosen(monkeypatch, "--steps", "3", "--epochs", "2"), done=4)
-    assert told["seconds_per_epoch"] is None
+    _numbers, output = run(chosen(monkeypatch, "--steps", "3", "--epochs", "2"), done=4)
+    assert output["seconds_per_epoch"] is None
 
 
 def test_no_step_is_shorter_than_requested_even_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,8 +107,8 @@ def test_the_newest_checkpoint_comes_back(kept: dml_options.Checkpoints, tmp_pat
     read: list[bytes] = []
     assert kept.restore(lambda file: read.append(file.read())) == 10
     assert read == [b"ten"]
-    told = (tmp_path / "kept" / "step10.pt.sha256").read_text()
-    assert told == f"{hashlib.sha256(b'ten').hexdigest()}  step10.pt\n"
+    output = (tmp_path / "kept" / "step10.pt.sha256").read_text()
+    assert output == f"{hashlib.sha256(b'ten').hexdigest()}  step10.pt\n"
     assert {path.name for path in (tmp_path / "kept").iterdir()} == {
         name + end for name in ("step9.pt", "step10.pt") for end in ("", ".sha256")
     }
@@ -143,7 +143,7 @@ def test_reports_that_nothing_is_left_to_train(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_time_ends_it_when_all_ranks_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    numbers, _told = run(chosen(monkeypatch, "--steps", "2", "--epochs", "9", "--seconds", "60"), stop=True)
+    numbers, _output = run(chosen(monkeypatch, "--steps", "2", "--epochs", "9", "--seconds", "60"), stop=True)
     assert numbers == [1, 2]
 
 
@@ -154,9 +154,9 @@ def test_the_first_steps_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_parameters_are_summed_up_in_a_checksum_and_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    _numbers, told = run(chosen(monkeypatch, "--steps", "1"))
-    assert told["parameters_sha256"] == hashlib.sha256(b"weightsbiases").hexdigest()
-    assert told["gradient_bytes"] == len(b"weightsbiases")
+    _numbers, output = run(chosen(monkeypatch, "--steps", "1"))
+    assert output["parameters_sha256"] == hashlib.sha256(b"weightsbiases").hexdigest()
+    assert output["gradient_bytes"] == len(b"weightsbiases")
 
 
 def test_ranks_that_differ_end_the_job_after_their_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,8 +55,8 @@ def recorded(folder: Path, pieces: list[str], rank: int = 0) -> tuple[str, list[
 
 def test_every_step_of_the_real_log_is_recorded(tmp_path: Path) -> None:
     printed = printed_by(2)
-    said, records = recorded(tmp_path, [printed], rank=2)
-    assert said == f"{printed}__main__ beside 2\n"
+    result, records = recorded(tmp_path, [printed], rank=2)
+    assert result == f"{printed}__main__ beside 2\n"
     read = parse("".join(json.dumps(record) + "\n" for record in records))
     assert read.problems == []
     real = [record for record in parse(LOG.read_text()).steps if record.rank == 2]
@@ -68,9 +68,9 @@ def test_every_step_of_the_real_log_is_recorded(tmp_path: Path) -> None:
 
 
 def test_horovod_s_own_benchmark_is_recorded(tmp_path: Path) -> None:
-    _said, records = recorded(tmp_path, [HOROVOD])
-    told = [(record["step"], record["stride"], record["images_per_sec"], record["loss"]) for record in records]
-    assert told == [(0, 1, 12.5, None), (1, 1, 13.5, None)]
+    _result, records = recorded(tmp_path, [HOROVOD])
+    reported = [(record["step"], record["stride"], record["images_per_sec"], record["loss"]) for record in records]
+    assert reported == [(0, 1, 12.5, None), (1, 1, 13.5, None)]
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -78,6 +78,6 @@ def test_horovod_s_own_benchmark_is_recorded(tmp_path: Path) -> None:
 def test_however_it_is_printed(tmp_path: Path, cuts: list[int]) -> None:
     places = [0, *sorted(cuts), len(HOROVOD)]
     pieces = [HOROVOD[begin:end] for begin, end in itertools.pairwise(places)]
-    said, records = recorded(tmp_path, pieces)
-    assert said.startswith(HOROVOD)
+    result, records = recorded(tmp_path, pieces)
+    assert result.startswith(HOROVOD)
     assert [record["images_per_sec"] for record in records] == [12.5, 13.5]

@@ -112,8 +112,8 @@ def test_a_script_with_its_own_counter_reports_its_progress(place: Path) -> None
     records = dml_records.start()
     for step, rate, loss in ((1, "3.2", "81.126"), (10, "3.4", "nan"), (20, None, None), (1, 3.0, None)):
         records.tell(step, rate, loss)
-    told = [(record["step"], record["stride"], record["images_per_sec"], record["loss"]) for record in lines(place)]
-    assert told == [(1, 1, 3.2, 81.126), (10, 9, 3.4, "nan"), (20, 10, None, None), (1, 1, 3.0, None)]
+    reported = [(record["step"], record["stride"], record["images_per_sec"], record["loss"]) for record in lines(place)]
+    assert reported == [(1, 1, 3.2, 81.126), (10, 9, 3.4, "nan"), (20, 10, None, None), (1, 1, 3.0, None)]
 
 
 def test_an_elastic_reset_shows(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,8 +173,8 @@ def test_keras_reports_batches_and_evaluation(place: Path, monkeypatch: pytest.M
     callback.on_train_batch_end(0, {"loss": 1.5})
     callback.on_test_begin()
     callback.on_test_end()
-    told = [(record["phase"], record.get("mark"), record["loss"]) for record in lines(place)]
-    assert told == [("train", None, 1.5), ("eval", "begin", None), ("eval", "end", None)]
+    reported = [(record["phase"], record.get("mark"), record["loss"]) for record in lines(place)]
+    assert reported == [("train", None, 1.5), ("eval", "begin", None), ("eval", "end", None)]
 
 
 @pytest.mark.parametrize("path", sorted(FILES.glob("*.py")), ids=lambda path: path.name)

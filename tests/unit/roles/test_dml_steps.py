@@ -143,9 +143,9 @@ def test_batches_of_keras_have_their_loss_and_its_evaluation_is_a_phase(folder: 
     script += "calls.call('on_test_begin')\ncalls.call('on_train_batch_end', 0, {'loss': 1.5})\n"
     script += "calls.call('on_test_begin')\ncalls.call('on_test_end')\n"
     made = records(folder, script)
-    told = [(each["phase"], each.get("mark"), each["loss"], each["by"]) for each in made]
+    reported = [(each["phase"], each.get("mark"), each["loss"], each["by"]) for each in made]
     expected = [("train", None, 1.5), ("eval", "begin", None), ("eval", "end", None)]
-    assert told == [(*each, "Keras") for each in expected]
+    assert reported == [(*each, "Keras") for each in expected]
 
 
 def test_the_callbacks_of_the_user_stay(folder: Path) -> None:

@@ -37,16 +37,16 @@ def run(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """A rank of mpirun with these further variables."""
     (folder / "script.py").write_text(SCRIPT)
     (folder / "sibling.py").write_text("WORD = 'beside'")
-    told = {name: value for name, value in os.environ.items() if not name.startswith(("NCCL", "GLOO", "MASTER"))}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("NCCL", "GLOO", "MASTER"))}
     words = [sys.executable, "-u", str(FILES / "dml_torchrun.py"), str(folder / "script.py"), "--lr", "0.1"]
-    return subprocess.run(words, env={**told, **variables}, capture_output=True, text=True, check=False)
+    return subprocess.run(words, env={**environment, **variables}, capture_output=True, text=True, check=False)
 
 
 def test_the_script_receives_its_rank_and_the_rendezvous_address(tmp_path: Path) -> None:
     done = run(tmp_path, **MPI, MASTER_ADDR="127.0.0.1", MASTER_PORT="29500")
-    name, beside, arguments, told = json.loads(done.stdout)
+    name, beside, arguments, result = json.loads(done.stdout)
     assert (name, beside, arguments) == ("__main__", "beside", ["--lr", "0.1"])
-    assert told == {
+    assert result == {
         "RANK": "5",
         "WORLD_SIZE": "8",
         "LOCAL_RANK": "1",
@@ -70,17 +70,17 @@ def test_the_interface_of_gloo_is_that_of_the_address_and_what_a_user_set_stays(
     ]
     assert cards, "this machine has no network"
     for name, address in cards:
-        told = json.loads(run(tmp_path, **MPI, MASTER_ADDR=address, MASTER_PORT="1").stdout)[3]
-        assert told["GLOO_SOCKET_IFNAME"] == name
+        result = json.loads(run(tmp_path, **MPI, MASTER_ADDR=address, MASTER_PORT="1").stdout)[3]
+        assert result["GLOO_SOCKET_IFNAME"] == name
     own = {"GLOO_SOCKET_IFNAME": "mine0", "NCCL_DEBUG": "WARN"}
-    told = json.loads(run(tmp_path, **MPI, **own, MASTER_ADDR=cards[0][1], MASTER_PORT="1").stdout)[3]
-    assert {name: told[name] for name in own} == own
+    result = json.loads(run(tmp_path, **MPI, **own, MASTER_ADDR=cards[0][1], MASTER_PORT="1").stdout)[3]
+    assert {name: result[name] for name in own} == own
 
 
 @pytest.mark.parametrize("address", ["no-such-host.invalid", "::1"])
 def test_an_address_that_leads_nowhere_names_no_interface(tmp_path: Path, address: str) -> None:
-    told = json.loads(run(tmp_path, **MPI, MASTER_ADDR=address, MASTER_PORT="1").stdout)[3]
-    assert told["GLOO_SOCKET_IFNAME"] is None
+    result = json.loads(run(tmp_path, **MPI, MASTER_ADDR=address, MASTER_PORT="1").stdout)[3]
+    assert result["GLOO_SOCKET_IFNAME"] is None
 
 
 @pytest.mark.parametrize(
@@ -96,15 +96,15 @@ def test_a_rank_has_the_number_of_its_node_if_the_nodes_are_alike(
     tmp_path: Path, numbers: tuple[int, ...], node: tuple[str | None, ...]
 ) -> None:
     mpi = dict(zip(MPI, map(str, numbers)))
-    told = json.loads(run(tmp_path, **mpi, MASTER_ADDR="127.0.0.1", MASTER_PORT="1").stdout)[3]
-    assert (told["GROUP_RANK"], told["GROUP_WORLD_SIZE"]) == node
+    result = json.loads(run(tmp_path, **mpi, MASTER_ADDR="127.0.0.1", MASTER_PORT="1").stdout)[3]
+    assert (result["GROUP_RANK"], result["GROUP_WORLD_SIZE"]) == node
 
 
 @pytest.mark.parametrize("lacking", [*MPI, "MASTER_ADDR"])
 def test_names_what_is_missing(tmp_path: Path, lacking: str) -> None:
-    told = {**MPI, "MASTER_ADDR": "127.0.0.1"}
-    del told[lacking]
-    done = run(tmp_path, **told)
+    reported = {**MPI, "MASTER_ADDR": "127.0.0.1"}
+    del reported[lacking]
+    done = run(tmp_path, **reported)
     assert done.returncode == 1
     assert done.stderr == f"dml_torchrun.py needs a rank of mpirun and MASTER_ADDR: {lacking} is missing\n"
 

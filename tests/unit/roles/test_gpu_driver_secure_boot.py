@@ -15,11 +15,11 @@ SIGNED = ["--silent", "--module-signing-secret-key=/root/key", "--module-signing
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(b"\x06\x00\x00\x00\x01", "on"), (b"\x06\x00\x00\x00\x00", "off"), (b"", "off")]
+    ("content", "expected"), [(b"\x06\x00\x00\x00\x01", "on"), (b"\x06\x00\x00\x00\x00", "off"), (b"", "off")]
 )
-def test_reads_secure_boot_from_the_firmware_variable(tmp_path: Path, content: bytes, said: str) -> None:
+def test_reads_secure_boot_from_the_firmware_variable(tmp_path: Path, content: bytes, expected: str) -> None:
     (tmp_path / VARIABLE).write_bytes(content)
-    assert state(tmp_path) == said
+    assert state(tmp_path) == expected
 
 
 def test_a_bios_has_no_secure_boot(tmp_path: Path) -> None:

@@ -61,8 +61,8 @@ def test_the_operators_image_is_one_line_of_the_manifest() -> None:
 
 def test_the_configuration_of_the_rdma_plugin_passes_the_preflight() -> None:
     vendors = DEFAULTS["mpi_operator_rdma_vendors"]
-    told = json.dumps({"configList": [{"resourceName": "hca", "selectors": {"vendors": vendors}}]})
-    config = {"metadata": {"name": "rdma-devices"}, "data": {"config.json": told}}
+    result = json.dumps({"configList": [{"resourceName": "hca", "selectors": {"vendors": vendors}}]})
+    config = {"metadata": {"name": "rdma-devices"}, "data": {"config.json": result}}
     assert findings(ClusterObjects("v1.35.4", [], config_maps=[config]), MovedJob([], 10, 300.0, has_pvrdma=True)) == []
 
 
@@ -76,8 +76,8 @@ def stays(kind: str, managers: list[dict[str, str]], beside: list[dict[str, Any]
     """Return whether an object with these managers stays, where its namespace holds these."""
     metadata = {"name": "mpi-operator", **({"managedFields": managers} if managers else {})}
     item = {"kind": kind, "metadata": metadata}
-    told = {"results": [{"item": [item, {}], "resources": beside or []}]}
-    known = {"__mpi_operator_named": MANIFEST, "__mpi_operator_beside": told, "item": item}
+    result = {"results": [{"item": [item, {}], "resources": beside or []}]}
+    known = {"__mpi_operator_named": MANIFEST, "__mpi_operator_beside": result, "item": item}
     return rendering.value("mpi_operator", "__mpi_operator_goes", **known) not in {True, "True"}
 
 

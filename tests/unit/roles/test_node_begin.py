@@ -22,7 +22,7 @@ def program(folder: Path, name: str, text: str) -> None:
     (folder / name).chmod(0o755)
 
 
-def begun(folder: Path, *interpreters: str, patience: int = 5) -> list[str]:
+def lines_of(folder: Path, *interpreters: str, patience: int = 5) -> list[str]:
     """Return what the script says on a node that has these programs and no others of its kind."""
     for tool in ("sh", "timeout", "sleep"):
         (folder / tool).symlink_to(shutil.which(tool) or "")
@@ -35,32 +35,32 @@ def begun(folder: Path, *interpreters: str, patience: int = 5) -> list[str]:
 def test_reports_the_first_interpreter_found(tmp_path: Path) -> None:
     program(tmp_path, "python3.8", 'echo python 3.8 "$3"')
     program(tmp_path, "python3", 'echo python 3.6 "$3"')
-    assert begun(tmp_path, "python3.9", "python3.8", "python3") == ["python 3.8 python3.8"]
+    assert lines_of(tmp_path, "python3.9", "python3.8", "python3") == ["python 3.8 python3.8"]
 
 
 def test_a_node_without_python_reports_no_interpreter(tmp_path: Path) -> None:
-    assert begun(tmp_path, "python3.9", "/usr/bin/python3-of-nobody") == []
+    assert lines_of(tmp_path, "python3.9", "/usr/bin/python3-of-nobody") == []
 
 
 @pytest.mark.parametrize("code", [0, 1, 2])
 def test_reports_the_end_of_the_first_boot(tmp_path: Path, code: int) -> None:
     program(tmp_path, "cloud-init", f'[ "$*" = "status --wait" ] && echo ......status: done && exit {code}; exit 9')
-    assert begun(tmp_path) == [f"cloud-init {code}"]
+    assert lines_of(tmp_path) == [f"cloud-init {code}"]
 
 
 def test_waits_for_the_first_boot_with_a_deadline(tmp_path: Path) -> None:
     program(tmp_path, "cloud-init", "sleep 60")
     began = time.monotonic()
-    assert begun(tmp_path, patience=1) == ["cloud-init 124"]
+    assert lines_of(tmp_path, patience=1) == ["cloud-init 124"]
     assert 1 <= time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize(
-    ("said", "version"),
+    ("reported", "version"),
     [("cloud-init 0\r\npython 3.6 /usr/bin/python3\r\n", "3.6"), ("python 3.12 x", "3.12"), ("", "0")],
 )
-def test_reads_the_version_from_the_output_of_the_shell(said: str, version: str) -> None:
-    assert value("node", "__node_python", __node_begun={"stdout": said}) == version
+def test_reads_the_version_from_the_output_of_the_shell(reported: str, version: str) -> None:
+    assert value("node", "__node_python", __node_begun={"stdout": reported}) == version
 
 
 def test_queries_only_a_named_interpreter() -> None:

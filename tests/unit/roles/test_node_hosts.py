@@ -40,17 +40,17 @@ def test_an_ipv4_address_also_has_its_ipv6_form() -> None:
     ]
 
 
-@pytest.mark.parametrize("asked", ["w1", "10.216.1.11", "::ffff:10.216.1.11", "w2", "fd00::12"])
-def test_glibc_finds_each_name_and_each_address_in_the_file(tmp_path: Path, asked: str) -> None:
+@pytest.mark.parametrize("requested", ["w1", "10.216.1.11", "::ffff:10.216.1.11", "w2", "fd00::12"])
+def test_glibc_finds_each_name_and_each_address_in_the_file(tmp_path: Path, requested: str) -> None:
     """With files as the only source of names: a lookup that finds no line fails."""
     assert shutil.which("unshare") and shutil.which("getent"), "this machine lacks unshare or getent"
     lines = ["127.0.0.1 localhost", *block()]
     (tmp_path / "hosts").write_text("\n".join(line.strip() for line in lines) + "\n")
     (tmp_path / "nsswitch.conf").write_text("hosts: files\n")
     mounts = " && ".join(f"mount --bind {tmp_path}/{name} /etc/{name}" for name in ("hosts", "nsswitch.conf"))
-    found = lookup(f"{mounts} && getent hosts {asked}")
+    found = lookup(f"{mounts} && getent hosts {requested}")
     assert found.returncode == 0, found.stderr
-    assert found.stdout.split()[-1] == ("w2" if asked in ("w2", "fd00::12") else "w1")
+    assert found.stdout.split()[-1] == ("w2" if requested in ("w2", "fd00::12") else "w1")
 
 
 def lookup(script: str) -> Any:

@@ -67,6 +67,6 @@ def test_a_rank_reduces_with_the_old_and_the_current_horovod(tmp_path: Path, hor
     command = [sys.executable, str(IN_IMAGE[0]), "tensorflow"]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    said = json.loads(done.stdout.removeprefix("allreduce "))
-    assert (said["sum"], said["size"], said["mpi"]) == (3.0, 2, True)
-    assert (said["horovod"], said["framework"]) == (horovod, tensorflow)
+    result = json.loads(done.stdout.removeprefix("allreduce "))
+    assert (result["sum"], result["size"], result["mpi"]) == (3.0, 2, True)
+    assert (result["horovod"], result["framework"]) == (horovod, tensorflow)

@@ -28,8 +28,8 @@ def switches(role: Path) -> set[str]:
 def decisions(document: Any) -> Iterator[str]:
     """All conditions, and what stands in braces beside something else: a switch alone is handed on as it is."""
     for task in tasks_of(document):
-        for told in (task, task.get("ansible.builtin.assert") or {}):
-            yield from expressions({key: told[key] for key in BARE & told.keys()})
+        for reported in (task, task.get("ansible.builtin.assert") or {}):
+            yield from expressions({key: reported[key] for key in BARE & reported.keys()})
     yield from (one for one in expressions(document) if not re.fullmatch(r"\w+", one))
 
 
@@ -39,11 +39,11 @@ def bare(role: Path) -> list[str]:
     use = re.compile(rf"\b({'|'.join(names)})\b(?!\s*\|\s*bool\b)") if names else re.compile(r"(?!)")
     files = [one for one in FILES.all if one.name.startswith(f"roles/{role.name}/")]
     return [
-        f"{one.name}: {' '.join(said.split())}"
+        f"{one.name}: {' '.join(reported.split())}"
         for one in files
         if one.path.parent.name not in {"defaults", "meta"}
-        for said in decisions(one.document)
-        if use.search(re.sub(r"'[^']*'", "''", said))
+        for reported in decisions(one.document)
+        if use.search(re.sub(r"'[^']*'", "''", reported))
     ]
 
 

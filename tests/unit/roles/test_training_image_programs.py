@@ -54,17 +54,17 @@ def command(folder: str = "/", there: Any = lambda _path: True, **settings: Any)
 
 
 def test_a_container_has_the_node_s_processes_and_its_user_s_rights() -> None:
-    told = command()
-    assert told[1:4] == ["run", "--rm", "--pull=never"] and told[0].rpartition("/")[2] == "podman"
-    assert {"--network=host", "--ipc=host", "--pid=host", "--uts=host", "--user=1001:1002"} <= set(told)
-    assert {"--security-opt=no-new-privileges", "--ulimit=memlock=-1", "--device=/dev/infiniband"} <= set(told)
-    assert "--privileged" not in told
-    assert told[-3:] == ["--cgroupns=private", "abc123", "id"]
+    result = command()
+    assert result[1:4] == ["run", "--rm", "--pull=never"] and result[0].rpartition("/")[2] == "podman"
+    assert {"--network=host", "--ipc=host", "--pid=host", "--uts=host", "--user=1001:1002"} <= set(result)
+    assert {"--security-opt=no-new-privileges", "--ulimit=memlock=-1", "--device=/dev/infiniband"} <= set(result)
+    assert "--privileged" not in result
+    assert result[-3:] == ["--cgroupns=private", "abc123", "id"]
 
 
 def test_omits_files_missing_on_the_node() -> None:
-    told = command(there=lambda path: path == "/etc/passwd")
-    assert [word for word in told if word.startswith(("--volume", "--device"))] == [
+    result = command(there=lambda path: path == "/etc/passwd")
+    assert [word for word in result if word.startswith(("--volume", "--device"))] == [
         "--volume=/etc/passwd:/etc/passwd:ro",
         f"--volume={KEYS}:/home/dml/.ssh:ro",
         "--volume=/data:/data:ro",
@@ -120,7 +120,7 @@ def test_the_keys_are_copied_and_follow_their_originals(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("folder", "wanted"),
+    ("folder", "expected"),
     [
         ("/var/lib/dml/runs/x", "/var/lib/dml/runs/x"),
         ("/var/lib/dmlx", "/"),
@@ -128,8 +128,8 @@ def test_the_keys_are_copied_and_follow_their_originals(home: Path) -> None:
         ("/var/lib/dml", "/var/lib/dml"),
     ],
 )
-def test_a_command_begins_in_a_folder_that_the_container_has(folder: str, wanted: str) -> None:
-    assert f"--workdir={wanted}" in command(folder)
+def test_a_command_begins_in_a_folder_that_the_container_has(folder: str, expected: str) -> None:
+    assert f"--workdir={expected}" in command(folder)
 
 
 @pytest.mark.parametrize(("gpus", "word"), [("runtime", "--runtime=nvidia"), ("cdi", "--device=nvidia.com/gpu=all")])
@@ -140,12 +140,12 @@ def test_gpus_come_by_the_runtime_or_by_cdi(gpus: str, word: str) -> None:
 
 def test_only_what_mpirun_hands_on_goes_into_the_container() -> None:
     environment = {"TOKEN": "it's\na secret", "OMPI_MCA_pml": "ob1", "PATH": "/own", "OTHER": "1", "-x": "2"}
-    told = program("dml-mpirun").exported(["-x", "TOKEN", "-x", "GONE", "python", "PATH"], environment)
-    said = subprocess.run(
-        ["/bin/sh", "-c", told + 'printf %s "$TOKEN"'], capture_output=True, text=True, check=True, env={}
+    result = program("dml-mpirun").exported(["-x", "TOKEN", "-x", "GONE", "python", "PATH"], environment)
+    output = subprocess.run(
+        ["/bin/sh", "-c", result + 'printf %s "$TOKEN"'], capture_output=True, text=True, check=True, env={}
     )
-    assert said.stdout == "it's\na secret"
-    assert [line.split("=")[0] for line in told.splitlines() if line.startswith("export")] == [
+    assert output.stdout == "it's\na secret"
+    assert [line.split("=")[0] for line in result.splitlines() if line.startswith("export")] == [
         "export OMPI_MCA_pml",
         "export TOKEN",
     ]
@@ -159,7 +159,7 @@ def fake(folder: Path, text: str) -> Path:
     return path
 
 
-def begun(folder: Path, mpirun: str, container: str = 'exec "$@"') -> subprocess.Popen[str]:
+def started(folder: Path, mpirun: str, container: str = 'exec "$@"') -> subprocess.Popen[str]:
     """Start dml-mpirun on a node on which commands run outside any container."""
     (folder / "container.json").write_text(json.dumps({**SETTINGS, "mpirun": mpirun}))
     text = (FILES / "dml-mpirun").read_text().replace("/opt/dml/bin/dml-container", str(fake(folder, container)))
@@ -179,7 +179,7 @@ def test_a_signal_reaches_mpirun_and_its_code_comes_back(tmp_path: Path) -> None
     shell = tmp_path / "mpirun"
     shell.write_text('#!/bin/sh\nshift 2\nexec /bin/sh "$@"\n')
     shell.chmod(0o755)
-    running = begun(tmp_path, str(shell))
+    running = started(tmp_path, str(shell))
     assert running.stdout is not None
     assert running.stdout.readline() == "secret\n"
     assert list(tmp_path.glob("container-*/environment")) == []
@@ -191,7 +191,7 @@ def test_a_signal_reaches_mpirun_and_its_code_comes_back(tmp_path: Path) -> None
 
 def test_a_signal_after_the_end_of_mpirun_reaches_no_process_that_got_its_pid(tmp_path: Path) -> None:
     """The client of a container engine may outlive mpirun."""
-    running = begun(tmp_path, "echo", container='"$@"; exec sleep 3')
+    running = started(tmp_path, "echo", container='"$@"; exec sleep 3')
     assert running.stdout is not None
     assert "TOKEN" in running.stdout.readline()
     (noted,) = tmp_path.glob("container-*/pid")
@@ -207,8 +207,8 @@ def test_a_daemon_s_command_keeps_its_quotes_on_the_way(tmp_path: Path) -> None:
     ssh = fake(
         tmp_path, f'shift; echo "$1" | sed s,/opt/dml/bin/dml-container,, > {tmp_path}/far; exec /bin/sh {tmp_path}/far'
     )
-    asked = """A="it's $((1+1))" ; export A ; printf '%s|' "$A" "two words" """
-    words = [str(FILES / "dml-shell"), "w2", asked]
+    requested = """A="it's $((1+1))" ; export A ; printf '%s|' "$A" "two words" """
+    words = [str(FILES / "dml-shell"), "w2", requested]
     done = subprocess.run(
         words, capture_output=True, text=True, check=True, env={"DML_SHELL": str(ssh), "PATH": os.environ["PATH"]}
     )
@@ -229,17 +229,17 @@ def test_a_patch_changes_the_source_and_one_without_effect_is_refused(tmp_path: 
 
 def test_versions_of_an_image_are_one_line_of_json() -> None:
     done = subprocess.run([sys.executable, str(FILES / "versions.py")], capture_output=True, text=True, check=True)
-    said = json.loads(done.stdout.partition("versions ")[2])
-    assert said["executable"] == sys.executable
-    assert {"tensorflow", "pytorch", "horovod", "nccl", "missing", "faults"} <= set(said)
+    result = json.loads(done.stdout.partition("versions ")[2])
+    assert result["executable"] == sys.executable
+    assert {"tensorflow", "pytorch", "horovod", "nccl", "missing", "faults"} <= set(result)
 
 
 def test_an_image_without_horovod_has_no_fault_and_one_with_half_of_it_has(tmp_path: Path) -> None:
     def faults() -> list[str]:
         environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
         words = [sys.executable, str(FILES / "versions.py")]
-        said = subprocess.run(words, capture_output=True, text=True, check=True, env=environment).stdout
-        return list(json.loads(said.partition("versions ")[2])["faults"])
+        output = subprocess.run(words, capture_output=True, text=True, check=True, env=environment).stdout
+        return list(json.loads(output.partition("versions ")[2])["faults"])
 
     assert faults() == []
     (tmp_path / "horovod").mkdir()
@@ -248,7 +248,7 @@ def test_an_image_without_horovod_has_no_fault_and_one_with_half_of_it_has(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("wanted", "rank"),
+    ("desired", "rank"),
     [
         ({}, ["hello.py", "libmpi.so.40"]),
         ({"framework": "tensorflow", "horovod": "0.16.4"}, ["allreduce.py", "tensorflow"]),
@@ -258,9 +258,9 @@ def test_an_image_without_horovod_has_no_fault_and_one_with_half_of_it_has(tmp_p
         ({"framework": "tensorflow"}, ["hello.py", "libmpi.so.40"]),
     ],
 )
-def test_the_rank_of_the_proof_is_of_what_the_image_shall_have(wanted: dict[str, str], rank: list[str]) -> None:
-    by = rendering.value("training_image", "__training_image_by", training_image_wanted=wanted)
-    words = rendering.value("training_image", "__training_image_ranks", training_image_wanted=wanted)[by]
+def test_the_rank_of_the_proof_is_of_what_the_image_shall_have(desired: dict[str, str], rank: list[str]) -> None:
+    by = rendering.value("training_image", "__training_image_by", training_image_wanted=desired)
+    words = rendering.value("training_image", "__training_image_ranks", training_image_wanted=desired)[by]
     assert [one.rpartition("/")[2] for one in words] == rank
     brought = rendering.value("training_image", "__training_image_proofs", role_path="/roles/training_image")
     assert {one for one in rank if one.endswith(".py")} <= {one.rpartition("/")[2] for one in brought}

@@ -34,10 +34,10 @@ FOLLOWS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(("name", "wanted"), FOLLOWS.items())
-def test_an_option_follows_from_what_the_roles_noted(name: str, wanted: Any) -> None:
+@pytest.mark.parametrize(("name", "expected"), FOLLOWS.items())
+def test_an_option_follows_from_what_the_roles_noted(name: str, expected: Any) -> None:
     known = node_transport.default_settings({"w1": NODE, "w2": NODE})
-    assert value("training", name, __training_known=known, inventory_hostname="w1", ansible_facts={}) == wanted
+    assert value("training", name, __training_known=known, inventory_hostname="w1", ansible_facts={}) == expected
 
 
 def test_before_anything_is_known_the_options_have_values() -> None:
@@ -49,7 +49,7 @@ def test_before_anything_is_known_the_options_have_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "wanted"),
+    ("reported", "expected"),
     [
         ({"vm_rdma_mac": "00:50:56:01:02:04"}, True),
         ({"vm_rdma_mac": ""}, False),
@@ -59,20 +59,20 @@ def test_before_anything_is_known_the_options_have_values() -> None:
         ({"rdma_expected": True}, True),
     ],
 )
-def test_a_worker_with_an_rdma_card_gets_its_driver(told: dict[str, Any], wanted: bool) -> None:
+def test_a_worker_with_an_rdma_card_gets_its_driver(reported: dict[str, Any], expected: bool) -> None:
     (play,) = yaml.safe_load((ROOT / "playbooks" / "guests.yml").read_text())
     (include,) = [one for one in play["tasks"] if one["tags"] == ["rdma"]]
-    assert truth(include["when"], **told) is wanted
+    assert truth(include["when"], **reported) is expected
 
 
 @pytest.mark.parametrize(
-    ("told", "driver", "after"),
+    ("reported", "driver", "after"),
     [
         ({}, "vmw_pvrdma", "vmxnet3"),
         ({"vm_rdma_class": None}, "vmw_pvrdma", "vmxnet3"),
         ({"vm_rdma_class": "cx7"}, "mlx5_ib", "mlx5_core"),
     ],
 )
-def test_the_driver_of_an_rdma_card_follows_its_kind(told: dict[str, Any], driver: str, after: str) -> None:
-    assert (value("rdma", "rdma_module", **told), value("rdma", "rdma_module_after", **told)) == (driver, after)
-    assert value("rdma", "rdma_reload", rdma_module=driver, **told) is (driver == "vmw_pvrdma")
+def test_the_driver_of_an_rdma_card_follows_its_kind(reported: dict[str, Any], driver: str, after: str) -> None:
+    assert (value("rdma", "rdma_module", **reported), value("rdma", "rdma_module_after", **reported)) == (driver, after)
+    assert value("rdma", "rdma_reload", rdma_module=driver, **reported) is (driver == "vmw_pvrdma")

@@ -78,7 +78,7 @@ def written(role: str, times: Any, delay: Any) -> str:
         return f"`{option}`"
 
 
-def told(role: str) -> dict[str, str]:
+def documented(role: str) -> dict[str, str]:
     """The deadlines in the table of waits of a role's page, by task."""
     page = (ROLES / role / "README.md").read_text()
     section = page.partition(HEADING)[2].partition("\n## ")[0]
@@ -88,13 +88,13 @@ def told(role: str) -> dict[str, str]:
 @pytest.mark.parametrize("wait", waits(), ids=str)
 def test_each_wait_has_a_documented_deadline(wait: Wait) -> None:
     assert wait.most, "it has no deadline"
-    assert told(wait.role).get(wait.task, "").startswith(wait.most)
+    assert documented(wait.role).get(wait.task, "").startswith(wait.most)
 
 
 def test_no_page_documents_a_missing_wait() -> None:
     there = {(one.role, one.task) for one in waits()}
     pages = [path.parent.name for path in ROLES.glob("*/README.md")]
-    assert [(role, task) for role in pages for task in told(role) if (role, task) not in there] == []
+    assert [(role, task) for role in pages for task in documented(role) if (role, task) not in there] == []
 
 
 def test_each_time_option_is_documented_in_seconds() -> None:

@@ -31,8 +31,8 @@ def made(accelerator: str = "qemu", **more: object) -> ET.Element:
 
 def test_two_cards_on_their_bridges_with_names_and_mtu() -> None:
     cards = made().findall("devices/interface")
-    told = [[one.find(what).attrib for what in ("mac", "source", "target", "mtu")] for one in cards]  # type: ignore[union-attr]
-    assert told == [
+    reported = [[one.find(what).attrib for what in ("mac", "source", "target", "mtu")] for one in cards]  # type: ignore[union-attr]
+    assert reported == [
         [
             {"address": card.mac},
             {"bridge": card.network},
@@ -63,7 +63,7 @@ def test_a_guest_of_one_processor_is_emulated_with_memory_barriers() -> None:
 
 def test_the_own_disk_can_be_written_and_others_cannot() -> None:
     disks = made(disks=(Path("/s/share-1.ext4"), Path("/s/share-2.ext4"))).findall("devices/disk")
-    told = [
+    reported = [
         (
             disk.find("target").get("dev"),  # type: ignore[union-attr]
             disk.find("source").get("file"),  # type: ignore[union-attr]
@@ -72,7 +72,7 @@ def test_the_own_disk_can_be_written_and_others_cannot() -> None:
         )
         for disk in disks
     ]
-    assert told == [
+    assert reported == [
         ("vda", "/lab/vm-7/disk.qcow2", False, False),
         ("vdb", "/s/share-1.ext4", True, True),
         ("vdc", "/s/share-2.ext4", True, True),

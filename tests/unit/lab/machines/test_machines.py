@@ -35,7 +35,7 @@ METADATA = {
         }
     },
 }
-TOLD = {"guestinfo.metadata": json.dumps(METADATA), "sched.cpu.min": "1"}
+EXTRA_CONFIG = {"guestinfo.metadata": json.dumps(METADATA), "sched.cpu.min": "1"}
 
 
 class Host:
@@ -46,13 +46,13 @@ class Host:
 
     def __init__(self, lab: str, number: int, name: str, folder: Path) -> None:
         self.number, self.name, self.address = number, name, f"198.18.0.{number}"
-        self.asked: list[str] = []
+        self.requests: list[str] = []
 
     def start(self, roots: Roots, shared: Sequence[Path]) -> None:
-        self.asked.append("start")
+        self.requests.append("start")
 
     def virsh(self, *words: str, refused: Sequence[str] = ()) -> str:
-        self.asked.append(" ".join(words[:2]))
+        self.requests.append(" ".join(words[:2]))
         if words[0] == Host.fault:
             raise LabError(f"virsh {words[0]} failed")
         if words[0] == "qemu-agent-command":
@@ -81,7 +81,7 @@ def machines(tmp_path: Path) -> Iterator[Machines]:
     Host.boot_ids, Host.fault = {}, ""
     with mock.patch.object(module, "Host", Host), mock.patch.object(module, "AGENT_SECONDS", 0):
         made = Machines("dml0", tmp_path, network, roots, "qemu")
-        made.start(guest("vm-7", "worker01", TOLD), "a")
+        made.start(guest("vm-7", "worker01", EXTRA_CONFIG), "a")
         yield made
 
 
@@ -96,29 +96,29 @@ def booted_with(machines: Machines) -> ET.Element:
 def test_a_guest_boots_with_the_words_of_its_machine_on_the_host_that_was_named(machines: Machines) -> None:
     folder = machines.folder / "guests" / "vm-7"
     assert at(machines) == "a"
-    assert (folder / "guestinfo.metadata").read_text() == TOLD["guestinfo.metadata"]
+    assert (folder / "guestinfo.metadata").read_text() == EXTRA_CONFIG["guestinfo.metadata"]
     assert not (folder / "sched.cpu.min").exists()
     assert [card.address for card in machines.known["vm-7"].cards] == ["10.0.1.11/24", "10.216.1.11/16"]
 
 
 def test_finds_and_reports_an_address_that_was_left_open(machines: Machines) -> None:
     started = machines.start(guest("vm-8", "worker02", {}), "a")
-    told = json.loads((machines.folder / "guests" / "vm-8" / "guestinfo.metadata").read_text())
+    result = json.loads((machines.folder / "guests" / "vm-8" / "guestinfo.metadata").read_text())
     assert started.cards[0].address == "10.0.1.100/24"
-    assert told["network"]["ethernets"]["management"]["addresses"] == ["10.0.1.100/24"]
+    assert result["network"]["ethernets"]["management"]["addresses"] == ["10.0.1.100/24"]
 
 
 def test_a_host_is_started_when_it_is_first_needed_and_once(machines: Machines) -> None:
     assert machines.host("b").number == 2
     assert machines.host("b") is machines.host("b")
-    assert machines.host("b").asked == ["start"]  # type: ignore[attr-defined]
+    assert machines.host("b").requests == ["start"]  # type: ignore[attr-defined]
 
 
 def test_after_a_move_the_guest_is_at_its_target(machines: Machines) -> None:
     machines.move("vm-7", "b", QUICK, lambda _percent: None)
     assert at(machines) == "b"
     machines.stop("vm-7")
-    assert machines.host("b").asked[-1] == "destroy vm-7"  # type: ignore[attr-defined]
+    assert machines.host("b").requests[-1] == "destroy vm-7"  # type: ignore[attr-defined]
 
 
 def test_after_a_failed_move_it_is_at_its_source_and_can_be_moved_again(machines: Machines) -> None:
@@ -143,7 +143,7 @@ def test_a_guest_broken_by_the_lab_is_marked_and_left_alone_until_power_off(mach
         with pytest.raises(LabFailure, match=words):
             again()
     machines.stop("vm-7")
-    machines.start(guest("vm-7", "worker01", TOLD), "a")
+    machines.start(guest("vm-7", "worker01", EXTRA_CONFIG), "a")
     machines.stun("vm-7", 0)
 
 
@@ -152,18 +152,18 @@ def test_a_guest_whose_agent_is_silent_is_not_moved_at_all(machines: Machines) -
     with pytest.raises(LabError) as raised:
         machines.move("vm-7", "b", QUICK, lambda _percent: None)
     assert not isinstance(raised.value, LabFailure)
-    assert "suspend vm-7" not in machines.host("a").asked  # type: ignore[attr-defined]
+    assert "suspend vm-7" not in machines.host("a").requests  # type: ignore[attr-defined]
 
 
 def test_a_lost_rdma_card_is_missing_from_the_next_boot_on(machines: Machines) -> None:
     assert len(booted_with(machines).findall("devices/interface")) == 2
     machines.harm("vm-7", "lose_rdma")
     machines.stop("vm-7")
-    machines.start(guest("vm-7", "worker01", TOLD), "a")
+    machines.start(guest("vm-7", "worker01", EXTRA_CONFIG), "a")
     (card,) = booted_with(machines).findall("devices/interface/source")
     assert card.get("bridge") == "management"
     machines.remove("vm-7")
-    machines.start(guest("vm-7", "worker01", TOLD), "a")
+    machines.start(guest("vm-7", "worker01", EXTRA_CONFIG), "a")
     assert len(booted_with(machines).findall("devices/interface")) == 2
 
 

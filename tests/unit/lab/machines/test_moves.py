@@ -28,10 +28,10 @@ BEFORE = Condition("aaaa", 0.25, 10)
 
 
 def test_sizes_are_bytes_and_times_seconds() -> None:
-    told = jobs.read(RUNNING)
-    assert told["Time elapsed"] == 1.204
-    assert told["Data remaining"] == 361.5 * 1024 * 1024
-    assert (told["Operation"], told["Normal pages"]) == ("Outgoing migration", 30784)
+    result = jobs.read(RUNNING)
+    assert result["Time elapsed"] == 1.204
+    assert result["Data remaining"] == 361.5 * 1024 * 1024
+    assert (result["Operation"], result["Normal pages"]) == ("Outgoing migration", 30784)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_how_far_a_migration_is(text: str, percent: int | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("after", "said", "why"),
+    ("after", "reported", "why"),
     [
         (Condition("aaaa", 0.3, 90), "", ""),
         (Condition("aaaa", -5.9, 90), "[  9.1] systemd[1]: time has been changed\n", ""),
@@ -69,8 +69,8 @@ def test_how_far_a_migration_is(text: str, percent: int | None) -> None:
         ),
     ],
 )
-def test_whether_a_guest_came_through_whole(after: Condition, said: str, why: str) -> None:
-    assert health.doubt(BEFORE, after, 6.0, said) == why
+def test_whether_a_guest_came_through_whole(after: Condition, reported: str, why: str) -> None:
+    assert health.doubt(BEFORE, after, 6.0, reported) == why
 
 
 def test_condition_is_read_by_the_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,16 +81,16 @@ def test_condition_is_read_by_the_agent(tmp_path: Path, monkeypatch: pytest.Monk
         "guest-file-read": {"count": 5, "buf-b64": "YWFhYQo=", "eof": False},
         "guest-file-close": {},
     }
-    asked: list[str] = []
+    requested: list[str] = []
 
     def ask(command: dict[str, Any]) -> Any:
-        asked.append(command["execute"])
+        requested.append(command["execute"])
         return answers[command["execute"]]
 
     console = tmp_path / "console.log"
     console.write_text("0123456789")
     assert health.read(ask, console) == Condition("aaaa", 2.5, 10)
-    assert asked == list(answers), "what was opened is closed"
+    assert requested == list(answers), "what was opened is closed"
 
 
 def test_quotes_the_refusal_of_an_agent() -> None:

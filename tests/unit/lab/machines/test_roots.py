@@ -25,11 +25,11 @@ def test_each_recipe_is_built_once(tmp_path: Path) -> None:
         folder.mkdir()
         built.append(folder.name)
 
-    told: list[str] = []
+    reported: list[str] = []
     with mock.patch.multiple(roots, _build_engine=build, _build_guest=build):
-        first = roots.ensure(tmp_path, told.append)
-        assert roots.ensure(tmp_path, told.append) == first
-    assert (len(built), len(told)) == (2, 2)
+        first = roots.ensure(tmp_path, reported.append)
+        assert roots.ensure(tmp_path, reported.append) == first
+    assert (len(built), len(reported)) == (2, 2)
     assert first.disk.parent == tmp_path / f"guest-{roots.guest_digest()}"
     assert first.engine.is_dir()
 
@@ -98,8 +98,8 @@ def test_a_share_is_a_disk_that_changes_with_its_folder(tmp_path: Path) -> None:
     (here / "file").write_text("one")
     share = Share(here, "/opt/there")
     ((first, there),) = shares.disks(store, [share])
-    told = subprocess.run(["debugfs", "-R", "cat file", str(first)], capture_output=True, text=True, check=True)
-    assert (there, told.stdout) == ("/opt/there", "one")
+    output = subprocess.run(["debugfs", "-R", "cat file", str(first)], capture_output=True, text=True, check=True)
+    assert (there, output.stdout) == ("/opt/there", "one")
     assert shares.disks(store, [share]) == [(first, "/opt/there")]
     (here / "file").write_text("another")
     ((second, _there),) = shares.disks(store, [share])

@@ -15,7 +15,7 @@ CARDS = (
     Card(RDMA, "00:50:56:00:00:02", "10.216.1.11/16", 9000),
 )
 GUEST = Guest("vm-7", "worker01", "worker01", (User("debian", ("ssh-ed25519 AAAA a",)),), CARDS)
-ASKED = {
+REQUESTED = {
     "guestinfo.metadata": "e30=",
     "guestinfo.metadata.encoding": "base64",
     "guestinfo.userdata": "x",
@@ -24,18 +24,18 @@ ASKED = {
 
 
 def test_words_of_vcenter_reach_the_guest_unchanged() -> None:
-    told = settings(GUEST, ASKED, {}, [])
-    assert {key: value for key, value in told.items() if "vendordata" not in key} == {
-        key: value for key, value in ASKED.items() if key.startswith("guestinfo.")
+    result = settings(GUEST, REQUESTED, {}, [])
+    assert {key: value for key, value in result.items() if "vendordata" not in key} == {
+        key: value for key, value in REQUESTED.items() if key.startswith("guestinfo.")
     }
 
 
 def test_a_guest_without_settings_has_name_users_and_addresses() -> None:
-    told = settings(GUEST, {}, {}, [])
-    again = guest("vm-7", "worker01", told)
+    result = settings(GUEST, {}, {}, [])
+    again = guest("vm-7", "worker01", result)
     assert (again.hostname, again.cards) == ("worker01", CARDS)
     assert again.users == GUEST.users
-    assert json.loads(told["guestinfo.metadata"])["instance-id"].startswith("worker01-")
+    assert json.loads(result["guestinfo.metadata"])["instance-id"].startswith("worker01-")
 
 
 def test_another_address_is_another_instance() -> None:
@@ -45,12 +45,12 @@ def test_another_address_is_another_instance() -> None:
 
 
 def test_omits_empty_sections() -> None:
-    assert json.loads(settings(GUEST, ASKED, {}, [])["guestinfo.vendordata"].removeprefix(HEADER)) == {}
+    assert json.loads(settings(GUEST, REQUESTED, {}, [])["guestinfo.vendordata"].removeprefix(HEADER)) == {}
 
 
 def test_the_lab_s_own_words_are_vendor_data() -> None:
-    told = settings(GUEST, ASKED, {"/etc/pip.conf": "[global]\n"}, ["/opt/dml/horovod", "/opt/two"])
-    vendor = json.loads(told["guestinfo.vendordata"].removeprefix(HEADER))
+    result = settings(GUEST, REQUESTED, {"/etc/pip.conf": "[global]\n"}, ["/opt/dml/horovod", "/opt/two"])
+    vendor = json.loads(result["guestinfo.vendordata"].removeprefix(HEADER))
     assert vendor == {
         "write_files": [{"path": "/etc/pip.conf", "content": "[global]\n"}],
         "mounts": [

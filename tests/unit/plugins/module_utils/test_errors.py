@@ -10,11 +10,13 @@ from plugins.module_utils.errors import Failed, SeveralErrors, Unreachable, summ
 def test_each_reason_of_one_change_is_one_sentence_with_one_advice() -> None:
     lost = [Unreachable(f"esx{n}", "write its note", "the session expired", "run again") for n in (1, 2)]
     full = Failed("esx3", "write its note", "it is full", "make room")
-    said = (
+    message = (
         "esx1, esx2: could not write its note: the session expired; run again | "
         "esx3: could not write its note: it is full; make room; what was done is kept"
     )
     error = SeveralErrors([*lost, full], "what was done is kept")
-    assert summary([error]) == str(error) == said
-    assert summary([Failed("cpu", "change it", "it is off"), error]) == f"{said} | cpu: could not change it: it is off"
+    assert summary([error]) == str(error) == message
+    assert (
+        summary([Failed("cpu", "change it", "it is off"), error]) == f"{message} | cpu: could not change it: it is off"
+    )
     assert error.about("gpu") is error

@@ -16,11 +16,11 @@ from plugins.module_utils.errors import CollectionError, Failed, Refused, Unreac
 from plugins.module_utils.plan import MAINTENANCE, POWER_OFF, REBOOT, Plan
 from tests.fakes.module import FakeModule, FakeSubject
 
-WANTED = {"mtu": 9000}
+DESIRED = {"mtu": 9000}
 
 
 def want(current: Mapping[str, Any], **more: Any) -> Plan:
-    return Plan(before=current, after={**current, **WANTED}, **more)
+    return Plan(before=current, after={**current, **DESIRED}, **more)
 
 
 def converge(subjects: Sequence[FakeSubject], *, check: bool = False, plan: Any = want) -> dict[str, Any]:
@@ -210,25 +210,27 @@ def test_all_reasons_of_one_host_keep_all_hosts_from_being_written() -> None:
 
 def test_lists_remaining_differences_with_the_remedy() -> None:
     subject = FakeSubject("esx1", {"mtu": 1500, "name": "vmk1"}, deaf=True)
-    wanted = {"mtu": 9000, "name": "vmk2"}
-    result = converge([subject], plan=lambda current: Plan(current, wanted, warnings=("mind the switch",)))
-    said = "the server accepted the change, yet mtu is 1500, not 9000, name is 'vmk1', not 'vmk2'"
-    assert result["msg"] == f"esx1: could not change settings: {said}; look at the host's log (hostd.log) and run again"
+    desired = {"mtu": 9000, "name": "vmk2"}
+    result = converge([subject], plan=lambda current: Plan(current, desired, warnings=("mind the switch",)))
+    message = "the server accepted the change, yet mtu is 1500, not 9000, name is 'vmk1', not 'vmk2'"
+    assert (
+        result["msg"] == f"esx1: could not change settings: {message}; look at the host's log (hostd.log) and run again"
+    )
     assert result["hosts"][0]["changed"] and result["hosts"][0]["state"] == {"mtu": 1500, "name": "vmk1"}
 
 
 @pytest.mark.parametrize("gone", [False, True])
 def test_rereads_only_what_was_written(gone: bool) -> None:
-    asked: list[list[str]] = []
+    requested: list[list[str]] = []
 
     def refresh(subjects: Sequence[Any]) -> None:
-        asked.append([subject.target for subject in subjects])
-        if gone and len(asked) == 2:
+        requested.append([subject.target for subject in subjects])
+        if gone and len(requested) == 2:
             raise Unreachable("vc", "read hosts", "timed out")
 
     subjects = [FakeSubject("esx1", {"mtu": 1500}), FakeSubject("esx2", {"mtu": 9000})]
     result = runner.converge(FakeModule(), runner.Work(subjects, refresh, want))
-    assert asked == [["esx1", "esx2"], ["esx1"]]
+    assert requested == [["esx1", "esx2"], ["esx1"]]
     assert result["changed"]
     assert result.get("msg") == ("vc: could not read hosts: timed out" if gone else None)
     assert result["hosts"][0].get("failed", False) == gone

@@ -23,8 +23,8 @@ def test_a_full_disk_ends_a_module_with_one_sentence_and_another_error_is_a_bug(
         return {}
 
     runner.run(module, written)
-    told = "could not write a file: No space left on device; free some space and run this again"
-    assert module.ended == [("fail", {"msg": f"{socket.gethostname()}: {told}"})]
+    message = "could not write a file: No space left on device; free some space and run this again"
+    assert module.ended == [("fail", {"msg": f"{socket.gethostname()}: {message}"})]
     with pytest.raises(FileNotFoundError):
         runner.run(FakeModule(), lambda: {"text": Path("/nowhere").read_text()})
 

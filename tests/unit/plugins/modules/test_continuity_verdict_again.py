@@ -40,10 +40,10 @@ def judged(folder: Path, **limits: Any) -> dict[str, Any]:
 
 
 def test_it_is_judged_on_its_facts(folder: Path) -> None:
-    told = judged(folder)
-    assert (told["verdict"], told["moved"], told["unproven"]) == ("continuous", "all", [])
-    assert told["longest_gap_s"] == pytest.approx(2.1)
-    assert told["lines"][-1] == "w1: esx1 -> esx3: 3.0 s, the job stood still for 2.1 s"
+    result = judged(folder)
+    assert (result["verdict"], result["moved"], result["unproven"]) == ("continuous", "all", [])
+    assert result["longest_gap_s"] == pytest.approx(2.1)
+    assert result["lines"][-1] == "w1: esx1 -> esx3: 3.0 s, the job stood still for 2.1 s"
     timeline = json.loads((folder / "timeline-2.json").read_text())
     assert [stay["host"] for stay in timeline["hosts"][0]["stays"]] == ["esx1", "esx3"]
 
@@ -68,15 +68,15 @@ NAMES = (("verdict", "json"), ("junit", "xml"), ("timeline", "json"), ("timeline
 
 def test_check_mode_judges_and_writes_nothing(folder: Path) -> None:
     before = files(folder)
-    told = call(continuity_verdict, test=str(folder), limits={"max_gap_s": 1}, _ansible_check_mode=True)
-    assert (told["verdict"], told["changed"]) == ("broken", True)
+    result = call(continuity_verdict, test=str(folder), limits={"max_gap_s": 1}, _ansible_check_mode=True)
+    assert (result["verdict"], result["changed"]) == ("broken", True)
     assert files(folder) == before
 
 
 def test_accepts_the_folder_of_the_demo_and_reports_one_without_a_test(folder: Path, tmp_path: Path) -> None:
     assert judged(tmp_path / "demo")["verdict"] == "continuous"
-    told = judged(tmp_path / "nothing")
-    assert "no journal.jsonl lies in it or below it; name the folder of one test" in told["msg"]
+    result = judged(tmp_path / "nothing")
+    assert "no journal.jsonl lies in it or below it; name the folder of one test" in result["msg"]
 
 
 @pytest.mark.parametrize("is_there", [True, False])

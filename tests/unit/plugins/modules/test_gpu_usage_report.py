@@ -32,14 +32,14 @@ def test_page_and_json_are_written_once_and_readable_only_by_their_owner(tmp_pat
 
 
 def test_without_a_folder_or_in_check_mode_nothing_is_written(tmp_path: Path) -> None:
-    told = call(gpu_usage_report, usage=USAGE)
-    assert (told["changed"], told["files"]) == (False, []) and told["lines"][0].startswith("gpu/1: 2 GPUs")
+    result = call(gpu_usage_report, usage=USAGE)
+    assert (result["changed"], result["files"]) == (False, []) and result["lines"][0].startswith("gpu/1: 2 GPUs")
     planned = call(gpu_usage_report, usage=USAGE, folder=str(tmp_path / "audit"), _ansible_check_mode=True)
     assert planned["changed"] and list(tmp_path.iterdir()) == []
 
 
 def test_other_data_is_refused_in_a_sentence() -> None:
-    told = call(gpu_usage_report, usage={"gpus": []})
-    assert told["msg"] == (
+    result = call(gpu_usage_report, usage={"gpus": []})
+    assert result["msg"] == (
         "usage: could not report how the GPUs are used: it has no 'period'; give the usage that gpu_usage_info returned"
     )

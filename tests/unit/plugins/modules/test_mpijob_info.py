@@ -49,10 +49,10 @@ def looked(server: Cluster, tmp_path: Path, **options: Any) -> dict[str, Any]:
 
 
 def test_a_running_job(tmp_path: Path) -> None:
-    told = looked(cluster(job(CREATED, RUNNING), [LAUNCHER, *WORKERS]), tmp_path)
-    assert told["changed"] is False and told["job"]["state"] == "running" and told["log"] == ""
-    assert told["job"]["launcher"]["boot_id"] == "boot-1"
-    assert told["job"]["pods"]["t2-worker-0"]["node"] == "k3"
+    result = looked(cluster(job(CREATED, RUNNING), [LAUNCHER, *WORKERS]), tmp_path)
+    assert result["changed"] is False and result["job"]["state"] == "running" and result["log"] == ""
+    assert result["job"]["launcher"]["boot_id"] == "boot-1"
+    assert result["job"]["pods"]["t2-worker-0"]["node"] == "k3"
 
 
 def test_workers_have_inventory_names_and_a_command_to_enter_each(tmp_path: Path) -> None:
@@ -92,14 +92,14 @@ def test_reads_the_log_of_a_running_job_on_request(tmp_path: Path) -> None:
 
 def test_the_log_of_a_launcher_that_printed_nothing_is_empty(tmp_path: Path) -> None:
     launcher = pod("launcher", node="k1", phase="Succeeded", state={"terminated": {"exitCode": 0}})
-    told = looked(cluster(job(CREATED, ("Succeeded", "True", "MPIJobSucceeded")), [launcher]), tmp_path)
-    assert (told["job"]["state"], told["log"]) == ("finished", "")
+    result = looked(cluster(job(CREATED, ("Succeeded", "True", "MPIJobSucceeded")), [launcher]), tmp_path)
+    assert (result["job"]["state"], result["log"]) == ("finished", "")
 
 
 def test_a_waiting_job_reports_the_reason(tmp_path: Path) -> None:
     server = cluster(job(CREATED), [unscheduled(0, "0/4 nodes are available: 4 Insufficient nvidia.com/gpu.")])
-    told = looked(server, tmp_path)["job"]
-    assert (told["state"], told["why"]) == (
+    reported = looked(server, tmp_path)["job"]
+    assert (reported["state"], reported["why"]) == (
         "waiting",
         "pod t2-worker-0 fits on no node: 0/4 nodes are available: 4 Insufficient nvidia.com/gpu",
     )
@@ -109,17 +109,17 @@ def test_a_job_that_died_has_its_cause_from_events_and_log(tmp_path: Path) -> No
     launcher = pod("launcher", node="k1", phase="Failed", state={"terminated": {"exitCode": 1, "reason": "Error"}})
     failed = job(CREATED, ("Failed", "True", "BackoffLimitExceeded/"))
     text = "[1,2]<stderr>:Traceback (most recent call last):\n[1,2]<stderr>:ValueError: odd\n"
-    told = looked(cluster(failed, [launcher], answers={LOG: text}), tmp_path)
-    assert told["job"]["why"] == "rank 2 on t2-worker-2 ended: ValueError: odd" and told["log"] == text
+    result = looked(cluster(failed, [launcher], answers={LOG: text}), tmp_path)
+    assert result["job"]["why"] == "rank 2 on t2-worker-2 ended: ValueError: odd" and result["log"] == text
     marked = event("Pod", "t2-worker-0", "TaintManagerEviction", "Marking for deletion Pod default/t2-worker-0")
-    told = looked(cluster(failed, [launcher], [marked], answers={LOG: text}), tmp_path)
-    assert told["job"]["why"].startswith("pod t2-worker-0 was deleted because its node was silent")
+    result = looked(cluster(failed, [launcher], [marked], answers={LOG: text}), tmp_path)
+    assert result["job"]["why"].startswith("pod t2-worker-0 was deleted because its node was silent")
 
 
 def test_recognizes_another_job_with_the_same_name_by_its_fields(tmp_path: Path) -> None:
     desired = manifests.mpijob(job_of({"name": NAME, "image": "other", "command": ["c"], "workers": 3}))
-    told = looked(cluster(job(CREATED), WORKERS), tmp_path, desired=desired)["job"]["differs"]
-    assert told == [
+    reported = looked(cluster(job(CREATED), WORKERS), tmp_path, desired=desired)["job"]["differs"]
+    assert reported == [
         f"mpiReplicaSpecs.{replica}.template.spec.containers[0].image" for replica in ("Launcher", "Worker")
     ]
     assert looked(cluster(job(CREATED), WORKERS), tmp_path, desired=job())["job"]["differs"] == []
@@ -137,8 +137,8 @@ def test_a_kubernetes_without_the_operators_kind(tmp_path: Path) -> None:
 
 
 def test_a_namespace_that_is_not_there(tmp_path: Path) -> None:
-    told = looked(cluster(None), tmp_path, namespace="nowhere")["job"]
-    assert told["why"] == "there is no namespace nowhere: create it, or specify another one"
+    reported = looked(cluster(None), tmp_path, namespace="nowhere")["job"]
+    assert reported["why"] == "there is no namespace nowhere: create it, or specify another one"
 
 
 def test_an_account_without_access_to_a_namespace_learns_nothing_about_it(tmp_path: Path) -> None:
@@ -151,37 +151,39 @@ def test_an_account_without_access_to_a_namespace_learns_nothing_about_it(tmp_pa
 
 
 def test_names_what_an_account_may_not_read(tmp_path: Path) -> None:
-    told = looked(cluster(job(CREATED), WORKERS, forbidden=("/api/v1/nodes",)), tmp_path)
-    assert told["failed"] and 'User "dml" cannot read /api/v1/nodes' in told["msg"]
-    assert "check the permissions of this account" in told["msg"]
+    result = looked(cluster(job(CREATED), WORKERS, forbidden=("/api/v1/nodes",)), tmp_path)
+    assert result["failed"] and 'User "dml" cannot read /api/v1/nodes' in result["msg"]
+    assert "check the permissions of this account" in result["msg"]
 
 
 def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
     with served(cluster(None), tmp_path) as kubeconfig:
         pass
-    told = call(mpijob_info, name=NAME, kubeconfig=kubeconfig)
-    assert told["failed"] and told["msg"].startswith("http://127.0.0.1:") and "could not read /apis/" in told["msg"]
+    result = call(mpijob_info, name=NAME, kubeconfig=kubeconfig)
+    assert (
+        result["failed"] and result["msg"].startswith("http://127.0.0.1:") and "could not read /apis/" in result["msg"]
+    )
 
 
 def test_a_context_that_is_not_there(tmp_path: Path) -> None:
-    told = looked(cluster(None), tmp_path, context="elsewhere")
+    result = looked(cluster(None), tmp_path, context="elsewhere")
     assert (
-        told["failed"]
-        and "elsewhere" in told["msg"]
-        and "specify a kubeconfig, and a context that it contains" in told["msg"]
+        result["failed"]
+        and "elsewhere" in result["msg"]
+        and "specify a kubeconfig, and a context that it contains" in result["msg"]
     )
 
 
 def test_names_the_package_to_install_without_the_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "IMPORT_ERROR", "Traceback\nModuleNotFoundError: No module named 'kubernetes'")
-    told = looked(cluster(None), tmp_path)
-    assert told["failed"] and "No module named 'kubernetes'; install it: pip install kubernetes" in told["msg"]
+    result = looked(cluster(None), tmp_path)
+    assert result["failed"] and "No module named 'kubernetes'; install it: pip install kubernetes" in result["msg"]
 
 
 def test_the_rights_that_are_needed_are_those_of_the_documentation(tmp_path: Path) -> None:
     server = cluster(job(CREATED, RUNNING), [LAUNCHER, *WORKERS])
     looked(server, tmp_path)
-    assert server.asked == [JOB, LAUNCHERS, f"{CORE}/pods", f"{CORE}/events", "/api/v1/nodes"]
+    assert server.requests == [JOB, LAUNCHERS, f"{CORE}/pods", f"{CORE}/events", "/api/v1/nodes"]
 
 
 def test_a_report_that_was_there_before_does_not_block(tmp_path: Path) -> None:

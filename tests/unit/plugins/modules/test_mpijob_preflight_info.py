@@ -38,13 +38,13 @@ def found(tmp_path: Path, answers: dict[str, Any], **options: Any) -> dict[str, 
         return call(mpijob_preflight_info, **{"moved": ["w1", "w2"], "kubeconfig": kubeconfig, **options})
 
 
-def rules(told: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(one["severity"], one["rule"]) for one in told["findings"]]
+def rules(expected: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(one["severity"], one["rule"]) for one in expected["findings"]]
 
 
 def test_a_kubernetes_that_withstands_a_stun_has_no_blocking_finding(tmp_path: Path) -> None:
-    told = found(tmp_path, {}, needs={"nvidia.com/gpu": 1})
-    assert told["stops"] == [] and rules(told) == [("note", "node_grace")] and told["grace_seconds"] == 50.0
+    result = found(tmp_path, {}, needs={"nvidia.com/gpu": 1})
+    assert result["stops"] == [] and rules(result) == [("note", "node_grace")] and result["grace_seconds"] == 50.0
     assert found(tmp_path, {}, stun_seconds=20)["findings"] == []
 
 
@@ -55,11 +55,11 @@ def test_settings_that_would_end_a_job_block_unless_accepted(tmp_path: Path) -> 
         "/apis/policy/v1/poddisruptionbudgets": [BUDGET],
     }
     options: dict[str, Any] = {"toleration_seconds": 10, "needs": {"nvidia.com/gpu": 2}, "pvrdma": True}
-    told = found(tmp_path, more, **options)
+    result = found(tmp_path, more, **options)
     stopping = ["control_plane", "rdma_vendor", "resource", "toleration"]
-    assert sorted(one["rule"] for one in told["stops"]) == stopping
-    assert ("note", "disruption_budget") in rules(told)
-    assert told["lines"][-1] == "4 stop, 0 warn, 2 note"
+    assert sorted(one["rule"] for one in result["stops"]) == stopping
+    assert ("note", "disruption_budget") in rules(result)
+    assert result["lines"][-1] == "4 stop, 0 warn, 2 note"
     accepted = found(tmp_path, more, accept=["resource", "toleration", "rdma_vendor", "control_plane:w1"], **options)
     assert accepted["stops"] == [] and accepted["lines"][-1] == "0 stop, 0 warn, 2 note, 4 accepted"
 
@@ -89,25 +89,25 @@ def tolerating(name: str, seconds: float | None, namespace: str = "ml", owner: s
     ],
 )
 def test_a_job_that_is_there_tolerates_what_its_pods_do(tmp_path: Path, pods: list[Any], stops: list[str]) -> None:
-    told = found(tmp_path, {**JOB, "/api/v1/pods": pods}, name="train", namespace="ml")
-    assert [one["rule"] for one in told["stops"]] == stops
+    result = found(tmp_path, {**JOB, "/api/v1/pods": pods}, name="train", namespace="ml")
+    assert [one["rule"] for one in result["stops"]] == stops
     given = found(tmp_path, {**JOB, "/api/v1/pods": pods}, name="train", namespace="ml", toleration_seconds=5)
     assert [one["rule"] for one in given["stops"]] == ["toleration"]
 
 
 def test_reads_configurations_only_for_pvrdma(tmp_path: Path) -> None:
-    for pvrdma, asked in ((False, 0), (True, 1)):
+    for pvrdma, requested in ((False, 0), (True, 1)):
         server = Cluster({"/api/v1/nodes": [node("w1")], "/api/v1/pods": [], "/api/v1/configmaps": [PLUGIN]})
         with served(server, tmp_path) as kubeconfig:
             call(mpijob_preflight_info, moved=["w1"], kubeconfig=kubeconfig, pvrdma=pvrdma)
-        assert server.asked.count("/api/v1/configmaps") == asked
+        assert server.requests.count("/api/v1/configmaps") == requested
 
 
 @pytest.mark.parametrize("seconds", ["nan", "inf", -1, 1e9])
 def test_refuses_a_stun_that_is_not_a_time(tmp_path: Path, seconds: object) -> None:
-    told = found(tmp_path, {}, stun_seconds=seconds)
-    said = "is not a finite number" if isinstance(seconds, str) else "expected seconds from 0 to 86400"
-    assert told["failed"] and "stun_seconds" in told["msg"] and said in told["msg"]
+    result = found(tmp_path, {}, stun_seconds=seconds)
+    message = "is not a finite number" if isinstance(seconds, str) else "expected seconds from 0 to 86400"
+    assert result["failed"] and "stun_seconds" in result["msg"] and message in result["msg"]
 
 
 GPUS = {"nvidia.com/gpu": 1}
@@ -120,36 +120,36 @@ def on_containerd(name: str) -> dict[str, Any]:
     return {**found, "status": {**found["status"], "nodeInfo": {"containerRuntimeVersion": "containerd://2.1.4"}}}
 
 
-def asked_of(tmp_path: Path, server: Cluster, **options: Any) -> dict[str, Any]:
+def checked(tmp_path: Path, server: Cluster, **options: Any) -> dict[str, Any]:
     with served(server, tmp_path) as kubeconfig:
         return call(mpijob_preflight_info, moved=["w1"], kubeconfig=kubeconfig, stun_seconds=20, **options)
 
 
 def test_gpus_through_cdi_are_a_warning(tmp_path: Path) -> None:
     nodes = [on_containerd("w1"), on_containerd("w2")]
-    told = found(tmp_path, {"/api/v1/nodes": nodes, POLICIES: [POLICY]}, needs=GPUS, stun_seconds=20)
-    assert rules(told) == [("warn", "gpu_operator")] and told["stops"] == []
-    assert "w1 containerd 2.1.4, w2 containerd 2.1.4" in told["findings"][0]["text"]
+    result = found(tmp_path, {"/api/v1/nodes": nodes, POLICIES: [POLICY]}, needs=GPUS, stun_seconds=20)
+    assert rules(result) == [("warn", "gpu_operator")] and result["stops"] == []
+    assert "w1 containerd 2.1.4, w2 containerd 2.1.4" in result["findings"][0]["text"]
     one = found(tmp_path, {"/api/v1/nodes": nodes, POLICIES: [POLICY]}, needs=GPUS, stun_seconds=20, moved=["w1"])
     assert "w2 containerd" not in one["findings"][0]["text"]
 
 
 def test_reads_the_gpu_operator_only_for_gpus(tmp_path: Path) -> None:
-    for needs, asked in (({}, 0), ({"rdma/hca": 0}, 0), (GPUS, 1)):
+    for needs, requested in (({}, 0), ({"rdma/hca": 0}, 0), (GPUS, 1)):
         server = Cluster({"/api/v1/nodes": [on_containerd("w1")], "/api/v1/pods": [], POLICIES: [POLICY]})
-        told = asked_of(tmp_path, server, needs=needs)
-        assert server.asked.count(POLICIES) == asked == len(told["findings"])
+        result = checked(tmp_path, server, needs=needs)
+        assert server.requests.count(POLICIES) == requested == len(result["findings"])
 
 
 def test_a_cluster_without_the_gpu_operator_has_no_finding(tmp_path: Path) -> None:
     server = Cluster({"/api/v1/nodes": [on_containerd("w1")], "/api/v1/pods": []})
-    assert asked_of(tmp_path, server, needs=GPUS)["findings"] == [] and POLICIES in server.asked
+    assert checked(tmp_path, server, needs=GPUS)["findings"] == [] and POLICIES in server.requests
 
 
 def test_policies_that_the_account_cannot_read_are_a_note(tmp_path: Path) -> None:
     known = {"/api/v1/nodes": [on_containerd("w1")], "/api/v1/pods": [], POLICIES: [POLICY]}
-    told = asked_of(tmp_path, Cluster(known, forbidden=("/apis/nvidia.com",)), needs=GPUS)
-    ((severity, rule),) = rules(told)
-    text = told["findings"][0]["text"]
+    result = checked(tmp_path, Cluster(known, forbidden=("/apis/nvidia.com",)), needs=GPUS)
+    ((severity, rule),) = rules(result)
+    text = result["findings"][0]["text"]
     assert (severity, rule) == ("note", "gpu_operator") and f'User "dml" cannot read {POLICIES}' in text
     assert text.endswith("give it list on clusterpolicies of nvidia.com.")

@@ -80,7 +80,7 @@ def test_the_profiles_of_all_hosts_or_of_some(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "expected"),
     [
         ({"wanted": {"profile": {"nosuch": {"a": 1}}, "host_profiles": {}}},
          f"the change touched nosuch, which this version of dml.vsphere cannot restore; {NEWER}"),
@@ -96,10 +96,10 @@ def test_the_profiles_of_all_hosts_or_of_some(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_evidence_that_cannot_be_restored_is_one_sentence_with_its_file(
-    tmp_path: Path, changed: dict[str, Any], said: str
+    tmp_path: Path, changed: dict[str, Any], expected: str
 ) -> None:
     result, file = call(tmp_path, sealed(**changed))
-    assert result["failed"] and result["msg"] == f"{file}: could not restore cluster gpu from it: {said}"
+    assert result["failed"] and result["msg"] == f"{file}: could not restore cluster gpu from it: {expected}"
 
 
 def test_a_host_whose_machine_is_another_may_be_left_out(tmp_path: Path, here: dict[str, Any]) -> None:
@@ -127,8 +127,8 @@ def test_evidence_without_hosts_does_not_mean_all_hosts(tmp_path: Path) -> None:
 
 def test_evidence_that_was_changed_is_refused(tmp_path: Path) -> None:
     result, file = call(tmp_path, sealed().replace('"vmk": ""', '"vmk": "vmk2"', 1))
-    said = "it was changed after it was written: its digest is another one"
-    assert result["failed"] and result["msg"] == f"{file}: could not read it as evidence: {said}; {WRITTEN}"
+    message = "it was changed after it was written: its digest is another one"
+    assert result["failed"] and result["msg"] == f"{file}: could not read it as evidence: {message}; {WRITTEN}"
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

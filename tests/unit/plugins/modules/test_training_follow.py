@@ -23,8 +23,8 @@ from .test_continuity_verdict import call
 def followed(place: Path, last: int = 2, is_watched: bool = True, **options: Any) -> dict[str, Any]:
     """Return the result for a rank of three steps."""
     records = place / "records.jsonl"
-    told = [{"rank": 0, "size": 1, "step": step, "seen": float(step), "host": "n1"} for step in range(1, last + 1)]
-    records.write_text("".join(json.dumps(record) + "\n" for record in told))
+    reported = [{"rank": 0, "size": 1, "step": step, "seen": float(step), "host": "n1"} for step in range(1, last + 1)]
+    records.write_text("".join(json.dumps(record) + "\n" for record in reported))
     # As a watch writes it that cannot read a node.
     (place / "records.jsonl.troubles").write_text('{"n2": "no route (for 9 s)"}')
     with records.open("a") as watch:
@@ -40,9 +40,9 @@ def test_it_ends(tmp_path: Path, last: int, is_watched: bool, ended: str) -> Non
     events = tmp_path / "events"
     events.touch()
     assert followed(tmp_path, last, is_watched, progress_file=str(events))["ended"] == ended
-    said = [json.loads(line)["what"] for line in events.read_text().splitlines()]
-    assert said[-2].startswith(f"step {last} of 3")
-    assert said[-1] == "n2 cannot be read: no route (for 9 s)"
+    result = [json.loads(line)["what"] for line in events.read_text().splitlines()]
+    assert result[-2].startswith(f"step {last} of 3")
+    assert result[-1] == "n2 cannot be read: no route (for 9 s)"
     assert not (tmp_path / "live.html").exists()
 
 
@@ -89,19 +89,19 @@ def test_a_page_that_cannot_be_written_does_not_end_the_watch(tmp_path: Path) ->
     events = tmp_path / "events"
     events.touch()
     assert followed(tmp_path, folder=str(tmp_path / "one"), progress_file=str(events))["ended"] == "quiet"
-    said = [json.loads(line) for line in events.read_text().splitlines()]
-    assert any(each["about"] == "page" and "another kind of file has this path" in each["what"] for each in said)
+    result = [json.loads(line) for line in events.read_text().splitlines()]
+    assert any(each["about"] == "page" and "another kind of file has this path" in each["what"] for each in result)
 
 
 @pytest.mark.parametrize(
-    ("shift", "told"), [(0.0, "the ranks fell silent together, while w1 moved from esx1 to esx3"), (60.0, "")]
+    ("shift", "expected"), [(0.0, "the ranks fell silent together, while w1 moved from esx1 to esx3"), (60.0, "")]
 )
-def test_a_silence_names_the_move_at_its_time(tmp_path: Path, shift: float, told: str) -> None:
+def test_a_silence_names_the_move_at_its_time(tmp_path: Path, shift: float, expected: str) -> None:
     world = World(workers=["w1"])
     world.carry_out()
     keep(at_time(world, 1.5 + shift), tmp_path / "tests" / "gpu-1")
     result = followed(tmp_path, vmotion_tests=str(tmp_path / "tests"), run_dir="/run/one")
-    assert result["pace"]["first_silent"] == told
+    assert result["pace"]["first_silent"] == expected
 
 
 def of_steps(*steps: int) -> str:

@@ -25,12 +25,12 @@ def test_a_node_reports_its_timers_its_ranks_and_its_checkpoint(tmp_path: Path) 
     with subprocess.Popen(["sleep", "60"], env={**os.environ, "NCCL_IB_TIMEOUT": "22", "SECRET": "no"}) as rank:
         (tmp_path / "rank0.jsonl").write_text(json.dumps({"rank": 0, "pid": rank.pid}) + "\n")
         nodes = [{"name": "n1", "reach": ["sh", "-c"]}, {"name": "n2", "reach": ["false"]}]
-        told = call(training_guest_info, nodes=nodes, folder=str(tmp_path), checkpoints=str(kept.parent), timeout=60)[
-            "nodes"
-        ]
+        reported = call(
+            training_guest_info, nodes=nodes, folder=str(tmp_path), checkpoints=str(kept.parent), timeout=60
+        )["nodes"]
         rank.kill()
-    assert told["n2"] == {"error": "it ended with 1"}
-    node = told["n1"]
+    assert reported["n2"] == {"error": "it ended with 1"}
+    node = reported["n1"]
     assert node["sysctls"]["net.ipv4.tcp_retries2"] > 0
     assert (node["environment"]["NCCL_IB_TIMEOUT"], "SECRET" in node["environment"]) == ("22", False)
     assert (node["checkpoint"]["path"], node["checkpoint"]["verified"]) == (str(kept), True)

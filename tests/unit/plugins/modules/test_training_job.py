@@ -19,7 +19,7 @@ SECRET = "hush-hush-token"
 registered: set[str] = set()
 
 
-def told(**options: Any) -> dict[str, Any]:
+def result_of(**options: Any) -> dict[str, Any]:
     answer = io.StringIO()
     with (
         patch_module_args({"_ansible_check_mode": True, **options}),
@@ -39,11 +39,13 @@ def test_neither_a_result_nor_a_refusal_contains_a_secret_value(tmp_path: Path) 
     environment = {"TOKEN": SECRET, "NCCL_DEBUG": "INFO", "ONE": 1}
     hosts = [{"name": "n1", "slots": 1}]
     given = {"run_dir": str(tmp_path / "run"), "command": ["train", "INFO"], "secret_environment": environment}
-    good = told(hosts=hosts, **given)
+    good = result_of(hosts=hosts, **given)
     assert (good["changed"], good["state"]) == (True, {"state": "running"})
     # Before ansible-core 2.21, results contain the options.
-    if asked := good.get("invocation", {}).get("module_args"):
-        assert asked["secret_environment"] == dict.fromkeys(environment, "HIDDEN")
-        assert (asked["command"], asked["hosts"]) == (["train", "INFO"], hosts), "short values hide nothing else"
-    bad = told(hosts=[{"name": SECRET}, {"name": SECRET}], **given)
+    if requested := good.get("invocation", {}).get("module_args"):
+        assert requested["secret_environment"] == dict.fromkeys(environment, "HIDDEN")
+        assert (requested["command"], requested["hosts"]) == (["train", "INFO"], hosts), (
+            "short values hide nothing else"
+        )
+    bad = result_of(hosts=[{"name": SECRET}, {"name": SECRET}], **given)
     assert bad["failed"] and ("********" in bad["msg"] or SECRET in registered)

@@ -49,15 +49,15 @@ def test_four_files_are_written_once(given: dict[str, Any]) -> None:
 
 
 def test_check_mode_writes_nothing(given: dict[str, Any]) -> None:
-    told = call(training_report, **given, _ansible_check_mode=True)
-    assert told["changed"] and told["rows"] and not Path(given["folder"]).exists()
+    result = call(training_report, **given, _ansible_check_mode=True)
+    assert result["changed"] and result["rows"] and not Path(given["folder"]).exists()
 
 
 def test_a_run_that_has_no_rate_is_shown_without_one(given: dict[str, Any]) -> None:
     run = {"name": "tcp-3", "nodes": 3, "gpus": 3, "transport": "tcp", "images_per_sec": None}
     (Path(given["results"]) / "tcp-3.json").write_text(json.dumps(run))
-    told = call(training_report, **given)
-    assert "| tcp-3 | 3 | 3 | tcp | - | - | - | - |" in files(given["folder"])["training.md"], told
+    result = call(training_report, **given)
+    assert "| tcp-3 | 3 | 3 | tcp | - | - | - | - |" in files(given["folder"])["training.md"], result
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,6 @@ def test_odd_input_is_refused_before_anything_is_written(
 ) -> None:
     (Path(given["results"]) / "timeline.json").write_text(json.dumps({"torn": 1})[:-3])
     place = {key: given["results"] if value == "HERE" else value for key, value in more.items()}
-    told = call(training_report, **{**given, "runs": "tcp-*", **place})
-    assert told["failed"] and not Path(given["folder"]).exists()
-    assert re.search(words, told["msg"]), told["msg"]
+    result = call(training_report, **{**given, "runs": "tcp-*", **place})
+    assert result["failed"] and not Path(given["folder"]).exists()
+    assert re.search(words, result["msg"]), result["msg"]

@@ -31,25 +31,27 @@ def judge(folder: Path, **more: Any) -> dict[str, Any]:
 
 
 def test_the_result_of_a_run_is_read_from_its_directory(tmp_path: Path) -> None:
-    told = judge(run_dir(tmp_path), pace={"step": 5, "loss": None}, curve={"images_per_sec": 20.0, "points": []})
-    assert told["faults"] == [] and not told["changed"]
-    assert told["summary"] == "20.0 images/s on 2 ranks of 2 nodes by tcp: NCCL's log says NET/Socket"
-    assert (told["result"]["job"]["state"], told["result"]["steps"]) == ("finished", 5)
+    result = judge(run_dir(tmp_path), pace={"step": 5, "loss": None}, curve={"images_per_sec": 20.0, "points": []})
+    assert result["faults"] == [] and not result["changed"]
+    assert result["summary"] == "20.0 images/s on 2 ranks of 2 nodes by tcp: NCCL's log says NET/Socket"
+    assert (result["result"]["job"]["state"], result["result"]["steps"]) == ("finished", 5)
 
 
 def test_a_run_that_fell_back_is_a_result_with_a_fault(tmp_path: Path) -> None:
-    told = judge(run_dir(tmp_path), transport="rdma")
-    assert told["result"]["proof"]["transport"] == "tcp"
-    assert told["faults"] == [f"The training job {tmp_path} was set to rdma and used tcp: NCCL's log says NET/Socket."]
+    result = judge(run_dir(tmp_path), transport="rdma")
+    assert result["result"]["proof"]["transport"] == "tcp"
+    assert result["faults"] == [
+        f"The training job {tmp_path} was set to rdma and used tcp: NCCL's log says NET/Socket."
+    ]
 
 
 def test_a_directory_without_a_job_is_refused(tmp_path: Path) -> None:
-    told = judge(tmp_path)
-    assert told["failed"] and told["msg"].startswith(f"{tmp_path}: could not read the output of the job: ")
+    result = judge(tmp_path)
+    assert result["failed"] and result["msg"].startswith(f"{tmp_path}: could not read the output of the job: ")
 
 
 def test_a_job_on_kubernetes_brings_its_state_and_its_output_with_it(tmp_path: Path) -> None:
     output = "w1:1:1 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\n"
-    told = judge(tmp_path, job={"state": "finished", "pods": {}}, output=output)
-    assert told["faults"] == [] and told["result"]["job"] == {"state": "finished", "pods": {}}
-    assert told["result"]["proof"]["transport"] == "tcp"
+    result = judge(tmp_path, job={"state": "finished", "pods": {}}, output=output)
+    assert result["faults"] == [] and result["result"]["job"] == {"state": "finished", "pods": {}}
+    assert result["result"]["proof"]["transport"] == "tcp"

@@ -14,7 +14,7 @@ from plugins.modules import training_sweep_info
 
 from .test_continuity_verdict import call
 
-ASKED = {"framework": "pytorch", "ranks_per_node": 1}
+REQUESTED = {"framework": "pytorch", "ranks_per_node": 1}
 RESULT = {
     "name": "week-1-nodes-tcp-1",
     "nodes": 1,
@@ -23,21 +23,21 @@ RESULT = {
     "images_per_sec": 1.0,
     "proof": {"ok": True},
     "job": {"state": "finished"},
-    "asked": ASKED,
+    "asked": REQUESTED,
 }
 
 
 def plan(folder: Path, **more: Any) -> dict[str, Any]:
-    given = {"name": "week", "nodes": ["w1", "w2"], "transports": ["tcp"], "repeats": 1, "asked": ASKED}
+    given = {"name": "week", "nodes": ["w1", "w2"], "transports": ["tcp"], "repeats": 1, "asked": REQUESTED}
     return call(training_sweep_info, **{**given, "results": str(folder), **more})
 
 
 def test_only_runs_without_a_good_result_are_left(tmp_path: Path) -> None:
     assert plan(tmp_path / "absent")["summary"].startswith("2 of 2 runs")
     (tmp_path / "week-1-nodes-tcp-1.json").write_text(json.dumps(RESULT))
-    told = plan(tmp_path)
-    assert told["summary"] == "1 of 2 runs are to be made: week-2-nodes-tcp-1"
-    assert [(run["name"], run["on"], run["again"]) for run in told["left"]] == [
+    result = plan(tmp_path)
+    assert result["summary"] == "1 of 2 runs are to be made: week-2-nodes-tcp-1"
+    assert [(run["name"], run["on"], run["again"]) for run in result["left"]] == [
         ("week-2-nodes-tcp-1", ["w1", "w2"], False)
     ]
     assert [run["name"] for run in plan(tmp_path, sizes=[2])["runs"]] == ["week-2-nodes-tcp-1"]
@@ -48,11 +48,11 @@ def test_only_runs_without_a_good_result_are_left(tmp_path: Path) -> None:
     [
         ({"sizes": [3]}, "3 nodes are requested, but there are 2: w1, w2"),
         ({"transports": ["ib"]}, "the transport 'ib' is not one of tcp, rdma"),
-        ({"asked": {**ASKED, "framework": "tensorflow"}}, "used another framework than requested now"),
+        ({"asked": {**REQUESTED, "framework": "tensorflow"}}, "used another framework than requested now"),
     ],
 )
 def test_a_measurement_that_cannot_be_made_is_refused(tmp_path: Path, more: dict[str, Any], words: str) -> None:
     (tmp_path / "week-1-nodes-tcp-1.json").write_text(json.dumps(RESULT))
-    told = plan(tmp_path, **more)
-    assert told["failed"] and told["msg"].startswith("the measurement week: could not plan its runs: ")
-    assert words in told["msg"]
+    result = plan(tmp_path, **more)
+    assert result["failed"] and result["msg"].startswith("the measurement week: could not plan its runs: ")
+    assert words in result["msg"]

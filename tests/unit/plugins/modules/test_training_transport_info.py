@@ -17,10 +17,10 @@ def test_a_finished_job_reports_the_checksums_of_its_ranks(tmp_path: Path) -> No
     for rank, checksum in ((0, "aa"), (1, "bb")):
         (tmp_path / f"summary{rank}.json").write_text(json.dumps({"rank": rank, "parameters_sha256": checksum}))
     nodes = [{"name": "n1", "reach": ["sh", "-c"]}]
-    told = call(training_transport_info, nodes=nodes, folder=str(tmp_path))
-    assert told["nodes"]["n1"] == {
+    result = call(training_transport_info, nodes=nodes, folder=str(tmp_path))
+    assert result["nodes"]["n1"] == {
         "ranks": [],
-        "devices": told["nodes"]["n1"]["devices"],
+        "devices": result["nodes"]["n1"]["devices"],
         "checksums": {"summary0.json": "aa", "summary1.json": "bb"},
     }
-    assert transport_seen.checksums(told["nodes"]) == {"n1:summary0.json": "aa", "n1:summary1.json": "bb"}
+    assert transport_seen.checksums(result["nodes"]) == {"n1:summary0.json": "aa", "n1:summary1.json": "bb"}

@@ -89,5 +89,5 @@ def test_a_file_of_records_that_cannot_be_written_is_one_sentence(tmp_path: Path
     answer = io.StringIO()
     with patch_module_args({**files, "nodes": []}), redirect_stdout(answer), pytest.raises(SystemExit):
         training_watch.main()
-    said = f"{tmp_path}/no/out: could not collect the records of the job: No such file or directory"
-    assert json.loads(answer.getvalue())["msg"] == said
+    message = f"{tmp_path}/no/out: could not collect the records of the job: No such file or directory"
+    assert json.loads(answer.getvalue())["msg"] == message

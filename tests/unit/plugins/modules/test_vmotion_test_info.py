@@ -35,12 +35,12 @@ def test_without_a_test_nothing_is_found(tmp_path: Path) -> None:
 
 def test_an_unfinished_test_is_found_with_its_launcher_and_the_moves_so_far(tmp_path: Path) -> None:
     world = World()
-    begun = keep(world, tmp_path / "gpu-1")
+    started = keep(world, tmp_path / "gpu-1")
     answer = call(vmotion_test_info, cluster="gpu", dir=str(tmp_path))
-    assert (answer["found"], answer["folder"], answer["launcher"], answer["user"]) == (True, str(begun), "w1", "")
+    assert (answer["found"], answer["folder"], answer["launcher"], answer["user"]) == (True, str(started), "w1", "")
     assert answer["moves"] == []
     world.carry_out()
-    facts_file.write(begun, world.facts)
+    facts_file.write(started, world.facts)
     moves = call(vmotion_test_info, cluster="gpu", dir=str(tmp_path))["moves"]
     assert [move["worker"] for move in moves] == ["w1", "w2"] and "events" not in moves[0]
 

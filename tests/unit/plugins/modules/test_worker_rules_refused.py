@@ -116,8 +116,8 @@ def test_stored_settings_without_effect_are_warnings(setting: dict[str, Any], wo
     for key, value in setting.items():
         setattr(cluster.config, key, value)
     for check in (True, False, False):
-        (told,) = call(cluster, check=check, **DESIRED)["told"]
-        assert words in told
+        (reported,) = call(cluster, check=check, **DESIRED)["told"]
+        assert words in reported
     assert call(cluster, **GONE)["told"] == []
 
 
@@ -125,16 +125,16 @@ def test_moves_of_a_new_rule_and_foreign_preferences_are_warnings() -> None:
     cluster = FakeCluster()
     cluster.homes["w2"] = cluster.hosts["esx1"]
     pinned(cluster, ["w3"], ["esx3"], mandatory=False)
-    told = str(call(cluster, check=True, workers=WORKERS, hosts=["esx1", "esx2"])["told"])
-    assert "w1, w2 run on esx1" in told
-    assert "another user's rule 'pin' prefers other hosts for w3" in told
+    message = str(call(cluster, check=True, workers=WORKERS, hosts=["esx1", "esx2"])["told"])
+    assert "w1, w2 run on esx1" in message
+    assert "another user's rule 'pin' prefers other hosts for w3" in message
 
 
 def test_preferred_hosts_that_a_rule_forbids_are_a_warning() -> None:
     cluster = FakeCluster()
     pinned(cluster, ["w2", "w3"], ["esx1"], mandatory=True)
-    told = call(cluster, workers=WORKERS, hosts=["esx2", "esx3"], one_per_host=False)["told"]
-    assert told == ["gpu: another user's rule 'pin' forbids w2, w3 on esx2, esx3: the preference has no effect"]
+    reported = call(cluster, workers=WORKERS, hosts=["esx2", "esx3"], one_per_host=False)["told"]
+    assert reported == ["gpu: another user's rule 'pin' forbids w2, w3 on esx2, esx3: the preference has no effect"]
     assert cluster.writes
 
 

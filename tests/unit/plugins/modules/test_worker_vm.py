@@ -46,21 +46,21 @@ def test_each_step_reports_progress(tmp_path: Path) -> None:
     vcenter, events = FakeVcenter(), tmp_path / "events"
     events.touch()
 
-    def told(**options: Any) -> list[str]:
+    def progress_of(**options: Any) -> list[str]:
         events.write_text("")
         result = call(vcenter, progress_file=str(events), **options)
         assert not result.get("failed"), result
         lines = [json.loads(line) for line in events.read_text().splitlines()]
         return [line["what"] for line in lines if line["about"] == "w1"]
 
-    assert told(**DESIRED) == [
+    assert progress_of(**DESIRED) == [
         "is cloned from golden to host-1.lab",
         "gets its hardware",
         "is started",
         "its guest has the address 10.0.0.9",
     ]
-    assert told(**DESIRED) == []
-    assert told(state="absent", power_cycle=True, workers=DESIRED["workers"]) == ["is shut down", "is deleted"]
+    assert progress_of(**DESIRED) == []
+    assert progress_of(state="absent", power_cycle=True, workers=DESIRED["workers"]) == ["is shut down", "is deleted"]
 
 
 COMING = {"port_groups": ["rdma-vm"], "gpus": True}

@@ -45,12 +45,12 @@ def test_a_command_that_fails_gives_the_reason(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_asks_for_the_end_of_an_observation(number: signal.Signals) -> None:
-    asked: list[bool] = []
+    requested: list[bool] = []
     former = signal.getsignal(number)
-    with ended_by_signal(lambda: asked.append(True), is_observation=True):
+    with ended_by_signal(lambda: requested.append(True), is_observation=True):
         os.kill(os.getpid(), number)
         os.kill(os.getpid(), number)
-    assert asked == [True, True] and signal.getsignal(number) == former
+    assert requested == [True, True] and signal.getsignal(number) == former
 
 
 def test_other_tests_keep_the_signals_of_ansible() -> None:

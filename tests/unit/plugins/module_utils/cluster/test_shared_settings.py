@@ -42,9 +42,9 @@ class FakeSettings:
         self.written += changedValue
 
 
-def of_vcenter(settings: FakeSettings, *, allowed: bool = True, **wanted: Any) -> tuple[VcenterOptions, Plan]:
+def of_vcenter(settings: FakeSettings, *, allowed: bool = True, **expected: Any) -> tuple[VcenterOptions, Plan]:
     session: Any = SimpleNamespace(server="vcenter.lab", content=SimpleNamespace(setting=settings))
-    given = {key.replace("__", "."): value for key, value in wanted.items()}
+    given = {key.replace("__", "."): value for key, value in expected.items()}
     subject = VcenterOptions(session, given, allowed=allowed)
     return subject, subject.plan(subject.read())
 
@@ -110,11 +110,11 @@ class FakeCluster:
         self.sent = {one.key: one.value for one in spec.drsConfig.option}
 
 
-def of_drs(monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster, **wanted: Any) -> tuple[DrsOptions, Plan]:
+def of_drs(monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster, **desired: Any) -> tuple[DrsOptions, Plan]:
     monkeypatch.setattr(shared_settings, "find_cluster", lambda _session, _name, _paths: (cluster, cluster.values))
     monkeypatch.setattr(tasks, "wait", lambda *_args: None)
     session: Any = SimpleNamespace(server="vcenter.lab")
-    subject = DrsOptions(session, "gpu", wanted, allowed=True)
+    subject = DrsOptions(session, "gpu", desired, allowed=True)
     return subject, subject.plan(subject.read())
 
 

@@ -18,10 +18,10 @@ ROOT, CLUSTER = vim.Folder("group-d1"), vim.ClusterComputeResource("domain-c1")
 PATHS = {"/dc/host/gpu": CLUSTER}
 
 
-def role(manager: FakeManager, wanted: Any, *grants: Grant, name: str = "dml.vsphere") -> VcenterRole:
+def role(manager: FakeManager, desired: Any, *grants: Grant, name: str = "dml.vsphere") -> VcenterRole:
     index = SimpleNamespace(FindByInventoryPath=PATHS.get)
     content = SimpleNamespace(authorizationManager=manager, rootFolder=ROOT, searchIndex=index)
-    return VcenterRole(SimpleNamespace(server="vcenter.lab", content=content), name, wanted, grants)  # type: ignore[arg-type]
+    return VcenterRole(SimpleNamespace(server="vcenter.lab", content=content), name, desired, grants)  # type: ignore[arg-type]
 
 
 def grant(principal: str = "LAB\\ansible", path: str = "/dc/host/gpu") -> Grant:

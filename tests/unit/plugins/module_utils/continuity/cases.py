@@ -185,7 +185,7 @@ def fact_missing(rng: random.Random) -> Case:
     return run, inconclusive(name)
 
 
-def rank_never_heard(rng: random.Random) -> Case:
+def rank_without_records(rng: random.Random) -> Case:
     run = fill(draw(rng, ranks=rng.randint(2, 4), moves=0))
     rank = rng.randrange(run.ranks)
     run.records = [record for record in run.records if record["rank"] != rank]
@@ -244,7 +244,7 @@ INCONCLUSIVE_CASES = (
     few_after,
     unattributed,
     fact_missing,
-    rank_never_heard,
+    rank_without_records,
     move_under_way,
     loss_gone_at_the_end,
     identity_on_one_side,

@@ -210,9 +210,9 @@ def rank_added(rng: random.Random) -> Case:
     began = run.move_ticks[0][0] + 2
     for record in run.records_of(0, began):
         run.records.append(record | {"rank": run.ranks, "host": "w9", "pid": 9, "start": 9, "boot_id": "boot-of-w9"})
-    tells_size = rng.random() < 0.5
+    has_size = rng.random() < 0.5
     for record in run.records:
-        record["size"] = run.ranks if tells_size else None
+        record["size"] = run.ranks if has_size else None
     return run, broken("identity")
 
 

@@ -136,8 +136,8 @@ def test_a_power_cycle_of_a_worker_with_unknown_ranks_decides_nothing() -> None:
     elsewhere = {f"vm-gpu-0{rank + 2}": [rank] for rank in range(4)}
     assert judge(records(), [], {"power": [event], "ranks": elsewhere})["verdict"] == "continuous"
     for ranks, expected in (([2], "broken"), ([], "continuous")):
-        told = judge(records(), [], {"power": [event], "ranks": {"vm-gpu-01": ranks}})
-        assert told["verdict"] == expected
+        report = judge(records(), [], {"power": [event], "ranks": {"vm-gpu-01": ranks}})
+        assert report["verdict"] == expected
     assert kinds(judge(records(), [], {"power": [{**event, "worker": "W2.lab"}]})) == {"power_cycle"}
 
 
@@ -180,8 +180,8 @@ def test_a_phase_of_one_rank_excuses_no_more_than_its_own_time() -> None:
 def test_the_others_may_wait_for_a_phase_that_has_not_ended() -> None:
     made = records(41) + marked(40.5, None, 40)
     for until, expected in ((100, set()), (160, {"gap", "rank_stopped"})):
-        told = judge(made, [], {"observed_until": SEEN + until}, phases={"checkpoint": 80})
-        assert kinds(told) == expected, until
+        result = judge(made, [], {"observed_until": SEEN + until}, phases={"checkpoint": 80})
+        assert kinds(result) == expected, until
 
 
 def test_clock_skew_is_not_a_silence_at_the_end_of_a_running_job() -> None:
@@ -241,14 +241,14 @@ FACT_KEYS = st.sampled_from(["launcher", "transport", "vsphere", "power", "ranks
     told=st.dictionaries(FACT_KEYS, JSON, max_size=3),
 )
 def test_no_record_move_or_fact_makes_it_raise(
-    harm: list[tuple[int, str, Any]], moved: list[tuple[int, str, Any]], told: dict[str, Any]
+    harm: list[tuple[int, str, Any]], moved: list[tuple[int, str, Any]], reported: dict[str, Any]
 ) -> None:
     made, moves = records(60, 2), [move(25, 27), move(35, 37, rank=0)]
     for index, key, value in harm:
         made[index] = {**made[index], key: value}
     for index, key, value in moved:
         moves[index] = {**moves[index], key: value}
-    result = judge(made, moves, told)
+    result = judge(made, moves, reported)
     assert result["verdict"] in {"continuous", "broken", "inconclusive"}
 
 

@@ -35,8 +35,8 @@ def test_twenty_steps_are_needed_on_both_sides_of_a_move_on_every_rank(count: in
     first, last = (30 - count, 99) if side == "before" else (0, 40 + count)
     made = [r for r in records() if r["rank"] != 3 or first <= r["step"] <= last]
     result = verdict(made, moves, LIMITS, ended="running", facts={}, require=())
-    told = [u for u in result["unproven"] if u.startswith("steps: rank 3 made 19 ")]
-    assert len(told) == (count == 19)
+    reported = [u for u in result["unproven"] if u.startswith("steps: rank 3 made 19 ")]
+    assert len(reported) == (count == 19)
     if side == "before":
         assert result["verdict"] == ("inconclusive" if count == 19 else "continuous")
     else:
@@ -84,7 +84,7 @@ def test_without_facts_every_requirement_is_missing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "told"),
+    ("name", "given", "expected"),
     [
         ("launcher", {"before": {"pid": 1}, "after": None}, "launcher: not observed both before and after"),
         ("launcher", "mpirun", "launcher: not observed both before and after"),
@@ -101,11 +101,11 @@ def test_without_facts_every_requirement_is_missing() -> None:
         ("vsphere", [{"hot_migration": True, "power_cycled": False}], "vsphere: move 1 (w1): GPUs not observed"),
     ],
 )
-def test_half_of_a_fact_is_not_enough(name: str, given: Any, told: str) -> None:
+def test_half_of_a_fact_is_not_enough(name: str, given: Any, expected: str) -> None:
     moves = [move(30, 40)]
     result = verdict(records(), moves, LIMITS, ended="running", facts={**facts(moves), name: given})
     assert result["verdict"] == "inconclusive"
-    assert any(unproven.startswith(told) for unproven in result["unproven"])
+    assert any(unproven.startswith(expected) for unproven in result["unproven"])
 
 
 @pytest.mark.parametrize(
@@ -175,11 +175,11 @@ def test_a_move_that_was_refused_before_it_started_needs_no_steps_around_it() ->
     assert (refused["verdict"], refused["moved"]) == ("continuous", "none")
 
 
-@pytest.mark.parametrize(("history", "told"), [({"power": []}, "continuous"), ({}, "inconclusive")])
-def test_a_refused_move_needs_only_the_evidence_of_power_events(history: dict[str, Any], told: str) -> None:
+@pytest.mark.parametrize(("history", "expected"), [({"power": []}, "continuous"), ({}, "inconclusive")])
+def test_a_refused_move_needs_only_the_evidence_of_power_events(history: dict[str, Any], expected: str) -> None:
     moves = [{**move(30, 40), "started": None, "completed": None, "ok": False}]
     known = {**facts(moves), "vsphere": [None], **history}
-    assert verdict(records(), moves, LIMITS, ended="running", facts=known)["verdict"] == told
+    assert verdict(records(), moves, LIMITS, ended="running", facts=known)["verdict"] == expected
 
 
 def test_gaps_are_measured_on_ranks_that_do_not_move() -> None:
@@ -195,7 +195,7 @@ def test_a_gap_just_after_a_rank_has_moved_is_measured_on_it_too() -> None:
     """Back-to-back moves: the stun of the second begins a moment before the first is reported as complete."""
     result = judge(records(ranks=2, stall=(40, 90.0)), [move(30, 39.5), move(39.5, 130, rank=0)], max_gap_s=60)
     assert [(b["kind"], b["rank"]) for b in result["breaches"]] == [("gap", 1)]
-    assert [told["gap_s"] > 60 for told in result["moves"]] == [False, True]
+    assert [reported["gap_s"] > 60 for reported in result["moves"]] == [False, True]
 
 
 @pytest.mark.parametrize("ranks", [[0], [0, 1]])
@@ -208,8 +208,8 @@ def test_the_gap_is_measured_on_moving_ranks_if_all_move(ranks: list[int]) -> No
 def test_overlapping_moves_are_judged_as_one() -> None:
     moves = [move(30, 45), move(40, 60, rank=2), move(70, 75, rank=3)]
     result = judge(records(120, stall=(42, 3.0)), moves)
-    assert [told["judged_with"] for told in result["moves"]] == [[0, 1], [0, 1], [2]]
-    assert [told["gap_s"] for told in result["moves"]] == pytest.approx([4.0, 4.0, 1.0])
+    assert [reported["judged_with"] for reported in result["moves"]] == [[0, 1], [0, 1], [2]]
+    assert [reported["gap_s"] for reported in result["moves"]] == pytest.approx([4.0, 4.0, 1.0])
     assert result["moves"][0]["steps"] == {"before": 30, "during": 27, "after": 63}
     assert judge(records(120, ranks=2), [move(30, 45, rank=0), move(40, 60)])["source"] == "moved_only"
 

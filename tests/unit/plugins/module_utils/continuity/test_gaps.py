@@ -20,7 +20,7 @@ from plugins.module_utils.continuity.step_records import read_lines
 Record = dict[str, Any]
 
 
-def told(rank: int, *lines: Any, **always: Any) -> list[Record]:
+def records_of(rank: int, *lines: Any, **always: Any) -> list[Record]:
     """Return records of a rank: a step at each moment, or the values given with the moment."""
     pairs = [line if isinstance(line, tuple) else (line, {}) for line in lines]
     return [
@@ -49,7 +49,7 @@ def longest(found: Gaps) -> dict[str, tuple[int, float, float]]:
 
 
 def test_keeps_the_first_longest_silence_of_each_phase() -> None:
-    found = gaps(told(0, 0, 1, 4, 5), told(1, 0, 2, 5, (6, {"phase": "eval"})))
+    found = gaps(records_of(0, 0, 1, 4, 5), records_of(1, 0, 2, 5, (6, {"phase": "eval"})))
     assert longest(found) == {"train": (0, 1, 4), "eval": (1, 5, 6)}
     assert (found.by_group, found.too_long) == ({}, [])
     gap = found.by_phase["train"]
@@ -58,19 +58,21 @@ def test_keeps_the_first_longest_silence_of_each_phase() -> None:
 
 def test_keeps_the_first_longest_silence_of_each_move() -> None:
     moves = [(1, 2, [9]), (20, 21, [9])]
-    found = gaps(told(0, 0, 3, 4, 19, 22, 23), told(1, 0, 3, 19, 21, 23), told(2, 40, 90), moves=moves)
+    found = gaps(
+        records_of(0, 0, 3, 4, 19, 22, 23), records_of(1, 0, 3, 19, 21, 23), records_of(2, 40, 90), moves=moves
+    )
     assert [(group.moves, gap.rank, gap.begin, gap.end) for group, gap in found.by_group.items()] == [
         ((0,), 1, 3, 19), ((1,), 0, 19, 22),
     ]  # fmt: skip
 
 
 def test_a_silence_may_last_as_long_as_its_limit() -> None:
-    assert gaps(told(0, 0, 10)).too_long == []
-    assert [shown(gap) for gap in gaps(told(0, 0, 10.5)).too_long] == [(0, 1, 0, 10.5, "train", 10)]
+    assert gaps(records_of(0, 0, 10)).too_long == []
+    assert [shown(gap) for gap in gaps(records_of(0, 0, 10.5)).too_long] == [(0, 1, 0, 10.5, "train", 10)]
 
 
 def test_silences_of_the_warm_up_are_not_measured() -> None:
-    made = told(0, 0, 50, 90, 120, 121)
+    made = records_of(0, 0, 50, 90, 120, 121)
     assert longest(gaps(made, first=3)) == {"train": (0, 90, 120)}
     assert longest(gaps(made, first=2)) == {"train": (0, 50, 90)}
 
@@ -88,12 +90,12 @@ def test_silences_of_the_warm_up_are_not_measured() -> None:
     ],
 )
 def test_silences_of_several_ranks_at_the_same_time_are_one_the_longest(ranks: Any, stalls: Any) -> None:
-    found = gaps(*(told(rank, *span) for rank, span in enumerate(ranks)))
+    found = gaps(*(records_of(rank, *span) for rank, span in enumerate(ranks)))
     assert [(gap.rank, gap.begin, gap.end) for gap in found.too_long] == stalls
 
 
 def test_a_silence_of_a_move_and_one_beside_it_are_two() -> None:
-    found = gaps(told(0, 0, 20), told(1, 15, 40), moves=[(1, 2, [9])])
+    found = gaps(records_of(0, 0, 20), records_of(1, 15, 40), moves=[(1, 2, [9])])
     assert [(gap.rank, gap.group is not None) for gap in found.too_long] == [(0, True), (1, False)]
 
 
@@ -109,7 +111,7 @@ def test_a_silence_of_a_move_and_one_beside_it_are_two() -> None:
     ],
 )
 def test_a_silence_is_measured_where_its_rank_did_not_move_unless_all_moved(moves: Any, measured: Any) -> None:
-    found = gaps(told(0, 0, 60), told(1, 0), moves=moves)
+    found = gaps(records_of(0, 0, 60), records_of(1, 0), moves=moves)
     assert longest(found) == {"train": (0, *measured)}
 
 
@@ -122,8 +124,8 @@ def test_names_the_ranks_on_which_the_silence_of_a_move_is_measured() -> None:
 @pytest.mark.parametrize(("begin", "measured"), [(30, {"train": (0, 30, 30)}), (30.5, {})])
 def test_records_written_during_a_move_are_not_a_silence(begin: float, measured: Any) -> None:
     moves = [(30, 40, [0])]
-    assert longest(gaps(told(0, begin, 31), told(1, 0), moves=moves)) == measured
-    assert longest(gaps(told(0, begin), told(1, 90), moves=moves, until=31)) == measured
+    assert longest(gaps(records_of(0, begin, 31), records_of(1, 0), moves=moves)) == measured
+    assert longest(gaps(records_of(0, begin), records_of(1, 90), moves=moves, until=31)) == measured
 
 
 @pytest.mark.parametrize(
@@ -131,23 +133,23 @@ def test_records_written_during_a_move_are_not_a_silence(begin: float, measured:
     [(None, (0, 1, 0, 1, "train", 10)), (2, (0, 1, 0, 1, "train", 10)), (14, (0, 7, 2, 14, "train", 10))],
 )
 def test_who_is_silent_now_is_measured_up_to_now(until: float | None, measured: Any) -> None:
-    found = gaps(told(0, 0, 1, 2, stride=5), until=until)
+    found = gaps(records_of(0, 0, 1, 2, stride=5), until=until)
     assert shown(found.by_phase["train"]) == measured
 
 
 @pytest.mark.parametrize(("until", "measured"), [(2, {"train": (0, 2, 2)}), (1, {})])
 def test_no_rank_is_silent_before_the_last_record(until: float, measured: Any) -> None:
-    assert longest(gaps(told(0, 2), until=until)) == measured
+    assert longest(gaps(records_of(0, 2), until=until)) == measured
 
 
 def test_without_stamps_no_rank_is_measured_up_to_now() -> None:
-    made = told(0, 0, 1, 2)
+    made = records_of(0, 0, 1, 2)
     assert longest(gaps([{**one, "seen": None} for one in made], until=90)) == {"train": (0, 0, 1)}
     assert longest(gaps([{**made[0], "seen": None}, *made[1:]], until=90)) == {"train": (0, 2, 90)}
 
 
 def test_a_silence_that_goes_on_counts_for_the_move_that_it_overlaps() -> None:
-    (gap,) = gaps(told(0, 0, 1), told(1, 0, 1), moves=[(5, 6, [9])], until=30).by_group.values()
+    (gap,) = gaps(records_of(0, 0, 1), records_of(1, 0, 1), moves=[(5, 6, [9])], until=30).by_group.values()
     assert (gap.rank, gap.begin, gap.end) == (0, 1, 30)
 
 
@@ -161,7 +163,7 @@ def test_a_silence_that_goes_on_counts_for_the_move_that_it_overlaps() -> None:
     ],
 )
 def test_a_silent_rank_is_in_the_phase_of_its_last_record(last: Any, phase: str, limit: float) -> None:
-    found = gaps(told(0, 0, (1, last)), until=90, phases={"eval": 50})
+    found = gaps(records_of(0, 0, (1, last)), until=90, phases={"eval": 50})
     gap = max(found.by_phase.values(), key=lambda one: one.end)
     # A phase that has started excuses the silence for as long as the phase may last, and no longer.
     assert (gap.phase, gap.limit, gap.begin, gap.end) == (phase, limit, 1, 90)
@@ -174,7 +176,7 @@ def test_a_phase_marked_by_another_rank_extends_the_limit_and_names_a_dominant_p
     marks = [(2, {"phase": "checkpoint", "mark": "begin"}), (end, {"phase": "checkpoint", "mark": "end"})]
     for until in (None, 13):
         lines = (1, 13) if until is None else (1,)
-        found = gaps(told(0, *lines), told(1, *marks, 13), phases={"checkpoint": 50}, until=until)
+        found = gaps(records_of(0, *lines), records_of(1, *marks, 13), phases={"checkpoint": 50}, until=until)
         assert [gap.limit for gap in found.by_phase.values() if (gap.rank, gap.begin, gap.phase) == (0, 1, phase)] == [
             limit
         ]
@@ -215,7 +217,7 @@ def test_reports_the_first_of_two_phases_by_name() -> None:
 
 
 def test_without_moves_each_silence_over_its_limit_is_a_breach_and_with_moves_those_of_a_move() -> None:
-    found = gaps(told(0, 0, 20, 100), moves=[(1, 2, [9])])
+    found = gaps(records_of(0, 0, 20, 100), moves=[(1, 2, [9])])
     text = "rank 0 was silent for 20.000 s before step 1, in phase train (limit 10 s)"
     assert [(one.kind, one.rank, one.step, one.at, one.detail) for one in gap_breaches(found, True)] == [
         ("gap", 0, 1, 0, text)
@@ -248,7 +250,7 @@ def mark(at: float, word: str, phase: str = "eval") -> tuple[float, Record]:
     ],
 )
 def test_how_much_of_a_time_is_marked_and_by_which_phase_most(marks: Any, within: Any, expected: Any) -> None:
-    reading = read_lines([one for rank, lines in enumerate(marks) for one in told(rank, *lines)])
+    reading = read_lines([one for rank, lines in enumerate(marks) for one in records_of(rank, *lines)])
     tracks, _set = tracks_of(reading.ranks, Timeline([], 5))
     limits = read_limits({"phases": {"eval": 50, "io": 50}})
     assert MarkedPhases(tracks, limits).within(*within) == expected

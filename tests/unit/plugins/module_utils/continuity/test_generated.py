@@ -49,14 +49,15 @@ def wrong(result: dict[str, Any], expected: Expected, run: Run) -> list[str]:
     """Return the differences between a verdict and the only correct one."""
     kinds = {breach["kind"] for breach in result["breaches"]}
     moved = expected.moved or ("all" if run.moves else "none")
-    told = {step["rank"] for step in result["clock_steps"]}
+    reported = {step["rank"] for step in result["clock_steps"]}
     checks = {
         f"verdict {result['verdict']}, not {expected.verdict}": result["verdict"] == expected.verdict,
         f"breaches {kinds}, not {set(expected.kinds)}": kinds == expected.kinds,
         f"moved {result['moved']}, not {moved}": result["moved"] == moved,
         f"no word of {expected.missing}": any(u.startswith(expected.missing) for u in (*result["unproven"], "")),
-        f"clocks of {told} set, not of {set(expected.clock_set)}": expected.clock_set <= told,
-        f"clocks of {told} set, only of {set(run.clocks)} in truth": told <= expected.clock_set | set(run.clocks),
+        f"clocks of {reported} set, not of {set(expected.clock_set)}": expected.clock_set <= reported,
+        f"clocks of {reported} set, only of {set(run.clocks)} in truth": reported
+        <= expected.clock_set | set(run.clocks),
     }
     return [text for text, is_right in checks.items() if not is_right]
 

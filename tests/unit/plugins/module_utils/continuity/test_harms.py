@@ -18,9 +18,9 @@ STUNNED = (45, 6.0)
 
 def judge(name: str, made: list[Record], moves: list[Record], limits: Any = None, **seen: Any) -> Record:
     """Check that the verdict is that of the table."""
-    told = verdict.verdict(made, moves, limits or {}, ended="running", facts={**facts(moves), **seen})
-    check(name, told, moves)
-    return told
+    result = verdict.verdict(made, moves, limits or {}, ended="running", facts={**facts(moves), **seen})
+    check(name, result, moves)
+    return result
 
 
 def gone(made: list[Record], rank: int = 2) -> tuple[list[Record], float]:
@@ -58,8 +58,8 @@ def test_restarted_by_a_supervisor() -> None:
     for one in made:
         if one["step"] >= 120:
             one.update(step=one["step"] - 100, pid=one["pid"] + 1000, start=one["start"] + 99, job="425263105")
-    told = judge("restarted_by_a_supervisor", made, [move(40, 60)])
-    assert {one["kind"] for one in told["breaches"]} == {"identity", "step_repeated"}
+    result = judge("restarted_by_a_supervisor", made, [move(40, 60)])
+    assert {one["kind"] for one in result["breaches"]} == {"identity", "step_repeated"}
 
 
 def test_restarted_from_a_checkpoint() -> None:
@@ -67,8 +67,8 @@ def test_restarted_from_a_checkpoint() -> None:
     for one in made:
         if one["step"] >= 120:
             one.update(pid=one["pid"] + 1000, start=one["start"] + 99, job="425263105")
-    told = judge("restarted_from_a_checkpoint", made, [move(40, 60)])
-    assert {one["kind"] for one in told["breaches"]} == {"identity"}
+    result = judge("restarted_from_a_checkpoint", made, [move(40, 60)])
+    assert {one["kind"] for one in result["breaches"]} == {"identity"}
 
 
 def test_task_failed() -> None:
@@ -110,9 +110,9 @@ def test_launchers_own_worker_moved() -> None:
 
 def test_pvrdma_fell_back_to_tcp() -> None:
     before = dict.fromkeys(("w0", "w1", "w2", "w3"), "rdma")
-    spoken = [{"before": before, "after": {**before, "w1": "tcp"}}]
+    reported = [{"before": before, "after": {**before, "w1": "tcp"}}]
     slow = changed(records(200), lambda one: one["step"] > 60, images_per_sec=180.0)
-    judge("pvrdma_fell_back_to_tcp", slow, [move(40, 60)], transport=spoken)
+    judge("pvrdma_fell_back_to_tcp", slow, [move(40, 60)], transport=reported)
 
 
 def test_moved_by_another_user() -> None:

@@ -23,7 +23,7 @@ from plugins.module_utils.continuity.track import Track
 NOBODY = Timeline([], 20)
 
 
-def heard(rank: int, *lines: dict[str, Any], first: float = 0.0, **always: Any) -> list[dict[str, Any]]:
+def records_of(rank: int, *lines: dict[str, Any], first: float = 0.0, **always: Any) -> list[dict[str, Any]]:
     """Return the records of a rank, one each second."""
     return [
         {"rank": rank, "step": step, "t": first + step, "seen": first + step, **always, **line}
@@ -36,64 +36,72 @@ def tracks(*records: list[dict[str, Any]]) -> list[Track]:
 
 
 def breaches(found: list[Track], timeline: Timeline = NOBODY) -> list[tuple[int | None, int | None, float | None, str]]:
-    told = list(identity_breaches(found, timeline, 20.0))
-    assert {one.kind for one in told} <= {"identity"}
-    return [(one.rank, one.step, one.at, one.detail) for one in told]
+    result = list(identity_breaches(found, timeline, 20.0))
+    assert {one.kind for one in result} <= {"identity"}
+    return [(one.rank, one.step, one.at, one.detail) for one in result]
 
 
 def test_each_part_that_changed_is_named_where_it_changed_and_once() -> None:
-    made = heard(3, {"pid": 7, "host": "a"}, {}, {"pid": 8, "host": "b"}, {"pid": 8, "host": "b"}, {})
+    made = records_of(3, {"pid": 7, "host": "a"}, {}, {"pid": 8, "host": "b"}, {"pid": 8, "host": "b"}, {})
     assert breaches(tracks(made)) == [(3, 2, 2.0, "rank 3: host a became b, pid 7 became 8")]
 
 
 def test_neither_a_missing_nor_an_equivalent_value_is_a_change() -> None:
-    assert breaches(tracks(heard(0, {"pid": 7}, {"pid": None}, {"pid": "7"}, {"host": "a"}))) == []
+    assert breaches(tracks(records_of(0, {"pid": 7}, {"pid": None}, {"pid": "7"}, {"host": "a"}))) == []
 
 
 def test_a_value_is_compared_with_the_last_reported_one() -> None:
-    assert breaches(tracks(heard(0, {"pid": 7}, {"host": "a"}, {"pid": 8}))) == [(0, 2, 2.0, "rank 0: pid 7 became 8")]
+    assert breaches(tracks(records_of(0, {"pid": 7}, {"host": "a"}, {"pid": 8}))) == [
+        (0, 2, 2.0, "rank 0: pid 7 became 8")
+    ]
 
 
 def test_a_change_is_found_also_behind_lines_that_are_alike() -> None:
-    assert breaches(tracks(heard(0, {}, {}, {"pid": 7}, {"pid": 7}, {"pid": 8}))) == [
+    assert breaches(tracks(records_of(0, {}, {}, {"pid": 7}, {"pid": 7}, {"pid": 8}))) == [
         (0, 4, 4.0, "rank 0: pid 7 became 8")
     ]
 
 
 def test_two_processes_that_alternate_are_reported_once() -> None:
-    made = heard(0, {"pid": 7}, {"pid": 8}, {"pid": 7}, {"pid": 8})
+    made = records_of(0, {"pid": 7}, {"pid": 8}, {"pid": 7}, {"pid": 8})
     assert [detail for *_where, detail in breaches(tracks(made))] == ["rank 0: pid 7 became 8"]
 
 
 @pytest.mark.parametrize("key", ["job", "generation", "size"])
 def test_shared_values_are_compared_with_the_first_rank_that_reports_them(key: str) -> None:
-    made = [heard(0, {}), heard(1, {}, {key: 9}), heard(2, {key: 9}), heard(3, {}, {key: 8}), heard(4, {})]
+    made = [
+        records_of(0, {}),
+        records_of(1, {}, {key: 9}),
+        records_of(2, {key: 9}),
+        records_of(3, {}, {key: 8}),
+        records_of(4, {}),
+    ]
     assert breaches(tracks(*made)) == [(3, 1, 1.0, f"rank 3 has {key} 8, rank 1 has 9: not one job")]
 
 
 def test_a_rank_beyond_the_size_does_not_belong_to_the_job() -> None:
-    made = [heard(rank, {}, size=2) for rank in range(3)]
+    made = [records_of(rank, {}, size=2) for rank in range(3)]
     assert breaches(tracks(*made)) == [(2, 0, 0.0, "rank 2 does not belong to a job of 2 ranks")]
 
 
-@pytest.mark.parametrize(("late", "is_told"), [(20.0, False), (20.5, True)])
-def test_without_a_size_a_rank_may_come_until_the_resume_deadline(late: float, is_told: bool) -> None:
-    made = [heard(0, *[{}] * 30), heard(1, {}, first=late)]
-    told = [(1, 0, late, f"rank 1 first appeared {late:.3f} s after the others")] if is_told else []
-    assert breaches(tracks(*made)) == told
+@pytest.mark.parametrize(("late", "is_reported"), [(20.0, False), (20.5, True)])
+def test_without_a_size_a_rank_may_come_until_the_resume_deadline(late: float, is_reported: bool) -> None:
+    made = [records_of(0, *[{}] * 30), records_of(1, {}, first=late)]
+    reported = [(1, 0, late, f"rank 1 first appeared {late:.3f} s after the others")] if is_reported else []
+    assert breaches(tracks(*made)) == reported
     assert breaches(tracks(*[[{**one, "size": 2} for one in some] for some in made])) == []
 
 
 def test_how_late_a_rank_came_is_counted_from_the_first_record() -> None:
-    made = tracks(heard(0, *[{}] * 30, first=100.0), heard(1, {}, first=125.0))
+    made = tracks(records_of(0, *[{}] * 30, first=100.0), records_of(1, {}, first=125.0))
     assert breaches(made) == [(1, 0, 125.0, "rank 1 first appeared 25.000 s after the others")]
 
 
-@pytest.mark.parametrize(("late", "is_told"), [(5.0, False), (5.5, True)])
-def test_without_a_size_a_rank_must_come_before_the_first_move(late: float, is_told: bool) -> None:
-    made = tracks(heard(0, *[{}] * 30), heard(1, {}, first=late))
+@pytest.mark.parametrize(("late", "is_reported"), [(5.0, False), (5.5, True)])
+def test_without_a_size_a_rank_must_come_before_the_first_move(late: float, is_reported: bool) -> None:
+    made = tracks(records_of(0, *[{}] * 30), records_of(1, {}, first=late))
     timeline = Timeline([{"worker": "w1", "ranks": [0], "started": 5.0, "completed": 8.0}], 20)
-    assert [rank for rank, *_rest in breaches(made, timeline)] == ([1] if is_told else [])
+    assert [rank for rank, *_rest in breaches(made, timeline)] == ([1] if is_reported else [])
     before = Timeline([{"worker": "w1", "ranks": [0], "started": 0.0, "completed": 8.0}], 20)
     assert breaches(made, before) == []
 
@@ -101,7 +109,7 @@ def test_without_a_size_a_rank_must_come_before_the_first_move(late: float, is_t
 def test_lists_the_parts_that_a_rank_never_reported() -> None:
     whole = {"host": "a", "pid": 1, "start": 2, "job": 3, "boot_id": "b", "generation": 0, "size": 3}
     half = {**whole, "pid": None, "job": None}
-    found = tracks(heard(0, whole), heard(1, half), heard(2, half, {"pid": 1}))
+    found = tracks(records_of(0, whole), records_of(1, half), records_of(2, half, {"pid": 1}))
     assert list(unseen_identity(found)) == [
         "identity: pid is not in the records of rank 1",
         "identity: job is not in the records of ranks 1, 2",
@@ -109,7 +117,7 @@ def test_lists_the_parts_that_a_rank_never_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("heard_of", "size", "moved", "said"),
+    ("recorded", "size", "moved", "expected"),
     [
         ([0, 1], 2, [1], ""),
         ([0, 1], None, [1], ""),
@@ -129,8 +137,8 @@ def test_lists_the_parts_that_a_rank_never_reported() -> None:
         ([0], 10**9, [], "ranks " + ", ".join(map(str, range(1, 21))) + " and 999999979 more"),
     ],
 )
-def test_ranks_without_records(heard_of: list[int], size: int | None, moved: list[int], said: str) -> None:
-    assert absent_ranks(tracks(*(heard(rank, {"size": size}) for rank in heard_of)), moved) == said
+def test_ranks_without_records(recorded: list[int], size: int | None, moved: list[int], expected: str) -> None:
+    assert absent_ranks(tracks(*(records_of(rank, {"size": size}) for rank in recorded)), moved) == expected
 
 
 def test_without_any_record_only_those_that_moved_are_known_to_be_missing() -> None:
@@ -138,21 +146,21 @@ def test_without_any_record_only_those_that_moved_are_known_to_be_missing() -> N
 
 
 def test_the_size_is_the_greatest_of_the_first_sizes_of_all_ranks() -> None:
-    assert absent_ranks(tracks(heard(0, {}), heard(1, {"size": 3})), []) == "rank 2"
-    assert absent_ranks(tracks(heard(0, {}, {"size": 2}, {"size": 9})), []) == "rank 1"
+    assert absent_ranks(tracks(records_of(0, {}), records_of(1, {"size": 3})), []) == "rank 2"
+    assert absent_ranks(tracks(records_of(0, {}, {"size": 2}, {"size": 9})), []) == "rank 1"
 
 
 def sides(began: float, completed: float, *lines: dict[str, Any]) -> list[str]:
     """Return the sentences about a rank that wrote at 0, 1, 2 and so on, around one move."""
     timeline = Timeline([{"worker": "w1", "ranks": [0], "started": began, "completed": completed}], 20)
-    return list(one_sided(tracks(heard(0, *lines)), timeline, ["the move"]))
+    return list(one_sided(tracks(records_of(0, *lines)), timeline, ["the move"]))
 
 
 HERE: dict[str, Any] = {"pid": 1, "start": 2}
 
 
 @pytest.mark.parametrize(
-    ("move", "lines", "said"),
+    ("move", "lines", "expected"),
     [
         ((1.5, 2.5), [HERE, HERE, HERE, HERE], []),
         ((1.5, 2.5), [HERE, HERE, {}, {}], ["pid, start only before the move"]),
@@ -171,14 +179,14 @@ HERE: dict[str, Any] = {"pid": 1, "start": 2}
     ],
 )
 def test_lists_values_reported_on_one_side_of_a_move_only(
-    move: tuple[float, float], lines: list[dict[str, Any]], said: list[str]
+    move: tuple[float, float], lines: list[dict[str, Any]], expected: list[str]
 ) -> None:
-    assert sides(*move, *lines) == [f"identity: rank 0 gave {each}" for each in said]
+    assert sides(*move, *lines) == [f"identity: rank 0 gave {each}" for each in expected]
 
 
 def test_a_move_outside_the_records_does_not_hide_the_next_one() -> None:
     moves = [{"worker": "w1", "ranks": [0], "started": at, "completed": at + 0.5} for at in (-5.0, 1.25)]
-    found = tracks(heard(0, HERE, HERE, {}, {}))
+    found = tracks(records_of(0, HERE, HERE, {}, {}))
     assert list(one_sided(found, Timeline(moves, 0), ["early", "late"])) == [
         "identity: rank 0 gave pid, start only before late"
     ]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from plugins.module_utils.continuity.verdict import verdict
 
 from .runs import SEEN, changed, facts, kinds, move, records
-from .test_gaps import gaps, told
+from .test_gaps import gaps, records_of
 
 LIMIT = 10
 
@@ -155,7 +155,7 @@ def test_the_time_of_the_measurement_grows_linearly_with_the_moves_in_a_silence(
     def seconds(count: int) -> float:
         moves = [(8 * turn + 1, 8 * turn + 7, [turn % 2]) for turn in range(count)]
         started = time.process_time()
-        (longest,) = gaps(told(0, 0, 8 * count), told(1, 0, 8 * count), moves=moves).too_long
+        (longest,) = gaps(records_of(0, 0, 8 * count), records_of(1, 0, 8 * count), moves=moves).too_long
         assert longest.seconds == 8 * count
         return time.process_time() - started
 

@@ -34,7 +34,7 @@ def test_the_longest_silence_may_be_given_by_phase_and_its_own_option_goes_befor
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "expected"),
     [
         ({"max_gap_s": "long"}, "max_gap_s is 'long': expected a number from 0 up."),
         ({"max_gap_s": -1}, "max_gap_s is -1: expected a number from 0 up."),
@@ -50,8 +50,8 @@ def test_the_longest_silence_may_be_given_by_phase_and_its_own_option_goes_befor
         ({"phases": {"eval": "x"}}, "the limit of phase eval is 'x': expected a number from 0 up."),
     ],
 )
-def test_refuses_an_unknown_limit_with_its_name(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
+def test_refuses_an_unknown_limit_with_its_name(given: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
         read_limits(given)
 
 

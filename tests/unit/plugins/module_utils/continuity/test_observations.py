@@ -22,8 +22,8 @@ def breaches(**given: Any) -> list[tuple[str, float | None, str]]:
 
 
 def missing(moves: list[dict[str, Any]] | None = None, **given: Any) -> list[str]:
-    asked = MOVES if moves is None else moves
-    return list(missing_facts({**facts(asked), **given}, asked, ("vsphere", "launcher", "transport")))
+    requested = MOVES if moves is None else moves
+    return list(missing_facts({**facts(requested), **given}, requested, ("vsphere", "launcher", "transport")))
 
 
 @pytest.mark.parametrize(
@@ -49,10 +49,10 @@ def test_facts_of_moves_that_went_well_break_nothing_and_lack_nothing() -> None:
 
 def test_a_launcher_that_became_another_breaks_by_each_part_that_is_known_twice() -> None:
     before = {**LAUNCHER, "user": "a", "shell": None, "tty": "x"}
-    told = breaches(
+    result = breaches(
         launcher={"before": before, "after": {**LAUNCHER, "pid": 41, "user": "b", "shell": "c", "tty": None}}
     )
-    assert told == [
+    assert result == [
         ("identity", None, "launcher: pid 40 became 41"),
         ("identity", None, "launcher: user a became b"),
     ]
@@ -77,7 +77,7 @@ FIRST, SECOND = "move 1 (w1): the transport", "move 2 (w2): the transport"
 
 
 @pytest.mark.parametrize(
-    ("observed", "told"),
+    ("observed", "expected"),
     [
         ([("rdma", "tcp")], [(40, f"{FIRST} was rdma before and is tcp after")]),
         ([("rdma", "tcp"), ("tcp", "tcp")], [(40, f"{FIRST} was rdma before and is tcp after")]),
@@ -111,22 +111,22 @@ FIRST, SECOND = "move 1 (w1): the transport", "move 2 (w2): the transport"
         ),
     ],
 )
-def test_a_transport_that_became_another_breaks(observed: list[Any], told: list[tuple[float, str]]) -> None:
+def test_a_transport_that_became_another_breaks(observed: list[Any], expected: list[tuple[float, str]]) -> None:
     given = [{"before": before, "after": after} for before, after in observed]
-    assert breaches(transport=given) == [("transport", SEEN + at, sentence) for at, sentence in told]
+    assert breaches(transport=given) == [("transport", SEEN + at, sentence) for at, sentence in expected]
 
 
 def test_names_each_missing_observation() -> None:
-    asked = ("vsphere", "pods", "transport", "launcher", "checksums", "power", "ranks", "died", "observed_until")
-    assert list(missing_facts({}, MOVES, asked)) == sorted(asked)
+    requested = ("vsphere", "pods", "transport", "launcher", "checksums", "power", "ranks", "died", "observed_until")
+    assert list(missing_facts({}, MOVES, requested)) == sorted(requested)
     assert list(missing_facts({"pods": []}, MOVES, ("pods",))) == []
 
 
 @pytest.mark.parametrize("key", ["host", "pid", "start", "boot_id"])
 def test_each_part_of_the_launcher_must_be_known_twice(key: str) -> None:
-    told = [f"launcher: not observed both before and after: {key}"]
-    assert missing(launcher={"before": {**LAUNCHER, key: None}, "after": LAUNCHER}) == told
-    assert missing(launcher={"before": LAUNCHER, "after": {**LAUNCHER, key: None}}) == told
+    reported = [f"launcher: not observed both before and after: {key}"]
+    assert missing(launcher={"before": {**LAUNCHER, key: None}, "after": LAUNCHER}) == reported
+    assert missing(launcher={"before": LAUNCHER, "after": {**LAUNCHER, key: None}}) == reported
 
 
 @pytest.mark.parametrize("launcher", ["odd", {"before": LAUNCHER}, {"before": "odd", "after": LAUNCHER}])
@@ -178,11 +178,11 @@ def test_a_move_that_failed_shows_its_power_cycles_alone() -> None:
 
 def test_a_refused_move_needs_nothing_if_the_power_events_are_known() -> None:
     (good, _same) = facts(MOVES)["vsphere"]
-    told = ["vsphere: move 2 (w2): power cycles not observed"]
+    reported = ["vsphere: move 2 (w2): power cycles not observed"]
     refused = {**MOVES[1], "ok": False, "started": None}
     assert missing([MOVES[0], refused], vsphere=[good], power=[]) == []
-    assert missing([MOVES[0], refused], vsphere=[good]) == told
-    assert missing([MOVES[0], {**refused, "started": 1.0}], vsphere=[good], power=[]) == told
+    assert missing([MOVES[0], refused], vsphere=[good]) == reported
+    assert missing([MOVES[0], {**refused, "started": 1.0}], vsphere=[good], power=[]) == reported
     assert len(missing([MOVES[0], {**refused, "ok": True}], vsphere=[good], power=[])) == 4
     assert missing([MOVES[0], refused], transport=facts(MOVES)["transport"][:1], vsphere=[good, good]) == []
     unproven = {"transport": facts(MOVES)["transport"][:1], "power": []}

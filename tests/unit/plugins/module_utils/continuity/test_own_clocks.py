@@ -107,8 +107,8 @@ def test_steps_in_the_wrong_order_are_nowhere_a_clock_step() -> None:
     ],
 )
 def test_reports_a_clock_step_two_steps_after_a_swap(times: list[float], step: int) -> None:
-    told = [(found[1], found[3]) for found in clock_steps(own(times), own(range(8)))]
-    assert told == [(step, 60.0)]
+    reported = [(found[1], found[3]) for found in clock_steps(own(times), own(range(8)))]
+    assert reported == [(step, 60.0)]
 
 
 def spaced(interval: float, jump: float, at: int = 4) -> list[Line]:
@@ -116,7 +116,7 @@ def spaced(interval: float, jump: float, at: int = 4) -> list[Line]:
 
 
 @pytest.mark.parametrize(
-    ("interval", "jump", "is_told"),
+    ("interval", "jump", "is_reported"),
     [
         (1.0, 2.0, True),
         (1.0, 1.75, False),
@@ -131,10 +131,10 @@ def spaced(interval: float, jump: float, at: int = 4) -> list[Line]:
     ],
 )
 def test_an_unstamped_clock_was_set_if_it_went_back_or_on_by_a_second_and_three_steps(
-    interval: float, jump: float, is_told: bool
+    interval: float, jump: float, is_reported: bool
 ) -> None:
     step = (0, 4, 4 * interval, jump)
-    assert clock_steps(spaced(interval, jump), spaced(interval, 0.0)) == [step] * is_told
+    assert clock_steps(spaced(interval, jump), spaced(interval, 0.0)) == [step] * is_reported
 
 
 def test_a_rank_alone_can_only_be_seen_to_go_back() -> None:
@@ -174,7 +174,7 @@ def test_ignores_peers_without_the_two_steps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("peer", "told"),
+    ("peer", "expected"),
     [
         (own([0, 1, 2, 3, 4], [100, 101, 102, 132, 133]), []),
         (own([0, 1, 2, 32, 33], [100, 101, 102, 103, 104]), [29.0]),
@@ -186,9 +186,9 @@ def test_ignores_peers_without_the_two_steps() -> None:
         (own([0, 1, 2, 1.5, 4]), []),
     ],
 )
-def test_a_peer_counts_by_the_observers_clock_or_else_by_its_own(peer: list[Line], told: list[float]) -> None:
+def test_a_peer_counts_by_the_observers_clock_or_else_by_its_own(peer: list[Line], expected: list[float]) -> None:
     found = clock_steps(own([0, 1, 2, 32, 33]), peer)
-    assert [step[3] for step in found if step[0] == 0] == told
+    assert [step[3] for step in found if step[0] == 0] == expected
 
 
 def test_a_peer_that_moves_meanwhile_is_ignored() -> None:
@@ -196,10 +196,10 @@ def test_a_peer_that_moves_meanwhile_is_ignored() -> None:
     move = {"ranks": [1], "started": 3.25, "completed": 3.75}
     waiting = own([0, 1, 2, 3, 34, 35, 36, 37, 38])
     assert clock_steps(waiting, peer, moves=[move]) == []
-    told = [(0, 4, 4.0, 30.0)]
-    assert clock_steps(waiting, peer, moves=[{**move, "ranks": [0]}]) == told
-    assert clock_steps(waiting, peer, moves=[{**move, "started": 5.0, "completed": 6.0}]) == told
-    assert clock_steps(waiting, peer, moves=[{**move, "started": 1.0, "completed": 2.0}]) == told
+    reported = [(0, 4, 4.0, 30.0)]
+    assert clock_steps(waiting, peer, moves=[{**move, "ranks": [0]}]) == reported
+    assert clock_steps(waiting, peer, moves=[{**move, "started": 5.0, "completed": 6.0}]) == reported
+    assert clock_steps(waiting, peer, moves=[{**move, "started": 1.0, "completed": 2.0}]) == reported
 
 
 def test_unstamped_lines_are_placed_with_their_own_clock_or_that_of_a_peer() -> None:

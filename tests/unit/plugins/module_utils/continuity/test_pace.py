@@ -23,19 +23,27 @@ def a_run(stall: float = STALL, claimed: float = USUAL, **marks: Any) -> list[di
         seen = BEGAN + step * STEP_S
         is_late = seen > MOVED + 1.0
         for rank in range(RANKS):
-            told = {"rank": rank, "size": RANKS, "host": f"w{rank}", "pid": 7, "step": step, "t": seen, "seen": seen}
+            reported = {
+                "rank": rank,
+                "size": RANKS,
+                "host": f"w{rank}",
+                "pid": 7,
+                "step": step,
+                "t": seen,
+                "seen": seen,
+            }
             rate = claimed if MOVED < seen < MOVED + 3.0 else USUAL
-            found.append({**told, "seen": seen + stall * is_late, "images_per_sec": rate, **marks})
+            found.append({**reported, "seen": seen + stall * is_late, "images_per_sec": rate, **marks})
     return found
 
 
-def told(records: list[dict[str, Any]]) -> dict[str, float | None]:
+def rates_of(records: list[dict[str, Any]]) -> dict[str, float | None]:
     judged = verdict(records, [{**MOVE, "ok": True}], {"warmup_steps": 5}, ended="running")
     return dict(judged["moves"][0]["throughput"])
 
 
 def test_a_stall_of_most_of_a_move_shows_as_the_images_that_were_not_made() -> None:
-    rates = told(a_run())
+    rates = rates_of(a_run())
     assert rates["during"] == pytest.approx(USUAL * (LASTED - STALL) / LASTED, rel=0.05)
     assert rates["before"] == pytest.approx(USUAL, rel=0.02)
     assert rates["after"] == pytest.approx(USUAL, rel=0.02)
@@ -43,22 +51,22 @@ def test_a_stall_of_most_of_a_move_shows_as_the_images_that_were_not_made() -> N
 
 def test_step_times_reported_by_the_job_do_not_hide_the_stall() -> None:
     # The rate that a guest measures if its clock stood still and its next step found its batch ready.
-    rates = told(a_run(claimed=2 * USUAL))
+    rates = rates_of(a_run(claimed=2 * USUAL))
     assert rates["during"] is not None and rates["before"] is not None
     assert rates["during"] < rates["before"] / 2
 
 
 def test_a_move_without_a_stall_shows_the_usual_rate() -> None:
-    assert told(a_run(stall=0.0))["during"] == pytest.approx(USUAL, rel=0.02)
+    assert rates_of(a_run(stall=0.0))["during"] == pytest.approx(USUAL, rel=0.02)
 
 
 def test_a_job_that_is_silent_to_the_end_of_its_move_made_fewer_images() -> None:
     records = [one for one in a_run() if one["seen"] < MOVED + 1.05]
-    assert told(records)["during"] == pytest.approx(USUAL * 1.0 / LASTED, rel=0.15)
+    assert rates_of(records)["during"] == pytest.approx(USUAL * 1.0 / LASTED, rel=0.15)
 
 
 def test_a_script_that_reports_no_images_has_no_rates() -> None:
-    assert told(a_run(images_per_sec=None)) == {"before": None, "during": None, "after": None}
+    assert rates_of(a_run(images_per_sec=None)) == {"before": None, "during": None, "after": None}
 
 
 def test_an_evaluation_during_a_move_is_not_a_stall() -> None:
@@ -69,5 +77,5 @@ def test_an_evaluation_during_a_move_is_not_a_stall() -> None:
         for rank in range(RANKS)
         for kind, at in (("begin", begin + 0.01), ("end", end))
     ]
-    rates = told([*a_run(), *marks])
+    rates = rates_of([*a_run(), *marks])
     assert rates["during"] == pytest.approx(USUAL, rel=0.15)

@@ -36,7 +36,7 @@ def stamped(offsets: Sequence[float], interval: float = 1.0) -> list[Line]:
 
 
 @pytest.mark.parametrize(
-    ("offsets", "told"),
+    ("offsets", "expected"),
     [
         ([0] * 5 + [60] * 5, [(5, -60.0)]),
         ([0] * 5 + [-60] * 5, [(5, 60.0)]),
@@ -55,8 +55,8 @@ def stamped(offsets: Sequence[float], interval: float = 1.0) -> list[Line]:
         ([0] * 9 + [5] + [0] * 9, []),
     ],
 )
-def test_a_stamped_clock_was_set_if_enough_lines_around_show_it(offsets: list[float], told: list[Any]) -> None:
-    assert [(step, seconds) for step, _at, seconds in clock_steps(stamped(offsets))] == told
+def test_a_stamped_clock_was_set_if_enough_lines_around_show_it(offsets: list[float], expected: list[Any]) -> None:
+    assert [(step, seconds) for step, _at, seconds in clock_steps(stamped(offsets))] == expected
 
 
 def test_repeated_steps_show_no_clock_step() -> None:

@@ -39,7 +39,7 @@ def strided(*steps: tuple[int, int]) -> Track:
 
 
 @pytest.mark.parametrize(
-    ("one", "told"),
+    ("one", "expected"),
     [
         (strided((1, 1), (2, 1), (4, 1)), [("step_lost", 3, 2.0, "rank 0 lost step 3 between steps 2 and 4")]),
         (strided((1, 1), (5, 1)), [("step_lost", 2, 1.0, "rank 0 lost steps 2 to 4 between steps 1 and 5")]),
@@ -52,8 +52,8 @@ def strided(*steps: tuple[int, int]) -> Track:
         (strided((0, 5), (5, 5)), []),
     ],
 )
-def test_steps_are_lost_where_one_is_further_than_its_stride(one: Track, told: list[Any]) -> None:
-    assert details(one) == told
+def test_steps_are_lost_where_one_is_further_than_its_stride(one: Track, expected: list[Any]) -> None:
+    assert details(one) == expected
 
 
 def test_a_step_made_before_the_one_that_precedes_it_goes_back() -> None:
@@ -95,7 +95,7 @@ def losses(*values: Any, stride: int = 1, **others: Any) -> Track:
     ],
 )
 def test_a_loss_is_gone_when_twenty_steps_show_it(one: Track, lost: list[str], few: list[str]) -> None:
-    assert [(found.kind, found.detail) for found in loss_breaches(one)] == [("loss", told) for told in lost]
+    assert [(found.kind, found.detail) for found in loss_breaches(one)] == [("loss", reported) for reported in lost]
     assert list(few_losses(one)) == few
 
 
@@ -113,8 +113,8 @@ def test_ignores_the_loss_of_an_evaluation() -> None:
 
 
 def timeline(*moves: tuple[float, float | None], ranks: Sequence[int] = (1,)) -> Timeline:
-    told = [{"ranks": list(ranks), "started": started, "completed": completed} for started, completed in moves]
-    return Timeline(told, LIMITS["resume_deadline_s"])
+    reported = [{"ranks": list(ranks), "started": started, "completed": completed} for started, completed in moves]
+    return Timeline(reported, LIMITS["resume_deadline_s"])
 
 
 def late(*lines: Line, moves: Timeline, others: Sequence[Track] = ()) -> list[tuple[int | None, float | None, str]]:
@@ -137,7 +137,7 @@ def test_the_deadline_begins_with_the_last_line_before_the_end_of_the_move() -> 
     steps, pause = [line(step, float(step)) for step in range(4)], line(4, 4.0, phase="eval")
     moves = timeline((3.5, 5.0))
     assert late(*steps, pause, line(5, 55.0), moves=moves) == []
-    assert [step for step, _at, _told in late(*steps, pause, line(5, 55.5), moves=moves)] == [5]
+    assert [step for step, _at, _reported in late(*steps, pause, line(5, 55.5), moves=moves)] == [5]
     pause_before = steps[3]._replace(phase="eval")
     assert len(late(*steps[:3], pause_before, line(4, 4.0), line(5, 54.0), moves=moves)) == 1
 
@@ -145,13 +145,13 @@ def test_the_deadline_begins_with_the_last_line_before_the_end_of_the_move() -> 
 def test_checks_each_move_that_has_lines_on_both_sides() -> None:
     steps = [line(step, 30.0 + step) for step in range(4)]
     both = timeline((1.0, 2.0), (34.0, 35.0))
-    assert [step for step, _at, _told in late(*steps, line(4, 80.0), moves=both)] == [4]
+    assert [step for step, _at, _reported in late(*steps, line(4, 80.0), moves=both)] == [4]
     assert late(*steps, moves=both) == []
 
 
 def test_one_line_before_the_end_of_a_move_is_enough() -> None:
     afterwards = [line(step, 80.0 + step) for step in range(1, 5)]
-    assert [step for step, _at, _told in late(line(0, 1.0), *afterwards, moves=timeline((2.0, 3.0)))] == [1]
+    assert [step for step, _at, _reported in late(line(0, 1.0), *afterwards, moves=timeline((2.0, 3.0)))] == [1]
     assert late(*afterwards, moves=timeline((2.0, 3.0))) == []
 
 
@@ -204,15 +204,15 @@ def stopped(
 def test_a_finished_job_may_lack_a_few_steps() -> None:
     all_steps, unread = seconds(*range(10)), seconds(*range(7), rank=1)
     assert stopped(all_steps, unread, ended="finished") == []
-    told = stopped(all_steps, seconds(*range(8), rank=2), seconds(*range(6), rank=1), ended="finished")
-    assert told == [(1, 5, "rank 1 stopped at step 5, 4.000 s ago; others went on to step 9")]
+    result = stopped(all_steps, seconds(*range(8), rank=2), seconds(*range(6), rank=1), ended="finished")
+    assert result == [(1, 5, "rank 1 stopped at step 5, 4.000 s ago; others went on to step 9")]
 
 
 def test_a_finished_job_with_a_stride_may_lack_a_few_records() -> None:
     every_fifth = [line(5 * index, float(index), stride=5) for index in range(10)]
     assert stopped(track(*every_fifth), track(*every_fifth[:7], rank=1), ended="finished") == []
-    told = stopped(track(*every_fifth), track(*every_fifth[:6], rank=1), ended="finished")
-    assert [rank for rank, _step, _told in told] == [1]
+    result = stopped(track(*every_fifth), track(*every_fifth[:6], rank=1), ended="finished")
+    assert [rank for rank, _step, _reported in result] == [1]
 
 
 def test_a_rank_with_only_marks_is_not_behind_the_others() -> None:
@@ -221,8 +221,8 @@ def test_a_rank_with_only_marks_is_not_behind_the_others() -> None:
 
 
 def test_a_silent_rank_is_shown_with_the_progress_of_the_others() -> None:
-    told = stopped(seconds(*range(10)), seconds(*range(9), rank=1), until=100.0)
-    assert told == [
+    result = stopped(seconds(*range(10)), seconds(*range(9), rank=1), until=100.0)
+    assert result == [
         (0, 9, "rank 0 stopped at step 9, 91.000 s ago; so did all others"),
         (1, 8, "rank 1 stopped at step 8, 92.000 s ago; others went on to step 9"),
     ]
@@ -237,10 +237,10 @@ def test_a_rank_has_stopped_when_others_are_twenty_steps_and_a_second_ahead() ->
     def behind(step: int, at: float) -> Track:
         return track(*(line(one, one / 20) for one in range(step)), line(step, at), rank=1)
 
-    assert [rank for rank, _step, _told in stopped(quick, behind(20, 1.0))] == [1]
+    assert [rank for rank, _step, _reported in stopped(quick, behind(20, 1.0))] == [1]
     assert stopped(quick, behind(21, 1.0)) == []
     assert stopped(quick, behind(20, 1.01)) == []
-    assert [rank for rank, _step, _told in stopped(quick, behind(10, 0.5))] == [1]
+    assert [rank for rank, _step, _reported in stopped(quick, behind(10, 0.5))] == [1]
     assert stopped(quick, behind(10, 1.25)) == []
 
 
@@ -250,7 +250,7 @@ def test_three_records_outweigh_twenty_steps_with_long_strides() -> None:
     def behind(records: int) -> Track:
         return track(*(line(10 * index, float(index), stride=10) for index in range(10 - records)), rank=1)
 
-    assert [rank for rank, _step, _told in stopped(ahead, behind(3))] == [1]
+    assert [rank for rank, _step, _reported in stopped(ahead, behind(3))] == [1]
     assert stopped(ahead, behind(2)) == []
 
 
@@ -276,7 +276,7 @@ def test_after_a_move_the_deadline_counts_from_its_end_without_marked_phases() -
     marking = track(line(9, 14.0, mark="begin", phase="checkpoint"), rank=1)
     waiting = track(*silent.lines, rank=0)
     assert stopped(waiting, marking, until=42.0, moves=moves) == []
-    assert [rank for rank, _step, _told in stopped(waiting, marking, until=42.5, moves=moves)] == [0]
+    assert [rank for rank, _step, _reported in stopped(waiting, marking, until=42.5, moves=moves)] == [0]
 
 
 def test_a_rank_that_is_on_its_way_has_not_stopped() -> None:
@@ -284,7 +284,7 @@ def test_a_rank_that_is_on_its_way_has_not_stopped() -> None:
     assert stopped(seconds(*range(10), rank=1), until=500.0, moves=moves) == []
     assert stopped(seconds(*range(10), rank=2), until=500.0, moves=moves) == []
     ahead = seconds(*range(60))
-    assert [rank for rank, _step, _told in stopped(ahead, seconds(*range(10), rank=2), moves=moves)] == [2]
+    assert [rank for rank, _step, _reported in stopped(ahead, seconds(*range(10), rank=2), moves=moves)] == [2]
     assert stopped(ahead, seconds(*range(10), rank=1), moves=moves) == []
 
 

@@ -52,9 +52,9 @@ def test_a_record_without_a_numeric_step_is_not_a_step(value: Any) -> None:
 
 
 def test_a_line_has_every_value_of_its_record() -> None:
-    told = record(7, 12.5, seen="13.5", stride="5", phase="eval", mark="begin", host="w1", pid=7)
-    told.update(loss="2.5", images_per_sec=80)
-    (one,) = read_lines([told]).ranks[0]
+    result = record(7, 12.5, seen="13.5", stride="5", phase="eval", mark="begin", host="w1", pid=7)
+    result.update(loss="2.5", images_per_sec=80)
+    (one,) = read_lines([result]).ranks[0]
     assert one[:7] == (7, 12.5, 13.5, 13.5, 5, "eval", "begin")
     assert one.identity == {**dict.fromkeys(IDENTITY), "host": "w1", "pid": 7}
     assert (one.loss, one.rate) == (FINITE, 80.0)

@@ -156,8 +156,8 @@ MOVE = (40.5, 42.5)
 
 
 def timeline(*moves: tuple[float, float], deadline: float = 0.0) -> Timeline:
-    told = [{"ranks": [1], "started": started, "completed": completed} for started, completed in moves or (MOVE,)]
-    return Timeline(told, deadline)
+    reported = [{"ranks": [1], "started": started, "completed": completed} for started, completed in moves or (MOVE,)]
+    return Timeline(reported, deadline)
 
 
 def judged(
@@ -179,12 +179,12 @@ def test_a_rank_that_reports_a_lower_rate_is_slower() -> None:
 
 
 def test_a_rank_observed_to_be_slower_is_slower() -> None:
-    told = slower("fell from 1 to 0.5 steps/s by the observer's clock, below 0.8")
+    result = slower("fell from 1 to 0.5 steps/s by the observer's clock, below 0.8")
     lines = [*rated([100.0] * 60), *rated([100.0] * 60, 2.0, begin=63.0)]
     assert judged(lines, (60.5, 62.5)) == slower("fell from 1 to 0.5 steps/s by the observer's clock, below 0.8", 62.5)
     unsteady = [10.0 + 300 * (index % 2) for index in range(60)]
     assert judged([*rated(unsteady), *rated([20.0] * 60, 2.0, begin=63.0)], (60.5, 62.5))[0] == [
-        told[0][0]._replace(at=62.5)
+        result[0][0]._replace(at=62.5)
     ]
     both = [*rated([100.0] * 60), *rated([50.0] * 60, 2.0, begin=63.0)]
     assert judged(both, (60.5, 62.5)) == slower("fell from 100 to 50 images/s, below 0.8", 62.5)
@@ -220,8 +220,8 @@ def test_after_a_first_move_that_cost_nothing_the_next_is_judged_and_one_breach_
 def test_a_rate_lost_bit_by_bit_is_held_against_that_before_all_moves() -> None:
     first, second, third = rated([100.0] * 40), rated([85.0] * 40, begin=43.0), rated([75.0] * 40, begin=103.0)
     moves = [MOVE, (100.5, 102.5)]
-    told = "fell from 100 to 75 images/s, below 0.8"
-    assert judged([*first, *second, *third], *moves) == slower(told, 102.5)
+    message = "fell from 100 to 75 images/s, below 0.8"
+    assert judged([*first, *second, *third], *moves) == slower(message, 102.5)
     assert judged([*first[31:], *second, *third], *moves)[0] == []
 
 
@@ -250,22 +250,22 @@ def test_reports_the_fall_from_the_latest_rates_if_both_are_as_certain() -> None
     assert judged(lines, MOVE, (100.5, 102.5)) == slower("fell from 280 to 90 images/s, below 0.8", 102.5)
 
 
-@pytest.mark.parametrize(("after", "is_told"), [(88.5, False), (88.4, True)])
-def test_a_fall_must_exceed_eight_tenths_of_the_rates_before(after: float, is_told: bool) -> None:
+@pytest.mark.parametrize(("after", "is_reported"), [(88.5, False), (88.4, True)])
+def test_a_fall_must_exceed_eight_tenths_of_the_rates_before(after: float, is_reported: bool) -> None:
     before = [float(rate) for rate in range(101, 141)]
     random.Random(1).shuffle(before)
     breaches, unproven = judged([*rated(before), *rated([after] * 40, begin=43.0)])
-    assert (len(breaches), len(unproven)) == (is_told, not is_told)
+    assert (len(breaches), len(unproven)) == (is_reported, not is_reported)
     sentence = f"fell from 120.5 to {after:g} images/s, below 0.8 of its rate"
     unsteady = "which was too unsteady to tell (eight tenths of it within 32 images/s)"
-    assert unproven == ([] if is_told else [f"throughput: rank 3 {sentence}, {unsteady}"])
+    assert unproven == ([] if is_reported else [f"throughput: rank 3 {sentence}, {unsteady}"])
 
 
-@pytest.mark.parametrize(("after", "is_told"), [(91.5, False), (91.4, True)])
-def test_a_fall_in_few_rates_must_exceed_five_times_their_error(after: float, is_told: bool) -> None:
+@pytest.mark.parametrize(("after", "is_reported"), [(91.5, False), (91.4, True)])
+def test_a_fall_in_few_rates_must_exceed_five_times_their_error(after: float, is_reported: bool) -> None:
     before = [100.0 + 2 * index for index in (3, 9, 0, 5, 1, 8, 2, 7, 4, 6)]
     breaches, unproven = judged([*rated(before), *rated([after] * 10, begin=43.0)], (10.5, 12.5), ratio=0.9)
-    assert (len(breaches), len(unproven)) == (is_told, not is_told)
+    assert (len(breaches), len(unproven)) == (is_reported, not is_reported)
 
 
 def test_reports_the_more_certain_of_two_falls() -> None:

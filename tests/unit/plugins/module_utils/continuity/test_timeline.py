@@ -129,7 +129,7 @@ def test_describes_a_move_started_by_another_user(more: Move, text: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("move", "said"),
+    ("move", "expected"),
     [
         (gone(10, 20), []),
         (gone(10, 10), []),
@@ -142,15 +142,15 @@ def test_describes_a_move_started_by_another_user(more: Move, text: str) -> None
         (gone(None, None, ok="true"), ["has ok 'true', which is neither true nor false"]),
     ],
 )
-def test_names_what_keeps_a_move_from_being_judged(move: Move, said: list[str]) -> None:
-    assert list(faults([gone(1, 2), move])) == [f"moves: move 2 (w1) {each}" for each in said]
+def test_names_what_keeps_a_move_from_being_judged(move: Move, expected: list[str]) -> None:
+    assert list(faults([gone(1, 2), move])) == [f"moves: move 2 (w1) {each}" for each in expected]
     del move["worker"]
-    assert list(faults([move, gone(1, 2)])) == [f"moves: move 1 (worker unknown) {each}" for each in said]
+    assert list(faults([move, gone(1, 2)])) == [f"moves: move 1 (worker unknown) {each}" for each in expected]
 
 
 def test_a_move_that_cannot_be_judged_hides_none_behind_it() -> None:
-    told = list(faults([gone(None, None, ok=False), gone(10, None)]))
-    assert told == ["moves: move 2 (w1) has not ended"]
+    result = list(faults([gone(None, None, ok=False), gone(10, None)]))
+    assert result == ["moves: move 2 (w1) has not ended"]
 
 
 @pytest.mark.parametrize(

@@ -29,13 +29,18 @@ def test_a_job_that_runs_on_is_continuous() -> None:
 
 def test_reports_gap_throughput_and_steps_of_each_move() -> None:
     made = changed(records(), lambda r: 31 <= r["step"] <= 39, images_per_sec=100.0)
-    told = judge(made)["moves"][0]
+    reported = judge(made)["moves"][0]
     # The observer's clock takes precedence over the times in the steps.
-    assert told["throughput"] == pytest.approx({"before": 340.0, "during": 340.0, "after": 340.0})
-    assert told["steps"] == {"before": 30, "during": 10, "after": 60}
-    assert told["gap_s"] == pytest.approx(1.0, abs=0.025)
-    assert (told["worker"], told["source"], told["moved"], told["judged_with"]) == ("w1", "others", True, [0])
-    assert told["resumed_s"] == pytest.approx(0.035)
+    assert reported["throughput"] == pytest.approx({"before": 340.0, "during": 340.0, "after": 340.0})
+    assert reported["steps"] == {"before": 30, "during": 10, "after": 60}
+    assert reported["gap_s"] == pytest.approx(1.0, abs=0.025)
+    assert (reported["worker"], reported["source"], reported["moved"], reported["judged_with"]) == (
+        "w1",
+        "others",
+        True,
+        [0],
+    )
+    assert reported["resumed_s"] == pytest.approx(0.035)
 
 
 @pytest.mark.parametrize("key", ["host", "pid", "start", "job", "boot_id", "generation", "size"])
@@ -157,17 +162,17 @@ def test_a_worker_on_its_way_has_not_stopped() -> None:
 
 @pytest.mark.parametrize(("listened", "expected"), [(119.0, set()), (121.0, {"rank_stopped", "gap"})])
 def test_without_a_move_a_silent_job_has_the_limit_of_a_gap(listened: float, expected: set[str]) -> None:
-    heard = {"observed_until": SEEN + 99 + listened}
-    result = verdict(records(), [], {"resume_deadline_s": 20}, ended="running", facts=heard, require=())
+    received = {"observed_until": SEEN + 99 + listened}
+    result = verdict(records(), [], {"resume_deadline_s": 20}, ended="running", facts=received, require=())
     assert kinds(result) == expected
-    assert kinds(verdict(records(), [], {}, ended="finished", facts=heard, require=())) == set()
+    assert kinds(verdict(records(), [], {}, ended="finished", facts=received, require=())) == set()
 
 
 @pytest.mark.parametrize(("listened", "expected"), [(19.0, set()), (22.0, {"rank_stopped"})])
 def test_a_silent_job_has_the_resume_deadline(listened: float, expected: set[str]) -> None:
     made, moves = [r for r in records() if r["step"] <= 35], [move(30, 40)]
-    heard = {**facts(moves), "observed_until": moves[0]["completed"] + listened}
-    result = verdict(made, moves, {"resume_deadline_s": 20}, ended="running", facts=heard)
+    received = {**facts(moves), "observed_until": moves[0]["completed"] + listened}
+    result = verdict(made, moves, {"resume_deadline_s": 20}, ended="running", facts=received)
     assert kinds(result) == expected
     assert result["verdict"] == ("broken" if expected else "inconclusive")
     assert len(result["breaches"]) == (4 if expected else 0)

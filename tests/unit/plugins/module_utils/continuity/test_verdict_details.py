@@ -41,19 +41,19 @@ def test_reports_a_death_with_its_last_moment_and_its_cause(why: str | None, det
 
 
 @pytest.mark.parametrize(
-    ("last", "told"),
+    ("last", "expected"),
     [
         ((85, 85, 85, 85), "; the ranks fell silent, in the window of move 1 (w1)"),
         ((90, 85, 90, 90), "; rank 1 fell silent first, in the window of move 1 (w1)"),
         ((70, 70, 70, 70), ""),
     ],
 )
-def test_a_death_names_the_move_in_which_the_job_fell_silent(last: tuple[int, ...], told: str) -> None:
+def test_a_death_names_the_move_in_which_the_job_fell_silent(last: tuple[int, ...], expected: str) -> None:
     moves = [move(80, 84)]
     made = [one for one in records() if one["step"] <= last[one["rank"]]]
     result = verdict(made, moves, LIMITS, ended="died", facts={**facts(moves), "died": "rank 1 ended"})
     assert [one["detail"] for one in result["breaches"] if one["kind"] == "died"] == [
-        f"the job died: rank 1 ended{told}"
+        f"the job died: rank 1 ended{expected}"
     ]
 
 
@@ -66,10 +66,10 @@ def test_a_move_of_another_user_is_a_note_and_not_part_of_the_test() -> None:
     assert judge(records(), moves[:1])["notes"] == []
 
 
-@pytest.mark.parametrize("told", [["Kubernetes reported node w1 as not ready"], None, "a word"])
-def test_a_node_that_was_called_not_ready_is_a_note(told: Any) -> None:
-    result = judge(records(), [], {"silences": told})
-    assert (result["verdict"], result["notes"]) == ("continuous", told if isinstance(told, list) else [])
+@pytest.mark.parametrize("reported", [["Kubernetes reported node w1 as not ready"], None, "a word"])
+def test_a_node_that_was_called_not_ready_is_a_note(reported: Any) -> None:
+    result = judge(records(), [], {"silences": reported})
+    assert (result["verdict"], result["notes"]) == ("continuous", reported if isinstance(reported, list) else [])
 
 
 def test_moves_that_overlap_are_named_together() -> None:
@@ -136,8 +136,10 @@ def test_each_move_and_the_longest_silence_have_all_their_figures() -> None:
     result = judge(records(ranks=2, stall=(35, 4.0)), moves)
     gap = {"rank": 0, "step": 35, "at": pytest.approx(SEEN + 34.005), "seconds": pytest.approx(5.0), "phase": "train"}
     assert result["longest_gap"] == gap
-    told = {key: value for key, value in result["moves"][0].items() if key not in ("throughput", "steps", "resumed_s")}
-    assert told == {
+    report = {
+        key: value for key, value in result["moves"][0].items() if key not in ("throughput", "steps", "resumed_s")
+    }
+    assert report == {
         "worker": "w1", "ranks": [1], "ok": True, "started": SEEN + 30, "completed": SEEN + 40, "moved": True,
         "judged_with": [0], "gap_s": pytest.approx(5.0), "gap": gap, "source": "others",
     }  # fmt: skip

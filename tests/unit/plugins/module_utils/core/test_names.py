@@ -56,8 +56,8 @@ def test_accepted_addresses_are_valid(text: str) -> None:
 
 
 def test_odd_texts_are_found_at_any_depth() -> None:
-    told = {"a": ["plain", {"{{ key }}": 1}], "b": ("{% if %}", None, 7), "c": "bell\x07", "d": "team a, 50 % {x}"}
-    assert names.odd(told) == ["{{ key }}", "{% if %}", "bell\x07"]
+    reported = {"a": ["plain", {"{{ key }}": 1}], "b": ("{% if %}", None, 7), "c": "bell\x07", "d": "team a, 50 % {x}"}
+    assert names.odd(reported) == ["{{ key }}", "{% if %}", "bell\x07"]
 
 
 @given(st.text(), st.sampled_from(["{{", "{%", "{#"]), st.text())

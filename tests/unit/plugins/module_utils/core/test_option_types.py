@@ -53,7 +53,7 @@ ANY = {"min": None, "max": None, "choices": None, "characters": None}
 
 
 @pytest.mark.parametrize(
-    ("value", "definition", "said"),
+    ("value", "definition", "expected"),
     [
         ("7", {"kind": INTEGER, "min": 0, "max": 5}, "7 is not within 0 to 5"),
         ("c", {"kind": TEXT, "choices": ["a", "b"]}, "'c' is not one of a, b"),
@@ -62,8 +62,8 @@ ANY = {"min": None, "max": None, "choices": None, "characters": None}
         ("maybe", {"kind": BOOL}, "'maybe' is not true or false"),
     ],
 )
-def test_a_value_that_the_server_does_not_allow_is_refused(value: Any, definition: Any, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_value_that_the_server_does_not_allow_is_refused(value: Any, definition: Any, expected: str) -> None:
+    with pytest.raises(ValueError, match=expected):
         checked(value, {**ANY, **definition})
 
 

@@ -46,7 +46,7 @@ def bare() -> dict[str, Any]:
     return {"switch": None, "port_groups": {}, "taken": {}, "hosts": hosts, "members": [], "machines": []}
 
 
-def wanted(**more: Any) -> fabric_spec.FabricSpec:
+def spec(**more: Any) -> fabric_spec.FabricSpec:
     one = {"port_group": "rdma-vmk", "device": "vmk1", "network": "10.216.0.0/24", "mtu": None, "services": []}
     addresses = {name: f"10.216.0.{number}" for number, name in enumerate(HOSTS, start=1)}
     plain: dict[str, Any] = {
@@ -62,9 +62,9 @@ def wanted(**more: Any) -> fabric_spec.FabricSpec:
 
 
 def test_names_may_be_spelt_as_vcenter_stores_them() -> None:
-    asked = wanted(cluster="rack%2f1", switch="a%2Fb", port_groups=[SPELT], adapter={"port_group": "rdma%2fvmk"})
-    assert (asked.cluster, asked.switch) == ("rack/1", "a/b")
-    assert (asked.port_groups[0].name, asked.adapters[0].port_group) == ("rdma/vmk", "rdma/vmk")
+    requested = spec(cluster="rack%2f1", switch="a%2Fb", port_groups=[SPELT], adapter={"port_group": "rdma%2fvmk"})
+    assert (requested.cluster, requested.switch) == ("rack/1", "a/b")
+    assert (requested.port_groups[0].name, requested.adapters[0].port_group) == ("rdma/vmk", "rdma/vmk")
 
 
 class FakeFabric:
@@ -79,7 +79,7 @@ class FakeFabric:
         return copy.deepcopy(self.state)
 
     def plan(self, current: dict[str, Any]) -> Plan:
-        return (planner.plan_present if self.present else planner.plan_absent)(current, wanted())
+        return (planner.plan_present if self.present else planner.plan_absent)(current, spec())
 
     def apply(self, plan: Plan) -> None:
         for change in plan.changes:
@@ -136,7 +136,7 @@ def test_a_deaf_server_is_found_out() -> None:
 
 def refused(state: dict[str, Any], **more: Any) -> str:
     with pytest.raises(Refused) as caught:
-        planner.plan_present(state, wanted(**more))
+        planner.plan_present(state, spec(**more))
     return str(caught.value)
 
 
@@ -144,9 +144,9 @@ def test_all_reasons_of_all_hosts_come_in_one_sentence() -> None:
     state = bare()
     state["hosts"]["esx01.lab"]["rdma"] = {"vmrdma0": {"uplink": "vmnic2", "roce": False, "state": "active"}}
     state["hosts"]["esx02.lab"]["switches"]["dvs"] = {"kind": "distributed", "uplinks": ["vmnic2"]}
-    said = refused(state)
-    assert "esx01.lab has no RDMA card that supports RoCE" in said
-    assert "vmnic2 of esx02.lab is an uplink of switch dvs" in said
+    result = refused(state)
+    assert "esx01.lab has no RDMA card that supports RoCE" in result
+    assert "vmnic2 of esx02.lab is an uplink of switch dvs" in result
 
 
 def test_several_rdma_cards_must_be_chosen_from() -> None:
@@ -155,7 +155,7 @@ def test_several_rdma_cards_must_be_chosen_from() -> None:
     net["uplinks"]["vmnic3"] = {"link": True, "rdma": "vmrdma1"}
     net["rdma"]["vmrdma1"] = {"uplink": "vmnic3", "roce": True, "state": "active"}
     assert "esx01.lab has several RDMA cards: vmnic2, vmnic3" in refused(state)
-    chosen = planner.plan_present(state, wanted(uplink="vmnic2"))
+    chosen = planner.plan_present(state, spec(uplink="vmnic2"))
     assert chosen.after[KEY]["uplinks"] == ["vmnic2"]
 
 
@@ -164,7 +164,7 @@ TRUNK = {"port_groups": [{"name": "rdma-vmk", "vlan": None}]}
 
 
 @pytest.mark.parametrize(
-    ("there", "host_has", "more", "said"),
+    ("there", "host_has", "more", "expected"),
     [
         ({"taken": {"rdma": "switch other"}}, {}, {}, "a network named rdma is already on switch other"),
         ({"port_groups": {"rdma-vmk": {"vlan": None, "ours": False}}}, {}, TRUNK, "set its vlan"),
@@ -178,18 +178,18 @@ TRUNK = {"port_groups": [{"name": "rdma-vmk", "vlan": None}]}
     ],
 )
 def test_names_foreign_settings_that_block(
-    there: dict[str, Any], host_has: dict[str, Any], more: dict[str, Any], said: str
+    there: dict[str, Any], host_has: dict[str, Any], more: dict[str, Any], expected: str
 ) -> None:
     state = {**bare(), **there}
     state["hosts"]["esx01.lab"].update(host_has)
-    assert said in refused(state, **more)
+    assert expected in refused(state, **more)
 
 
 def test_reports_a_card_without_link_and_continues() -> None:
     state = bare()
     state["hosts"]["esx02.lab"]["uplinks"]["vmnic2"]["link"] = False
-    (said,) = planner.plan_present(state, wanted()).warnings
-    assert said == "vmnic2 of esx02.lab has no link: check its cable and its switch port"
+    (reported,) = planner.plan_present(state, spec()).warnings
+    assert reported == "vmnic2 of esx02.lab has no link: check its cable and its switch port"
 
 
 def test_two_switches_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,15 +207,15 @@ def test_two_switches_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -
 def test_two_adapters_take_neither_one_port_group_nor_one_name() -> None:
     one = {"port_group": "rdma-vmk", "device": "vmk1", "network": None, "addresses": None, "mtu": None, "services": []}
     with pytest.raises(Refused, match="two adapters are wanted on port group rdma-vmk"):
-        wanted(adapters=[one, {**one, "device": "vmk2"}])
+        spec(adapters=[one, {**one, "device": "vmk2"}])
     with pytest.raises(Refused, match="vmk1 is wanted on two port groups"):
-        wanted(adapters=[one, {**one, "port_group": "other"}])
+        spec(adapters=[one, {**one, "port_group": "other"}])
 
 
 def test_two_hosts_may_swap_their_addresses_but_not_share_one() -> None:
     state = built()
     swapped = {"esx01.lab": "10.216.0.2", "esx02.lab": "10.216.0.1"}
-    plan = planner.plan_present(state, wanted(adapter={"addresses": swapped}))
+    plan = planner.plan_present(state, spec(adapter={"addresses": swapped}))
     assert {change.key for change in plan.changes} == {f"{HOST}{name}" for name in HOSTS}
     state["hosts"]["esx02.lab"]["vmkernel"]["vmk7"] = adapter("vSwitch0", "x", "10.216.0.1")
     assert "10.216.0.1 for esx01.lab is taken by vmk7 of esx02.lab" in refused(state)
@@ -224,25 +224,25 @@ def test_two_hosts_may_swap_their_addresses_but_not_share_one() -> None:
 def test_a_second_uplink_is_taken_off_but_not_under_running_workers() -> None:
     state = built()
     state["hosts"]["esx01.lab"]["switches"]["rdma"]["uplinks"] = ["vmnic0", "vmnic2"]
-    plan = planner.plan_present(state, wanted())
+    plan = planner.plan_present(state, spec())
     assert plan.changes[0].after["uplinks"] == ["vmnic2"] and not plan.unmet
     machine = {"name": "w1", "host": "esx01.lab", "on": True, "rdma": True, "port_groups": ["rdma-vm"]}
     state["machines"] = [machine]
-    assert "w1 runs with PVRDMA over the uplink of esx01.lab" in planner.plan_present(state, wanted()).unmet[0]
+    assert "w1 runs with PVRDMA over the uplink of esx01.lab" in planner.plan_present(state, spec()).unmet[0]
 
 
 def test_services_are_managed_only_when_given() -> None:
     state = built()
     state["hosts"]["esx01.lab"]["vmkernel"]["vmk1"]["services"] = ["vmotion"]
-    assert [change.key for change in planner.plan_present(state, wanted()).changes] == [KEY]
-    assert not planner.plan_present(state, wanted(adapter={"services": None})).changes
+    assert [change.key for change in planner.plan_present(state, spec()).changes] == [KEY]
+    assert not planner.plan_present(state, spec(adapter={"services": None})).changes
 
 
 def test_absent_leaves_what_others_built() -> None:
     state = built()
     state["switch"]["ours"] = False
     state["port_groups"]["theirs"] = {"vlan": 1, "ours": False}
-    plan = planner.plan_absent(state, wanted())
+    plan = planner.plan_absent(state, spec())
     assert {change.key for change in plan.changes} == {"port_groups.rdma-vmk", *(f"{HOST}{name}" for name in HOSTS)}
     assert "switch rdma was not built by this collection and stays" in plan.warnings
 
@@ -250,11 +250,11 @@ def test_absent_leaves_what_others_built() -> None:
 def test_absent_names_the_tag_that_stays() -> None:
     state = built()
     state["hosts"]["esx02.lab"]["tagged"] = "vmk1"
-    assert "vmk1 of esx02.lab is tagged for PVRDMA" in planner.plan_absent(state, wanted()).warnings[0]
+    assert "vmk1 of esx02.lab is tagged for PVRDMA" in planner.plan_absent(state, spec()).warnings[0]
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "expected"),
     [
         ({"mtu": 1000}, "an MTU of 1000 is out of range"),
         ({"adapter": {"mtu": 9100}}, "cannot have MTU 9100: the switch has 9000"),
@@ -271,7 +271,7 @@ def test_absent_names_the_tag_that_stays() -> None:
         ),
     ],
 )
-def test_options_that_contradict_each_other_are_refused(more: dict[str, Any], said: str) -> None:
+def test_options_that_contradict_each_other_are_refused(more: dict[str, Any], expected: str) -> None:
     with pytest.raises(Refused, match=r"could not plan its RDMA switch rdma") as caught:
-        wanted(**more)
-    assert said in str(caught.value)
+        spec(**more)
+    assert expected in str(caught.value)

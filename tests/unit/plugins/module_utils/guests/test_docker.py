@@ -24,7 +24,7 @@ INFO = {
     "LiveRestoreEnabled": False,
 }
 NVIDIA = {"runtimes": {"nvidia": {"path": "nvidia-container-runtime", "runtimeArgs": []}}}
-WANTED = {"version": "18.09.7", "nvidia": "nvidia-container-runtime"}
+DESIRED = {"version": "18.09.7", "nvidia": "nvidia-container-runtime"}
 
 
 def found(**changes: Any) -> dict[str, Any]:
@@ -43,16 +43,16 @@ def test_the_report_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["", json.dumps({"ServerErrors": ["Cannot connect to the Docker daemon"]}), "Cannot connect", "{}"]
+    "reported", ["", json.dumps({"ServerErrors": ["Cannot connect to the Docker daemon"]}), "Cannot connect", "{}"]
 )
-def test_a_daemon_that_does_not_answer_has_no_version(said: str) -> None:
-    silent = report(said)
+def test_a_daemon_that_does_not_answer_has_no_version(reported: str) -> None:
+    silent = report(reported)
     assert (silent["version"], silent["running"]) == ("", 0)
-    assert misfits(silent, WANTED) == ["The Docker daemon does not answer."]
+    assert misfits(silent, DESIRED) == ["The Docker daemon does not answer."]
 
 
 @pytest.mark.parametrize(
-    ("there", "wanted", "after"),
+    ("there", "desired", "after"),
     [
         ("", NVIDIA, NVIDIA),
         ("\n", NVIDIA, NVIDIA),
@@ -71,10 +71,10 @@ def test_a_daemon_that_does_not_answer_has_no_version(said: str) -> None:
         ('{"debug": true}', {"debug": False}, {"debug": False}),
     ],
 )
-def test_settings_are_merged_with_existing_ones(there: str, wanted: Any, after: Any) -> None:
-    merged = settings(there, wanted)
+def test_settings_are_merged_with_existing_ones(there: str, desired: Any, after: Any) -> None:
+    merged = settings(there, desired)
     assert merged == after
-    assert settings(json.dumps(merged), wanted) == merged
+    assert settings(json.dumps(merged), desired) == merged
 
 
 @pytest.mark.parametrize(("there", "words"), [("{oops", "is not valid JSON"), ("[1]", "does not contain a mapping")])
@@ -84,22 +84,22 @@ def test_settings_that_cannot_be_read_are_not_written_over(there: str, words: st
 
 
 @pytest.mark.parametrize(
-    ("told", "wanted", "sentences"),
+    ("reported", "desired", "sentences"),
     [
-        (found(), {**WANTED, "mirrors": ["https://mirror.example.org"], "nvidia_default": False}, []),
+        (found(), {**DESIRED, "mirrors": ["https://mirror.example.org"], "nvidia_default": False}, []),
         (found(version="20.10.24+dfsg1"), {"version": "20.10.24"}, []),
         (found(), {"version": "18.09.9"}, ["Docker reports version 18.09.7, not 18.09.9."]),
         (
             found(runtimes={"runc": "runc"}),
-            WANTED,
+            DESIRED,
             ["Docker's runtime nvidia is missing, not nvidia-container-runtime."],
         ),
-        (found(), {**WANTED, "nvidia_default": True}, ["Docker's default runtime is runc, not nvidia."]),
-        (found(), {**WANTED, "mirrors": ["http://a"]}, ["Docker does not use the mirror http://a."]),
+        (found(), {**DESIRED, "nvidia_default": True}, ["Docker's default runtime is runc, not nvidia."]),
+        (found(), {**DESIRED, "mirrors": ["http://a"]}, ["Docker does not use the mirror http://a."]),
     ],
 )
-def test_each_misfit_is_listed(told: Any, wanted: Any, sentences: list[str]) -> None:
-    assert misfits(told, wanted) == sentences
+def test_each_misfit_is_listed(reported: Any, desired: Any, sentences: list[str]) -> None:
+    assert misfits(reported, desired) == sentences
 
 
 def test_a_report_and_settings_are_taken_as_data_too() -> None:
@@ -129,8 +129,8 @@ def test_a_change_that_would_stop_containers_is_named(
 
 
 def test_compares_with_the_configuration_file_of_docker() -> None:
-    wanted = {"nvidia": "/usr/bin/n", "nvidia_default": True, "mirrors": ["http://m"], "settings": {"debug": True}}
-    assert own_settings(wanted) == {
+    desired = {"nvidia": "/usr/bin/n", "nvidia_default": True, "mirrors": ["http://m"], "settings": {"debug": True}}
+    assert own_settings(desired) == {
         "debug": True,
         "runtimes": {"nvidia": {"path": "/usr/bin/n", "runtimeArgs": []}},
         "default-runtime": "nvidia",

@@ -55,13 +55,13 @@ def hello(rank: int, **changes: Any) -> dict[str, Any]:
 
 
 def summed(rank: int, **changes: Any) -> dict[str, Any]:
-    told = {"horovod": "0.28.1", "framework": "2.15.1", "python": "3.11.2", "mpi": True}
-    return {"rank": rank, "size": 2, "sum": 3.0, "node": NODES[rank], **told, **changes}
+    result = {"horovod": "0.28.1", "framework": "2.15.1", "python": "3.11.2", "mpi": True}
+    return {"rank": rank, "size": 2, "sum": 3.0, "node": NODES[rank], **result, **changes}
 
 
 def mpi(*ranks: dict[str, Any], timers: str = TIMERS, **changes: Any) -> dict[str, Any]:
-    said = "mpirun (Open MPI) 4.1.4\n\nReport bugs to http://www.open-mpi.org/community/help/"
-    return {"timers": timers, "version": said, "run": run("hello", *ranks, **changes)}
+    message = "mpirun (Open MPI) 4.1.4\n\nReport bugs to http://www.open-mpi.org/community/help/"
+    return {"timers": timers, "version": message, "run": run("hello", *ranks, **changes)}
 
 
 def horovod(*ranks: dict[str, Any], listed: Any = None, **changes: Any) -> dict[str, Any]:
@@ -78,8 +78,8 @@ def pytorch(*ranks: dict[str, Any], listed: Any = None, **changes: Any) -> dict[
 
 def added(rank: int, **changes: Any) -> dict[str, Any]:
     """Return the line of a rank of PyTorch without Horovod."""
-    told = {"framework": BUILD, "python": "3.11.2", "backend": "gloo", "nccl": ""}
-    return {"rank": rank, "size": 2, "sum": 3.0, "node": NODES[rank], **told, **changes}
+    result = {"framework": BUILD, "python": "3.11.2", "backend": "gloo", "nccl": ""}
+    return {"rank": rank, "size": 2, "sum": 3.0, "node": NODES[rank], **result, **changes}
 
 
 def test_facts_of_openmpi_are_read() -> None:
@@ -144,7 +144,7 @@ def test_facts_of_horovod_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "wanted", "sentences"),
+    ("found", "desired", "sentences"),
     [
         (horovod(summed(0), summed(1)), HOROVOD, []),
         (horovod(summed(0), summed(1), stderr=NCCL), {**HOROVOD, "nccl": True}, []),
@@ -164,8 +164,8 @@ def test_facts_of_horovod_are_read() -> None:
         ),
     ],
 )
-def test_misfits_of_horovod_are_named(found: dict[str, Any], wanted: dict[str, Any], sentences: list[str]) -> None:
-    assert mpi_checks.horovod_misfits(found, wanted) == sentences
+def test_misfits_of_horovod_are_named(found: dict[str, Any], desired: dict[str, Any], sentences: list[str]) -> None:
+    assert mpi_checks.horovod_misfits(found, desired) == sentences
 
 
 def test_a_single_node_needs_no_network_of_nccl() -> None:
@@ -174,7 +174,7 @@ def test_a_single_node_needs_no_network_of_nccl() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "wanted", "sentences"),
+    ("reported", "expected", "sentences"),
     [
         ("2.13.0+cu130", "2.13.0", []),
         ("2.13.0", "2.13.0", []),
@@ -183,12 +183,12 @@ def test_a_single_node_needs_no_network_of_nccl() -> None:
         ("2.13.0+cu126", "2.13.0+cu130", ["framework is 2.13.0+cu126, not 2.13.0+cu130."]),
     ],
 )
-def test_a_build_of_pytorch_is_its_release_for_horovod_too(told: str, wanted: str, sentences: list[str]) -> None:
+def test_a_build_of_pytorch_is_its_release_for_horovod_too(reported: str, expected: str, sentences: list[str]) -> None:
     """The check of each stack with PyTorch failed because of the build suffix of its wheel."""
     listed = [*LISTED[:1], {"name": "torch", "version": "2.13.0"}]
-    asked = {**HOROVOD, "framework": "pytorch", "framework_version": wanted, "packages": []}
-    found = horovod(summed(0, framework=told), summed(1, framework=told), listed=listed)
-    assert mpi_checks.horovod_misfits(found, asked) == sentences
+    requested = {**HOROVOD, "framework": "pytorch", "framework_version": expected, "packages": []}
+    found = horovod(summed(0, framework=reported), summed(1, framework=reported), listed=listed)
+    assert mpi_checks.horovod_misfits(found, requested) == sentences
 
 
 def test_facts_of_pytorch_are_read() -> None:

@@ -30,7 +30,7 @@ NODE = {
     "ssh": SSH,
     "sshd": "clientaliveinterval 0\ntcpkeepalive no",
 }
-AS_WANTED = {"sysctls": {"vm.nr_hugepages": 512}, "limits": {"nofile": 4096}, "stun_seconds": "100"}
+CORRECT = {"sysctls": {"vm.nr_hugepages": 512}, "limits": {"nofile": 4096}, "stun_seconds": "100"}
 GID = {
     "device": "rocep0",
     "port": 1,
@@ -134,9 +134,9 @@ CASES: list[tuple[str, Any, Any, dict[str, Any], dict[str, Any], str]] = [
     ("kubernetes_node", MEMBER, AS_MEMBER, {"node": {}}, {}, "Kubernetes has no node w1: let the worker join"),
     ("kubernetes_node", MEMBER, AS_MEMBER, {"devices": []}, {}, "has no /dev/infiniband/uverbs*"),
     ("kubernetes_node", MEMBER, AS_MEMBER, {}, {"resources": ["rdma/hca"]}, "The node offers no rdma/hca: check"),
-    ("node", NODE, AS_WANTED, {"ssh": SSH.replace("true", "ask")}, {}, "host keys of peers that are not pinned."),
-    ("node", NODE, AS_WANTED, {"limits": ['{"nofile": [1024, 4096]}'] * 2}, {}, "nofile is 1024 and 4096, not 4096."),
-    ("node", NODE, AS_WANTED, {}, {"stun_seconds": 1000}, "net.ipv4.tcp_retries2 gives up a silent node after 924.6 s"),
+    ("node", NODE, CORRECT, {"ssh": SSH.replace("true", "ask")}, {}, "host keys of peers that are not pinned."),
+    ("node", NODE, CORRECT, {"limits": ['{"nofile": [1024, 4096]}'] * 2}, {}, "nofile is 1024 and 4096, not 4096."),
+    ("node", NODE, CORRECT, {}, {"stun_seconds": 1000}, "net.ipv4.tcp_retries2 gives up a silent node after 924.6 s"),
     ("gpu_driver", {"rc": 0, "stdout": SMI}, {"driver": "580.65", "gpus": "1"}, {}, {"gpus": "2"}, "1 GPUs, not 2."),
     (
         "gpu_driver",
@@ -194,12 +194,12 @@ CASES: list[tuple[str, Any, Any, dict[str, Any], dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "found", "wanted", "other_found", "other_wanted", "words"), CASES)
+@pytest.mark.parametrize(("kind", "found", "desired", "other_found", "other_desired", "words"), CASES)
 def test_a_misfit_is_named_and_nothing_else_is(
-    kind: str, found: Any, wanted: Any, other_found: Any, other_wanted: Any, words: str
+    kind: str, found: Any, desired: Any, other_found: Any, other_desired: Any, words: str
 ) -> None:
-    assert node_checks.check(kind, "n1", found, wanted)[1] == ""
-    answer, message = node_checks.check(kind, "n1", {**found, **other_found}, {**wanted, **other_wanted})
+    assert node_checks.check(kind, "n1", found, desired)[1] == ""
+    answer, message = node_checks.check(kind, "n1", {**found, **other_found}, {**desired, **other_desired})
     assert len(answer.misfits) == 1
     assert words in answer.misfits[0] and answer.misfits[0] in message
     assert "n1" in message or kind == "versions"
@@ -212,8 +212,8 @@ def test_every_kind_is_checked_here_or_in_the_tests_of_jobs_and_keys() -> None:
 
 
 def test_facts_contain_the_values_that_roles_use() -> None:
-    def facts(kind: str, found: Any, wanted: Any) -> dict[str, Any]:
-        return node_checks.check(kind, "n1", found, wanted)[0].facts
+    def facts(kind: str, found: Any, desired: Any) -> dict[str, Any]:
+        return node_checks.check(kind, "n1", found, desired)[0].facts
 
     assert facts("rdma", {"rows": [ROW]}, RDMA)["gid"]["address"] == "10.216.1.40"
     assert facts("rdma", {"rows": []}, RDMA) == {"gid": {}}

@@ -49,7 +49,7 @@ LICENCE = """    {title}
 NEW, OLD = "vGPU Software Licensed Product", "GRID Licensed Product"
 
 
-def said(*statuses: str, title: str = NEW, driver: str = "580.65.06", persistence: str = "Enabled") -> str:
+def nvidia_smi(*statuses: str, title: str = NEW, driver: str = "580.65.06", persistence: str = "Enabled") -> str:
     """Return the output of nvidia-smi for GPUs with these licence states; an empty state has no section."""
     gpus = [
         GPU.format(
@@ -63,12 +63,12 @@ def said(*statuses: str, title: str = NEW, driver: str = "580.65.06", persistenc
     return HEAD.format(driver=driver, cuda="13.0", count=len(gpus)) + "\n".join(gpus)
 
 
-def wrong(text: str, **wanted: Any) -> list[str]:
-    return driver_misfits(report(text), {"driver": "580.65.06", **wanted})
+def wrong(text: str, **desired: Any) -> list[str]:
+    return driver_misfits(report(text), {"driver": "580.65.06", **desired})
 
 
 def test_driver_gpus_and_licences_are_read() -> None:
-    found = report(said("Licensed (Expiry: 2025-6-18 11:32:22 GMT)", "Unlicensed (Restricted)"))
+    found = report(nvidia_smi("Licensed (Expiry: 2025-6-18 11:32:22 GMT)", "Unlicensed (Restricted)"))
     assert (found["driver"], found["cuda_at_most"], len(found["gpus"])) == ("580.65.06", "13.0", 2)
     assert found["gpus"][0] == {
         "address": "00000000:02:01.0",
@@ -87,24 +87,24 @@ def test_driver_gpus_and_licences_are_read() -> None:
     "status", ["Licensed", "Licensed (Expiry: Permanent)", "Licensed (Expiry: 2025-1-31 11:32:22 GMT)"]
 )
 def test_a_licensed_gpu_has_no_misfit(title: str, status: str) -> None:
-    assert wrong(said(status, title=title), gpus=1, licensed=True, persistent=True) == []
+    assert wrong(nvidia_smi(status, title=title), gpus=1, licensed=True, persistent=True) == []
 
 
 @pytest.mark.parametrize("status", ["Unlicensed", "Unlicensed (Restricted)", "Unlicensed (Unrestricted)", ""])
 def test_a_gpu_without_a_licence_is_named(status: str) -> None:
-    sentences = wrong(said("Licensed", status), licensed=True)
+    sentences = wrong(nvidia_smi("Licensed", status), licensed=True)
     assert len(sentences) == 1
     assert f"GRID T4-16C at 00000000:02:02.0 is {status or 'unknown'}:" in sentences[0]
-    assert wrong(said(status)) == []
+    assert wrong(nvidia_smi(status)) == []
 
 
 def test_another_driver_a_missing_gpu_and_a_gpu_that_sleeps_are_named() -> None:
-    assert wrong(said("Licensed", driver="570.1")) == ["The running driver is 570.1, not 580.65.06."]
-    assert wrong(said("Licensed"), gpus=2) == ["nvidia-smi sees 1 GPUs, not 2."]
-    assert wrong(said()) == ["nvidia-smi sees 0 GPUs, not at least one."]
+    assert wrong(nvidia_smi("Licensed", driver="570.1")) == ["The running driver is 570.1, not 580.65.06."]
+    assert wrong(nvidia_smi("Licensed"), gpus=2) == ["nvidia-smi sees 1 GPUs, not 2."]
+    assert wrong(nvidia_smi()) == ["nvidia-smi sees 0 GPUs, not at least one."]
     assert (
         "is off: the GPU does not stay initialised"
-        in wrong(said("Licensed", persistence="Disabled"), persistent=True)[0]
+        in wrong(nvidia_smi("Licensed", persistence="Disabled"), persistent=True)[0]
     )
     assert wrong("No devices were found") == [
         "The running driver is unknown, not 580.65.06.",
@@ -113,15 +113,15 @@ def test_another_driver_a_missing_gpu_and_a_gpu_that_sleeps_are_named() -> None:
 
 
 def test_the_expiry_of_a_licence_is_not_in_the_facts() -> None:
-    first, second = (said(f"Licensed (Expiry: 2025-6-{day} 11:32:22 GMT)") for day in (18, 19))
+    first, second = (nvidia_smi(f"Licensed (Expiry: 2025-6-{day} 11:32:22 GMT)") for day in (18, 19))
     assert report(first) == report(second)
 
 
-WANTED = {"nvcc": "10.0", "cudnn": "7.6.0.64", "nccl": "2.4.7"}
+DESIRED = {"nvcc": "10.0", "cudnn": "7.6.0.64", "nccl": "2.4.7"}
 
 
 @pytest.mark.parametrize(
-    ("told", "sentences"),
+    ("reported", "sentences"),
     [
         ({"nvcc": "10.0", "cudnn": "7.6.0", "nccl": "2.4.7"}, []),
         ({"nvcc": "10.1", "cudnn": "7.6.0", "nccl": "2.4.7"}, ["nvcc reports version 10.1, not 10.0."]),
@@ -132,8 +132,8 @@ WANTED = {"nvcc": "10.0", "cudnn": "7.6.0.64", "nccl": "2.4.7"}
         ({"nvcc": "10.0", "cudnn": "7.6.0", "nccl_why": "no such file"}, ["nccl reports no version: no such file."]),
     ],
 )  # fmt: skip
-def test_parts_of_cuda_are_compared_with_their_reports(told: dict[str, str], sentences: list[str]) -> None:
-    assert cuda_misfits(told, WANTED) == sentences
+def test_parts_of_cuda_are_compared_with_their_reports(reported: dict[str, str], sentences: list[str]) -> None:
+    assert cuda_misfits(reported, DESIRED) == sentences
 
 
 def test_a_device_that_cuda_does_not_see_is_a_fault() -> None:
@@ -145,11 +145,11 @@ def test_a_device_that_cuda_does_not_see_is_a_fault() -> None:
 
 
 def test_gpus_and_their_instances_are_listed_by_uuid() -> None:
-    said = (
+    message = (
         "GPU 0: GRID T4-16C (UUID: GPU-b3ce1f12-0000-11f0-9d1c-0123456789a1)\n"
         "GPU 1: NVIDIA A30 (UUID: GPU-0)\n  MIG 1g.6gb Device 0: (UUID: MIG-1)\n"
     )
-    assert uuids(said) == ["GPU-0", "GPU-b3ce1f12-0000-11f0-9d1c-0123456789a1", "MIG-1"]
+    assert uuids(message) == ["GPU-0", "GPU-b3ce1f12-0000-11f0-9d1c-0123456789a1", "MIG-1"]
     assert uuids("No devices found.\n") == []
 
 
@@ -162,7 +162,7 @@ BLANKS = " " * 8_000
         f"{HEAD}{BLANKS}x",
         f"GPU 00000000:02:01.0\n{BLANKS}x",
         f"GPU 00000000:02:01.0\n {NEW}\n {BLANKS}x",
-        said(f"Licensed{BLANKS}x"),
+        nvidia_smi(f"Licensed{BLANKS}x"),
     ],
 )
 def test_blanks_are_read_in_linear_time(text: str) -> None:

@@ -22,7 +22,7 @@ def test_names_are_joined_to_versions_as_the_manager_wants(manager: str, words: 
 
 
 @pytest.mark.parametrize(
-    ("wanted", "held", "sentences"),
+    ("desired", "held", "sentences"),
     [
         ([MPI, MAKE], None, []),
         ([MPI, MAKE], ["openmpi-bin"], []),
@@ -36,13 +36,13 @@ def test_names_are_joined_to_versions_as_the_manager_wants(manager: str, words: 
         ([{"name": "libmpi", "version": "1"}], None, ["The package libmpi is missing, not 1."]),
     ],
 )
-def test_each_misfit_is_named(wanted: list[dict[str, str]], held: list[str] | None, sentences: list[str]) -> None:
-    assert software_packages.misfits(THERE, wanted, held) == sentences
+def test_each_misfit_is_named(desired: list[dict[str, str]], held: list[str] | None, sentences: list[str]) -> None:
+    assert software_packages.misfits(THERE, desired, held) == sentences
 
 
 def test_replacements_are_listed_with_both_versions() -> None:
-    wanted = [{**MPI, "version": "4.1.5"}, MAKE, {"name": "g++", "version": "12"}, {"name": "libmpi", "version": "2"}]
-    assert software_packages.replacements(THERE, wanted) == ["openmpi-bin 4.1.4-3+b1 by 4.1.5"]
+    desired = [{**MPI, "version": "4.1.5"}, MAKE, {"name": "g++", "version": "12"}, {"name": "libmpi", "version": "2"}]
+    assert software_packages.replacements(THERE, desired) == ["openmpi-bin 4.1.4-3+b1 by 4.1.5"]
     assert software_packages.replacements(THERE, [MPI]) == []
 
 
@@ -74,19 +74,19 @@ def test_a_package_outside_the_index_is_downloaded_from_its_url() -> None:
 
 def test_python_packages_are_compared_as_the_index_does() -> None:
     listed = [{"name": "PyYAML", "version": "6.0.3"}, {"name": "typing_extensions", "version": "4.16.0"}]
-    wanted = [
+    desired = [
         {"name": "pyyaml", "version": "6.0.3"},
         {"name": "typing-extensions", "version": "4.15.0"},
         {"name": "six", "version": "1"},
     ]
-    assert software_packages.python_misfits(listed, wanted) == [
+    assert software_packages.python_misfits(listed, desired) == [
         "The Python package typing-extensions is 4.16.0, not 4.15.0.",
         "The Python package six is missing, not 1.",
     ]
 
 
 @pytest.mark.parametrize(
-    ("found", "wanted", "sentences"),
+    ("found", "desired", "sentences"),
     [
         ({"vm.nr_hugepages": "512"}, {"vm.nr_hugepages": 512}, []),
         ({"net.ipv4.tcp_rmem": "4096\t131072\t6291456"}, {"net.ipv4.tcp_rmem": "4096 131072 6291456"}, []),
@@ -97,6 +97,6 @@ def test_python_packages_are_compared_as_the_index_does() -> None:
     ],
 )
 def test_settings_that_are_not_in_force_are_named(
-    found: dict[str, object], wanted: dict[str, object], sentences: list[str]
+    found: dict[str, object], desired: dict[str, object], sentences: list[str]
 ) -> None:
-    assert node_settings.misfits(found, wanted) == sentences
+    assert node_settings.misfits(found, desired) == sentences

@@ -44,6 +44,6 @@ def test_only_failed_items_have_a_reason() -> None:
 
 
 def test_shows_the_end_of_a_long_output() -> None:
-    told = task_failure.message_of({**PIP, "stderr": "x" * 5000 + "the reason"})
-    assert told.endswith("the reason")
-    assert len(told) < 1300
+    result = task_failure.message_of({**PIP, "stderr": "x" * 5000 + "the reason"})
+    assert result.endswith("the reason")
+    assert len(result) < 1300

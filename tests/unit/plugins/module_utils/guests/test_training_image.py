@@ -11,8 +11,8 @@ import pytest
 
 from plugins.module_utils.guests import node_checks
 
-SAID = {"python": "3.7.9", "tensorflow": "1.13.1", "pytorch": "", "horovod": "0.16.4", "nccl": "2.4.7"}
-WANTED = {
+REPORTED = {"python": "3.7.9", "tensorflow": "1.13.1", "pytorch": "", "horovod": "0.16.4", "nccl": "2.4.7"}
+DESIRED = {
     "framework": "tensorflow",
     "framework_version": "1.13.1",
     "horovod": "0.16.4",
@@ -22,19 +22,19 @@ WANTED = {
 
 
 def versions(**changes: Any) -> dict[str, Any]:
-    said = {**SAID, "missing": [], "faults": [], **changes}
-    return {"rc": 0, "stdout": "A banner.\nversions " + json.dumps(said)}
+    variables = {**REPORTED, "missing": [], "faults": [], **changes}
+    return {"rc": 0, "stdout": "A banner.\nversions " + json.dumps(variables)}
 
 
 def ran(*nodes: str, word: str = "allreduce", total: float = 3.0, **more: str) -> dict[str, Any]:
-    told = {"sum": total, "library": "Open MPI v4.0.0, pack", **more}
-    lines = [f"{word} " + json.dumps({"node": node, **told}) for node in nodes]
+    variables = {"sum": total, "library": "Open MPI v4.0.0, pack", **more}
+    lines = [f"{word} " + json.dumps({"node": node, **variables}) for node in nodes]
     return {"rc": 0, "stdout": "\n".join(lines)}
 
 
-def judged(found: dict[str, Any], run: dict[str, Any], **wanted: Any) -> tuple[dict[str, Any], list[str]]:
-    asked = {"versions": {**WANTED, **wanted}, "nodes": ["w1", "w2"]}
-    answer, _text = node_checks.check("training_image", "w1", {"versions": found, "run": run}, asked)
+def judged(found: dict[str, Any], run: dict[str, Any], **expected: Any) -> tuple[dict[str, Any], list[str]]:
+    requested = {"versions": {**DESIRED, **expected}, "nodes": ["w1", "w2"]}
+    answer, _text = node_checks.check("training_image", "w1", {"versions": found, "run": run}, requested)
     return answer.facts, answer.misfits
 
 
@@ -46,18 +46,18 @@ def test_a_correct_image_has_its_versions_as_facts() -> None:
 
 
 def test_a_foreign_image_is_used_unchanged() -> None:
-    nothing = dict.fromkeys(WANTED, "")
-    told = versions(tensorflow="", pytorch="2.6.0+cu124", horovod="")
-    facts, misfits = judged(told, ran("w1", "w2", word="hello", total=1), **nothing)
+    nothing = dict.fromkeys(DESIRED, "")
+    result = versions(tensorflow="", pytorch="2.6.0+cu124", horovod="")
+    facts, misfits = judged(result, ran("w1", "w2", word="hello", total=1), **nothing)
     assert (misfits, facts["framework"], facts["uses_nccl"]) == ([], "pytorch_ddp", False)
 
 
 @pytest.mark.parametrize(("horovod", "framework"), [("0.28.1", "pytorch"), ("", "pytorch_ddp")])
 def test_pytorch_without_horovod_trains_by_itself(horovod: str, framework: str) -> None:
     """An image without Horovod, such as NVIDIA's, must not get the benchmark that imports Horovod: each rank died."""
-    told = versions(tensorflow="", pytorch="2.6.0+cu124", horovod=horovod)
-    asked = {"framework": "pytorch", "framework_version": "", "horovod": horovod, "python": "", "openmpi": ""}
-    facts, misfits = judged(told, ran("w1", "w2", backend="nccl"), **asked)
+    result = versions(tensorflow="", pytorch="2.6.0+cu124", horovod=horovod)
+    requested = {"framework": "pytorch", "framework_version": "", "horovod": horovod, "python": "", "openmpi": ""}
+    facts, misfits = judged(result, ran("w1", "w2", backend="nccl"), **requested)
     assert (misfits, facts["framework"], facts["uses_nccl"]) == ([], framework, True)
 
 

@@ -155,12 +155,12 @@ def test_only_the_named_options_are_read_and_their_evidence_restores_the_host() 
     assert f'config.option["{FAILURES}"].value' in paths_of(DESIRED) and not any(
         MOB in path for path in paths_of(DESIRED)
     )
-    esx, wanted = host(), {**DESIRED, "No.Such": 1}
+    esx, desired = host(), {**DESIRED, "No.Such": 1}
     esx.refresh()
-    entry = {"host": esx.name, "advanced_options": facts(esx, wanted)}
+    entry = {"host": esx.name, "advanced_options": facts(esx, desired)}
     assert entry["advanced_options"] == {FAILURES: 5, LOGHOST: "", "No.Such": None}
     converge(esx)
-    back = PART.restore(Before(entry, {"advanced_options": wanted}))["advanced_options"]
+    back = PART.restore(Before(entry, {"advanced_options": desired}))["advanced_options"]
     assert back == {FAILURES: 5, LOGHOST: ""}
     converge(esx, desired=back)
     assert esx.options.values == VALUES

@@ -44,7 +44,7 @@ def test_each_single_death_and_many_pairs_lead_to_the_same_end() -> None:
         count += 1
         assert [entry["reboots"] for entry in changes] == [0, 1, 2], world.log
         for number, host in enumerate(world.hosts.values()):
-            assert host.told.count("boot") == host.boots == number, world.log
+            assert host.progress.count("boot") == host.boots == number, world.log
             assert not host.is_out and not host.by and not host.needs and not host.differs
         assert world.most_out == 1
     assert count > 300 + 60
@@ -59,12 +59,12 @@ def test_hosts_of_one_program_are_changed_once_each_whichever_controller_dies() 
             p.say(f"{host} is done")
         return [line for line in world.lines if line.endswith("done")]
 
-    for world, said in histories(
+    for world, reported in histories(
         lambda deaths: world_of(1, 1, deaths=deaths), lambda w: carry_out(w, lambda p: program(p, w)), pairs=200
     ):
         assert [host.boots for host in world.hosts.values()] == [1, 1], world.log
         assert world.log.count("maintenance esx1") == world.log.count("maintenance esx2") == 1, world.log
-        assert said[-1] == "esx2 is done"
+        assert reported[-1] == "esx2 is done"
 
 
 def test_several_hosts_leave_together_and_only_those_that_need_it_boot_twice() -> None:
@@ -113,7 +113,7 @@ def test_a_stop_rule_keeps_the_hosts_in_service() -> None:
     ):
         run(world)
 
-    assert not world.hosts["esx1"].is_out and world.hosts["esx1"].told == []
+    assert not world.hosts["esx1"].is_out and world.hosts["esx1"].progress == []
 
 
 @pytest.mark.parametrize("accepted", ["red_alarm", "red_alarm:esx9"])
@@ -144,7 +144,7 @@ def test_a_host_of_others_is_neither_changed_nor_rebooted_nor_returned() -> None
     ):
         run(world, options=HostChangeOptions("gpu", {}, accepted_stops=["out_of_service", "taken_out"]))
 
-    assert world.hosts["esx1"].told == [] and world.hosts["esx1"].is_out
+    assert world.hosts["esx1"].progress == [] and world.hosts["esx1"].is_out
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_host_that_an_earlier_run_left_rebooting_is_awaited() -> None:
 
     changes = run(world)
 
-    assert host.boots == 1 and host.told == [], "no second reboot"
+    assert host.boots == 1 and host.progress == [], "no second reboot"
     assert changes[0]["reboots"] == 0 and not host.is_out
 
 
@@ -196,7 +196,7 @@ def test_a_reboot_by_hand_before_the_profile_was_applied_does_not_count() -> Non
 
     change_hosts(Program(MortalJournal(world, values), world), world, ["esx1"], OPTIONS)
 
-    assert host.told == ["changed", "boot"] and not host.is_out
+    assert host.progress == ["changed", "boot"] and not host.is_out
 
 
 def test_the_lock_is_renewed_for_its_time_and_the_options_reach_the_modules() -> None:

@@ -156,16 +156,16 @@ def test_a_rendered_string_is_parsed_to_the_same_options(options: dict[str, str]
 
 @given(OPTIONS, OPTIONS, st.booleans())
 def test_a_merge_sets_the_requested_options_and_a_second_one_changes_nothing(
-    current: dict[str, str], wanted: dict[str, str], exact: bool
+    current: dict[str, str], desired: dict[str, str], exact: bool
 ) -> None:
-    once = merge(render(current), wanted, exact)
+    once = merge(render(current), desired, exact)
     merged = parse(once)
-    assert all(same_value(merged[key], value) for key, value in wanted.items())
-    assert set(merged) == (set(wanted) if exact else {*current, *wanted})
+    assert all(same_value(merged[key], value) for key, value in desired.items())
+    assert set(merged) == (set(desired) if exact else {*current, *desired})
     assert [key for key in merged if key in current] == [key for key in current if key in merged]
-    assert all(merged[key] == value for key, value in current.items() if key in merged and key not in wanted)
-    assert merge(once, wanted, exact) == once
-    assert differing(once, wanted, exact) == {}
+    assert all(merged[key] == value for key, value in current.items() if key in merged and key not in desired)
+    assert merge(once, desired, exact) == once
+    assert differing(once, desired, exact) == {}
 
 
 @given(st.sets(st.integers(0, 7)))

@@ -51,9 +51,9 @@ def _gpu() -> dict[str, Any]:
         id=GPU, classId=0x302, vendorId=0x10DE, deviceId=0x1EB8, vendorName="NVIDIA", deviceName="Tesla T4"
     )
     shown = vim.host.GraphicsInfo(pciId=GPU, graphicsType="shared", memorySizeInKB=16 << 20)
-    wanted = vim.host.GraphicsConfig.DeviceType(deviceId=GPU, graphicsType="sharedDirect")
+    desired = vim.host.GraphicsConfig.DeviceType(deviceId=GPU, graphicsType="sharedDirect")
     config = vim.host.GraphicsConfig(
-        hostDefaultGraphicsType="sharedDirect", sharedPassthruAssignmentPolicy="performance", deviceType=[wanted]
+        hostDefaultGraphicsType="sharedDirect", sharedPassthruAssignmentPolicy="performance", deviceType=[desired]
     )
     return {
         "hardware.pciDevice": [device],
@@ -152,7 +152,7 @@ def test_every_reason_for_a_reboot_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "keys", "asked"),
+    ("names", "keys", "requested"),
     [
         (["pvrdma"], {"pvrdma"}, set()),
         (["network"], {"uplinks", "switches", "vmkernel"}, set()),
@@ -162,19 +162,19 @@ def test_every_reason_for_a_reboot_is_named() -> None:
          {"network nic dcb status get", "network nic stats get", "rdma device stats get"}),
     ],
 )  # fmt: skip
-def test_only_the_requested_groups_are_read_and_shown(names: list[str], keys: set[str], asked: set[str]) -> None:
+def test_only_the_requested_groups_are_read_and_shown(names: list[str], keys: set[str], requested: set[str]) -> None:
     esx = host()
     (entry,) = gather(esx, names=names)
     always = {"host", "connection", "reachable", "in_maintenance", "boot_time", "version", "build", "vendor"}
     always |= {"model", "uuid"}
     assert set(entry) == always | keys | {"reboot_owed", "reboot_why"}
-    assert set(esx.esxcli_.asked) == asked
+    assert set(esx.esxcli_.requests) == requested
 
 
 def test_a_full_read_asks_esxcli_twice_for_vibs_and_thrice_for_each_rdma_device() -> None:
     esx = host()
     gather(esx)
-    assert sorted(esx.esxcli_.asked) == [
+    assert sorted(esx.esxcli_.requests) == [
         "network nic dcb status get", "network nic stats get", "rdma device stats get",
         "software vib list", "software vib list",
     ]  # fmt: skip

@@ -28,7 +28,7 @@ def state(enabled: bool, active: bool, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("current", "wanted", "changed", "reboots"),
+    ("current", "desired", "changed", "reboots"),
     [
         (state(False, False), True, True, 1),
         (state(True, False), True, False, 1),
@@ -41,8 +41,8 @@ def state(enabled: bool, active: bool, **more: Any) -> dict[str, Any]:
         (state(False, True, without_reboot=True), False, False, 1),
     ],
 )
-def test_changes_and_boots(current: dict[str, Any], wanted: bool, changed: bool, reboots: int) -> None:
-    plan = plan_passthrough(current, enabled=wanted)
+def test_changes_and_boots(current: dict[str, Any], desired: bool, changed: bool, reboots: int) -> None:
+    plan = plan_passthrough(current, enabled=desired)
     assert (bool(plan.changes), plan.reboots, len(plan.why)) == (changed, reboots, reboots)
 
 

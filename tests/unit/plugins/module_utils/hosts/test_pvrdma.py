@@ -241,7 +241,9 @@ def _with_machines(esx: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
     refs = [SimpleNamespace(_moId=key) for key in machines]
     esx.has(vm=refs)
     monkeypatch.setattr(
-        pvrdma.properties, "read_many", lambda _session, asked, _paths: {r._moId: machines[r._moId] for r in asked}
+        pvrdma.properties,
+        "read_many",
+        lambda _session, requested, _paths: {r._moId: machines[r._moId] for r in requested},
     )
 
 

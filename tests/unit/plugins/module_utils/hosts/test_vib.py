@@ -153,7 +153,7 @@ def test_four_runs_install_once_and_need_the_boot_until_it_happens() -> None:
         assert "reboot" in result["needs"]
     assert writes == [0, 1, 1, 1]
     assert host.writes == [("software vib install", {"depot": DEPOT})]
-    assert vibs.asked[-1][1]["patience"] == 1800
+    assert vibs.requests[-1][1]["patience"] == 1800
     assert (result["hosts"][0]["state"]["running"], result["hosts"][0]["state"]["next_boot"]) == (OLD, NEW)
     vibs.boot()
     assert converge(subject)["needs"] == []
@@ -203,7 +203,7 @@ def test_the_host_rehearses_and_its_refusal_comes_before_any_write() -> None:
         assert "AcceptanceConfigError" in refused["msg"]
         assert "the host accepts level partner and above" in refused["msg"]
     assert host.writes == []
-    assert not {"force", "nosigcheck"} & {key for _command, options in vibs.asked for key in options}
+    assert not {"force", "nosigcheck"} & {key for _command, options in vibs.requests for key in options}
     vibs.refusal = ""
     missing = converge(Vib(host, VibSpec(DRIVER, NEW, "/vmfs/volumes/shared/none.zip"), {}))
     assert "Could not download from /vmfs/volumes/shared/none.zip" in missing["msg"]
@@ -250,19 +250,19 @@ def test_nothing_is_rehearsed_while_a_gpu_is_in_passthrough() -> None:
     host, vibs = host_with({}, Gpu(enabled=True, passed=True))
     host.refresh()
     assert Vib(host, PRESENT, {}).read()["rehearsal"] is None
-    assert vibs.asked == []
+    assert vibs.requests == []
 
 
 def test_many_subjects_of_a_host_read_its_vibs_once_between_refreshes() -> None:
     host, vibs = host_with({DRIVER: NEW, "tool": "1.0"})
-    images, asked = InstalledVibs(host), []
+    images, requested = InstalledVibs(host), []
     listed = vibs.rows
-    vibs.rows = lambda command, **options: asked.append(command) or listed(command, **options)  # type: ignore[method-assign]
+    vibs.rows = lambda command, **options: requested.append(command) or listed(command, **options)  # type: ignore[method-assign]
     for _round in range(2):
         host.refresh()
         Vib(host, PRESENT, {}, images).read()
         Vib(host, ABSENT, {"domain-c1": "gpu"}, images).read()
-    assert len(asked) == 4
+    assert len(requested) == 4
     assert installed_vibs.facts(images)["running"] == [
         {"name": DRIVER, "version": NEW, "vendor": "NVIDIA", "acceptance_level": ""}
     ]

@@ -26,12 +26,12 @@ def test_a_folder_that_is_not_on_the_node_is_the_cause_and_the_sentence_has_the_
     failed = event("Pod", "t2-worker-0", "FailedMount", NO_FOLDER, after=7)
     # Another pod is not a cause: it waits for a node.
     others = [pod("worker", 1, phase="Pending", state={"waiting": {"reason": "ImagePullBackOff"}})]
-    told = state_of(snapshot(job(CREATED), [*others, WAITS], [failed]))
-    assert told["why"] == (
+    result = state_of(snapshot(job(CREATED), [*others, WAITS], [failed]))
+    assert result["why"] == (
         "pod t2-worker-0 does not start, because node k3 has no folder /runs/one/work: Ansible must reach the node "
         "itself, by ssh, to copy the folder there"
     )
-    assert told["blocked"] == told["started"] + 7
+    assert result["blocked"] == result["started"] + 7
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,8 @@ def test_a_folder_that_is_not_on_the_node_is_the_cause_and_the_sentence_has_the_
     ids=["another volume", "it runs by now"],
 )
 def test_other_pods_may_start_by_themselves(message: str, waits: dict[str, Any]) -> None:
-    told = state_of(snapshot(job(CREATED), [waits], [event("Pod", "t2-worker-0", "FailedMount", message)]))
-    assert (told["state"], "blocked" in told) == ("waiting", False)
+    result = state_of(snapshot(job(CREATED), [waits], [event("Pod", "t2-worker-0", "FailedMount", message)]))
+    assert (result["state"], "blocked" in result) == ("waiting", False)
 
 
 @pytest.mark.parametrize(

@@ -82,16 +82,16 @@ def test_the_schemas_are_those_that_the_operator_publishes(entry: dict[str, Any]
     assert entry["licence"] == "Apache-2.0" and (schema.FOLDER.parent / "Apache-2.0.txt").exists()
 
 
-@pytest.mark.parametrize("wanted", JOBS.values(), ids=JOBS)
-def test_every_job_is_one_that_its_operator_knows(wanted: dict[str, Any]) -> None:
-    job = manifests.mpijob(job_of(wanted))
+@pytest.mark.parametrize("desired", JOBS.values(), ids=JOBS)
+def test_every_job_is_one_that_its_operator_knows(desired: dict[str, Any]) -> None:
+    job = manifests.mpijob(job_of(desired))
     assert schema.faults(job) == []
 
 
-@pytest.mark.parametrize("wanted", JOBS.values(), ids=JOBS)
+@pytest.mark.parametrize("desired", JOBS.values(), ids=JOBS)
 @pytest.mark.parametrize("release", schema.RELEASES)
-def test_every_object_and_pod_is_one_that_kubernetes_knows(wanted: dict[str, Any], release: str) -> None:
-    job = job_of(wanted)
+def test_every_object_and_pod_is_one_that_kubernetes_knows(desired: dict[str, Any], release: str) -> None:
+    job = job_of(desired)
     *others, mpijob = manifests.manifests(job)
     templates = [mpijob["spec"]["mpiReplicaSpecs"][name]["template"] for name in ("Launcher", "Worker")]
     secret = manifests.secret(job)

@@ -201,8 +201,8 @@ def test_a_stun_that_outlasts_a_toleration_is_the_cause_with_the_toleration() ->
 
 
 def test_the_command_of_its_launcher_is_returned() -> None:
-    wanted = {"mpirun_arguments": ["--mca", "pml", "ob1"]}
-    command = state(CREATED, **wanted)["mpirun_command"]
+    desired = {"mpirun_arguments": ["--mca", "pml", "ob1"]}
+    command = state(CREATED, **desired)["mpirun_command"]
     assert command[0] == "mpirun" and " ".join(command).endswith("--mca pml ob1 c")
     odd = job(CREATED)
     odd["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"] = [{"command": 7}]

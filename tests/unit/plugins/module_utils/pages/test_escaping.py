@@ -127,9 +127,9 @@ def test_no_text_changes_the_structure_of_a_timeline(text: str) -> None:
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1))
 def test_a_reader_of_markdown_reads_the_text(text: str) -> None:
-    said = " ".join(text.split())
-    assert words(f"- {escaping.line(text)}") == said
-    assert words(f"a {escaping.markdown(text)}") == f"a {said}".strip()
+    message = " ".join(text.split())
+    assert words(f"- {escaping.line(text)}") == message
+    assert words(f"a {escaping.markdown(text)}") == f"a {message}".strip()
 
 
 @pytest.mark.parametrize("text", ["grid_t4-16c", "190.0", "-", "w1 (by others): 3.5 s, 80%", "esx01.lab", "VM Network"])

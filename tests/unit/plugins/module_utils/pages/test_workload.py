@@ -17,10 +17,10 @@ LAB = ["--cpu", "--model", "small", "--image-size", "32", "--batch-size", "16", 
 PAPER = [{"name": "paper", "source": "s", "runs": [{"nodes": 1, "gpus": 1, "transport": "tcp", "images_per_sec": 340}]}]
 
 
-def run(name: str = "one", **asked: Any) -> dict[str, Any]:
+def run(name: str = "one", **requested: Any) -> dict[str, Any]:
     fields = {"name": name, "nodes": 1, "gpus": 1, "transport": "tcp", "images_per_sec": 32.0, "proof": {"ok": True}}
-    asked = {"framework": "tensorflow", "options": [], "command": [], "stack": "lab-cpu", **asked}
-    return {**fields, "asked": asked, "seconds_per_epoch": 6.25, "card": "ens192", "speed": 25.0}
+    requested = {"framework": "tensorflow", "options": [], "command": [], "stack": "lab-cpu", **requested}
+    return {**fields, "asked": requested, "seconds_per_epoch": 6.25, "card": "ens192", "speed": 25.0}
 
 
 def runs_of(read: Page) -> dict[str, str]:
@@ -30,7 +30,7 @@ def runs_of(read: Page) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("requested", "words"),
     [
         (
             {"options": LAB},
@@ -50,8 +50,8 @@ def runs_of(read: Page) -> dict[str, str]:
         ({"command": ["python", "mine.py"]}, ["The trained network is unknown; stack lab-cpu"]),
     ],
 )
-def test_the_workload_is_one_sentence(asked: dict[str, Any], words: list[str]) -> None:
-    (sentence,) = sentences([run(**asked)])
+def test_the_workload_is_one_sentence(requested: dict[str, Any], words: list[str]) -> None:
+    (sentence,) = sentences([run(**requested)])
     assert all(one in sentence for one in words)
 
 

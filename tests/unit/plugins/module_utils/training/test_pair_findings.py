@@ -30,8 +30,8 @@ def measured(count: int, slow: Mapping[tuple[int, int], float], **more: Any) -> 
     return [record(f"n{one}", f"n{other}", slow.get((one, other), 9.0), **more) for one, other in both]
 
 
-def rules(records: list[dict[str, Any]], goal: float = 0.0, **asked: list[str]) -> list[tuple[str, list[str]]]:
-    return [(each["rule"], each["nodes"]) for each in findings(records, asked, 0.8, goal)]
+def rules(records: list[dict[str, Any]], goal: float = 0.0, **requested: list[str]) -> list[tuple[str, list[str]]]:
+    return [(each["rule"], each["nodes"]) for each in findings(records, requested, 0.8, goal)]
 
 
 @given(st.integers(3, 12), st.data())

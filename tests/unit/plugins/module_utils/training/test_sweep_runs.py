@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from plugins.module_utils.training.sweep_runs import SweepError, remaining, runs, summary, with_nodes
 
-ASKED = {"options": ["--batch-size", "32"], "ranks_per_node": 1}
+REQUESTED = {"options": ["--batch-size", "32"], "ranks_per_node": 1}
 SIZES = st.lists(st.integers(1, 32), min_size=1, max_size=6, unique=True)
 TRANSPORTS = st.lists(st.sampled_from(["tcp", "rdma"]), min_size=1, unique=True)
 REPEATS = st.integers(1, 6)
@@ -24,7 +24,7 @@ def point(run: dict[str, Any]) -> tuple[int, str]:
 
 
 def result(name: str, **more: Any) -> dict[str, Any]:
-    good = {"job": {"state": "finished"}, "proof": {"ok": True}, "nodes": 2, "asked": dict(ASKED)}
+    good = {"job": {"state": "finished"}, "proof": {"ok": True}, "nodes": 2, "asked": dict(REQUESTED)}
     return {"name": name, **good, **more}
 
 
@@ -64,9 +64,9 @@ def test_does_not_repeat_finished_runs(
 ) -> None:
     made = runs(sizes, transports, repeats)
     done = data.draw(st.sets(st.sampled_from([run["name"] for run in made])))
-    rest = remaining(made, [result(name) for name in done], ASKED)
+    rest = remaining(made, [result(name) for name in done], REQUESTED)
     assert [run["name"] for run in rest] == [run["name"] for run in made if run["name"] not in done]
-    assert remaining(made, [result(run["name"]) for run in made], ASKED) == []
+    assert remaining(made, [result(run["name"]) for run in made], REQUESTED) == []
 
 
 @pytest.mark.parametrize(
@@ -81,18 +81,18 @@ def test_does_not_repeat_finished_runs(
 )
 def test_an_invalid_result_is_ignored(more: dict[str, Any], prove: bool, again: bool) -> None:
     made = runs([2], ["tcp"], 2)
-    rest = remaining(made, [result("2-nodes-tcp-1", **more)], ASKED, prove=prove)
+    rest = remaining(made, [result("2-nodes-tcp-1", **more)], REQUESTED, prove=prove)
     assert [(run["name"], run["again"]) for run in rest] == (
         [("2-nodes-tcp-1", True), ("2-nodes-tcp-2", False)] if again else [("2-nodes-tcp-2", False)]
     )
 
 
 def test_other_work_is_not_mixed_in() -> None:
-    other = result("2-nodes-tcp-1", asked={**ASKED, "options": []})
+    other = result("2-nodes-tcp-1", asked={**REQUESTED, "options": []})
     with pytest.raises(SweepError, match="2-nodes-tcp-1 used another options than requested now"):
-        remaining(runs([2], ["tcp"], 1), [other], ASKED)
+        remaining(runs([2], ["tcp"], 1), [other], REQUESTED)
     with pytest.raises(SweepError, match="another options and ranks_per_node"):
-        remaining(runs([2], ["tcp"], 1), [result("2-nodes-tcp-1", asked=None)], ASKED)
+        remaining(runs([2], ["tcp"], 1), [result("2-nodes-tcp-1", asked=None)], REQUESTED)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def user(vm: str, tenant: str, share: float, hours: float | None = 24.0, **more:
 
 
 def gpu(host: str, *users: dict[str, Any], mean: float | None = None, **more: Any) -> dict[str, Any]:
-    told = None if mean is None else {"mean": mean, "peak": min(2 * mean, 100.0), "samples": 288}
+    reported = None if mean is None else {"mean": mean, "peak": min(2 * mean, 100.0), "samples": 288}
     return {
         "host": host,
         "reachable": True,
@@ -43,7 +43,7 @@ def gpu(host: str, *users: dict[str, Any], mean: float | None = None, **more: An
         "vgpu_mode": "same_size",
         "slots": [{"profile": "grid_t4-8c", "used": len(users), "free": 2 - len(users)}],
         "users": list(users),
-        "utilisation": told,
+        "utilisation": reported,
         **more,
     }
 

@@ -24,7 +24,7 @@ def vm(name: str, *profiles: str, running: bool = True, **more: Any) -> GpuVm:
     return GpuVm(name, name, running, profiles, whose={"tenant": name[0]}, **more)
 
 
-def told(host: HostGpus) -> dict[str, list[tuple[str, str, float, bool]]]:
+def users_of(host: HostGpus) -> dict[str, list[tuple[str, str, float, bool]]]:
     return {
         card.address: [(one.machine.name, one.what, round(one.share, 3), one.told) for one in host.users(card)]
         for card in host.cards
@@ -33,25 +33,25 @@ def told(host: HostGpus) -> dict[str, list[tuple[str, str, float, bool]]]:
 
 def test_machines_share_a_card_by_the_memory_of_their_profiles() -> None:
     host = HostGpus([t4("a", "v1", "v2")], T4, [vm("v1", "grid_t4-8c"), vm("v2", "grid_t4-4c")])
-    assert told(host) == {"a": [("v1", "grid_t4-8c", 0.5, True), ("v2", "grid_t4-4c", 0.25, True)]}
+    assert users_of(host) == {"a": [("v1", "grid_t4-8c", 0.5, True), ("v2", "grid_t4-4c", 0.25, True)]}
 
 
 def test_several_virtual_gpus_of_a_machine_are_on_the_gpus_named_by_the_server() -> None:
     twins = vm("v", "grid_t4-16c", "grid_t4-16c")
-    assert told(HostGpus([t4("a", "v"), t4("b", "v")], T4, [twins])) == {
+    assert users_of(HostGpus([t4("a", "v"), t4("b", "v")], T4, [twins])) == {
         "a": [("v", "grid_t4-16c", 1.0, True)],
         "b": [("v", "grid_t4-16c", 1.0, True)],
     }
     # Named once on one card, with two virtual GPUs that fit there.
     both = vm("v", "grid_t4-8c", "grid_t4-8c")
-    assert told(HostGpus([t4("a"), t4("b", "v")], T4, [both]))["b"] == [("v", "grid_t4-8c", 0.5, True)] * 2
+    assert users_of(HostGpus([t4("a"), t4("b", "v")], T4, [both]))["b"] == [("v", "grid_t4-8c", 0.5, True)] * 2
 
 
 def test_derives_missing_values_and_says_so() -> None:
     host = HostGpus(
         [t4("a", "v1"), t4("b")], T4, [vm("v1", "grid_t4-8c"), vm("v2", "grid_t4-8c"), vm("v3", "grid_t4-16c")]
     )
-    assert told(host) == {
+    assert users_of(host) == {
         "a": [("v1", "grid_t4-8c", 0.5, True), ("v2", "grid_t4-8c", 0.5, False)],
         "b": [("v3", "grid_t4-16c", 1.0, False)],
     }
@@ -68,7 +68,7 @@ def test_a_gpu_in_passthrough_is_whole_and_takes_no_virtual_one() -> None:
     host = HostGpus(
         [card], T4, [vm("v1", addresses=("a",)), vm("v2", "grid_t4-4c"), vm("v3", addresses=("elsewhere",))]
     )
-    assert told(host) == {"a": [("v1", WHOLE, 1.0, True)]}
+    assert users_of(host) == {"a": [("v1", WHOLE, 1.0, True)]}
     assert host.slots(card) == [{"profile": WHOLE, "used": 1, "free": 0}]
     assert [one.name for one, _profile in host.lost] == ["v2"]
 
@@ -165,5 +165,5 @@ def test_a_card_never_exceeds_one_and_a_virtual_gpu_never_counts_twice(
         assert all(one.share >= 0 for one in host.users(card))
     placed = sorted((one.machine.key, one.what) for one in users)
     lost = sorted((one.key, profile) for one, profile in host.lost)
-    wanted = sorted((one.key, profile) for one in people if one.running for profile in one.profiles)
-    assert sorted(placed + lost) == wanted
+    expected = sorted((one.key, profile) for one in people if one.running for profile in one.profiles)
+    assert sorted(placed + lost) == expected

@@ -83,10 +83,10 @@ def fingerprint(pem: Path) -> str:
 def test_a_bad_certificate_is_refused(connect: Any, certificates: Certificates, name: str) -> None:
     with OddServer(certificates[name]) as server, pytest.raises(Refused) as refused:
         connect(server)
-    said, advice = BAD[name]
+    reported, advice = BAD[name]
     assert "could not trust its certificate" in str(refused.value)
-    assert said in refused.value.said and advice in refused.value.remedy
-    assert server.asked == []
+    assert reported in refused.value.said and advice in refused.value.remedy
+    assert server.requests == []
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_an_authority_that_breaks_rfc_5280_is_refused_from_python_3_13(
         params = {**connection, "port": server.port, "validate_certs": True, "ca_path": str(authority.ca_path)}
         with pytest.raises(Refused) as refused, session.session(params):
             pass
-        assert server.asked == []
+        assert server.requests == []
         with session.session({**params, "tls_fingerprint": fingerprint(certificate)}):
             pass
     assert refused.value.said == reported
@@ -125,20 +125,20 @@ def test_an_authority_that_breaks_rfc_5280_is_refused_from_python_3_13(
 def test_another_than_the_pinned_one_is_refused(connect: Any, certificates: Certificates, name: str) -> None:
     with OddServer(certificates[name]) as server, pytest.raises(Refused, match="set tls_fingerprint again"):
         connect(server, tls_fingerprint="00" * 32, validate_certs=False)
-    assert server.asked == []
+    assert server.requests == []
 
 
 @pytest.mark.parametrize("name", ["good", *BAD])
 def test_the_pinned_one_is_taken(connect: Any, certificates: Certificates, name: str) -> None:
     with OddServer(certificates[name]) as server:
         connect(server, tls_fingerprint=fingerprint(certificates[name]))
-    assert server.asked
+    assert server.requests
 
 
 def test_a_good_one_is_taken(connect: Any, certificates: Certificates) -> None:
     with OddServer(certificates["good"]) as server:
         connect(server)
-    assert server.asked
+    assert server.requests
 
 
 @pytest.mark.parametrize("pinned", [False, True])
@@ -159,5 +159,5 @@ def test_a_certificate_that_changes_in_mid_session_is_refused(
 
         with pytest.raises(CollectionError, match="could not trust its certificate") as refused:
             ask_again()
-    assert "logout" not in server.asked
+    assert "logout" not in server.requests
     assert BAD[name][1] in str(refused.value) or pinned

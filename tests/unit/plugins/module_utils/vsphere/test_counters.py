@@ -31,25 +31,25 @@ DAY, WEEK = Interval(300, 24, 4), Interval(1800, 168, 1)
 def test_the_interval_for_a_period(
     hours: float, history: tuple[Interval, ...], chosen: tuple[int, float], why: str
 ) -> None:
-    seconds, covered, said = choose(Catalogue({}, history), Counter(1, 4), hours)
+    seconds, covered, result = choose(Catalogue({}, history), Counter(1, 4), hours)
     assert (seconds, covered) == chosen
-    assert why in said and bool(why) == bool(said)
+    assert why in result and bool(why) == bool(result)
 
 
 class Manager:
     """Answers as many series as an object has instances, each with a sample that was not taken."""
 
     def __init__(self, instances: dict[str, int]) -> None:
-        self.instances, self.asked = instances, list[list[Any]]()
+        self.instances, self.requests = instances, list[list[Any]]()
 
     def QueryPerf(self, queries: list[Any]) -> list[Any]:  # noqa: N802 - the API's name
-        self.asked.append(queries)
+        self.requests.append(queries)
         return [self._answer(query) for query in queries if self.instances[query.entity._moId]]
 
     def _answer(self, query: Any) -> Any:
         found = [
-            SimpleNamespace(id=SimpleNamespace(counterId=wanted.counterId, instance=str(place)), value=[0, -1, 700])
-            for wanted in query.metricId
+            SimpleNamespace(id=SimpleNamespace(counterId=desired.counterId, instance=str(place)), value=[0, -1, 700])
+            for desired in query.metricId
             for place in range(self.instances[query.entity._moId])
         ]
         return SimpleNamespace(entity=query.entity, value=found)
@@ -61,12 +61,12 @@ def test_questions_are_as_few_as_vcenter_takes_and_samples_not_taken_are_left_ou
     session: Any = SimpleNamespace(server="vc", content=SimpleNamespace(perfManager=manager))
     counters = {"utilization": Counter(559, 4), "mem.used": Counter(563, 4)}
     found = series(session, hosts, counters, 300, NOW)
-    assert [len(some) for some in manager.asked] == [4, 4, 2]
-    assert all(8 * 2 * len(some) <= MOST_AT_ONCE for some in manager.asked)
+    assert [len(some) for some in manager.requests] == [4, 4, 2]
+    assert all(8 * 2 * len(some) <= MOST_AT_ONCE for some in manager.requests)
     assert {(one.object_id, one.counter, one.values) for one in found} == {
         (ref._moId, name, (0, 700)) for ref in hosts for name in counters if ref._moId != "host-3"
     }
-    (query, *_rest) = manager.asked[0]
+    (query, *_rest) = manager.requests[0]
     assert (query.intervalId, query.startTime, {one.instance for one in query.metricId}) == (300, NOW, {"*"})
 
 
@@ -75,5 +75,5 @@ def test_requests_an_oversized_object_separately() -> None:
     manager = Manager({"host-1": 100, "host-2": 1})
     session: Any = SimpleNamespace(server="vc", content=SimpleNamespace(perfManager=manager))
     assert len(series(session, hosts, {"utilization": Counter(559, 4)}, 300, NOW)) == 101
-    assert [len(some) for some in manager.asked] == [1, 1]
+    assert [len(some) for some in manager.requests] == [1, 1]
     assert series(session, {}, {"utilization": Counter(559, 4)}, 300, NOW) == []

@@ -56,10 +56,10 @@ def answering(stored: str) -> Any:
     return SimpleNamespace(server="vc", content=content, stub=SimpleNamespace(silent=True))
 
 
-@pytest.mark.parametrize("asked", ["a/b", "a%2fb"])
+@pytest.mark.parametrize("requested", ["a/b", "a%2fb"])
 @pytest.mark.parametrize("stored", ["a/b", "a%2fb", "a%2Fb"])
-def test_a_cluster_is_found_in_either_form(asked: str, stored: str) -> None:
-    _ref, values = inventory.find_cluster(answering(stored), asked)
+def test_a_cluster_is_found_in_either_form(requested: str, stored: str) -> None:
+    _ref, values = inventory.find_cluster(answering(stored), requested)
     assert values == {"name": "a/b", "summary.name": stored}
 
 

@@ -21,19 +21,19 @@ def there_are(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "said"),
+    ("names", "expected"),
     [
         (("gpu", "gpu", "other"), "2 objects have that name"),
         (("GPU", "other"), "there is none; it has GPU, other"),
         ((), "there is none; it has none"),
     ],
 )
-def test_a_cluster_must_be_exactly_one(monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], said: str) -> None:
+def test_a_cluster_must_be_exactly_one(monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], expected: str) -> None:
     there_are(monkeypatch, *names)
     with pytest.raises(NotFound) as error:
         inventory.find_cluster(SERVER, "gpu")
     assert str(error.value) == (
-        f"vcenter.lab: could not find one cluster named 'gpu': {said}; correct the name of the cluster"
+        f"vcenter.lab: could not find one cluster named 'gpu': {expected}; correct the name of the cluster"
     )
 
 

@@ -119,7 +119,7 @@ def assert_one_sentence(msg: str, *, advises: bool = True) -> None:
 def test_the_server_as_it_should_be_lists_its_hosts(serve: Any, authority: Authority) -> None:
     server = serve({})
     assert ended(connection(server, authority)) == ("exit", "")
-    assert server.asked[-1] == "logout"
+    assert server.requests[-1] == "logout"
 
 
 @pytest.mark.parametrize("answer", [SILENT, DROP, b"SSH-2.0-OpenSSH_9.6\r\n", http("400 Bad Request")])
@@ -135,11 +135,11 @@ def test_a_server_without_tls(serve: Any, authority: Authority, stage: str, answ
 @pytest.mark.parametrize("stage", ["versions", *SOAP])
 @pytest.mark.parametrize("name", WRONG)
 def test_an_odd_answer(serve: Any, authority: Authority, name: str, stage: str) -> None:
-    answer, said = WRONG[name]
+    answer, reported = WRONG[name]
     way, msg = ended(connection(serve({stage: answer}), authority))
     assert way == "fail"
     assert_one_sentence(msg)
-    assert said in msg
+    assert reported in msg
     if name == "503":
         assert STARTS in msg
     if name in ("404", "302", "a page") and stage == "versions":

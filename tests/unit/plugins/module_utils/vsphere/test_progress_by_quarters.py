@@ -10,7 +10,7 @@ from plugins.module_utils.vsphere.tasks import by_quarters
 
 
 @pytest.mark.parametrize(
-    ("percents", "told"),
+    ("percents", "expected"),
     [
         (range(101), [25, 50, 75]),
         ([0, 10, 24, 100], []),
@@ -18,9 +18,9 @@ from plugins.module_utils.vsphere.tasks import by_quarters
         ([50, 30, 50], [50]),
     ],
 )
-def test_each_quarter_once(percents: list[int], told: list[int]) -> None:
+def test_each_quarter_once(percents: list[int], expected: list[int]) -> None:
     seen: list[int] = []
     progress = by_quarters(seen.append)
     for percent in percents:
         progress("worker01", percent)
-    assert seen == told
+    assert seen == expected

@@ -21,7 +21,7 @@ class Collector:
 
     def __init__(self) -> None:
         self.partial: list[bool] = []
-        self.asked_to_wait: list[int] = []
+        self.waits: list[int] = []
 
     def CreatePropertyCollector(self) -> Collector:  # noqa: N802 # as pyVmomi spells it
         return self
@@ -30,7 +30,7 @@ class Collector:
         self.partial.append(partialUpdates)
 
     def WaitForUpdatesEx(self, _version: str, options: Any) -> Any:  # noqa: N802 # as pyVmomi spells it
-        self.asked_to_wait.append(options.maxWaitSeconds)
+        self.waits.append(options.maxWaitSeconds)
         change = SimpleNamespace(name="config.service", val="whole")
         changed = SimpleNamespace(obj=SimpleNamespace(_moId="host-1"), kind="modify", changeSet=[change])
         return SimpleNamespace(version="1", filterSet=[SimpleNamespace(objectSet=[changed])])
@@ -59,7 +59,7 @@ def test_requests_whole_properties() -> None:
 def test_a_wait_asks_often_enough_to_keep_its_session_and_its_connection(timeout: int, longest: int) -> None:
     collector = Collector()
     next(watching(collector, 7200, timeout))
-    assert collector.asked_to_wait == [longest]
+    assert collector.waits == [longest]
 
 
 class Losing(Collector):
@@ -67,16 +67,16 @@ class Losing(Collector):
 
     def __init__(self, *lost: int) -> None:
         super().__init__()
-        self.lost, self.told = set(lost), False
+        self.lost, self.is_reported = set(lost), False
 
     def CreatePropertyCollector(self) -> Collector:  # noqa: N802 # as pyVmomi spells it
-        self.told = False
+        self.is_reported = False
         return self
 
     def WaitForUpdatesEx(self, version: str, options: Any) -> Any:  # noqa: N802 # as pyVmomi spells it
         update = super().WaitForUpdatesEx(version, options)
-        news, self.told = not self.told, True
-        if len(self.asked_to_wait) in self.lost:
+        news, self.is_reported = not self.is_reported, True
+        if len(self.waits) in self.lost:
             raise ConnectionResetError("reset")
         return update if news else None
 
@@ -98,11 +98,11 @@ class Vanishing:
     """A property collector on whose server some virtual machines were removed after they had been listed."""
 
     def __init__(self, *gone: str) -> None:
-        self.gone, self.asked = set(gone), list[list[str]]()
+        self.gone, self.requests = set(gone), list[list[str]]()
 
     def RetrievePropertiesEx(self, specs: Any, _options: Any) -> Any:  # noqa: N802 # as pyVmomi spells it
         refs = [one.obj for one in specs[0].objectSet]
-        self.asked.append([ref._moId for ref in refs])
+        self.requests.append([ref._moId for ref in refs])
         if missing := next((ref for ref in refs if ref._moId in self.gone), None):
             raise vmodl.fault.ManagedObjectNotFound(obj=missing)
         found = [
@@ -120,7 +120,7 @@ def reading(collector: Vanishing, kind: Any, *keys: str) -> dict[str, Any]:
 def test_virtual_machines_that_vanished_since_they_were_listed_are_left_out() -> None:
     collector = Vanishing("vm-2", "vm-4")
     assert list(reading(collector, vim.VirtualMachine, "vm-1", "vm-2", "vm-3", "vm-4")) == ["vm-1", "vm-3"]
-    assert [len(one) for one in collector.asked] == [4, 3, 2]
+    assert [len(one) for one in collector.requests] == [4, 3, 2]
     assert reading(Vanishing("vm-1", "vm-2"), vim.VirtualMachine, "vm-1", "vm-2") == {}
 
 

@@ -24,19 +24,19 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Exchange]]:
     """A server that gives the answers in turn; what was asked is in the returned list."""
 
     def answering(*answers: Any) -> list[Exchange]:
-        left, asked = list(answers), list[Exchange]()
+        left, requested = list(answers), list[Exchange]()
 
         def exchange(
             _self: rest.Rest, verb: str, path: str, body: str | None, headers: dict[str, str]
         ) -> tuple[int, str]:
-            asked.append((verb, path, body and json.loads(body), headers))
+            requested.append((verb, path, body and json.loads(body), headers))
             answer = left.pop(0)
             if isinstance(answer, Exception):
                 raise answer
             return answer
 
         monkeypatch.setattr(rest.Rest, "_exchange", exchange)
-        return asked
+        return requested
 
     return answering
 
@@ -50,19 +50,19 @@ def task(status: str, **more: Any) -> tuple[int, str]:
 
 
 def test_a_session_logs_in_uses_its_token_and_logs_out(server: Callable[..., list[Exchange]]) -> None:
-    asked = server((201, '"token"'), (200, '{"a": 1}'), (204, ""), (204, ""))
+    requested = server((201, '"token"'), (200, '{"a": 1}'), (204, ""), (204, ""))
     with rest.opened(session()) as api:
         assert api.get("/api/x", tried="read") == {"a": 1}
         assert api.send("PATCH", "/api/x", {"b": 2}, tried="write") is None
-    assert base64.b64decode(asked[0][3]["Authorization"].split()[1]).decode() == "root:söcret"
-    assert [(verb, path, body) for verb, path, body, _headers in asked] == [
+    assert base64.b64decode(requested[0][3]["Authorization"].split()[1]).decode() == "root:söcret"
+    assert [(verb, path, body) for verb, path, body, _headers in requested] == [
         ("POST", "/api/session", None),
         ("GET", "/api/x", None),
         ("PATCH", "/api/x", {"b": 2}),
         ("DELETE", "/api/session", None),
     ]
-    assert {headers.get("vmware-api-session-id") for *_rest, headers in asked[1:]} == {"token"}
-    assert "söcret" not in str(asked[1:])
+    assert {headers.get("vmware-api-session-id") for *_rest, headers in requested[1:]} == {"token"}
+    assert "söcret" not in str(requested[1:])
 
 
 def test_a_failing_logout_does_not_hide_the_work(server: Callable[..., list[Exchange]]) -> None:
@@ -124,9 +124,9 @@ def test_a_broken_connection_is_unreachable(server: Callable[..., list[Exchange]
 
 def test_a_task_is_waited_for(server: Callable[..., list[Exchange]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rest, "_POLL_SECONDS", 0)
-    asked = server((202, '"task-1"'), task("PENDING"), task("RUNNING"), task("SUCCEEDED", result={"ok": True}))
+    requested = server((202, '"task-1"'), task("PENDING"), task("RUNNING"), task("SUCCEEDED", result={"ok": True}))
     assert rest.Rest(session()).task("/api/x", {}, tried="do it", seconds=5, action="commit") == {"ok": True}
-    assert [path for _verb, path, *_rest in asked] == [
+    assert [path for _verb, path, *_rest in requested] == [
         "/api/x?action=commit&vmw-task=true",
         *["/api/cis/tasks/task-1"] * 3,
     ]

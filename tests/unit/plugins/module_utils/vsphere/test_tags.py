@@ -38,14 +38,14 @@ ANSWERS_BEFORE: dict[tuple[str, str], Any] = {
 
 def served(monkeypatch: pytest.MonkeyPatch, answers: dict[tuple[str, str], Any]) -> list[tuple[str, str]]:
     """A server that knows these addresses alone, and what it was asked."""
-    asked = list[tuple[str, str]]()
+    requested = list[tuple[str, str]]()
 
     def exchange(_self: rest.Rest, verb: str, path: str, _body: Any, _headers: Any) -> tuple[int, str]:
-        asked.append((verb, path))
+        requested.append((verb, path))
         return (200, json.dumps(answers[verb, path])) if (verb, path) in answers else (404, "")
 
     monkeypatch.setattr(rest.Rest, "_exchange", exchange)
-    return asked
+    return requested
 
 
 def session(version: tuple[int, ...]) -> Any:
@@ -57,10 +57,10 @@ def session(version: tuple[int, ...]) -> Any:
 def test_sends_each_version_the_form_that_it_supports(
     monkeypatch: pytest.MonkeyPatch, version: tuple[int, ...], answers: dict[tuple[str, str], Any]
 ) -> None:
-    asked = served(monkeypatch, answers)
+    requested = served(monkeypatch, answers)
     with rest.opened(session(version)) as api:
         assert tags.vm_tags(api, "team", ["vm-1"]) == {"vm-1": ["green"]}
-    assert asked == list(answers)
+    assert requested == list(answers)
 
 
 @pytest.mark.parametrize(("version", "answers"), [(NEW, ANSWERS), (OLD, ANSWERS_BEFORE)])

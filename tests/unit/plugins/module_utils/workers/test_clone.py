@@ -81,7 +81,7 @@ def test_folders_accept_machines_and_pools_are_of_this_cluster() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "expected"),
     [
         ({"folder": "nowhere"}, "find one folder named 'nowhere': there is none; correct the folder"),
         ({"folder": "double"}, "find one folder named 'double': 2 objects have that name"),
@@ -89,8 +89,8 @@ def test_folders_accept_machines_and_pools_are_of_this_cluster() -> None:
         ({"datastore": "nfs"}, "find one datastore named 'nfs': there is none"),
     ],
 )
-def test_a_name_that_is_missing_double_or_of_another_cluster_is_refused(given: dict[str, str], said: str) -> None:
-    with pytest.raises(NotFound, match=said):
+def test_a_name_that_is_missing_double_or_of_another_cluster_is_refused(given: dict[str, str], expected: str) -> None:
+    with pytest.raises(NotFound, match=expected):
         location_of(**given)
 
 
@@ -128,10 +128,10 @@ def test_a_linked_clone_without_its_snapshot_is_refused() -> None:
 
 
 def test_a_clone_has_the_building_marker_from_the_start_and_stays_off() -> None:
-    cluster, asked = FakeWorkerCluster(), dict[str, Any]()
+    cluster, requested = FakeWorkerCluster(), dict[str, Any]()
 
     def clone_task(**given: Any) -> str:
-        asked.update(given)
+        requested.update(given)
         return "task-1"
 
     golden = SimpleNamespace(name="golden", ref=SimpleNamespace(CloneVM_Task=clone_task))
@@ -139,8 +139,13 @@ def test_a_clone_has_the_building_marker_from_the_start_and_stays_off() -> None:
         vim.Folder("folder-5"), vim.ResourcePool("pool-5"), STORE, vim.vm.Snapshot("snapshot-1")
     )
     started = clone.begin(cluster, WorkerSpec("w1", GIVEN), golden, location, "esx2")  # type: ignore[arg-type]
-    spec = asked["spec"]
+    spec = requested["spec"]
     assert (started.task, started.target, started.tried) == ("task-1", "w1", "clone it from golden")
-    assert (asked["name"], asked["folder"]._moId, spec.powerOn, spec.template) == ("w1", "folder-5", False, False)
+    assert (requested["name"], requested["folder"]._moId, spec.powerOn, spec.template) == (
+        "w1",
+        "folder-5",
+        False,
+        False,
+    )
     assert (spec.location.host._moId, spec.location.diskMoveType) == ("host-2", "createNewChildDiskBacking")
     assert [(one.key, one.value) for one in spec.config.extraConfig] == [(clone.worker_mark.BUILDING, "w1")]

@@ -13,10 +13,10 @@ BLUE = Network("rack/1", None, key="dvportgroup-1")
 THERE = Networks("gpu", [BLUE, Network("VM Network", None)])
 
 
-@pytest.mark.parametrize("asked", ["rack/1", "rack%2f1", "rack%2F1"])
-def test_a_network_has_one_name_in_two_spellings(asked: str) -> None:
-    assert THERE.named(asked) is BLUE
-    assert to_come(THERE, [asked]).all == THERE.all
+@pytest.mark.parametrize("requested", ["rack/1", "rack%2f1", "rack%2F1"])
+def test_a_network_has_one_name_in_two_spellings(requested: str) -> None:
+    assert THERE.named(requested) is BLUE
+    assert to_come(THERE, [requested]).all == THERE.all
 
 
 def test_a_network_that_will_come_is_found_in_either_spelling_too() -> None:

@@ -25,7 +25,7 @@ def assigned(*gpus: Gpu) -> list[worker_gpus.AssignedGpu]:
     return [worker_gpus.AssignedGpu(one, (object(),)) for one in gpus]
 
 
-def told(**guest: Any) -> dict[str, Any]:
+def guest_data(**guest: Any) -> dict[str, Any]:
     found = customise.desired_data(WorkerSpec("w1", {**NICS, "guest": guest}), MACS)
     assert found
     return found
@@ -60,7 +60,7 @@ def test_equal_vgpus_are_counted_not_only_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "there", "same"),
+    ("desired", "there", "same"),
     [
         (DeviceRequest("10de:20f1"), DeviceRequest("10de:20f1"), True),
         (DeviceRequest("10de:20f1"), DeviceRequest("10de:20f1", "gold"), False),
@@ -70,8 +70,8 @@ def test_equal_vgpus_are_counted_not_only_found() -> None:
         (DeviceRequest(address="0000:3b:00.0"), DeviceRequest("10de:20f1"), False),
     ],
 )
-def test_a_device_is_kept_if_it_matches_the_request(wanted: DeviceRequest, there: DeviceRequest, same: bool) -> None:
-    _kept, missing, _many = worker_gpus.compare([Gpu(device=wanted)], assigned(Gpu(device=there)))
+def test_a_device_is_kept_if_it_matches_the_request(desired: DeviceRequest, there: DeviceRequest, same: bool) -> None:
+    _kept, missing, _many = worker_gpus.compare([Gpu(device=desired)], assigned(Gpu(device=there)))
     assert bool(missing) != same
 
 
@@ -97,7 +97,9 @@ def test_addresses_of_new_cards_are_stable_unique_and_in_vmwares_range(names: li
 
 
 def test_cloud_init_data_is_read_as_it_was_written() -> None:
-    data = told(address="10.0.0.1/24", gateway="10.0.0.254", dns=["1.1.1.1"], rdma_address="10.1.0.1/16", user="me")
+    data = guest_data(
+        address="10.0.0.1/24", gateway="10.0.0.254", dns=["1.1.1.1"], rdma_address="10.1.0.1/16", user="me"
+    )
     options = customise.guestinfo_options(data)
     assert customise.facts(options) == data
     plain = base64.b64decode(options["guestinfo.userdata"]).decode()
@@ -106,7 +108,7 @@ def test_cloud_init_data_is_read_as_it_was_written() -> None:
 
 
 def test_cards_are_found_by_their_addresses() -> None:
-    network = told(rdma_address="10.1.0.1/16")["metadata"]["network"]["ethernets"]
+    network = guest_data(rdma_address="10.1.0.1/16")["metadata"]["network"]["ethernets"]
     assert network["management"] == {"match": {"macaddress": "00:50:56:01:02:03"}, "dhcp4": True}
     assert (network["rdma"]["match"], network["rdma"]["mtu"]) == ({"macaddress": "00:50:56:01:02:04"}, 9000)
 
@@ -114,11 +116,11 @@ def test_cards_are_found_by_their_addresses() -> None:
 def test_the_peers_in_the_file_of_hosts_outlive_a_boot() -> None:
     # With true, cloud-init writes /etc/hosts again at each boot; localhost only adds the name of the guest:
     # https://cloudinit.readthedocs.io/en/latest/reference/modules.html#update-etc-hosts
-    assert told()["userdata"]["manage_etc_hosts"] == "localhost"
+    assert guest_data()["userdata"]["manage_etc_hosts"] == "localhost"
 
 
 def test_the_instance_id_changes_only_with_the_data() -> None:
-    first, same, other = told(user="a"), told(user="a"), told(user="b")
+    first, same, other = guest_data(user="a"), guest_data(user="a"), guest_data(user="b")
     assert first == same
     assert first["metadata"]["instance-id"] != other["metadata"]["instance-id"]
 

@@ -188,7 +188,7 @@ def test_a_running_worker_moves_hot_unless_a_device_prevents_it(
 
 def test_bios_with_a_large_bar_is_warned_of() -> None:
     cluster = FakeWorkerCluster(machine("golden", on=False, config__firmware="bios"))
-    gpus = (Gpu(device=hardware.wanted("10de:20f1"), memory_gb=40),)
+    gpus = (Gpu(device=hardware.request("10de:20f1"), memory_gb=40),)
     assert "its firmware is BIOS" in planned(cluster, gpus=gpus).warnings[0]
     assert planned(FakeWorkerCluster(machine("golden", on=False)), gpus=gpus).warnings == ()
 
@@ -240,8 +240,8 @@ def test_a_clone_of_a_killed_run_gets_the_addresses_in_its_cloud_init_data() -> 
         machine("w1", plain_card(mac="00:50:56:9a:00:07"), on=False, config__extraConfig=left),
     )
     given = {"management_nic": {"portgroup": "VM Network"}, "guest": {"user": "me"}}
-    begun = Assignment("esx1", macs=macs, cloned=True)
-    assert planned(cluster, begun, **given).after["management_nic"]["mac"] == macs["management_nic"]
+    started = Assignment("esx1", macs=macs, cloned=True)
+    assert planned(cluster, started, **given).after["management_nic"]["mac"] == macs["management_nic"]
     kept = planned(ours(hardware.vgpu(), plain_card()), Assignment("esx1", macs=macs), **given)
     assert kept.after["management_nic"]["mac"] == "00:50:56:01:02:03", "a finished worker keeps its address"
 

@@ -89,8 +89,8 @@ def test_a_cluster_may_be_noted_in_either_spelling(noted: str) -> None:
 
 def test_workers_of_two_clusters_may_share_a_name() -> None:
     ref, values = vm("w1", "w1", "50-9")
-    told = {"name": "w1", "cluster": "other", "uuid": "50-9"}
-    values["customValue"][0].value = json.dumps(told)
+    variables = {"name": "w1", "cluster": "other", "uuid": "50-9"}
+    values["customValue"][0].value = json.dumps(variables)
     found = known(vm("w1"), (vim.VirtualMachine("vm-9"), values))
     there, here = found.worker("other", "w1"), found.worker("gpu", "w1")
     assert there and here and (there.ref._moId, here.ref._moId) == ("vm-9", ref._moId)

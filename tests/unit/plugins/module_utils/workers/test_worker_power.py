@@ -45,10 +45,10 @@ def test_a_refused_power_on_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_addresses_are_reported_and_missing_ones_are_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = FakeGuest(monkeypatch), FakeGuest(monkeypatch)
     second.name = second._moId = "w2"
-    told = list[tuple[str, str]]()
+    result = list[tuple[str, str]]()
     answers = [{"vm-1": {}, "w2": {}}, {"vm-1": {worker_power.ADDRESS: "10.0.0.7"}, "w2": {}}]
     monkeypatch.setattr(properties, "watch", lambda *_: iter(answers))
-    silent = worker_power.without_address([first, second], 60, lambda *one: told.append(one))  # type: ignore[list-item]
-    assert (silent, told) == ({"w2"}, [("w1", "its guest has the address 10.0.0.7")])
+    silent = worker_power.without_address([first, second], 60, lambda *one: result.append(one))  # type: ignore[list-item]
+    assert (silent, result) == ({"w2"}, [("w1", "its guest has the address 10.0.0.7")])
     assert worker_power.without_address([], 60, lambda *_: None) == set()
     assert str(worker_power.address_timeout("w2", 60)).startswith("w2: could not wait for the address of its guest: ")

@@ -82,12 +82,12 @@ def test_does_not_place_workers_that_are_removed() -> None:
 
 
 def test_device_groups_are_read_only_if_a_worker_requests_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster, asked = FakeWorkerCluster(machine("golden")), list[str]()
-    monkeypatch.setattr(cluster, "groups", lambda host: asked.append(host) or [PAIR])
+    cluster, requested = FakeWorkerCluster(machine("golden")), list[str]()
+    monkeypatch.setattr(cluster, "groups", lambda host: requested.append(host) or [PAIR])
     assert assigned(cluster, desired()).assignments["w1"].refusal == ""
-    assert asked == []
+    assert requested == []
     assert assigned(cluster, desired(gpus=(Gpu(group=PAIR),))).assignments["w1"].refusal == ""
-    assert asked == ["esx1", "esx2"]
+    assert requested == ["esx1", "esx2"]
 
 
 def test_a_guest_without_an_address_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:

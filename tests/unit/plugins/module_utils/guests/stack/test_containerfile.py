@@ -54,8 +54,8 @@ def test_an_image_may_begin_with_an_archive() -> None:
 
 def test_packages_come_with_the_versions_of_the_stack() -> None:
     (install,) = [step for step in steps(of_2019()) if "libnccl2" in step]
-    wanted = ["cuda-toolkit-10-0=10.0.130-1", "libcudnn7=7.6.0.64-1+cuda10.0", "libnccl2=2.4.7-1+cuda10.0"]
-    assert all(spec in install.split() for spec in (*wanted, "ibverbs-providers", "g++", "python3-venv"))
+    expected = ["cuda-toolkit-10-0=10.0.130-1", "libcudnn7=7.6.0.64-1+cuda10.0", "libnccl2=2.4.7-1+cuda10.0"]
+    assert all(spec in install.split() for spec in (*expected, "ibverbs-providers", "g++", "python3-venv"))
     assert install.split().count("g++") == 1
 
 
@@ -68,9 +68,9 @@ def test_repositories_trust_only_their_keys() -> None:
         ("nvidia-2022", "3BF863CC"),
         ("nvidia-2016", "7FA2AF80"),
     ]
-    told = steps(of_2019())
-    assert told.index("COPY keys/ /etc/apt/keyrings/") < next(
-        number for number, step in enumerate(told) if "nccl" in step
+    result = steps(of_2019())
+    assert result.index("COPY keys/ /etc/apt/keyrings/") < next(
+        number for number, step in enumerate(result) if "nccl" in step
     )
 
 
@@ -87,10 +87,10 @@ def test_openmpi_is_compiled_from_the_archive_of_the_stack() -> None:
 
 
 def test_openmpi_of_the_distribution_is_a_package() -> None:
-    told = steps(of_lab())
-    assert not [step for step in told if "./configure" in step]
-    assert any("libopenmpi-dev=4.1.4-3+b1" in step for step in told)
-    assert any(step.startswith("ENV PATH=/opt/dml/horovod/bin:/usr/bin:") for step in told)
+    result = steps(of_lab())
+    assert not [step for step in result if "./configure" in step]
+    assert any("libopenmpi-dev=4.1.4-3+b1" in step for step in result)
+    assert any(step.startswith("ENV PATH=/opt/dml/horovod/bin:/usr/bin:") for step in result)
 
 
 def test_python_packages_come_by_their_checksums_and_pip_itself_first() -> None:
@@ -113,19 +113,19 @@ def test_an_interpreter_may_come_from_an_archive() -> None:
     archive: dict[str, Any] = {"base": "site", "path": "cpython.jar", "folder": "org/linux", "sha256": "4" * 64}
     archive["links"] = {"libpython.so": "libpython.so.1"}
     python = {"version": "3.7", "interpreter": "/opt/python/bin/python3.7", "prefix": "/opt/python", "archive": archive}
-    told = steps(of_lab(python=python))
-    (unpacked,) = [step for step in told if "unzip" in step]
+    result = steps(of_lab(python=python))
+    (unpacked,) = [step for step in result if "unzip" in step]
     assert "cp -a /build/python/org/linux/. /opt/python/" in unpacked
     assert "ln -s libpython.so.1 /opt/python/libpython.so" in unpacked
-    assert any(step.startswith("RUN /opt/python/bin/python3.7 -m venv /opt/dml/horovod") for step in told)
+    assert any(step.startswith("RUN /opt/python/bin/python3.7 -m venv /opt/dml/horovod") for step in result)
     assert "python.jar" in [one["name"] for one in containerfile.recipe(of_lab(python=python))["downloads"]]
 
 
 def test_pip_gets_the_package_index_of_a_site() -> None:
     stack = completed(SHIPPED["t4-2019"], GIVEN, {"python": "http://mirror.example.org:81/python"})
-    told = " ".join(steps(stack))
+    message = " ".join(steps(stack))
     index = "--index-url http://mirror.example.org:81/python --trusted-host mirror.example.org "
-    assert told.count(index) == told.count("--require-hashes") == 4
+    assert message.count(index) == message.count("--require-hashes") == 4
 
 
 def test_every_version_in_the_text_is_that_of_a_package_and_occurs_once() -> None:

@@ -78,12 +78,12 @@ def test_only_the_node_that_compiles_horovod_gets_compilers_and_headers() -> Non
 
 
 def test_repositories_of_a_part_come_with_it() -> None:
-    def wanted(*parts: str) -> set[str]:
+    def repositories_of(*parts: str) -> set[str]:
         made = role_variables.variables(STACKS["bare-2019"], "ubuntu-18.04", parts)
         return {one["name"] for one in made["repositories"]["repositories_wanted"]}
 
-    assert wanted() == {"cuda", "nvidia-machine-learning"}
-    assert {"docker", "libnvidia-container"} <= wanted("container") - wanted()
+    assert repositories_of() == {"cuda", "nvidia-machine-learning"}
+    assert {"docker", "libnvidia-container"} <= repositories_of("container") - repositories_of()
 
 
 def test_packages_of_cuda_are_those_of_all_its_parts() -> None:

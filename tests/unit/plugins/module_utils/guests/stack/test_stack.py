@@ -63,8 +63,8 @@ def test_a_shipped_stack_has_no_fault(name: str) -> None:
 def test_each_download_of_a_shipped_stack_has_a_checksum_or_asks_for_it(name: str) -> None:
     document = stack(name)
     open_ones = [entry for entry in entries(document) if entry.get("sha256", "") is None]
-    asked = [*document.get("inputs", []), *(document.get("image") or {}).get("inputs", [])]
-    assert len(open_ones) == len([path for path in asked if path.endswith(".sha256")])
+    requested = [*document.get("inputs", []), *(document.get("image") or {}).get("inputs", [])]
+    assert len(open_ones) == len([path for path in requested if path.endswith(".sha256")])
     assert len([entry for entry in entries(document) if "sha256" in entry]) > 10
 
 
@@ -100,10 +100,10 @@ def test_every_address_of_a_shipped_stack_comes_from_a_base(name: str) -> None:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_inputs_are_checksums_and_addresses_that_are_not_public(name: str) -> None:
     document = SHIPPED[name]
-    asked = missing_inputs(document)
-    assert asked == list(document.get("inputs", []))
+    requested = missing_inputs(document)
+    assert requested == list(document.get("inputs", []))
     assert [
-        path for path in asked if not path.endswith(".sha256") and path not in ("bases.licensed", "bases.files")
+        path for path in requested if not path.endswith(".sha256") and path not in ("bases.licensed", "bases.files")
     ] == []
 
 

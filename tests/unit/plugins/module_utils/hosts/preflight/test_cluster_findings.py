@@ -98,7 +98,7 @@ def test_findings_about_the_cluster_name_it_and_those_about_hosts_name_the_host(
 
 
 @pytest.mark.parametrize(
-    ("found", "wanted"),
+    ("found", "expected"),
     [
         ({"moves": True, "network_card": True}, []),
         (None, [("warn", "esx1 has no device of class cx7, so workers with one cannot run there")]),
@@ -112,12 +112,12 @@ def test_findings_about_the_cluster_name_it_and_those_about_hosts_name_the_host(
         ),
     ],
 )
-def test_the_class_of_rdma_cards_is_checked_on_each_host(found: Any, wanted: list[tuple[str, str]]) -> None:
+def test_the_class_of_rdma_cards_is_checked_on_each_host(found: Any, expected: list[tuple[str, str]]) -> None:
     hosts = [{"host": "esx1", "version": "8.0.3", "device_classes": {"cx7": found} if found else {}}]
     checked = CheckedCluster(cluster(hosts=hosts), ALL, "grid_t4-16c", card_class="cx7")
     got = [(finding.severity, finding.text) for finding in findings(checked) if finding.rule == "device_class"]
-    assert [severity for severity, _text in got] == [severity for severity, _words in wanted]
-    assert all(words in text for (_severity, text), (_wanted, words) in zip(got, wanted, strict=True))
+    assert [severity for severity, _text in got] == [severity for severity, _words in expected]
+    assert all(words in text for (_severity, text), (_expected, words) in zip(got, expected, strict=True))
     gpus = CheckedCluster(cluster(hosts=hosts), ALL, "grid_t4-16c", device_classes=["cx7"])
     others = [finding.severity for finding in findings(gpus) if finding.rule == "device_class"]
-    assert others == [severity for severity, _words in wanted if severity == "warn"]
+    assert others == [severity for severity, _words in expected if severity == "warn"]

@@ -14,7 +14,7 @@ from plugins.module_utils.hosts.module_privileges import TABLE as NEEDS
 from plugins.module_utils.hosts.privileges.needs import is_free
 from plugins.module_utils.hosts.privileges.privilege_table import ALWAYS, TYPES
 from plugins.module_utils.hosts.profile_parts import PARTS
-from tests.integration.callers import asked_by_property
+from tests.integration.callers import privileges_of_property
 from tools import subjects
 
 ROOT = Path(__file__).parents[6]
@@ -29,7 +29,7 @@ def methods() -> dict[str, list[Any]]:
     return by_name
 
 
-def asked(call: str) -> set[str]:
+def privileges_for(call: str) -> set[str]:
     """Return the privileges that a method needs in the type tables, on its object or on one of its parameters."""
     return {
         privilege
@@ -47,28 +47,28 @@ READS = sorted(call for call in NEEDS.by_call if call.startswith("read "))
 
 @pytest.mark.parametrize("call", SOAP)
 def test_methods_need_the_privileges_of_the_type_tables(call: str) -> None:
-    known = asked(call) - {"System.View", "System.Read", "System.Anonymous"}
+    known = privileges_for(call) - {"System.View", "System.Read", "System.Anonymous"}
     assert known <= {need.privilege for need in NEEDS.by_call[call]}
     assert {need.privilege for need in NEEDS.by_call[call] if need.source == TYPES} <= known
 
 
 @pytest.mark.parametrize("call", READS)
 def test_properties_need_the_privileges_of_the_type_tables(call: str) -> None:
-    assert {need.privilege for need in NEEDS.by_call[call]} == asked_by_property(call)
+    assert {need.privilege for need in NEEDS.by_call[call]} == privileges_of_property(call)
 
 
 def test_the_type_tables_contain_the_properties_that_need_a_privilege() -> None:
-    assert asked_by_property("read HostProfileManager.profile") == {"Profile.View"}
-    assert asked_by_property("read SessionManager.sessionList") == {"Sessions.TerminateSession"}
-    assert asked_by_property("read HostSystem.runtime") == set()
+    assert privileges_of_property("read HostProfileManager.profile") == {"Profile.View"}
+    assert privileges_of_property("read SessionManager.sessionList") == {"Sessions.TerminateSession"}
+    assert privileges_of_property("read HostSystem.runtime") == set()
     with pytest.raises(AttributeError):
-        asked_by_property("read HostSystem.nonsense")
+        privileges_of_property("read HostSystem.nonsense")
 
 
 def test_free_methods_need_only_the_privileges_of_every_role() -> None:
     free = {name for name in METHODS if is_free(f"Thing.{name}")}
     assert {"RetrievePropertiesEx", "WaitForUpdatesEx", "QueryOptions", "CheckRelocate_Task"} <= free
-    assert {name: asked(name) for name in free if asked(name) - set(ALWAYS)} == {}
+    assert {name: privileges_for(name) for name in free if privileges_for(name) - set(ALWAYS)} == {}
     assert not [name for name in free if name.startswith(("Update", "Create", "Destroy")) and "_Task" in name]
 
 

@@ -70,7 +70,7 @@ def test_hosts_that_need_no_maintenance_mode_are_changed_in_service_in_one_call(
     plan = run(world)
 
     assert (plan["in_service"], plan["leaving"]) == (["esx1", "esx2"], [])
-    assert in_order(world) == [] and [host.told for host in world.hosts.values()] == [["changed"]] * 2
+    assert in_order(world) == [] and [host.progress for host in world.hosts.values()] == [["changed"]] * 2
 
 
 def test_hosts_leave_service_in_batches_of_what_the_cluster_can_spare() -> None:
@@ -91,7 +91,7 @@ def test_a_host_of_others_takes_the_place_of_one_of_the_batch() -> None:
     run(world, RolloutOptions(replace(CHANGE, max_out_of_service=2)))
 
     assert [options["leaving"] for _module, options in world.calls if options.get("leaving")] == [["esx1"], ["esx2"]]
-    assert other.is_out and other.told == []
+    assert other.is_out and other.progress == []
 
 
 def test_the_canary_is_changed_alone_and_the_others_by_the_run_after_it() -> None:
@@ -121,7 +121,7 @@ def test_around_a_job_no_host_leaves_service() -> None:
     plan = run(world, RolloutOptions(CHANGE, around_job=True))
 
     assert plan["leaving"] == ["esx1"] and in_order(world) == []
-    assert world.hosts["esx2"].told == ["changed"]
+    assert world.hosts["esx2"].progress == ["changed"]
 
 
 def test_only_the_named_hosts_are_planned() -> None:

@@ -13,13 +13,13 @@ CLUSTER = {"changed": False, "cluster": {"name": "gpu"}, "stops": [], "invocatio
 
 
 def test_it_contains_hosts_cluster_and_profiles_and_nothing_about_the_call() -> None:
-    wanted = {"profile": {"pvrdma": {"vmk": "vmk1"}}, "host_profiles": {}}
-    kept = document(HOSTS, CLUSTER, wanted, "2026-01-02T03:04:05Z")
+    desired = {"profile": {"pvrdma": {"vmk": "vmk1"}}, "host_profiles": {}}
+    kept = document(HOSTS, CLUSTER, desired, "2026-01-02T03:04:05Z")
     assert kept == {
         "digest": digest(kept),
         "format": 2,
         "taken": "2026-01-02T03:04:05Z",
-        "wanted": wanted,
+        "wanted": desired,
         "cluster": {"name": "gpu"},
         "hosts": HOSTS["hosts"],
     }

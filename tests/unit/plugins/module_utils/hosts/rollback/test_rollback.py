@@ -33,7 +33,7 @@ FRESH: dict[str, Any] = {
     },
     "pvrdma": {"vmk": "", "firewall_open": False},
 }
-WANTED: dict[str, Any] = {
+DESIRED: dict[str, Any] = {
     "vibs": [{"name": MANAGER, "version": "550.90.05", "source": "/vmfs/volumes/shared/new.zip"}],
     "graphics": {"type": "shared_direct"},
     "roce": {"priority": 3},
@@ -67,22 +67,22 @@ def installed(version: str, pending: str = "") -> dict[str, Any]:
     return {key: [{"name": MANAGER, "version": one}] if one else [] for key, one in rows.items()}
 
 
-def restoring_profile(host: dict[str, Any], wanted: dict[str, Any], depots: Any = ()) -> dict[str, Any]:
-    return rollback.restoring_profile(Before(host, wanted, depots), WAYS)
+def restoring_profile(host: dict[str, Any], desired: dict[str, Any], depots: Any = ()) -> dict[str, Any]:
+    return rollback.restoring_profile(Before(host, desired, depots), WAYS)
 
 
 def restoring_profiles(document: dict[str, Any], hosts: Any = ()) -> dict[str, dict[str, Any]]:
     return rollback.restoring_profiles({"format": FORMAT, **document}, WAYS, hosts=hosts)
 
 
-def reasons(host: dict[str, Any], wanted: dict[str, Any], depots: Any = ()) -> str:
+def reasons(host: dict[str, Any], desired: dict[str, Any], depots: Any = ()) -> str:
     with pytest.raises(Irreversible) as refused:
-        restoring_profile(host, wanted, depots)
+        restoring_profile(host, desired, depots)
     return str(refused.value)
 
 
 def test_everything_that_a_change_touched_is_restored() -> None:
-    assert restoring_profile(before(), WANTED) == RESTORED
+    assert restoring_profile(before(), DESIRED) == RESTORED
 
 
 def test_settings_that_the_change_did_not_touch_stay() -> None:
@@ -93,20 +93,20 @@ def test_settings_that_the_change_did_not_touch_stay() -> None:
 
 
 def test_a_vib_that_was_installed_as_desired_stays() -> None:
-    wanted = {"vibs": WANTED["vibs"]}
-    assert restoring_profile(before(vibs=installed(NEW)), wanted) == {}
-    assert restoring_profile(before(vibs=installed(OLD, pending=NEW)), wanted) == {}
+    desired = {"vibs": DESIRED["vibs"]}
+    assert restoring_profile(before(vibs=installed(NEW)), desired) == {}
+    assert restoring_profile(before(vibs=installed(OLD, pending=NEW)), desired) == {}
 
 
 def test_an_older_vib_comes_from_the_depot_that_is_named_for_it() -> None:
-    wanted, host = {"vibs": WANTED["vibs"]}, before(vibs=installed(OLD))
-    message = reasons(host, wanted)
+    desired, host = {"vibs": DESIRED["vibs"]}, before(vibs=installed(OLD))
+    message = reasons(host, desired)
     assert MANAGER in message and OLD in message and "rollback_depots" in message
     other = {"name": MANAGER, "version": "525.105.14", "source": "/x.zip"}
-    assert "rollback_depots" in reasons(host, wanted, [other])
+    assert "rollback_depots" in reasons(host, desired, [other])
     fitting = {"name": MANAGER, "version": "550.54.16", "source": "/y.zip"}
     vib = {"name": MANAGER, "version": OLD, "source": "/y.zip", "state": "present"}
-    assert restoring_profile(host, wanted, [other, fitting]) == {"vibs": [vib]}
+    assert restoring_profile(host, desired, [other, fitting]) == {"vibs": [vib]}
 
 
 def test_a_removed_vib_is_installed_again() -> None:
@@ -121,10 +121,10 @@ def test_a_package_without_a_record_is_refused() -> None:
 
 
 def test_passthrough_is_restored() -> None:
-    wanted = {"passthrough": {"enabled": False}}
+    desired = {"passthrough": {"enabled": False}}
     on = before(graphics__gpus={GPU: {"name": "A100", "passthrough": "on"}})
-    assert restoring_profile(on, wanted) == {"passthrough": {"devices": [GPU], "enabled": True}}
-    assert restoring_profile(before(), wanted) == {"passthrough": {"devices": [GPU], "enabled": False}}
+    assert restoring_profile(on, desired) == {"passthrough": {"devices": [GPU], "enabled": True}}
+    assert restoring_profile(before(), desired) == {"passthrough": {"devices": [GPU], "enabled": False}}
 
 
 def test_gpus_with_different_settings_are_refused() -> None:
@@ -179,20 +179,20 @@ def test_the_vgpu_mode_is_restored_if_all_gpus_had_the_same_and_else_refused(
     modes: dict[str, str], restored: str | None
 ) -> None:
     host = before(graphics__gpus=gpus(a="off", b="off"), graphics__modes=modes, graphics__types={})
-    wanted = {"graphics": {"vgpu_mode": "mixed_size"}}
+    desired = {"graphics": {"vgpu_mode": "mixed_size"}}
     if restored:
-        assert restoring_profile(host, wanted)["graphics"]["vgpu_mode"] == restored
+        assert restoring_profile(host, desired)["graphics"]["vgpu_mode"] == restored
     else:
-        assert f"a vGPU mode, or not the same one ({GPU}: " in reasons(host, wanted)
+        assert f"a vGPU mode, or not the same one ({GPU}: " in reasons(host, desired)
 
 
 def test_the_vgpu_mode_of_a_gpu_in_passthrough_counts_only_if_the_change_ended_that() -> None:
     modes = {GPU: "same_size", OTHER: None}
     host = before(graphics__gpus=gpus(a="off", b="on"), graphics__modes=modes, graphics__types={})
-    wanted: dict[str, Any] = {"graphics": {"vgpu_mode": "mixed_size"}}
-    assert restoring_profile(host, wanted)["graphics"]["vgpu_mode"] == "same_size"
+    desired: dict[str, Any] = {"graphics": {"vgpu_mode": "mixed_size"}}
+    assert restoring_profile(host, desired)["graphics"]["vgpu_mode"] == "same_size"
     assert "a vGPU mode, or not the same one" in reasons(
-        host, {**wanted, "passthrough": {"devices": [OTHER], "enabled": False}}
+        host, {**desired, "passthrough": {"devices": [OTHER], "enabled": False}}
     )
 
 
@@ -210,8 +210,8 @@ def test_a_firewall_that_the_change_closed_without_a_tag_is_refused(closing: dic
 
 
 def test_a_device_that_is_not_recorded_is_refused() -> None:
-    wanted = {"passthrough": {"devices": ["0000:18:00.1"], "enabled": True}}
-    assert "0000:18:00.1" in reasons(before(), wanted)
+    desired = {"passthrough": {"devices": ["0000:18:00.1"], "enabled": True}}
+    assert "0000:18:00.1" in reasons(before(), desired)
 
 
 @pytest.mark.parametrize(
@@ -228,22 +228,22 @@ def test_pvrdma_is_restored_with_its_firewall(was: dict[str, Any], restored: dic
 
 
 def test_a_module_without_a_record_had_no_options_and_that_of_the_manager_was_not_installed() -> None:
-    wanted = {"kernel_modules": [{"name": "lpfc", "options": {"a": 1}}, {"name": "nvidia", "options": {"b": 1}}]}
-    modules = restoring_profile(before(), wanted)["kernel_modules"]
+    desired = {"kernel_modules": [{"name": "lpfc", "options": {"a": 1}}, {"name": "nvidia", "options": {"b": 1}}]}
+    modules = restoring_profile(before(), desired)["kernel_modules"]
     assert modules == [{"name": "lpfc", "options": {}, "exact": True}]
 
 
 def test_an_unreadable_option_string_is_shown() -> None:
     modules = {"nmlx5_core": {"options": None, "text": "max_vfs"}}
-    wanted = {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 8}}]}
-    assert "'max_vfs'" in reasons(before(kernel_modules=modules), wanted)
+    desired = {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 8}}]}
+    assert "'max_vfs'" in reasons(before(kernel_modules=modules), desired)
 
 
 def test_all_reasons_of_all_hosts_are_reported_together() -> None:
     gone = {"host": "esx2", "failed": True, "msg": "vCenter shows it as notResponding"}
     document = {
         "hosts": [before(vibs=installed(OLD), pvrdma={"vmk": "vmk1", "firewall_open": False}), gone],
-        "wanted": {"profile": WANTED, "host_profiles": {}},
+        "wanted": {"profile": DESIRED, "host_profiles": {}},
     }
     with pytest.raises(Irreversible) as refused:
         restoring_profiles(document, hosts=["esx1", "esx2", "esx3"])
@@ -254,7 +254,7 @@ def test_a_host_with_a_separate_profile_is_restored_from_it() -> None:
     own = {"esx2": {"pvrdma": {"vmk": "vmk1"}}}
     document = {
         "hosts": [before(), before(host="esx2")],
-        "wanted": {"profile": WANTED, "host_profiles": own},
+        "wanted": {"profile": DESIRED, "host_profiles": own},
     }
     assert restoring_profiles(document) == {"esx1": RESTORED, "esx2": {"pvrdma": RESTORED["pvrdma"]}}
     assert list(restoring_profiles(document, hosts=["esx2"])) == ["esx2"]
@@ -270,10 +270,10 @@ def test_shared_settings_are_restored_and_those_that_were_not_set_are_removed() 
 
 
 def test_evidence_of_a_part_that_this_version_does_not_have_is_refused_with_its_name() -> None:
-    for wanted in ({"profile": {"nosuch": {"a": 1}}, "host_profiles": {}},
-                   {"profile": WANTED, "host_profiles": {"esx2": {"nosuch": {}}}}):  # fmt: skip
+    for desired in ({"profile": {"nosuch": {"a": 1}}, "host_profiles": {}},
+                   {"profile": DESIRED, "host_profiles": {"esx2": {"nosuch": {}}}}):  # fmt: skip
         with pytest.raises(Irreversible, match="the change touched nosuch, which this version") as refused:
-            restoring_profiles({"hosts": [before()], "wanted": wanted})
+            restoring_profiles({"hosts": [before()], "wanted": desired})
         assert refused.value.remedy == "use the version of dml.vsphere that took the evidence"
 
 
@@ -291,9 +291,9 @@ def test_evidence_without_the_record_of_a_part_is_refused(part: str, kept: str) 
 def test_values_by_key_are_restored_if_the_host_had_them_and_the_evidence_contains_them() -> None:
     ways = {"options": rollback.Way(("options",), restoring.values("options"))}
     entry = {"host": "esx1", "options": {"a": 1, "b": "", "gone": None, "password": HIDDEN, "untouched": 5}}
-    wanted = {"a": 2, "b": "x", "gone": 1}
-    assert rollback.restoring_profile(Before(entry, {"options": wanted}), ways) == {"options": {"a": 1, "b": ""}}
+    desired = {"a": 2, "b": "x", "gone": 1}
+    assert rollback.restoring_profile(Before(entry, {"options": desired}), ways) == {"options": {"a": 1, "b": ""}}
     with pytest.raises(Irreversible) as refused:
-        rollback.restoring_profile(Before(entry, {"options": {**wanted, "password": "x", "new": 1}}), ways)
+        rollback.restoring_profile(Before(entry, {"options": {**desired, "password": "x", "new": 1}}), ways)
     message = "the evidence does not contain the value of {}: restore it by hand"
     assert refused.value.reasons == (message.format("password"), message.format("new"))

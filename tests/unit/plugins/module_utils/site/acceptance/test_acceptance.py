@@ -166,9 +166,9 @@ def test_answers_confirm_or_refute(name: str, good: Recording, bad: Recording) -
 def test_the_error_of_a_group_is_reported_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = "esx01: could not reach its esxcli: the server said NotFound"
     monkeypatch.setattr(host_readers.host_info, "gather", lambda *_: [{"host": "esx01", "failed": True, "msg": answer}])
-    asked = ReadRequest(hosts={"esx01": None}, vms={}, clusters={})
+    expected = ReadRequest(hosts={"esx01": None}, vms={}, clusters={})
     (reader,) = (one for one in READERS if one.name == "esxi_info: management")
-    assert acceptance._attempt(cast(Session, None), reader, asked, "esx01") == (acceptance.NOT_UNDERSTOOD, [answer])
+    assert acceptance._attempt(cast(Session, None), reader, expected, "esx01") == (acceptance.NOT_UNDERSTOOD, [answer])
 
 
 def test_refuted_assumptions_and_answers_that_are_not_understood_are_an_error() -> None:

@@ -125,7 +125,11 @@ def test_home_made_packages_lose_their_names_and_those_of_others_stay() -> None:
     answer = f"<obj>{theirs}{package('basalt-agent', 'Feldspar')}</obj>"
     recording = Recording(commands=[EsxcliCommand("h", "software vib list", {}, answer)])
     anonymization.replace_names(recording, Pseudonyms())
-    said = recording.commands[0].response or ""
-    assert theirs in said
-    assert "<Name>package-1</Name><Vendor>vendor-1</Vendor>" in said and "basalt" not in said and "Feldspar" not in said
-    assert said.count("<Summary>Opal</Summary>") == said.count("<Summary>word-1</Summary>") == 1
+    reported = recording.commands[0].response or ""
+    assert theirs in reported
+    assert (
+        "<Name>package-1</Name><Vendor>vendor-1</Vendor>" in reported
+        and "basalt" not in reported
+        and "Feldspar" not in reported
+    )
+    assert reported.count("<Summary>Opal</Summary>") == reported.count("<Summary>word-1</Summary>") == 1

@@ -73,8 +73,8 @@ def test_words_that_may_be_names_do_not_stay(text: str, words: list[str]) -> Non
 def test_a_word_has_one_pseudonym_and_a_registered_name_keeps_its_own() -> None:
     pseudonyms = Pseudonyms()
     pseudonyms.name("guest", "granite")
-    said = pseudonyms.said("Granite moved for Feldspar, then feldspar moved for basalt")
-    assert said == "guest-1 moved for word-1, then word-1 moved for word-2"
+    result = pseudonyms.said("Granite moved for Feldspar, then feldspar moved for basalt")
+    assert result == "guest-1 moved for word-1, then word-1 moved for word-2"
     assert pseudonyms.said("feldspar") == "feldspar", "one word alone is a value of the API"
     assert pseudonyms.said("feldspar", is_sentence=True) == "word-1"
     assert pseudonyms.counted() == {"guest": 1, "word": 2}
@@ -151,7 +151,7 @@ def test_texts_of_commands_requests_and_calls() -> None:
     assert first.response == "<obj><N>Uplink of word-1</N><M>up</M></obj>"
     assert (second.fault, second.detail) == ("No such device: word-1", "<d>at word-2's word-3</d>")
     assert recording.requests[0].text == '{"messages": ["Not found: word-2"], "version": "a b"}'
-    said = Pseudonyms().said
-    assert anonymization._call(call, said) == (
+    reported = Pseudonyms().said
+    assert anonymization._call(call, reported) == (
         'HostSystem h Query [{"text": "by word-1 \\"W\\" word-2"}, "/vmfs/volumes/word-3"]'
     )

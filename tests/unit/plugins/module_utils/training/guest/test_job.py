@@ -24,7 +24,7 @@ from plugins.module_utils.training.guest.job import TrainingJob, job_state
 
 PATIENCE = 60
 HOSTS = [{"name": "localhost", "slots": 2}]
-WISH = {"id": "one", "command": ["train"], "hosts": HOSTS, "nodes_of_ranks": ["n1", "n2"], "transport": "tcp"}
+REQUEST = {"id": "one", "command": ["train"], "hosts": HOSTS, "nodes_of_ranks": ["n1", "n2"], "transport": "tcp"}
 END = {"ended": 7.0, "stopped": False, "exit_code": 0, "left": {}, "swept": True}
 LOST = "[1,1]<stderr>:RuntimeError: out of memory\n"
 
@@ -124,7 +124,7 @@ def test_the_state_follows_from_files_and_processes(
 ) -> None:
     alive, dead = supervisor.identity(os.getpid()), gone()
     files: dict[str, Any] = {"run": run_of(alive if launcher_lives else dead, alive if supervisor_lives else dead)}
-    run = written(tmp_path, wish=WISH, **files, **({"end": end} if end else {}))
+    run = written(tmp_path, wish=REQUEST, **files, **({"end": end} if end else {}))
     state_of_job = job_state(str(run))
     assert (state_of_job["state"], state_of_job["run_id"], state_of_job["transport"]) == (state, "one", "tcp")
     assert ("ended" in state_of_job) == (state != "running")
@@ -132,12 +132,12 @@ def test_the_state_follows_from_files_and_processes(
 
 
 def test_a_job_that_was_claimed_and_never_ran_has_died(tmp_path: Path) -> None:
-    assert job_state(str(written(tmp_path, wish=WISH)))["state"] == "died"
+    assert job_state(str(written(tmp_path, wish=REQUEST)))["state"] == "died"
 
 
 def test_a_job_that_died_names_its_rank_and_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"run": run_of(gone(), gone()), "end": {**END, "exit_code": 1}, "output": "x" * job.LOG_BYTES + "\n" + LOST}
-    run = written(tmp_path, wish=WISH, **files)
+    run = written(tmp_path, wish=REQUEST, **files)
     state_of_job = job_state(str(run))
     assert (state_of_job["rank"], state_of_job["node"], state_of_job["exit_code"]) == (1, "n2", 1)
     assert state_of_job["why"] == "rank 1 on n2 ended: RuntimeError: out of memory"
@@ -150,7 +150,7 @@ def test_a_job_that_died_names_its_rank_and_node(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    ("wanted", "before", "after"),
+    ("desired", "before", "after"),
     [
         ("started", "absent", "running"),
         ("started", "running", "running"),
@@ -162,10 +162,10 @@ def test_a_job_that_died_names_its_rank_and_node(tmp_path: Path, monkeypatch: py
         ("stopped", "stopped", "stopped"),
     ],
 )
-def test_the_plan_of_a_job(tmp_path: Path, wanted: str, before: str, after: str) -> None:
-    same = params(tmp_path, state=wanted)
+def test_the_plan_of_a_job(tmp_path: Path, desired: str, before: str, after: str) -> None:
+    same = params(tmp_path, state=desired)
     if before != "absent":
-        written(tmp_path, wish={**WISH, **{key: same[key] for key in job.REQUESTED}})
+        written(tmp_path, wish={**REQUEST, **{key: same[key] for key in job.REQUESTED}})
     plan = TrainingJob(same).plan({"state": before})
     assert (plan.before, plan.after) == ({"state": before}, {"state": after})
     assert bool(plan.changes) == (before != after)
@@ -190,7 +190,7 @@ def test_a_job_that_cannot_be_started_is_refused(
     tmp_path: Path, before: dict[str, Any], changes: dict[str, Any], words: str
 ) -> None:
     if before["state"] != "absent":
-        written(tmp_path, wish={**WISH, **{key: params(tmp_path)[key] for key in job.REQUESTED}})
+        written(tmp_path, wish={**REQUEST, **{key: params(tmp_path)[key] for key in job.REQUESTED}})
     with pytest.raises(Refused) as refused:
         TrainingJob(params(tmp_path, **changes)).plan(before)
     assert words in str(refused.value)
@@ -239,7 +239,7 @@ def test_a_script_that_the_launcher_lacks_is_named_and_the_folder_stays_free(tmp
 
 def test_reports_a_job_that_does_not_end_in_time(tmp_path: Path) -> None:
     alive = {**supervisor.identity(os.getpid())}
-    written(tmp_path, wish=WISH, run=run_of(alive, {**alive, "boot_id": "another"}))
+    written(tmp_path, wish=REQUEST, run=run_of(alive, {**alive, "boot_id": "another"}))
     (tmp_path / "run" / job.PROGRAM).write_text("# It ends nothing.\n")
     with pytest.raises(TimedOut, match="stop the job: it still runs after 0 s"):
         TrainingJob(params(tmp_path, state="stopped", stop_timeout=0))._stop()
@@ -247,14 +247,14 @@ def test_reports_a_job_that_does_not_end_in_time(tmp_path: Path) -> None:
 
 def test_nodes_where_processes_may_be_left_are_named(tmp_path: Path) -> None:
     end = {**END, "stopped": True, "left": {"n2": "no route to host"}}
-    written(tmp_path, wish=WISH, run=run_of(gone(), gone()), end=end)
+    written(tmp_path, wish=REQUEST, run=run_of(gone(), gone()), end=end)
     with pytest.raises(Failed, match="n2: no route to host; check these nodes manually"):
         TrainingJob(params(tmp_path, state="stopped"))._stop()
 
 
 def test_ends_leftovers_of_a_rebooted_launcher(tmp_path: Path) -> None:
     rebooted = {**supervisor.identity(os.getpid()), "boot_id": "another"}
-    run = written(tmp_path, wish={**WISH, "nodes": ["localhost"], "here": []}, run=run_of(rebooted, rebooted))
+    run = written(tmp_path, wish={**REQUEST, "nodes": ["localhost"], "here": []}, run=run_of(rebooted, rebooted))
     (run / supervisor.END).write_bytes(b" " * supervisor.END_BYTES)
     (run / job.PROGRAM).write_text(Path(supervisor.__file__).read_text())
     subject = TrainingJob(params(tmp_path, state="stopped"))

@@ -22,11 +22,11 @@ def rank(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Yield a process with the marks of a job in the run directory tmp_path."""
     marks = {"DML_RECORDS": str(tmp_path), "DML_RUN_ID": "7", "DML_RUN_BY": "anna@desk"}
     program = "import time; print(flush=True); time.sleep(600)"
-    begun = subprocess.Popen([sys.executable, "-c", program], env={**os.environ, **marks}, stdout=subprocess.PIPE)
-    assert begun.stdout and begun.stdout.readline()
-    yield begun
-    begun.kill()
-    begun.communicate()
+    started = subprocess.Popen([sys.executable, "-c", program], env={**os.environ, **marks}, stdout=subprocess.PIPE)
+    assert started.stdout and started.stdout.readline()
+    yield started
+    started.kill()
+    started.communicate()
 
 
 def jobs_in(folder: Path) -> list[dict[str, Any]]:
@@ -77,12 +77,12 @@ def test_a_number_that_another_process_got_meanwhile_is_not_a_job(
 @pytest.mark.parametrize("name", ["an\todd\nname", "x" * 200, "\u00fc", "#{[("])
 def test_a_job_with_an_odd_name_is_reported(tmp_path: Path, name: str) -> None:
     marks = {"DML_RECORDS": str(tmp_path / name)}
-    with subprocess.Popen(["sleep", "600"], env={**os.environ, **marks}) as begun:
+    with subprocess.Popen(["sleep", "600"], env={**os.environ, **marks}) as started:
         try:
             while not jobs_in(tmp_path / name):
-                assert begun.poll() is None
+                assert started.poll() is None
         finally:
-            begun.kill()
+            started.kill()
 
 
 def test_an_unknown_user_is_its_number() -> None:

@@ -26,13 +26,13 @@ def launched(folder: Path, name: str = "mpirun") -> Iterator[tuple[int, int]]:
     launcher = folder / name
     launcher.write_text("#!/bin/sh\nsleep 600 &\necho $!\nwait\n")
     launcher.chmod(0o755)
-    with subprocess.Popen([launcher], stdout=subprocess.PIPE, text=True, start_new_session=True) as begun:
-        assert begun.stdout is not None
-        rank = int(begun.stdout.readline())
+    with subprocess.Popen([launcher], stdout=subprocess.PIPE, text=True, start_new_session=True) as started:
+        assert started.stdout is not None
+        rank = int(started.stdout.readline())
         try:
-            yield begun.pid, rank
+            yield started.pid, rank
         finally:
-            os.killpg(begun.pid, 9)
+            os.killpg(started.pid, 9)
             # The rank may end after its launcher.
             until = time.monotonic() + 30
             while supervisor.start_ticks(rank) is not None and time.monotonic() < until:

@@ -42,16 +42,16 @@ def begin() -> Iterator[Begin]:
     started: list[subprocess.Popen[bytes]] = []
 
     def start(program: str, *words: str, name: str = sys.executable, **environment: str) -> subprocess.Popen[bytes]:
-        begun = subprocess.Popen(
+        launched = subprocess.Popen(
             [name, "-c", program, *words],
             executable=sys.executable,
             env={**os.environ, **environment},
             stdout=subprocess.PIPE,
         )
-        started.append(begun)
+        started.append(launched)
         # A new process has its own environment only after exec.
-        wait_for(lambda: supervisor._content(str(begun.pid), "cmdline").startswith(name.encode()))
-        return begun
+        wait_for(lambda: supervisor._content(str(launched.pid), "cmdline").startswith(name.encode()))
+        return launched
 
     yield start
     for one in started:
@@ -78,15 +78,15 @@ def desired(folder: Path, *command: str, **changes: Any) -> dict[str, Any]:
 
 def supervise(folder: Path) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
     """Start a supervisor for a run directory, and return it with its answer."""
-    begun = subprocess.Popen(
+    started = subprocess.Popen(
         [sys.executable, supervisor.__file__, "run", str(folder)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         start_new_session=True,
     )
-    assert begun.stdout
-    with begun.stdout:
-        return begun, json.loads(begun.stdout.readline())
+    assert started.stdout
+    with started.stdout:
+        return started, json.loads(started.stdout.readline())
 
 
 def test_files_are_read_back_and_torn_ones_are_ignored(tmp_path: Path) -> None:
@@ -145,10 +145,10 @@ def test_a_daemon_without_the_option_is_only_ended_if_mpirun_had_no_such_option(
 ) -> None:
     """Another tool's job may have the same number, and its daemons have no such option."""
     option = ["--mca", supervisor.MARK_OPTION, "one"] if is_marked else []
-    wish = desired(tmp_path, "mpirun", *option)
+    stop = desired(tmp_path, "mpirun", *option)
     number = 60 + is_marked  # tests beside this one have daemons too
     daemon = begin(SLEEP, "-mca", "ess_base_jobid", str(number), name="orted")
-    assert supervisor.sweep_nodes(wish, {"id": "one", "job": str(number + 1)}, PATIENCE) == {}
+    assert supervisor.sweep_nodes(stop, {"id": "one", "job": str(number + 1)}, PATIENCE) == {}
     assert (daemon.poll() is None) is is_marked
 
 
@@ -176,7 +176,7 @@ def test_the_namespace_of_a_job_comes_from_a_rank_or_a_daemon(begin: Begin) -> N
 
 
 @pytest.mark.parametrize(
-    ("says", "fault"),
+    ("expected", "fault"),
     [
         ("echo Welcome; echo '[1]'; printf '\\377\\n'; shift; exec sh -c \"$*\"", ""),
         ("echo Change your password:", "no answer but: Change your password:"),
@@ -184,12 +184,12 @@ def test_the_namespace_of_a_job_comes_from_a_rank_or_a_daemon(begin: Begin) -> N
         ("true", "no answer but: nothing"),
     ],
 )
-def test_a_login_banner_is_not_an_answer_of_a_sweep(tmp_path: Path, says: str, fault: str) -> None:
+def test_a_login_banner_is_not_an_answer_of_a_sweep(tmp_path: Path, expected: str, fault: str) -> None:
     shell = tmp_path / "shell"
-    shell.write_text(f"#!/bin/sh\n{says}\n")
+    shell.write_text(f"#!/bin/sh\n{expected}\n")
     shell.chmod(0o755)
-    asked = {"nodes": ["n2"], "here": ["n1"], "remote_shell": str(shell), "remote_python": sys.executable}
-    left = supervisor.sweep_nodes(asked, {"id": "nobody", "job": ""}, 0.1)
+    requested = {"nodes": ["n2"], "here": ["n1"], "remote_shell": str(shell), "remote_python": sys.executable}
+    left = supervisor.sweep_nodes(requested, {"id": "nobody", "job": ""}, 0.1)
     assert left == ({"n2": fault} if fault else {})
 
 
@@ -198,8 +198,13 @@ def test_other_nodes_are_swept_by_the_remote_shell(begin: Begin, tmp_path: Path)
     shell.write_text('#!/bin/sh\necho "$1" >> "$0.nodes"; shift; exec sh -c "$*"\n')
     shell.chmod(0o755)
     rank = begin(SLEEP, **{supervisor.MARK: "far"})
-    asked = {"nodes": ["n2"], "here": ["n1"], "remote_shell": shlex.quote(str(shell)), "remote_python": sys.executable}
-    assert supervisor.sweep_nodes(asked, {"id": "far", "job": None}, PATIENCE) == {}
+    requested = {
+        "nodes": ["n2"],
+        "here": ["n1"],
+        "remote_shell": shlex.quote(str(shell)),
+        "remote_python": sys.executable,
+    }
+    assert supervisor.sweep_nodes(requested, {"id": "far", "job": None}, PATIENCE) == {}
     assert rank.wait(PATIENCE) == -signal.SIGTERM
     assert (tmp_path / "shell.nodes").read_text() == "n2\n"
 
@@ -209,55 +214,55 @@ def test_other_nodes_are_swept_by_the_remote_shell(begin: Begin, tmp_path: Path)
     [("false", "exit code 1"), ("sh -c 'echo no route >&2; exit 255'", "no route"), ("true", "no answer but: nothing")],
 )
 def test_a_node_that_cannot_be_swept_is_named_with_its_reason(shell: str, fault: str) -> None:
-    asked = {"nodes": ["n1", "n2"], "here": ["n1"], "remote_shell": shell, "remote_python": "python3"}
-    left = supervisor.sweep_nodes(asked, {"id": "nobody", "job": ""}, 0.1)
+    requested = {"nodes": ["n1", "n2"], "here": ["n1"], "remote_shell": shell, "remote_python": "python3"}
+    left = supervisor.sweep_nodes(requested, {"id": "nobody", "job": ""}, 0.1)
     assert list(left) == ["n2"]
     assert left["n2"].startswith(fault)
 
 
 def test_a_job_is_run_to_its_end(tmp_path: Path) -> None:
-    asked = desired(
+    requested = desired(
         tmp_path, "sh", "-c", "echo hello $WHO; echo $DML_RUN_ID; exit 3", mpirun_environment={"WHO": "world"}
     )
-    begun, answer = supervise(tmp_path)
-    assert begun.wait(PATIENCE) == 0
+    started, answer = supervise(tmp_path)
+    assert started.wait(PATIENCE) == 0
     run, end = (supervisor.read(str(tmp_path), name) for name in (supervisor.RUN, supervisor.END))
     assert run and end
     assert answer["launcher"] == run["launcher"]
-    assert run["id"] == asked["id"]
+    assert run["id"] == requested["id"]
     assert (end["exit_code"], end["stopped"], end["swept"], end["left"]) == (3, False, True, {})
-    assert (tmp_path / supervisor.OUTPUT).read_text() == f"hello world\n{asked['id']}\n"
+    assert (tmp_path / supervisor.OUTPUT).read_text() == f"hello world\n{requested['id']}\n"
 
 
 def test_a_job_is_stopped_by_a_signal_and_leaves_no_process(tmp_path: Path) -> None:
     rank = shlex.join([sys.executable, "-c", STUBBORN])
-    asked = desired(tmp_path, "sh", "-c", f"setsid {rank} & exec sleep 600")
-    begun, _answer = supervise(tmp_path)
-    wait_for(lambda: len(list(supervisor.processes_of(asked["id"], ""))) == 2)
-    begun.terminate()
-    assert begun.wait(PATIENCE) == 0
+    requested = desired(tmp_path, "sh", "-c", f"setsid {rank} & exec sleep 600")
+    started, _answer = supervise(tmp_path)
+    wait_for(lambda: len(list(supervisor.processes_of(requested["id"], ""))) == 2)
+    started.terminate()
+    assert started.wait(PATIENCE) == 0
     end = supervisor.read(str(tmp_path), supervisor.END)
     assert end and (end["stopped"], end["left"]) == (True, {})
-    assert list(supervisor.processes_of(asked["id"], "")) == []
+    assert list(supervisor.processes_of(requested["id"], "")) == []
 
 
 def test_a_program_that_is_missing_is_answered_with_its_name(tmp_path: Path) -> None:
     desired(tmp_path, "/nowhere/mpirun")
-    begun, answer = supervise(tmp_path)
-    assert begun.wait(PATIENCE) == 0
+    started, answer = supervise(tmp_path)
+    assert started.wait(PATIENCE) == 0
     assert answer == {"error": "/nowhere/mpirun: No such file or directory"}
 
 
 def test_a_job_whose_supervisor_was_killed_is_ended(tmp_path: Path) -> None:
-    asked = desired(tmp_path, "sleep", "600")
-    begun, _answer = supervise(tmp_path)
-    begun.kill()
-    begun.wait()
-    assert list(supervisor.processes_of(asked["id"], ""))
+    requested = desired(tmp_path, "sleep", "600")
+    started, _answer = supervise(tmp_path)
+    started.kill()
+    started.wait()
+    assert list(supervisor.processes_of(requested["id"], ""))
     supervisor.main(["end", str(tmp_path)])
     end = supervisor.read(str(tmp_path), supervisor.END)
     assert end and (end["stopped"], end["exit_code"], end["left"]) == (True, None, {})
-    assert list(supervisor.processes_of(asked["id"], "")) == []
+    assert list(supervisor.processes_of(requested["id"], "")) == []
 
 
 def test_a_process_that_got_the_pid_of_a_dead_one_is_neither_taken_for_it_nor_ended(

@@ -52,9 +52,9 @@ def test_a_report_is_written_once_with_its_modes(
 
 
 def test_check_mode_reports_the_files_to_write_and_writes_nothing(tmp_path: Path) -> None:
-    told = write(tmp_path / "report", TEXTS, check=True)
-    assert told["changed"] and list(tmp_path.iterdir()) == []
-    assert set(told["diff"][0]["after"]) == {".", *TEXTS}
+    result = write(tmp_path / "report", TEXTS, check=True)
+    assert result["changed"] and list(tmp_path.iterdir()) == []
+    assert set(result["diff"][0]["after"]) == {".", *TEXTS}
     write(tmp_path / "report", TEXTS)
     assert not write(tmp_path / "report", TEXTS, check=True)["changed"]
 
@@ -64,8 +64,8 @@ def test_only_the_file_that_differs_is_written(tmp_path: Path) -> None:
     kept = (tmp_path / "a.html").stat().st_ino
     (tmp_path / "a.json").write_text("other")
     (tmp_path / "a.html").chmod(0o600)
-    told = write(tmp_path, {**TEXTS, "a.html": TEXTS["a.html"]}, FileModes(tmp_path.stat().st_mode & 0o777, 0o600))
-    assert set(told["diff"][0]["after"]) == {"a.json"}
+    result = write(tmp_path, {**TEXTS, "a.html": TEXTS["a.html"]}, FileModes(tmp_path.stat().st_mode & 0o777, 0o600))
+    assert set(result["diff"][0]["after"]) == {"a.json"}
     assert ((tmp_path / "a.html").stat().st_ino, (tmp_path / "a.json").read_text()) == (kept, TEXTS["a.json"])
 
 
@@ -78,7 +78,7 @@ def test_another_kind_of_file_is_refused_and_stays(tmp_path: Path, taken: str) -
         (folder / "a.json").mkdir(parents=True)
     with pytest.raises(Refused, match="could not write the report: another kind of file has this path"):
         ReportFiles(folder, TEXTS, PUBLIC).plan(ReportFiles(folder, TEXTS, PUBLIC).read())
-    assert told_failure(folder) and not (folder / "a.html").exists()
+    assert reports_failure(folder) and not (folder / "a.html").exists()
 
 
 def test_a_folder_that_cannot_be_created_is_reported_in_a_sentence(tmp_path: Path) -> None:
@@ -104,5 +104,5 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(
     assert (tmp_path / "a.json").read_text() == "old"
 
 
-def told_failure(folder: Path) -> bool:
+def reports_failure(folder: Path) -> bool:
     return bool(write(folder, TEXTS)["failed"])

@@ -41,7 +41,7 @@ def test_connections_without_an_rdma_device_are_tcp() -> None:
 
 
 @pytest.mark.parametrize(
-    ("second", "says"),
+    ("second", "expected"),
     [
         ({"w1": {"error": "it did not answer in time"}}, "could not be read: it did not answer in time"),
         ({}, "it was not read"),
@@ -51,10 +51,10 @@ def test_connections_without_an_rdma_device_are_tcp() -> None:
         (look(30, rdma=True), "has an RDMA device open, but w1 has no RDMA device whose counter was read"),
     ],
 )
-def test_unobserved_transports_are_unproven(second: dict[str, Any], says: str) -> None:
+def test_unobserved_transports_are_unproven(second: dict[str, Any], expected: str) -> None:
     transport, why = of(look(10), second)
     assert transport == "unproven"
-    assert says in why
+    assert expected in why
 
 
 def test_a_counter_that_grows_with_the_steps_is_rdma() -> None:

@@ -170,7 +170,7 @@ def test_a_version_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "log", "more", "transport", "words"),
+    ("desired", "log", "more", "transport", "words"),
     [
         ("tcp", SOCKET + VIA_SOCKET, {}, "tcp", "says NET/Socket"),
         ("rdma", SOCKET + VIA_SOCKET, {}, "tcp", "says NET/Socket"),
@@ -235,7 +235,7 @@ def test_a_version_is_read() -> None:
         ),
     ],
 )
-def test_the_transport_is_confirmed_or_unproven(wanted: str, log: str, more: Any, transport: str, words: str) -> None:
-    proof = judge(wanted, log, **more)
-    assert (proof["transport"], proof["ok"]) == (transport, transport == wanted)
+def test_the_transport_is_confirmed_or_unproven(desired: str, log: str, more: Any, transport: str, words: str) -> None:
+    proof = judge(desired, log, **more)
+    assert (proof["transport"], proof["ok"]) == (transport, transport == desired)
     assert words in proof["why"]

@@ -48,7 +48,7 @@ def test_defaults_withstand_a_stun() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "says"),
+    ("seen", "expected"),
     [
         ({"ssh": "serveraliveinterval 2\nserveralivecountmax 2\n"}, "ssh's serveraliveinterval gives"),
         ({"sshd": "clientaliveinterval 10\nclientalivecountmax 3\n"}, "sshd's clientaliveinterval gives"),
@@ -79,9 +79,9 @@ def test_defaults_withstand_a_stun() -> None:
         ({"ssh": "serveraliveinterval 60\nserveralivecountmax 0\n"}, "after 60 s"),
     ],
 )
-def test_a_timer_that_is_too_short_stops(seen: dict[str, Any], says: str) -> None:
+def test_a_timer_that_is_too_short_stops(seen: dict[str, Any], expected: str) -> None:
     ((severity, rule, text),) = judge(**seen)
-    assert (severity, rule, says in text) == ("stop", "timers", True), text
+    assert (severity, rule, expected in text) == ("stop", "timers", True), text
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_a_timer_that_is_long_enough_does_not(environment: dict[str, str]) -> No
     ],
 )
 def test_the_licence_must_hold_for_the_test(line: str, severity: str) -> None:
-    told = judge(nvidia=licence(line), lasts=3600.0)
-    assert [(one[0], one[1]) for one in told] == ([(severity, "licence")] if severity else [])
+    result = judge(nvidia=licence(line), lasts=3600.0)
+    assert [(one[0], one[1]) for one in result] == ([(severity, "licence")] if severity else [])
 
 
 @pytest.mark.parametrize(
@@ -172,10 +172,10 @@ def test_each_gpu_must_be_licensed() -> None:
 def test_incompletely_reported_timers_are_unknown() -> None:
     for name in SYSCTLS:
         partial = {key: value for key, value in SYSCTLS.items() if key != name}
-        told = judge(sysctls=partial, ssh="tcpkeepalive yes\n", budget=1e9)
+        result = judge(sysctls=partial, ssh="tcpkeepalive yes\n", budget=1e9)
         unknown = "net.ipv4.tcp_retries2" if name.endswith("retries2") else "ssh's tcpkeepalive"
-        assert any(one[0] == "note" and one[2].startswith(f"{unknown} ") for one in told)
-        assert not any(one[0] == "stop" and one[2].startswith(f"{unknown} ") for one in told)
+        assert any(one[0] == "note" and one[2].startswith(f"{unknown} ") for one in result)
+        assert not any(one[0] == "stop" and one[2].startswith(f"{unknown} ") for one in result)
     for odd in ({"NCCL_IB_HCA": "mlx5_0", "NCCL_IB_TIMEOUT": "long"}, {"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "1m"}):
         assert [one[:2] for one in judge(environment=odd)] == [("note", "guest")]
 
@@ -214,8 +214,8 @@ SEEN = st.fixed_dictionaries(
 def test_accepts_any_answer_of_a_node(seen: Any, budget: float, minutes: float | None) -> None:
     found = guest_checks.findings({"w1": seen}, budget, NOW, lasts=10.0, minutes=minutes)
     assert all(one.severity in ("stop", "warn", "note") and one.text for one in found)
-    told = [one.text for one in found if one.severity == "stop" and one.rule == "timers"]
-    assert not [text for text in told if "nan" in text or "inf " in text]
+    output = [one.text for one in found if one.severity == "stop" and one.rule == "timers"]
+    assert not [text for text in output if "nan" in text or "inf " in text]
 
 
 def test_a_gpu_that_names_no_licence_is_noted() -> None:

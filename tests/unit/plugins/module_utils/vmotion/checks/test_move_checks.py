@@ -48,7 +48,7 @@ GOOD: dict[str, Any] = {
 }
 
 
-def told(**changed: Any) -> list[tuple[str, str]]:
+def findings_of(**changed: Any) -> list[tuple[str, str]]:
     return [(one.severity, one.rule) for one in findings({**GOOD, **changed}) if one.severity != "note"]
 
 
@@ -95,7 +95,7 @@ def test_no_rule_forbids_a_good_move_and_unreadable_settings_are_noted() -> None
     ],
 )
 def test_each_rule_stops_alone(changed: dict[str, Any], rule: str, words: str) -> None:
-    assert told(**changed) == [("stop", rule)]
+    assert findings_of(**changed) == [("stop", rule)]
     (one,) = [one for one in findings({**GOOD, **changed}) if one.severity == "stop"]
     assert words in one.text
     assert one.object == "w1"
@@ -115,4 +115,4 @@ def test_each_rule_stops_alone(changed: dict[str, Any], rule: str, words: str) -
 def test_distinguishes_warnings_from_irrelevant_answers(
     changed: dict[str, Any], expected: list[tuple[str, str]]
 ) -> None:
-    assert told(**changed) == expected
+    assert findings_of(**changed) == expected

@@ -66,8 +66,8 @@ def test_only_moves_of_others_are_taken() -> None:
 def test_a_power_event_is_not_a_move() -> None:
     off = [event("VmPoweredOffEvent", 40, by="eve"), event("VmPoweredOnEvent", 45, by="eve")]
     assert move_events.moves("w1", off) == []
-    (told,) = move_events.power("w1", off)
-    assert (told["at"], told["by"], told["what"]) == (SEEN + 40, "eve", "VmPoweredOffEvent, VmPoweredOnEvent")
+    (result,) = move_events.power("w1", off)
+    assert (result["at"], result["by"], result["what"]) == (SEEN + 40, "eve", "VmPoweredOffEvent, VmPoweredOnEvent")
 
 
 def test_reports_each_power_cycle() -> None:
@@ -146,5 +146,7 @@ def test_ranks_that_ended_with_different_parameters_are_not_one_job() -> None:
 
 def test_a_move_is_encrypted_by_its_event_and_nothing_is_known_without_one() -> None:
     plain, encrypted = "VmBeingHotMigratedEvent", "com.vmware.vc.vm.VmHotMigratingWithEncryptionEvent"
-    told = [move_events.is_encrypted(kinds) for kinds in ([encrypted, "VmMigratedEvent"], [plain], ["VmMigratedEvent"])]
-    assert told == [True, False, None]
+    reported = [
+        move_events.is_encrypted(kinds) for kinds in ([encrypted, "VmMigratedEvent"], [plain], ["VmMigratedEvent"])
+    ]
+    assert reported == [True, False, None]

@@ -17,8 +17,8 @@ TABLE = yaml.safe_load((STACKS / "facts" / "compatibility.yml").read_text())
 
 
 def node(driver: str, mode: str = "VGPU") -> dict[str, Any]:
-    said = f"Driver Version : {driver}\nGPU 00000000:02:00.0\n    Virtualization Mode : {mode}\n"
-    return {"nvidia": said}
+    message = f"Driver Version : {driver}\nGPU 00000000:02:00.0\n    Virtualization Mode : {mode}\n"
+    return {"nvidia": message}
 
 
 def host(manager: str, name: str = "esx1") -> dict[str, Any]:
@@ -27,7 +27,7 @@ def host(manager: str, name: str = "esx1") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("driver", "manager", "severity", "says"),
+    ("driver", "manager", "severity", "expected"),
     [
         ("580.65.06", "580.82.02-1OEM.800.1.0.20613240", "", ""),
         ("535.54.03", "580.82.02-1OEM.800.1.0.20613240", "", ""),
@@ -36,12 +36,12 @@ def host(manager: str, name: str = "esx1") -> dict[str, Any]:
         ("535.54.03", "550.90.05-1OEM.800.1.0.20613240", "note", "only the same branch is known to fit"),
     ],
 )
-def test_the_manager_of_each_host_must_run_the_driver(driver: str, manager: str, severity: str, says: str) -> None:
+def test_the_manager_of_each_host_must_run_the_driver(driver: str, manager: str, severity: str, expected: str) -> None:
     found = node_findings.driver_findings({"w1": node(driver)}, [host(manager)], TABLE)
     assert [(one.severity, one.rule, one.object) for one in found] == (
         [(severity, "versions", "w1")] if severity else []
     )
-    assert all(says in one.text and one.text.startswith("on esx1: ") for one in found)
+    assert all(expected in one.text and one.text.startswith("on esx1: ") for one in found)
 
 
 def test_ignores_machines_without_a_manager_or_a_virtual_gpu() -> None:

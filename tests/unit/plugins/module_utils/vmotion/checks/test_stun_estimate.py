@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from plugins.module_utils.vmotion.checks.stun_estimate import WORST, Vgpu, estimate
 
-TOLD = ({"megabits": 1000, "seconds": 200}, {"megabits": 25000, "seconds": 9})
+REPORTED = ({"megabits": 1000, "seconds": 200}, {"megabits": 25000, "seconds": 9})
 EIGHT, SEVEN, U3, U1 = (8, 0, 1, 0), (7, 0, 3, 0), (6, 7, 3), (6, 7, 1)
 
 
 @pytest.mark.parametrize(
-    ("megabits", "vgpus", "seconds", "megabits_told"),
+    ("megabits", "vgpus", "seconds", "megabits_shown"),
     [
         (None, 1, 200, 1000),
         (25000, 1, 9, 25000),
@@ -23,11 +23,11 @@ EIGHT, SEVEN, U3, U1 = (8, 0, 1, 0), (7, 0, 3, 0), (6, 7, 3), (6, 7, 1)
     ],
 )
 def test_the_servers_own_estimate_comes_first(
-    megabits: int | None, vgpus: int, seconds: float, megabits_told: int
+    megabits: int | None, vgpus: int, seconds: float, megabits_shown: int
 ) -> None:
-    stun = estimate([Vgpu(16, TOLD)] * vgpus, 64, megabits=megabits, version=EIGHT)
+    stun = estimate([Vgpu(16, REPORTED)] * vgpus, 64, megabits=megabits, version=EIGHT)
     assert (stun.seconds, stun.at_least) == (seconds, False)
-    assert stun.source == f"the server's estimate at {megabits_told} Mb/s"
+    assert stun.source == f"the server's estimate at {megabits_shown} Mb/s"
 
 
 @pytest.mark.parametrize(
@@ -56,12 +56,14 @@ def test_without_a_profile_a_table_estimates_from_version_memory_and_bandwidth(
 
 
 def test_ignores_an_estimate_for_more_bandwidth_than_available() -> None:
-    assert estimate([Vgpu(16, TOLD)], 4, megabits=100).seconds == 4700
+    assert estimate([Vgpu(16, REPORTED)], 4, megabits=100).seconds == 4700
 
 
 def test_several_vgpus_are_copied_one_after_the_other() -> None:
     assert estimate([Vgpu(16), Vgpu(16)], 16).seconds == 95
-    assert estimate([Vgpu(16, TOLD), Vgpu(16)], 16).seconds == 95, "an incomplete answer of the server does not count"
+    assert estimate([Vgpu(16, REPORTED), Vgpu(16)], 16).seconds == 95, (
+        "an incomplete answer of the server does not count"
+    )
 
 
 @pytest.mark.parametrize(

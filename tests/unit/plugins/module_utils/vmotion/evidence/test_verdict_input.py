@@ -28,13 +28,13 @@ def ended(*, is_over: bool = True, left: Any = LEFT, window: Any = None) -> Fact
 
 @pytest.mark.parametrize(("moved", "after"), [("all", "some"), ("some", "some"), ("none", "none")])
 def test_a_planned_move_that_was_not_made_counts(moved: str, after: str) -> None:
-    told = with_left({"moved": moved}, ended())
-    assert told == {"moved": after, "not_made": ["w2: esx2 -> esx3: not made"]}
+    result = with_left({"moved": moved}, ended())
+    assert result == {"moved": after, "not_made": ["w2: esx2 -> esx3: not made"]}
 
 
 def test_a_host_that_was_not_changed_counts() -> None:
-    told = with_left({"moved": "all"}, ended(left=[], window={"hosts": ["esx1"]}))
-    assert told == {"moved": "some", "not_made": ["esx1: not changed"]}
+    result = with_left({"moved": "all"}, ended(left=[], window={"hosts": ["esx1"]}))
+    assert result == {"moved": "some", "not_made": ["esx1: not changed"]}
 
 
 @pytest.mark.parametrize("facts", [ended(left=[]), ended(is_over=False)])

@@ -15,7 +15,7 @@ from plugins.module_utils.errors import CollectionError, Failed, Refused
 from plugins.module_utils.vmotion.folder import trial_folder as folders
 
 
-def begun(where: Path, name: str, cluster: str = "gpu", *, ended: bool = False) -> Path:
+def started(where: Path, name: str, cluster: str = "gpu", *, ended: bool = False) -> Path:
     (where / name).mkdir(parents=True)
     with Journal(where / name / NAME) as journal:
         journal.write(START, {"cluster": cluster})
@@ -29,25 +29,25 @@ def opening(where: Path, folder: str = "") -> Path:
 
 
 def test_only_a_test_of_this_cluster_that_was_not_ended_is_found(tmp_path: Path) -> None:
-    begun(tmp_path, "other", "cpu")
-    begun(tmp_path, "old", ended=True)
+    started(tmp_path, "other", "cpu")
+    started(tmp_path, "old", ended=True)
     assert folders.find("", str(tmp_path), "gpu") is None
-    mine = begun(tmp_path, "mine")
+    mine = started(tmp_path, "mine")
     assert folders.find("", str(tmp_path), "gpu") == mine
 
 
 def test_requires_a_name_if_there_are_two(tmp_path: Path) -> None:
-    first, second = begun(tmp_path, "a"), begun(tmp_path, "b")
+    first, second = started(tmp_path, "a"), started(tmp_path, "b")
     with pytest.raises(Refused, match=f"were not ended: {first}, {second}; name one of them by vmotion_test_folder"):
         folders.find("", str(tmp_path), "gpu")
     assert folders.find(str(second), str(tmp_path), "gpu") == second
 
 
 def test_a_folder_whose_test_has_ended_is_refused(tmp_path: Path) -> None:
-    old = begun(tmp_path, "old", ended=True)
+    old = started(tmp_path, "old", ended=True)
     with pytest.raises(Refused, match="the test in it has ended; name another folder"):
         opening(tmp_path, str(old))
-    other = begun(tmp_path, "other", "cpu")
+    other = started(tmp_path, "other", "cpu")
     with pytest.raises(Refused, match="it has a test of cluster cpu"):
         opening(tmp_path, str(other))
 
@@ -71,9 +71,9 @@ def test_a_journal_of_an_earlier_version_is_refused_in_one_sentence(tmp_path: Pa
 
 
 def test_a_test_is_found_below_the_folder_of_the_demo(tmp_path: Path) -> None:
-    mine = begun(tmp_path / "demo" / "vmotion", "gpu-1")
+    mine = started(tmp_path / "demo" / "vmotion", "gpu-1")
     assert folders.one_test(tmp_path / "demo") == folders.one_test(mine) == mine
-    begun(tmp_path / "demo" / "vmotion", "gpu-2")
+    started(tmp_path / "demo" / "vmotion", "gpu-2")
     with pytest.raises(Refused, match=r"there are several: .*gpu-1, .*gpu-2; name the folder of one test"):
         folders.one_test(tmp_path / "demo")
     with pytest.raises(Refused, match=r"no journal.jsonl lies in it or below it"):
@@ -85,7 +85,7 @@ def test_refuses_a_journal_that_another_user_can_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attack: str
 ) -> None:
     """Its settings name the commands by which this machine reaches the nodes."""
-    one = begun(tmp_path, "planted")
+    one = started(tmp_path, "planted")
     if attack == "open folder":
         one.chmod(0o777)
     if attack == "open journal":
@@ -122,7 +122,7 @@ def test_an_odd_journal_of_another_cluster_stops_no_test(tmp_path: Path, first: 
         (tmp_path / name).mkdir()
         (tmp_path / name / NAME).write_text(f"{first}\n{ENTRY}\n")
     assert folders.find("", str(tmp_path), "gpu") is None
-    mine = begun(tmp_path, "mine")
+    mine = started(tmp_path, "mine")
     assert folders.find("", str(tmp_path), "gpu") == mine
     with pytest.raises(CollectionError, match="journal"):
         folders.find(str(tmp_path / "old"), str(tmp_path), "gpu")
@@ -130,7 +130,7 @@ def test_an_odd_journal_of_another_cluster_stops_no_test(tmp_path: Path, first: 
 
 def test_a_journal_that_is_damaged_behind_its_first_line_belongs_to_the_cluster_of_that(tmp_path: Path) -> None:
     for name, cluster in (("a", "cpu"), ("b", "gpu")):
-        with (begun(tmp_path / name, "test", cluster) / NAME).open("a") as journal:
+        with (started(tmp_path / name, "test", cluster) / NAME).open("a") as journal:
             journal.write("damaged\n")
     assert folders.find("", str(tmp_path / "a"), "gpu") is None
     with pytest.raises(Failed, match=r"line 2 is not a valid entry .*or move its folder elsewhere"):
@@ -155,7 +155,7 @@ def test_a_fifo_in_the_place_of_a_journal_does_not_hold_up_a_new_test(tmp_path: 
 @pytest.mark.parametrize("above", [".", "tests"])
 def test_a_folder_that_another_user_can_replace_is_refused(tmp_path: Path, above: str) -> None:
     """A folder is renamed with the rights to the one above it; the sticky bit forbids that to others."""
-    mine = begun(tmp_path / "tests", "mine")
+    mine = started(tmp_path / "tests", "mine")
     (tmp_path / above).chmod(0o777)
     for named in ("", str(mine), str(tmp_path / "tests" / "new")):
         with pytest.raises(Refused, match="others may have written it"):
@@ -168,10 +168,10 @@ def test_a_folder_that_another_user_can_replace_is_refused(tmp_path: Path, above
 
 def test_a_window_continues_with_its_settings_and_the_stop_rules_that_are_accepted_now() -> None:
     before = {"cluster": "gpu", "rounds": 1, "window": {"profile": {"a": 1}, "accepted": [], "max_out_of_service": 1}}
-    asked = {"cluster": "gpu", "rounds": 9, "window": {"profile": {"a": 2}, "accepted": ["red_alarm"]}}
-    assert folders.continued(before, asked) == {
+    requested = {"cluster": "gpu", "rounds": 9, "window": {"profile": {"a": 2}, "accepted": ["red_alarm"]}}
+    assert folders.continued(before, requested) == {
         "cluster": "gpu",
         "rounds": 1,
         "window": {"profile": {"a": 1}, "accepted": ["red_alarm"], "max_out_of_service": 1},
     }
-    assert folders.continued({**before, "window": {}}, asked)["window"] == {}
+    assert folders.continued({**before, "window": {}}, requested)["window"] == {}

@@ -94,8 +94,8 @@ def test_requests_estimates_of_the_server_from_8_0_2_on(server: FakeServer) -> N
     one = machine("w1", hardware.vgpu())
     site = site_of(server, one)
     site.session.api_version = (8, 0, 2)  # type: ignore[misc]
-    told = [SimpleNamespace(migrationBW=10000, stunTime=7)]
-    profile = SimpleNamespace(profileName="grid_t4-16c", stunTimeEstimates=told)
+    reported = [SimpleNamespace(migrationBW=10000, stunTime=7)]
+    profile = SimpleNamespace(profileName="grid_t4-16c", stunTimeEstimates=reported)
     server.values[move_facts.MANAGER] = SimpleNamespace(RetrieveVgpuProfileInfo=lambda: [profile])
     found = move_facts.facts(site, one, "esx2", (), move_facts.Budget())
     assert (found["stun"].seconds, found["stun"].source) == (7, "the server's estimate at 10000 Mb/s")

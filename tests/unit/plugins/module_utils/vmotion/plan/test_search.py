@@ -63,12 +63,12 @@ def tight(chance: random.Random) -> Problem:
     room = [chance.choice((1, 2, 2, 3)) for _host in range(chance.randint(2, 4))]
     free, start, need = list(room), [], []
     for _worker in range(chance.randint(1, 4)):
-        wanted = chance.randint(1, size)
-        fitting = [host for host, left in enumerate(free) if left >= wanted]
-        if fitting and sum(free) > wanted:
+        desired = chance.randint(1, size)
+        fitting = [host for host, left in enumerate(free) if left >= desired]
+        if fitting and sum(free) > desired:
             start.append(chance.choice(fitting))
-            need.append(wanted)
-            free[start[-1]] -= wanted
+            need.append(desired)
+            free[start[-1]] -= desired
     some = [frozenset(chance.sample(range(len(room)), chance.randint(1, len(room)))) for _kind in range(2)]
     targets = [chance.choice([frozenset(range(len(room))), *some]) for _worker in start]
     return Problem(tuple(room), tuple(start), tuple(need), tuple(targets), chance.random() < 0.5)
@@ -85,9 +85,9 @@ def test_a_search_finds_what_trying_everything_finds(seed: int) -> None:
         with pytest.raises(Stuck) as stuck:
             any_plan(case)
         never = set(case.workers) - movers
-        told = set() if stuck.value.is_together else set(stuck.value.workers)
-        assert told == never if len(set(zip(case.need, case.targets))) == len(case.need) else told <= never
-        assert told or set(stuck.value.workers) == set(case.workers)
+        reported = set() if stuck.value.is_together else set(stuck.value.workers)
+        assert reported == never if len(set(zip(case.need, case.targets))) == len(case.need) else reported <= never
+        assert reported or set(stuck.value.workers) == set(case.workers)
         assert stuck.value.is_proven
         return
     assert is_valid(case, any_plan(case))

@@ -112,8 +112,8 @@ def test_a_window_goes_on_after_the_end_of_its_job(last: str) -> None:
     assert (len(resumed), len(facts.looks)) == (alive, 2 + alive), "it waits for steps of a job that has ended"
     notes = with_left({"moved": "all", "notes": []}, facts)["notes"]
     assert len([note for note in notes if "after the end of the job, so it is not judged" in note]) == 2 - alive
-    has_told = [line for line in world.lines if "are changed without a verdict on their moves" in line]
-    assert len(has_told) == (last != "esx2")
+    reported = [line for line in world.lines if "are changed without a verdict on their moves" in line]
+    assert len(reported) == (last != "esx2")
 
 
 def test_after_a_breach_the_host_at_hand_returns_to_service_and_no_other_is_changed() -> None:
@@ -194,8 +194,10 @@ def test_a_host_whose_worker_did_not_move_is_not_changed(go_on: bool) -> None:
 def test_hosts_leave_service_as_the_window_asks() -> None:
     world = Window(window={**WINDOW, "non_disruptive": True, "reboots": {"esx1": 1}, "max_out_of_service": 2})
     world.carry_out()
-    asked = [options for module, options in world.cluster.calls if options.get("state") == "maintenance"]
-    assert asked and all(options["non_disruptive"] and options["maintenance_timeout"] == 900 for options in asked)
+    requested = [options for module, options in world.cluster.calls if options.get("state") == "maintenance"]
+    assert requested and all(
+        options["non_disruptive"] and options["maintenance_timeout"] == 900 for options in requested
+    )
     rules = [options["max_out_of_service"] for module, options in world.cluster.calls if module == "cluster_info"]
     assert set(rules) == {2}
 

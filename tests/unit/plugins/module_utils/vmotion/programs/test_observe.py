@@ -23,7 +23,7 @@ class Observed(World):
 
     def __init__(self, deaths: Iterable[int] = (), **settings: Any) -> None:
         self.moves_at = [3]
-        self.asked_at = -1
+        self.requested_at = -1
         self.rolls, self.can_roll, self.answer = 0, True, {"rc": 0}
         self.commands: list[tuple[tuple[str, ...], dict[str, Any]]] = []
         super().__init__(deaths, **{**OBSERVE, **settings})
@@ -36,7 +36,7 @@ class Observed(World):
     def training_wait(self, options: dict[str, Any]) -> dict[str, Any]:
         if options["steps"] < 1000:
             return super().training_wait(options)
-        if self.calls["training_wait"] == self.asked_at:
+        if self.calls["training_wait"] == self.requested_at:
             return {"asked": True}
         self.clock += options["timeout"]
         if self.calls["training_wait"] in self.moves_at:
@@ -101,7 +101,7 @@ def test_a_breach_ends_the_observation() -> None:
 
 def test_an_observation_ends_on_request_with_its_verdict() -> None:
     world = Observed()
-    world.asked_at, world.moves_at = 5, []
+    world.requested_at, world.moves_at = 5, []
     world.carry_out()
     assert world.calls["training_wait"] == 5 and world.outcome == "" and world.is_clean
     assert "ends the observation, as requested" in world.lines

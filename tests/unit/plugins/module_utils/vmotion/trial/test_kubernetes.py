@@ -63,7 +63,7 @@ def test_a_pod_that_was_recreated_is_a_fact_of_the_verdict() -> None:
 
 
 @pytest.mark.parametrize(
-    ("later", "said"),
+    ("later", "expected"),
     [
         ({name: {**one, "is_deleted": True} for name, one in PODS.items()}, []),
         ({}, []),
@@ -75,11 +75,11 @@ def test_a_pod_that_was_recreated_is_a_fact_of_the_verdict() -> None:
     ],
     ids=["deleted", "gone", "deleted before its end", "recreated"],
 )
-def test_pods_that_the_operator_deletes_after_the_end_break_nothing(later: dict[str, Any], said: list[str]) -> None:
+def test_pods_that_the_operator_deletes_after_the_end_break_nothing(later: dict[str, Any], expected: list[str]) -> None:
     world = Kubernetes(workers=["w1"])
     job = {"state": "finished", "launcher": LAUNCHER, "pods": later}
     pods = verdict_input(replace(world.carry_out(), job_now=job))["facts"]["pods"]
-    assert [one.partition(",")[0] for one in pods] == said
+    assert [one.partition(",")[0] for one in pods] == expected
 
 
 def test_a_node_that_was_called_not_ready_is_a_fact_of_the_verdict() -> None:

@@ -35,8 +35,8 @@ def test_a_login_banner_does_not_blind_a_watch(tmp_path: Path) -> None:
     for step in (1, 2):
         for node, _reach in enumerate(reaches):
             bench.write(node, json.dumps({"step": step, "node": node}) + "\n")
-        wanted = step * len(reaches)
-        wait_for(lambda wanted=wanted: len(bench.came()) == wanted)
+        desired = step * len(reaches)
+        wait_for(lambda desired=desired: len(bench.came()) == desired)
     seen = bench.end()
     for node, (noise, one) in enumerate(zip(NOISE, bench.links)):
         steps = [came["step"] for came in bench.came() if came["node"] == node]
@@ -49,7 +49,7 @@ def test_skips_and_reports_output_between_messages(tmp_path: Path) -> None:
     bench = Bench(tmp_path, 1, ["sh", "-c", '(while sleep 0.1; do echo wall; done) & exec sh -c "$0"'])
     for step in range(1, 6):
         bench.write(0, record(step))
-        wait_for(lambda wanted=step: len(bench.came()) == wanted)
+        wait_for(lambda desired=step: len(bench.came()) == desired)
     bench.end()
     assert bench.links[0].noise > 0
     assert bench.links[0].last_error == "wall"

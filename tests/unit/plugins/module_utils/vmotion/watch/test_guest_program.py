@@ -56,14 +56,14 @@ def mpirun(folder: Path, name: str, script: str, **environment: str) -> subproce
 @contextlib.contextmanager
 def two_launchers(folder: Path, **environment: str) -> Iterator[int]:
     """Run the mpirun of another job and that of ours; yield the PID of our rank."""
-    begun = [mpirun(folder, "theirs", "sleep 60"), mpirun(folder, "ours", "exec sleep 60", **environment)]
-    children = [int(one.stdout.readline()) for one in begun if one.stdout]
+    started = [mpirun(folder, "theirs", "sleep 60"), mpirun(folder, "ours", "exec sleep 60", **environment)]
+    children = [int(one.stdout.readline()) for one in started if one.stdout]
     try:
         yield children[1]
     finally:
         for child in children:
             os.kill(child, signal.SIGKILL)
-        for one in begun:
+        for one in started:
             one.communicate(timeout=30)
 
 

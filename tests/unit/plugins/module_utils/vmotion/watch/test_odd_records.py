@@ -81,8 +81,8 @@ def test_a_file_of_records_is_read_or_refused(content: bytes, ended: bool) -> No
     pace, advance = LivePace(10, Curve()), StepsSince(0.0)
     pace.feed(records)
     advance.feed(records)
-    for told in (pace.line(), pace.summary(), advance.fewest(), advance.behind(1)):
-        assert told is not None
+    for reported in (pace.line(), pace.summary(), advance.fewest(), advance.behind(1)):
+        assert reported is not None
 
 
 @pytest.mark.parametrize("make", [lambda path: path.mkdir(), lambda path: path.write_bytes(b"\xff" * 5000)])
@@ -240,15 +240,15 @@ def test_an_inspected_node_reports_its_ranks_with_any_file_content(content: byte
         path = Path(place) / "rank0.jsonl"
         path.write_bytes(content)
         (Path(place) / "summary0.json").write_bytes(content)
-        told = transport_program.rank_on(str(path))
-        assert set(told) >= {"rank", "pid", "step"}
+        result = transport_program.rank_on(str(path))
+        assert set(result) >= {"rank", "pid", "step"}
         assert isinstance(transport_program.checksums(place), dict)
         environment = guest_program.rank_environment(place)
         assert environment is None or isinstance(environment, dict)
 
 
 @pytest.mark.parametrize(
-    ("said", "answer"),
+    ("reported", "answer"),
     [
         ("echo Welcome; echo '{\"ranks\": []}'", {"ranks": []}),
         ("echo '[1]'", {"error": "the answer is not a JSON object: [1]"}),
@@ -256,8 +256,8 @@ def test_an_inspected_node_reports_its_ranks_with_any_file_content(content: byte
         ("printf '\\377\\n{}'", {"error": "the answer is not a JSON object: \ufffd\n{}"}),
     ],
 )
-def test_finds_an_answer_after_a_login_banner(said: str, answer: dict[str, Any]) -> None:
-    process = node_programs._start(["sh", "-c", said])
+def test_finds_an_answer_after_a_login_banner(reported: str, answer: dict[str, Any]) -> None:
+    process = node_programs._start(["sh", "-c", reported])
     assert node_programs._answer(process, 20.0) == answer
 
 

@@ -61,8 +61,8 @@ def test_connections_of_a_rank(tmp_path: Path, server: socket.socket, where: str
         rank(tmp_path, process.pid)
         (report,) = look(tmp_path)["ranks"]
         process.communicate()
-    wanted = [[address, address]] if where == "beside" else []
-    assert report == {"rank": 3, "pid": process.pid, "step": 7, "connections": wanted, "rdma_open": False}
+    expected = [[address, address]] if where == "beside" else []
+    assert report == {"rank": 3, "pid": process.pid, "step": 7, "connections": expected, "rdma_open": False}
 
 
 def test_reports_a_rank_that_is_gone(tmp_path: Path) -> None:

@@ -26,12 +26,12 @@ class FakeManager:
     """A manager that counts grid_t4-8c and no other profile."""
 
     def __init__(self, fault: Exception | None = None) -> None:
-        self.fault, self.asked = fault, list[tuple[Any, list[str]]]()
+        self.fault, self.requests = fault, list[tuple[Any, list[str]]]()
 
     def QueryDirectPathProfileCapacity(self, target: Any, queries: list[Any]) -> list[Any]:  # noqa: N802 # its name
         if self.fault:
             raise self.fault
-        self.asked.append((target.host, [query.deviceConfig.vgpuProfile for query in queries]))
+        self.requests.append((target.host, [query.deviceConfig.vgpuProfile for query in queries]))
         kinds = vim.DirectPathProfileManager
         return [
             kinds.CapacityInfo(consumed=1, remaining=2, max=4, unusedReservation=1)
@@ -48,7 +48,7 @@ def session(manager: Any, *version: int) -> Any:
 def test_requests_all_profiles_of_a_host_once() -> None:
     manager = FakeManager()
     found = server_capacity.read(session(manager, 9, 0, 0, 0), HOST, ["grid_t4-8c", "grid_t4-16c"])
-    assert manager.asked == [(HOST, ["grid_t4-16c", "grid_t4-8c"])]
+    assert manager.requests == [(HOST, ["grid_t4-16c", "grid_t4-8c"])]
     assert found == {"grid_t4-8c": Capacity(used=1, free=2, total=4, reserved=1)}
 
 
@@ -57,7 +57,7 @@ def test_there_is_no_count_if_the_server_does_not_count() -> None:
     assert server_capacity.read(session(manager, 8, 0, 3, 0), HOST, ["grid_t4-8c"]) == {}
     assert server_capacity.read(session(manager, 9, 1, 0, 0), HOST, []) == {}
     assert server_capacity.read(session(None, 9, 1, 0, 0), HOST, ["grid_t4-8c"]) == {}
-    assert manager.asked == []
+    assert manager.requests == []
     refusing = FakeManager(vmodl.fault.NotSupported())
     assert server_capacity.read(session(refusing, 9, 1, 0, 0), HOST, ["grid_t4-8c"]) == {}
 

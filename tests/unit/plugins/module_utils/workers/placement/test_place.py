@@ -51,14 +51,14 @@ def cards(*kinds: str) -> tuple[Device, ...]:
 
 
 # Most hosts are in service and most demands are small, so that most demands fit.
-WISHES = [DeviceRequest(A100), DeviceRequest(label="gold"), DeviceRequest("10de:2331")]
+REQUESTS = [DeviceRequest(A100), DeviceRequest(label="gold"), DeviceRequest("10de:2331")]
 demands = st.one_of(
     st.just(Demand()),
     st.sampled_from(OFFERED).map(lambda profile: Demand((profile,))),
     st.builds(
         Demand,
         profiles=st.lists(st.sampled_from(OFFERED), max_size=2).map(tuple),
-        devices=st.lists(st.sampled_from(WISHES), max_size=2).map(tuple),
+        devices=st.lists(st.sampled_from(REQUESTS), max_size=2).map(tuple),
         memory_mb=st.sampled_from([0, 60_000]),
     ),
 )
@@ -93,9 +93,9 @@ def fits(there: Host, workers: Sequence[Worker], rule: Rules) -> bool:
     left: Host | None = there
     for one in sorted(workers, key=lambda one: ([-n for n in one.demand.size], one.name)):
         left = left.take(replace(one.demand, devices=()), rule.same_node) if left else None
-    wanted = [wish for one in workers for wish in one.demand.devices]
-    ways = itertools.permutations(there.devices, len(wanted))
-    has_devices = any(all(wish.matches(device) for wish, device in zip(wanted, way)) for way in ways)
+    desired = [stop for one in workers for stop in one.demand.devices]
+    ways = itertools.permutations(there.devices, len(desired))
+    has_devices = any(all(stop.matches(device) for stop, device in zip(desired, way)) for way in ways)
     return left is not None and has_devices and all(one.may(there.name) for one in workers)
 
 
@@ -280,8 +280,8 @@ def test_every_refusal_names_the_reason(there: Host, one: Worker, words: str) ->
 def test_hosts_are_grouped_by_their_profiles() -> None:
     other = host("esx2", slots=Slots((Gpu("a", "NVIDIA A100", 40.0),), ("grid_a100-40c",)))
     full = host("esx1", workers=("old",))
-    said = refusal([full, other], worker("w", OFFERED[0]))
-    assert said == "esx1: taken, and workers are kept apart (old); esx2: no grid_t4-16c (offered: grid_a100-40c)"
+    result = refusal([full, other], worker("w", OFFERED[0]))
+    assert result == "esx1: taken, and workers are kept apart (old); esx2: no grid_t4-16c (offered: grid_a100-40c)"
 
 
 @pytest.mark.parametrize("apart", [True, False])
@@ -293,4 +293,4 @@ def test_500_workers_on_about_512_hosts_take_seconds(apart: bool, hosts: int) ->
     assert time.process_time() - began < 5
     assert len(found.refusals) == max(500 - hosts, 0)
     assert len(set(found.where.values())) == min(hosts, 500)
-    assert all(len(said) < 1000 for said in found.refusals.values())
+    assert all(len(reported) < 1000 for reported in found.refusals.values())

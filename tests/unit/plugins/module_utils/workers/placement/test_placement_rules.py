@@ -75,13 +75,13 @@ STATES = st.fixed_dictionaries(dict.fromkeys(WORKERS, TEXTS))
 )
 def test_removal_restores_the_original_overrides(before: dict[str, Any], requests: list[dict[str, str]]) -> None:
     state: dict[str, Any] = {**NOTHING, "drs": before}
-    for asked in requests:
+    for requested in requests:
         desired = RuleSetSpec(
-            "s", WORKERS, True, HOSTS, overrides={name: {"drs": text} for name, text in asked.items()}
+            "s", WORKERS, True, HOSTS, overrides={name: {"drs": text} for name, text in requested.items()}
         )
         state = placement_rules.after(state, desired)
         assert placement_rules.after(state, desired) == state
-        assert {name: state["drs"][name] for name in asked} == asked
+        assert {name: state["drs"][name] for name in requested} == requested
     assert placement_rules.after(state, RuleSetSpec("s")) == {
         **NOTHING,
         "drs": before,
@@ -186,9 +186,9 @@ def test_a_worker_makes_room_for_another() -> None:
     ],
 )
 def test_rules_without_effect_are_warnings(facts: ClusterRules, desired: RuleSetSpec, words: list[str]) -> None:
-    told = list(placement_rules.warnings(placement_rules.after(NOTHING, desired), desired, facts))
-    assert [any(text.startswith(word) for text in told) for word in words] == [True] * len(words)
-    assert len(told) == len(words)
+    result = list(placement_rules.warnings(placement_rules.after(NOTHING, desired), desired, facts))
+    assert [any(text.startswith(word) for text in result) for word in words] == [True] * len(words)
+    assert len(result) == len(words)
 
 
 @pytest.mark.parametrize("last", ["m0000", "m1000"])
