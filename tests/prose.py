@@ -26,6 +26,7 @@ FOLDERS = (
     "stacks",
     "inventories",
     "docs",
+    "upstream",
 )
 # Foreign text, and the files that quote the words which the lint refuses.
 SKIPPED = re.compile(

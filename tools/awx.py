@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Writes docs/awx.yml, the job templates of AWX with their surveys: ``python tools/inventory_schema.py``.
+"""Returns docs/awx.yml, the job templates of AWX with their surveys.
 
 The questions are the options of each playbook, and those options of its roles that are one value, with the types and
 descriptions of the argument specs. They have no defaults: AWX passes each default as an extra variable, which would
@@ -17,10 +17,9 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "awx.yml"
 HEAD = """---
 # The job templates of AWX for the playbooks of this collection, as arguments of awx.awx.job_template. docs/awx.md has a
-# playbook that creates them. Written from the argument specs by: python tools/inventory_schema.py
+# playbook that creates them. tools/awx.py writes it from the argument specs.
 """
 # Each playbook for operators, with the roles whose options its survey offers. A run with check mode writes nothing.
 TEMPLATES = {

@@ -2,11 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Builds the tarball for ansible-galaxy and its bill of materials: ``python -m tools.build [FOLDER]``.
 
-The same checkout gives the same bytes: the files have a fixed order, owner and time.
+The same checkout gives the same bytes: the files have a fixed order, owner and time. The tarball also contains the
+files that git does not (tools/generated.py).
 """
 
 from __future__ import annotations
 
+import copy
 import gzip
 import hashlib
 import io
@@ -16,10 +18,11 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tools import sbom
+from tools import generated, sbom
 
 ROOT = Path(__file__).resolve().parent.parent
 MANIFEST, FILES = "MANIFEST.json", "FILES.json"
@@ -35,21 +38,25 @@ def build(folder: Path) -> list[Path]:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         (built,) = Path(place).glob("*.tar.gz")
         tarball = folder / built.name
-        tarball.write_bytes(reproducible(built.read_bytes()))
+        made = {name: text.encode() for name, text in generated.files().items()}
+        tarball.write_bytes(reproducible(built.read_bytes(), made))
     bill = tarball.with_name(tarball.name.removesuffix(".tar.gz") + ".cdx.json")
     bill.write_text(sbom.text())
     return [tarball, bill]
 
 
-def reproducible(content: bytes) -> bytes:
-    """Return a tarball with the same files, which depends on nothing but their content."""
+def reproducible(content: bytes, made: Mapping[str, bytes]) -> bytes:
+    """Return a tarball with the same files and those made here, which depends on nothing but their content."""
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
         members = {member.name: (member, _bytes(archive, member)) for member in archive.getmembers()}
     listed = json.loads(members[FILES][1])
+    listed["files"] = [entry for entry in listed["files"] if entry["name"] not in made]
+    listed["files"] += [_entry(name, data) for name, data in made.items()]
     listed["files"].sort(key=lambda entry: entry["name"])
     manifest = json.loads(members[MANIFEST][1])
     manifest["file_manifest_file"]["chksum_sha256"] = hashlib.sha256(_json(listed)).hexdigest()
     replaced = {FILES: _json(listed), MANIFEST: _json(manifest)}
+    members |= {name: (_like(members[FILES][0], name), data) for name, data in made.items()}
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name in [MANIFEST, FILES, *sorted(set(members) - set(replaced))]:
@@ -58,6 +65,19 @@ def reproducible(content: bytes) -> bytes:
             member.size, member.mtime, member.pax_headers = len(data), TIME, {}
             archive.addfile(member, io.BytesIO(data))
     return gzip.compress(packed.getvalue(), mtime=TIME)
+
+
+def _entry(name: str, data: bytes) -> dict[str, Any]:
+    """Return the entry of a file in the list of files."""
+    checksum = hashlib.sha256(data).hexdigest()
+    return {"name": name, "ftype": "file", "chksum_type": "sha256", "chksum_sha256": checksum, "format": 1}
+
+
+def _like(member: tarfile.TarInfo, name: str) -> tarfile.TarInfo:
+    """Return a member of another name with the owner and mode of this one."""
+    other = copy.copy(member)
+    other.name = name
+    return other
 
 
 def _bytes(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from tools import troubleshooting
+from tools import generated, troubleshooting
 
 ROOT = Path(__file__).resolve().parent.parent
 STRUCTURE = ROOT / "docs" / "docsite" / "site.yml"
@@ -28,13 +28,16 @@ TITLES = {"README": "Overview", "docs/README": "All documents"}
 PICTURES = {".svg", ".png"}
 _LINK = re.compile(r"(?<=\]\()([^)#\s]+)(#[^)\s]*)?(?=\))")
 _CODE = re.compile(r"(^```.*?^```|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
-CONF = """project = "dml.vsphere"
+CONF = """from glob import glob
+
+project = "dml.vsphere"
 copyright = "2026, dml.vsphere contributors"
 extensions = ["myst_parser", "sphinx_antsibull_ext"]
 html_theme = "furo"
 html_title = "dml.vsphere"
 html_theme_options = {"source_repository": "@REPOSITORY@"}
 html_show_sphinx = False
+html_extra_path = glob("docs/*.yml") + glob("docs/*.json")
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 4
 # The lexer does not support escaped quotes inside Jinja, labels of other documentation cannot be resolved, and a page
@@ -73,7 +76,9 @@ def write(folder: Path) -> None:
     repository = str(yaml.safe_load((ROOT / "galaxy.yml").read_text())["repository"])
     for page in pages():
         source = ROOT / f"{page}.md"
-        _write(folder / f"{page}.md", linked(source.read_text(), source.parent, repository))
+        _write(folder / f"{page}.md", linked(generated.page(source.read_text()), source.parent, repository))
+    for name, text in generated.FILES.items():
+        _write(folder / name, text())
     for picture in _pictures():
         (folder / picture).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / picture, folder / picture)

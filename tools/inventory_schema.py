@@ -1,22 +1,19 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Writes docs/inventory.schema.json from the argument specs of the roles: ``python tools/inventory_schema.py``.
+"""Returns docs/inventory.schema.json, from the argument specs of the roles.
 
-Editors complete and check the variables of an inventory with this JSON schema. The command also
-writes docs/awx.yml, which comes from the same argument specs.
+Editors complete and check the variables of an inventory with this JSON schema.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
-SCHEMA = ROOT / "docs" / "inventory.schema.json"
 TYPES = {"str": "string", "path": "string", "int": "integer", "float": "number", "bool": "boolean"}
 TYPES |= {"list": "array", "dict": "object"}
 # Ansible converts texts, and each variable may be a template.
@@ -68,11 +65,3 @@ def _nested(spec: dict[str, Any]) -> dict[str, Any]:
 def document() -> str:
     """Return the content of the file."""
     return json.dumps(schema(), indent=1, sort_keys=False) + "\n"
-
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
-    from tools import awx
-
-    SCHEMA.write_text(document())
-    awx.PAGE.write_text(awx.text())

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Writes the tables of docs/simulator.md from comments in lab/vcenter: ``python tools/simulator.py``.
+"""Returns the tables of docs/simulator.md, from comments in lab/vcenter.
 
 A behaviour is a declaration whose comment ends in lines ``VMware: SOURCE`` or ``Ours: REASON``.
 """
@@ -15,8 +15,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ROOT / "lab" / "vcenter" / "internal"
-DOCUMENT = ROOT / "docs" / "simulator.md"
-BEGIN, END = "<!-- written by tools/simulator.py -->\n", "<!-- end -->\n"
 
 KINDS = ("VMware", "Ours")
 SOURCE = re.compile(rf"({'|'.join(KINDS)}): (\S.*)")
@@ -161,13 +159,3 @@ def tables() -> str:
         lines += [row(behaviour, *names) for behaviour in behaviours if behaviour.package == package]
         lines.append("")
     return "\n".join(lines)
-
-
-def written(text: str) -> str:
-    """Return the document with current tables."""
-    head, rest = text.split(BEGIN)
-    return f"{head}{BEGIN}\n{tables()}\n{END}{rest.split(END)[1]}"
-
-
-if __name__ == "__main__":
-    DOCUMENT.write_text(written(DOCUMENT.read_text()))

@@ -2,8 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Write all text that is derived from the parts of a host's profile: ``python tools/subjects.py``.
 
-This is the list of parts, the documentation of the profile and of esxi_info's groups, the head of the RETURN of
-each subject's module, the table of settings that a rollback restores, and the tables of privileges.
+This is the list of parts, the documentation of the profile and of esxi_info's groups, and the head of the RETURN of
+each subject's module. For tools/generated.py, it returns the table of settings that a rollback restores, and the tables
+of privileges.
 """
 
 from __future__ import annotations
@@ -25,14 +26,11 @@ sys.path.insert(0, str(ROOT))
 SUBJECTS = ROOT / "plugins" / "module_utils" / "hosts"
 PROFILE_PARTS = SUBJECTS / "profile_parts.py"
 FRAGMENT = ROOT / "plugins" / "doc_fragments" / "subjects.py"
-ROLLBACK = ROOT / "roles" / "rollback" / "README.md"
-PRIVILEGES = ROOT / "docs" / "privileges.md"
 MODULES = ROOT / "plugins" / "modules"
 TESTS, UNIT_TESTS = ROOT / "tests", Path("plugins/module_utils/hosts")
 # Files with classes that have the methods of a subject, but are not a part of a host's profile: the contract, the
 # profile, and the image of a cluster.
 NO_PART = {"part", "profile", "cluster_image"}
-BEGIN, END = "<!-- written by tools/subjects.py -->\n", "<!-- end -->\n"
 # The keys of a documented option that the profile copies, in addition to the description.
 DOCUMENTED = ("type", "elements", "choices", "default", "required")
 RETURN_BEGIN, RETURN_STATE = 'RETURN = r"""\n', "    state:\n"
@@ -175,19 +173,19 @@ def _gather() -> dict[str, Any]:
     return {"gather": {"description": texts, **{key: spec[key] for key in DOCUMENTED if key in spec}}}
 
 
-def rollback() -> str:
-    """Return the README of the rollback role with its table."""
+def restored() -> str:
+    """Return the table of the settings that a rollback restores."""
     parts = importlib.import_module("plugins.module_utils.hosts.profile_parts").PARTS
     rows = [
         "| Name of the change | Restored |",
         "|---|---|",
         *(f"| `{part.key}` | {part.restores} |" for part in parts),
     ]
-    return _between(ROLLBACK.read_text(), "\n".join(rows))
+    return "\n".join(rows)
 
 
 def privileges() -> str:
-    """Return the page on privileges with both tables: by privilege, and by module with its calls."""
+    """Return both tables of privileges: by privilege, and by module with its calls."""
     table = importlib.import_module("plugins.module_utils.hosts.module_privileges").TABLE
     known = table.rows()
     lines = ["| Privilege | On | Modules | Source |", "|---|---|---|---|"]
@@ -205,13 +203,7 @@ def privileges() -> str:
                 f"| `{module}` | `{call}` | {', '.join(f'`{need.privilege}`' for need in needs)} "
                 f"| {', '.join(dict.fromkeys(need.on for need in needs))} |"
             )
-    return _between(PRIVILEGES.read_text(), "\n".join(lines))
-
-
-def _between(text: str, table: str) -> str:
-    """Return the document with this table between its markers."""
-    head, rest = text.split(BEGIN)
-    return f"{head}{BEGIN}\n{table}\n\n{END}{rest.split(END)[1]}"
+    return "\n".join(lines)
 
 
 def returned(module: Path) -> str:
@@ -228,8 +220,6 @@ def _modules() -> list[Path]:
 WRITTEN: dict[Path, Callable[[], str]] = {
     PROFILE_PARTS: profile_parts,
     FRAGMENT: fragment,
-    ROLLBACK: rollback,
-    PRIVILEGES: privileges,
     **{module: partial(returned, module) for module in _modules()},
 }
 

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Writes docs/unproven.md from the collection's assumptions: ``python tools/unproven.py``.
+"""Returns the tables of docs/unproven.md, from the collection's assumptions.
 
 The assumptions are data in plugins/module_utils/site/acceptance/assumptions.py. If tests/unproven_esxcli.yml exists,
-the page also lists its esxcli commands, which are in no dump of a real host.
+there is also a table of its esxcli commands, which are in no dump of a real host.
 """
 
 from __future__ import annotations
@@ -19,20 +19,8 @@ sys.path.insert(0, str(ROOT))
 from plugins.module_utils.site.acceptance.assumption_checks import not_readable  # noqa: E402
 from plugins.module_utils.site.acceptance.assumptions import ASSUMPTIONS  # noqa: E402
 
-DOCUMENT = ROOT / "docs" / "unproven.md"
 COMMANDS = ROOT / "tests" / "unproven_esxcli.yml"
-HEAD = """# Unverified assumptions
-
-The authors had no vSphere cluster. The following assumptions come from documentation, from published recordings, or
-from the authors' interpretation of them. Each line names the code that depends on the assumption, and the observation
-that would confirm it.
-
-The playbook `dml.vsphere.acceptance` reads your site, changes nothing, and reports which of these assumptions are
-confirmed there, refuted, or still open. A refuted assumption is a bug: please report it with a recording
-(`dml.vsphere.record`).
-
-`python tools/unproven.py` writes this page.
-
+HEAD = """\
 | Assumption | Dependent code | Confirmed by | Checked by `acceptance` |
 |---|---|---|---|
 """
@@ -46,8 +34,8 @@ The collection uses these commands, but no dump of a real host contains them. `a
 """
 
 
-def document() -> str:
-    """Return the page."""
+def table() -> str:
+    """Return the tables of the page."""
     rows = [
         f"| {entry.text} | [`{Path(entry.where[0]).name}`](../{entry.where[0]}) | {entry.proof} | "
         f"{'no' if entry.check is not_readable else 'yes'} |\n"
@@ -62,12 +50,3 @@ def _commands() -> str:
         return ""
     listed = yaml.safe_load(COMMANDS.read_text())
     return ESXCLI + "".join(f"| `{command}` | {why} |\n" for command, why in sorted(listed.items()))
-
-
-def main() -> None:
-    """Write the page."""
-    DOCUMENT.write_text(document())
-
-
-if __name__ == "__main__":
-    main()

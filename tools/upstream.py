@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PATCHES = ROOT / "docs" / "upstream"
+PATCHES = ROOT / "upstream"
 MODULE = "github.com/vmware/govmomi"
 OWN_TEST = re.compile(r"^\+func (Test\w+)\(", re.MULTILINE)
 # The build is for the race detector, which some of the tests need.

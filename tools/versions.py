@@ -18,8 +18,6 @@ from pyVmomi import VmomiSupport
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "lab" / "vcenter" / "internal" / "versions" / "since.txt"
-PAGE = ROOT / "docs" / "reference.md"
-BEGIN, END = "<!-- written by tools/versions.py -->\n", "<!-- end -->\n"
 # The oldest version of the simulator: methods and properties of all later versions are not listed.
 OLDEST, NEWEST = "7.0.2.0", "9.1.0.0"
 RELEASES = {
@@ -162,13 +160,5 @@ def features() -> str:
     return "\n".join(("| Feature | From vSphere | Before |", "|---|---|---|", *rows)) + "\n"
 
 
-def document() -> str:
-    """Return the page with a current table."""
-    text = PAGE.read_text()
-    head, rest = text.split(BEGIN)
-    return head + BEGIN + features() + END + rest.split(END, 1)[1]
-
-
 if __name__ == "__main__":
     TABLE.write_text(table())
-    PAGE.write_text(document())

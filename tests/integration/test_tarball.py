@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 from lab.simulator import DATACENTRES, ROOT, Simulator
+from tools import generated
 
 BIN = Path(sys.executable).parent
 # Other files in a checkout must not be shipped.
@@ -114,6 +115,17 @@ def names(tarball: Path) -> list[Path]:
 def test_only_what_is_needed_travels(names: list[Path]) -> None:
     assert {name.parts[0] for name in names} <= TRAVELS
     assert [name for name in names if any(part.startswith(".") or part == "__pycache__" for part in name.parts)] == []
+
+
+def test_generated_files_travel_with_their_checksums(tarball: Path) -> None:
+    with tarfile.open(tarball) as archive:
+        packed = {name: archive.extractfile(name) for name in (*generated.files(), "FILES.json")}
+        texts = {name: file.read() if file else b"" for name, file in packed.items()}
+    listed = [(entry["name"], entry["chksum_sha256"]) for entry in json.loads(texts.pop("FILES.json"))["files"]]
+
+    assert {name: text.decode() for name, text in texts.items()} == generated.files()
+    assert {(name, hashlib.sha256(text).hexdigest()) for name, text in texts.items()} <= set(listed)
+    assert len(listed) == len(dict(listed))
 
 
 def test_two_builds_have_the_same_bytes(tarball: Path, tmp_path: Path) -> None:

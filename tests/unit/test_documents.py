@@ -14,7 +14,14 @@ from tests import coverage_map
 from tests.harms import TABLE, Harm
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "roles").glob("*/README.md")])
+DOCUMENTS = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "roles").glob("*/README.md"),
+        ROOT / "upstream/README.md",
+    ]
+)
 README = (ROOT / "README.md").read_text()
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
 HARM_DOCUMENT = (ROOT / "docs" / "harms.md").read_text()

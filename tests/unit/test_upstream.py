@@ -10,7 +10,7 @@ import pytest
 
 from tools import upstream
 
-PAGE = (upstream.ROOT / "docs" / "upstream.md").read_text()
+PAGE = (upstream.PATCHES / "README.md").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def test_a_patch_that_does_not_fit_is_reported(patch: Path, source: Path, tmp_pa
 
 def test_a_patch_has_tests_and_is_on_the_page(patch: Path) -> None:
     assert upstream.own_tests(patch)
-    assert f"](upstream/{patch.name})" in PAGE
+    assert f"]({patch.name})" in PAGE
 
 
 def test_each_test_must_pass_with_its_patch_and_fail_without() -> None:

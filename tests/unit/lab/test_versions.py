@@ -28,11 +28,6 @@ def test_the_table_of_the_simulator_is_that_of_pyvmomi() -> None:
     assert known and {name: listed.get(name) for name in known} == known, "an older pyVmomi knows a part of it"
 
 
-@pytest.mark.skipif(not COMPLETE, reason="this pyVmomi is older than the newest release that is simulated")
-def test_the_readme_names_the_minimum_version_of_each_feature() -> None:
-    assert versions.PAGE.read_text() == versions.document(), "run python tools/versions.py"
-
-
 @pytest.mark.parametrize(
     ("guard", "needs"),
     [

@@ -26,7 +26,6 @@ from plugins.module_utils.site.recording.recording import (
 from plugins.module_utils.vsphere.sdk import VmomiSupport, vim
 from plugins.module_utils.vsphere.session import Session
 from tests.unit.test_documents import ROOT
-from tools import unproven
 
 HOSTS = {"host-1": "esx01"}
 STATS = "network nic stats get"
@@ -103,10 +102,6 @@ def test_each_assumption_names_code_that_rests_on_it(one: assumptions.Assumption
     path, words = one.where
     assert words in (ROOT / path).read_text()
     assert one.text.endswith(".") and one.proof
-
-
-def test_the_page_of_assumptions_is_current() -> None:
-    assert unproven.DOCUMENT.read_text() == unproven.document(), "run python tools/unproven.py"
 
 
 def test_without_answers_every_assumption_is_open() -> None:
