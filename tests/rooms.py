@@ -53,7 +53,14 @@ PURE = (
 # Files of these folders that read, write, or work on objects of the API.
 IMPURE = (
     *("guests/file_ownership", "guests/signing_key", "hosts/rollback/ways"),
-    *("pages/live_files", "pages/training_page", "site/discovery/site_reader", "usage/gpu_usage", "usage/usage_period"),
+    *(
+        "pages/followed_job",
+        "pages/live_files",
+        "pages/training_page",
+        "site/discovery/site_reader",
+        "usage/gpu_usage",
+        "usage/usage_period",
+    ),
 )
 # The standard library's input and output.
 INPUT_OUTPUT = {

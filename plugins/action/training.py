@@ -41,7 +41,7 @@ def _start(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
 def _find(_p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
     del is_check
     jobs = job_search.jobs_on(setup.calls, setup.all_nodes())
-    found = job_search.only_job(setup.calls, setup.options, jobs)
+    found = job_search.only_job(setup.options, jobs)
     return {**found, "asked": jobs, "changed": False}
 
 

@@ -29,14 +29,22 @@ NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 MASKS = ("********", "$REDACTED$")
 
 
-class Module(Protocol):
-    """The part of AnsibleModule that the runner uses."""
-
+class Gate(Protocol):
     check_mode: bool
+
+
+class Module(Gate, Protocol):
+    """The part of AnsibleModule that the runner uses."""
 
     def exit_json(self, **result: Any) -> None: ...
 
     def fail_json(self, msg: str, **result: Any) -> None: ...
+
+
+class OfProgram:
+    """The gate of a program, which is not started in check mode."""
+
+    check_mode = False
 
 
 class Subject(Protocol):
@@ -79,7 +87,7 @@ class Work:
 Outcome = Any  # a value, or the CollectionError that took its place
 
 
-def converge(module: Module, work: Work) -> dict[str, Any]:
+def converge(module: Gate, work: Work) -> dict[str, Any]:
     """Bring every subject to its plan; the keyword arguments of exit_json or, with ``failed``, of fail_json."""
     work.refresh(work.subjects)
     plans = _each(work.subjects, work.plan, work.parallel)
@@ -95,7 +103,7 @@ def converge(module: Module, work: Work) -> dict[str, Any]:
     return _result([_done(s, plan, applied.get(i, plan)) for i, (s, plan) in enumerate(zip(work.subjects, plans))])
 
 
-def converge_one(module: Module, subject: Any) -> dict[str, Any]:
+def converge_one(module: Gate, subject: Any) -> dict[str, Any]:
     """Bring one subject, which reads its own state, to its plan; the result has no list of hosts."""
     result = converge(module, Work(subjects=[subject], refresh=lambda _subjects: None))
     (report,) = result.pop("hosts")
@@ -259,26 +267,31 @@ def _texts(value: Any) -> Iterator[str]:
         yield from (text for part in value for text in _texts(part))
 
 
-def run(module: Any, body: Callable[[], dict[str, Any]]) -> None:
-    """Run a module's body and end the module: with its result, or with one sentence."""
-    if trusts_anybody(module.params):
-        module.warn(UNCHECKED)
+def _checked(params: Mapping[str, Any], body: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    _reject_masked(params)
+    _reject_unreal(params)
+    return body()
+
+
+def outcome(body: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return the result of a body; an expected error becomes a result with ``failed`` and one sentence."""
     try:
-        _reject_masked(module.params)
-        _reject_unreal(module.params)
-        result = body()
-    except NotConnected as error:
-        module.fail_json(msg=str(error), not_connected=True)
-        return
+        return body()
     except CollectionError as error:
-        module.fail_json(msg=str(error))
-        return
+        lost = {"not_connected": True} if isinstance(error, NotConnected) else {}
+        return {"failed": True, "msg": str(error), **lost}
     except OSError as error:
         if error.errno not in NO_SPACE:
             raise
         words = (f"write {error.filename or 'a file'}", str(error.strerror), "free some space and run this again")
-        module.fail_json(msg=str(Failed(socket.gethostname(), *words)))
-        return
+        return {"failed": True, "msg": str(Failed(socket.gethostname(), *words))}
+
+
+def run(module: Any, body: Callable[[], dict[str, Any]]) -> None:
+    """Run a module's body and end the module: with its result, or with one sentence."""
+    if trusts_anybody(module.params):
+        module.warn(UNCHECKED)
+    result = outcome(lambda: _checked(module.params, body))
     for warning in result.pop("warnings", []):
         module.warn(warning)
     if result.pop("failed", False):

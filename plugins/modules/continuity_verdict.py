@@ -11,7 +11,7 @@ module: continuity_verdict
 short_description: Judge whether a training job continued without interruption while its workers moved
 version_added: 1.0.0
 description:
-  - Reads the step records that M(dml.vsphere.training_watch) collected and judges them together with the moves.
+  - Reads the step records that a watch collected and judges them together with the moves.
     The verdict is V(continuous), V(broken) with every breach, or V(inconclusive) with the missing evidence.
   - The module judges and writes files; the caller decides whether a test passes.
   - The folder of a vMotion test contains all data of its verdict. With O(test), the module judges a finished test

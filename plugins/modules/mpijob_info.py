@@ -97,7 +97,7 @@ job:
       elements: str
     workers:
       description:
-        - The pods of the workers in the order of ranks, in the form of O(dml.vsphere.training_watch#module:nodes).
+        - The pods of the workers in the order of ranks, in the form of O(dml.vsphere.vmotion_test#module:nodes).
           C(name) is the name of the node, and C(reach) is a command prefix, which runs the appended words in the pod.
       type: list
       elements: dict

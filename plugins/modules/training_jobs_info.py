@@ -34,7 +34,6 @@ options:
 extends_documentation_fragment:
   - dml.vsphere.attributes.info
 seealso:
-  - module: dml.vsphere.training_runs_info
   - module: dml.vsphere.training_job
 author:
   - The dml.vsphere contributors (@dml-vsphere)

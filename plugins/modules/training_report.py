@@ -36,7 +36,7 @@ options:
     description: The folder of vMotion tests; the report shows each C(timeline.json) below it.
     type: path
   fabric:
-    description: The folder of M(dml.vsphere.training_fabric); the report shows the last check of each transport.
+    description: The folder of the playbook fabric_check; the report shows the last check of each transport.
     type: path
   published:
     description: Published results, which the report shows next to the measured ones.

@@ -55,11 +55,11 @@ options:
     type: raw
     default: ""
   pace:
-    description: The RV(dml.vsphere.training_follow#module:pace) of M(dml.vsphere.training_follow).
+    description: The pace of the job, as the program that follows it returns it.
     type: dict
     default: {}
   curve:
-    description: The RV(dml.vsphere.training_follow#module:curve) of M(dml.vsphere.training_follow).
+    description: The rate and the loss of the job over its steps.
     type: dict
     default: {}
   records:
@@ -120,7 +120,6 @@ extends_documentation_fragment:
   - dml.vsphere.attributes.info
 seealso:
   - module: dml.vsphere.training_job
-  - module: dml.vsphere.training_follow
 author:
   - The dml.vsphere contributors (@dml-vsphere)
 """

@@ -54,7 +54,7 @@ options:
     type: int
   records:
     description:
-      - The file of records of M(dml.vsphere.training_watch) on this machine. If it is given, step and rate of the job
+      - The file of records on this machine, which a watch writes. If it is given, step and rate of the job
         are shown with the progress of the move.
     type: path
   accept:

@@ -72,7 +72,9 @@ options:
     default: {}
   nodes:
     description:
-      - How this machine reaches each node, as O(dml.vsphere.training_watch#module:nodes).
+      - The nodes of the job, each with its C(name) and C(reach), the words of a command that runs an appended command
+        on the node, such as V(ssh), its options and the address. The command must not send keep-alives, which would
+        end the connection during a move.
     type: list
     elements: dict
     default: []

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs modules for an action: on the controller, in its background, or on the host to which its task is delegated."""
+"""Runs modules for an action: on the controller, or on the host to which its task is delegated."""
 
 from __future__ import annotations
 
@@ -30,31 +30,12 @@ CONNECTION = (
     "proxy",
     "timeout",
 )
-WITHOUT_VCENTER = (
-    "continuity_verdict",
-    "mpijob_info",
-    "mpijob_preflight_info",
-    "training_checkpoint_info",
-    "training_fabric",
-    "training_fabric_info",
-    "training_follow",
-    "training_guest_info",
-    "training_manifest",
-    "training_outputs",
-    "training_runs_info",
-    "training_sweep_info",
-    "training_transport_info",
-    "training_wait",
-    "training_watch",
-)
-WITH_PROGRESS = ("esxi_power", "training_follow", "training_wait", "vmotion")
+WITHOUT_VCENTER = ("continuity_verdict", "mpijob_info", "mpijob_preflight_info")
+WITH_PROGRESS = ("esxi_power", "vmotion")
 
 
 def _without_account(name: str) -> dict[str, str]:
-    """Return an environment that hides the vCenter account from modules that do not connect to vCenter.
-
-    A watch outlives its controller.
-    """
+    """Return an environment that hides the vCenter account from modules that do not connect to vCenter."""
     return {} if _connects(name) else dict.fromkeys(account_names(os.environ), "")
 
 
@@ -80,11 +61,6 @@ class Modules:
         action = self._local(name, self._with_connection(name, options))
         action._task.check_mode = True
         return self._ended(action, lambda: action._execute_module(task_vars=self._here))
-
-    def background(self, name: str, options: dict[str, Any], seconds: int) -> dict[str, Any]:
-        """Start a module on the controller without waiting for its end."""
-        action = self._local(name, options, seconds)
-        return self._ended(action, lambda: action._execute_module(task_vars=self._here, wrap_async=True))
 
     def there(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
         """Run a module on the host of the task, as the user of the task."""
@@ -121,12 +97,12 @@ class Modules:
         given = self._action._task.args
         return {**{key: given[key] for key in CONNECTION if key in given}, **options}
 
-    def _local(self, name: str, options: dict[str, Any], seconds: int = 0) -> ActionBase:
+    def _local(self, name: str, options: dict[str, Any]) -> ActionBase:
         """Return an action as Ansible creates it from a task, with a connection to this machine."""
         outer = self._action
         task, context = outer._task.copy(), outer._play_context.copy()
         task.action, task.args, task.delegate_to = name if "." in name else f"{COLLECTION}.{name}", options, None
-        task.async_val, task.poll = seconds, 0
+        task.async_val = 0
         task.environment = [*(outer._task.environment or []), self.environment, _without_account(name)]
         connection = connection_loader.get("ansible.builtin.local", context, "/dev/null")
         connection.set_options()

@@ -26,6 +26,7 @@ from ..module_utils.vmotion.programs.test import test
 from ..module_utils.vmotion.trial.plans import not_applicable, plan_lines, plan_options
 from ..module_utils.vmotion.trial.trial import Trial
 from ..module_utils.vmotion.watch.watcher import is_watched
+from .controller import start_watch
 from .modules import Modules
 from .observer import ended_by_signal, run_command
 from .world import ActionWorld, show
@@ -66,7 +67,7 @@ class TrialSite(ActionWorld):
         # An earlier controller that was interrupted has asked its watch to end.
         Path(options["stop"]).unlink(missing_ok=True)
         attended = {**options, "attended": str(self._folder / NAME)}
-        started = self._modules.background("training_watch", attended, options["timeout"])
+        started = start_watch(attended)
         if started.get("failed") or not _until(lambda: is_watched(records), WATCH_SECONDS):
             reason = started.get("msg") or "the watch did not start"
             return {"failed": True, "msg": f"{records}: could not watch the job: {reason}"}

@@ -16,6 +16,8 @@ from ansible.utils.unsafe_proxy import wrap_var
 from ..module_utils.core.names import printable
 from ..module_utils.durable.program import ControllerGone
 from ..module_utils.vmotion.folder import observer_clock
+from . import controller
+from .follow import line_of
 from .modules import Modules
 from .node_modules import NodeModules
 
@@ -28,6 +30,17 @@ AWAY_SECONDS = {"vCenter": 900.0, "the launcher": 120.0}
 def show(text: str) -> None:
     """Show a line; names come from others and must not control the terminal."""
     Display().display(f"  {printable(text)}")
+
+
+def shown_with_time() -> Callable[[str, str], None]:
+    """Return a function that shows what happens to an object, with the seconds since its first line."""
+    began: dict[str, float] = {}
+
+    def tell(about: str, what: str) -> None:
+        now = time.monotonic()
+        Display().display(line_of({"about": about, "what": what, "seconds": now - began.setdefault(about, now)}))
+
+    return tell
 
 
 class ActionWorld:
@@ -60,7 +73,10 @@ class ActionWorld:
         self._modules.environment[RUN] = wrap_var(run)
 
     def here(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Run a module on the controller, and return its result."""
+        """Run a module or a function of the collection on the controller, and return its result."""
+        if controller.has(module):
+            self.must_be_attended()
+            return controller.run(module, options, shown_with_time())
         return self._connected(lambda: self._modules.here(module, dict(options)))
 
     def planned(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,7 +108,7 @@ class ActionWorld:
 
 
 class NodeWorld(ActionWorld):
-    """A world that also runs modules on hosts of the inventory, and in the background of the controller."""
+    """A world that also runs modules on hosts of the inventory, and watches jobs in the background."""
 
     def __init__(self, modules: Modules, nodes: NodeModules, subject: str) -> None:
         super().__init__(modules, subject)
@@ -114,6 +130,6 @@ class NodeWorld(ActionWorld):
         """Return the process of the playbook."""
         return self._parent
 
-    def background(self, module: str, options: Mapping[str, Any], seconds: int) -> dict[str, Any]:
-        """Start a module on the controller without waiting for its end."""
-        return self._modules.background(module, dict(options), seconds)
+    def watch(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Start the watch of the records of a job in the background of the controller."""
+        return controller.start_watch(options)

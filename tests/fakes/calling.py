@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Runs a whole module, arguments and all, over fake hosts instead of a server."""
+"""Runs a whole module, arguments and all, over fake hosts instead of a server, or a function of the controller."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from unittest import mock
 from ansible.module_utils.testing import patch_module_args
 
 from plugins.module_utils.vsphere import inventory, session
+from plugins.plugin_utils import controller
 from tests.fakes.esxi import FakeHost, refresh
 
 CONNECTION = {"hostname": "vcenter.lab", "username": "ansible", "password": "not-a-secret"}
@@ -33,6 +34,12 @@ class FakeFleet:
 
     def refresh_for(self, subjects: Sequence[Any]) -> None:
         refresh(subjects)
+
+
+def here(name: str, /, shown: list[tuple[str, str]] | None = None, **options: Any) -> dict[str, Any]:
+    """The result of a function of the controller; ``shown`` gets the objects and what was shown of them."""
+    lines: list[tuple[str, str]] = [] if shown is None else shown
+    return controller.run(name, options, lambda about, what: lines.append((about, what)))
 
 
 def call(name: str, hosts: Sequence[FakeHost], /, *, check: bool = False, **options: Any) -> dict[str, Any]:

@@ -100,10 +100,9 @@ class TrainingWorld(MortalWorld):
     def controller(self) -> int:
         return 1
 
-    def background(self, module: str, options: Mapping[str, Any], seconds: int) -> dict[str, Any]:
-        assert module == "training_watch" and seconds
+    def watch(self, options: Mapping[str, Any]) -> dict[str, Any]:
         self.effect("watch", lambda: self.watches.add(str(options["stop"])))
-        return {"ansible_job_id": "j1"}
+        return {}
 
     def here(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
         return dict(self.effect(module, lambda: self._answer(module, "", options)))
@@ -129,7 +128,7 @@ class TrainingWorld(MortalWorld):
     def _tempfile(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         return {"path": f"{options['path']}/watch-{len(self.watches)}"}
 
-    def _async_status(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
+    def _why_watch_ended(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
         return {"msg": "no node can be reached"}
 
     def _stat(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,7 +155,7 @@ class TrainingWorld(MortalWorld):
     def _training_environment(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
         return {"python": "/env/bin/python", "lock": ["extra==1.0"]}
 
-    def _training_checkpoint_info(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _newest_checkpoint(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         has_outputs = str(options["folder"]) in self.outputs_at
         return {"path": "epoch1.pt" if has_outputs else "", "warnings": []}
 
@@ -181,7 +180,7 @@ class TrainingWorld(MortalWorld):
         read = job.read() if job else {"state": "absent"}
         return {"job": {**read, "output": "its output"} if options.get("output_bytes") else read}
 
-    def _training_follow(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _follow_records(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         self.here_files["page"] = options.get("state", "running")
         for host, seconds in self.powers_off.items():
             self.away[host] = self.clock + seconds
@@ -189,14 +188,14 @@ class TrainingWorld(MortalWorld):
         pace = {"step": 40, "slowest": 1, "host": "w2", "loss": 0.5, "first_silent": ""}
         return {"ended": "quiet", "last_seen": self.last_seen, "pace": pace, "curve": {}}
 
-    def _training_manifest(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _write_manifest(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         path = f"{options['folder']}/{manifest.FILE}"
         content = dict(options.get("manifest") or self.here_files[path])
         end = {**options.get("end", {}), **({"outputs": []} if options.get("outputs") else {})}
         self.here_files[path] = manifest.ended(content, end) if end else content
         return {"manifest": self.here_files[path]}
 
-    def _training_outputs(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _copy_outputs(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         if self.away.get(str(options["node"]), 0.0) > self.clock:
             return {"failed": True, "msg": f"{options['node']}: could not list the outputs: No route to host"}
         self.outputs_at[str(options["dest"])] = self.clock
@@ -208,24 +207,31 @@ class TrainingWorld(MortalWorld):
         return {"result": result, "faults": self.faults, "summary": f"{options['name']}: 8.0 images/s"}
 
     def _training_jobs_info(self, host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
-        return {"jobs": [{"host": host}] if self.jobs else [], "free_port": 29501}
+        jobs = [
+            {
+                "name": run_dir.rpartition("/")[2],
+                "run_dir": run_dir,
+                "run_id": "r",
+                "user": "carol",
+                "asked_by": "",
+                "started": 1.0,
+                "step": 7,
+                "launched_here": host == "w1",
+            }
+            for run_dir, job in self.jobs.items()
+            if job.is_running
+        ]
+        return {"jobs": jobs, "free_port": 29501}
 
-    def _training_runs_info(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        running = [run_dir for run_dir, job in self.jobs.items() if job.is_running]
-        if not running:
-            return {"why": "no worker that could be read runs a training job"}
-        run_dir = running[0]
-        return {"run_dir": run_dir, "launcher": "w1", "runs": [{"user": "carol", "step": 7}], **options}
-
-    def _training_fabric_info(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
+    def _network_findings(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
         return {"stops": self.network}
 
-    def _training_sweep_info(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
+    def _remaining_runs(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
         done = {path.rpartition("/")[2][: -len(".json")] for path in self.here_files if path.endswith(".json")}
         left = [point for point in self.left if point["name"] not in done]
         return {"left": left, "summary": f"{len(left)} of {len(self.left)} runs are to be made"}
 
-    def _training_fabric(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _write_pairs(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         return {"lines": [f"{options['name']}: {options['job']['state']}"], "error": "", "files": []}
 
     def result(self, name: str) -> dict[str, Any]:

@@ -121,8 +121,8 @@ class World(MortalWorld):
         assert run == self.own
 
     def start_watch(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        if "training_watch" in self.fails:
-            return {"failed": True, "msg": self.fails["training_watch"]}
+        if "watch_records" in self.fails:
+            return {"failed": True, "msg": self.fails["watch_records"]}
         assert options["folder"] == self.settings["records"]
         self.effect("start watch", lambda: setattr(self, "watched", True))
         return {}
@@ -191,11 +191,11 @@ class World(MortalWorld):
         self.overridden = options.get("state") != "absent"
         return {}
 
-    def training_wait(self, _options: dict[str, Any]) -> dict[str, Any]:
+    def wait_for_steps(self, _options: dict[str, Any]) -> dict[str, Any]:
         self.clock += 5.0
         return {"ranks": 2, "hosts": {"w1": [0], "w2": [1]}, "step": 40}
 
-    def training_transport_info(self, _options: dict[str, Any]) -> dict[str, Any]:
+    def read_connections(self, _options: dict[str, Any]) -> dict[str, Any]:
         step = int(self.clock)
         pairs = {"w1": [["10.0.0.1", "10.0.0.2"]], "w2": [["10.0.0.2", "10.0.0.1"]]}
         return {
@@ -209,7 +209,7 @@ class World(MortalWorld):
             }
         }
 
-    def training_guest_info(self, _options: dict[str, Any]) -> dict[str, Any]:
+    def read_guests(self, _options: dict[str, Any]) -> dict[str, Any]:
         facts = {
             "sysctls": SYSCTLS,
             "ssh": None,

@@ -142,7 +142,7 @@ def test_every_module_that_writes_is_refused_here() -> None:
             {"esxi_vib": {"read HostProfileManager.profile"}},
             "esxi_vib called read HostProfileManager.profile: add to 'esxi_vib' in MODULES",
         ),
-        ({"training_watch": {"Folder.CreateFolder"}}, "training_watch calls vCenter and is not in"),
+        ({"node_check": {"Folder.CreateFolder"}}, "node_check calls vCenter and is not in"),
     ],
 )
 def test_names_a_call_missing_from_the_table_with_the_line_to_add(found: dict[str, set[str]], words: str) -> None:

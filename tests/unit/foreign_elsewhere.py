@@ -15,7 +15,7 @@ _KUBERNETES = f"{_UNIT}/kubernetes/test_odd_objects.py"
 _ANSWERS = f"{_UNIT}/vsphere/test_odd_answers.py"
 USER, OURS = "the user wrote it", "this collection wrote it, or the kernel of the local machine"
 ELSEWHERE: dict[str, str] = {
-    **{f"plugin_utils/{one}.py": OURS for one in ("modules", "node_modules", "trial")},
+    **{f"plugin_utils/{one}.py": OURS for one in ("controller", "modules", "node_modules", "trial")},
     "vmotion/folder/facts_file.py": OURS,
     "lookup/run_request.py": USER,
     **{f"{one}.py": OURS for one in ("site/recording/guard", "vmotion/move/move_watch", "hosts/privileges/needs")},
@@ -44,5 +44,5 @@ ELSEWHERE: dict[str, str] = {
     "vsphere/route.py": _ANSWERS,
     **{f"vmotion/watch/{one}.py": _RECORDS for one in ("growing_file", "guest_program", "link", "node_programs")},
     **{f"vmotion/watch/{one}.py": _RECORDS for one in ("records_program", "transport_program", "watcher")},
-    "vmotion/watch/beside_records.py": OURS,
+    **{f"vmotion/watch/{one}.py": OURS for one in ("beside_records", "watch_process")},
 }

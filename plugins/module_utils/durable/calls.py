@@ -17,7 +17,7 @@ class Calls(World, Protocol):
     """A world whose effects are modules. A module that fails returns a result with ``failed`` and ``msg``."""
 
     def here(self, module: str, options: Mapping[str, Any]) -> Result:
-        """Run a module on the controller, and return its result."""
+        """Run a module, or a function of the collection by its name, on the controller, and return its result."""
 
     def planned(self, module: str, options: Mapping[str, Any]) -> Result:
         """Run a module on the controller in check mode, and return its result."""
@@ -27,7 +27,7 @@ class Calls(World, Protocol):
 
 
 class NodeCalls(Calls, Protocol):
-    """A world that also runs modules on hosts of the inventory, and in the background of the controller."""
+    """A world that also runs modules on hosts of the inventory, and watches jobs in the background."""
 
     def on(self, host: str, module: str, options: Mapping[str, Any]) -> Result:
         """Run a module on a host, and return its result; one that cannot be reached has ``unreachable``."""
@@ -39,10 +39,10 @@ class NodeCalls(Calls, Protocol):
         """Return the same world, in which modules on hosts run as another user."""
 
     def controller(self) -> int:
-        """Return the process of the playbook, with whose end a module in the background ends itself."""
+        """Return the process of the playbook, with whose end a watch ends itself."""
 
-    def background(self, module: str, options: Mapping[str, Any], seconds: int) -> Result:
-        """Start a module on the controller without waiting for its end."""
+    def watch(self, options: Mapping[str, Any]) -> Result:
+        """Start the watch of the records of a job, a process of the controller, without waiting for its end."""
 
 
 class ModuleFailed(Told):

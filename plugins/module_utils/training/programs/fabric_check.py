@@ -124,7 +124,7 @@ def _written(
         "least": o["fabric_least"],
         "expected": o["fabric_expected"],
     }
-    result = required(site.calls.here("training_fabric", options))
+    result = required(site.calls.here("write_pairs", options))
     for line in result["lines"]:
         site.calls.show(str(line))
     return result

@@ -51,7 +51,7 @@ class Ended:
 def follow(p: Program, site: TrainingSite, run: TrainingRun, watch: RunWatch) -> Ended:
     """Show the pace of a job until it ends. All of it is reading, which each controller does again."""
     while True:
-        followed = p.ensure(lambda: watch.show_pace(stop_command(run)))
+        followed = p.ensure(watch.show_pace)
         looked = _look(p, site, run, followed)
         if "job" not in looked:
             looked = _look_after_return(p, site, run, looked, followed)

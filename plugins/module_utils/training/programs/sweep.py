@@ -32,25 +32,23 @@ def sweep(p: Program, site: TrainingSite, o: Mapping[str, Any], run_of: Callable
 
 def remaining(site: TrainingSite, o: Mapping[str, Any]) -> dict[str, Any]:
     """Return the runs that are left as ``left``, and a sentence about them as ``summary``."""
-    options = {
+    measured = {
         "name": o["sweep_name"],
         "nodes": o["nodes"],
-        "sizes": o["sweep_nodes"],
+        "sizes": [int(size) for size in o["sweep_nodes"]],
         "transports": o["sweep_transports"],
-        "repeats": o["sweep_repeats"],
-        "results": o["results"],
-        "asked": asked(o),
-        "prove": o["prove"],
+        "repeats": int(o["sweep_repeats"]),
     }
+    options = {"measured": measured, "results": o["results"], "asked": asked(o), "prove": o["prove"]}
     results = {"path": o["results"], "state": "directory", "mode": "0700"}
     required(site.calls.here("ansible.builtin.file", results))
-    return required(site.calls.here("training_sweep_info", options))
+    return required(site.calls.here("remaining_runs", options))
 
 
 def require_good_network(site: TrainingSite, o: Mapping[str, Any]) -> None:
     """Refuse to measure a network with findings: the scaling would measure them."""
     options = {"folder": o["fabric_results"], "nodes": o["nodes"], "recent": o["fabric_recent"]}
-    found = required(site.calls.here("training_fabric_info", options))["stops"]
+    found = required(site.calls.here("network_findings", options))["stops"]
     if found and not o["fabric_accepted"]:
         raise TrainingFailed(
             f"The network between the nodes has findings, so the scaling would measure them: {' '.join(found)} Correct "

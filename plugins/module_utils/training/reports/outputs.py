@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ... import runner
 from ...core.names import printable
 from ...errors import Failed, Refused
 from ...plan import Plan
@@ -137,6 +138,15 @@ class Outputs:
 
     def _failed(self, tried: str, cause: str) -> Failed:
         return Failed(self.target, tried, printable(cause), BY_HAND)
+
+
+def copy_outputs(**options: Any) -> dict[str, Any]:
+    """Copy the files of a folder of a node to the controller; none of the new files is there after an error.
+
+    ``node`` is the name of the node, ``reach`` the command that runs a shell command there, ``folder`` its folder,
+    ``dest`` the one here, and ``limit`` the largest size of all files in MB.
+    """
+    return runner.converge_one(runner.OfProgram(), Outputs(options))
 
 
 def _write(path: Path, time: int, parts: Iterable[bytes]) -> None:

@@ -8,7 +8,9 @@ import os
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from ...errors import Refused
 from ..checkpoint import CHECKSUM, ZIPS, Choice, OutputFile, candidates, choose
 from ..guest.code_archive import checksum
 
@@ -16,6 +18,21 @@ from ..guest.code_archive import checksum
 def newest(run: str, folder: Path, patterns: Sequence[str]) -> Choice:
     """Return the newest complete checkpoint below a folder."""
     return choose(run, candidates(_files(folder), patterns), lambda path: fault(folder / path))
+
+
+def newest_checkpoint(name: str, folder: str, patterns: Sequence[str], required: bool) -> dict[str, Any]:
+    """Return the path of the newest complete checkpoint of a run, with a warning for each newer one that is torn.
+
+    Without a complete checkpoint, the path is empty if none is required.
+    """
+    try:
+        choice = newest(name, Path(folder), patterns)
+    except Refused as refusal:
+        if required:
+            raise
+        return {"path": "", "warnings": [str(refusal)]}
+    warnings = [f"the checkpoint {path} is torn ({why}), so {choice.path} is used" for path, why in choice.torn]
+    return {"path": choice.path, "warnings": warnings}
 
 
 def _files(folder: Path) -> list[OutputFile]:

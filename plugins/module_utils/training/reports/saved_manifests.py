@@ -5,32 +5,59 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...errors import CollectionError, Failed, NotFound
-from .. import manifest
+from ... import runner
+from ...errors import CollectionError, Failed, NotFound, Refused
+from .. import manifest as manifests
+from .report_files import PRIVATE, ReportFiles
 
 BLOCK = 1 << 20
 
 
 def read(folder: Path) -> dict[str, Any]:
     """Return the manifest in the folder of a run."""
-    path = folder / manifest.FILE
+    path = folder / manifests.FILE
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise NotFound(str(path), "read the manifest of a training run", "there is no such file") from error
     except (OSError, ValueError) as error:
         raise Failed(str(path), "read the manifest of a training run", str(error)) from error
-    return manifest.parsed(text, str(folder.name))
+    return manifests.parsed(text, str(folder.name))
+
+
+def write_manifest(
+    folder: str, manifest: Mapping[str, Any] | None = None, end: Mapping[str, Any] | None = None, outputs: str = ""
+) -> dict[str, Any]:
+    """Write the manifest of a run that starts, or complete the existing one; only its owner can read it.
+
+    ``end`` has facts about the end of the run. ``outputs`` is a folder, of whose files the manifest gets the checksums.
+    """
+    content = _new_content(Path(folder), manifest, end or {}, outputs)
+    text = json.dumps(content, indent=1, sort_keys=True) + "\n"
+    files = ReportFiles(Path(folder), {manifests.FILE: text}, PRIVATE)
+    return {**runner.converge_one(runner.OfProgram(), files), "manifest": content}
+
+
+def _new_content(
+    folder: Path, given: Mapping[str, Any] | None, end: Mapping[str, Any], outputs_folder: str
+) -> dict[str, Any]:
+    faults = manifests.faults(given) if given is not None else ""
+    if faults:
+        raise Refused(str(folder), "write the manifest of a training run", faults)
+    content = read(folder) if given is None else dict(given)
+    more = {**end, **({"outputs": outputs(Path(outputs_folder))} if outputs_folder else {})}
+    return manifests.ended(content, more) if more else content
 
 
 def read_all(results: Path) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the manifests below a folder of results, and a sentence for each that cannot be read."""
-    tried = [_attempt(path.parent) for path in sorted(results.glob(f"*/{manifest.FILE}"))]
+    tried = [_attempt(path.parent) for path in sorted(results.glob(f"*/{manifests.FILE}"))]
     return [each for each in tried if isinstance(each, dict)], [each for each in tried if isinstance(each, str)]
 
 

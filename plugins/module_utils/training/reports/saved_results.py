@@ -5,11 +5,15 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ... import runner
 from ...errors import Refused
+from .. import pair_result, sweep_runs
+from .report_files import PRIVATE, ReportFiles
 
 TIMELINE = "timeline.json"
 # The keys that a run needs for a row in a table.
@@ -30,6 +34,46 @@ def fabric_checks(folder: Path) -> list[dict[str, Any]]:
     tried = "read the result of a bandwidth measurement"
     checks = [_complete(path, tried, NEEDED_OF_A_CHECK) for path in _files(folder.glob("*/result.json"))]
     return sorted(checks, key=lambda check: float(check["ended"] or 0))
+
+
+def write_pairs(folder: str, records: str, job: Mapping[str, Any], **check: Any) -> dict[str, Any]:
+    """Write the result of a bandwidth measurement into the folder of its name, and return it with lines to show.
+
+    ``check`` has the ``name``, ``nodes``, ``transport``, ``nccl``, ``devices``, ``least`` and ``expected`` of the
+    measurement.
+    """
+    if not 0 < check["least"] <= 1 or check["expected"] < 0:
+        cause = f"least is {check['least']} and expected is {check['expected']}"
+        remedy = "specify a share above 0 and at most 1, and an expected bandwidth of 0 or more"
+        raise Refused(check["name"], "compare the pairs", cause, remedy)
+    result = pair_result.result({**check, "asked": check["devices"], "goal": check["expected"]}, records, job)
+    texts = {"result.json": json.dumps(result, indent=4, sort_keys=True) + "\n"}
+    files = ReportFiles(Path(folder, check["name"]), texts, PRIVATE)
+    error = " ".join(each["text"] for each in result["findings"])
+    shown = {"result": result, "lines": pair_result.lines(result), "files": files.paths, "error": error}
+    return {**runner.converge_one(runner.OfProgram(), files), **shown}
+
+
+def network_findings(folder: str, nodes: Sequence[str], recent: int) -> dict[str, Any]:
+    """Return the findings of recent bandwidth measurements about nodes."""
+    return {"stops": pair_result.stops(fabric_checks(Path(folder)), nodes, time.time(), recent)}
+
+
+def remaining_runs(measured: Mapping[str, Any], results: str, asked: Mapping[str, Any], prove: bool) -> dict[str, Any]:
+    """Return the runs of a scaling measurement that have no good result yet, and a sentence about them.
+
+    ``measured`` has the ``name``, ``nodes``, ``sizes``, ``transports`` and ``repeats`` of the measurement. Results with
+    other options than ``asked`` are refused. With ``prove``, a result is good only if its transport was verified.
+    """
+    name, nodes = measured["name"], measured["nodes"]
+    earlier = runs(Path(results), f"{name}-*")
+    sizes = measured["sizes"] or range(1, len(nodes) + 1)
+    try:
+        planned = sweep_runs.runs(sizes, measured["transports"], measured["repeats"], name)
+        left = sweep_runs.remaining(sweep_runs.with_nodes(planned, nodes), earlier, asked, prove=prove)
+    except sweep_runs.SweepError as error:
+        raise Refused(f"the measurement {name}", "plan its runs", str(error)) from error
+    return {"runs": planned, "left": left, "summary": sweep_runs.summary(planned, left)}
 
 
 def timelines(folder: Path) -> list[dict[str, Any]]:

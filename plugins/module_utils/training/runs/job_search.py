@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...durable.calls import NodeCalls, required
-from .. import manifest
+from ...errors import Refused
+from .. import busy, manifest
 from . import run_files
 from .node_setup import JOBS
 from .training_run import KUBERNETES, PLACE, TrainingRun
@@ -20,17 +21,34 @@ def jobs_on(calls: NodeCalls, nodes: Mapping[str, Mapping[str, Any]]) -> dict[st
     return calls.on_each(JOBS, options)
 
 
-def only_job(calls: NodeCalls, o: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+def only_job(o: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
     """Return where the only job runs; without one, ``why`` says why."""
-    place = {key: o["kubernetes"].get(key) for key in PLACE} if o["backend"] == KUBERNETES else None
-    options = {"nodes": found, "watched": o["watched"], "user": o["user"], "single": True, "name": o["name"]}
-    return required(calls.here("training_runs_info", {**options, **({"kubernetes": place} if place else {})}))
+    runs = [run for run in busy.running(found) if o["name"] in ("", run["name"])]
+    if len(runs) > 1:
+        names = ", ".join(run["name"] for run in runs)
+        raise Refused("the workers", "choose the training run", f"{names} run there", "choose one by its name")
+    if not runs:
+        return {"runs": [], "why": busy.why_no_run(str(o["name"]), found)}
+    is_kubernetes = o["backend"] == KUBERNETES
+    if not is_kubernetes and not runs[0]["launcher"]:
+        remedy = "include all its nodes; for a job on Kubernetes, set training_backend to kubernetes"
+        raise Refused("the workers", f"find the launcher of {runs[0]['name']}", "no node has its run file", remedy)
+    watched = [{"name": name, "reach": found[name].get("reach", [])} for name in o["watched"] or found if name in found]
+    place = _place(o["kubernetes"], found) if is_kubernetes else {}
+    where = {key: runs[0][key] for key in ("launcher", "run_dir")}
+    return {**where, "runs": runs, "nodes": watched, "user": o["user"], "kubernetes": place, "found": True}
+
+
+def _place(kubernetes: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return where the jobs of Kubernetes are, with the nodes by their names there."""
+    names = {answer["node"]: name for name, answer in found.items() if "node" in answer}
+    return {**{key: kubernetes[key] for key in PLACE if kubernetes.get(key)}, "names": names}
 
 
 def listed(calls: NodeCalls, o: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
     """Return the runs on the nodes and on the controller, and show them; or the differences of two of them."""
     options = {"nodes": found, "results": o["results"], "compare": o["compare"]}
-    runs = required(calls.here("training_runs_info", options))
+    runs = required(calls.here("list_runs", options))
     for line in runs["lines"]:
         calls.show(str(line))
     return runs

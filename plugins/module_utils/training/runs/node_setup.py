@@ -100,7 +100,7 @@ def _send_outputs(calls: NodeCalls, run: TrainingRun) -> str:
         raise Refused(run.name, "resume a run", cause, remedy)
     patterns = [re.sub(f"^{re.escape(o['outputs'])}/", "", pattern) for pattern in o["checkpoints"]]
     wanted = {"name": run.resumed, "folder": kept, "patterns": patterns, "required": run.number == 1}
-    choice = required(calls.here("training_checkpoint_info", wanted))
+    choice = required(calls.here("newest_checkpoint", wanted))
     for warning in choice.get("warnings") or []:
         calls.show(str(warning))
     copied = {"path": kept, "include": ["*"], "limit": o["outputs_limit"], "dest": run.outputs, "store": run.archives}

@@ -98,7 +98,7 @@ def write_followed(calls: NodeCalls, run: TrainingRun) -> None:
 
 def _keep(calls: NodeCalls, run: TrainingRun, **content: Any) -> Result:
     """Write content of the manifest on the controller."""
-    return required(calls.here("training_manifest", {"folder": run.results, **content}))
+    return required(calls.here("write_manifest", {"folder": run.results, **content}))
 
 
 def _keep_archive(calls: NodeCalls, run: TrainingRun, content: Mapping[str, Any]) -> None:
@@ -143,7 +143,7 @@ def copy_outputs(calls: NodeCalls, run: TrainingRun, node: str, folder: str) -> 
     """Copy the outputs in a folder of a node to the controller, and add them to the manifest."""
     there = {"node": node, "reach": run.nodes[node]["reach"], "folder": folder}
     here = {"dest": f"{run.results}/outputs", "limit": run.o["outputs_limit"]}
-    required(calls.here("training_outputs", {**there, **here}))
+    required(calls.here("copy_outputs", {**there, **here}))
     _keep(calls, run, outputs=f"{run.results}/outputs")
 
 

@@ -24,7 +24,7 @@ class RunWatch:
 
     def __init__(self, calls: NodeCalls, run: TrainingRun, begun: Begun) -> None:
         self._calls, self._run, self._begun = calls, run, begun
-        self._folder, self._job_id = "", ""
+        self._folder = ""
 
     @property
     def records(self) -> str:
@@ -48,24 +48,23 @@ class RunWatch:
             # The watch ends itself if the playbook is killed.
             "asked_by": calls.controller(),
         }
-        started = calls.background("training_watch", options, WEEK_SECONDS)
+        started = calls.watch(options)
         if started.get("failed"):
             raise TrainingFailed(
                 f"The step records of the training job {run.dir} on {run.launcher} are not collected: the watch on the "
                 f"controller did not start ({started.get('msg') or 'without a message'}). The job continues."
             )
-        self._job_id = str(started.get("ansible_job_id") or "")
 
     def stop(self) -> None:
         """Have the watch end itself."""
         written = {"content": "", "dest": f"{self._folder}/stop", "mode": "0600"}
         required(self._calls.here("ansible.builtin.copy", written))
 
-    def show_pace(self, stop_command: str) -> Result:
+    def show_pace(self) -> Result:
         """Show the pace until all steps are made or no record arrives for a moment, and return it."""
         run = self._run
-        more = {"folder": run.results, "run": run.name, "stop": stop_command, **self._metrics()}
-        followed = required(self._calls.here("training_follow", {**self._options(), **more}))
+        more = {"folder": run.results, "run": run.name, **self._metrics()}
+        followed = required(self._calls.here("follow_records", {**self._options(), **more}))
         return {**followed, "has_records": followed["last_seen"] is not None or self._has_file()}
 
     def _has_file(self) -> bool:
@@ -75,19 +74,17 @@ class RunWatch:
 
     def read_again(self) -> Result:
         """Return the pace with the steps after the estimated number of steps, which only the records show."""
-        return required(self._calls.here("training_follow", {**self._options(), "quiet": LAST_SECONDS}))
+        return required(self._calls.here("follow_records", {**self._options(), "quiet": LAST_SECONDS}))
 
     def write_last_page(self, job: Mapping[str, Any]) -> None:
         """Write the live page of a job that has ended."""
         run, why = self._run, str(job.get("why") or "")
-        end = {"quiet": 0, "state": job["state"], "why": why, "folder": run.results, "run": run.name, "progress": False}
-        required(self._calls.here("training_follow", {**self._options(), **end, **self._metrics()}))
+        end = {"quiet": 0, "state": job["state"], "why": why, "folder": run.results, "run": run.name, "lines": False}
+        required(self._calls.here("follow_records", {**self._options(), **end, **self._metrics()}))
 
     def why_it_ended(self) -> str:
         """Return the message of a watch that did not start."""
-        if not self._job_id:
-            return "without a message"
-        ended = self._calls.here("ansible.builtin.async_status", {"jid": self._job_id})
+        ended = self._calls.here("why_watch_ended", {"records": self.records})
         return str(ended.get("msg") or "without a message").strip()
 
     def _options(self) -> dict[str, Any]:

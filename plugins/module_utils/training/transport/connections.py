@@ -37,7 +37,7 @@ def judge(
 ) -> NodeTransports:
     """Return, by node, ``transports`` (``tcp``, ``rdma`` or ``unproven``), ``why``, and ``bytes_per_step`` if known.
 
-    The readings are the ``nodes`` of training_transport_info. For paravirtual RDMA, ``hosts`` are the hosts of
+    The readings are the ``nodes`` of read_connections. For paravirtual RDMA, ``hosts`` are the hosts of
     esxi_info at the same two times, and ``at`` is the host of each node. ``rdma`` are all virtual machines with such an
     adapter and their hosts, for machines that ``at`` lacks: a counter that two machines share does not count. ``usual``
     are the bytes per step of an earlier check: a node must send a share of them.

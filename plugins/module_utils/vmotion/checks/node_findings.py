@@ -40,7 +40,7 @@ def driver_findings(
 ) -> list[Finding]:
     """Return the drivers of nodes that do not fit the vGPU managers of the hosts, and the unknown pairs.
 
-    ``nodes`` are those of training_guest_info.
+    ``nodes`` are those of read_guests.
     """
     managers = {str(host["host"]): version for host in hosts if (version := _manager(host))}
     misfits = []

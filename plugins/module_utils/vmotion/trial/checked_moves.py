@@ -65,7 +65,7 @@ def _of_nodes(p: Program, trial: Trial) -> list[Any]:
         return []
     p.say("checks the timers, licences, checkpoints and drivers of the nodes")
     return node_findings.findings(
-        trial.here("training_guest_info", **trial.nodes, checkpoints=settings["checkpoints"])["nodes"],
+        trial.here("read_guests", **trial.nodes, checkpoints=settings["checkpoints"])["nodes"],
         settings["stun_budget"],
         p.now(),
         (trial.managers, trial.site.drivers),

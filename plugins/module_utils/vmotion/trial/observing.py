@@ -34,7 +34,7 @@ def interval(p: Program, trial: Trial, since: float) -> dict[str, Any]:
     seconds = max(1.0, min(float(trial.settings["observe"]["seconds"]), left))
     options = {**steps(trial, NO_END, since, seconds), "ended_by": f"{trial.site.folder}/end"}
     # It always fails in time: no rank completes that number of steps.
-    result = trial.site.here("training_wait", options)
+    result = trial.site.here("wait_for_steps", options)
     return {"asked": bool(result.get("asked")), "at": p.now()}
 
 

@@ -79,7 +79,7 @@ def warm(p: Program, trial: Trial) -> dict[str, Any]:
     number, timeout = max(trial.settings["warmup_steps"], 1), trial.settings["warm_timeout"]
     job = trial.facts.job or {}
     first = first_step_seconds(job.get("started"), p.now())
-    result = trial.here("training_wait", **steps(trial, number, 0.0, timeout), first=first)
+    result = trial.here("wait_for_steps", **steps(trial, number, 0.0, timeout), first=first)
     trial.is_current = True
     ranks = {key: result[key] for key in ("ranks", "step")}
     return {**ranks, **placed(result["hosts"], job, trial.job.workers)}
@@ -97,7 +97,7 @@ def steps(trial: Trial, number: int, since: float, timeout: float) -> dict[str, 
 
 def wait_for_steps(trial: Trial, number: int, since: float, timeout: float) -> bool:
     """Wait until every rank has completed a number of steps since a time; raise if they did not."""
-    trial.here("training_wait", **steps(trial, number, since, timeout))
+    trial.here("wait_for_steps", **steps(trial, number, since, timeout))
     return True
 
 
@@ -106,7 +106,7 @@ def resumed(trial: Trial, since: float) -> dict[str, Any]:
     # A live page shows the moves while the job resumes.
     trial.site.write_facts(trial.facts)
     options = steps(trial, trial.settings["steps"], since, trial.facts.resume_deadline_s)
-    result = trial.site.here("training_wait", options)
+    result = trial.site.here("wait_for_steps", options)
     return {"ok": not result.get("failed"), "said": str(result.get("msg") or "")}
 
 
@@ -123,7 +123,7 @@ def look(p: Program, trial: Trial) -> None:
 
 def connections(trial: Trial) -> Result:
     """Return the connections and the checksums of the ranks."""
-    return trial.here("training_transport_info", **trial.nodes, timeout=trial.settings["look_timeout"])
+    return trial.here("read_connections", **trial.nodes, timeout=trial.settings["look_timeout"])
 
 
 def _counters(p: Program, trial: Trial) -> list[dict[str, Any]]:

@@ -18,19 +18,28 @@ from types import ModuleType
 from typing import Any
 
 from ...core.child_environment import without_account
+from . import guest_program, transport_program
 
-# Arguments of the modules that read nodes, as the documentation fragment of nodes describes them.
-NODE = {
-    "name": {"type": "str", "required": True},
-    "reach": {"type": "list", "elements": "str", "required": True},
-}
-NODES = {
-    "nodes": {"type": "list", "elements": "dict", "required": True, "options": NODE},
-    "folder": {"type": "str", "required": True},
-}
+Nodes = Sequence[Mapping[str, Any]]
 
 
-def run_on_nodes(nodes: Sequence[Mapping[str, Any]], program: ModuleType, words: Sequence[str], seconds: float) -> Any:
+def read_connections(nodes: Nodes, folder: str, timeout: float = 30.0) -> dict[str, Any]:
+    """Read in parallel, on all nodes of a running job, the connections of each rank and the RDMA counters.
+
+    Only root and the owner of a process can list its open files. ``folder`` is that of the records on the nodes.
+    """
+    return {"nodes": run_on_nodes(nodes, transport_program, [folder], timeout)}
+
+
+def read_guests(nodes: Nodes, folder: str, checkpoints: str = "", timeout: float = 60.0) -> dict[str, Any]:
+    """Read in parallel, in the guests of all nodes, the timers, the licence of the GPU and the latest checkpoint.
+
+    A value that could not be read is None. ``checkpoints`` is the folder on the nodes with the job's checkpoints.
+    """
+    return {"nodes": run_on_nodes(nodes, guest_program, [folder, checkpoints], timeout)}
+
+
+def run_on_nodes(nodes: Nodes, program: ModuleType, words: Sequence[str], seconds: float) -> Any:
     """Return the JSON object that the program printed on each node, or its ``error``.
 
     ``reach`` of a node is the command that runs a command there.

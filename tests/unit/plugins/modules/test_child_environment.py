@@ -18,12 +18,11 @@ from plugins.modules import (
     mpijob_info,
     signing_key,
     training_environment,
-    training_guest_info,
     training_job,
-    training_outputs,
-    training_watch,
 )
+from plugins.plugin_utils.controller import start_watch
 from tests.architecture import Checkout, Source
+from tests.fakes.calling import here
 from tests.lab.places import until
 
 from .test_continuity_verdict import call
@@ -68,7 +67,7 @@ def kubeconfig(folder: Path, spy: Path) -> str:
 def run_watch(folder: Path, spy: Path) -> Any:
     nodes = [{"name": "n", "reach": [str(spy)]}]
     paths = {"records": str(folder / "records"), "stop": str(folder / "stop"), "folder": str(folder)}
-    return call(training_watch, nodes=nodes, silence=2.0, **paths)
+    return start_watch({"nodes": nodes, "silence": 2.0, **paths})
 
 
 def run_environment(folder: Path, spy: Path) -> Any:
@@ -77,11 +76,11 @@ def run_environment(folder: Path, spy: Path) -> Any:
 
 
 def run_outputs(folder: Path, spy: Path) -> Any:
-    return call(training_outputs, node="n", reach=[str(spy)], folder="/x", dest=str(folder / "here"))
+    return here("copy_outputs", limit=1, node="n", reach=[str(spy)], folder="/x", dest=str(folder / "here"))
 
 
 def run_guest_info(folder: Path, spy: Path) -> Any:
-    return call(training_guest_info, nodes=[{"name": "n", "reach": [str(spy)]}], folder=str(folder))
+    return here("read_guests", nodes=[{"name": "n", "reach": [str(spy)]}], folder=str(folder))
 
 
 def run_signing_key(folder: Path, spy: Path) -> Any:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The modules that wait for a job and judge it, on files as training_watch writes them."""
+"""The functions that wait for a job and judge it, on files as the watch writes them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from typing import Any
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from plugins.modules import continuity_verdict, training_wait
+from plugins.module_utils.vmotion.watch import awaited_steps
+from plugins.modules import continuity_verdict
+from tests.fakes.calling import here
 
 
 def record(rank: int, step: int, at: float) -> dict[str, Any]:
@@ -88,16 +90,16 @@ def test_the_wait_ends_when_the_slowest_rank_has_advanced(tmp_path: Path) -> Non
     path = tmp_path / "records.jsonl"
     later = threading.Timer(0.5, write, (path, range(1, 31), time.time()))
     later.start()
-    result = call(training_wait, records=str(path), steps=20, timeout=20)
+    result = here("wait_for_steps", records=str(path), steps=20, timeout=20)
     later.join()
     assert (result["ranks"], result["fewest"], result["hosts"]) == (2, 30, {"w0": [0], "w1": [1]})
 
 
 def test_a_wait_for_records_without_a_collector_ends_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training_wait, "UNWATCHED_SECONDS", 0.3)
+    monkeypatch.setattr(awaited_steps, "UNWATCHED_SECONDS", 0.3)
     write(tmp_path / "records.jsonl", range(1, 5), 1000.0)
     began = time.monotonic()
-    result = call(training_wait, records=str(tmp_path / "records.jsonl"), steps=20, timeout=60)
+    result = here("wait_for_steps", records=str(tmp_path / "records.jsonl"), steps=20, timeout=60)
     assert time.monotonic() - began < 20
     assert result["msg"] == (
         "the job: could not make 20 steps on every rank: no watch collects the records of its nodes any longer; "
@@ -111,7 +113,7 @@ def test_a_job_that_does_not_advance_names_the_node_that_cannot_be_read(tmp_path
     (tmp_path / "records.jsonl.troubles").write_text('{"w1": "Permission denied (publickey). (for 9 s)"}')
     with path.open("a") as watch:
         fcntl.flock(watch, fcntl.LOCK_EX)
-        result = call(training_wait, records=str(path), steps=20, timeout=0.5)
+        result = here("wait_for_steps", records=str(path), steps=20, timeout=0.5)
     assert "did not: 0, 1; w1 cannot be read: Permission denied (publickey). (for 9 s); check" in result["msg"]
 
 
@@ -119,12 +121,12 @@ def test_odd_lines_do_not_stop_the_wait(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     path.write_text('[1]\nWelcome\n{"rank": 0}\n{"rank": "x", "step": 1, "seen": 2}\n{"size": 100000000}\n')
     write(path, range(1, 31), time.time())
-    assert call(training_wait, records=str(path), steps=20, timeout=20)["fewest"] == 30
+    assert here("wait_for_steps", records=str(path), steps=20, timeout=20)["fewest"] == 30
 
 
 def test_a_job_that_does_not_advance_is_one_sentence(tmp_path: Path) -> None:
     write(tmp_path / "records.jsonl", range(1, 5), 1000.0)
-    result = call(training_wait, records=str(tmp_path / "records.jsonl"), steps=20, timeout=0.5)
+    result = here("wait_for_steps", records=str(tmp_path / "records.jsonl"), steps=20, timeout=0.5)
     assert result["failed"]
     assert "within 0 s these ranks did not: 0, 1" in result["msg"]
 

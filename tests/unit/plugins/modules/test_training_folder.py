@@ -7,7 +7,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from plugins.modules import training_environment, training_folder, training_outputs
+from plugins.modules import training_environment, training_folder
+from tests.fakes.calling import here
 
 from .test_continuity_verdict import call
 
@@ -16,9 +17,9 @@ def test_outputs_are_copied_once(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "model").write_text("weights")
     paths = {"folder": str(tmp_path / "there"), "dest": str(tmp_path / "here")}
-    copied = call(training_outputs, node="w1", reach=["sh", "-c"], **paths)
+    copied = here("copy_outputs", None, node="w1", reach=["sh", "-c"], limit=1, **paths)
     assert (copied["changed"], list(copied["state"])) == (True, ["model"])
-    assert not call(training_outputs, node="w1", reach=["sh", "-c"], **paths)["changed"]
+    assert not here("copy_outputs", None, node="w1", reach=["sh", "-c"], limit=1, **paths)["changed"]
 
 
 def test_check_mode_names_the_environment_and_creates_nothing(tmp_path: Path) -> None:

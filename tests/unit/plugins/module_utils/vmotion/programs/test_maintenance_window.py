@@ -107,7 +107,7 @@ def test_a_window_goes_on_after_the_end_of_its_job(last: str) -> None:
     judged = verdict_input(facts)
     alive = {"esx3": 0, "esx1": 1, "esx2": 2}[last]
     assert (judged["ended"], len(judged["moves"]), len(judged["facts"]["transport"])) == ("finished", alive, alive)
-    assert world.calls["training_guest_info"] == alive and len(judged["facts"]["vsphere"]) == alive
+    assert world.calls["read_guests"] == alive and len(judged["facts"]["vsphere"]) == alive
     resumed = [key for key in world.keys if key.startswith("resumed")]
     assert (len(resumed), len(facts.looks)) == (alive, 2 + alive), "it waits for steps of a job that has ended"
     notes = with_left({"moved": "all", "notes": []}, facts)["notes"]

@@ -33,13 +33,13 @@ class Observed(World):
         more: dict[str, Any] = {"not_applicable": {}, "rdma": {}, "profile": "", "slots": {}}
         return {"stages": [], "moves": [], "at": dict(self.at), **more}
 
-    def training_wait(self, options: dict[str, Any]) -> dict[str, Any]:
+    def wait_for_steps(self, options: dict[str, Any]) -> dict[str, Any]:
         if options["steps"] < 1000:
-            return super().training_wait(options)
-        if self.calls["training_wait"] == self.requested_at:
+            return super().wait_for_steps(options)
+        if self.calls["wait_for_steps"] == self.requested_at:
             return {"asked": True}
         self.clock += options["timeout"]
-        if self.calls["training_wait"] in self.moves_at:
+        if self.calls["wait_for_steps"] in self.moves_at:
             self._arrive(self._begin("w1", "esx3"))
         return {"failed": True, "msg": "not all ranks have advanced"}
 
@@ -85,25 +85,25 @@ def test_an_observation_ends_with_its_job() -> None:
     world.moves_at = []
 
     def end(_options: dict[str, Any]) -> dict[str, Any]:
-        world.job = "finished" if world.calls["training_wait"] > 3 else "running"
+        world.job = "finished" if world.calls["wait_for_steps"] > 3 else "running"
         return {"job": {"state": world.job, "launcher": None}}
 
     facts = changed(world, training_job_info=end).carry_out()
-    assert world.calls["training_wait"] == 4 and facts.is_over
+    assert world.calls["wait_for_steps"] == 4 and facts.is_over
 
 
 def test_a_breach_ends_the_observation() -> None:
     world = Observed()
     world.verdict.update(verdict="broken", breaches=[{"detail": "rank 1 lost 3 steps"}])
     world.carry_out()
-    assert "rank 1 lost 3 steps" in world.outcome and world.calls["training_wait"] == 3
+    assert "rank 1 lost 3 steps" in world.outcome and world.calls["wait_for_steps"] == 3
 
 
 def test_an_observation_ends_on_request_with_its_verdict() -> None:
     world = Observed()
     world.requested_at, world.moves_at = 5, []
     world.carry_out()
-    assert world.calls["training_wait"] == 5 and world.outcome == "" and world.is_clean
+    assert world.calls["wait_for_steps"] == 5 and world.outcome == "" and world.is_clean
     assert "ends the observation, as requested" in world.lines
 
 

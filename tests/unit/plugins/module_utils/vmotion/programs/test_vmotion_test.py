@@ -65,12 +65,12 @@ def test_each_single_death_among_moves_at_once_leads_to_the_same_end() -> None:
     [
         ("cluster_info", 0),
         ("worker_rules", 0),
-        ("training_wait", 0),
+        ("wait_for_steps", 0),
         ("esxi_info", 0),
-        ("training_guest_info", 0),
+        ("read_guests", 0),
         ("vmotion_info", 0),
         ("continuity_verdict", 0),
-        ("training_transport_info", 2),
+        ("read_connections", 2),
     ],
 )
 def test_a_failure_ends_the_test_for_every_later_controller_and_releases_everything(module: str, times: int) -> None:
@@ -166,12 +166,14 @@ def test_a_job_that_was_started_without_steps_is_refused_before_anything_is_chan
     world.carry_out()
     refusal = "w1: the job in /run/one was started with training_steps_by=none, so no record shows that it goes on"
     assert refusal in world.outcome
-    assert world.calls["vmotion"] == world.calls["training_wait"] == world.calls["worker_rules"] == 0 and world.is_clean
+    assert (
+        world.calls["vmotion"] == world.calls["wait_for_steps"] == world.calls["worker_rules"] == 0 and world.is_clean
+    )
 
 
 def test_a_watch_that_does_not_start_ends_the_test() -> None:
     world = World()
-    world.fails = {"training_watch": "records.jsonl: could not watch the job"}
+    world.fails = {"watch_records": "records.jsonl: could not watch the job"}
     world.carry_out()
     assert "could not watch the job" in world.outcome and world.calls["vmotion"] == 0 and world.is_clean
 
@@ -222,7 +224,7 @@ def test_an_idle_worker_moves_first_if_nothing_has_ever_moved() -> None:
     for world, facts in histories(make, World.to_the_end):
         assert moved(world) == ["w3", "w1"] and [move["canary"] for move in facts.moves] == [True, False]
         assert len(transports(facts)["of_moves"]) == 2 and world.outcome == ""
-    assert world.calls["training_guest_info"] <= 2, "a worker without a rank has nothing to lose"
+    assert world.calls["read_guests"] <= 2, "a worker without a rank has nothing to lose"
 
 
 def test_a_first_worker_that_does_not_move_ends_the_test() -> None:

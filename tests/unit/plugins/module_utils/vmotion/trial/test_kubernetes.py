@@ -34,9 +34,9 @@ class Kubernetes(World):
         self.found: list[dict[str, Any]] = []
         self.reported: dict[str, Any] = {}
 
-    def training_wait(self, options: dict[str, Any]) -> dict[str, Any]:
+    def wait_for_steps(self, options: dict[str, Any]) -> dict[str, Any]:
         """Return the ranks by pod: a rank reports the name of its pod as its host."""
-        return {**super().training_wait(options), "hosts": {"a": [0], "b": [1]}}
+        return {**super().wait_for_steps(options), "hosts": {"a": [0], "b": [1]}}
 
     def mpijob_preflight_info(self, options: dict[str, Any]) -> dict[str, Any]:
         self.preflights.append(options)
@@ -104,8 +104,8 @@ def test_the_ranks_of_a_worker_are_those_of_the_pods_on_its_node() -> None:
 
 def test_a_worker_is_not_idle_while_a_rank_runs_in_no_pod_that_kubernetes_reports() -> None:
     class Unknown(Kubernetes):
-        def training_wait(self, options: dict[str, Any]) -> dict[str, Any]:
-            return {**super().training_wait(options), "hosts": {"a": [0], "inside-another-network": [1]}}
+        def wait_for_steps(self, options: dict[str, Any]) -> dict[str, Any]:
+            return {**super().wait_for_steps(options), "hosts": {"a": [0], "inside-another-network": [1]}}
 
     facts = Unknown().carry_out()
     assert facts.ranks == {"w2": [0], "inside-another-network": [1]}

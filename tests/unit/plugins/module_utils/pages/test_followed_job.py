@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""training_follow ends when all is done, and when nothing comes any more, and writes the page of the run."""
+"""The pace of a job is shown until all is done or nothing comes any more, and the page of the run is written."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from typing import Any
 
 import pytest
 
-from plugins.modules import training_follow
+from tests.fakes.calling import here
 from tests.fakes.trial import World
 from tests.unit.plugins.module_utils.vmotion.watch.test_job_moves import at_time, keep
-
-from .test_continuity_verdict import call
 
 
 def followed(place: Path, last: int = 2, is_watched: bool = True, **options: Any) -> dict[str, Any]:
@@ -30,17 +28,16 @@ def followed(place: Path, last: int = 2, is_watched: bool = True, **options: Any
     with records.open("a") as watch:
         if is_watched:
             fcntl.flock(watch, fcntl.LOCK_EX)
-        return call(training_follow, records=str(records), steps=3, quiet=0.1, every=0.0, run="one", **options)
+        return here("follow_records", records=str(records), steps=3, quiet=0.1, every=0.0, run="one", **options)
 
 
 @pytest.mark.parametrize(
     ("last", "is_watched", "ended"), [(3, True, "finished"), (2, True, "quiet"), (2, False, "unwatched")]
 )
 def test_it_ends(tmp_path: Path, last: int, is_watched: bool, ended: str) -> None:
-    events = tmp_path / "events"
-    events.touch()
-    assert followed(tmp_path, last, is_watched, progress_file=str(events))["ended"] == ended
-    result = [json.loads(line)["what"] for line in events.read_text().splitlines()]
+    shown: list[tuple[str, str]] = []
+    assert followed(tmp_path, last, is_watched, shown=shown)["ended"] == ended
+    result = [what for _about, what in shown]
     assert result[-2].startswith(f"step {last} of 3")
     assert result[-1] == "n2 cannot be read: no route (for 9 s)"
     assert not (tmp_path / "live.html").exists()
@@ -86,11 +83,15 @@ def test_the_page_has_gpus_output_and_moves(tmp_path: Path) -> None:
 
 def test_a_page_that_cannot_be_written_does_not_end_the_watch(tmp_path: Path) -> None:
     (tmp_path / "one").touch()
-    events = tmp_path / "events"
-    events.touch()
-    assert followed(tmp_path, folder=str(tmp_path / "one"), progress_file=str(events))["ended"] == "quiet"
-    result = [json.loads(line) for line in events.read_text().splitlines()]
-    assert any(each["about"] == "page" and "another kind of file has this path" in each["what"] for each in result)
+    shown: list[tuple[str, str]] = []
+    assert followed(tmp_path, folder=str(tmp_path / "one"), shown=shown)["ended"] == "quiet"
+    assert any(about == "page" and "another kind of file has this path" in what for about, what in shown)
+
+
+def test_a_last_page_shows_no_lines(tmp_path: Path) -> None:
+    shown: list[tuple[str, str]] = []
+    followed(tmp_path, folder=str(tmp_path / "one"), state="finished", lines=False, shown=shown)
+    assert shown == [] and (tmp_path / "one" / "live.html").exists()
 
 
 @pytest.mark.parametrize(
@@ -112,14 +113,13 @@ def of_steps(*steps: int) -> str:
 
 
 def test_a_job_that_makes_more_steps_than_estimated_is_shown_and_counted_to_its_end(tmp_path: Path) -> None:
-    records, events = tmp_path / "records.jsonl", tmp_path / "events"
+    records, shown = tmp_path / "records.jsonl", list[tuple[str, str]]()
     records.write_text(of_steps(1, 2, 3))
-    events.touch()
     has_ended = threading.Event()
 
     def train_on() -> None:
         """Make more steps as soon as the estimate of three steps is shown."""
-        while not has_ended.is_set() and "step 3 of 3" not in events.read_text():
+        while not has_ended.is_set() and not any("step 3 of 3" in what for _about, what in shown):
             time.sleep(0.01)
         with records.open("a") as file:
             file.write(of_steps(4, 5, 6))
@@ -128,15 +128,12 @@ def test_a_job_that_makes_more_steps_than_estimated_is_shown_and_counted_to_its_
     with records.open("a") as watch:
         fcntl.flock(watch, fcntl.LOCK_EX)
         writer.start()
-        followed_job = call(
-            training_follow, records=str(records), steps=3, quiet=1.0, every=0.0, progress_file=str(events)
-        )
+        followed_job = here("follow_records", shown, records=str(records), steps=3, quiet=1.0, every=0.0)
         has_ended.set()
         writer.join()
 
     assert (followed_job["ended"], followed_job["pace"]["step"]) == ("quiet", 6)
-    shown = [json.loads(line)["what"].partition(",")[0] for line in events.read_text().splitlines()]
-    assert shown[-1] == "step 6"
+    assert shown[-1][1].partition(",")[0] == "step 6"
 
 
 def test_a_job_that_has_just_made_its_last_step_may_make_another_one(tmp_path: Path) -> None:
@@ -144,6 +141,6 @@ def test_a_job_that_has_just_made_its_last_step_may_make_another_one(tmp_path: P
     records.write_text(of_steps(1, 2, 3))
     begin = time.monotonic()
 
-    ended = call(training_follow, records=str(records), steps=3, quiet=60.0)["ended"]
+    ended = here("follow_records", records=str(records), steps=3, quiet=60.0)["ended"]
 
     assert (ended, time.monotonic() - begin > 1.5) == ("finished", True)

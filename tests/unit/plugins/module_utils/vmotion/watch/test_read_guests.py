@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The module training_guest_info, on this machine as its node."""
+"""The guests of nodes, with this machine as a node."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from plugins.modules import training_guest_info
-
-from .test_continuity_verdict import call
+from tests.fakes.calling import here
 
 
 def test_a_node_reports_its_timers_its_ranks_and_its_checkpoint(tmp_path: Path) -> None:
@@ -25,9 +23,9 @@ def test_a_node_reports_its_timers_its_ranks_and_its_checkpoint(tmp_path: Path) 
     with subprocess.Popen(["sleep", "60"], env={**os.environ, "NCCL_IB_TIMEOUT": "22", "SECRET": "no"}) as rank:
         (tmp_path / "rank0.jsonl").write_text(json.dumps({"rank": 0, "pid": rank.pid}) + "\n")
         nodes = [{"name": "n1", "reach": ["sh", "-c"]}, {"name": "n2", "reach": ["false"]}]
-        reported = call(
-            training_guest_info, nodes=nodes, folder=str(tmp_path), checkpoints=str(kept.parent), timeout=60
-        )["nodes"]
+        reported = here("read_guests", nodes=nodes, folder=str(tmp_path), checkpoints=str(kept.parent), timeout=60)[
+            "nodes"
+        ]
         rank.kill()
     assert reported["n2"] == {"error": "it ended with 1"}
     node = reported["n1"]
@@ -36,6 +34,6 @@ def test_a_node_reports_its_timers_its_ranks_and_its_checkpoint(tmp_path: Path) 
     assert (node["checkpoint"]["path"], node["checkpoint"]["verified"]) == (str(kept), True)
     assert 89 <= node["checkpoint"]["age_s"] < 200
     kept.write_bytes(b"spoilt")
-    spoilt = call(training_guest_info, nodes=nodes[:1], folder=str(tmp_path), checkpoints=str(kept.parent))
+    spoilt = here("read_guests", nodes=nodes[:1], folder=str(tmp_path), checkpoints=str(kept.parent))
     assert spoilt["nodes"]["n1"]["checkpoint"]["verified"] is False
     assert spoilt["nodes"]["n1"]["environment"] is None, "its rank is gone"

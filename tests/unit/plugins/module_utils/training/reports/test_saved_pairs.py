@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The modules training_fabric and training_fabric_info: a result is written once, and its findings are returned."""
+"""The result of a bandwidth measurement is written once, and its findings are returned."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from plugins.modules import training_fabric, training_fabric_info, training_report
+from plugins.modules import training_report
+from tests.fakes.calling import here
 from tests.unit.plugins.module_utils.training.test_pair_result import NODES, output
-
-from .test_continuity_verdict import call
+from tests.unit.plugins.modules.test_continuity_verdict import call
 
 SLOW = output(("n1", "n2", 9.0), ("n1", "n3", 1.0), ("n2", "n3", 1.0))
 
@@ -23,32 +23,31 @@ SLOW = output(("n1", "n2", 9.0), ("n1", "n3", 1.0), ("n2", "n3", 1.0))
 def given(tmp_path: Path) -> dict[str, Any]:
     job = {"state": "finished", "started": time.time() - 60, "ended": time.time()}
     place = {"name": "fabric-1", "folder": str(tmp_path / "fabric")}
-    return {**place, "nodes": NODES, "transport": "tcp", "records": SLOW, "job": job}
+    limits = {"devices": {}, "least": 0.8, "expected": 0.0}
+    return {**place, **limits, "nodes": NODES, "transport": "tcp", "nccl": "", "records": SLOW, "job": job}
 
 
-def test_check_mode_writes_nothing(given: dict[str, Any]) -> None:
-    planned = call(training_fabric, **given, _ansible_check_mode=True)
-    assert planned["changed"] and not Path(given["folder"]).exists()
+def findings(given: dict[str, Any], *nodes: str) -> dict[str, Any]:
+    return here("network_findings", folder=given["folder"], nodes=nodes or NODES, recent=86400)
 
 
 def test_a_result_is_written_once_and_stops_a_later_run(given: dict[str, Any]) -> None:
-    first = call(training_fabric, **given)
-    assert first["changed"] and not call(training_fabric, **given)["changed"]
+    first = here("write_pairs", **given)
+    assert first["changed"] and not here("write_pairs", **given)["changed"]
     assert json.loads(Path(first["files"][0]).read_text()) == first["result"]
     assert first["error"].startswith("n3 is slow with every other node")
-    found = call(training_fabric_info, folder=given["folder"], nodes=NODES)
-    assert found["checks"] == ["fabric-1"] and not found["changed"]
+    found = findings(given)
     assert [text.partition(" is")[0] for text in found["stops"]] == ["fabric-1: n3"]
-    assert call(training_fabric_info, folder=given["folder"], nodes=["n1", "n2"])["stops"] == []
+    assert findings(given, "n1", "n2")["stops"] == []
 
 
 def test_without_a_check_nothing_stops(given: dict[str, Any]) -> None:
-    assert call(training_fabric_info, folder=given["folder"], nodes=NODES)["stops"] == []
+    assert findings(given)["stops"] == []
 
 
 @pytest.mark.parametrize("more", [{"least": 0.0}, {"least": 1.5}, {"expected": -1.0}])
 def test_impossible_limits_are_refused(given: dict[str, Any], more: dict[str, Any]) -> None:
-    refused = call(training_fabric, **given, **more)
+    refused = here("write_pairs", **{**given, **more})
     assert refused["failed"]
     assert refused["msg"].startswith("fabric-1: could not compare the pairs: least is")
     assert not Path(given["folder"]).exists()
@@ -58,12 +57,12 @@ def test_an_incomplete_result_is_refused(given: dict[str, Any]) -> None:
     path = Path(given["folder"], "broken", "result.json")
     path.parent.mkdir(parents=True)
     path.write_text("{}")
-    refused = call(training_fabric_info, folder=given["folder"], nodes=NODES)
+    refused = findings(given)
     assert refused["msg"].startswith(f"{path}: could not read the result of a bandwidth measurement: it has no name")
 
 
 def test_the_report_shows_the_check(given: dict[str, Any], tmp_path: Path) -> None:
-    call(training_fabric, **given)
+    here("write_pairs", **given)
     folder = str(tmp_path / "report")
     call(training_report, results=str(tmp_path / "runs"), folder=folder, fabric=given["folder"])
     assert "n3 is slow with every other node" in Path(folder, "training.md").read_text()

@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.vmotion.trial.opening import first_step_seconds
-from plugins.modules import training_wait
-
-from .test_continuity_verdict import call
+from tests.fakes.calling import here
 
 
 def waited(records: Path, **options: Any) -> str:
@@ -21,7 +19,7 @@ def waited(records: Path, **options: Any) -> str:
     records.touch()
     with records.open("a") as watch:
         fcntl.flock(watch, fcntl.LOCK_EX)
-        return str(call(training_wait, records=str(records), steps=20, **options)["msg"])
+        return str(here("wait_for_steps", records=str(records), steps=20, **options)["msg"])
 
 
 def test_a_job_without_steps_is_refused_before_the_timeout(tmp_path: Path) -> None:
@@ -43,5 +41,7 @@ def test_the_vmotion_test_waits_less_for_a_job_that_has_run_for_long(started: fl
 def test_a_wait_ends_early_on_request(tmp_path: Path) -> None:
     (tmp_path / "end").touch()
     (tmp_path / "records.jsonl").touch()
-    result = call(training_wait, records=str(tmp_path / "records.jsonl"), ended_by=str(tmp_path / "end"), timeout=60)
+    result = here(
+        "wait_for_steps", records=str(tmp_path / "records.jsonl"), ended_by=str(tmp_path / "end"), steps=20, timeout=60
+    )
     assert result["asked"] is True and "failed" not in result

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The module training_sweep_info, on results as role training keeps them."""
+"""The remaining runs of a measurement, on results as role training keeps them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from plugins.modules import training_sweep_info
-
-from .test_continuity_verdict import call
+from tests.fakes.calling import here
 
 REQUESTED = {"framework": "pytorch", "ranks_per_node": 1}
 RESULT = {
@@ -28,8 +26,10 @@ RESULT = {
 
 
 def plan(folder: Path, **more: Any) -> dict[str, Any]:
-    given = {"name": "week", "nodes": ["w1", "w2"], "transports": ["tcp"], "repeats": 1, "asked": REQUESTED}
-    return call(training_sweep_info, **{**given, "results": str(folder), **more})
+    measured = {"name": "week", "nodes": ["w1", "w2"], "sizes": [], "transports": ["tcp"], "repeats": 1}
+    measured.update({key: more.pop(key) for key in measured if key in more})
+    given = {"measured": measured, "asked": REQUESTED, "results": str(folder), "prove": True}
+    return here("remaining_runs", **{**given, **more})
 
 
 def test_only_runs_without_a_good_result_are_left(tmp_path: Path) -> None:

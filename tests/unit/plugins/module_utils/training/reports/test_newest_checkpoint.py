@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.training.checkpoint import OutputFile, candidates
-from plugins.modules import training_checkpoint_info
-
-from .test_continuity_verdict import call
+from tests.fakes.calling import here
 
 
 def save(folder: Path, name: str, modified: int, *, cut: int = 0) -> Path:
@@ -30,7 +28,7 @@ def save(folder: Path, name: str, modified: int, *, cut: int = 0) -> Path:
 
 
 def found(folder: Path, *patterns: str) -> dict[str, Any]:
-    return call(training_checkpoint_info, name="one", folder=str(folder), patterns=list(patterns))
+    return here("newest_checkpoint", name="one", folder=str(folder), patterns=list(patterns), required=True)
 
 
 def test_the_newest_complete_checkpoint_is_found_and_torn_ones_are_named(tmp_path: Path) -> None:
@@ -40,7 +38,8 @@ def test_the_newest_complete_checkpoint_is_found_and_torn_ones_are_named(tmp_pat
     (tmp_path / "newest.pt").symlink_to(tmp_path / "deep" / "epoch1.pt")
     answer = found(tmp_path)
     assert answer["path"] == "deep/epoch2.pt"
-    assert answer["torn"] == [{"path": "deep/epoch3.pt", "fault": "its archive has no directory, so it was cut off"}]
+    torn = "the checkpoint deep/epoch3.pt is torn (its archive has no directory, so it was cut off)"
+    assert answer["warnings"] == [f"{torn}, so deep/epoch2.pt is used"]
     assert found(tmp_path, "epoch1.*")["path"] == "deep/epoch1.pt"
     assert found(tmp_path, "deep/epoch?.pt")["path"] == "deep/epoch2.pt"
     assert "its outputs contain no checkpoint" in found(tmp_path, "epoch1")["msg"]
@@ -53,7 +52,7 @@ def test_a_checksum_beside_the_checkpoint_decides(tmp_path: Path) -> None:
     assert found(tmp_path, "*.bin")["path"] == "b.bin"
     new.write_bytes(b"torn")
     answer = found(tmp_path, "*.bin")
-    assert (answer["path"], answer["torn"][0]["fault"]) == ("a.bin", "b.bin.sha256 has another checksum")
+    assert answer["path"] == "a.bin" and "(b.bin.sha256 has another checksum)" in answer["warnings"][0]
     (tmp_path / "a.bin.sha256").write_text("")
     assert "a.bin.sha256 has another checksum" in found(tmp_path, "*.bin")["msg"]
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""training_outputs and a node that lies: what it lists, announces and sends need not agree."""
+"""The copy of outputs and a node that lies: what it lists, announces and sends need not agree."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from plugins.module_utils.training.reports import node_stream
-from plugins.modules import training_outputs
-
-from .test_continuity_verdict import call
+from tests.fakes.calling import here
 
 # Prints a file in answer to the listing, and runs a program in answer to the request for an archive.
 LIAR = "case $0 in *find*) cat {folder}/list;; *) cat > /dev/null; exec {python} {folder}/send.py;; esac"
@@ -37,9 +35,9 @@ class Node:
         (folder / "list").write_bytes(listed)
         (folder / "send.py").write_text(OUT + program)
 
-    def copy(self, **options: Any) -> dict[str, Any]:
+    def copy(self) -> dict[str, Any]:
         reach = ["sh", "-c", LIAR.format(folder=self.folder, python=sys.executable)]
-        return call(training_outputs, node="w1", reach=reach, folder="/there", dest=str(self.dest), limit=1, **options)
+        return here("copy_outputs", node="w1", reach=reach, folder="/there", dest=str(self.dest), limit=1)
 
     @property
     def files(self) -> dict[str, bytes]:
@@ -119,20 +117,12 @@ def test_an_endless_listing_is_refused_in_constant_memory(tmp_path: Path) -> Non
     reach = [sys.executable, "-c", OUT + "while True: out.write(b'1 1 a' * 10000 + b'\\0')"]
     tracemalloc.start()
 
-    answer = call(training_outputs, node="w1", reach=reach, folder="/there", dest=str(node.dest), limit=1)
+    answer = here("copy_outputs", node="w1", reach=reach, folder="/there", dest=str(node.dest), limit=1)
 
     _now, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert "could not list the outputs: the node lists more than 16 MiB of names" in answer["msg"]
     assert peak < MOST_MEMORY and not node.dest.exists()
-
-
-def test_check_mode_requests_no_file(tmp_path: Path) -> None:
-    node = Node(tmp_path, b"1 1 model\0", f"open({str(tmp_path / 'asked')!r}, 'w')")
-
-    answer = node.copy(_ansible_check_mode=True)
-
-    assert answer["changed"] and not (tmp_path / "asked").exists() and not node.dest.exists()
 
 
 def test_long_names_and_large_times_of_gnu_and_pax_archives_arrive(tmp_path: Path) -> None:

@@ -1,0 +1,37 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The runs that nodes report and those of which this machine has the manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...errors import Refused
+from .. import busy, manifest, run_list
+from . import saved_manifests
+
+Answers = Mapping[str, Mapping[str, Any]]
+
+
+def list_runs(nodes: Answers, results: str, compare: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the runs on nodes and those in the folder of results as a table, or the differences of two of them.
+
+    ``nodes`` has what training_info reported of the jobs on each node.
+    """
+    runs = busy.running(nodes)
+    manifests, errors = saved_manifests.read_all(Path(results))
+    silent = [name for name, answer in nodes.items() if "jobs" not in answer]
+    entries = run_list.listed(runs, manifests, silent)
+    lines = _compared(compare, results) if compare else run_list.lines(entries)
+    return {"runs": runs, "entries": entries, "lines": lines, "warnings": errors}
+
+
+def _compared(names: Sequence[str], results: str) -> list[str]:
+    """Return the differences between two runs."""
+    if len(names) != 2:
+        remedy = "name two: -e training_compare=ONE,OTHER"
+        raise Refused(", ".join(names), "compare training runs", f"{len(names)} runs are named", remedy)
+    one, other = (saved_manifests.read(Path(results, name)) for name in names)
+    return manifest.compared(one, other)

@@ -1,0 +1,84 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Waits until every rank of a watched job has made a number of steps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...core.names import short_name
+from ...errors import Failed, Refused, TimedOut
+from ...training.live_pace import StepsSince
+from . import watcher
+from .growing_file import GrowingFile
+
+Show = Callable[[str, str], None]
+SHOW_SECONDS = 5.0
+UNWATCHED_SECONDS = 15.0
+WITHOUT_STEPS = "all its nodes were read, and no rank has reported a step"
+RECORD_STEPS = "record the steps of the script with dml_records, as the page of the role training describes"
+UNWATCHED = "no watch collects the records of its nodes any longer"
+
+
+class Limits(NamedTuple):
+    """The steps that each rank must make, the seconds for them and for the first one, and a file that ends the wait."""
+
+    steps: int
+    timeout: float
+    first: float = 0.0
+    ended_by: str = ""
+
+    @property
+    def is_asked(self) -> bool:
+        """Return whether the file that ends the wait exists."""
+        return bool(self.ended_by) and Path(self.ended_by).exists()
+
+
+def wait_for_steps(records: str, show: Show, *, since: float = 0.0, **limits: Any) -> dict[str, Any]:
+    """Wait until every rank has made some steps since a time, and return the ranks and their last steps."""
+    counted, file, wanted = StepsSince(since), Path(records), Limits(**limits)
+    with GrowingFile(file) as growing:
+        _wait(growing, counted, wanted, show, file)
+    nodes = {short_name(host) for host in counted.hosts.values()}
+    return {
+        "asked": wanted.is_asked,
+        "ranks": counted.size,
+        "fewest": counted.fewest(),
+        "step": counted.step,
+        "hosts": {node: counted.ranks_on(node) for node in sorted(nodes)},
+    }
+
+
+def _wait(growing: GrowingFile, counted: StepsSince, limits: Limits, show: Show, records: Path) -> None:
+    """Wait until every rank has advanced, and show the progress."""
+    steps, timeout, first, _ended_by = limits
+    started = shown = watched = time.monotonic()
+    while True:
+        counted.feed(growing.new_records())
+        if (counted.size and counted.fewest() >= steps) or limits.is_asked:
+            return
+        now = time.monotonic()
+        if now - started > timeout:
+            raise _late(counted, steps, timeout, records)
+        tried = f"make {steps} steps on every rank"
+        if first and now - started > first and not counted.size and not watcher.troubles(records):
+            raise Refused("the job", tried, WITHOUT_STEPS, RECORD_STEPS)
+        watched = watched if watcher.is_left(records) else now
+        if now - watched > UNWATCHED_SECONDS:
+            raise Failed("the job", tried, UNWATCHED, "start the watch of its nodes again")
+        if now - shown >= SHOW_SECONDS:
+            shown = now
+            show("job", f"step {counted.step}, {counted.fewest()} of {steps} steps on every rank")
+            for node, why in watcher.troubles(records).items():
+                show("job", f"{node} cannot be read: {why}")
+        growing.wait()
+
+
+def _late(counted: StepsSince, steps: int, timeout: float, records: Path) -> TimedOut:
+    late = ", ".join(map(str, counted.behind(steps))) or "no step of any rank arrived"
+    unread = [f"{node} cannot be read: {why}" for node, why in watcher.troubles(records).items()]
+    cause = "; ".join([f"within {timeout:.0f} s these ranks did not: {late}", *unread])
+    return TimedOut("the job", f"make {steps} steps on every rank", cause, "check the log of the job on the launcher")
