@@ -37,7 +37,6 @@ PURE = (
         "site/discovery/*",
         "site/recording/guard",
         "site/recording/free_text",
-        "site/recording/harmless_words",
         "site/recording/home_made",
         "site/recording/pseudonyms",
         "training/*",

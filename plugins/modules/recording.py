@@ -16,9 +16,8 @@ description:
     tasks, counters, and answers of vLCM. Data of other hosts and virtual machines are not recorded.
   - Names, addresses, serials, UUIDs and licence keys are replaced, each with the same pseudonym at every occurrence. A
     hardware address keeps its vendor. Names of hardware and software stay.
-  - Free text, such as messages, notes, paths and URLs, keeps only numbers and words that are known to identify no site.
-    These are words of the vSphere API and of its messages, of hardware, and of plain English. Each other word is
-    replaced with C(word-N), also if no field of the API names it. The manifest contains their number.
+  - Free text, such as messages, notes, paths and URLs, keeps only numbers, addresses and signs. Each word is replaced
+    with C(word-N). The manifest contains the number of these words.
   - Advanced settings of virtual machines, which may include passwords of guests, are never read.
   - Only reads. A call that is not a read is refused before it is sent.
   - The archive is a test for this collection. Its readers can be run on the archive as on the site.

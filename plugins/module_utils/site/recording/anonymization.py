@@ -97,7 +97,9 @@ _USUAL = re.compile(
 )
 # The answers of esxcli about software are the same on every site.
 _SOFTWARE = "software "
-_CONTENT = re.compile(r">([^<>]+)<")
+_CONTENT = re.compile(r"(?P<tag><[^<>]*)?>(?P<text>[^<>]+)(?=<)")
+# Elements about hardware.
+_HARDWARE = re.compile(r"(?i)<(vendor(Name)?|deviceName|model|driver|firmware|\w*version)(?!\w).*", re.DOTALL)
 
 
 def replace_names(recording: Recording, pseudonyms: Pseudonyms) -> None:
@@ -237,10 +239,18 @@ def _command(command: EsxcliCommand, text: Callable[..., str], packages: dict[st
 
 
 def _in_xml(answer: str | None, text: Callable[[str], str]) -> str | None:
-    """Return an answer with replaced texts of elements and unchanged names; another format is replaced as a whole."""
+    """Return an answer with replaced texts of elements and unchanged names; another format is replaced as a whole.
+
+    Elements about hardware keep their words.
+    """
     if not answer or not answer.lstrip().startswith("<"):
         return text(answer) if answer else answer
-    return _CONTENT.sub(lambda match: f">{escape(text(unescape(match[1])))}<", answer)
+
+    def new(match: re.Match[str]) -> str:
+        tag = match["tag"] or ""
+        return match[0] if _HARDWARE.match(tag) else f"{tag}>{escape(text(unescape(match['text'])))}"
+
+    return _CONTENT.sub(new, answer)
 
 
 def _request(request: RestRequest, pseudonyms: Pseudonyms) -> RestRequest:

@@ -1,16 +1,14 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Free text by an allow-list: a word stays only if it is known to identify no site; pure.
+"""Free text without its words: numbers, addresses, times, signs and pseudonyms stay; pure.
 
-Numbers, versions, units, dates and addresses stay: ``Pseudonyms`` has replaced the addresses before.
+A message is understood from its type, which is not free text. ``Pseudonyms`` has replaced the addresses before.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-
-from .harmless_words import WORDS
 
 # A sentence, a path, a URL, an account of a domain or an address of mail.
 _SIGNS = re.compile(r"\s|[/\\@]")
@@ -32,12 +30,15 @@ _FORMED = "|".join(
         rf"(?:2001:db8|fe80)::{_HEX}{{1,4}}",  # the pseudonym of an IPv6 address
         r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?",  # a time
         rf"0[xX]{_HEX}{{1,8}}",
+        r"(?:X{5}-){4}\d{5}",  # the pseudonym of a licence key
+        r"vmfs/volumes|vmdk|vmx|nvram|vswp|iso",  # of paths
+        r"domain-\d+\.example",
+        r"(?:vmnic|vmk|vmrdma|vmhba)\d{1,4}",  # the devices of ESXi
     )
 )
-_PART = re.compile(rf"{_PHONE}|(?<![^\W_])(?P<formed>{_FORMED})(?![^\W_])|(?P<word>[^\W_]+)")
-_PIECES = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-# The letters of a word before its number, such as vmnic0, or after it, such as 40GB.
-_NUMBERED = re.compile(r"(?P<before>[A-Za-z]+)\d{1,4}|\d+(?P<after>[A-Za-z]+)")
+_PART = re.compile(
+    rf"{_PHONE}|(?<![^\W_])(?P<formed>{_FORMED})(?![^\W_])|(?P<own>[a-z]+-\d+)(?![^\W_])|(?P<word>[^\W_]+)"
+)
 # A longer number is an identifier.
 _LONGEST_NUMBER = 15
 
@@ -47,27 +48,13 @@ def is_free(text: str) -> bool:
     return _SIGNS.search(text.strip()) is not None
 
 
-def replaced(text: str, pseudonym: Callable[[str], str]) -> str:
-    """Return a text with a pseudonym for each word that is not known to be harmless."""
+def replaced(text: str, pseudonym: Callable[[str], str], is_own: Callable[[str], bool]) -> str:
+    """Return a text with a pseudonym for each word, except for the pseudonyms in it."""
 
     def new(match: re.Match[str]) -> str:
-        is_kept = match["formed"] or (match["word"] and _is_harmless(match["word"]))
+        word = match["word"] or ""
+        is_number = word.isascii() and word.isdigit() and len(word) <= _LONGEST_NUMBER
+        is_kept = match["formed"] or is_number or (match["own"] and is_own(match["own"]))
         return match[0] if is_kept else pseudonym(match[0])
 
     return _PART.sub(new, text)
-
-
-def _is_harmless(word: str) -> bool:
-    if word.isdigit() or word.lower() in WORDS:
-        return word.isascii() and len(word) <= _LONGEST_NUMBER
-    numbered = _NUMBERED.fullmatch(word)
-    letters = (numbered["before"] or numbered["after"]) if numbered else word
-    return letters.isascii() and letters.isalpha() and _is_known(letters)
-
-
-def _is_known(letters: str) -> bool:
-    """Return whether letters are one known word, or several of which each begins with a capital letter."""
-    if len(letters) == 1 or letters.lower() in WORDS:
-        return True
-    pieces = _PIECES.findall(letters)
-    return len(pieces) > 1 and all(len(piece) > 1 and piece.lower() in WORDS for piece in pieces)

@@ -40,8 +40,7 @@ class Pseudonyms:
     """The pseudonyms of one recording.
 
     Addresses, hardware addresses, UUIDs and licence keys are recognised by their format. Names and serials have no
-    format: ``name`` registers them before ``text`` replaces them. ``said`` also replaces each word of free text that is
-    not known to be harmless.
+    format: ``name`` registers them before ``text`` replaces them. ``said`` also replaces each word of free text.
     """
 
     def __init__(self) -> None:
@@ -82,10 +81,10 @@ class Pseudonyms:
         return text
 
     def said(self, text: str, is_sentence: bool = False) -> str:
-        """Return a text with all names of the site replaced; in free text also every word that may be a name."""
+        """Return a text with all names of the site replaced; in free text also every word."""
         is_sentence = is_sentence or free_text.is_free(text)
         text = self.text(text)
-        return free_text.replaced(text, self._word) if is_sentence else text
+        return free_text.replaced(text, self._word, self._is_own) if is_sentence else text
 
     def originals(self) -> list[str]:
         """Return every value that must no longer occur; without names that are too short for a search."""
@@ -125,6 +124,10 @@ class Pseudonyms:
     def _next(self, kind: str) -> str:
         self._count[kind] = self._count.get(kind, 0) + 1
         return f"{kind}-{self._count[kind]}" + (".example" if kind == "domain" else "")
+
+    def _is_own(self, text: str) -> bool:
+        kind, _dash, number = text.rpartition("-")
+        return int(number) <= self._count.get(kind, 0)
 
     def _word(self, text: str) -> str:
         word = text.casefold()

@@ -84,7 +84,7 @@ def test_answers_of_esxcli_and_rest() -> None:
     )
     anonymization.replace_names(recording, Pseudonyms())
     assert list(recording.calls) == ['HostSystem h Query ["host-1"]']
-    assert recording.calls['HostSystem h Query ["host-1"]'].value == ["host-1.domain-1.example says 198.18.0.1"]
+    assert recording.calls['HostSystem h Query ["host-1"]'].value == ["host-1.domain-1.example word-1 198.18.0.1"]
     assert recording.commands[0].response == "<obj><N>host-1 &amp; 198.18.0.1</N></obj>"
     assert recording.commands[0].arguments == {"nic": "<nic>host-1</nic>"}
     assert recording.commands[1].response == "<obj><Name>anvil</Name></obj>"
