@@ -28,7 +28,10 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
         """Return the result of the test."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         if boolean(self._task.args.pop("of_role", False)):
-            self._task.args = {**role_options(self, task_vars or {}, ROLE), **self._task.args}
+            of_role = role_options(self, task_vars or {}, ROLE)
+            # Its values are the defaults of other options.
+            of_role.pop("job", None)
+            self._task.args = {**of_role, **self._task.args}
         # The modules check the options of the connection, which they get unchanged.
         connection = {name: {"type": "raw", "no_log": name in ("password", "proxy")} for name in CONNECTION}
         _validation, options = self.validate_argument_spec({**OPTIONS, **connection})

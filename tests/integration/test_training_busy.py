@@ -46,7 +46,7 @@ def waits_for(playbook: Playbook, name: str) -> tuple[int, str]:
         assert running.stdout
         for line in running.stdout:
             lines.append(line)
-            if "Wait for the end of the training jobs on the worker" in line:
+            if "waits at most 600 s for its end" in line:
                 assert playbook.nodes.stop().rc == 0
     return running.returncode, " ".join("".join(lines).split())
 

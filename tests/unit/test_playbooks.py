@@ -119,7 +119,8 @@ def test_every_variable_that_a_playbook_reads_is_known(playbook: Path) -> None:
 def test_every_option_and_tag_of_the_table_is_read_by_its_playbook() -> None:
     for name, entry in known().playbooks.items():
         text = (ROOT / "playbooks" / f"{name}.yml").read_text().replace("hosts='workers'", "guests")
-        text += (ROOT / "playbooks" / "tasks" / "training.yml").read_text() if "tasks/training.yml" in text else ""
+        for tasks in ("training.yml", "training_of_cluster.yml"):
+            text += (ROOT / "playbooks" / "tasks" / tasks).read_text() if f"tasks/{tasks}" in text else ""
         assert [option for option in entry.get("options", ()) if not re.search(rf"\b{option}\b", text)] == [], name
 
 

@@ -1,0 +1,162 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Finds the training jobs that a change would stop, and refuses to stop them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+
+from ..module_utils.durable.calls import NodeCalls, required
+from ..module_utils.durable.program import MemoryJournal, Program
+from ..module_utils.errors import CollectionError, Told
+from ..module_utils.jobs import around
+from ..module_utils.training import interruption
+from ..plugin_utils.modules import CONNECTION, Modules
+from ..plugin_utils.node_modules import NodeModules
+from ..plugin_utils.world import NodeWorld
+
+Result = dict[str, Any]
+JOBS = "dml.vsphere.training_jobs_info"
+ARGUMENTS: dict[str, Any] = {
+    "cluster": {"type": "str", "default": ""},
+    "guests": {"type": "list", "elements": "str", "default": []},
+    "unread_is_idle": {"type": "bool", "default": False},
+    "ignored": {"type": "str", "default": ""},
+    "interrupt": {"type": "bool", "default": False},
+    "remedies": {"type": "list", "elements": "str", "choices": list(interruption.REMEDIES), "default": []},
+    "wait": {"type": "int", "default": 0},
+    "under_training": {"type": "bool", "default": False},
+    "around": {"type": "dict", "default": {}},
+}
+
+
+class JobSearch:
+    """The search for the jobs on the workers that a task concerns."""
+
+    def __init__(self, calls: NodeCalls, given: Mapping[str, Any], task_vars: Mapping[str, Any]) -> None:
+        self._calls, self._given, self._vars = calls, given, task_vars
+        self._hosts: Mapping[str, Any] = task_vars["hostvars"]
+
+    def job(self) -> Mapping[str, Any]:
+        """Return the job around which the hosts are changed; refuse an incomplete one, and a change without one."""
+        given = self._given
+        if given["around"]:
+            around.require_complete(given["around"], under_training=given["under_training"])
+            return dict(given["around"])
+        if not given["under_training"]:
+            return {}
+        limit, workers = str(self._vars.get("ansible_limit") or ""), self._vars["groups"].get("workers") or []
+        name = self._vars["inventory_hostname"]
+        return around.require_found(name, self._found(), limit=limit, has_workers=bool(workers))
+
+    def answers(self) -> dict[str, Result]:
+        """Return the jobs on each worker; refuse to stop one of them, unless it may be stopped or ends in time."""
+        given, calls, asked = self._given, self._calls, self._asked()
+        found = {**asked, **self._ask([worker for worker in self._workers() if worker not in asked])}
+        for line in interruption.unread(found):
+            calls.show(line)
+        refused = interruption.refusal(found, given["remedies"])
+        if refused and given["wait"]:
+            refused = self._after_waiting(found)
+        if refused and not given["interrupt"] and not self._is_around_found_job:
+            raise Told(refused)
+        return found
+
+    def unread(self, answers: Mapping[str, Result]) -> str:
+        """Return why running guests of the cluster count as busy; empty if the jobs of all are known."""
+        given = self._given
+        # The guests of a job that the user names need not be hosts of the inventory.
+        if given["unread_is_idle"] or given["around"]:
+            return ""
+        addresses = {name: self._hosts[name].get("ansible_host") for name in self._vars["groups"].get("workers") or []}
+        options = {"cluster": given["cluster"], "names": given["guests"], "jobs": dict(answers)}
+        known = {name: address for name, address in addresses.items() if address}
+        return str(required(self._calls.here("worker_vm_info", {**options, "addresses": known}))["unread_error"])
+
+    @property
+    def _is_around_found_job(self) -> bool:
+        return bool(self._given["under_training"] and not self._given["around"])
+
+    def _found(self) -> list[Mapping[str, Any]]:
+        """Return what the role training found on the workers."""
+        found = [self._hosts[name].get("training_started") for name in self._vars["groups"].get("workers") or []]
+        return [each for each in found if isinstance(each, Mapping)]
+
+    def _asked(self) -> dict[str, Result]:
+        """Return the answers of the workers that the search for the job around which hosts are changed has asked."""
+        found = self._found() if self._is_around_found_job else []
+        return dict(next((each["asked"] for each in found if each.get("asked")), {}))
+
+    def _workers(self) -> list[str]:
+        """Return the workers of the cluster, or all hosts of a play on workers.
+
+        A limit to a cluster does not exclude its workers. A worker of a static inventory does not name its cluster.
+        """
+        if not self._given["cluster"]:
+            return list(self._vars["ansible_play_hosts_all"])
+        here = ("", self._vars["inventory_hostname"])
+        workers = self._vars["groups"].get("workers") or []
+        return [name for name in workers if str(self._hosts[name].get("vm_cluster") or "") in here]
+
+    def _ask(self, workers: list[str]) -> dict[str, Result]:
+        options = {"ignored": self._given["ignored"]}
+        answers = self._calls.on_each(JOBS, dict.fromkeys(workers, options))
+        return {name: {**answer, "msg": _without(name, answer)} for name, answer in answers.items()}
+
+    def _after_waiting(self, found: dict[str, Result]) -> str:
+        """Wait for the end of the jobs, and return why the change is still refused; empty if they have ended."""
+        calls, seconds = self._calls, self._given["wait"]
+        for worker, titles in interruption.busy(found).items():
+            calls.show(f"{worker}: the training job {titles} runs. The new run waits at most {seconds} s for its end.")
+
+        def have_ended() -> bool:
+            found.update(self._ask(list(interruption.busy(found))))
+            return not interruption.busy(found)
+
+        if not Program(MemoryJournal(), calls).wait(have_ended, seconds):
+            calls.show(f"{', '.join(interruption.busy(found))}: the training job still runs after {seconds} s.")
+        return interruption.refusal(found, self._given["remedies"])
+
+
+def _without(worker: str, answer: Result) -> str:
+    """Return the message of a worker without its name, so that equal reasons are grouped."""
+    return str(answer.get("msg") or "").removeprefix(f"{worker}: ")
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by mypy
+    """Returns the job around which hosts are changed, and the reason to refuse a change."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+
+    def run(self, tmp: Any = None, task_vars: Any = None) -> Result:
+        """Return the result of the task; check mode stops no job, so that it asks no worker."""
+        result: Result = super().run(tmp, task_vars)
+        arguments = {**ARGUMENTS, **{name: {"type": "raw"} for name in CONNECTION}}
+        _validation, given = self.validate_argument_spec(arguments)
+        nodes = NodeModules(self, task_vars)
+        # Only root sees the jobs of all users.
+        nodes = nodes.as_user("root") if given["cluster"] else nodes
+        search = JobSearch(NodeWorld(Modules(self, task_vars), nodes, "training"), given, task_vars)
+        try:
+            found = {"changed": False, "job": dict(search.job()), "unread_error": ""}
+            if self._task.check_mode:
+                return {**result, **found}
+            answers = search.answers()
+            if not given["cluster"]:
+                _require_read(answers)
+                return {**result, **found}
+            return {**result, **found, "unread_error": search.unread(answers)}
+        except CollectionError as error:
+            return {**result, "failed": True, "msg": str(error)}
+
+
+def _require_read(answers: Mapping[str, Result]) -> None:
+    """Refuse workers that could not be read: nothing else asks whether they train."""
+    lines = interruption.unread(answers)
+    if lines:
+        raise Told(". ".join(lines))

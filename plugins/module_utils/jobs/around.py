@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The training job around which a program works: the one that the user names, or the one that was found; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..errors import Told
+
+Job = Mapping[str, Any]
+WITHOUT = "leave out under_training to change the hosts without a job"
+
+
+def first_found(found: Sequence[Job]) -> Job:
+    """Return the job that was found or started; empty if there is none."""
+    return next((each for each in found if each.get("run_dir")), {})
+
+
+def require_complete(job: Job, *, under_training: bool) -> None:
+    """Refuse a named job without the keys that a maintenance window needs."""
+    needed = ["run_dir", *([] if "kubernetes" in job else ["nodes", "launcher"])]
+    missing = [key for key in needed if key not in job]
+    if under_training and not missing:
+        return
+    lacks = f": it lacks {' and '.join(missing)}" if missing else ""
+    raise Told(
+        "maintenance_job names the job around which the hosts are changed: it needs under_training=true, and its keys "
+        f"run_dir, and kubernetes or both nodes and launcher{lacks}."
+    )
+
+
+def require_found(cluster: str, found: Sequence[Job], *, limit: str, has_workers: bool) -> Job:
+    """Return the found job; without it, the hosts would be changed as if no job ran."""
+    tried = f"{cluster}: could not change its hosts around a training job: no job was found, because"
+    if not found and limit and has_workers:
+        raise Told(f"{tried} --limit {limit} excludes the workers. Add them to the limit, or {WITHOUT}.")
+    if not found:
+        raise Told(f"{tried} this run has no workers in the inventory. Add the group workers, or {WITHOUT}.")
+    job = first_found(found)
+    if not job:
+        why = next((str(each["why"]) for each in found if each.get("why")), "no worker has answered")
+        raise Told(f"{tried} {why}. Correct that, or {WITHOUT}.")
+    return job
