@@ -48,7 +48,8 @@ def expression(find: str) -> re.Pattern[str]:
 def hits(texts: Iterable[prose.Prose]) -> Iterator[Hit]:
     """Yield each place that a pattern finds, in the order of the lines of each text."""
     for text in texts:
-        found = [(match, entry) for entry in PATTERNS for match in expression(entry["find"]).finditer(text.text)]
+        entries = [entry for entry in PATTERNS if text.kind in entry.get("kinds", prose.KINDS)]
+        found = [(match, entry) for entry in entries for match in expression(entry["find"]).finditer(text.text)]
         for match, entry in sorted(found, key=lambda pair: pair[0].start(1)):
             first = match.start(1) + len(match[1]) - len(match[1].lstrip())
             words = " ".join(text.text[first : max(match.end(1), first + 50)].split())

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Prose of the checkout with its location: docstrings, comments, task names, messages, documentation and Markdown."""
+"""Prose of the checkout with its location: docstrings, comments, tasks, messages, documentation, Markdown and names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import yaml
 
 ROOT = Path(__file__).parents[1]
-KINDS = ("docstring", "comment", "task", "message", "docs", "markdown")
+KINDS = ("docstring", "comment", "task", "message", "docs", "markdown", "name")
 FOLDERS = (
     "plugins",
     "roles",
@@ -83,11 +83,43 @@ Part = tuple[int, str, str]
 
 def of_python(source: str) -> Iterator[Part]:
     quoted = set[int]()
-    for node, kind, text in strings(ast.parse(source)):
+    tree = ast.parse(source)
+    for node, kind, text in strings(tree):
         quoted.update(range(node.lineno, node.end_lineno or node.lineno))
         if kind:
             yield node.lineno, kind, text
     yield from comments(source, "#", quoted)
+    yield 1, "name", names(tree)
+
+
+def names(tree: ast.Module) -> str:
+    """Return the names that are introduced in each line, as words; that of a test starts like a sentence."""
+    lines: dict[int, str] = {}
+    # The fields of a TypedDict are keys of data.
+    data = {id(part) for node in ast.walk(tree) if is_typed_dict(node) for part in ast.walk(node)}
+    for node in ast.walk(tree):
+        name = introduced(node)
+        if name and id(node) not in data:
+            words = name.removeprefix("test_") if isinstance(node, ast.FunctionDef) else name
+            text = " ".join(words.lower().split("_")).strip()
+            start = text[:1].upper() if name.startswith("test_") else text[:1]
+            line: int = node.lineno  # type: ignore[attr-defined]
+            lines[line] = f"{lines.get(line, '')}{start}{text[1:]}. "
+    return "\n".join(lines.get(line, "") for line in range(1, max(lines, default=0) + 1))
+
+
+def is_typed_dict(node: ast.AST) -> bool:
+    return isinstance(node, ast.ClassDef) and any(ast.unparse(base) == "TypedDict" for base in node.bases)
+
+
+def introduced(node: ast.AST) -> str:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return node.name
+    if isinstance(node, ast.arg):
+        return node.arg
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return node.id
+    return node.attr if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) else ""
 
 
 def strings(tree: ast.Module) -> Iterator[tuple[ast.expr, str, str]]:

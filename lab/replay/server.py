@@ -142,7 +142,8 @@ class Replay(SoapAdapter.StubAdapterBase):  # type: ignore[misc]
         """Return a property, or None if the server did not return it when the recording was made."""
         if path in recorded.values:
             return recorded.values[path]
-        requested = {path for name in (kind._wsdlName, recorded.kind) for path in self.recording.asked.get(name, ())}
+        by_kind = self.recording.requested
+        requested = {path for name in (kind._wsdlName, recorded.kind) for path in by_kind.get(name, ())}
         if path in requested or path in NEVER_READ:
             return None
         raise NotRecorded(f"property {path} of {recorded.kind} is not in the recording")

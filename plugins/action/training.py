@@ -35,7 +35,7 @@ def _start(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
     if is_check:
         return {"changed": True}
     started = train.start(p, setup.site, run)
-    return {"changed": True, **job_search.run_of_job(run, started.begun)}
+    return {"changed": True, **job_search.run_of_job(run, started.launched)}
 
 
 def _find(_p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:

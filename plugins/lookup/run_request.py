@@ -179,9 +179,9 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
 
     def _needs_workers(self, given: dict[str, Any], playbook: str, named: tuple[str, ...]) -> bool:
         """Return whether the user asked for this playbook: within site, guests=true asks for guests."""
-        asked = self._asks(given.get("guests"))
+        requested = self._asks(given.get("guests"))
         ours = [name for name in named if name in known().playbooks]
-        return playbook in named or not ours or (asked and not given.get("ansible_check_mode"))
+        return playbook in named or not ours or (requested and not given.get("ansible_check_mode"))
 
     def _is_left_out(self, given: dict[str, Any], request: RunRequest, playbook: str) -> bool:
         """Return whether no variable asks site for its part: Ansible is slow at skipping each task."""
@@ -191,7 +191,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         group = run_request.WORKERS if playbook == "guests" else run_request.CLUSTERS
         hosts = [given["hostvars"][host] for host in request.groups.get(group, [])]
         if playbook == "guests":
-            return not any(self._asks(told.get("guests")) for told in [given, *hosts])
+            return not any(self._asks(reported.get("guests")) for reported in [given, *hosts])
         needed = known().playbooks[playbook].get("needs", ())
         return bool(needed) and not any(name in host for host in hosts for name in needed)
 

@@ -10,26 +10,26 @@ from collections.abc import Iterable, Sequence
 class CollectionError(Exception):
     """Base of all expected failures."""
 
-    def __init__(self, target: str, tried: str, said: str, remedy: str = "") -> None:
-        self.target, self.tried, self.said, self.remedy = target, tried, said, remedy
-        sentence = f"{target}: could not {tried}: {said.rstrip('.')}"
+    def __init__(self, target: str, tried: str, reason: str, remedy: str = "") -> None:
+        self.target, self.tried, self.reason, self.remedy = target, tried, reason, remedy
+        sentence = f"{target}: could not {tried}: {reason.rstrip('.')}"
         super().__init__(f"{sentence}; {remedy}" if remedy else sentence)
 
     def about(self, target: str) -> CollectionError:
         """Return the same error with its object, which a planner may not have."""
         if target in self.target:
             return self
-        return type(self)(f"{target}: {self.target}", self.tried, self.said, self.remedy)
+        return type(self)(f"{target}: {self.target}", self.tried, self.reason, self.remedy)
 
 
-class Told(CollectionError):
+class WholeError(CollectionError):
     """An error whose text is whole already, such as that of a module that failed."""
 
     def __init__(self, text: str, target: str = "") -> None:
         super().__init__(target, "", text)
 
     def __str__(self) -> str:
-        return self.said
+        return self.reason
 
 
 def os_words(error: OSError, path: str) -> str:
@@ -42,7 +42,7 @@ class SeveralErrors(CollectionError):
 
     def __init__(self, errors: Sequence[CollectionError], note: str) -> None:
         first = errors[0]
-        super().__init__(first.target, first.tried, first.said, first.remedy)
+        super().__init__(first.target, first.tried, first.reason, first.remedy)
         self.errors, self.note = tuple(errors), note
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ def summary(errors: Iterable[CollectionError]) -> str:
             whole.append(str(error))
             continue
         name, _colon, part = error.target.partition(": ")
-        targets.setdefault((part, error.tried, error.said, error.remedy), []).append(name)
+        targets.setdefault((part, error.tried, error.reason, error.remedy), []).append(name)
     shared = (
         str(CollectionError(", ".join(dict.fromkeys(named)) + (f": {part}" if part else ""), *words))
         for (part, *words), named in targets.items()

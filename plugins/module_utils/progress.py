@@ -20,7 +20,7 @@ class Progress:
         self._file = os.open(path, flags) if path else None
         self._began: dict[str, float] = {}
 
-    def tell(self, about: str, what: str) -> None:
+    def report(self, about: str, what: str) -> None:
         """One event of one object, with the seconds since its first one; one write, so that threads do not mix."""
         if self._file is None:
             return

@@ -244,17 +244,17 @@ def _reject_masked(params: Mapping[str, Any]) -> None:
     for option, value in params.items():
         # A longer text, such as cloud-init's user data, may contain asterisks.
         if any(mask in text for text in _texts(value) if " " not in text for mask in MASKS):
-            said = f"the option {option} contains a masked name: it contains a secret, such as the password"
+            reason = f"the option {option} contains a masked name: it contains a secret, such as the password"
             remedy = "choose a password that is not a part of a name"
-            raise Refused("Ansible", "read the options of the task", said, remedy)
+            raise Refused("Ansible", "read the options of the task", reason, remedy)
 
 
 def _reject_unreal(params: Mapping[str, Any]) -> None:
     """Reject numbers that no comparison with a limit finds: NaN, and infinite ones."""
     for option, value in params.items():
         if isinstance(value, float) and not math.isfinite(value):
-            said = f"the option {option} is {value}, which is not a finite number"
-            raise Refused("Ansible", "read the options of the task", said, f"give {option} a number")
+            reason = f"the option {option} is {value}, which is not a finite number"
+            raise Refused("Ansible", "read the options of the task", reason, f"give {option} a number")
 
 
 def _texts(value: Any) -> Iterator[str]:

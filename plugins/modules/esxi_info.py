@@ -195,8 +195,8 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     own = arguments.by_name("host_profiles", profile.OPTIONS, params["host_profiles"])
     with session.session(params) as opened:
         hosts = inventory.find_hosts(opened, params, host_info.paths(params["gather"], [shared, *own.values()]))
-        asked = {host.name: own.get(host.name, shared) for host in hosts.hosts}
-        entries = host_info.gather(hosts, params["gather"], asked)
+        requested = {host.name: own.get(host.name, shared) for host in hosts.hosts}
+        entries = host_info.gather(hosts, params["gather"], requested)
         result = host_info.result(entries, fail_unreachable=params["fail_unreachable"])
         return {**result, "acceptance": _acceptance(opened, params)} if params["acceptance"] else result
 

@@ -219,7 +219,7 @@ TUNING = (*TIMES, "moved_by", "power_off", "vsan", "non_disruptive", "boot_times
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     require_positive(params, ["maintenance_timeout", "reboot_timeout"])
-    report = progress.Progress(params["progress_file"]).tell
+    report = progress.Progress(params["progress_file"]).report
     given = {key: params[key] for key in TUNING}
     options = service_options.ServiceOptions(
         by=holder.owner(), services=tuple(params["services"]), report=report, run_lives=holder.run_watch(), **given

@@ -148,7 +148,7 @@ def gpu_policies(api: connection.Api) -> tuple[list[dict[str, Any]], str]:
     try:
         return api.items(gpu_operator.POLICIES), ""
     except Failed as error:
-        return [], error.said
+        return [], error.reason
 
 
 def moved_job(params: dict[str, Any], cluster: preflight.ClusterObjects, api: connection.Api) -> preflight.MovedJob:

@@ -205,9 +205,9 @@ ARGUMENTS = {
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
-    wanted = fabric_spec.fabric_spec_of(module.params)
+    desired = fabric_spec.fabric_spec_of(module.params)
     with session.session(module.params) as opened:
-        fabric = Fabric(opened, wanted, present=module.params["state"] == "present")
+        fabric = Fabric(opened, desired, present=module.params["state"] == "present")
         result = runner.converge_one(module, fabric)
     state = result.pop("state", {})
     return {**result, "fabric": planner.result_of(state)}

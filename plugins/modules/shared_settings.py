@@ -118,12 +118,12 @@ def subjects(opened: session.Session, params: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def must_be(wanted: str, opened: session.Session) -> str:
+def must_be(desired: str, opened: session.Session) -> str:
     """Return the instance UUID of this vCenter; raise an error if it is not the given one."""
     here = str(opened.content.about.instanceUuid)
-    if wanted and wanted != here:
-        said = f"they were read in the vCenter with the instance UUID {wanted}, and this one has {here}"
-        raise Refused(opened.server, "set its recorded options", said, "take the record of this vCenter")
+    if desired and desired != here:
+        reason = f"they were read in the vCenter with the instance UUID {desired}, and this one has {here}"
+        raise Refused(opened.server, "set its recorded options", reason, "take the record of this vCenter")
     return here
 
 

@@ -156,16 +156,16 @@ ARGUMENTS = {
 def report_of(params: dict[str, Any]) -> dict[str, Any]:
     """Return the content of the report."""
     runs = saved_results.runs(Path(params["results"]), params["runs"])
-    told = {"title": params["title"], "site": params["site"], "images_per_epoch": params["images_per_epoch"] or None}
+    result = {"title": params["title"], "site": params["site"], "images_per_epoch": params["images_per_epoch"] or None}
     try:
-        report = training_page.report(runs, params["published"], **told)
+        report = training_page.report(runs, params["published"], **result)
     except ScalingError as error:
         raise Refused("published", "make a table of the published runs", str(error), "correct these runs") from error
     tests = saved_results.timelines(Path(params["vmotion_tests"])) if params["vmotion_tests"] else []
     checks = pairs_section.newest(saved_results.fabric_checks(Path(params["fabric"]))) if params["fabric"] else []
     if not (runs or tests or checks):
-        said = f"it has no run that matches {params['runs']!r}, and there is no vMotion test or bandwidth measurement"
-        raise Refused(params["results"], "write a report", said, "correct the folder or the names of the runs")
+        reason = f"it has no run that matches {params['runs']!r}, and there is no vMotion test or bandwidth measurement"
+        raise Refused(params["results"], "write a report", reason, "correct the folder or the names of the runs")
     more = {"vmotion_tests": tests, "fabric": checks}
     return {**report, **{key: found for key, found in more.items() if found}}
 

@@ -135,10 +135,10 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     modules = vcenter_role.modules_of(params["modules"])
     present = params["state"] == "present"
-    wanted = TABLE.privileges_of(modules) if present else None
+    desired = TABLE.privileges_of(modules) if present else None
     grants = [vcenter_role.Grant(**one) for one in params["grants"]] if present else []
     with session.session(params) as opened:
-        result = runner.converge_one(module, vcenter_role.VcenterRole(opened, params["name"], wanted, grants))
+        result = runner.converge_one(module, vcenter_role.VcenterRole(opened, params["name"], desired, grants))
     return {**result, "privileges": TABLE.table(modules)}
 
 

@@ -193,39 +193,39 @@ def with_job_pace(shown: progress.Progress, growing: GrowingFile) -> Callable[[s
     """Return a function that shows an event together with the current pace of the job."""
     pace, one_at_a_time = LivePace(), threading.Lock()
 
-    def tell(about: str, what: str) -> None:
+    def report(about: str, what: str) -> None:
         with one_at_a_time:
             pace.feed(growing.new_records())
             silent = observer_clock.now() - pace.last_seen if pace.last_seen is not None else 0.0
             line = pace.line() + (f", silent for {silent:.0f} s" if silent > SILENT else "")
-        shown.tell(about, f"{what}; job: {line}")
+        shown.report(about, f"{what}; job: {line}")
 
-    return tell
+    return report
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params, shown = module.params, progress.Progress(module.params["progress_file"])
     growing_records = GrowingFile(Path(params["records"] or ""), LAST)
     with holder.marked(), session.session(params) as opened, keeper.renewing(opened), growing_records as growing:
-        subjects = subjects_of(opened, params, with_job_pace(shown, growing) if params["records"] else shown.tell)
+        subjects = subjects_of(opened, params, with_job_pace(shown, growing) if params["records"] else shown.report)
         if params["moves"] is None:
             return {**runner.converge_one(module, subjects[0]), **observed(subjects[0])}
         return at_once(module, subjects)
 
 
 def subjects_of(
-    opened: session.Session, params: Mapping[str, Any], tell: Callable[[str, str], None]
+    opened: session.Session, params: Mapping[str, Any], report: Callable[[str, str], None]
 ) -> list[move.Move]:
     """Return the moves; each reads the cluster for itself, because they run in parallel."""
     budget = move_facts.Budget(params["stun_budget"], params["bandwidth"])
     limits = (params["move_timeout"], tuple(params["accept"]), budget)
-    wanted = [params] if params["moves"] is None else params["moves"]
+    desired = [params] if params["moves"] is None else params["moves"]
     subjects: list[move.Move] = []
 
     def refusal() -> str:
         return too_long({one.target: one.stun for one in subjects}, params["stun_budget"])
 
-    requests = [move.MoveRequest(one["worker"], one["target"], *limits, tell, refusal) for one in wanted]
+    requests = [move.MoveRequest(one["worker"], one["target"], *limits, report, refusal) for one in desired]
     subjects += [move.Move(WorkerCluster(opened, params["cluster"]), request) for request in requests]
     return subjects
 
@@ -241,7 +241,7 @@ def too_long(stuns: Mapping[str, float | None], budget: float | None) -> str:
 def observed(subject: move.Move) -> dict[str, Any]:
     """Return the findings and the observed move of one worker."""
     rows = {"findings": findings.as_dicts(subject.found)} if subject.found else {}
-    return {**rows, "begun": subject.begun, **({"move": subject.record} if subject.record else {})}
+    return {**rows, "begun": subject.is_started, **({"move": subject.record} if subject.record else {})}
 
 
 def at_once(module: AnsibleModule, subjects: list[move.Move]) -> dict[str, Any]:

@@ -96,12 +96,12 @@ ARGUMENTS = {
 NOTHING = {"found": False, "folder": "", "launcher": "", "user": "", "moves": []}
 
 
-def test_in(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
+def test_in(folder: Path, requested: dict[str, Any]) -> dict[str, Any]:
     """Return the test in a folder; refuse one of another kind, or a window with other settings."""
     settings = ends(folder / NAME).start if (folder / NAME).exists() else None
     if settings is None:
         return NOTHING
-    trial_folder.refuse_other(folder, settings, asked)
+    trial_folder.refuse_other(folder, settings, requested)
     moves = facts_file.read(folder).moves if (folder / facts_file.NAME).exists() else []
     return {
         "found": True,

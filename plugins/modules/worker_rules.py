@@ -192,9 +192,9 @@ ARGUMENTS = {
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
-    wanted = rule_options.rule_set_spec(module.params)
+    desired = rule_options.rule_set_spec(module.params)
     with session.session(module.params) as opened:
-        return runner.converge_one(module, WorkerRules(opened, module.params["cluster"], wanted))
+        return runner.converge_one(module, WorkerRules(opened, module.params["cluster"], desired))
 
 
 def main() -> None:

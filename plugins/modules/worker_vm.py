@@ -467,7 +467,7 @@ from ..module_utils.workers.worker_set import WorkerSet, context_of
 def body(module: AnsibleModule) -> dict[str, Any]:
     specs, options = worker_spec.worker_specs_of(module.params), worker_spec.set_options_of(module.params)
     with holder.marked(), session.session(module.params) as opened, keeper.renewing(opened):
-        context = context_of(opened, options, progress.Progress(module.params["progress_file"]).tell)
+        context = context_of(opened, options, progress.Progress(module.params["progress_file"]).report)
         workers = WorkerSet(context, specs)
         subjects = _subjects(workers, specs)
         work = runner.Work(subjects=subjects, refresh=workers.refresh, first=workers.makes_room)

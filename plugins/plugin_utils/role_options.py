@@ -35,8 +35,8 @@ def role_options(
     variables = {**task_vars, **(more or {})}
     templar = action._templar.copy_with_new_env(available_variables=variables)
     start = len(role) + 1
-    wanted = [name for name in spec if name in variables and (not only or name[start:] in only)]
-    given = {name: templar.template(variables[name]) for name in wanted}
+    desired = [name for name in spec if name in variables and (not only or name[start:] in only)]
+    given = {name: templar.template(variables[name]) for name in desired}
     types = {name: {key: spec[name][key] for key in TYPED if key in spec[name]} for name in given}
     checked = ArgumentSpecValidator(types).validate(given)
     if checked.error_messages:

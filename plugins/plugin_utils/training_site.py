@@ -98,7 +98,7 @@ class TrainingSetup:
         return {name: node for name, node in described.items() if node is not None}
 
     @property
-    def asked_by(self) -> str:
+    def requested_by(self) -> str:
         """Return who starts a run, and where."""
         return f"{os.environ.get('USER') or getpass.getuser()}@{os.uname().nodename}"
 
@@ -121,7 +121,7 @@ class TrainingSetup:
         nodes = {name: self._node(name, o) for name in o["nodes"]}
         source, known_job = more.get("source") or {}, more.pop("known_job", {})
         name = training_run.name_of_run(o, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
-        by = str((more.get("known") or known_job).get("asked_by") or self.asked_by)
+        by = str((more.get("known") or known_job).get("asked_by") or self.requested_by)
         requirements = str(source.get("requirements") or "") if source.get("takes_program") else _requirements(o)
         return TrainingRun(o, nodes, name, name, by, requirements=requirements, **more)
 

@@ -36,11 +36,11 @@ def shown_with_time() -> Callable[[str, str], None]:
     """Return a function that shows what happens to an object, with the seconds since its first line."""
     began: dict[str, float] = {}
 
-    def tell(about: str, what: str) -> None:
+    def report(about: str, what: str) -> None:
         now = time.monotonic()
         Display().display(line_of({"about": about, "what": what, "seconds": now - began.setdefault(about, now)}))
 
-    return tell
+    return report
 
 
 class ActionWorld:

@@ -90,12 +90,12 @@ def test_the_password_never_appears_in_the_output_of_ansible(ansible: Ansible) -
 def test_playbooks_take_the_connection_from_variables_before_the_environment(
     vcenter: Simulator, ansible_for: Callable[..., Ansible], tmp_path: Path
 ) -> None:
-    nobody = dict.fromkeys(("VMWARE_HOST", "VMWARE_USER", "VMWARE_PASSWORD", "VMWARE_CA_PATH"), "nobody")
+    unknown = dict.fromkeys(("VMWARE_HOST", "VMWARE_USER", "VMWARE_PASSWORD", "VMWARE_CA_PATH"), "nobody")
     given = {f"vsphere_{option}": value for option, value in vcenter.connection.items()}
     local = {"ansible_connection": "local", "ansible_python_interpreter": "{{ ansible_playbook_python }}"}
     inventory = tmp_path / "inventory.json"
     inventory.write_text(json.dumps({"clusters": {"hosts": {"gpu": {**local, **given}}}}))
-    connected = ansible_for(vcenter, **nobody).playbook("playbooks/account.yml", "-i", str(inventory), "-vvv")
+    connected = ansible_for(vcenter, **unknown).playbook("playbooks/account.yml", "-i", str(inventory), "-vvv")
     assert connected.rc == 0, connected.out
     assert "changed=1" in connected.out and PASSWORD not in connected.out
 
@@ -144,8 +144,8 @@ def test_who_checks_no_certificate_is_warned(ansible: Ansible) -> None:
 
 
 def test_an_unknown_host_and_an_unknown_cluster_are_refused_with_those_that_exist(ansible: Ansible) -> None:
-    nobody = ask(ansible, hosts=["esx99.lab"])
-    assert "find one host named 'esx99.lab'" in nobody.msg and "esx01.lab" in nobody.msg
+    unknown = ask(ansible, hosts=["esx99.lab"])
+    assert "find one host named 'esx99.lab'" in unknown.msg and "esx01.lab" in unknown.msg
     nothing = ansible.module("esxi_kernel_module", cluster="nosuch", **DESIRED)
     assert "find one cluster named 'nosuch'" in nothing.msg and "gpu" in nothing.msg
 

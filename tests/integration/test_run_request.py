@@ -270,7 +270,7 @@ PART = """
         ({}, ["-e", "guests=true"], True),
     ],
 )
-def test_the_part_for_guests_of_site_has_hosts_only_if_a_variable_asks_for_it(
+def test_site_selects_guests_only_if_a_variable_requests_them(
     ansible: Ansible, tmp_path: Path, variables: dict[str, Any], arguments: list[str], reached: bool
 ) -> None:
     path, playbook = Path(inventory(tmp_path)), tmp_path / "site.yml"

@@ -30,6 +30,13 @@ def f(x: str) -> None:
     raise ValueError(f"the host {x} told"
         " too much")
 ''',
+    "n.py": """def test_a_host_is_told(told: str) -> None:
+    had, asked_by = self.said = told, 1
+
+class Told: x = 1
+class Data(TypedDict):
+    said: str
+""",
     "b.yml": """# told
 - name: A told task
   user: {name: told}
@@ -57,6 +64,7 @@ FOUND = {
         (16, "comment"),
         (17, "message"),
     ],
+    "n.py": [(1, "name"), (2, "name"), (4, "name")],
     "b.yml": [(1, "comment"), (2, "task"), (7, "message"), (12, "docs")],
     "c.go": [(1, "comment"), (4, "comment")],
     "d.md": [(1, "markdown"), (8, "markdown")],

@@ -64,7 +64,7 @@ def catalogue(name: str, group: str) -> counters.Catalogue:
     """The counters of a group as the reader understands a recording."""
     known = {"perfCounter": value(name), "historicalInterval": None}
     stub, session = replay(PerfMgr=RecordedObject("PerformanceManager", known))
-    stub.recording.asked = {"PerformanceManager": set(known)}
+    stub.recording.requested = {"PerformanceManager": set(known)}
     return counters.catalogue(session, group)
 
 
@@ -132,7 +132,7 @@ def test_a_task_that_is_queued() -> None:
     values = {f"info.{name}": getattr(info, name) for name in ("entity", "descriptionId", "state", "reason", "error")}
     stub, session = replay(**{"task-783503": RecordedObject("Task", values)})
     centre = vim.Datacenter("datacenter-6548", stub)
-    stub.recording.asked = {"Task": set(values)}
+    stub.recording.requested = {"Task": set(values)}
     stub.recording.links = {key_of_link([centre], "recentTask", "Task"): ["task-783503"]}
     (task,) = recent_tasks.recent(session, [centre])
     assert (task.what, task.running, task.user, task.error) == ("powerOnVm", True, "root", "")

@@ -35,8 +35,8 @@ class _SharedSettings:
     name = "shared settings"
     reach = ""
 
-    def __init__(self, target: str, wanted: Mapping[str, Any], *, allowed: bool) -> None:
-        self.target, self.wanted, self.allowed = target, dict(wanted), allowed
+    def __init__(self, target: str, desired: Mapping[str, Any], *, allowed: bool) -> None:
+        self.target, self.desired, self.allowed = target, dict(desired), allowed
         self.previous: dict[str, Any] | None = None
 
     def read(self) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class _SharedSettings:
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
         """Return the options to change; without permission each change is unmet, with its old and new value."""
-        plan = Plan(before=current, after={key: self._typed(key, current[key]) for key in self.wanted})
+        plan = Plan(before=current, after={key: self._typed(key, current[key]) for key in self.desired})
         if self.allowed:
             return plan
         unmet = [
@@ -67,31 +67,31 @@ class _SharedSettings:
 class VcenterOptions(_SharedSettings):
     """Options of vCenter itself."""
 
-    def __init__(self, session: Session, wanted: Mapping[str, Any], *, allowed: bool) -> None:
-        super().__init__(session.server, wanted, allowed=allowed)
+    def __init__(self, session: Session, desired: Mapping[str, Any], *, allowed: bool) -> None:
+        super().__init__(session.server, desired, allowed=allowed)
         self.session, self.reach = session, f"all of vCenter {session.server}"
         with translating_faults(self.target, "read which options it has"):
             options = session.content.setting.supportedOption or []
         self.known = {option.key: option.optionType for option in options}
 
     def _read(self) -> dict[str, Any]:
-        return {key: vcenter_option(self.session, key) for key in self.wanted}
+        return {key: vcenter_option(self.session, key) for key in self.desired}
 
     def _typed(self, key: str, current: Any) -> Any:
         kind = self._kind(key, current)
         try:
-            return typed(self.wanted[key], kind)
+            return typed(self.desired[key], kind)
         except ValueError as error:
             raise Refused(self.target, f"set its option {key}", str(error), f"give it a {kind} value") from error
 
     def _kind(self, key: str, current: Any) -> str:
-        if self.wanted[key] is None:
+        if self.desired[key] is None:
             raise Refused(self.target, f"unset its option {key}", "vCenter keeps its options", "give it a value")
         if key in self.known:
             return kind_of_definition(self.known[key])
         if key == HOT_MIGRATE:
             return BOOL
-        return kind_of(self.wanted[key] if current is None else current)
+        return kind_of(self.desired[key] if current is None else current)
 
     def apply(self, plan: Plan) -> None:
         """Write the changed options, each in the type that vCenter declares."""
@@ -103,8 +103,8 @@ class VcenterOptions(_SharedSettings):
 class DrsOptions(_SharedSettings):
     """The advanced options of a cluster's DRS, which are texts."""
 
-    def __init__(self, session: Session, cluster: str, wanted: Mapping[str, Any], *, allowed: bool) -> None:
-        super().__init__(cluster, wanted, allowed=allowed)
+    def __init__(self, session: Session, cluster: str, desired: Mapping[str, Any], *, allowed: bool) -> None:
+        super().__init__(cluster, desired, allowed=allowed)
         self.session, self.reach = session, f"DRS of cluster {cluster}"
         self.all: dict[str, str] = {}
         self.ref: Any = None
@@ -113,11 +113,11 @@ class DrsOptions(_SharedSettings):
         self.ref, values = find_cluster(self.session, self.target, ("configurationEx",))
         config = values["configurationEx"].drsConfig
         self.all = {option.key: str(option.value) for option in config.option or [] if str(option.value) != ""}
-        return {key: self.all.get(key) for key in self.wanted}
+        return {key: self.all.get(key) for key in self.desired}
 
     def _typed(self, key: str, current: Any) -> Any:  # noqa: ARG002 - DRS options are always texts
-        wanted = self.wanted[key]
-        return None if wanted is None or wanted == "" else typed(wanted, TEXT)
+        desired = self.desired[key]
+        return None if desired is None or desired == "" else typed(desired, TEXT)
 
     def apply(self, plan: Plan) -> None:
         """Send all options, with an empty value for each removed one: correct whether the server merges or replaces."""

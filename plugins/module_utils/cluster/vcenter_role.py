@@ -34,9 +34,9 @@ class Grant:
 class VcenterRole:
     """One role of this collection."""
 
-    def __init__(self, session: Session, name: str, wanted: Sequence[str] | None, grants: Sequence[Grant]) -> None:
+    def __init__(self, session: Session, name: str, desired: Sequence[str] | None, grants: Sequence[Grant]) -> None:
         """``wanted`` are the privileges; None for a role that shall not be there."""
-        self.session, self.target, self.wanted, self.grants = session, session.server, wanted, grants
+        self.session, self.target, self.desired, self.grants = session, session.server, desired, grants
         self.role_name, self.name = name, f"role {name}"
         self.manager = session.content.authorizationManager
         self.role: Any = None
@@ -57,14 +57,14 @@ class VcenterRole:
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
         """Give the role what is wanted, and the role to whom it shall be given; grants by others stay."""
-        if self.wanted is None:
+        if self.desired is None:
             return Plan(before=current, after={"privileges": None, "grants": {}})
-        wanted = {self._label(grant): {"group": grant.group, "propagate": grant.propagate} for grant in self.grants}
-        return Plan(before=current, after={"privileges": list(self.wanted), "grants": {**current["grants"], **wanted}})
+        grants = {self._label(grant): {"group": grant.group, "propagate": grant.propagate} for grant in self.grants}
+        return Plan(before=current, after={"privileges": list(self.desired), "grants": {**current["grants"], **grants}})
 
     def apply(self, plan: Plan) -> None:
         """Write the role, then who has it."""
-        if self.wanted is None:
+        if self.desired is None:
             with translating_faults(self.target, f"remove the role {self.role_name}"):
                 self.manager.RemoveAuthorizationRole(roleId=self.role.roleId, failIfUsed=False)
             return
@@ -76,11 +76,11 @@ class VcenterRole:
     def _write(self, changed: set[str]) -> int:
         if self.role is None:
             with translating_faults(self.target, f"make the role {self.role_name}"):
-                return int(self.manager.AddAuthorizationRole(name=self.role_name, privIds=self.wanted))
+                return int(self.manager.AddAuthorizationRole(name=self.role_name, privIds=self.desired))
         if "privileges" in changed:
             with translating_faults(self.target, f"change the role {self.role_name}"):
                 self.manager.UpdateAuthorizationRole(
-                    roleId=self.role.roleId, newName=self.role_name, privIds=self.wanted
+                    roleId=self.role.roleId, newName=self.role_name, privIds=self.desired
                 )
         return int(self.role.roleId)
 
@@ -96,7 +96,7 @@ class VcenterRole:
                 self.manager.SetEntityPermissions(entity=self._entity(grant.path), permission=[rule])
 
     def _must_know(self, known: set[str]) -> None:
-        lacking = sorted(set(self.wanted or ()) - known)
+        lacking = sorted(set(self.desired or ()) - known)
         if not lacking:
             return
         users = sorted({module for privilege, _on, module, *_rest in TABLE.rows() if privilege in lacking})

@@ -120,15 +120,15 @@ class _Least:
 
 def _put_on_observers_clock(lines: Lines, set_by: list[ClockStep], offset: float) -> Lines:
     jumps, jumped = [*reversed(set_by)], 0.0
-    placed, heard = array("d"), -math.inf
+    placed, received = array("d"), -math.inf
     for line in lines:
         while jumps and line.step >= jumps[-1].step:
             jumped += jumps.pop().seconds
         if line.seen is None:
             # Lines that arrived before it were written before it, also if its clock was set back.
-            placed.append(max(heard, line.t + offset - jumped))
+            placed.append(max(received, line.t + offset - jumped))
         else:
-            offset, heard = line.seen - line.t, line.seen
+            offset, received = line.seen - line.t, line.seen
             placed.append(line.at)
     return _not_before_known(lines.placed(placed))
 

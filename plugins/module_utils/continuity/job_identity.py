@@ -37,13 +37,13 @@ def unseen_identity(tracks: Sequence[Track]) -> Iterator[str]:
 
 def absent_ranks(tracks: Sequence[Track], moved: Collection[int]) -> str:
     """Name the ranks without a record that the job has by its size or that were moved; return "" if there are none."""
-    heard = {track.rank for track in tracks}
+    received = {track.rank for track in tracks}
     size = max([0, *(_size(track) or 0 for track in tracks)])
     # A record may give any size, so the ranks are counted, and only the first are named.
-    by_size = (rank for rank in range(size) if rank not in heard)
-    first = sorted({*islice(by_size, NAMED_RANKS), *(rank for rank in moved if rank not in heard)})
-    beyond = sum(1 for rank in moved if rank not in heard and rank >= size)
-    count = max(len(first), size - sum(0 <= rank < size for rank in heard) + beyond)
+    by_size = (rank for rank in range(size) if rank not in received)
+    first = sorted({*islice(by_size, NAMED_RANKS), *(rank for rank in moved if rank not in received)})
+    beyond = sum(1 for rank in moved if rank not in received and rank >= size)
+    count = max(len(first), size - sum(0 <= rank < size for rank in received) + beyond)
     if count <= NAMED_RANKS:
         return ranks_text(first) if first else ""
     return f"{ranks_text(first[:NAMED_RANKS])} and {count - NAMED_RANKS} more"
@@ -52,15 +52,15 @@ def absent_ranks(tracks: Sequence[Track], moved: Collection[int]) -> str:
 def one_sided(tracks: Sequence[Track], timeline: Timeline, names: Sequence[str]) -> Iterator[str]:
     """Yield the ranks that gave a part of their identity on one side of a move only; ``names`` are of the groups."""
     for track in tracks:
-        told = {key: _told_between(track, key) for key in IDENTITY}
+        result = {key: _reported_span(track, key) for key in IDENTITY}
         for group, name in zip(timeline.groups, names):
             if not (track.first.at <= group.started and group.completed <= track.last.at):
                 continue
             only_before = [
-                key for key, span in told.items() if span and span[0] <= group.started and span[1] < group.completed
+                key for key, span in result.items() if span and span[0] <= group.started and span[1] < group.completed
             ]
             only_after = [
-                key for key, span in told.items() if span and span[0] > group.started and span[1] >= group.completed
+                key for key, span in result.items() if span and span[0] > group.started and span[1] >= group.completed
             ]
             for side, keys in (("before", only_before), ("after", only_after)):
                 if keys:
@@ -72,22 +72,22 @@ def ranks_text(ranks: Sequence[int]) -> str:
     return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(str(rank) for rank in ranks)}"
 
 
-def _told_between(track: Track, key: str) -> tuple[float, float] | None:
+def _reported_span(track: Track, key: str) -> tuple[float, float] | None:
     """Return the first and the last time at which a rank gave a part of its identity."""
     if not any(kind.identity.get(key) is not None for kind in track.kinds):
         return None
     if track.first.identity.get(key) is not None and track.last.identity.get(key) is not None:
         return track.first.at, track.last.at
     lines = track.lines
-    told = [kind.identity.get(key) is not None for kind in lines.kinds]
-    first = next((at for at, kind in zip(lines.at, lines.kind) if told[kind]), None)
-    last = next((at for at, kind in zip(reversed(lines.at), reversed(lines.kind)) if told[kind]), None)
+    reported = [kind.identity.get(key) is not None for kind in lines.kinds]
+    first = next((at for at, kind in zip(lines.at, lines.kind) if reported[kind]), None)
+    last = next((at for at, kind in zip(reversed(lines.at), reversed(lines.kind)) if reported[kind]), None)
     return None if first is None or last is None else (first, last)
 
 
 def _changes(track: Track) -> Iterator[Breach]:
     current: tuple[Any, ...] = (None,) * len(IDENTITY)
-    told = set()
+    reported = set()
     if len({repr(kind.identity) for kind in track.kinds}) == 1:
         return
     for line in track.lines:
@@ -101,9 +101,9 @@ def _changes(track: Track) -> Iterator[Breach]:
         ]
         current = tuple(old if new is None else new for old, new in zip(current, given))
         identity = tuple(str(value) for value in current)
-        if changed and identity not in told:
+        if changed and identity not in reported:
             yield Breach("identity", track.rank, line.step, line.at, f"rank {track.rank}: {', '.join(changed)}")
-        told.add(identity)
+        reported.add(identity)
 
 
 def _strangers(tracks: Sequence[Track]) -> Iterator[Breach]:

@@ -32,13 +32,15 @@ def fact_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) 
             yield Breach("identity", None, None, None, f"launcher: {key} {was} became {became}")
     yield from _transport_breaches(facts, moves)
     pods = facts.get("pods")
-    yield from (Breach("identity", None, None, None, str(said)) for said in (pods if isinstance(pods, list) else ()))
+    yield from (
+        Breach("identity", None, None, None, str(reported)) for reported in (pods if isinstance(pods, list) else ())
+    )
     given = facts.get("checksums")
     known = given.items() if isinstance(given, Mapping) else ()
     parameters = {str(whose): str(checksum) for whose, checksum in known if checksum is not None}
     if len(set(parameters.values())) > 1:
-        told = ", ".join(f"{whose} {one[:12]}" for whose, one in sorted(parameters.items()))
-        yield Breach("parameters", None, None, None, f"the ranks ended with different parameters: {told}")
+        result = ", ".join(f"{whose} {one[:12]}" for whose, one in sorted(parameters.items()))
+        yield Breach("parameters", None, None, None, f"the ranks ended with different parameters: {result}")
 
 
 def _transport_breaches(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> Iterator[Breach]:

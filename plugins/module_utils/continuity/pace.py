@@ -218,11 +218,11 @@ def judge_throughput(paces: Iterable[Pace], timeline: Timeline, ratio: float | N
             first_move = timeline.groups[0].started
             fall = _fall(pace.rates, "images/s", around, first_move, ratio)
             seen = _fall(pace.seen_rates, "steps/s by the observer's clock", around, first_move, ratio)
-            if seen is not None and seen.is_told:
-                fall = fall if fall is not None and fall.is_told else seen
+            if seen is not None and seen.is_reported:
+                fall = fall if fall is not None and fall.is_reported else seen
             if fall is None:
                 continue
-            if fall.is_told:
+            if fall.is_reported:
                 at = around[1].completed
                 found.breaches.append(Breach("throughput", pace.rank, None, at, f"rank {pace.rank} {fall.sentence}"))
                 break
@@ -232,11 +232,11 @@ def judge_throughput(paces: Iterable[Pace], timeline: Timeline, ratio: float | N
 
 def rates_around(paces: Sequence[Paced], around: tuple[float, Group, float]) -> Mapping[str, float | None]:
     """Return the images per second before, during and after a move by the observer's clock, stalls included."""
-    told = {
+    result = {
         name: [rate for pace in paces if (rate := pace.seen_images(*span)) is not None]
         for name, span in _spans(around).items()
     }
-    return {name: median(rates) if rates else None for name, rates in told.items()}
+    return {name: median(rates) if rates else None for name, rates in result.items()}
 
 
 def least_steps(paces: Sequence[Paced], group: Group) -> Mapping[str, int]:
@@ -254,7 +254,7 @@ def few_steps(paces: Sequence[Paced], group: Group, name: str) -> Iterator[str]:
 
 
 class _Fall(NamedTuple):
-    is_told: bool
+    is_reported: bool
     sentence: str
 
 
@@ -267,7 +267,7 @@ def _fall(rates: Rates, unit: str, around: tuple[float, Group, float], first_mov
         return _Fall(False, f"gave only {len(before)} rates before and {len(after)} after a move")
     falls = [_compare(baseline, after, ratio, unit) for baseline in (before, rates(-inf, first_move))]
     given = [fall for fall in falls if fall is not None]
-    return max(given, key=lambda fall: fall.is_told, default=None)
+    return max(given, key=lambda fall: fall.is_reported, default=None)
 
 
 def _enough(rates: Rates, *spans: tuple[float, float]) -> list[float]:

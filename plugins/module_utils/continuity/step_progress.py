@@ -126,8 +126,8 @@ def stopped_breaches(
         return
     last_steps = {track.rank: track.last_step for track in tracks if track.last_step is not None}
     highest = max(last_steps.values(), default=0)
-    heard = [track.last.at for track in tracks]
-    now = max(heard if observed_until is None else [*heard, observed_until])
+    received = [track.last.at for track in tracks]
+    now = max(received if observed_until is None else [*received, observed_until])
     for track in tracks:
         last = track.last
         behind = highest - last_steps.get(track.rank, highest)

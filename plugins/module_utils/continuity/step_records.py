@@ -172,9 +172,9 @@ def _print(record: Mapping[str, Any], kind: str) -> int:
     """
     get = record.get
     others = record.keys() - READ
-    told = sorted((key, repr(record[key])) for key in others) if others else []
+    reported = sorted((key, repr(record[key])) for key in others) if others else []
     size = len(record) - ("seen" in record)
-    written = (get("rank"), get("step"), get("t"), get("loss"), get("images_per_sec"), size, told)
+    written = (get("rank"), get("step"), get("t"), get("loss"), get("images_per_sec"), size, reported)
     return hash(f"{written!r}{kind}") & 0xFFFFFFFF
 
 

@@ -145,8 +145,8 @@ class _Case:
         if self.ended == "died":
             last = max((track.last.at for track in self.tracks), default=None)
             why = str(self.facts.get("died") or "").strip()
-            told = f"the job died{': ' if why else ''}{why}"
-            yield Breach("died", None, None, last, told + silence_in_move(self.tracks, timeline, self.moves))
+            reason = f"the job died{': ' if why else ''}{why}"
+            yield Breach("died", None, None, last, reason + silence_in_move(self.tracks, timeline, self.moves))
         else:
             surroundings = Surroundings(timeline, limits, self.marked)
             yield from stopped_breaches(self.tracks, surroundings, self.ended, self.observed_until)

@@ -56,7 +56,7 @@ def lines(findings: Sequence[Mapping[str, Any]], accepted: Sequence[str] = ()) -
     """Return the findings as lines, with one line for the same finding at many objects, and a line of counts."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for finding in findings:
-        text = said_of(finding["object"], finding["text"])
+        text = without_object(finding["object"], finding["text"])
         groups.setdefault((_word(finding, accepted), finding["rule"], text), []).append(finding["object"])
     rows = [f"{word:<8} {listed(objects)}: {text}  ({rule})" for (word, rule, text), objects in groups.items()]
     words = [word for word, _rule, _text in groups]
@@ -72,7 +72,7 @@ def _accepted(finding: Mapping[str, Any], accepted: Sequence[str]) -> bool:
     return finding["rule"] in accepted or f"{finding['rule']}:{finding['object']}" in accepted
 
 
-def said_of(name: str, text: Any) -> str:
+def without_object(name: str, text: Any) -> str:
     """Return a sentence without the object at its start."""
     start, sentence = f"{name}: ", str(text)
     # Workers may run Python 3.8, which has no removeprefix.

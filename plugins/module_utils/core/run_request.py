@@ -219,8 +219,8 @@ def _bad_hosts(request: RunRequest, playbook: str, pattern: str) -> list[str]:
     limit = [part for text in request.limit for part in split(text)]
     if unknown := [part for part in limit if not _matches(part.lstrip("!&"), request.groups)]:
         clusters = ", ".join(sorted(request.groups.get(CLUSTERS, ()))) or "none"
-        said = f"--limit {', '.join(unknown)}: the inventory has no such host or group; its clusters are {clusters}"
-        return [f"{said}. A limit does not select ESXi hosts: -e canary=HOST prepares one ESXi host first"]
+        reason = f"--limit {', '.join(unknown)}: the inventory has no such host or group; its clusters are {clusters}"
+        return [f"{reason}. A limit does not select ESXi hosts: -e canary=HOST prepares one ESXi host first"]
     if limit and not matching & evaluate(limit, request.groups):
         names = ", ".join(sorted(matching))
         return [f"--limit {','.join(limit)} selects none of the hosts of the playbook {playbook} ({names})"]

@@ -41,15 +41,15 @@ def _problems(name: str, spec: Spec, value: Any) -> Iterator[str]:
         return
     if value is None:
         if spec.get("default") is not None or spec.get("required"):
-            yield f"{name} has no value, but must be {_wanted(spec)}"
+            yield f"{name} has no value, but must be {_type_name(spec)}"
     elif not _fits(kind, value):
-        yield f"{name} must be {_wanted(spec)}, not {_shown(value)}"
+        yield f"{name} must be {_type_name(spec)}, not {_shown(value)}"
     elif kind == "list":
         yield from _of_list(name, spec, value)
     elif kind == "dict":
         yield from _of_mapping(name, spec.get("options") or {}, value)
     elif "choices" in spec and str(value) not in map(str, spec["choices"]):
-        yield f"{name} must be {_wanted(spec)}, not {_shown(value)}"
+        yield f"{name} must be {_type_name(spec)}, not {_shown(value)}"
 
 
 def _of_list(name: str, spec: Spec, value: list[Any]) -> Iterator[str]:
@@ -73,7 +73,7 @@ def _of_mapping(name: str, options: Mapping[str, Spec], value: Mapping[str, Any]
             yield f"{name} lacks the key {key}"
 
 
-def _wanted(spec: Spec) -> str:
+def _type_name(spec: Spec) -> str:
     """Return the type of a variable in words."""
     if "choices" in spec and spec.get("type", "str") != "list":
         return f"one of {', '.join(map(str, spec['choices']))}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Dict, Protocol
 
-from ..errors import Told
+from ..errors import WholeError
 from .program import World
 
 Result = Dict[str, Any]
@@ -45,7 +45,7 @@ class NodeCalls(Calls, Protocol):
         """Start the watch of the records of a job, a process of the controller, without waiting for its end."""
 
 
-class ModuleFailed(Told):
+class ModuleFailed(WholeError):
     """A module failed; its message is a sentence already, and its result may have more."""
 
     def __init__(self, result: Mapping[str, Any]) -> None:

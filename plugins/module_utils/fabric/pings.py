@@ -97,8 +97,8 @@ def _counted(answer: Any) -> dict[str, Any]:
     return {"sent": sent, "received": received, "reached": 0 < sent <= received, "said": cause}
 
 
-def _text(asked: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
+def _text(ping: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
     """Return a ping as one line of output."""
-    way = f"{asked['device']} of {asked['host']} -> {asked['peer']} ({asked['address']}), {asked['size']} bytes"
+    way = f"{ping['device']} of {ping['host']} -> {ping['peer']} ({ping['address']}), {ping['size']} bytes"
     counts = f"{answer['received']} of {answer['sent']} answered"
     return f"{way}: {counts}" if answer["reached"] else f"{way}: {counts} ({answer['said'] or 'some were lost'})"

@@ -32,7 +32,7 @@ def report(output: Any) -> dict[str, Any]:
     }
 
 
-def settings(text: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
+def settings(text: Any, desired: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of ``daemon.json`` merged with ``wanted``; settings that are not in ``wanted`` stay."""
     try:
         there = parse_json(text)
@@ -43,29 +43,29 @@ def settings(text: Any, wanted: Mapping[str, Any]) -> dict[str, Any]:
     there = {} if there is None else there
     if not isinstance(there, dict):
         raise SettingsError("/etc/docker/daemon.json does not contain a mapping: correct the file, or remove it.")
-    return _merged(there, wanted)
+    return _merged(there, desired)
 
 
-def _merged(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    return {**there, **{key: _both(there.get(key), value) for key, value in wanted.items()}}
+def _merged(there: Mapping[str, Any], desired: Mapping[str, Any]) -> dict[str, Any]:
+    return {**there, **{key: _both(there.get(key), value) for key, value in desired.items()}}
 
 
-def _both(there: object, wanted: Any) -> Any:
+def _both(there: object, desired: Any) -> Any:
     """Merge mappings; in lists, wanted entries come first, because Docker tries mirrors in order."""
-    if isinstance(there, Mapping) and isinstance(wanted, Mapping):
-        return _merged(there, wanted)
-    if isinstance(there, list) and isinstance(wanted, list):
-        return [*wanted, *(entry for entry in there if entry not in wanted)]
-    return wanted
+    if isinstance(there, Mapping) and isinstance(desired, Mapping):
+        return _merged(there, desired)
+    if isinstance(there, list) and isinstance(desired, list):
+        return [*desired, *(entry for entry in there if entry not in desired)]
+    return desired
 
 
-def own_settings(wanted: Mapping[str, Any]) -> dict[str, Any]:
+def own_settings(desired: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of ``daemon.json`` for NVIDIA's runtime, mirrors and further ``settings``."""
-    path = wanted.get("nvidia")
+    path = desired.get("nvidia")
     nvidia = {"runtimes": {"nvidia": {"path": path, "runtimeArgs": []}}} if path else {}
-    default = {"default-runtime": "nvidia"} if wanted.get("nvidia_default") else {}
-    mirrors = {"registry-mirrors": list(wanted["mirrors"])} if wanted.get("mirrors") else {}
-    return {**_merged(wanted.get("settings") or {}, nvidia), **default, **mirrors}
+    default = {"default-runtime": "nvidia"} if desired.get("nvidia_default") else {}
+    mirrors = {"registry-mirrors": list(desired["mirrors"])} if desired.get("mirrors") else {}
+    return {**_merged(desired.get("settings") or {}, nvidia), **default, **mirrors}
 
 
 def stops(found: Mapping[str, Any], version: str, restarts: bool) -> list[str]:
@@ -81,7 +81,7 @@ def stops(found: Mapping[str, Any], version: str, restarts: bool) -> list[str]:
     return [f"It runs {found['running']} containers, which {cause} would stop."]
 
 
-def misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+def misfits(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each difference.
 
     The keys of ``wanted`` are ``version``, and optionally ``nvidia`` (the path of NVIDIA's runtime), ``nvidia_default``
@@ -90,14 +90,14 @@ def misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     if not found["version"]:
         return ["The Docker daemon does not answer."]
     sentences = []
-    if found["version"].partition("+")[0] != wanted["version"]:  # Debian writes 20.10.24+dfsg1
-        sentences.append(f"Docker reports version {found['version']}, not {wanted['version']}.")
-    path, there = wanted.get("nvidia"), found["runtimes"].get("nvidia")
+    if found["version"].partition("+")[0] != desired["version"]:  # Debian writes 20.10.24+dfsg1
+        sentences.append(f"Docker reports version {found['version']}, not {desired['version']}.")
+    path, there = desired.get("nvidia"), found["runtimes"].get("nvidia")
     if path and there != path:
         sentences.append(f"Docker's runtime nvidia is {there or 'missing'}, not {path}.")
-    if wanted.get("nvidia_default") and found["default_runtime"] != "nvidia":
+    if desired.get("nvidia_default") and found["default_runtime"] != "nvidia":
         sentences.append(f"Docker's default runtime is {found['default_runtime']}, not nvidia.")
-    missing = _without_slash(wanted.get("mirrors", [])) - _without_slash(found["mirrors"])
+    missing = _without_slash(desired.get("mirrors", [])) - _without_slash(found["mirrors"])
     if missing:
         sentences.append(f"Docker does not use the mirror {' and '.join(sorted(missing))}.")
     return sentences

@@ -17,13 +17,13 @@ _ODD = re.compile(r"[^A-Za-z0-9_.-]+")
 Values = Mapping[str, Any]
 
 
-def facts(found: Values, wanted: Values) -> dict[str, Any]:
+def facts(found: Values, desired: Values) -> dict[str, Any]:
     """Return whether the node exists, its desired labels, and the active memory limit."""
     node, memlock = _part(found["node"], "metadata"), _memlock(found["limits"])
     node_info = _part(_part(found["node"], "status"), "nodeInfo")
     return {
         "is_missing": not node,
-        "is_stale": bool(memlock) and memlock != _wanted_limit(wanted),
+        "is_stale": bool(memlock) and memlock != _desired_limit(desired),
         "gpus": len(_gpus(found["local"])),
         "labels": labels(found["local"]),
         "memlock": memlock,
@@ -44,17 +44,17 @@ def labels(local: Values) -> dict[str, str]:
     return {name: value for name, value in every.items() if value}
 
 
-def misfits(found: Values, wanted: Values) -> list[str]:
+def misfits(found: Values, desired: Values) -> list[str]:
     """Return a sentence for each difference."""
     if not _part(found["node"], "metadata"):
-        return [f"Kubernetes has no node {wanted['name']}: let the worker join, or set kubernetes_node_name."]
-    return [*_of_runtime(found, wanted), *_of_devices(found), *_of_node(found, wanted)]
+        return [f"Kubernetes has no node {desired['name']}: let the worker join, or set kubernetes_node_name."]
+    return [*_of_runtime(found, desired), *_of_devices(found), *_of_node(found, desired)]
 
 
-def _of_runtime(found: Values, wanted: Values) -> Iterator[str]:
-    there, limit = _memlock(found["limits"]), _wanted_limit(wanted)
+def _of_runtime(found: Values, desired: Values) -> Iterator[str]:
+    there, limit = _memlock(found["limits"]), _desired_limit(desired)
     if not there:
-        yield f"The service {wanted['runtime']} does not run."
+        yield f"The service {desired['runtime']} does not run."
     elif there != limit:
         yield f"Containers may lock {there} bytes of memory, not {limit}."
 
@@ -65,7 +65,7 @@ def _of_devices(found: Values) -> Iterator[str]:
         yield f"The RDMA device {rdma.get('device')} has no /dev/infiniband/uverbs*, which pods need."
 
 
-def _of_node(found: Values, wanted: Values) -> Iterator[str]:
+def _of_node(found: Values, requested: Values) -> Iterator[str]:
     status = _part(found["node"], "status")
     conditions = status.get("conditions") or []
     ready: Values = next((condition for condition in conditions if condition.get("type") == "Ready"), {})
@@ -77,7 +77,7 @@ def _of_node(found: Values, wanted: Values) -> Iterator[str]:
         if own.get(name) != desired.get(name):
             yield f"Its label {name} is {own.get(name, 'missing')}, not {desired.get(name, 'missing')}."
     offered = _part(status, "allocatable")
-    missing = [name for name in wanted["resources"] if str(offered.get(name) or "0") == "0"]
+    missing = [name for name in requested["resources"] if str(offered.get(name) or "0") == "0"]
     if missing:
         yield f"The node offers no {' and no '.join(missing)}: check that the device plugin runs there."
 
@@ -88,8 +88,8 @@ def _memlock(text: str) -> str:
     return limits[2] if limits else ""
 
 
-def _wanted_limit(wanted: Values) -> str:
-    return str(wanted["memlock"])
+def _desired_limit(desired: Values) -> str:
+    return str(desired["memlock"])
 
 
 def _gpus(local: Values) -> Sequence[Values]:

@@ -36,21 +36,21 @@ def openmpi_facts(found: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def openmpi_misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+def openmpi_misfits(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each timer that is too short, and for each fault of the run over all nodes."""
     mca = dict(PARAMETER.findall(found.get("timers") or ""))
-    return stun_timers.risks({"mca": mca}, float(wanted["stun_seconds"])) + _openmpi_run(found, wanted)
+    return stun_timers.risks({"mca": mca}, float(desired["stun_seconds"])) + _openmpi_run(found, desired)
 
 
-def _openmpi_run(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+def _openmpi_run(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list[str]:
     failed = _failure(found["run"], "The run of mpirun over all nodes failed")
     if failed:
         return failed
-    ranks, count = records(_output(found["run"]), "hello"), len(wanted["nodes"])
+    ranks, count = records(_output(found["run"]), "hello"), len(desired["nodes"])
     linked, sentences = openmpi_facts(found)["linked"], []
-    if linked != [str(wanted["version"])]:
+    if linked != [str(desired["version"])]:
         names = " and ".join(linked) or "nothing"
-        sentences.append(f"The ranks are linked to OpenMPI {names}, not {wanted['version']}.")
+        sentences.append(f"The ranks are linked to OpenMPI {names}, not {desired['version']}.")
     sums = {rank["sum"] for rank in ranks}
     nodes = sorted(rank["node"] for rank in ranks)
     if len(ranks) != count or len(set(nodes)) != count or sums != {count * (count - 1) // 2}:
@@ -59,20 +59,20 @@ def _openmpi_run(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[st
     return sentences
 
 
-def horovod_facts(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+def horovod_facts(found: Mapping[str, Any], desired: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sum over all nodes, the versions of the ranks, and the network that NCCL used."""
-    return {**_rank_facts(found), "nccl": networks(found["run"]), "versions": _versions(found, wanted["framework"])}
+    return {**_rank_facts(found), "nccl": networks(found["run"]), "versions": _versions(found, desired["framework"])}
 
 
-def horovod_misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+def horovod_misfits(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each package of another version, and for each fault of the allreduce."""
-    own = {"name": "horovod", "version": wanted["version"]}
+    own = {"name": "horovod", "version": desired["version"]}
     there = software_packages.pip_list(found["packages"])
-    sentences = software_packages.python_misfits(there, [*wanted["packages"], own])
-    return sentences + _allreduce(found, wanted, {"horovod": wanted["version"], "mpi": True})
+    sentences = software_packages.python_misfits(there, [*desired["packages"], own])
+    return sentences + _allreduce(found, desired, {"horovod": desired["version"], "mpi": True})
 
 
-def pytorch_facts(found: Mapping[str, Any], _wanted: Mapping[str, Any]) -> dict[str, Any]:
+def pytorch_facts(found: Mapping[str, Any], _desired: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sum over all nodes, the versions of the ranks, PyTorch's NCCL, and the network that it used."""
     first = next(iter(sums(found["run"])), {})
     return {
@@ -83,11 +83,11 @@ def pytorch_facts(found: Mapping[str, Any], _wanted: Mapping[str, Any]) -> dict[
     }
 
 
-def pytorch_misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+def pytorch_misfits(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each package of another version, and for each fault of the allreduce."""
-    asked = {**wanted, "framework_version": wanted["version"], "nccl": wanted["backend"] == "nccl"}
-    sentences = software_packages.python_misfits(software_packages.pip_list(found["packages"]), wanted["packages"])
-    return sentences + _allreduce(found, asked, {"backend": wanted["backend"]})
+    requested = {**desired, "framework_version": desired["version"], "nccl": desired["backend"] == "nccl"}
+    sentences = software_packages.python_misfits(software_packages.pip_list(found["packages"]), desired["packages"])
+    return sentences + _allreduce(found, requested, {"backend": desired["backend"]})
 
 
 def sums(run: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -100,9 +100,9 @@ def networks(run: Mapping[str, Any]) -> list[str]:
     return sorted(set(NETWORK.findall(_output(run) + (run.get("stderr") or ""))))
 
 
-def released(there: Any, wanted: Any) -> str:
+def released(there: Any, desired: Any) -> str:
     """Return a version without PyTorch's build suffix after the plus sign, unless ``wanted`` has one."""
-    return str(there) if "+" in str(wanted) else str(there).partition("+")[0]
+    return str(there) if "+" in str(desired) else str(there).partition("+")[0]
 
 
 def _rank_facts(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,19 +123,19 @@ def _versions(found: Mapping[str, Any], framework: str) -> dict[str, str]:
     return {**there, "Python": (found.get("python") or "").split(" ")[-1].strip()}
 
 
-def _allreduce(found: Mapping[str, Any], wanted: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
+def _allreduce(found: Mapping[str, Any], desired: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
     """Return the faults of an allreduce; ``own`` are further fields that each rank must report."""
     failed = _failure(found["run"], "The allreduce over all nodes failed")
     if failed:
         return failed
-    count, sentences = len(wanted["nodes"]), []
+    count, sentences = len(desired["nodes"]), []
     # The fields that are the same for all ranks.
-    rank = {"framework": wanted["framework_version"], "size": count, "sum": count * (count + 1) / 2, **own}
+    rank = {"framework": desired["framework_version"], "size": count, "sum": count * (count + 1) / 2, **own}
     ranks = sums(found["run"])
     for record in ranks:
-        there = {**record, "framework": released(record["framework"], wanted["framework_version"])}
+        there = {**record, "framework": released(record["framework"], desired["framework_version"])}
         sentences += node_settings.misfits(there, rank)
-    if wanted["nccl"] and count > 1 and not networks(found["run"]):
+    if desired["nccl"] and count > 1 and not networks(found["run"]):
         sentences.append("NCCL was not used: it reports no network to the other nodes.")
     nodes = sorted(record["node"] for record in ranks)
     if len(set(nodes)) != count:

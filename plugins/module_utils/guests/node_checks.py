@@ -42,11 +42,11 @@ class CheckKind:
     remedy: str = ""
 
 
-def check(kind: str, node: str, found: Values, wanted: Values) -> tuple[CheckResult, str]:
+def check(kind: str, node: str, found: Values, desired: Values) -> tuple[CheckResult, str]:
     """Return the result of one kind of check, and one message about its misfits; empty without misfits."""
     check_kind = KINDS[kind]
     try:
-        result = check_kind.check(found, wanted)
+        result = check_kind.check(found, desired)
     except docker.SettingsError as error:
         result = CheckResult({}, [str(error)])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -61,110 +61,110 @@ def _short(error: Exception) -> str:
     return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]} ..."
 
 
-def _packages(found: Values, wanted: Values) -> CheckResult:
-    installed, asked = found["installed"], wanted["packages"]
-    facts = {"replaced": software_packages.replacements(installed, asked)}
-    return CheckResult(facts, software_packages.misfits(installed, asked, found.get("held")))
+def _packages(found: Values, desired: Values) -> CheckResult:
+    installed, requested = found["installed"], desired["packages"]
+    facts = {"replaced": software_packages.replacements(installed, requested)}
+    return CheckResult(facts, software_packages.misfits(installed, requested, found.get("held")))
 
 
-def _python_packages(found: Values, wanted: Values) -> CheckResult:
+def _python_packages(found: Values, desired: Values) -> CheckResult:
     return CheckResult(
-        {}, software_packages.python_misfits(software_packages.pip_list(found["listed"]), wanted["packages"])
+        {}, software_packages.python_misfits(software_packages.pip_list(found["listed"]), desired["packages"])
     )
 
 
-def _repositories_wanted(_found: Values, wanted: Values) -> CheckResult:
-    return CheckResult({}, repositories.misfits(wanted["repositories"], wanted["keys"]))
+def _desired_repositories(_found: Values, desired: Values) -> CheckResult:
+    return CheckResult({}, repositories.misfits(desired["repositories"], desired["keys"]))
 
 
-def _apt_repositories(found: Values, wanted: Values) -> CheckResult:
-    return CheckResult({}, repositories.apt_misfits(found, wanted["repositories"], wanted["only"]))
+def _apt_repositories(found: Values, desired: Values) -> CheckResult:
+    return CheckResult({}, repositories.apt_misfits(found, desired["repositories"], desired["only"]))
 
 
-def _dnf_repositories(found: Values, wanted: Values) -> CheckResult:
-    return CheckResult({}, repositories.dnf_misfits(found, wanted["repositories"], wanted["only"]))
+def _dnf_repositories(found: Values, desired: Values) -> CheckResult:
+    return CheckResult({}, repositories.dnf_misfits(found, desired["repositories"], desired["only"]))
 
 
-def _kernel_settings(found: Values, wanted: Values) -> CheckResult:
-    return CheckResult({}, node_settings.misfits(node_settings.sysctls(found["sysctls"]), wanted["sysctls"]))
+def _kernel_settings(found: Values, desired: Values) -> CheckResult:
+    return CheckResult({}, node_settings.misfits(node_settings.sysctls(found["sysctls"]), desired["sysctls"]))
 
 
-def _kubernetes_node(found: Values, wanted: Values) -> CheckResult:
-    return CheckResult(kubernetes_member.facts(found, wanted), kubernetes_member.misfits(found, wanted))
+def _kubernetes_node(found: Values, desired: Values) -> CheckResult:
+    return CheckResult(kubernetes_member.facts(found, desired), kubernetes_member.misfits(found, desired))
 
 
-def _node(found: Values, wanted: Values) -> CheckResult:
-    return CheckResult({}, node_settings.node_misfits(found, wanted))
+def _node(found: Values, desired: Values) -> CheckResult:
+    return CheckResult({}, node_settings.node_misfits(found, desired))
 
 
-def _gpu_driver(found: Values, wanted: Values) -> CheckResult:
+def _gpu_driver(found: Values, desired: Values) -> CheckResult:
     if found["rc"] != 0:
         return CheckResult({}, [f"nvidia-smi failed: {(found['stdout'] + ' ' + found['stderr']).strip()}"])
     facts = nvidia.report(found["stdout"])
-    return CheckResult(facts, nvidia.driver_misfits(facts, {**wanted, "gpus": int(wanted["gpus"])}))
+    return CheckResult(facts, nvidia.driver_misfits(facts, {**desired, "gpus": int(desired["gpus"])}))
 
 
-def _cuda(found: Values, wanted: Values) -> CheckResult:
-    reported, count = parse_json(found["reported"]) or {}, int(wanted["devices"])
-    asked = {part: version for part, version in wanted["versions"].items() if version}
-    sentences, devices = nvidia.cuda_misfits(reported, asked), reported.get("devices") or []
+def _cuda(found: Values, desired: Values) -> CheckResult:
+    reported, count = parse_json(found["reported"]) or {}, int(desired["devices"])
+    requested = {part: version for part, version in desired["versions"].items() if version}
+    sentences, devices = nvidia.cuda_misfits(reported, requested), reported.get("devices") or []
     if count >= 0:
         sentences += nvidia.device_misfits(devices, reported.get("devices_why") or "", count)
-    facts = {"versions": {part: reported.get(part) for part in asked}, "devices": devices if count >= 0 else []}
+    facts = {"versions": {part: reported.get(part) for part in requested}, "devices": devices if count >= 0 else []}
     return CheckResult(facts, sentences)
 
 
-def _docker(found: Values, wanted: Values) -> CheckResult:
+def _docker(found: Values, desired: Values) -> CheckResult:
     facts = docker.report(found["info"])
-    merged = docker.settings(found["settings"], docker.own_settings(wanted))
+    merged = docker.settings(found["settings"], docker.own_settings(desired))
     # Compared as data, so that the layout of the file does not count.
     facts.update(settings=merged, differs=merged != (parse_json(found["settings"]) or {}))
-    return CheckResult(facts, docker.misfits(facts, wanted))
+    return CheckResult(facts, docker.misfits(facts, desired))
 
 
-def _docker_change(found: Values, wanted: Values) -> CheckResult:
+def _docker_change(found: Values, desired: Values) -> CheckResult:
     facts = found["docker"]
-    return CheckResult({}, docker.stops(facts, wanted["version"], facts["differs"] or found["stale"]))
+    return CheckResult({}, docker.stops(facts, desired["version"], facts["differs"] or found["stale"]))
 
 
-def _container_gpus(found: Values, wanted: Values) -> CheckResult:
+def _container_gpus(found: Values, desired: Values) -> CheckResult:
     inside, outside = nvidia.uuids(found["inside"]), nvidia.uuids(found["outside"])
     whole = [one for one in outside if one.startswith("GPU-")]
-    if inside == outside and len(whole) == int(wanted["gpus"]):
+    if inside == outside and len(whole) == int(desired["gpus"]):
         return CheckResult({"gpus": inside}, [])
     named = [" and ".join(one) or "none" for one in (inside, outside)]
-    sentence = f"A container lists the GPUs {named[0]}, the node {named[1]}, and {wanted['gpus']} are wanted."
+    sentence = f"A container lists the GPUs {named[0]}, the node {named[1]}, and {desired['gpus']} are wanted."
     return CheckResult({"gpus": inside}, [sentence])
 
 
-def _rdma(found: Values, wanted: Values) -> CheckResult:
+def _rdma(found: Values, desired: Values) -> CheckResult:
     rows = [parse_json(line) for line in found["rows"]]
-    gids = rdma_checks.usable_gids(rows, wanted["type"], wanted["address"])
-    return CheckResult({"gid": gids[0] if len(gids) == 1 else {}}, rdma_checks.gid_misfits(rows, wanted))
+    gids = rdma_checks.usable_gids(rows, desired["type"], desired["address"])
+    return CheckResult({"gid": gids[0] if len(gids) == 1 else {}}, rdma_checks.gid_misfits(rows, desired))
 
 
-def _rdma_bandwidth(found: Values, wanted: Values) -> CheckResult:
+def _rdma_bandwidth(found: Values, desired: Values) -> CheckResult:
     facts = {"gbits": rdma_checks.average_gbits(found["output"])}
-    return CheckResult(facts, rdma_checks.bandwidth_misfits([found], float(wanted["gbits"])))
+    return CheckResult(facts, rdma_checks.bandwidth_misfits([found], float(desired["gbits"])))
 
 
-def _openmpi(found: Values, wanted: Values) -> CheckResult:
-    return CheckResult(mpi_checks.openmpi_facts(found), mpi_checks.openmpi_misfits(found, wanted))
+def _openmpi(found: Values, desired: Values) -> CheckResult:
+    return CheckResult(mpi_checks.openmpi_facts(found), mpi_checks.openmpi_misfits(found, desired))
 
 
-def _horovod(found: Values, wanted: Values) -> CheckResult:
-    return CheckResult(mpi_checks.horovod_facts(found, wanted), mpi_checks.horovod_misfits(found, wanted))
+def _horovod(found: Values, desired: Values) -> CheckResult:
+    return CheckResult(mpi_checks.horovod_facts(found, desired), mpi_checks.horovod_misfits(found, desired))
 
 
-def _pytorch(found: Values, wanted: Values) -> CheckResult:
-    return CheckResult(mpi_checks.pytorch_facts(found, wanted), mpi_checks.pytorch_misfits(found, wanted))
+def _pytorch(found: Values, desired: Values) -> CheckResult:
+    return CheckResult(mpi_checks.pytorch_facts(found, desired), mpi_checks.pytorch_misfits(found, desired))
 
 
-def _training_image(found: Values, wanted: Values) -> CheckResult:
-    return CheckResult(training_image.facts(found, wanted), training_image.misfits(found, wanted))
+def _training_image(found: Values, desired: Values) -> CheckResult:
+    return CheckResult(training_image.facts(found, desired), training_image.misfits(found, desired))
 
 
-def _versions(found: Values, _wanted: Values) -> CheckResult:
+def _versions(found: Values, _desired: Values) -> CheckResult:
     nodes = versions_by_node(found["nodes"])
     return CheckResult({"versions": nodes, "table": version_table(nodes)}, version_differences(nodes))
 
@@ -230,7 +230,7 @@ KINDS = {
     "pytorch": CheckKind(_pytorch, "PyTorch on {node} is not as it should be:"),
     "rdma": CheckKind(_rdma, "The RDMA device of {node} is not as it should be:"),
     "rdma_bandwidth": CheckKind(_rdma_bandwidth, "The RDMA bandwidth of {node} is not as it should be:"),
-    "repositories_wanted": CheckKind(_repositories_wanted, "{node} cannot get its repositories:"),
+    "repositories_wanted": CheckKind(_desired_repositories, "{node} cannot get its repositories:"),
     "training_image": CheckKind(_training_image, "The training image on {node} is not as it should be:"),
     "versions": CheckKind(
         _versions,

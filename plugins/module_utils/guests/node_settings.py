@@ -15,10 +15,10 @@ PINNED = re.compile(r"^stricthostkeychecking (yes|true)$", re.MULTILINE)
 UNLIMITED = {"unlimited": "-1", "infinity": "-1"}
 
 
-def misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+def misfits(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each setting with another value; in a list, every value must match."""
     sentences = []
-    for name, value in wanted.items():
+    for name, value in desired.items():
         there = found.get(name)
         values = there if isinstance(there, list) else [there]
         if {_plain(actual) for actual in values} != {_plain(value)}:
@@ -31,14 +31,14 @@ def sysctls(lines: Sequence[str]) -> dict[str, str]:
     return dict(line.split(" = ", 1) for line in lines if " = " in line)
 
 
-def node_misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+def node_misfits(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each wrong kernel setting and limit, each short timer, and unpinned host keys."""
     kernel = sysctls(found["sysctls"])
-    sentences = misfits(kernel, wanted["sysctls"])
+    sentences = misfits(kernel, desired["sysctls"])
     for limits in found["limits"]:
-        sentences += misfits(parse_json(limits), wanted["limits"])
+        sentences += misfits(parse_json(limits), desired["limits"])
     observed = {"ssh": found["ssh"], "sshd": found["sshd"], "sysctls": kernel}
-    sentences += stun_timers.risks(observed, float(wanted["stun_seconds"]))
+    sentences += stun_timers.risks(observed, float(desired["stun_seconds"]))
     if not PINNED.search(found["ssh"]):
         sentences.append("ssh accepts host keys of peers that are not pinned.")
     return list(dict.fromkeys(sentences))

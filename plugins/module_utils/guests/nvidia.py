@@ -60,36 +60,36 @@ def uuids(output: str) -> list[str]:
     return sorted(UUID.findall(output))
 
 
-def driver_misfits(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+def driver_misfits(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each difference.
 
     The keys of ``wanted`` are ``driver``, and optionally ``gpus`` (their number), ``licensed`` and ``persistent``.
     """
     sentences = []
-    if found["driver"] != wanted["driver"]:
-        sentences.append(f"The running driver is {found['driver'] or 'unknown'}, not {wanted['driver']}.")
+    if found["driver"] != desired["driver"]:
+        sentences.append(f"The running driver is {found['driver'] or 'unknown'}, not {desired['driver']}.")
     count = len(found["gpus"])
-    if count != wanted.get("gpus", count) or not count:
-        sentences.append(f"nvidia-smi sees {count} GPUs, not {wanted.get('gpus', 'at least one')}.")
+    if count != desired.get("gpus", count) or not count:
+        sentences.append(f"nvidia-smi sees {count} GPUs, not {desired.get('gpus', 'at least one')}.")
     for gpu in found["gpus"]:
         who = f"{gpu['name']} at {gpu['address']}"
-        if wanted.get("licensed") and not LICENSED.match(gpu["licence"]):
+        if desired.get("licensed") and not LICENSED.match(gpu["licence"]):
             status = gpu["licence"] or "unknown"
             sentences.append(
                 f"The licence status of {who} is {status}: the driver slows down a vGPU without a licence."
             )
-        if wanted.get("persistent") and not gpu["persistent"]:
+        if desired.get("persistent") and not gpu["persistent"]:
             sentences.append(f"The persistence mode of {who} is off: the GPU does not stay initialised.")
     return sentences
 
 
-def cuda_misfits(found: Mapping[str, Any], wanted: Mapping[str, str]) -> list[str]:
+def cuda_misfits(found: Mapping[str, Any], desired: Mapping[str, str]) -> list[str]:
     """Return a sentence for each of ``nvcc``, ``cudnn`` and ``nccl`` that does not report the wanted version.
 
     cuDNN and NCCL report three numbers; the version in a stack may have a fourth.
     """
     sentences = []
-    for part, version in wanted.items():
+    for part, version in desired.items():
         reported = found.get(part)
         if not reported:
             sentences.append(f"{part} reports no version: {found.get(part + '_why') or 'it is not installed'}.")

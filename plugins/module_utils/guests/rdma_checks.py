@@ -29,23 +29,23 @@ def usable_gids(rows: Sequence[Mapping[str, Any]], kind: str, address: str = "")
     return gids
 
 
-def gid_misfits(rows: Sequence[Mapping[str, Any]], wanted: Mapping[str, Any]) -> list[str]:
+def gid_misfits(rows: Sequence[Mapping[str, Any]], desired: Mapping[str, Any]) -> list[str]:
     """Return a sentence if there is no device, not exactly one GID, or a card whose MTU is too small.
 
     The keys of ``wanted`` are ``type``, ``address``, ``mtu`` and ``driver``.
     """
     if not rows:
         return [
-            f"No device was found: check that the VM has an RDMA card and that the driver {wanted['driver']} is loaded."
+            f"No device was found: check that the VM has an RDMA card and the driver {desired['driver']} is loaded."
         ]
-    gids, address = usable_gids(rows, wanted["type"], wanted["address"]), wanted["address"]
+    gids, address = usable_gids(rows, desired["type"], desired["address"]), desired["address"]
     if len(gids) != 1:
         of_address = f" with the address {address}" if address else ""
         return [
-            f"{len(gids)} GIDs in active ports are of type {wanted['type']}{of_address}; there must be exactly one."
+            f"{len(gids)} GIDs in active ports are of type {desired['type']}{of_address}; there must be exactly one."
         ]
     card, mtu = gids[0]["card"], gids[0]["mtu"]
-    return [f"The MTU of {card} is {mtu}, less than {wanted['mtu']}."] if mtu < int(wanted["mtu"]) else []
+    return [f"The MTU of {card} is {mtu}, less than {desired['mtu']}."] if mtu < int(desired["mtu"]) else []
 
 
 def average_gbits(output: str) -> float | None:

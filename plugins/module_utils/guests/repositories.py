@@ -59,12 +59,12 @@ def dnf_misfits(found: Mapping[str, Any], repositories: Sequence[Mapping[str, An
     return _others(names, [f"dml-{repository['name']}" for repository in repositories], only)
 
 
-def _others(there: Sequence[str], wanted: Sequence[str], only: bool) -> list[str]:
+def _others(there: Sequence[str], desired: Sequence[str], only: bool) -> list[str]:
     """Return a sentence if a repository is missing, or, if only these are allowed, if there is another one."""
-    if not set(wanted) - set(there) and not (only and set(there) - set(wanted)):
+    if not set(desired) - set(there) and not (only and set(there) - set(desired)):
         return []
     current = " and ".join(dict.fromkeys(there)) or "none"
-    return [f"The node reads {current}, but should read {'only ' if only else ''}{' and '.join(wanted)}."]
+    return [f"The node reads {current}, but should read {'only ' if only else ''}{' and '.join(desired)}."]
 
 
 def update_faults(output: str) -> list[str]:

@@ -31,7 +31,7 @@ class SigningKey:
 
     def __init__(self, params: Mapping[str, Any]) -> None:
         self._source, self._path = str(params["source"]), str(params["path"])
-        self._wanted = re.sub(r"\s", "", str(params["fingerprint"])).upper()
+        self._fingerprint = re.sub(r"\s", "", str(params["fingerprint"])).upper()
         self._key = b""
         self.target = self._path
 
@@ -48,8 +48,8 @@ class SigningKey:
     def plan(self, state: Mapping[str, Any]) -> Plan:
         """Plan to install only the key with the fingerprint."""
         self._key = self._only_key()
-        wanted = {"sha256": hashlib.sha256(self._key).hexdigest(), "mode": f"{MODE:04o}"}
-        return Plan(before=dict(state), after=wanted)
+        desired = {"sha256": hashlib.sha256(self._key).hexdigest(), "mode": f"{MODE:04o}"}
+        return Plan(before=dict(state), after=desired)
 
     def apply(self, _plan: Plan) -> None:
         """Write the key atomically."""
@@ -65,19 +65,20 @@ class SigningKey:
 
     def _only_key(self) -> bytes:
         """Return the key that GnuPG exports from a temporary home, after it imported the whole source there."""
-        if not FINGERPRINT.fullmatch(self._wanted):
+        if not FINGERPRINT.fullmatch(self._fingerprint):
             raise self._refused(
-                f"{self._wanted or 'nothing'} is not a fingerprint", "give its 40 or 64 hexadecimal digits"
+                f"{self._fingerprint or 'nothing'} is not a fingerprint", "give its 40 or 64 hexadecimal digits"
             )
         with tempfile.TemporaryDirectory(prefix="dml-gpg-") as home:
             imported = self._gpg(home, "--import", given=self._content())
-            exported = self._gpg(home, "--armor", "--export", self._wanted).stdout
+            exported = self._gpg(home, "--armor", "--export", self._fingerprint).stdout
             # A subkey's fingerprint selects its primary key too, and any key owner can add a public key as a subkey.
-            if list(_primary(self._gpg(home, "--with-colons", "--show-keys", given=exported))) == [self._wanted]:
+            if list(_primary(self._gpg(home, "--with-colons", "--show-keys", given=exported))) == [self._fingerprint]:
                 return exported
             there = " and ".join(_primary(self._gpg(home, "--with-colons", "--list-keys")))
-        said = f"contains the key {there}" if there else f"contains no OpenPGP key ({_messages(imported)})"
-        raise self._refused(f"{self._source} {said}, not {self._wanted}", "compare the address and the fingerprint")
+        reason = f"contains the key {there}" if there else f"contains no OpenPGP key ({_messages(imported)})"
+        reason = f"{self._source} {reason}, not {self._fingerprint}"
+        raise self._refused(reason, "compare the address and the fingerprint")
 
     def _content(self) -> bytes:
         try:
@@ -104,8 +105,8 @@ class SigningKey:
         except subprocess.TimeoutExpired as error:
             raise Failed(self.target, "install the key", f"GnuPG did not end within {GPG_SECONDS} s") from error
 
-    def _refused(self, said: str, remedy: str = "") -> Refused:
-        return Refused(self.target, "install the key", said, remedy)
+    def _refused(self, reason: str, remedy: str = "") -> Refused:
+        return Refused(self.target, "install the key", reason, remedy)
 
 
 def _primary(listed: subprocess.CompletedProcess[bytes]) -> Iterator[str]:

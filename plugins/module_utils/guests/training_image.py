@@ -13,10 +13,10 @@ Found = Mapping[str, Any]
 FRAMEWORKS, ALONE = ("tensorflow", "pytorch"), "pytorch_ddp"
 
 
-def facts(found: Found, wanted: Found) -> dict[str, Any]:
+def facts(found: Found, desired: Found) -> dict[str, Any]:
     """Return the framework, the versions by part and the NCCL that the image reports."""
-    reported, asked = _reported(found), wanted["versions"]
-    framework = next((name for name in FRAMEWORKS if reported.get(name)), asked.get("framework", ""))
+    reported, requested = _reported(found), desired["versions"]
+    framework = next((name for name in FRAMEWORKS if reported.get(name)), requested.get("framework", ""))
     versions = {
         "Python": reported.get("python"),
         framework: reported.get(framework),
@@ -27,12 +27,12 @@ def facts(found: Found, wanted: Found) -> dict[str, Any]:
         # PyTorch also trains without Horovod, with a separate benchmark.
         "framework": ALONE if framework == "pytorch" and not reported.get("horovod") else framework,
         "nccl": reported.get("nccl") or "",
-        "uses_nccl": bool(asked.get("uses_nccl")) or any(rank.get("backend") == "nccl" for rank in _ranks(found)),
+        "uses_nccl": bool(requested.get("uses_nccl")) or any(rank.get("backend") == "nccl" for rank in _ranks(found)),
         "versions": {name: version for name, version in {**versions, "OpenMPI": linked}.items() if name and version},
     }
 
 
-def misfits(found: Found, wanted: Found) -> list[str]:
+def misfits(found: Found, desired: Found) -> list[str]:
     """Return a sentence for each missing program, wrong version and fault of the run."""
     run = found["versions"]
     if run.get("rc", 1) != 0:
@@ -42,7 +42,7 @@ def misfits(found: Found, wanted: Found) -> list[str]:
     lacking = [
         f"The image has no {name}, without which mpirun cannot reach other nodes." for name in reported["missing"]
     ]
-    return [*lacking, *reported["faults"], *_versions(reported, wanted["versions"]), *_run(found, wanted)]
+    return [*lacking, *reported["faults"], *_versions(reported, desired["versions"]), *_run(found, desired)]
 
 
 def _reported(found: Found) -> Mapping[str, Any]:
@@ -50,19 +50,23 @@ def _reported(found: Found) -> Mapping[str, Any]:
     return lines[0] if lines else {"missing": [], "faults": ["The image reports no versions."]}
 
 
-def _versions(reported: Found, asked: Found) -> Iterator[str]:
+def _versions(reported: Found, requested: Found) -> Iterator[str]:
     """Yield a sentence for each wrong or missing version; the wanted Python is a version series."""
-    framework = asked.get("framework", "")
-    wanted = {"horovod": asked.get("horovod"), framework: asked.get("framework_version"), "python": asked.get("python")}
-    for name, version in wanted.items():
+    framework = requested.get("framework", "")
+    desired = {
+        "horovod": requested.get("horovod"),
+        framework: requested.get("framework_version"),
+        "python": requested.get("python"),
+    }
+    for name, version in desired.items():
         there = str(reported.get(name) or "")
         if version and mpi_checks.released(there, version) != version and not there.startswith(f"{version}."):
             yield f"The image has {name} {there}, not {version}." if there else f"The image lacks {name} {version}."
 
 
-def _run(found: Found, wanted: Found) -> Iterator[str]:
+def _run(found: Found, desired: Found) -> Iterator[str]:
     """Yield a sentence for each fault of the run with one rank on each node."""
-    run, count = found["run"], len(wanted["nodes"])
+    run, count = found["run"], len(desired["nodes"])
     if run.get("rc", 1) != 0:
         text = (run.get("stderr") or run.get("msg") or "mpirun did not run").strip()
         yield f"The run in the image over all nodes failed: {text[-mpi_checks.LONGEST :]}."

@@ -12,7 +12,7 @@ from typing import Any, Dict, List
 from ..core.findings import listed, stops
 from ..durable.calls import Calls, Result, required
 from ..durable.program import Program
-from ..errors import CollectionError, Refused, Told
+from ..errors import CollectionError, Refused, WholeError
 from ..maintenance.rolling_change import not_in_force
 
 # A profile needs at most two reboots: the end of passthrough, then the driver.
@@ -41,7 +41,7 @@ class HostChangeOptions:
     lock_ttl: int = 7200
 
 
-class HostsNotChanged(Told):
+class HostsNotChanged(WholeError):
     """Hosts whose change failed, with the reason and the way to continue."""
 
     def __init__(self, hosts: Sequence[str], error: CollectionError) -> None:
@@ -186,7 +186,7 @@ class HostChange:
         """Raise the sentences about the hosts whose profile is not active."""
         left = not_in_force(self._planned()["hosts"])
         if left:
-            raise Told("; ".join(left))
+            raise WholeError("; ".join(left))
 
     def return_to_service(self) -> None:
         """Take the hosts out of maintenance mode."""

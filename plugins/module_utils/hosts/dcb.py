@@ -22,7 +22,7 @@ def flow_control(host: Host, card: str) -> dict[str, Any]:
     try:
         rows = host.esxcli.rows(CALL.removeprefix("esxcli "), nicname=card)
     except CommandFailed as error:
-        return _unknown(error.said)
+        return _unknown(error.reason)
     if not rows:
         return _unknown("esxcli returned no row")
     return {"pfc": roce_settings.pfc_of(rows[0]), "dcbx": roce_settings.dcbx_of(rows[0]), "pfc_unknown": ""}

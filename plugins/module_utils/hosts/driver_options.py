@@ -37,10 +37,10 @@ def render(options: Mapping[str, object]) -> str:
     return " ".join(f"{key}={value}" for key, value in _spelled(options).items())
 
 
-def merge(current: str, wanted: Mapping[str, object], exact: bool = False) -> str:
+def merge(current: str, desired: Mapping[str, object], exact: bool = False) -> str:
     """Return the current string with the wanted options; equal values keep their spelling, ``exact`` drops others."""
     kept = parse(current)
-    spelled = _spelled(wanted)
+    spelled = _spelled(desired)
     if exact:
         kept = {key: value for key, value in kept.items() if key in spelled}
     for key, value in spelled.items():
@@ -50,11 +50,11 @@ def merge(current: str, wanted: Mapping[str, object], exact: bool = False) -> st
 
 
 def differing(
-    current: str, wanted: Mapping[str, object], exact: bool = False
+    current: str, desired: Mapping[str, object], exact: bool = False
 ) -> dict[str, tuple[str | None, str | None]]:
     """Return the options that ``merge`` would change: key -> (before, after), None if absent."""
     before = parse(current)
-    after = parse(merge(current, wanted, exact))
+    after = parse(merge(current, desired, exact))
     return {key: (before.get(key), after.get(key)) for key in (*before, *after) if before.get(key) != after.get(key)}
 
 

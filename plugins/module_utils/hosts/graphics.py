@@ -267,8 +267,8 @@ def _running(current: Mapping[str, Any], gpu: str) -> str:
     return f"{kind or 'nothing'} ({mode})" if mode not in (None, "none") else f"{kind or 'nothing'}"
 
 
-def _members(host: Host, asked: Mapping[str, Any], context: ProfileContext) -> Iterator[PlannedSubject]:
-    desired = GraphicsSpec(**asked)
+def _members(host: Host, requested: Mapping[str, Any], context: ProfileContext) -> Iterator[PlannedSubject]:
+    desired = GraphicsSpec(**requested)
     plan = partial(plan_graphics, desired=desired, passthrough_ends=context.passthrough_ends)
     yield PlannedSubject("graphics", Graphics(host, desired), plan, partial(plan, boots=True))
 
@@ -290,5 +290,5 @@ PART = Part(
     ),
     paths=PATHS,
     after=("vibs",),
-    result=lambda _asked: {"mig_procedure": list(MIG_PROCEDURE)},
+    result=lambda _requested: {"mig_procedure": list(MIG_PROCEDURE)},
 )

@@ -23,7 +23,7 @@ PARALLEL = 16
 Profiles = Mapping[str, Mapping[str, Any]]  # the profile of each host, for settings that are read only by name
 
 
-def gather(hosts: HostSet, names: Sequence[str], asked: Profiles | None = None) -> list[Entry]:
+def gather(hosts: HostSet, names: Sequence[str], requested: Profiles | None = None) -> list[Entry]:
     """Return an entry for each host; a host that cannot be read has ``failed`` and ``msg`` instead of its groups."""
     entries: list[Entry] = []
     refs: dict[str, management.HostRefs] = {}
@@ -31,7 +31,7 @@ def gather(hosts: HostSet, names: Sequence[str], asked: Profiles | None = None) 
         batch = hosts.hosts[start : start + BATCH]
         hosts.refresh(batch)
         with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
-            entries += pool.map(partial(_entry, names=names, asked=asked or {}), batch)
+            entries += pool.map(partial(_entry, names=names, requested=requested or {}), batch)
         for host in batch:
             refs[host.name] = management.HostRefs(host.ref, host["parent"])
             host.properties = {}
@@ -62,9 +62,9 @@ def _chosen(names: Sequence[str]) -> list[Group]:
     return [group for name, group in GROUPS.items() if _wants(names, name)]
 
 
-def _entry(host: Host, names: Sequence[str], asked: Profiles) -> Entry:
+def _entry(host: Host, names: Sequence[str], requested: Profiles) -> Entry:
     entry = _system(host)
-    reading = Reading(host, asked.get(host.name, {}))
+    reading = Reading(host, requested.get(host.name, {}))
     try:
         host.must_answer("read it")
         for group in _chosen(names):
@@ -119,7 +119,7 @@ def _groups() -> dict[str, Group]:
 
 def _reboot_reasons(host: Host, entry: Entry, names: Sequence[str]) -> Iterator[str]:
     """Yield the reasons why the host must boot for its configuration to take effect, from the groups that were read."""
-    if boot.reboot_owed(host):
+    if boot.reboot_due(host):
         yield "the host asks for it"
     for group in _chosen(names):
         yield from (f"{setting} waits for it" for setting in group.waiting(entry))

@@ -98,8 +98,8 @@ def plan_options(current: Mapping[str, Any], desired: Mapping[str, Any], *, exac
     )
 
 
-def _members(host: Host, asked: Sequence[Mapping[str, Any]], _context: ProfileContext) -> Iterator[PlannedSubject]:
-    for module in asked:
+def _members(host: Host, requested: Sequence[Mapping[str, Any]], _context: ProfileContext) -> Iterator[PlannedSubject]:
+    for module in requested:
         plan = partial(plan_options, desired=module["options"], exact=module["exact"])
         yield PlannedSubject(f"kernel module {module['name']}", KernelModule(host, module["name"]), plan)
 

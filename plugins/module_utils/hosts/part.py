@@ -76,11 +76,11 @@ class PlannedSubject:
         self.subject.apply(plan)
 
 
-def _no_paths(_asked: Any) -> tuple[str, ...]:
+def _no_paths(_requested: Any) -> tuple[str, ...]:
     return ()
 
 
-def _no_result(_asked: Any) -> Mapping[str, Any]:
+def _no_result(_requested: Any) -> Mapping[str, Any]:
     return {}
 
 
@@ -119,8 +119,8 @@ def one_subject(
 ) -> Callable[[Host, Any, ProfileContext], Iterable[PlannedSubject]]:
     """Return the function for ``members`` of a part that is one subject with a method ``plan`` on each host."""
 
-    def members(host: Host, asked: Any, context: ProfileContext) -> Iterable[PlannedSubject]:
-        subject = make(host, asked, context)
+    def members(host: Host, requested: Any, context: ProfileContext) -> Iterable[PlannedSubject]:
+        subject = make(host, requested, context)
         return (PlannedSubject(subject.name, subject, subject.plan),)
 
     return members

@@ -137,9 +137,9 @@ def _capable(devices: Mapping[str, PciDevice]) -> str:
     return ", ".join(addresses) or "none: none is capable"
 
 
-def _members(host: Host, asked: Mapping[str, Any], _context: ProfileContext) -> Iterator[PlannedSubject]:
-    plan = partial(plan_passthrough, enabled=asked["enabled"])
-    yield PlannedSubject("passthrough", Passthrough(host, asked["devices"]), plan)
+def _members(host: Host, requested: Mapping[str, Any], _context: ProfileContext) -> Iterator[PlannedSubject]:
+    plan = partial(plan_passthrough, enabled=requested["enabled"])
+    yield PlannedSubject("passthrough", Passthrough(host, requested["devices"]), plan)
 
 
 PART = Part(

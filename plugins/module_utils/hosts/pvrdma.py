@@ -255,8 +255,8 @@ def _shown(values: Mapping[str, Any]) -> tuple[str | None, bool | None]:
     return values.get(TAG), bool(rules.enabled) if rules is not None else None
 
 
-def _subject(host: Host, asked: Mapping[str, Any], context: ProfileContext) -> Pvrdma:
-    return Pvrdma(host, replace(spec_of(asked), to_come=frozenset(context.to_come)))
+def _subject(host: Host, requested: Mapping[str, Any], context: ProfileContext) -> Pvrdma:
+    return Pvrdma(host, replace(spec_of(requested), to_come=frozenset(context.to_come)))
 
 
 def _read(reading: Reading) -> Entry:

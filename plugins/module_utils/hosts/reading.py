@@ -21,8 +21,8 @@ UUID = "summary.hardware.uuid"
 class Reading:
     """One host that is being read, with data that several groups use. ``asked`` is the profile that the user gave."""
 
-    def __init__(self, host: Host, asked: Mapping[str, Any]) -> None:
-        self.host, self.asked = host, asked
+    def __init__(self, host: Host, requested: Mapping[str, Any]) -> None:
+        self.host, self.requested = host, requested
 
     @cached_property
     def net(self) -> network.HostNetwork:
@@ -36,7 +36,7 @@ class Reading:
         return {with_domain(text): int(node.typeId) for node in nodes for text in node.pciId or []}
 
 
-def _no_paths(_asked: Mapping[str, Any]) -> tuple[str, ...]:
+def _no_paths(_requested: Mapping[str, Any]) -> tuple[str, ...]:
     return ()
 
 
@@ -70,6 +70,6 @@ def by_name(
         key,
         f"{shows} that O(profile.{key}) names",
         (),
-        lambda reading: {key: read(reading.host, reading.asked.get(key) or {})},
+        lambda reading: {key: read(reading.host, reading.requested.get(key) or {})},
         paths_of=lambda profile: paths_of(profile.get(key) or {}),
     )

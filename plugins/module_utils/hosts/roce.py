@@ -59,9 +59,9 @@ def spec_of(params: Mapping[str, Any]) -> RoceSpec:
     return RoceSpec(lossless, params["acknowledge_shared_nic"])
 
 
-def _advice(asked: Mapping[str, Any]) -> dict[str, Any]:
+def _advice(requested: Mapping[str, Any]) -> dict[str, Any]:
     """Return the note on the limits of the hosts' states, and the settings of the switch."""
-    desired = spec_of(asked)
+    desired = spec_of(requested)
     settings = {"switch": roce_settings.switch_settings(desired.lossless)} if desired.lossless else {}
     return {"note": HOST_SIDE_ONLY, **settings}
 
@@ -243,8 +243,8 @@ def _vlan(vlan: Any) -> dict[str, Any]:
     return {"vlan": None, "tagged": vlan is not None}
 
 
-def _subject(host: Host, asked: Mapping[str, Any], _context: ProfileContext) -> Roce:
-    return Roce(host, spec_of(asked))
+def _subject(host: Host, requested: Mapping[str, Any], _context: ProfileContext) -> Roce:
+    return Roce(host, spec_of(requested))
 
 
 def _read(reading: Reading) -> Entry:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..durable.calls import Calls, Result, required
-from ..errors import Told
+from ..errors import WholeError
 from ..maintenance import rolling_change
 from .change_hosts import HostChangeOptions
 from .preflight import host_preflight
@@ -38,7 +38,7 @@ def require_positive(change: HostChangeOptions) -> None:
     for name in POSITIVE:
         if getattr(change, name) < 1:
             number = f"esxi_host_{name} is {getattr(change, name)}, but must be 1 or more"
-            raise Told(f"{change.cluster}: {number}. Correct it and run again.")
+            raise WholeError(f"{change.cluster}: {number}. Correct it and run again.")
 
 
 def plan_hosts(calls: Calls, how: RolloutOptions, adapters_to_come: Sequence[str] = ()) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def _plan_of(planned: Result, left: Result, how: RolloutOptions) -> dict[str, An
 def require_possible(plan: Mapping[str, Any]) -> None:
     """Raise the errors of hosts that cannot be changed now."""
     if plan["refusals"]:
-        raise Told(" ".join(plan["refusals"]))
+        raise WholeError(" ".join(plan["refusals"]))
 
 
 def hosts_at_once(calls: Calls, leaving: Sequence[str], how: HostChangeOptions) -> int:

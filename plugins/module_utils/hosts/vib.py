@@ -107,7 +107,7 @@ class Vib:
             answer = next(iter(self._esxcli(verb, tried, dryrun=True, maintenancemode=True)), Row())
         except Failed as error:
             remedy = error.remedy if is_caused_by(error, vim.fault.NoPermission) else self._remedy()
-            raise Refused(self.target, error.tried, error.said, remedy) from error
+            raise Refused(self.target, error.tried, error.reason, remedy) from error
         return {
             "reboot": str(answer.get("RebootRequired", "")).lower() == "true",
             "installs": _listed(answer, "VIBsInstalled"),
@@ -262,17 +262,17 @@ def _listed(answer: Row, key: str) -> list[str]:
     return [value] if isinstance(value, str) else list(value)
 
 
-def _members(host: Host, asked: Sequence[Mapping[str, Any]], context: ProfileContext) -> Iterator[PlannedSubject]:
+def _members(host: Host, requested: Sequence[Mapping[str, Any]], context: ProfileContext) -> Iterator[PlannedSubject]:
     installed, cluster_images = InstalledVibs(host), context.images()
-    for options in asked:
+    for options in requested:
         desired = VibSpec.from_options(options)
         plan = partial(plan_vib, desired=desired, passthrough_ends=context.passthrough_ends)
         yield PlannedSubject(f"VIB {desired.name}", Vib(host, desired, cluster_images, installed), plan)
 
 
-def _check(asked: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _check(requested: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Refuse a source that esxcli does not accept, before the hosts are read."""
-    for options in asked:
+    for options in requested:
         VibSpec.from_options(options)
     return {}
 

@@ -16,7 +16,7 @@ from typing import Any
 from ..durable.calls import NodeCalls, Result, required
 from ..errors import Refused
 from ..training.runs import rank_words
-from ..training.runs.launching import Begun, watched_nodes
+from ..training.runs.launching import Launched, watched_nodes
 from ..training.runs.training_run import PLACE, Prepared, TrainingFailed, TrainingRun
 from . import job_spec, manifests, preflight
 from .job_spec import V2BETA1
@@ -37,7 +37,7 @@ class OwnMpiJob(MpiJob):
         self._calls, self._run = calls, run
         super().__init__(calls.here, partial(calls.on, run.launcher), seen(run), run.dir)
 
-    def begin(self, prepared: Prepared) -> Begun:
+    def begin(self, prepared: Prepared) -> Launched:
         """Start the job, or find the one with the same objects."""
         run = self._run
         if not run.o["kubernetes"].get("image"):
@@ -51,7 +51,7 @@ class OwnMpiJob(MpiJob):
             required(self._calls.here(K8S, {**applied, **_access(run)}))
         return self._where(self._started(before))
 
-    def found(self) -> Begun:
+    def found(self) -> Launched:
         """Return where the pods of a job run that was started before."""
         run = self._run
         job = required(self.look())["job"]
@@ -163,7 +163,7 @@ class OwnMpiJob(MpiJob):
                 )
             self._calls.pause()
 
-    def _where(self, job: Mapping[str, Any]) -> Begun:
+    def _where(self, job: Mapping[str, Any]) -> Launched:
         run = self._run
         names = {node["kubernetes"]: name for name, node in run.nodes.items()}
         place = {key: run.o["kubernetes"][key] for key in PLACE if key in run.o["kubernetes"]}

@@ -54,6 +54,6 @@ def remember(host: Host, subject: str, was: Any) -> None:
     host.properties[ATTRIBUTE] = text
 
 
-def reboot_owed(host: Host) -> bool:
+def reboot_due(host: Host) -> bool:
     """Return whether the host itself requires a reboot."""
     return bool(host["summary.rebootRequired"])

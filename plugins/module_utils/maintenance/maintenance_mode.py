@@ -82,7 +82,7 @@ class MaintenanceMode:
             before=current,
             after={**current, "maintenance": True},
             why=(*leave, *end),
-            unmet=(*(str(block) for block in verdict.blocks), *self._somebody_else()),
+            unmet=(*(str(block) for block in verdict.blocks), *self._other_entry()),
         )
 
     def apply(self, plan: Plan) -> None:
@@ -110,7 +110,7 @@ class MaintenanceMode:
             self._give_up()
             raise
 
-    def _somebody_else(self) -> tuple[str, ...]:
+    def _other_entry(self) -> tuple[str, ...]:
         task = self.evacuations.entering_task(self.host)
         if task is None or service_note.our_note(self.host):
             return ()

@@ -45,13 +45,13 @@ def read_cluster(
     reading = ClusterHosts(read_many(session, values.get("host") or [], HOST_PATHS))
     gone = [key for key in leaving if key in reading.hosts]
     moving = machines.read(session, reading.refs(gone), reading.names)
-    wanted = {profile for vm in moving for profile in vm.vgpus}
-    offering = [key for key in reading.hosts if wanted & host_capacity.offered(reading.hosts[key])]
+    desired = {profile for vm in moving for profile in vm.vgpus}
+    offering = [key for key in reading.hosts if desired & host_capacity.offered(reading.hosts[key])]
     staying = machines.read(session, reading.refs(key for key in offering if key not in gone), reading.names)
     taking = {key: reading.hosts[key]["name"] for key in offering if each_alone or key not in gone}
     there = _by_host([*moving, *staying], taking.values())
     rooms = tuple(_room(values, there.get(taking.get(key, ""))) for key, values in reading.hosts.items())
-    hot = bool(wanted) and machines.hot_migrate(session)
+    hot = bool(desired) and machines.hot_migrate(session)
     return _configured(values, reading, rooms, (*moving, *staying), hot)
 
 

@@ -19,7 +19,7 @@ from .leaving import Evacuations
 from .service_options import ServiceOptions
 
 BOOT = "reboot"
-DUE, ASKED, UNDER_WAY, DONE = "due", "asked for", "under way", "done"
+DUE, REQUESTED, UNDER_WAY, DONE = "due", "asked for", "under way", "done"
 WAIT_ON = "it stays in maintenance mode; look at its console, and run again to go on waiting"
 
 
@@ -39,24 +39,26 @@ class HostReboot:
 
     def _state(self) -> str:
         note = service_note.note_on(self.host)
-        asked = note.ending_boot if note else ""
-        if not self.host.reachable and asked:
+        requested = note.ending_boot if note else ""
+        if not self.host.reachable and requested:
             return UNDER_WAY
         self.host.must_answer(BOOT)
         ended, booted = self.desired.boot_times.get(self.target), self.host.boot_time or ""
         if ended and not boot.is_same_boot(ended, booted):
             return UNDER_WAY
-        if boot.is_same_boot(asked, booted):
-            return ASKED if self.host.ref._moId in self.desired.rebooting else DUE
-        owed = boot.reboot_owed(self.host) or boot.pending(self.host)
-        return DUE if owed or not asked else UNDER_WAY
+        if boot.is_same_boot(requested, booted):
+            return REQUESTED if self.host.ref._moId in self.desired.rebooting else DUE
+        due = boot.reboot_due(self.host) or boot.pending(self.host)
+        return DUE if due or not requested else UNDER_WAY
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
         """Return the plan for one reboot; a reboot that an earlier run requested counts."""
         if current["reboot"] == DONE:
             return Plan(before=current, after=current)
         outside = () if current["maintenance"] else ("it is not in maintenance mode: empty it by state: maintenance",)
-        earlier = () if current["reboot"] == DUE else (f"the reboot was {ASKED} by an earlier run: waits for its end",)
+        earlier = (
+            () if current["reboot"] == DUE else (f"the reboot was {REQUESTED} by an earlier run: waits for its end",)
+        )
         return Plan(before=current, after={**current, "reboot": DONE}, why=earlier, unmet=outside)
 
     def apply(self, plan: Plan) -> None:

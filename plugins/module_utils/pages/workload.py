@@ -17,10 +17,10 @@ Run = Mapping[str, Any]
 
 def workload(run: Run) -> dict[str, str]:
     """Return the workload of one run by the words of a report; an unknown value is a dash."""
-    asked = run.get("asked") or {}
-    framework, options = str(asked.get("framework") or "-"), dict(_options(asked.get("options") or []))
-    own = {"image": str(asked.get("image") or "-"), "stack": _name(run.get("stack") or asked.get("stack"))}
-    if asked.get("command") or not asked:
+    requested = run.get("asked") or {}
+    framework, options = str(requested.get("framework") or "-"), dict(_options(requested.get("options") or []))
+    own = {"image": str(requested.get("image") or "-"), "stack": _name(run.get("stack") or requested.get("stack"))}
+    if requested.get("command") or not requested:
         unknown = dict.fromkeys(("image size", "batch", "precision", "framework"), "-")
         return {"network": str(run.get("network") or "-"), **unknown, **own}
     settings = {**(TF_CNN if framework == "tf_cnn_benchmarks" else OWN), **options}

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ..core.names import printable
 
-RUN_DIR, RUN_ID, ASKED_BY = b"DML_RECORDS", b"DML_RUN_ID", b"DML_RUN_BY"
+RUN_DIR, RUN_ID, REQUESTED_BY = b"DML_RECORDS", b"DML_RUN_ID", b"DML_RUN_BY"
 MOST_OF_A_NAME = 200
 
 
@@ -25,7 +25,7 @@ class JobProcess(NamedTuple):
     user: str
     run_dir: str
     run_id: str
-    asked_by: str
+    requested_by: str
 
 
 def marks(environ: bytes) -> tuple[str, str, str] | None:
@@ -33,7 +33,7 @@ def marks(environ: bytes) -> tuple[str, str, str] | None:
     pairs = dict(pair.partition(b"=")[::2] for pair in environ.split(b"\0"))
     if not pairs.get(RUN_DIR):
         return None
-    run_dir, run_id, by = (pairs.get(name, b"").decode("utf-8", "replace") for name in (RUN_DIR, RUN_ID, ASKED_BY))
+    run_dir, run_id, by = (pairs.get(name, b"").decode("utf-8", "replace") for name in (RUN_DIR, RUN_ID, REQUESTED_BY))
     return run_dir, run_id, by
 
 
@@ -52,7 +52,7 @@ def _job(processes: Sequence[JobProcess]) -> dict[str, Any]:
         "run_dir": first.run_dir,
         "run_id": first.run_id,
         "user": first.user,
-        "asked_by": printable(first.asked_by)[:MOST_OF_A_NAME],
+        "asked_by": printable(first.requested_by)[:MOST_OF_A_NAME],
         "started": round(first.began, 2),
         "processes": [{"pid": process.pid, "start": process.ticks} for process in sorted(processes)],
     }
@@ -102,14 +102,14 @@ def why_no_run(name: str, nodes: Mapping[str, Mapping[str, Any]]) -> str:
     """Return why nodes have no run, or none of this name: their other runs, and the nodes that did not answer."""
     named = f" with the name {name}" if name else ""
     runs = ", ".join(str(run["name"]) for run in running(nodes))
-    silent = [f"{node} ({said_briefly(answer)})" for node, answer in nodes.items() if "jobs" not in answer]
+    silent = [f"{node} ({short_error(answer)})" for node, answer in nodes.items() if "jobs" not in answer]
     reasons = [f"no worker that could be read runs a training job{named}"]
     reasons += [f"running are {runs}"] if runs else []
     reasons += [f"unreadable are {', '.join(silent)}"] if silent else []
     return "; ".join(reasons)
 
 
-def said_briefly(answer: Mapping[str, Any]) -> str:
+def short_error(answer: Mapping[str, Any]) -> str:
     """Return the first line of the message of a node that did not answer."""
     return printable(str(answer.get("msg") or "no answer").strip().partition("\n")[0])[:MOST_OF_A_NAME]
 

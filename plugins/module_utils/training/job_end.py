@@ -37,7 +37,7 @@ _ALONE = re.compile(
 _NO_SPACE = re.compile(r"No space left on device|ENOSPC")
 # The rank that others waited for: PyTorch names it if it uses a monitored barrier, and if it asks it for NCCL's id.
 _MISSED = re.compile(r"Ranks (\d+)(?:, \d+)* failed to pass monitoredBarrier")
-_ASKED = re.compile(r"retr(?:ie|ei)ving ncclUniqueId from \[(\d+)\]")
+_RETRIEVED = re.compile(r"retr(?:ie|ei)ving ncclUniqueId from \[(\d+)\]")
 
 
 @dataclass(frozen=True)
@@ -177,26 +177,26 @@ def _by_report(output: Output, reporter: int | None = None) -> Explanation | Non
 
 def _missing(report: RankError, output: Output) -> list[int]:
     """Return the rank that a report names or, if only one rank or one node is silent, the silent ranks."""
-    heard = {error.rank for error in output.errors if _ended(error)}
-    asked = _ASKED.search(report.message)
-    if asked and int(asked[1]) not in heard:
-        return [int(asked[1])]
-    silent = [rank for rank in range(len(output.ranks)) if rank not in heard]
+    received = {error.rank for error in output.errors if _ended(error)}
+    requested = _RETRIEVED.search(report.message)
+    if requested and int(requested[1]) not in received:
+        return [int(requested[1])]
+    silent = [rank for rank in range(len(output.ranks)) if rank not in received]
     return silent if len({output.ranks[rank] for rank in silent}) == 1 else []
 
 
 def _own_error(rank: int, output: Output) -> Explanation | None:
     """Return the error with which a rank ended."""
-    return next((_told(error, output) for error in output.of_rank(rank)), None)
+    return next((_reported(error, output) for error in output.of_rank(rank)), None)
 
 
 def _late_error(rank: int, output: Output) -> Explanation | None:
     """Return the last error of a rank whose output came late: a program may print all of it when it ends."""
     mine = [error for error in output.errors if error.rank == rank and not error.is_report and not error.went_on]
-    return _told(mine[-1], output) if mine else None
+    return _reported(mine[-1], output) if mine else None
 
 
-def _told(error: RankError, output: Output) -> Explanation:
+def _reported(error: RankError, output: Output) -> Explanation:
     event = "found the disk full" if _NO_SPACE.search(error.message) else "ended"
     sentence = f"{_who(error.rank, output)} {event}: {error.message}{error.place}"
     return Explanation(sentence, error.rank, _node_of(error.rank, output))

@@ -80,7 +80,7 @@ class LogReader:
         self._held: dict[_Stream, str] = {}
         self._form: Form | None = None
         self._last_steps: dict[tuple[Hashable, ...], int] = {}
-        self._told: set[Hashable] = set()
+        self._reported: set[Hashable] = set()
         self._has_text = False
         self._has_output = False
 
@@ -233,8 +233,8 @@ class LogReader:
             )
 
     def _problem_once(self, topic: Hashable, detail: str) -> None:
-        if topic not in self._told:
-            self._told.add(topic)
+        if topic not in self._reported:
+            self._reported.add(topic)
             self._problem(detail)
 
     def _problem(self, detail: str) -> None:

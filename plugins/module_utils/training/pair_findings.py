@@ -63,7 +63,9 @@ def reference(measured: Sequence[Pair]) -> float:
     return median_high(best.values()) if best else 0.0
 
 
-def findings(records: Sequence[Record], asked: Mapping[str, Sequence[str]], least: float, goal: float) -> list[Finding]:
+def findings(
+    records: Sequence[Record], requested: Mapping[str, Sequence[str]], least: float, goal: float
+) -> list[Finding]:
     """Return the findings; ``asked``: node -> its devices for the traffic; ``goal`` in Gbit/s, 0 for none."""
     measured = pairs(records)
     floor = least * reference(measured)
@@ -71,7 +73,7 @@ def findings(records: Sequence[Record], asked: Mapping[str, Sequence[str]], leas
     nodes = _slow_nodes(measured, slow)
     found = [_slow_node(node, measured, floor / least) for node in nodes]
     found += [_slow_pair(pair, floor / least) for pair in slow if not set(nodes) & set(pair["nodes"])]
-    found += _wrong_cards(records, asked)
+    found += _wrong_cards(records, requested)
     found += _below(measured, records, goal, least, {node for each in found for node in each["nodes"]})
     return found
 
@@ -102,13 +104,13 @@ def _slow_pair(pair: Pair, usual: float) -> Finding:
     return {"rule": "slow-pair", "nodes": [first, second], "text": f"{text}. Check the path between their hosts."}
 
 
-def _wrong_cards(records: Sequence[Record], asked: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
+def _wrong_cards(records: Sequence[Record], requested: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
     """Return the nodes that sent through other devices to a peer, if the devices are known."""
-    for node, wanted in asked.items():
+    for node, desired in requested.items():
         carried = [set(record["carried"]) for record in records if record["node"] == node and record["carried"]]
-        wrong = sorted(set().union(*(devices for devices in carried if not devices & set(wanted))))
-        if wanted and wrong:
-            text = f"{node} sends through {', '.join(wrong)} and not through {', '.join(wanted)}"
+        wrong = sorted(set().union(*(devices for devices in carried if not devices & set(desired))))
+        if desired and wrong:
+            text = f"{node} sends through {', '.join(wrong)} and not through {', '.join(desired)}"
             yield {
                 "rule": "wrong-card",
                 "nodes": [node],

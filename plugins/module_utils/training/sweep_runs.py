@@ -49,7 +49,7 @@ def summary(planned: Sequence[Mapping[str, Any]], rest: Sequence[Mapping[str, An
 def remaining(
     planned: Sequence[Mapping[str, Any]],
     results: Sequence[Mapping[str, Any]],
-    asked: Mapping[str, Any],
+    requested: Mapping[str, Any],
     *,
     prove: bool = True,
 ) -> list[dict[str, Any]]:
@@ -59,7 +59,7 @@ def remaining(
     for run in planned:
         result = by_name.get(str(run["name"]))
         if result is not None:
-            _must_be_same(result, asked)
+            _must_be_same(result, requested)
         if result is None or not is_good(result, prove):
             missing.append({**run, "again": result is not None})
     return missing
@@ -84,10 +84,10 @@ def _check(nodes: Sequence[int], transports: Sequence[str], repeats: int) -> Non
         raise SweepError(f"the number of repeats is {repeats}: specify a number from 1 up.")
 
 
-def _must_be_same(result: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+def _must_be_same(result: Mapping[str, Any], requested: Mapping[str, Any]) -> None:
     """Refuse a result of a run with other options, because such rates cannot be compared."""
     before = result.get("asked") or {}
-    other = sorted(key for key in asked if before.get(key) != asked[key])
+    other = sorted(key for key in requested if before.get(key) != requested[key])
     if other:
         raise SweepError(
             f"the run {result['name']} used another {' and '.join(other)} than requested now: "

@@ -52,7 +52,7 @@ class GpuUser:
     machine: GpuVm
     what: str
     share: float
-    told: bool
+    is_reported: bool
 
 
 class HostGpus:
@@ -65,19 +65,19 @@ class HostGpus:
         self.lost: list[tuple[GpuVm, str]] = []
         running = [one for one in self.machines if one.running]
         left = {one.key: list(one.profiles) for one in running}
-        self._place_told({one.key: one for one in running}, left)
+        self._place_reported({one.key: one for one in running}, left)
         self._place_rest(running, left)
         self._place_whole(running)
 
     def users(self, card: GpuCard) -> list[GpuUser]:
         """Return the users of a card; their shares add up to one at most."""
         there = self.on[card.address]
-        known = [self._share(card, what) for _one, what, _told in there]
+        known = [self._share(card, what) for _one, what, _reported in there]
         rest = max(1.0 - sum(share for share in known if share is not None), 0.0)
         unknown = sum(share is None for share in known)
         shares = [rest / unknown if share is None else share for share in known]
         most = max(sum(shares), 1.0)
-        return [GpuUser(one, what, share / most, told) for (one, what, told), share in zip(there, shares)]
+        return [GpuUser(one, what, share / most, reported) for (one, what, reported), share in zip(there, shares)]
 
     def slots(self, card: GpuCard) -> list[dict[str, Any]]:
         """Places on a card by profile, used and free; an empty card shows the largest profile that it takes."""
@@ -86,7 +86,7 @@ class HostGpus:
             return [{"profile": WHOLE, "used": used, "free": max(1 - used, 0)}]
         if card.mode != VGPU:
             return []
-        gpu, used_profiles = self._gpu(card), [what for _one, what, _told in self.on[card.address]]
+        gpu, used_profiles = self._gpu(card), [what for _one, what, _reported in self.on[card.address]]
         alone = Slots((gpu,), self.offered)
         shown = list(dict.fromkeys(used_profiles)) or self._largest(card)
         return [{"profile": one, "used": used_profiles.count(one), "free": alone.free(one)} for one in shown]
@@ -96,7 +96,7 @@ class HostGpus:
         off = [one for one in self.machines if not one.running and one.wants]
         return [{"vm": one.name, **one.whose, "wants": one.wants, "fits": self._fits(one)} for one in off]
 
-    def _place_told(self, running: Mapping[str, GpuVm], left: dict[str, list[str]]) -> None:
+    def _place_reported(self, running: Mapping[str, GpuVm], left: dict[str, list[str]]) -> None:
         """Virtual GPUs on the cards on which the server names their machines."""
         for card in self.cards:
             for key in card.listed:
@@ -126,7 +126,7 @@ class HostGpus:
         """Return the first card with room for one more of a profile; cards that have the profile come first."""
         some = [card for card in cards if self._takes(card, profile)]
         fitting = [card for card in some if Slots((self._gpu(card),), self.offered).free(profile)]
-        has = [card for card in fitting if any(what == profile for _one, what, _told in self.on[card.address])]
+        has = [card for card in fitting if any(what == profile for _one, what, _reported in self.on[card.address])]
         return next(iter([*has, *fitting]), None)
 
     def _takes(self, card: GpuCard, profile: str) -> bool:
@@ -147,15 +147,15 @@ class HostGpus:
 
     def _fits(self, one: GpuVm) -> bool:
         free = [card.address for card in self.cards if card.mode == PASSTHROUGH and not self.on[card.address]]
-        wanted = set(one.addresses)
-        whole = wanted <= set(free) and len(free) - len(wanted) >= one.any_whole
+        desired = set(one.addresses)
+        whole = desired <= set(free) and len(free) - len(desired) >= one.any_whole
         return whole and self._slots().take_all(one.profiles) is not None
 
     def _slots(self) -> Slots:
         return Slots(tuple(self._gpu(card) for card in self.cards if card.mode == VGPU), self.offered)
 
     def _gpu(self, card: GpuCard) -> Gpu:
-        used = tuple(what for _one, what, _told in self.on[card.address] if what != WHOLE)
+        used = tuple(what for _one, what, _reported in self.on[card.address] if what != WHOLE)
         return Gpu(card.address, card.name, card.gigabytes, used, mixed_sizes=card.vgpu_mode == "mixed_size")
 
 
@@ -174,5 +174,5 @@ def _user(one: GpuUser) -> dict[str, Any]:
         "what": one.what,
         "share": one.share,
         "running_hours": hours,
-        "card_told": one.told,
+        "card_told": one.is_reported,
     }

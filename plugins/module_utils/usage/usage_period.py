@@ -36,13 +36,13 @@ class MeasuredLoad:
 def read(session: Session, hosts: Sequence[Host], hours: float, now: datetime) -> MeasuredLoad:
     """Return the samples of all hosts that vCenter reaches, in few calls."""
     known = counters.catalogue(session, GROUP)
-    wanted = {name: known.counters[name] for name in (UTILISATION, MEMORY) if name in known.counters}
-    if UTILISATION not in wanted:
+    desired = {name: known.counters[name] for name in (UTILISATION, MEMORY) if name in known.counters}
+    if UTILISATION not in desired:
         why = "this vCenter has no counter gpu.utilization"
         return MeasuredLoad(_period(hours, hours, counters.REALTIME_SECONDS, now, why))
-    seconds, covered, why = counters.choose(known, wanted[UTILISATION], hours)
+    seconds, covered, why = counters.choose(known, desired[UTILISATION], hours)
     sizes = {host.ref: len(pci_devices.gpus(host)) for host in hosts if host.reachable}
-    found = counters.series(session, sizes, wanted, seconds, counters.ago(now, covered))
+    found = counters.series(session, sizes, desired, seconds, counters.ago(now, covered))
     cards, strangers = dict[str, Mapping[str, Mapping[str, Samples]]](), list[str]()
     for host in hosts:
         mine = [Samples(one.counter, one.instance, one.values) for one in found if one.object_id == host.ref._moId]
@@ -51,9 +51,9 @@ def read(session: Session, hosts: Sequence[Host], hours: float, now: datetime) -
     return MeasuredLoad({**_period(hours, covered, seconds, now, why), "unknown_instances": strangers}, cards)
 
 
-def _period(asked: float, hours: float, seconds: int, now: datetime, why: str) -> dict[str, Any]:
+def _period(requested: float, hours: float, seconds: int, now: datetime, why: str) -> dict[str, Any]:
     return {
-        "asked_hours": asked,
+        "asked_hours": requested,
         "hours": hours,
         "since": stamp(counters.ago(now, hours)),
         "until": stamp(now),

@@ -10,7 +10,7 @@ from typing import Any
 from ..core.names import printable
 from .usage_report import STATES
 
-NOBODY, NO_NAME = "(nobody)", "no tenant"
+NO_USERS, NO_NAME = "(nobody)", "no tenant"
 NOT_KNOWN = "not measured"
 _LONGEST_CELL = 48
 GPU_COLUMNS = ("State", "Host", "GPU", "Utilisation mean/peak", "Model", "Mode", "Slots used/free", "Used by")
@@ -68,7 +68,7 @@ def gpu_cells(gpu: Mapping[str, Any]) -> list[str]:
         plain(gpu["name"]),
         mode,
         places or "none",
-        users or NOBODY,
+        users or NO_USERS,
     ]
 
 
@@ -115,7 +115,7 @@ def lost(one: Mapping[str, Any]) -> str:
 
 def tenant(name: str | None) -> str:
     """Return the name of a tenant, or that of the unused share."""
-    return NOBODY if name is None else plain(name) or NO_NAME
+    return NO_USERS if name is None else plain(name) or NO_NAME
 
 
 def busy(utilisation: Mapping[str, Any] | None) -> str:

@@ -73,11 +73,11 @@ def series(
 ) -> list[Series]:
     """Return the samples since a moment of the server's clock; ``sizes`` is the number of instances of each object."""
     names = {counter.key: name for name, counter in counters.items()}
-    wanted = [vim.PerformanceManager.MetricId(counterId=key, instance=_EVERY_INSTANCE) for key in names]
+    desired = [vim.PerformanceManager.MetricId(counterId=key, instance=_EVERY_INSTANCE) for key in names]
     found = list[Series]()
     for some in _portions(sizes, len(names)):
         queries = [
-            vim.PerformanceManager.QuerySpec(entity=ref, metricId=wanted, intervalId=seconds, startTime=since)
+            vim.PerformanceManager.QuerySpec(entity=ref, metricId=desired, intervalId=seconds, startTime=since)
             for ref in some
         ]
         with translating_faults(session.server, f"read performance counters of {len(some)} objects"):

@@ -34,8 +34,8 @@ def store(session: Session, ref: Any, target: str, name: str, text: str, kind: A
         manager.SetField(entity=ref, key=key, value=text)
         is_kept = _is_kept(ref, key, text)
     if not is_kept:
-        said = "the server accepted it, yet the object does not show it"
-        raise StillDiffers(target, f"write its custom attribute {name}", said, "look at vCenter's log (vpxd.log)")
+        reason = "the server accepted it, yet the object does not show it"
+        raise StillDiffers(target, f"write its custom attribute {name}", reason, "look at vCenter's log (vpxd.log)")
 
 
 def _is_kept(ref: Any, key: int | None, text: str) -> bool:
@@ -59,8 +59,8 @@ def require(session: Session, name: str) -> None:
     """Refuse an attribute that this vCenter does not define."""
     names = sorted(field.name for field in definitions(session))
     if name not in names:
-        said = f"it has {', '.join(names) or 'none'}"
-        raise Refused(session.server, f"find its custom attribute {name}", said, "correct the name")
+        reason = f"it has {', '.join(names) or 'none'}"
+        raise Refused(session.server, f"find its custom attribute {name}", reason, "correct the name")
 
 
 def _key(session: Session, name: str) -> int | None:

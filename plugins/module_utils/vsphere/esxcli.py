@@ -86,8 +86,8 @@ def executer_of(name: str, stub: Any) -> Any:
 def result_of(response: str | None, fault: str | None = None, detail: str | None = None) -> Any:
     """Return the result of an esxcli command in the form of a server's answer."""
     _register()
-    said = VmomiSupport.GetVmodlType(f"{_ROOM}.SoapFault")(faultMsg=fault, faultDetail=detail) if fault else None
-    return VmomiSupport.GetVmodlType(f"{_ROOM}.SoapResult")(response=response, fault=said)
+    reported = VmomiSupport.GetVmodlType(f"{_ROOM}.SoapFault")(faultMsg=fault, faultDetail=detail) if fault else None
+    return VmomiSupport.GetVmodlType(f"{_ROOM}.SoapResult")(response=response, fault=reported)
 
 
 class Esxcli:

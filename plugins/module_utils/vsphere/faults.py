@@ -20,15 +20,15 @@ CONNECTION_ERRORS = (ssl.SSLError, OSError, http.client.HTTPException)
 AWAY = (429, 502, 503, 504)
 WAIT = "its services are starting or overloaded: wait and run again"
 _WHICH = "check that hostname and port are those of a vCenter and run again"
-_ANEW = "what was under way may have been carried out: run again, which reads the state again"
+_AGAIN = "what was under way may have been carried out: run again, which reads the state again"
 
 
 class NoAnswer(http.client.HTTPException):
     """The server did not answer, or not as vSphere does; without ``remedy`` that of the caller is shown."""
 
-    def __init__(self, said: str, remedy: str = "", *, untrusted: bool = False) -> None:
-        self.said, self.remedy, self.untrusted = said, remedy, untrusted
-        super().__init__(said)
+    def __init__(self, reason: str, remedy: str = "", *, untrusted: bool = False) -> None:
+        self.reason, self.remedy, self.untrusted = reason, remedy, untrusted
+        super().__init__(reason)
 
     @classmethod
     def for_status(cls, status: str) -> NoAnswer:
@@ -71,8 +71,8 @@ def unreachable(target: str, tried: str, error: Exception, remedy: str) -> Colle
     """Return the error for a call that got no answer."""
     found = no_answer(error, 0)
     if found.untrusted:
-        return Refused(target, "trust its certificate", found.said, found.remedy)
-    return Unreachable(target, tried, found.said, found.remedy or remedy)
+        return Refused(target, "trust its certificate", found.reason, found.remedy)
+    return Unreachable(target, tried, found.reason, found.remedy or remedy)
 
 
 def note_account(fault: Any, account: str) -> None:
@@ -95,7 +95,7 @@ def translating_faults(target: str, tried: str, remedy: str = "") -> Iterator[No
     except vmodl.MethodFault as fault:
         raise Failed(target, tried, words(fault), remedy) from fault
     except CONNECTION_ERRORS as error:
-        raise unreachable(target, tried, error, _ANEW) from error
+        raise unreachable(target, tried, error, _AGAIN) from error
 
 
 def is_caused_by(error: CollectionError, *kinds: type) -> bool:

@@ -129,5 +129,5 @@ def _one(
     if len(matching) == 1:
         return matching[0]
     known = ", ".join(sorted(values["name"] for _ref, values in found)[:10]) or "none"
-    said = f"{len(matching)} objects have that name" if matching else f"there is none; it has {known}"
-    raise NotFound(session.server, f"find one {kind} named {name!r}", said, f"correct the name of the {kind}")
+    reason = f"{len(matching)} objects have that name" if matching else f"there is none; it has {known}"
+    raise NotFound(session.server, f"find one {kind} named {name!r}", reason, f"correct the name of the {kind}")

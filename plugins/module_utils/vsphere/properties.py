@@ -112,8 +112,8 @@ def _value(ref: Any, item: Any) -> Any:
 def _filter(objects: list[Any], kind: Any, paths: Paths) -> Any:
     by_kind = paths if isinstance(paths, Mapping) else {kind: paths}
     spec = vmodl.query.PropertyCollector.PropertySpec
-    wanted = [spec(type=one, all=False, pathSet=list(its_paths)) for one, its_paths in by_kind.items()]
-    return vmodl.query.PropertyCollector.FilterSpec(objectSet=objects, propSet=wanted)
+    desired = [spec(type=one, all=False, pathSet=list(its_paths)) for one, its_paths in by_kind.items()]
+    return vmodl.query.PropertyCollector.FilterSpec(objectSet=objects, propSet=desired)
 
 
 def watch(

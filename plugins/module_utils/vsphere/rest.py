@@ -135,8 +135,8 @@ class Rest:
         if status >= http.client.BAD_REQUEST:
             # The caller knows what is wrong with a request, not with a server.
             otherwise = remedy if status < http.client.INTERNAL_SERVER_ERROR else ""
-            said = f"the server said {status} {_words(answer)}"
-            raise Failed(self.server, tried, said, _REMEDIES.get(status, otherwise))
+            reason = f"the server said {status} {_words(answer)}"
+            raise Failed(self.server, tried, reason, _REMEDIES.get(status, otherwise))
         return answer
 
 

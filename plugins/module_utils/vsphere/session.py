@@ -74,8 +74,8 @@ class Session:
 
         It is the server's, or the newest that this pyVmomi knows: a server answers in the version of the request.
         """
-        asked = VmomiSupport.GetVersionNamespace(self.stub.version).partition("/")[2]
-        return min(numbers(self.content.about.apiVersion), numbers(asked))
+        parsed = VmomiSupport.GetVersionNamespace(self.stub.version).partition("/")[2]
+        return min(numbers(self.content.about.apiVersion), numbers(parsed))
 
     def with_timeout(self, ref: Any, seconds: int) -> Any:
         """Return the same object over a connection that waits up to ``seconds`` for one answer."""
@@ -103,10 +103,10 @@ def session(params: Mapping[str, Any]) -> Iterator[Session]:
 def _refuse_missing(params: Mapping[str, Any]) -> None:
     missing = [option for option in NEEDED if not params.get(option)]
     if missing:
-        said = f"{' and '.join(missing)} {'are' if len(missing) > 1 else 'is'} not set"
+        reason = f"{' and '.join(missing)} {'are' if len(missing) > 1 else 'is'} not set"
         variables = ", ".join(f"vsphere_{option}" for option in NEEDED)
         remedy = f"set the environment variables {', '.join(NEEDED.values())}, or the variables {variables}"
-        raise Refused("vCenter", "connect", said, remedy)
+        raise Refused("vCenter", "connect", reason, remedy)
 
 
 @contextmanager
@@ -182,7 +182,7 @@ def _reaching(server: str, tried: str, remedy: str, seconds: float) -> Iterator[
     except CONNECTION_ERRORS as error:
         failed = unreachable(server, tried, no_answer(error, seconds), remedy)
         if isinstance(failed, Unreachable):
-            failed = NotConnected(failed.target, failed.tried, failed.said, failed.remedy)
+            failed = NotConnected(failed.target, failed.tried, failed.reason, failed.remedy)
         raise failed from error
 
 

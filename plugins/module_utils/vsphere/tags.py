@@ -31,8 +31,8 @@ def _in_category(api: Rest, category: str) -> set[str]:
     listed = _get(api, "category", tried="list its tag categories", form=[str])
     found = {_named(api, "category", one)["name"]: one for one in listed}
     if category not in found:
-        said = f"it has {', '.join(sorted(found)) or 'none'}"
-        raise Refused(api.server, f"find its tag category {category}", said, "name one of them, or make it")
+        reason = f"it has {', '.join(sorted(found)) or 'none'}"
+        raise Refused(api.server, f"find its tag category {category}", reason, "name one of them, or make it")
     tried, action = f"list the tags of its category {category}", "list-tags-for-category"
     if api.old:
         return set(_act(api, f"tag/{_id(found[category])}", action, None, tried=tried, form=[str]))

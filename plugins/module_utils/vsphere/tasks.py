@@ -41,8 +41,8 @@ def created_object(session: Session, started: Started, seconds: float, progress:
     """Wait for a task; return the object that it created. A task that succeeds without an object has created none."""
     found = wait(session, started, seconds, progress).result
     if found is None:
-        said = "the server says that it did, yet names nothing that it made"
-        raise StillDiffers(started.target, started.tried, said, "look at vCenter's log (vpxd.log) and run again")
+        reason = "the server says that it did, yet names nothing that it made"
+        raise StillDiffers(started.target, started.tried, reason, "look at vCenter's log (vpxd.log) and run again")
     return found
 
 

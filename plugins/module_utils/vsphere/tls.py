@@ -72,16 +72,16 @@ def _unchecked() -> ssl.SSLContext:
     return made
 
 
-def _pinned(wanted: str) -> ssl.SSLContext:
+def _pinned(desired: str) -> ssl.SSLContext:
     """Check the thumbprint at the socket, because not every version of pyVmomi checks it."""
 
     class PinnedSocket(ssl.SSLSocket):
         def do_handshake(self, block: bool = False) -> None:
             super().do_handshake(block)
             shown = hashlib.sha256(self.getpeercert(binary_form=True) or b"").hexdigest()
-            if not hmac.compare_digest(shown, wanted):
+            if not hmac.compare_digest(shown, desired):
                 self.close()
-                raise WrongFingerprint(f"its certificate's SHA-256 is {shown}, not {wanted}")
+                raise WrongFingerprint(f"its certificate's SHA-256 is {shown}, not {desired}")
 
     made = _unchecked()
     made.sslsocket_class = PinnedSocket

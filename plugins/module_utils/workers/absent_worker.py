@@ -36,8 +36,8 @@ class AbsentWorker:
             whose = f"its mark names cluster {before['cluster']}" if before else "it carries no mark of this collection"
             return Plan(current, current, warnings=(f"it was left alone: {whose}",))
         if before.get("name", self.target) != self.target:
-            said = f"it was left alone: it is the worker {before['name']}, renamed in vCenter"
-            return Plan(current, current, warnings=(said,))
+            reason = f"it was left alone: it is the worker {before['name']}, renamed in vCenter"
+            return Plan(current, current, warnings=(reason,))
         if not before.get("built"):
             return Plan(
                 current, {**current, "mark": None}, why=("this collection adopted it and did not build it: it stays",)
@@ -59,7 +59,7 @@ class AbsentWorker:
             worker_mark.write(self.cluster.session, machine.ref, self.target, None)
             return
         if machine.on:
-            self.context.tell(self.target, "is shut down")
+            self.context.report(self.target, "is shut down")
             worker_power.stop(machine, self.options.power_timeout)
-        self.context.tell(self.target, "is deleted")
+        self.context.report(self.target, "is deleted")
         worker_power.destroy(machine, self.options.clone_timeout)

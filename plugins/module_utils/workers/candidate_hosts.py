@@ -96,14 +96,14 @@ def lacks_gpus(host: Values, demand: Demand) -> bool:
     )
 
 
-def gpu_memory_gb(hosts: Iterable[Values], wanted: DeviceRequest) -> int | None:
+def gpu_memory_gb(hosts: Iterable[Values], desired: DeviceRequest) -> int | None:
     """Return the memory of a requested GPU in gigabytes; None if it is unknown."""
     for host in hosts:
         for device in capacity.whole_gpus(host, {}, active=False):
-            if wanted.matches(device):
+            if desired.matches(device):
                 size = capacity.gpu_memory_gb(host, device.address)
                 return math.ceil(size) if size else None
-    return mmio.memory_gb(wanted.kind)
+    return mmio.memory_gb(desired.kind)
 
 
 def kinds_of(hosts: Iterable[Values], label: str) -> list[str]:

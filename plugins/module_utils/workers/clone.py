@@ -38,8 +38,8 @@ def base_of(cluster: WorkerCluster, desired: WorkerSpec) -> Machine:
     if there:
         return there
     if not desired["template"]:
-        said = "it does not exist, and no template is set"
-        raise Refused(desired.name, "create it", said, "name a template, or correct its name")
+        reason = "it does not exist, and no template is set"
+        raise Refused(desired.name, "create it", reason, "name a template, or correct its name")
     return cluster.find(desired["template"], "template")
 
 
@@ -75,8 +75,8 @@ class CloneLocations:
         same = [ref for ref in template["datastore"] or [] if ref._moId in here]
         if same:
             return same[0]
-        said = f"the datastore of its template is not one of cluster {self.cluster.name}"
-        raise Refused(desired.name, "choose its datastore", said, "name a datastore")
+        reason = f"the datastore of its template is not one of cluster {self.cluster.name}"
+        raise Refused(desired.name, "choose its datastore", reason, "name a datastore")
 
     def _pool(self, name: str) -> Any:
         pools = self._all(vim.ResourcePool, ("name", "owner"))
@@ -92,8 +92,8 @@ class CloneLocations:
         ]
         if len(matches) == 1:
             return matches[0]
-        said = f"{len(matches)} objects have that name" if matches else "there is none"
-        raise NotFound(self.cluster.session.server, f"find one {word} named {name!r}", said, f"correct the {word}")
+        reason = f"{len(matches)} objects have that name" if matches else "there is none"
+        raise NotFound(self.cluster.session.server, f"find one {word} named {name!r}", reason, f"correct the {word}")
 
     def _all(self, kind: Any, paths: Sequence[str]) -> Sequence[properties.Found]:
         if kind not in self._known:
@@ -132,8 +132,8 @@ def _snapshot(desired: WorkerSpec, template: Machine) -> Any:
     if desired["snapshot"]:
         snapshot = _in_tree(info.rootSnapshotList if info else [], desired["snapshot"])
     if snapshot is None:
-        said = f"{template.name} has no snapshot" + (f" named {desired['snapshot']!r}" if desired["snapshot"] else "")
-        raise Refused(desired.name, "make a linked clone", said, "take a snapshot of it, or choose clone: full")
+        reason = f"{template.name} has no snapshot" + (f" named {desired['snapshot']!r}" if desired["snapshot"] else "")
+        raise Refused(desired.name, "make a linked clone", reason, "take a snapshot of it, or choose clone: full")
     return snapshot
 
 

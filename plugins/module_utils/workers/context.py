@@ -12,7 +12,7 @@ from .machine import Machine
 from .worker_cluster import WorkerCluster
 from .worker_spec import WorkerSetOptions
 
-Tell = Callable[[str, str], None]
+ReportProgress = Callable[[str, str], None]
 
 
 def _discard_progress(_about: str, _what: str) -> None:
@@ -26,7 +26,7 @@ class Context:
     cluster: WorkerCluster
     options: WorkerSetOptions
     locations: clone.CloneLocations
-    tell: Tell = _discard_progress
+    report: ReportProgress = _discard_progress
 
     @property
     def networks(self) -> networks.Networks:

@@ -62,9 +62,11 @@ def guestinfo_options(data: Mapping[str, Any]) -> dict[str, str]:
 def _network(desired: WorkerSpec, guest: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """Return the network configuration for the requested cards; without cards the guest keeps that of its template."""
     if desired[MANAGEMENT] is None:
-        if asked := [key for key in ADDRESSING if guest.get(key)]:
-            said = "management_nic is not set, so the MAC address of the card is unknown"
-            raise Refused(desired.name, f"set {', '.join(asked)} in its guest", said, "set management_nic as well")
+        if requested := [key for key in ADDRESSING if guest.get(key)]:
+            reason = "management_nic is not set, so the MAC address of the card is unknown"
+            raise Refused(
+                desired.name, f"set {', '.join(requested)} in its guest", reason, "set management_nic as well"
+            )
         return {}
     cards = {"management": _card(desired, after[MANAGEMENT]["mac"], guest.get("address") or DHCP)}
     if guest.get("gateway"):

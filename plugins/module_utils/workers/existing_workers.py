@@ -108,8 +108,8 @@ def _marked_machines(session: Session, clusters: Collection[str]) -> list[worker
     known = worker_identity.WorkerIdentities(
         definitions, properties.find_all(session, vim.VirtualMachine, worker_identity.PATHS)
     )
-    wanted = {plain(cluster) for cluster in clusters}
-    chosen = [marked for marked in known.all() if not wanted or marked.mark.get("cluster") in wanted]
+    desired = {plain(cluster) for cluster in clusters}
+    chosen = [marked for marked in known.all() if not desired or marked.mark.get("cluster") in desired]
     for marked in chosen:
         known.worker(str(marked.mark.get("cluster", "")), str(marked.mark["name"]))
     return chosen

@@ -51,8 +51,10 @@ class Networks:
         if len(matches) == 1:
             return matches[0]
         known = ", ".join(sorted({network.name for network in self.all})) or "none"
-        said = f"{len(matches)} networks have that name" if matches else f"there is none; it has {known}"
-        raise NotFound(self.cluster, f"find one port group named {name!r}", said, "correct the name of the port group")
+        reason = f"{len(matches)} networks have that name" if matches else f"there is none; it has {known}"
+        raise NotFound(
+            self.cluster, f"find one port group named {name!r}", reason, "correct the name of the port group"
+        )
 
     def name_of(self, backing: Any) -> str | None:
         """Return the name of the network that a card is connected to."""
@@ -68,8 +70,8 @@ class Networks:
 def to_come(networks: Networks, names: Sequence[str]) -> Networks:
     """Return the networks and the port groups of the RDMA switch that will be created later."""
     there = {network.name for network in networks.all}
-    wanted = [plain(name) for name in names]
-    made = [Network(name, None, key=f"{name} to come") for name in wanted if name not in there]
+    desired = [plain(name) for name in names]
+    made = [Network(name, None, key=f"{name} to come") for name in desired if name not in there]
     return replace(networks, all=[*networks.all, *made])
 
 

@@ -69,8 +69,8 @@ def desired_cards(
         network = networks.named(given["portgroup"])
         device_class = given.get("device_class", "")
         if key == RDMA and not device_class and not network.key:
-            said = f"{network.name} is on a standard switch, where PVRDMA does not work"
-            raise Refused(desired.name, "configure its PVRDMA card", said, "name a port group of the RDMA switch")
+            reason = f"{network.name} is on a standard switch, where PVRDMA does not work"
+            raise Refused(desired.name, "configure its PVRDMA card", reason, "name a port group of the RDMA switch")
         there = current.get(key) or {}
         mac = given.get("mac", "").lower() or there.get("mac") or macs.get(key)
         after[key] = {"portgroup": network.name, "mac": mac, "connected": True}
@@ -89,9 +89,9 @@ def refuse_old_hardware(desired: WorkerSpec, after: Mapping[str, Any], machine: 
         return
     least = _SINCE[card["protocol"]]
     if int(number) < least:
-        said = f"{machine.name} has virtual hardware {int(number)}, and {card['protocol']} needs {least}"
+        reason = f"{machine.name} has virtual hardware {int(number)}, and {card['protocol']} needs {least}"
         raise Refused(
-            desired.name, "configure its PVRDMA card", said, f"upgrade the hardware of {machine.name}, powered off"
+            desired.name, "configure its PVRDMA card", reason, f"upgrade the hardware of {machine.name}, powered off"
         )
 
 
@@ -100,8 +100,8 @@ def refuse_removed(desired: WorkerSpec, after: Mapping[str, Any], host: Mapping[
     card, version = after.get(RDMA), host.get(VERSION)
     if desired[RDMA] is None or not card or card.get("protocol") != ROCE_V1 or has_roce_v1(version):
         return
-    said = f"{host['name']} runs ESX {version}, and 9.0 removed RoCE version 1"
-    raise Refused(desired.name, f"configure its PVRDMA card with {ROCE_V1}", said, f"set protocol: {PROTOCOL}")
+    reason = f"{host['name']} runs ESX {version}, and 9.0 removed RoCE version 1"
+    raise Refused(desired.name, f"configure its PVRDMA card with {ROCE_V1}", reason, f"set protocol: {PROTOCOL}")
 
 
 def refuse_other_devices(desired: WorkerSpec, host: Mapping[str, Any]) -> None:
@@ -109,14 +109,14 @@ def refuse_other_devices(desired: WorkerSpec, host: Mapping[str, Any]) -> None:
     name = (desired[RDMA] or {}).get("device_class")
     if not name or host_capacity.are_cards(host, name):
         return
-    said = f"{host['name']} reports that devices of class {name} are not SR-IOV network cards"
-    raise Refused(desired.name, "configure its RDMA card", said, "name the class of the network cards")
+    reason = f"{host['name']} reports that devices of class {name} are not SR-IOV network cards"
+    raise Refused(desired.name, "configure its RDMA card", reason, "name the class of the network cards")
 
 
 def change(spec: Any, after: Mapping[str, Any], machine: Machine, networks: Networks, new_key: Iterator[int]) -> None:
     """Add the changes of the network cards to a ConfigSpec."""
-    rdma, wanted = rdma_nics(machine), after.get(RDMA)
-    kept = next((card for card in rdma if wanted is None or _class(card) == wanted.get("device_class", "")), None)
+    rdma, requested = rdma_nics(machine), after.get(RDMA)
+    kept = next((card for card in rdma if requested is None or _class(card) == requested.get("device_class", "")), None)
     for card, key in ((management_card(machine), MANAGEMENT), (kept, RDMA)):
         desired, current = after.get(key), _facts(card, networks)
         if desired is None or desired == current:
@@ -124,7 +124,7 @@ def change(spec: Any, after: Mapping[str, Any], machine: Machine, networks: Netw
         changed = _card(card or _new(key, desired, next(new_key)), desired, current or {}, networks)
         operation = "edit" if card else "add"
         spec.deviceChange.append(vim.vm.device.VirtualDeviceSpec(operation=operation, device=changed))
-    for card in rdma if wanted or after.get("rdma_nics") == 1 else []:
+    for card in rdma if requested or after.get("rdma_nics") == 1 else []:
         if card is not kept:
             spec.deviceChange.append(vim.vm.device.VirtualDeviceSpec(operation="remove", device=card))
 

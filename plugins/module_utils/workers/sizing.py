@@ -56,8 +56,8 @@ def desired_size(desired: WorkerSpec, current: Mapping[str, Any], host_mhz: int)
 def refuse_firmware(desired: WorkerSpec, there: str | None) -> None:
     """Refuse a change of the firmware: an installed system boots only with the firmware that it was installed on."""
     if desired["firmware"] and there and desired["firmware"] != there:
-        said = f"it has {there}, and an installed system does not boot with another firmware"
-        raise Refused(desired.name, f"use {desired['firmware']} firmware", said, "use a template that has it")
+        reason = f"it has {there}, and an installed system does not boot with another firmware"
+        raise Refused(desired.name, f"use {desired['firmware']} firmware", reason, "use a template that has it")
 
 
 def change(spec: Any, after: Mapping[str, Any], machine: Machine, new_key: Iterator[int]) -> None:
@@ -91,8 +91,8 @@ def _disks(desired: WorkerSpec, there: list[int]) -> list[int]:
     """Return the sizes of all disks: disks in the options may grow or be added, the others stay."""
     for now, size in zip(there, desired["disks_gb"]):
         if size < now:
-            said = f"it has {now} GB, and a disk cannot shrink"
-            raise Refused(desired.name, f"resize a disk to {size} GB", said, f"request {now} GB or more")
+            reason = f"it has {now} GB, and a disk cannot shrink"
+            raise Refused(desired.name, f"resize a disk to {size} GB", reason, f"request {now} GB or more")
     return [*desired["disks_gb"], *there[len(desired["disks_gb"]) :]]
 
 

@@ -19,7 +19,7 @@ from . import worker_identity
 OFF = "poweredOff"
 PATHS = (*worker_identity.PATHS, "runtime.host")
 GUEST_PATHS = ("guest.hostName", "guest.ipAddress", "guest.net")
-NOT_ASKED = "no host in the group workers of the inventory has its name or its address"
+NOT_IN_INVENTORY = "no host in the group workers of the inventory has its name or its address"
 REMEDY = (
     "correct the access to these guests or power them off, or, if they do not train, run again with"
     " unreachable_is_idle=true"
@@ -66,8 +66,8 @@ def refusal(cluster: str, guests: Sequence[Unread]) -> str:
     reasons: dict[str, list[str]] = {}
     for guest in guests:
         reasons.setdefault(guest.reason, []).append(guest.name)
-    said = ", ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
-    cause = f"these guests are not powered off, and their training jobs cannot be read: {said}"
+    reported = ", ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
+    cause = f"these guests are not powered off, and their training jobs cannot be read: {reported}"
     return str(Refused(cluster, "make sure that no training job is stopped", cause, REMEDY))
 
 
@@ -94,7 +94,7 @@ def _unread(guest: Guest, nodes: Sequence[Node], names: Collection[str]) -> Unre
     reasons = [node.reason for node in nodes if node.known_as & guest.known_as]
     if "" in reasons or not (reasons or guest.is_worker or guest.name in names):
         return None
-    return Unread(guest.name, reasons[0] if reasons else NOT_ASKED)
+    return Unread(guest.name, reasons[0] if reasons else NOT_IN_INVENTORY)
 
 
 def _reason(answer: Mapping[str, Any]) -> str:

@@ -23,8 +23,8 @@ def name_and_folder(context: Context, desired: WorkerSpec, current: Mapping[str,
     if current["exists"] and not context.options.put_back:
         return {"name": current["name"], "folder": current["folder"]}
     if current["exists"] and current["name"] != desired.name and context.cluster.is_taken(desired.name):
-        said = "another virtual machine has that name"
-        raise Refused(desired.name, f"rename {current['name']} back", said, "rename the other machine first")
+        reason = "another virtual machine has that name"
+        raise Refused(desired.name, f"rename {current['name']} back", reason, "rename the other machine first")
     if given and current["folder"] != given:
         context.locations.folder(desired)
     return {"name": desired.name, "folder": given or current["folder"]}
@@ -33,7 +33,7 @@ def name_and_folder(context: Context, desired: WorkerSpec, current: Mapping[str,
 def put_back(context: Context, desired: WorkerSpec, machine: Machine) -> None:
     """Move the worker into the folder in its options."""
     folder, tried = context.locations.folder(desired), f"move it into the folder {desired['folder']}"
-    context.tell(desired.name, f"is moved into the folder {desired['folder']}")
+    context.report(desired.name, f"is moved into the folder {desired['folder']}")
     with translating_faults(desired.name, tried):
         task = folder.MoveIntoFolder_Task([machine.ref])
     tasks.wait(context.cluster.session, tasks.Started(task, desired.name, tried), MOVE_SECONDS)

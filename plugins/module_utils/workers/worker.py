@@ -85,7 +85,7 @@ class Worker:
         try:
             return self._planned(current)
         except NotFound as error:
-            raise Refused(f"{self.target}: {error.target}", error.tried, error.said, error.remedy) from error
+            raise Refused(f"{self.target}: {error.target}", error.tried, error.reason, error.remedy) from error
 
     def _planned(self, current: Mapping[str, Any]) -> Plan:
         host, owned = self._host(), self._mark(current)
@@ -123,14 +123,14 @@ class Worker:
             vm_folder.put_back(self.context, self.desired, machine)
         stops = POWER_OFF in plan.needs or plan.after["power"] == "off"
         if machine.on and stops:
-            self._tell("is shut down")
+            self._report("is shut down")
             worker_power.stop(machine, self.options.power_timeout)
             machine.refresh()
         if self.cluster.host_name(machine.host) != plan.after["host"]:
             self._move(machine, plan.after["host"])
         self._reconfigure(machine, plan.after)
         if plan.after["power"] == "on" and not machine.on:
-            self._tell("is started")
+            self._report("is started")
             worker_power.start(machine, self.options.power_timeout)
             self.assigned.started = machine
 
@@ -152,9 +152,9 @@ class Worker:
             after["mmio_gb"] = worker_gpus.desired_window_gb(self.desired, self._gpu_memory) or None
         return after
 
-    def _gpu_memory(self, wanted: DeviceRequest) -> int | None:
+    def _gpu_memory(self, desired: DeviceRequest) -> int | None:
         """Return the memory of a GPU of this cluster, in gigabytes."""
-        return candidate_hosts.gpu_memory_gb(self.cluster.hosts.values(), wanted)
+        return candidate_hosts.gpu_memory_gb(self.cluster.hosts.values(), desired)
 
     def _mark(self, current: Mapping[str, Any]) -> dict[str, Any]:
         """Return the desired mark of the VM; an unmarked VM is refused unless adopt is set."""
@@ -167,8 +167,8 @@ class Worker:
                 "choose another name, or set adopt: true to take it over",
             )
         if before and before.get("name", self.target) != self.target:
-            said = f"the virtual machine of that name is the worker {before['name']}, renamed in vCenter"
-            raise Refused(self.target, "make it a worker", said, f"name it {before['name']} again")
+            reason = f"the virtual machine of that name is the worker {before['name']}, renamed in vCenter"
+            raise Refused(self.target, "make it a worker", reason, f"name it {before['name']} again")
         of = {"cluster": self.cluster.name, "role": self.desired["role"], "tenant": self.desired["tenant"]}
         of.update(_uuid(self.machine))
         return worker_mark.desired_mark(self.target, before or {"built": not current["exists"]}, **of)
@@ -220,8 +220,8 @@ class Worker:
 
     def _clone(self, host: str) -> Machine:
         template, location = clone.base_of(self.cluster, self.desired), self._clone_location()
-        self._tell(f"is cloned from {template.name} to {host}")
-        shown = tasks.by_quarters(lambda percent: self._tell(f"is cloned to {percent} %"))
+        self._report(f"is cloned from {template.name} to {host}")
+        shown = tasks.by_quarters(lambda percent: self._report(f"is cloned to {percent} %"))
         started = clone.begin(self.cluster, self.desired, template, location, host)
         made = tasks.created_object(self.cluster.session, started, self.options.clone_timeout, shown)
         machine = Machine(self.cluster.session, made, worker=self.target)
@@ -231,7 +231,7 @@ class Worker:
         return machine
 
     def _move(self, machine: Machine, host: str) -> None:
-        self._tell(f"moves to {host}")
+        self._report(f"moves to {host}")
         cluster = self.cluster
         pool = None if cluster.host_name(machine.host) else cluster.values["resourcePool"]
         spec = vim.vm.RelocateSpec(host=cluster.host_named(host), pool=pool)
@@ -243,7 +243,7 @@ class Worker:
         spec = self._spec(machine, after)
         if spec is None:
             return
-        self._tell("gets its hardware")
+        self._report("gets its hardware")
         before = spec.changeVersion = machine["config.changeVersion"]
         with translating_faults(self.target, "reconfigure it", CHANGED_MEANWHILE):
             task = machine.ref.ReconfigVM_Task(spec)
@@ -253,11 +253,11 @@ class Worker:
         if before and machine["config.changeVersion"] == before:
             # If it started now, it would have to be shut down again for the missing changes.
             left = ", ".join(_managed(after, facts(self.cluster, machine)))
-            said = f"the server accepted the change, yet did not apply it: {left or 'its configuration'}"
-            raise StillDiffers(self.target, "reconfigure it", said, "see vCenter's log (vpxd.log) and run again")
+            reason = f"the server accepted the change, yet did not apply it: {left or 'its configuration'}"
+            raise StillDiffers(self.target, "reconfigure it", reason, "see vCenter's log (vpxd.log) and run again")
 
-    def _tell(self, what: str) -> None:
-        self.context.tell(self.target, what)
+    def _report(self, what: str) -> None:
+        self.context.report(self.target, what)
 
     def _spec(self, machine: Machine, after: Mapping[str, Any]) -> Any:
         """Return the ConfigSpec of all changes; None without a change."""

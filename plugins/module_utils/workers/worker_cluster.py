@@ -40,7 +40,7 @@ class WorkerCluster:
 
     def refresh(self, names: Iterable[str]) -> None:
         """Read the hosts, the virtual machines with these names, and the others that run on the hosts."""
-        wanted = set(names)
+        desired = set(names)
         version = self.session.api_version
         rdma = (capacity.RDMA,) if version >= candidate_hosts.RDMA_SINCE else ()
         more = (*capacity.binding_paths(version), *capacity.class_paths(version))
@@ -50,7 +50,7 @@ class WorkerCluster:
         definitions = custom_fields.definitions(self.session)
         self._light = properties.find_all(self.session, vim.VirtualMachine, light)
         self.identities = WorkerIdentities(definitions, self._light)
-        refs = self._refs(wanted)
+        refs = self._refs(desired)
         read = machine.read(self.session, list(refs.values()))
         self.machines = {name: replace(read[ref._moId], worker=name) for name, ref in refs.items() if ref._moId in read}
         self._read_running()
@@ -66,9 +66,9 @@ class WorkerCluster:
         """Return the mark of a machine."""
         return self.identities.mark_of(vm.ref)
 
-    def others(self, host: str, wanted: Iterable[str]) -> OtherMachines:
+    def others(self, host: str, desired: Iterable[str]) -> OtherMachines:
         """Return the running virtual machines and the workers on a host, without those with the given names."""
-        names = set(wanted)
+        names = set(desired)
         here = {ref._moId for ref, values in self._light if properties.id_of(values.get("runtime.host")) == host}
         workers = [
             str(one.mark["name"])
@@ -145,15 +145,15 @@ class WorkerCluster:
         cards = [card for one in read for card in (*one.cards, *machines.class_cards(one.values))]
         return {str(card.macAddress or "").lower() for card in cards}
 
-    def _refs(self, wanted: Iterable[str]) -> dict[str, Any]:
+    def _refs(self, desired: Iterable[str]) -> dict[str, Any]:
         """Return the virtual machines with the given names: workers by their mark, others by the name in vCenter."""
         named, refs = worker_identity.names_of(self._light), dict[str, Any]()
-        for name in sorted(wanted):
+        for name in sorted(desired):
             worker = self.identities.worker(self.name, name)
             same = [worker.ref] if worker else named.get(name, [])
             if len(same) > 1:
-                tried, said = f"find one virtual machine named {name!r}", "several virtual machines have that name"
-                raise NotFound(self.session.server, tried, said, "rename the others")
+                tried, reason = f"find one virtual machine named {name!r}", "several virtual machines have that name"
+                raise NotFound(self.session.server, tried, reason, "rename the others")
             if same:
                 refs[name] = same[0]
         return refs

@@ -62,11 +62,11 @@ def names_of(gpus: Sequence[Gpu]) -> list[str]:
 
 
 def compare(
-    wanted: Sequence[Gpu], there: Sequence[AssignedGpu]
+    desired: Sequence[Gpu], there: Sequence[AssignedGpu]
 ) -> tuple[list[AssignedGpu], list[Gpu], list[AssignedGpu]]:
     """Return the GPUs that stay, the GPUs to add, and the GPUs to remove."""
     left, kept, missing = list(there), list[AssignedGpu](), list[Gpu]()
-    for gpu in sorted(wanted, key=lambda one: str(one.device), reverse=True):
+    for gpu in sorted(desired, key=lambda one: str(one.device), reverse=True):
         match = next((one for one in left if _same(gpu, one.gpu)), None)
         if match:
             left.remove(match)

@@ -78,9 +78,9 @@ class WorkerIdentities:
         claims = self._claims.get((cluster, name), [])
         if len(claims) > 1:
             named = " and ".join(sorted(f"{claim.shown} ({claim.ref._moId})" for claim in claims))
-            said = f"several virtual machines carry its mark, by its name or its instance UUID: {named}"
+            reason = f"several virtual machines carry its mark, by its name or its instance UUID: {named}"
             remedy = f"clear the custom attribute {worker_mark.ATTRIBUTE} of those that are not the worker"
-            raise NotFound(name, "take one virtual machine as the worker", said, remedy)
+            raise NotFound(name, "take one virtual machine as the worker", reason, remedy)
         return claims[0] if claims else None
 
     def copies(self, cluster: str, name: str) -> list[MarkedMachine]:
@@ -90,12 +90,12 @@ class WorkerIdentities:
     def refuse_doubtful(self, cluster: str, name: str) -> None:
         """Refuse to build a worker if another machine may be the worker, or uses its addresses."""
         if doubtful := [copy.shown for copy in self.copies(cluster, name) if copy.doubtful]:
-            said = f"{', '.join(sorted(doubtful))} carries its mark, and no virtual machine is named {name}"
+            reason = f"{', '.join(sorted(doubtful))} carries its mark, and no virtual machine is named {name}"
             remedy = (
                 f"name that machine {name} if it is the worker, under another name, or a restored backup;"
                 f" else clear its custom attribute {worker_mark.ATTRIBUTE}"
             )
-            raise Refused(name, "build it", said, remedy)
+            raise Refused(name, "build it", reason, remedy)
 
 
 def names_of(machines: Sequence[Found]) -> dict[str, list[Any]]:

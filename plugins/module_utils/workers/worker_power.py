@@ -37,8 +37,8 @@ def start(machine: Machine, seconds: int) -> None:
     for values in properties.watch(machine.session, [machine.ref], (path,), deadline):
         if values[machine.ref._moId].get(path) == ON:
             return
-    said = "the server accepted it, yet the power is 'off', not 'on'"
-    raise StillDiffers(machine.name, "power it on", said, "check its console and the log of its host (hostd.log)")
+    reason = "the server accepted it, yet the power is 'off', not 'on'"
+    raise StillDiffers(machine.name, "power it on", reason, "check its console and the log of its host (hostd.log)")
 
 
 def move(machine: Machine, spec: Any, to: str, seconds: int) -> None:
@@ -51,7 +51,7 @@ def destroy(machine: Machine, seconds: int) -> None:
     _run(machine, "delete it", machine.ref.Destroy_Task, seconds)
 
 
-def without_address(machines: Sequence[Machine], seconds: int, tell: Callable[[str, str], None]) -> set[str]:
+def without_address(machines: Sequence[Machine], seconds: int, report: Callable[[str, str], None]) -> set[str]:
     """Wait for the addresses of all guests; return the names of the machines whose guest reported none in time."""
     waiting = {machine.ref._moId: machine for machine in machines}
     if not machines:
@@ -59,7 +59,7 @@ def without_address(machines: Sequence[Machine], seconds: int, tell: Callable[[s
     refs = [machine.ref for machine in machines]
     for values in properties.watch(machines[0].session, refs, (ADDRESS,), time.monotonic() + seconds):
         for key in [key for key in waiting if names.address(values.get(key, {}).get(ADDRESS))]:
-            tell(waiting.pop(key).name, f"its guest has the address {values[key][ADDRESS]}")
+            report(waiting.pop(key).name, f"its guest has the address {values[key][ADDRESS]}")
         if not waiting:
             break
     return {machine.name for machine in waiting.values()}

@@ -11,16 +11,16 @@ from ..errors import Refused
 from ..vsphere.properties import Values
 from ..vsphere.session import Session
 from . import candidate_hosts, clone, nics, worker_demand, worker_gpus, worker_power
-from .context import Assignment, Context, Tell
+from .context import Assignment, Context, ReportProgress
 from .placement import place
 from .worker_cluster import WorkerCluster
 from .worker_spec import WorkerSetOptions, WorkerSpec
 
 
-def context_of(session: Session, options: WorkerSetOptions, tell: Tell) -> Context:
+def context_of(session: Session, options: WorkerSetOptions, report: ReportProgress) -> Context:
     """Return the context that the workers of a call share."""
     cluster = WorkerCluster(session, options.cluster)
-    return Context(cluster, options, clone.CloneLocations(cluster), tell)
+    return Context(cluster, options, clone.CloneLocations(cluster), report)
 
 
 class WorkerSet:
@@ -50,7 +50,7 @@ class WorkerSet:
 
     def _await_addresses(self) -> None:
         started = [assignment.started for assignment in self.assignments.values() if assignment.started]
-        silent = worker_power.without_address(started, self.context.options.address_timeout, self.context.tell)
+        silent = worker_power.without_address(started, self.context.options.address_timeout, self.context.report)
         for name, assignment in self.assignments.items():
             assignment.silent = name in silent
 
@@ -89,8 +89,8 @@ class WorkerSet:
         options, cluster = self.context.options, self.context.cluster
         named = {*(options.hosts or ()), *(desired["host"] for desired in self.worker_specs if desired["host"])}
         if unknown := sorted(named - set(cluster.host_names)):
-            said = f"it has {', '.join(sorted(cluster.host_names))}"
-            raise Refused(f"cluster {cluster.name}", f"find {', '.join(unknown)}", said, "correct the names of hosts")
+            reason = f"it has {', '.join(sorted(cluster.host_names))}"
+            raise Refused(f"cluster {cluster.name}", f"find {', '.join(unknown)}", reason, "correct the names of hosts")
 
 
 def _answers(values: Values) -> bool:

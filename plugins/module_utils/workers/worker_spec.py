@@ -221,11 +221,11 @@ def _gpus(name: str, entry: Mapping[str, Any]) -> Sequence[Gpu]:
             name, "use the GPU's device", f"{kind!r} is not an NVIDIA vendor:device ID", "write it as 10de:20f1"
         )
     if entry.get("group") and not group_profiles(entry["group"]):
-        said = f"{entry['group']!r} is not the name of a device group"
-        raise Refused(name, "use the GPUs' group", said, "write it as Nvidia:2@grid_a100-40c%NVLink")
+        reason = f"{entry['group']!r} is not the name of a device group"
+        raise Refused(name, "use the GPUs' group", reason, "write it as Nvidia:2@grid_a100-40c%NVLink")
     address, device_class = str(entry.get("address", "")).lower(), str(entry.get("device_class", ""))
-    wanted = DeviceRequest(kind, entry.get("label", ""), address, device_class)
-    return [Gpu(entry.get("profile", ""), entry.get("group", ""), wanted, entry.get("memory_gb"))] * entry["count"]
+    desired = DeviceRequest(kind, entry.get("label", ""), address, device_class)
+    return [Gpu(entry.get("profile", ""), entry.get("group", ""), desired, entry.get("memory_gb"))] * entry["count"]
 
 
 def _check(name: str, options: Mapping[str, Any]) -> None:
@@ -248,16 +248,18 @@ def _check(name: str, options: Mapping[str, Any]) -> None:
             "name the template",
         ),
     )
-    for good, tried, said, remedy in checks:
+    for good, tried, reported, remedy in checks:
         if not good:
-            raise Refused(name, tried, said, remedy)
+            raise Refused(name, tried, reported, remedy)
     _check_devices(name, options)
 
 
 def _check_devices(name: str, options: Mapping[str, Any]) -> None:
     if any(gpu.get("address") for gpu in options.get("gpus") or []) and not options.get("host"):
-        said = "a PCI address identifies a different device on each host"
-        raise Refused(name, "assign a GPU by address", said, "name its host too, or choose the GPU by device or label")
+        reason = "a PCI address identifies a different device on each host"
+        raise Refused(
+            name, "assign a GPU by address", reason, "name its host too, or choose the GPU by device or label"
+        )
     for nic in ("rdma_nic", "management_nic"):
         given = options.get(nic) or {}
         if nic in options and not given.get("portgroup"):
@@ -265,5 +267,5 @@ def _check_devices(name: str, options: Mapping[str, Any]) -> None:
         if given.get("mac") and not _MAC.fullmatch(given["mac"].lower()):
             raise Refused(name, f"configure its {nic}", f"{given['mac']!r} is not a MAC address", "correct it")
         if given.get("device_class") and given.get("protocol"):
-            said = "protocol is a setting of PVRDMA, and device_class makes it another card"
-            raise Refused(name, f"configure its {nic}", said, "remove one of them")
+            reason = "protocol is a setting of PVRDMA, and device_class makes it another card"
+            raise Refused(name, f"configure its {nic}", reason, "remove one of them")

@@ -31,8 +31,8 @@ def library(pattern: str, home: str) -> ctypes.CDLL:
 def nvcc(home: str) -> str:
     """Return the version of the compiler."""
     command = [home + "/bin/nvcc", "--version"]
-    said = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.decode()  # noqa: S603  # its own compiler
-    return re.findall(r"release ([0-9.]+)", said)[0]
+    output = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.decode()  # noqa: S603  # its own compiler
+    return re.findall(r"release ([0-9.]+)", output)[0]
 
 
 def version(number: int, newer: int) -> str:
@@ -86,13 +86,13 @@ def device(cuda: ctypes.CDLL, number: int) -> dict[str, object]:
 
 def main(home: str) -> None:
     """Print each version and the devices, or the reason why one cannot be read."""
-    told: dict[str, object] = {}
+    result: dict[str, object] = {}
     for name, ask in (("nvcc", nvcc), ("cudnn", cudnn), ("nccl", nccl), ("devices", devices)):
         try:
-            told[name] = ask(home)
+            result[name] = ask(home)
         except (OSError, IndexError, AttributeError, subprocess.CalledProcessError) as error:
-            told[name + "_why"] = str(error)
-    sys.stdout.write(json.dumps(told, sort_keys=True) + "\n")
+            result[name + "_why"] = str(error)
+    sys.stdout.write(json.dumps(result, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def main(framework: str) -> None:
     import horovod
 
     hvd, version, total = {"tensorflow": by_tensorflow, "pytorch": by_pytorch}[framework]()
-    said: Dict[str, Any] = {
+    result: Dict[str, Any] = {
         "rank": hvd.rank(),
         "size": hvd.size(),
         "sum": total,
@@ -57,7 +57,7 @@ def main(framework: str) -> None:
         # Horovod before 0.17 supports only MPI.
         "mpi": bool(hvd.mpi_enabled()) if hasattr(hvd, "mpi_enabled") else True,
     }
-    sys.stdout.write("allreduce " + json.dumps(said, sort_keys=True) + "\n")
+    sys.stdout.write("allreduce " + json.dumps(result, sort_keys=True) + "\n")
     sys.stdout.flush()
     hvd.shutdown()
 

@@ -28,14 +28,14 @@ def main(path: str) -> None:
     total = ctypes.c_int()
     whole, add = symbol(mpi, "ompi_mpi_int"), symbol(mpi, "ompi_mpi_op_sum")
     mpi.MPI_Allreduce(ctypes.byref(rank), ctypes.byref(total), 1, whole, add, world)
-    said = {
+    result = {
         "rank": rank.value,
         "size": size.value,
         "sum": total.value,
         "node": platform.node(),
         "library": text.value.decode().strip("\0"),
     }
-    sys.stdout.write("hello " + json.dumps(said, sort_keys=True) + "\n")
+    sys.stdout.write("hello " + json.dumps(result, sort_keys=True) + "\n")
     sys.stdout.flush()
     mpi.MPI_Finalize()
 

@@ -23,7 +23,7 @@ def main() -> None:
     ranks.init_process_group(backend)
     total = torch.tensor([ranks.get_rank() + 1.0], device=device)
     ranks.all_reduce(total)
-    said = {
+    result = {
         "rank": ranks.get_rank(),
         "size": ranks.get_world_size(),
         "sum": float(total[0]),
@@ -33,7 +33,7 @@ def main() -> None:
         "backend": backend,
         "nccl": nccl,
     }
-    sys.stdout.write("allreduce " + json.dumps(said, sort_keys=True) + "\n")
+    sys.stdout.write("allreduce " + json.dumps(result, sort_keys=True) + "\n")
     sys.stdout.flush()
     ranks.destroy_process_group()
 

@@ -17,7 +17,7 @@ class Ranks:
     """Communication between ranks with DistributedDataParallel, over NCCL or, on CPUs, over Gloo."""
 
     def __init__(self, is_on_cpu: bool) -> None:
-        dml_torchrun.tell()
+        dml_torchrun.set_environment()
         self.local_rank, self._is_on_cpu = int(os.environ["LOCAL_RANK"]), is_on_cpu
         if not is_on_cpu:
             torch.cuda.set_device(self.local_rank)

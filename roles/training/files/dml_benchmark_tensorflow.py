@@ -34,7 +34,7 @@ def main() -> None:
     done = _begin(chosen, variables, kept)
     records, pace = dml_records.start(first_step=done + 1), dml_options.Pace(chosen, done)
     step = _step(model, optimizer)
-    for number in pace.steps(lambda wish: bool(hvd.broadcast(tf.constant(wish), 0))):
+    for number in pace.steps(lambda stop: bool(hvd.broadcast(tf.constant(stop), 0))):
         images, labels = next(batches)
         with records.phase("compile") if number == done + 1 else contextlib.nullcontext():
             loss = step(images, labels)

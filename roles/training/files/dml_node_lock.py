@@ -18,7 +18,7 @@ import sys
 from typing import Any
 
 BUSY = 16
-LOCAL_RANK, RUN_DIR, ASKED_BY = "OMPI_COMM_WORLD_LOCAL_RANK", "DML_RECORDS", "DML_RUN_BY"
+LOCAL_RANK, RUN_DIR, REQUESTED_BY = "OMPI_COMM_WORLD_LOCAL_RANK", "DML_RECORDS", "DML_RUN_BY"
 MOST = 4096
 
 
@@ -31,7 +31,7 @@ def lock(folder: str) -> None:
     except BlockingIOError:
         sys.stderr.write(f"NodeBusyError: {sentence(node, _read(handle))}\n")
         sys.exit(BUSY)
-    about = {"name": os.path.basename(os.environ.get(RUN_DIR, "")), "asked_by": os.environ.get(ASKED_BY, "")}
+    about = {"name": os.path.basename(os.environ.get(RUN_DIR, "")), "asked_by": os.environ.get(REQUESTED_BY, "")}
     try:
         os.ftruncate(handle, 0)
         os.pwrite(handle, json.dumps(about).encode(), 0)

@@ -44,7 +44,7 @@ class Output:
             found = pattern.match(line)
             if found:
                 facts = found.groupdict()
-                self._records.tell(int(facts["step"]), facts["rate"], facts.get("loss"))
+                self._records.report(int(facts["step"]), facts["rate"], facts.get("loss"))
 
 
 def main() -> None:

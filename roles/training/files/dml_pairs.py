@@ -192,14 +192,14 @@ def _number(path):
     return int(text) if text.isdigit() else 0
 
 
-def record(pair, devices, asked, peer):
+def record(pair, devices, requested, peer):
     """Return the measurement with one partner, and the devices that sent at least half of its data."""
     before = devices.sent()
     found = pair.measure(peer)
     after = devices.sent()
     least = found.pop("sent") / 2
     carried = sorted(name for name, count in after.items() if count - before.get(name, count) > least)
-    return dict(found, carried=carried, devices={name: devices.about(name) for name in sorted({*carried, *asked})})
+    return dict(found, carried=carried, devices={name: devices.about(name) for name in sorted({*carried, *requested})})
 
 
 def rounds_of(text):
@@ -224,14 +224,14 @@ def main(options):
     mpi, stall = Mpi(options["library"]), Stall(options["stall"])
     stall.start()
     pair = _pair(mpi, options, stall)
-    devices, asked = Devices(options["sysfs"]), options["devices"][mpi.rank]
+    devices, requested = Devices(options["sysfs"]), options["devices"][mpi.rank]
     for number, partners in enumerate(rounds_of(options["rounds"])):
         found, peer = {}, partners.get(mpi.rank)
         if peer is not None:
             names = sorted((options["nodes"][mpi.rank], options["nodes"][peer]))
             stall.begin(f"the pair {names[0]} and {names[1]}")
             who = {"round": number, "node": options["nodes"][mpi.rank], "peer": options["nodes"][peer]}
-            found = dict(record(pair, devices, asked, peer), host=platform.node(), **who)
+            found = dict(record(pair, devices, requested, peer), host=platform.node(), **who)
             stall.pause()
         lines = [part for part in mpi.gather(json.dumps(found).encode()) if part != b"{}"]
         if mpi.rank == 0:

@@ -67,7 +67,7 @@ class Records:
             raise ValueError("stride must be 1 or more and first_step 0 or more")
         self._stride, self._step = stride, first_step - 1
         self._generation, self._images, self._paused = 0, 0, 0.0
-        self._has_told = False
+        self._has_reported = False
         self._last = None  # type: Any
         # Further keys of each record, if another program than the script counts its steps.
         self.source = {}  # type: dict[str, Any]
@@ -99,11 +99,11 @@ class Records:
             return
         self._write({"phase": "train", "loss": _number(loss), "images_per_sec": self._rate()})
 
-    def tell(self, step: int, images_per_sec: Any = None, loss: Any = None) -> None:
+    def report(self, step: int, images_per_sec: Any = None, loss: Any = None) -> None:
         """Record the steps up to this one, for a script that counts and measures by itself."""
-        if self._has_told:
+        if self._has_reported:
             self._stride = max(1, step - self._step)
-        self._step, self._has_told = step, True
+        self._step, self._has_reported = step, True
         self._write({"phase": "train", "loss": _number(loss), "images_per_sec": _number(images_per_sec)})
 
     @contextlib.contextmanager

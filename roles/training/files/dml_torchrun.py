@@ -32,7 +32,7 @@ ADDRESS, GLOO = "MASTER_ADDR", "GLOO_SOCKET_IFNAME"
 SIOCGIFADDR, ANY_PORT = 0x8915, 9
 
 
-def tell() -> None:
+def set_environment() -> None:
     """Set the environment variables that torchrun would set."""
     lacking = [name for name in (*NAMES.values(), ADDRESS) if name not in os.environ]
     if lacking:
@@ -80,7 +80,7 @@ def _address(probe: socket.socket, name: str) -> str:
 
 def main() -> None:
     """Run the given script as the main program, with its steps recorded."""
-    tell()
+    set_environment()
     dml_steps.install()
     dml_steps.run(sys.argv[1:])
 

@@ -55,15 +55,15 @@ def main() -> None:
     """Print the line."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     faults: List[str] = []
-    said: Dict[str, Any] = {"python": platform.python_version(), "executable": sys.executable}
-    said.update({name: imported(module, faults) for name, module in FRAMEWORKS.items()})
-    said["horovod"] = imported("horovod", faults)
-    if said["horovod"]:
-        load("horovod.tensorflow" if said["tensorflow"] else "horovod.torch", faults)
-    said["nccl"] = nccl()
-    said["missing"] = [name for name in ("mpirun", "ssh", "sh") if shutil.which(name) is None]
-    said["faults"] = faults
-    sys.stdout.write("versions " + json.dumps(said, sort_keys=True) + "\n")
+    result: Dict[str, Any] = {"python": platform.python_version(), "executable": sys.executable}
+    result.update({name: imported(module, faults) for name, module in FRAMEWORKS.items()})
+    result["horovod"] = imported("horovod", faults)
+    if result["horovod"]:
+        load("horovod.tensorflow" if result["tensorflow"] else "horovod.torch", faults)
+    result["nccl"] = nccl()
+    result["missing"] = [name for name in ("mpirun", "ssh", "sh") if shutil.which(name) is None]
+    result["faults"] = faults
+    sys.stdout.write("versions " + json.dumps(result, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

@@ -104,5 +104,5 @@ def test_machines_get_the_requested_memory(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setattr(sys, "argv", ["hypervisor", *started[0]])
     monkeypatch.setattr(hypervisor.roots, "ensure", lambda *_: Path("/roots"))
     monkeypatch.setattr(hypervisor.accelerator, "detect", lambda _roots: "qemu")
-    made = hypervisor._machines(hypervisor._asked(), network.Network(lab.lab))
+    made = hypervisor._machines(hypervisor._parsed(), network.Network(lab.lab))
     assert isinstance(made, Machines) and made.memory_mib == 1536

@@ -111,7 +111,7 @@ def test_a_pause_is_marked_and_does_not_lower_the_rate(place: Path, monkeypatch:
 def test_a_script_with_its_own_counter_reports_its_progress(place: Path) -> None:
     records = dml_records.start()
     for step, rate, loss in ((1, "3.2", "81.126"), (10, "3.4", "nan"), (20, None, None), (1, 3.0, None)):
-        records.tell(step, rate, loss)
+        records.report(step, rate, loss)
     reported = [(record["step"], record["stride"], record["images_per_sec"], record["loss"]) for record in lines(place)]
     assert reported == [(1, 1, 3.2, 81.126), (10, 9, 3.4, "nan"), (20, 10, None, None), (1, 1, 3.0, None)]
 

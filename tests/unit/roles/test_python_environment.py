@@ -26,7 +26,7 @@ def test_the_content_of_the_folder_defines_its_identity(change: dict[str, Any]) 
 
 
 @pytest.mark.parametrize(
-    ("found", "listed", "is_filling", "is_anew"),
+    ("found", "listed", "is_filling", "is_recreated"),
     [
         (["/usr 3 11", "/usr 3 11"], 0, False, False),
         (["/usr 3 11", "/usr 3 11"], 1, False, True),
@@ -36,11 +36,13 @@ def test_the_content_of_the_folder_defines_its_identity(change: dict[str, Any]) 
     ],
 )
 def test_recreates_an_environment_of_another_interpreter(
-    found: list[str], listed: int, is_filling: bool, is_anew: bool
+    found: list[str], listed: int, is_filling: bool, is_recreated: bool
 ) -> None:
     known = {
         "__python_environment_interpreters": {"results": [{"stdout": one} for one in found]},
         "__python_environment_listed": {"rc": listed},
         "__python_environment_filling": {"stat": {"exists": is_filling}},
     }
-    assert (rendering.value("python_environment", "__python_environment_half", **known) in {True, "True"}) is is_anew
+    assert (
+        rendering.value("python_environment", "__python_environment_half", **known) in {True, "True"}
+    ) is is_recreated

@@ -34,12 +34,12 @@ def driver_and_attachment(stack: Stack, facts: CompatibilityTables) -> Iterator[
     gpu, driver = stack.get("gpu"), stack.get("gpu_driver")
     if not gpu or not driver:
         return
-    wanted = row(facts, "gpu_attachments", "attachment", gpu["attachment"])
-    if wanted is None:
+    desired = row(facts, "gpu_attachments", "attachment", gpu["attachment"])
+    if desired is None:
         yield unknown(f"which driver a GPU attached by {gpu['attachment']} needs")
-    elif driver["kind"] != wanted["kind"]:
-        words = f"A GPU attached by {gpu['attachment']} needs the {wanted['kind']} driver"
-        yield misfit(f"{words} and the stack has the {driver['kind']} driver", wanted["source"])
+    elif driver["kind"] != desired["kind"]:
+        words = f"A GPU attached by {gpu['attachment']} needs the {desired['kind']} driver"
+        yield misfit(f"{words} and the stack has the {driver['kind']} driver", desired["source"])
 
 
 def _cuda(stack: Stack) -> Stack | None:

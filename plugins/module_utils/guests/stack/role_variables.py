@@ -25,8 +25,8 @@ def variables(stack: Mapping[str, Any], platform: str, parts: Sequence[str] = ()
 
 def _repositories(stack: Mapping[str, Any], platform: str, parts: Sequence[str]) -> dict[str, Any]:
     there = (stack.get("repositories") or {}).get(platform, [])
-    wanted = [repository for repository in there if repository.get("part") in (None, *parts)]
-    return {"wanted": wanted, "keys": stack.get("keys") or {}}
+    desired = [repository for repository in there if repository.get("part") in (None, *parts)]
+    return {"wanted": desired, "keys": stack.get("keys") or {}}
 
 
 def _gpu_driver(stack: Mapping[str, Any], platform: str, _parts: Sequence[str]) -> dict[str, Any]:

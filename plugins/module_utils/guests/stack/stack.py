@@ -39,7 +39,7 @@ def faults(document: object, schema: Mapping[str, Any]) -> list[str]:
 
 def missing_inputs(document: Mapping[str, Any], parts: Sequence[str] = ()) -> list[str]:
     """Return the inputs without a value, of a stack and its requested optional parts."""
-    return [path for path in _asked(document, parts) if _get(document, path) is None]
+    return [path for path in _requested_parts(document, parts) if _get(document, path) is None]
 
 
 def absent_parts(document: Mapping[str, Any], parts: Sequence[str]) -> list[str]:
@@ -62,8 +62,8 @@ def completed(
             raise StackError(f"The stack {stack['name']} has no base {name!r}; it has {', '.join(stack['bases'])}.")
         stack["bases"][name] = url
     for path, value in inputs.items():
-        if path not in _asked(stack, OPTIONAL):
-            inputs_ = ", ".join(_asked(stack, OPTIONAL))
+        if path not in _requested_parts(stack, OPTIONAL):
+            inputs_ = ", ".join(_requested_parts(stack, OPTIONAL))
             known = f"its inputs are {inputs_}" if inputs_ else "it has no inputs"
             raise StackError(f"The stack {stack['name']} has no input {path!r}; {known}.")
         _set(stack, path, value)
@@ -78,7 +78,7 @@ def without_urls(value: Any) -> Any:
     return [without_urls(child) for child in value] if isinstance(value, list) else value
 
 
-def _asked(document: Mapping[str, Any], parts: Sequence[str]) -> list[str]:
+def _requested_parts(document: Mapping[str, Any], parts: Sequence[str]) -> list[str]:
     """Return the inputs of a stack and of parts of it."""
     sections = [document, *(document.get(part) or {} for part in parts)]
     return [path for section in sections for path in section.get("inputs", [])]
@@ -161,7 +161,7 @@ def _unknown_names(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _unlisted_inputs(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence for each checksum without value and input, and for each input without a place in the stack."""
-    inputs = _asked(document, OPTIONAL)
+    inputs = _requested_parts(document, OPTIONAL)
     for where, mapping in _walk(document, ""):
         for key in ("sha256", "digest"):
             if key in mapping and mapping[key] is None and f"{where}.{key}" not in inputs:

@@ -120,19 +120,19 @@ def _slots(cluster: CheckedCluster) -> Iterator[Finding]:
     offered = cluster.facts["gpu_slots"]
     if not cluster.vgpu or "vgpu" not in cluster.words or not offered:
         return
-    wanted = next((slots for slots in offered if slots["profile"] == cluster.vgpu), None)
-    if wanted is None:
+    desired = next((slots for slots in offered if slots["profile"] == cluster.vgpu), None)
+    if desired is None:
         names = listed(slots["profile"] for slots in offered)
         yield cluster.finding(
             WARN, "gpu_slots", f"no host offers the vGPU profile {cluster.vgpu}; choose one of {names}"
         )
-    elif wanted["free"] == 0:
-        taken = f"all {wanted['used'] + wanted['reserved']} places for {cluster.vgpu} are taken{_reserved(wanted)}"
+    elif desired["free"] == 0:
+        taken = f"all {desired['used'] + desired['reserved']} places for {cluster.vgpu} are taken{_reserved(desired)}"
         text = f"{taken}, so no worker can move; keep one host free"
         yield cluster.finding(WARN, "gpu_slots", text)
     else:
-        free, total = wanted["free"], wanted["used"] + wanted["free"] + wanted["reserved"]
-        text = f"of {total} places for {cluster.vgpu} {free} are free{_reserved(wanted)}; a move needs one"
+        free, total = desired["free"], desired["used"] + desired["free"] + desired["reserved"]
+        text = f"of {total} places for {cluster.vgpu} {free} are free{_reserved(desired)}; a move needs one"
         yield cluster.finding(NOTE, "gpu_slots", text)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.findings import NOTE, STOP, WARN, Finding, listed, said_of
+from ...core.findings import NOTE, STOP, WARN, Finding, listed, without_object
 from ...core.versions import numbers
 from ...workers.placement.gpu_models import is_of_model
 
@@ -59,7 +59,7 @@ def findings(host: Data, desired: ExpectedHost) -> Iterator[Finding]:
         text = f"vCenter shows it as {host['connection']}, so it can be neither read nor changed; bring it back"
         yield Finding(STOP, "disconnected", host["host"], text)
     elif host.get("failed"):
-        yield Finding(STOP, "unreadable", host["host"], said_of(host["host"], host["msg"]))
+        yield Finding(STOP, "unreadable", host["host"], without_object(host["host"], host["msg"]))
     else:
         for check in (_pending_reboot, _version, _gpus, _rdma, _shared_cards, _owners):
             yield from check(host, desired)

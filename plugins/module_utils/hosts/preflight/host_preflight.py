@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...core.findings import NOTE, STOP, WARN, Finding, FindingRecord, as_dicts, lines, listed, said_of, stops
+from ...core.findings import NOTE, STOP, WARN, Finding, FindingRecord, as_dicts, lines, listed, stops, without_object
 from ...core.versions import ROCE_V1, has_roce_v1
 from ...core.vgpu_manager import is_manager
 from ...errors import Refused
@@ -148,7 +148,7 @@ def _rolling(read: Data, earlier: Iterable[Finding]) -> Iterator[Finding]:
     disconnected = {finding.object for finding in earlier if finding.rule == "disconnected"}
     for stop in read["cluster"]["stops"]:
         if stop["rule"] not in ("out_of_service", "not_responding") or stop["object"] not in disconnected:
-            yield Finding(STOP, stop["rule"], stop["object"], said_of(stop["object"], stop["text"]))
+            yield Finding(STOP, stop["rule"], stop["object"], without_object(stop["object"], stop["text"]))
 
 
 def _emptying(results: Iterable[Data], cluster: str) -> Iterator[Finding]:
@@ -187,7 +187,7 @@ def _acceptance(result: Data, cluster: str) -> Iterator[Finding]:
     for row in result.get("readers") or []:
         if row["status"] in severities:
             severity, rule = severities[row["status"]]
-            details = listed(said_of(row["object"], text) for text in row["what"])
+            details = listed(without_object(row["object"], text) for text in row["what"])
             text = f"{row['reader']} is {row['status']} ({details}); {_REPORT}"
             yield Finding(severity, rule, row["object"], text)
     for row in result.get("assumptions") or []:
@@ -204,7 +204,7 @@ def _plan(plan: Data, cluster: str, earlier: Iterable[Finding]) -> Iterator[Find
     for host in plan.get("hosts") or []:
         name = host["host"]
         if host.get("failed") and name not in explained:
-            yield Finding(STOP, "plan", name, said_of(name, host["msg"]))
+            yield Finding(STOP, "plan", name, without_object(name, host["msg"]))
         if host.get("changed") and not leaves_service(host):
             for reason in _lasting(host):
                 yield Finding(STOP, "plan", name, f"it stays in service and cannot be changed: {reason}")

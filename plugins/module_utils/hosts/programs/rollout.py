@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from ...core.findings import listed
 from ...durable.calls import Calls, required
 from ...durable.program import Program
-from ...errors import Told
+from ...errors import WholeError
 from ..change_hosts import change_hosts
 from ..rollout_plan import RolloutOptions, hosts_at_once, plan_hosts, require_possible
 
@@ -46,7 +46,7 @@ def rollout(p: Program, calls: RolloutCalls, how: RolloutOptions) -> dict[str, A
             for first in range(0, len(plan["leaving"]), most):
                 change_hosts(p, calls, plan["leaving"][first : first + most], how.change)
     if p.left:
-        raise Told("; ".join(p.left.values()))
+        raise WholeError("; ".join(p.left.values()))
     return plan
 
 

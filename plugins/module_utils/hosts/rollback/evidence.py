@@ -20,7 +20,7 @@ _SECRET_KEY = re.compile(r"pass(word|wd|phrase)|secret|token|community|private_?
 
 
 def document(
-    hosts: Mapping[str, Any], cluster: Mapping[str, Any], wanted: Mapping[str, Any], when: str
+    hosts: Mapping[str, Any], cluster: Mapping[str, Any], desired: Mapping[str, Any], when: str
 ) -> dict[str, Any]:
     """Return the evidence as plain data: results of esxi_info and cluster_info, and the profiles of the change.
 
@@ -30,7 +30,7 @@ def document(
     kept = {
         "format": FORMAT,
         "taken": when,
-        "wanted": without_secrets(wanted),
+        "wanted": without_secrets(desired),
         **without_secrets(state),
         "hosts": without_secrets(hosts["hosts"]),
     }

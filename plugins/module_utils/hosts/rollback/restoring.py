@@ -22,7 +22,7 @@ _RECORDED = re.compile(r"^(nvidia|nvd)|nmlx|mlnx", re.IGNORECASE)
 def passthrough(before: Before) -> Data:
     """Return one setting for all devices, because a profile cannot pass through some devices and not others."""
     recorded = {address: gpu["passthrough"] for address, gpu in (before.entry["graphics"].get("gpus") or {}).items()}
-    devices = before.wanted["passthrough"].get("devices") or [GPUS]
+    devices = before.desired["passthrough"].get("devices") or [GPUS]
     addresses = [address for device in devices for address in (recorded if device == GPUS else [pci_address(device)])]
     states = {address: recorded.get(address) for address in addresses}
     by_state = {state: sorted(key for key, value in states.items() if value == state) for state in set(states.values())}
@@ -44,7 +44,7 @@ def vibs(before: Before) -> Data:
     entry = before.entry["vibs"]
     versions = {vib["name"]: vib["version"] for vib in entry.get("pending") or entry.get("running") or []}
     restored: list[dict[str, Any]] = []
-    for vib in before.wanted["vibs"]:
+    for vib in before.desired["vibs"]:
         name, version = vib["name"], versions.get(vib["name"])
         if not version and not _RECORDED.search(name):
             reason = f"the evidence does not show whether VIB {name} was installed: restore it with esxi_vib"
@@ -73,15 +73,15 @@ def _previous_vib(name: str, version: str, before: Before) -> list[dict[str, Any
 
 def graphics(before: Before) -> Data:
     """Return the type of host and GPUs, and the assignment policy; the vGPU mode if the change set it."""
-    entry, wanted = before.entry["graphics"], before.wanted["graphics"]
+    entry, desired = before.entry["graphics"], before.desired["graphics"]
     restored = {"policy": entry.get("policy")}
     kinds = {entry.get("default_type"), *_types_of_gpus(entry)}
     if len(kinds) == 1:
         restored["type"] = entry.get("default_type")
-    elif wanted.get("type"):
+    elif desired.get("type"):
         reason = "its GPUs had different graphics types: restore them by hand in the vSphere Client"
         before.reasons.append(reason)
-    if wanted.get("vgpu_mode"):
+    if desired.get("vgpu_mode"):
         restored["vgpu_mode"] = _vgpu_mode(before)
     return {"graphics": {key: value for key, value in restored.items() if value}}
 
@@ -89,7 +89,7 @@ def graphics(before: Before) -> Data:
 def _vgpu_mode(before: Before) -> str | None:
     """Return the vGPU mode of all GPUs that the change may have changed; esxi_graphics skips those in passthrough."""
     entry = before.entry["graphics"]
-    ends = (before.wanted.get("passthrough") or {}).get("enabled") is False
+    ends = (before.desired.get("passthrough") or {}).get("enabled") is False
     gpus = [address for address, gpu in entry["gpus"].items() if ends or gpu["passthrough"] == "off"]
     modes = {gpu: (entry.get("modes") or {}).get(gpu) or "none" for gpu in gpus}
     mode = next(iter(modes.values()), None)
@@ -109,7 +109,7 @@ def _types_of_gpus(entry: Data) -> list[str]:
 
 def kernel_modules(before: Before) -> Data:
     """Return all options of the modules that the change names."""
-    return _all_options(before, [module["name"] for module in before.wanted["kernel_modules"]])
+    return _all_options(before, [module["name"] for module in before.desired["kernel_modules"]])
 
 
 def roce(before: Before) -> Data:
@@ -135,19 +135,19 @@ def values(key: str) -> Callable[[Before], Data]:
     """Return the function that restores a dictionary of values: those that the change named and the host had."""
 
     def restore(before: Before) -> Data:
-        entry, wanted = before.entry[key], before.wanted[key]
-        lost = [option for option in wanted if option not in entry or entry[option] == HIDDEN]
+        entry, desired = before.entry[key], before.desired[key]
+        lost = [option for option in desired if option not in entry or entry[option] == HIDDEN]
         before.reasons += [
             f"the evidence does not contain the value of {option}: restore it by hand" for option in lost
         ]
-        return {key: {option: entry[option] for option in wanted if entry.get(option) is not None}}
+        return {key: {option: entry[option] for option in desired if entry.get(option) is not None}}
 
     return restore
 
 
 def pvrdma(before: Before) -> Data:
     """Return the adapter that was tagged, or the absence of a tag; the firewall is closed again if it was closed."""
-    entry, wanted = before.entry["pvrdma"], before.wanted["pvrdma"]
+    entry, desired = before.entry["pvrdma"], before.desired["pvrdma"]
     if entry.get("vmk") is None and entry.get("firewall_open") is None:
         return {}
     if entry.get("vmk") and entry.get("firewall_open"):
@@ -158,7 +158,7 @@ def pvrdma(before: Before) -> Data:
             "or the firewall by hand"
         )
         return {}
-    if entry.get("firewall_open") and wanted.get("state") == "absent" and wanted.get("close_firewall", True):
+    if entry.get("firewall_open") and desired.get("state") == "absent" and desired.get("close_firewall", True):
         before.reasons.append(
             "the change closed its firewall ruleset pvrdma, which was open without a tagged adapter: open it by hand"
         )

@@ -37,7 +37,7 @@ class Before:
     """
 
     entry: Data
-    wanted: Data
+    desired: Data
     depots: Sequence[Data] = ()
     reasons: list[str] = field(default_factory=list)
 
@@ -64,7 +64,7 @@ def restoring_profiles(
             reasons.append(f"{host}: the evidence does not contain it")
             continue
         try:
-            profiles[host] = restoring_profile(Before(entries[host], _wanted(document, host), depots), ways)
+            profiles[host] = restoring_profile(Before(entries[host], _desired(document, host), depots), ways)
         except Irreversible as error:
             reasons += [f"{host}: {reason}" for reason in error.reasons]
     if reasons:
@@ -78,7 +78,7 @@ def restoring_profile(before: Before, ways: Ways) -> dict[str, Any]:
         raise Irreversible([f"the evidence does not contain its state: {before.entry['msg']}"])
     parts: dict[str, Any] = {}
     for key, way in ways.items():
-        if before.wanted.get(key):
+        if before.desired.get(key):
             lacking = [entry_key for entry_key in way.kept if entry_key not in before.entry]
             before.reasons += [
                 f"the evidence holds no {entry_key}, which restoring {key} needs" for entry_key in lacking
@@ -103,9 +103,9 @@ def restoring_settings(document: Data) -> dict[str, dict[str, Any]]:
     }
 
 
-def _wanted(document: Data, host: str) -> Data:
-    wanted: Data = document["wanted"]["host_profiles"].get(host, document["wanted"]["profile"])
-    return wanted
+def _desired(document: Data, host: str) -> Data:
+    desired: Data = document["wanted"]["host_profiles"].get(host, document["wanted"]["profile"])
+    return desired
 
 
 def must_read(document: Data) -> None:
@@ -142,8 +142,8 @@ def must_be_of(document: Data, identity: Data, hosts: Sequence[str] = ()) -> Non
 def _require_known_parts(document: Data, ways: Ways) -> None:
     """Refuse evidence of another format, and evidence of parts that this version does not have."""
     must_read(document)
-    wanted = document["wanted"]
-    touched = {key for profile in (wanted["profile"], *wanted["host_profiles"].values()) for key in profile}
+    desired = document["wanted"]
+    touched = {key for profile in (desired["profile"], *desired["host_profiles"].values()) for key in profile}
     unknown = ", ".join(sorted(touched - set(ways)))
     if unknown:
         raise Irreversible([f"the change touched {unknown}, which this version of dml.vsphere cannot restore"], NEWER)

@@ -28,7 +28,7 @@ class ClusterLock:
     name = "lock"
 
     def __init__(self, session: Session, cluster: str, state: str, desired: lock_rules.LockRequest) -> None:
-        self.session, self.target, self.wanted, self.desired = session, cluster, state, desired
+        self.session, self.target, self.state, self.desired = session, cluster, state, desired
         ref, values = find_cluster(session, cluster, ("parent",))
         self.ref = ref
         self.folders = LockFolders(session, cluster, values["parent"], id_of(ref))
@@ -45,7 +45,7 @@ class ClusterLock:
         decision = self._decide()
         if decision.refusal:
             raise Refused(self.target, self._tried, decision.refusal, WAIT_FOR_IT)
-        if self.wanted == "absent":
+        if self.state == "absent":
             there = {**current, "folder": self.lock_state.root is not None or self.lock_state.remains != ()}
             gone = {**state_of(None), "folder": False}
             return Plan(before=there, after=gone, warnings=(decision.warning,) if decision.warning else ())
@@ -56,7 +56,7 @@ class ClusterLock:
         """Write what was planned; a rival that was faster is named."""
         record = self._decide().write if plan.changes else None
         if record is None or self.folders.write(self.lock_state, record, self.now):
-            if self.wanted == "absent":
+            if self.state == "absent":
                 self.folders.remove(self.folders.read())
             return
         rival = self.folders.read().record
@@ -72,7 +72,7 @@ class ClusterLock:
                 "see who changed them in the vSphere Client; force_unlock: true replaces them",
             )
         # Who removes the lock must hold it: a rival that read it before cannot take what is removed meanwhile.
-        rule: Callable[..., lock_rules.LockDecision] = lock_rules.release if self.wanted == "free" else lock_rules.hold
+        rule: Callable[..., lock_rules.LockDecision] = lock_rules.release if self.state == "free" else lock_rules.hold
         record = self.lock_state.record
         dead, alive, working = _holder(record)
         decision = rule(record, self.desired, self.now, dead=dead, alive=alive)
@@ -83,7 +83,7 @@ class ClusterLock:
 
     @property
     def _tried(self) -> str:
-        return {"held": "take its lock", "free": "give its lock back", "absent": "remove its lock"}[self.wanted]
+        return {"held": "take its lock", "free": "give its lock back", "absent": "remove its lock"}[self.state]
 
 
 def lock_request(params: Mapping[str, Any]) -> lock_rules.LockRequest:

@@ -98,8 +98,8 @@ def counters_of_gpus(recording: Recording) -> Evidence:
         for counter in known
         if counter.groupInfo.key == "gpu" and counter.rollupType == "average"
     }
-    wanted = {UTILISATION, MEMORY}
-    return (wanted <= named, f"there are {', '.join(sorted(named))}") if named else NOTHING
+    desired = {UTILISATION, MEMORY}
+    return (desired <= named, f"there are {', '.join(sorted(named))}") if named else NOTHING
 
 
 def hot_migration_option(recording: Recording) -> Evidence:

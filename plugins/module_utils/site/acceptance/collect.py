@@ -49,7 +49,7 @@ def collect(session: Session, params: Mapping[str, Any]) -> CollectedRecording:
     files = archive.files_of(recording)
     left = pseudonyms.left_in("\n".join(files.values()))
     manifest = archive.manifest_of(recording, files, pseudonyms.counted())
-    not_understood = [f"{row['reader']}: {pseudonyms.said(text)}" for row in run.rows for text in row["what"]]
+    not_understood = [f"{row['reader']}: {pseudonyms.free_text(text)}" for row in run.rows for text in row["what"]]
     return CollectedRecording(files, {**manifest, "left": left, "not_understood": not_understood})
 
 
@@ -101,7 +101,7 @@ def _schema(esxcli: Esxcli, namespace: str) -> str:
     try:
         return esxcli.schema(namespace)
     except CollectionError as error:
-        return f"not available: {error.said}"
+        return f"not available: {error.reason}"
 
 
 def lines(manifest: Mapping[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ...cluster.cluster_info import ClusterReader
-from ...core.findings import STOP, FindingRecord, as_dicts, listed, said_of
+from ...core.findings import STOP, FindingRecord, as_dicts, listed, without_object
 from ...errors import NotFound
 from ...fabric.port_groups import PortGroup
 from ...hosts import host_info
@@ -37,22 +37,22 @@ _DATASTORE = ("name", "summary.type", "summary.accessible", "summary.freeSpace",
 _GIB = 2**30
 
 
-def read(session: Session, wanted: Collection[str]) -> DiscoveredSite:
+def read(session: Session, desired: Collection[str]) -> DiscoveredSite:
     """Return the clusters with these names, or all clusters, and the templates of vCenter."""
     found = properties.find_all(session, vim.ClusterComputeResource, ("name", "host", "network", "datastore"))
     count = Counter(str(values["name"]) for _ref, values in found)
-    if missing := sorted(set(wanted) - set(count)):
-        said = f"there is none; it has {listed(sorted(count)) or 'no cluster'}"
-        raise NotFound(session.server, f"find a cluster named {listed(missing)}", said, "correct the names")
+    if missing := sorted(set(desired) - set(count)):
+        reason = f"there is none; it has {listed(sorted(count)) or 'no cluster'}"
+        raise NotFound(session.server, f"find a cluster named {listed(missing)}", reason, "correct the names")
     chosen = [
-        values for _ref, values in found if count[values["name"]] == 1 and (values["name"] in wanted or not wanted)
+        values for _ref, values in found if count[values["name"]] == 1 and (values["name"] in desired or not desired)
     ]
     return DiscoveredSite(
         server=session.server,
         version=session.content.about.version,
         clusters=[_cluster(session, values) for values in sorted(chosen, key=lambda values: str(values["name"]))],
         templates=_templates(session),
-        ambiguous=sorted(name for name, number in count.items() if number > 1 and (name in wanted or not wanted)),
+        ambiguous=sorted(name for name, number in count.items() if number > 1 and (name in desired or not desired)),
     )
 
 
@@ -127,7 +127,7 @@ def _stops(facts: ClusterFacts, hosts: Sequence[Entry]) -> list[str]:
     objects: dict[str, list[str]] = {}
     for record in records:
         if record["severity"] == STOP and not _is_repeated(record, records):
-            objects.setdefault(said_of(record["object"], record["text"]), []).append(record["object"])
+            objects.setdefault(without_object(record["object"], record["text"]), []).append(record["object"])
     return [f"{listed(names)}: {text}" for text, names in objects.items()]
 
 

@@ -111,10 +111,10 @@ def replace_names(recording: Recording, pseudonyms: Pseudonyms) -> None:
     for key in ("name", "instance"):
         if recording.server.get(key):
             recording.server[key] = pseudonyms.whole(recording.server[key])
-    said = pseudonyms.said
-    recording.calls = {_call(key, said): answer for key, answer in recording.calls.items()}
+    reported = pseudonyms.free_text
+    recording.calls = {_call(key, reported): answer for key, answer in recording.calls.items()}
     packages = {value: pseudonyms.whole(value) for kind, value in _names(recording) if kind in ("package", "vendor")}
-    recording.commands = [_command(command, said, packages) for command in recording.commands]
+    recording.commands = [_command(command, reported, packages) for command in recording.commands]
     recording.requests = [_request(request, pseudonyms) for request in recording.requests]
 
 
@@ -203,9 +203,9 @@ def _typed(pseudonyms: Pseudonyms) -> Callable[[str, str, str], str]:
         if _is_public(kind, name):
             return text
         if kind.endswith("CustomFieldsManager.StringValue") and _is_note(text):
-            return json.dumps(_in_json(json.loads(text), pseudonyms.said))
+            return json.dumps(_in_json(json.loads(text), pseudonyms.free_text))
         known = pseudonyms.known(text) if name in _FIELDS or name in ("name", "value") else None
-        return known or pseudonyms.said(text, name in SENTENCES)
+        return known or pseudonyms.free_text(text, name in SENTENCES)
 
     return new
 
@@ -254,16 +254,16 @@ def _in_xml(answer: str | None, text: Callable[[str], str]) -> str | None:
 
 
 def _request(request: RestRequest, pseudonyms: Pseudonyms) -> RestRequest:
-    content, said, text = _parsed(request.text), pseudonyms.said, pseudonyms.text
-    answer = said(request.text) if content is None else json.dumps(_in_json(content, said))
+    content, reported, text = _parsed(request.text), pseudonyms.free_text, pseudonyms.text
+    answer = reported(request.text) if content is None else json.dumps(_in_json(content, reported))
     body = text(request.body) if request.body else request.body
     return RestRequest(request.verb, text(request.path), body, request.status, answer)
 
 
-def _call(key: str, said: Callable[[str], str]) -> str:
+def _call(key: str, reason: Callable[[str], str]) -> str:
     """Return the key of a call with replaced texts in its arguments."""
     *place, arguments = key.split(" ", 3)
-    return " ".join((*place, json.dumps(_in_json(json.loads(arguments), said), sort_keys=True)))
+    return " ".join((*place, json.dumps(_in_json(json.loads(arguments), reason), sort_keys=True)))
 
 
 def _in_json(value: Any, text: Callable[[str], str]) -> Any:

@@ -39,7 +39,7 @@ def files_of(recording: Recording) -> dict[str, str]:
     parts = {
         "server.json": recording.server,
         "content.json": xml(recording.content),
-        "asked.json": {kind: sorted(paths) for kind, paths in recording.asked.items()},
+        "asked.json": {kind: sorted(paths) for kind, paths in recording.requested.items()},
         "objects.json": {
             key: {"kind": recorded.kind, "values": {path: xml(value) for path, value in recorded.values.items()}}
             for key, recorded in recording.objects.items()
@@ -61,7 +61,7 @@ def manifest_of(recording: Recording, files: Mapping[str, str], replaced: Mappin
         "format": FORMAT,
         "server": {key: recording.server[key] for key in ("version", "build", "recorded")},
         "objects": dict(sorted(Counter(recorded.kind for recorded in recording.objects.values()).items())),
-        "properties": {kind: sorted(paths) for kind, paths in sorted(recording.asked.items())},
+        "properties": {kind: sorted(paths) for kind, paths in sorted(recording.requested.items())},
         "esxcli": dict(sorted(Counter(command.command for command in recording.commands).items())),
         "calls": dict(sorted(Counter(key.split(" ")[2] for key in recording.calls).items())),
         "requests": sorted({f"{request.verb} {request.path.partition('?')[0]}" for request in recording.requests}),
@@ -104,7 +104,7 @@ def _read(path: Path, stub: Any) -> Recording:
     return Recording(
         server=parts["server.json"],
         content=value(parts["content.json"]),
-        asked={kind: set(paths) for kind, paths in parts["asked.json"].items()},
+        requested={kind: set(paths) for kind, paths in parts["asked.json"].items()},
         objects={
             key: RecordedObject(entry["kind"], {path: value(text) for path, text in entry["values"].items()})
             for key, entry in parts["objects.json"].items()

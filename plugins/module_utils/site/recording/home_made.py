@@ -40,13 +40,13 @@ def _is_home_made(values: Mapping[str, str]) -> bool:
     return bool(vendor) and vendor[0].strip(",.").lower() not in _VENDORS
 
 
-def replaced(text: str, pseudonyms: Mapping[str, str], said: Callable[[str], str]) -> str:
+def replaced(text: str, pseudonyms: Mapping[str, str], reason: Callable[[str], str]) -> str:
     """Return the text with pseudonyms instead of these names; ``said`` replaces words of what describes a package."""
 
     def described(match: re.Match[str]) -> str:
         if not _is_home_made(_values(match[0])):
             return match[0]
-        return _DESCRIPTION.sub(lambda one: one[1] + escape(said(unescape(one[2]))), match[0])
+        return _DESCRIPTION.sub(lambda one: one[1] + escape(reason(unescape(one[2]))), match[0])
 
     text = _PACKAGE.sub(described, text)
     ordered = sorted(pseudonyms, key=lambda name: -len(name))

@@ -80,7 +80,7 @@ class Pseudonyms:
             text = pattern.sub(partial(_by, new), text)
         return text
 
-    def said(self, text: str, is_sentence: bool = False) -> str:
+    def free_text(self, text: str, is_sentence: bool = False) -> str:
         """Return a text with all names of the site replaced; in free text also every word."""
         is_sentence = is_sentence or free_text.is_free(text)
         text = self.text(text)

@@ -78,26 +78,26 @@ class Recorder:
         return status, text
 
     def _properties(self, call: ApiCall, carry: Callable[[], Any]) -> Any:
-        (asked,) = call.arguments[0]
-        for spec in asked.propSet:
+        (requested,) = call.arguments[0]
+        for spec in requested.propSet:
             spec.pathSet = [path for path in spec.pathSet if path not in self._scope.never_read]
         with self._lock:
-            for spec in asked.propSet:
-                self.recording.asked.setdefault(spec.type._wsdlName, set()).update(spec.pathSet)
-        return self._page(asked, carry())
+            for spec in requested.propSet:
+                self.recording.requested.setdefault(spec.type._wsdlName, set()).update(spec.pathSet)
+        return self._page(requested, carry())
 
-    def _page(self, asked: Any, page: Any) -> Any:
+    def _page(self, requested: Any, page: Any) -> Any:
         if page is None:
             with self._lock:
-                self._link(asked, [])
+                self._link(requested, [])
             return None
         if page.token:
-            self._pages[page.token] = asked
+            self._pages[page.token] = requested
         kept = [entry for entry in page.objects if self._scope.holds(entry.obj)]
         with self._lock:
             for entry in kept:
                 self._object(entry)
-            self._link(asked, [entry.obj for entry in kept])
+            self._link(requested, [entry.obj for entry in kept])
         is_left_out = bool(page.objects) and not kept
         page.objects[:] = kept  # keeps the list type of the API
         # A server returns None if there are no objects; the reader handles any other answer without objects.
@@ -109,12 +109,12 @@ class Recorder:
         recorded = self.recording.objects.setdefault(entry.obj._moId, RecordedObject(entry.obj._wsdlName))
         recorded.values.update({item.name: item.val for item in entry.propSet})
 
-    def _link(self, asked: Any, refs: Iterable[Any]) -> None:
+    def _link(self, requested: Any, refs: Iterable[Any]) -> None:
         """Record the result of a traversal from objects along a property; a traversal of the inventory is left out."""
-        traversals = [step for spec in asked.objectSet for step in spec.selectSet or [] if step.path != "view"]
+        traversals = [step for spec in requested.objectSet for step in spec.selectSet or [] if step.path != "view"]
         if traversals:
-            starts = [spec.obj for spec in asked.objectSet]
-            key = key_of_link(starts, traversals[0].path, asked.propSet[0].type._wsdlName)
+            starts = [spec.obj for spec in requested.objectSet]
+            key = key_of_link(starts, traversals[0].path, requested.propSet[0].type._wsdlName)
             known = self.recording.links.setdefault(key, [])
             known += [ref._moId for ref in refs if ref._moId not in known]
 

@@ -62,7 +62,7 @@ class Recording:
 
     server: dict[str, Any] = field(default_factory=dict)
     content: Any = None
-    asked: dict[str, set[str]] = field(default_factory=dict)
+    requested: dict[str, set[str]] = field(default_factory=dict)
     objects: dict[str, RecordedObject] = field(default_factory=dict)
     links: dict[str, list[str]] = field(default_factory=dict)
     calls: dict[str, CallAnswer] = field(default_factory=dict)
@@ -73,8 +73,8 @@ class Recording:
     def add(self, other: Recording) -> None:
         """Add the content of another recording."""
         self.server.update(other.server)
-        for kind, paths in other.asked.items():
-            self.asked.setdefault(kind, set()).update(paths)
+        for kind, paths in other.requested.items():
+            self.requested.setdefault(kind, set()).update(paths)
         for key, recorded in other.objects.items():
             self.objects.setdefault(key, RecordedObject(recorded.kind)).values.update(recorded.values)
         self.links.update(other.links)
@@ -93,7 +93,7 @@ def key_of_link(starts: Iterable[Any], path: str, kind: str) -> str:
     return f"{','.join(sorted(str(ref._moId) for ref in starts))} {path} {kind}"
 
 
-def find_command(commands: Iterable[EsxcliCommand], wanted: EsxcliCommand) -> EsxcliCommand | None:
+def find_command(commands: Iterable[EsxcliCommand], desired: EsxcliCommand) -> EsxcliCommand | None:
     """Return the recorded command with the same arguments on the same host, or None."""
-    key = (wanted.host, wanted.command, wanted.arguments)
+    key = (desired.host, desired.command, desired.arguments)
     return next((each for each in commands if (each.host, each.command, each.arguments) == key), None)

@@ -47,10 +47,10 @@ def _is_same(archive: tarfile.TarFile, member: tarfile.TarInfo, there: str) -> b
 
 def unpack(path: str, folder: str, names: Iterable[str] | None = None) -> None:
     """Unpack an archive, or some of its members; each file replaces the file of its name in one step."""
-    wanted = None if names is None else set(names)
+    desired = None if names is None else set(names)
     with tarfile.open(path) as archive:
         for member in archive:
-            if wanted is None or member.name in wanted:
+            if desired is None or member.name in desired:
                 _unpack_one(archive, member, folder)
 
 

@@ -79,7 +79,7 @@ def job_options(run: TrainingRun, prepared: Prepared, pairs: pair_rounds.PairPla
         "run_dir": run.dir,
         "command": [*rank_words.lock_words(o), python, script, json.dumps(measure)],
         "hosts": [{"name": node["name"], "slots": 1} for node in nodes],
-        "environment": {**settings["environment"], "PYTHONPATH": o["dir"], "DML_RUN_BY": run.asked_by},
+        "environment": {**settings["environment"], "PYTHONPATH": o["dir"], "DML_RUN_BY": run.requested_by},
         "secret_environment": o["environment"],
         "script": script,
         "mpirun_arguments": [*settings["mpirun_arguments"], *o["mpirun_arguments"]],
@@ -98,9 +98,9 @@ def _wait_for_end(p: Program, site: TrainingSite, run: TrainingRun, pairs: pair_
         return str((answers[-1].get("job") or {}).get("state", "running")) != "running"
 
     if not p.wait(has_ended, seconds):
-        said = str(answers[-1].get("msg") or "it is running").strip()
+        reason = str(answers[-1].get("msg") or "it is running").strip()
         raise TrainingFailed(
-            f"The measurement {run.dir} on {run.launcher} did not end in {seconds:.0f} s and is stopped ({said}). If "
+            f"The measurement {run.dir} on {run.launcher} did not end in {seconds:.0f} s and is stopped ({reason}). If "
             "its output.log is empty, mpirun did not reach all nodes: look for a firewall or different MTUs between "
             "them."
         )

@@ -89,11 +89,11 @@ def _look_after_return(
         again = p.ensure(lambda: site.job_of(run).look())
         if "job" in again:
             return again
-    said = str(looked.get("msg") or "-").strip()
+    reason = str(looked.get("msg") or "-").strip()
     raise TrainingFailed(
-        f"The launcher {run.launcher} of the training job {run.dir} did not report the state of the job ({said}); the "
-        f"last observed step was {followed['pace'].get('step')}: restore the launcher and run the same command again "
-        f"with training_name={run.name}, which continues the job if it still runs."
+        f"The launcher {run.launcher} of the training job {run.dir} did not report the state of the job ({reason}); "
+        f"the last observed step was {followed['pace'].get('step')}: restore the launcher and run the same command "
+        f"again with training_name={run.name}, which continues the job if it still runs."
     )
 
 

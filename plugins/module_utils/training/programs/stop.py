@@ -16,7 +16,7 @@ from .follow import TrainingSite
 
 def stop(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
     """Stop a run. The program that stops the job is in the run directory, which the user of the run can change."""
-    by = f"stopped by {run.asked_by}"
+    by = f"stopped by {run.requested_by}"
     if run.o["backend"] == KUBERNETES:
         _require_known(site, run)
         deleted = p.ensure(site.job_of(run).stop)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...durable.calls import required
 from ...durable.program import Program
-from ..runs.training_run import TrainingFailed, TrainingRun, asked
+from ..runs.training_run import TrainingFailed, TrainingRun, request_of
 from .follow import TrainingSite
 from .train import train
 
@@ -39,7 +39,7 @@ def remaining(site: TrainingSite, o: Mapping[str, Any]) -> dict[str, Any]:
         "transports": o["sweep_transports"],
         "repeats": int(o["sweep_repeats"]),
     }
-    options = {"measured": measured, "results": o["results"], "asked": asked(o), "prove": o["prove"]}
+    options = {"measured": measured, "results": o["results"], "asked": request_of(o), "prove": o["prove"]}
     results = {"path": o["results"], "state": "directory", "mode": "0700"}
     required(site.calls.here("ansible.builtin.file", results))
     return required(site.calls.here("remaining_runs", options))

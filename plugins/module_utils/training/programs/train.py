@@ -15,12 +15,12 @@ from typing import Any
 from ...durable.program import Program
 from ...errors import CollectionError
 from ..runs import node_setup, run_files
-from ..runs.launching import Begun
+from ..runs.launching import Launched
 from ..runs.run_watch import RunWatch
 from ..runs.training_run import Prepared, TrainingFailed, TrainingRun, hashed_environment
 from .follow import Ended, TrainingSite, follow, follow_command, is_reachable, stop_command
 
-NOWHERE: Begun = {"launcher": "", "kubernetes": {}, "watched": []}
+NOWHERE: Launched = {"launcher": "", "kubernetes": {}, "watched": []}
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,13 @@ class Started:
     """A job that has started: the state of its nodes, where it runs, its manifest and the counters before it."""
 
     prepared: Prepared
-    begun: Begun
+    launched: Launched
     manifest: Mapping[str, Any]
     esxi_before: list[dict[str, Any]]
 
     def rank_0(self, run: TrainingRun) -> str:
         """Return the node of rank 0."""
-        return str(self.manifest.get("rank_0_on") or self.begun["launcher"] or next(iter(run.nodes)))
+        return str(self.manifest.get("rank_0_on") or self.launched["launcher"] or next(iter(run.nodes)))
 
 
 def train(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def train(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
             p.say(f"The training run {run.name} continues without this command. {ways(run)}")
             return {"run": run.name, "changed": True}
         p.say(f"The training run {run.name} continues if this command ends, for example with Ctrl-C. {ways(run)}")
-        watch = RunWatch(site.calls, run, started.begun)
+        watch = RunWatch(site.calls, run, started.launched)
         with p.held(f"the watch of {run.name}", watch.start, watch.stop):
             ended = follow(p, site, run, watch)
             _bring_back(p, site, run, started, ended, watch)
@@ -65,10 +65,10 @@ def start(p: Program, site: TrainingSite, run: TrainingRun) -> Started:
     esxi_before = p.ensure(lambda: run_files.esxi_counters(site.calls, run, prepared))
     p.ensure(lambda: run_files.require_repeatable(run, run_files.new_manifest(run, prepared, NOWHERE, 0.0)))
     # The module finds the job that an earlier controller has started.
-    begun = p.once(("started", run.name), lambda: site.job_of(run).begin(prepared))
-    new = run_files.new_manifest(run, prepared, begun, p.now())
+    started = p.once(("started", run.name), lambda: site.job_of(run).begin(prepared))
+    new = run_files.new_manifest(run, prepared, started, p.now())
     manifest = p.once(("manifest", run.name), lambda: run_files.write_manifest(site.calls, run, new))
-    return Started(prepared, begun, manifest, esxi_before)
+    return Started(prepared, started, manifest, esxi_before)
 
 
 def _found_state(p: Program, site: TrainingSite, run: TrainingRun) -> Prepared:

@@ -77,11 +77,11 @@ class Outputs:
 
     def _receive(self, names: Iterable[str], new: Path) -> None:
         """Write the files that the node sends into a new folder."""
-        with tempfile.TemporaryFile() as asked:
-            asked.write(b"".join(os.fsencode(f"./{name}") + b"\0" for name in names))
-            asked.seek(0)
+        with tempfile.TemporaryFile() as requested:
+            requested.write(b"".join(os.fsencode(f"./{name}") + b"\0" for name in names))
+            requested.seek(0)
             cause = ""
-            with NodeStream(self._on_node(SEND.format(shlex.quote(self._folder))), asked) as stream:
+            with NodeStream(self._on_node(SEND.format(shlex.quote(self._folder))), requested) as stream:
                 try:
                     try:
                         self._write_all(stream, set(names), new)

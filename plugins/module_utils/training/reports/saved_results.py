@@ -59,7 +59,9 @@ def network_findings(folder: str, nodes: Sequence[str], recent: int) -> dict[str
     return {"stops": pair_result.stops(fabric_checks(Path(folder)), nodes, time.time(), recent)}
 
 
-def remaining_runs(measured: Mapping[str, Any], results: str, asked: Mapping[str, Any], prove: bool) -> dict[str, Any]:
+def remaining_runs(
+    measured: Mapping[str, Any], results: str, requested: Mapping[str, Any], prove: bool
+) -> dict[str, Any]:
     """Return the runs of a scaling measurement that have no good result yet, and a sentence about them.
 
     ``measured`` has the ``name``, ``nodes``, ``sizes``, ``transports`` and ``repeats`` of the measurement. Results with
@@ -70,7 +72,7 @@ def remaining_runs(measured: Mapping[str, Any], results: str, asked: Mapping[str
     sizes = measured["sizes"] or range(1, len(nodes) + 1)
     try:
         planned = sweep_runs.runs(sizes, measured["transports"], measured["repeats"], name)
-        left = sweep_runs.remaining(sweep_runs.with_nodes(planned, nodes), earlier, asked, prove=prove)
+        left = sweep_runs.remaining(sweep_runs.with_nodes(planned, nodes), earlier, requested, prove=prove)
     except sweep_runs.SweepError as error:
         raise Refused(f"the measurement {name}", "plan its runs", str(error)) from error
     return {"runs": planned, "left": left, "summary": sweep_runs.summary(planned, left)}

@@ -16,7 +16,7 @@ from .training_run import Prepared, TrainingRun
 OUTPUT_BYTES = 1 << 20
 
 
-class Begun(TypedDict):
+class Launched(TypedDict):
     """A job that was started or found: the node of rank 0, its place on Kubernetes, and the nodes to watch."""
 
     launcher: str
@@ -27,10 +27,10 @@ class Begun(TypedDict):
 class OwnJob(Job, Protocol):
     """The job of a run of the role training, which it can start."""
 
-    def begin(self, prepared: Prepared) -> Begun:
+    def begin(self, prepared: Prepared) -> Launched:
         """Start the job, unless it was started before, and return where it runs."""
 
-    def found(self) -> Begun:
+    def found(self) -> Launched:
         """Return where a job that was started before runs."""
 
     def end_leftovers(self) -> None:
@@ -56,12 +56,12 @@ class OwnMpirun(JobOnNodes):
         self._calls, self._run = calls, run
         super().__init__(partial(calls.on, run.launcher), run.job, run.dir)
 
-    def begin(self, prepared: Prepared) -> Begun:
+    def begin(self, prepared: Prepared) -> Launched:
         """Start the job; a second call finds the running one."""
         required(self._on_launcher(JOB, self.options(prepared)))
         return self.found()
 
-    def found(self) -> Begun:
+    def found(self) -> Launched:
         """Return where the job runs."""
         run = self._run
         return {"launcher": run.launcher, "kubernetes": {}, "watched": watched_nodes(run)}

@@ -99,8 +99,8 @@ def _send_outputs(calls: NodeCalls, run: TrainingRun) -> str:
         remedy = "resume continues only runs of a folder; the benchmarks have the options --checkpoints and --resume"
         raise Refused(run.name, "resume a run", cause, remedy)
     patterns = [re.sub(f"^{re.escape(o['outputs'])}/", "", pattern) for pattern in o["checkpoints"]]
-    wanted = {"name": run.resumed, "folder": kept, "patterns": patterns, "required": run.number == 1}
-    choice = required(calls.here("newest_checkpoint", wanted))
+    desired = {"name": run.resumed, "folder": kept, "patterns": patterns, "required": run.number == 1}
+    choice = required(calls.here("newest_checkpoint", desired))
     for warning in choice.get("warnings") or []:
         calls.show(str(warning))
     copied = {"path": kept, "include": ["*"], "limit": o["outputs_limit"], "dest": run.outputs, "store": run.archives}

@@ -114,7 +114,7 @@ def run_environment(run: TrainingRun, prepared: Prepared) -> dict[str, str]:
     return {
         "PYTHONPATH": o["dir"],
         "DML_STEPS_BY": o["steps_by"],
-        "DML_RUN_BY": run.asked_by,
+        "DML_RUN_BY": run.requested_by,
         **({"PYTHONUNBUFFERED": "1"} if o["folder"] else {}),
         **({"DML_RESUME": prepared.resume} if run.resumed else {}),
     }

@@ -17,8 +17,8 @@ from ...durable.node_results import on_all
 from ...errors import CollectionError, Refused
 from .. import manifest
 from . import node_setup, rank_words
-from .launching import Begun
-from .training_run import KUBERNETES, Prepared, TrainingFailed, TrainingRun, asked
+from .launching import Launched
+from .training_run import KUBERNETES, Prepared, TrainingFailed, TrainingRun, request_of
 
 SLURP, COPY = "ansible.builtin.slurp", "ansible.builtin.copy"
 MOST_OF_A_SUMMARY = 1 << 20
@@ -36,7 +36,7 @@ def decoded(answer: Result) -> str:
     return base64.b64decode(answer.get("content") or "").decode("utf-8", "replace")
 
 
-def new_manifest(run: TrainingRun, prepared: Prepared, begun: Begun, now: float) -> dict[str, Any]:
+def new_manifest(run: TrainingRun, prepared: Prepared, started: Launched, now: float) -> dict[str, Any]:
     """Return the manifest of a run that starts now."""
     o = run.o
     return {
@@ -44,7 +44,7 @@ def new_manifest(run: TrainingRun, prepared: Prepared, begun: Begun, now: float)
         "run_dir": run.dir,
         "backend": o["backend"],
         "started": now,
-        "asked_by": run.asked_by,
+        "asked_by": run.requested_by,
         "first_attempt": run.first,
         "attempt": run.number,
         "launcher": run.launcher,
@@ -61,10 +61,10 @@ def new_manifest(run: TrainingRun, prepared: Prepared, begun: Begun, now: float)
         "checkpoint": prepared.resume,
         "lock": list(prepared.lock),
         "image": o["kubernetes"].get("image", "") if o["backend"] == KUBERNETES else o["image"],
-        "rank_0_on": begun["launcher"] if o["backend"] == KUBERNETES else next(iter(run.nodes)),
+        "rank_0_on": started["launcher"] if o["backend"] == KUBERNETES else next(iter(run.nodes)),
         "built": built(run),
         "port": prepared.port,
-        "asked": asked(o),
+        "asked": request_of(o),
     }
 
 
@@ -206,7 +206,7 @@ def judge(calls: NodeCalls, run: TrainingRun, seen: Mapping[str, Any], records: 
         "nodes": list(run.nodes),
         **{key: o[key] for key in ("ranks_per_node", "transport", "stack", "gradient_bytes", "esxi_hosts", "prove")},
         "neighbours": o["neighbours"],
-        "asked": asked(o),
+        "asked": request_of(o),
         "pace": followed["pace"],
         "curve": followed["curve"],
         "records": records,

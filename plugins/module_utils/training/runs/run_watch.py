@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...durable.calls import NodeCalls, Result, required
-from .launching import Begun
+from .launching import Launched
 from .training_run import TrainingFailed, TrainingRun
 
 # A script may report no steps at all: the watch ends with its job or its controller.
@@ -22,8 +22,8 @@ LAST_SECONDS = 3.0
 class RunWatch:
     """The records of one attempt in a new folder: a watch whose controller was killed may still write to the former."""
 
-    def __init__(self, calls: NodeCalls, run: TrainingRun, begun: Begun) -> None:
-        self._calls, self._run, self._begun = calls, run, begun
+    def __init__(self, calls: NodeCalls, run: TrainingRun, started: Launched) -> None:
+        self._calls, self._run, self._launched = calls, run, started
         self._folder = ""
 
     @property
@@ -38,7 +38,7 @@ class RunWatch:
         made = {"path": run.results, "state": "directory", "prefix": "watch-"}
         self._folder = str(required(calls.here("ansible.builtin.tempfile", made))["path"])
         options = {
-            "nodes": self._begun["watched"],
+            "nodes": self._launched["watched"],
             "folder": run.dir,
             "records": self.records,
             "stop": f"{self._folder}/stop",
@@ -46,7 +46,7 @@ class RunWatch:
             "silence": WEEK_SECONDS if run.o["command"] else int(run.o["silence"]) * 2,
             "timeout": WEEK_SECONDS,
             # The watch ends itself if the playbook is killed.
-            "asked_by": calls.controller(),
+            "started_by": calls.controller(),
         }
         started = calls.watch(options)
         if started.get("failed"):

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...errors import Refused, Told
+from ...errors import Refused, WholeError
 from ..manifest import REPORTED
 from ..transport import node_transport
 
@@ -21,7 +21,7 @@ MPI, KUBERNETES = "mpi", "kubernetes"
 PLACE = ("namespace", "kubeconfig", "context")
 
 
-class TrainingFailed(Told):
+class TrainingFailed(WholeError):
     """A job did not end as requested; the sentence says how, why and what to do."""
 
 
@@ -53,7 +53,7 @@ class TrainingRun:
     nodes: Mapping[str, Node]
     name: str
     first: str
-    asked_by: str
+    requested_by: str
     number: int = 1
     resumed: str = ""
     requirements: str = ""
@@ -125,7 +125,7 @@ class TrainingRun:
         }
 
 
-def asked(o: Options) -> dict[str, Any]:
+def request_of(o: Options) -> dict[str, Any]:
     """Return the settings by which runs can be compared; results are shown, so secrets are only their SHA-256.
 
     Those of a run that another command started are in its manifest: this command need not have its options.

@@ -25,7 +25,7 @@ class TransportProof(TypedDict):
 
 
 def judge(
-    wanted: str,
+    desired: str,
     log: str,
     *,
     esxi_hosts: Mapping[str, str] | None = None,
@@ -40,19 +40,19 @@ def judge(
     bytes that the allreduces of one node must have sent. ``mpi_arguments``: without NCCL, they show whether MPI could
     use only TCP.
     """
-    transport, why = _transport(wanted, log, esxi_hosts or {}, list(counters), sent_bytes, mpi_arguments)
-    return {"wanted": wanted, "transport": transport, "ok": transport == wanted, "why": why}
+    transport, why = _transport(desired, log, esxi_hosts or {}, list(counters), sent_bytes, mpi_arguments)
+    return {"wanted": desired, "transport": transport, "ok": transport == desired, "why": why}
 
 
 def _transport(
-    wanted: str,
+    desired: str,
     log: str,
     esxi_hosts: Mapping[str, str],
     counters: Sequence[Mapping[str, Any]],
     sent_bytes: float | None,
     mpi_arguments: Sequence[str],
 ) -> tuple[str, str]:
-    together = _together(wanted, esxi_hosts)
+    together = _together(desired, esxi_hosts)
     if together:
         return "local", f"{together}: their traffic is copied in memory"
     ways = _ways(log)
@@ -67,9 +67,9 @@ def _transport(
     return "local", f"NCCL's log says {' and '.join(sorted(ways))}: the ranks share a node"
 
 
-def _together(wanted: str, esxi_hosts: Mapping[str, str]) -> str:
+def _together(desired: str, esxi_hosts: Mapping[str, str]) -> str:
     """Return the workers that share an ESXi host, as text; for TCP only if all share one, as TCP has another check."""
-    if wanted == "tcp" and len(set(esxi_hosts.values())) > 1:
+    if desired == "tcp" and len(set(esxi_hosts.values())) > 1:
         return ""
     on: dict[str, list[str]] = {}
     for node, host in esxi_hosts.items():

@@ -66,14 +66,14 @@ class Facts:
     is_over: bool = False
     is_unwatched: bool = False
     checksums: dict[str, str] = field(default_factory=dict)
-    heard_until: float = 0.0
+    observed_until: float = 0.0
     # Fields of an observation: the events that the user's command got, and the windows that were judged before the
     # present one; those with events are in ``earlier``.
     hooked: list[str] = field(default_factory=list)
     windows: int = 0
     earlier: list[dict[str, Any]] = field(default_factory=list)
     rolled_at: float = 0.0
-    told_until: float = 0.0
+    listed_until: float = 0.0
     # Fields of a maintenance window: the hosts that are or were out of service.
     host_changes: list[dict[str, Any]] = field(default_factory=list)
 
@@ -202,11 +202,11 @@ class Facts:
         self.others, self.power = list(reading["moves"]), list(reading["power"])
         self.keep_offset(reading)
         if not self.is_unwatched:
-            self.heard_until = float(reading["at"])
+            self.observed_until = float(reading["at"])
 
     def keep_end_of_watch(self, at: float) -> None:
         """Keep the time after which no record arrives."""
-        self.is_unwatched, self.heard_until = True, at
+        self.is_unwatched, self.observed_until = True, at
 
     def keep_verdict(self, verdict: Value, of_wave: bool) -> None:
         """Keep the verdict; the first breach, or the first move of its wave that failed, stops the test."""
@@ -228,7 +228,7 @@ class Facts:
         self.windows += 1
         self.clock_offsets = self.clock_offsets[-1:]
         self.at = move_lines.hosts_after(self.at, window["moves"])
-        self.told_until, self.others, self.power = float(window["until"]), [], []
+        self.listed_until, self.others, self.power = float(window["until"]), [], []
 
     def keep_offset(self, reading: Value) -> None:
         """Keep the offset of the server's clock in a reading."""

@@ -101,7 +101,7 @@ def _observed(facts: Facts) -> dict[str, Any]:
         "checkpoint_s": facts.settings.get("checkpoint_seconds") or None,
         "server_clock_set_s": facts.server_clock_set_s or None,
         "site": facts.settings.get("site") or None,
-        "observed_until": facts.heard_until or None,
+        "observed_until": facts.observed_until or None,
     }
 
 

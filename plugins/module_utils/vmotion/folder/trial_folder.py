@@ -123,13 +123,13 @@ def cluster_of(settings: Any) -> str:
     return cluster if isinstance(cluster, str) else ""
 
 
-def refuse_other(folder: Path, before: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+def refuse_other(folder: Path, before: Mapping[str, Any], requested: Mapping[str, Any]) -> None:
     """Refuse to continue a test of another kind, or a maintenance window that began with other settings."""
-    tried, kinds = "continue the run in it", (_kind(before), _kind(asked))
+    tried, kinds = "continue the run in it", (_kind(before), _kind(requested))
     if kinds[0] != kinds[1]:
         remedy = f"finish it with the playbook {PLAYBOOKS[kinds[0]]}, or move its folder elsewhere to give it up"
         raise Refused(str(folder), tried, f"it has an unfinished {kinds[0]}, not {ARTICLES[kinds[1]]}", remedy)
-    old, new = (dict(settings.get("window") or {}) for settings in (before, asked))
+    old, new = (dict(settings.get("window") or {}) for settings in (before, requested))
     others = [key for key in WINDOW_SETTINGS if old and _text(old.get(key)) != _text(new.get(key))]
     if others:
         changed = "; ".join(f"{key} was {_text(old.get(key))} and is {_text(new.get(key))} now" for key in others)
@@ -137,9 +137,9 @@ def refuse_other(folder: Path, before: Mapping[str, Any], asked: Mapping[str, An
         raise Refused(str(folder), tried, f"its maintenance window began with other settings: {changed}", remedy)
 
 
-def continued(before: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+def continued(before: Mapping[str, Any], requested: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings with which a test continues: a user may accept a stop rule so that a window goes on."""
-    present = {key: asked["window"][key] for key in PRESENT_SETTINGS if key in asked["window"]}
+    present = {key: requested["window"][key] for key in PRESENT_SETTINGS if key in requested["window"]}
     return {**before, "window": {**before["window"], **present} if before["window"] else {}}
 
 

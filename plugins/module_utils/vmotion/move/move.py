@@ -42,7 +42,7 @@ class MoveRequest:
     timeout: int = 1800
     accept: tuple[str, ...] = ()
     budget: move_facts.Budget = field(default_factory=move_facts.Budget)
-    tell: Callable[[str, str], None] = lambda _about, _what: None
+    report: Callable[[str, str], None] = lambda _about, _what: None
     refusal: Callable[[], str] = lambda: ""
 
 
@@ -59,7 +59,7 @@ class Move:
         self.tasks: list[RecentTask] = []
         self.running: Any = None
         # Whether the server may have received the request: a later failure leaves the outcome open.
-        self.begun = False
+        self.is_started = False
 
     def read(self) -> dict[str, Any]:
         """Return the host of the worker."""
@@ -67,7 +67,7 @@ class Move:
         self.tasks = move_facts.tasks_on(self.cluster, self.machine)
         self.running = move_facts.running_move(self.cluster, self.machine, self.tasks, self.request.target)
         # A move that runs already is not one that this call refused, even if another move of the call is.
-        self.begun = self.begun or self.running is not None
+        self.is_started = self.is_started or self.running is not None
         return {"host": self.cluster.host_name(self.machine.host)}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
@@ -84,7 +84,7 @@ class Move:
         return Plan(
             before=plan.before,
             after=plan.after,
-            unmet=tuple(f"{findings.said_of(row['object'], row['text'])} ({row['rule']})" for row in stops),
+            unmet=tuple(f"{findings.without_object(row['object'], row['text'])} ({row['rule']})" for row in stops),
             warnings=tuple(finding.text for finding in self.found if finding.severity == findings.WARN)
             + self._accepted(rows),
         )
@@ -93,7 +93,7 @@ class Move:
         """Return the findings that would stop the move and were accepted."""
         stops = [row["text"] for row in findings.stops(rows, self.request.accept)]
         every = [row["text"] for row in findings.stops(rows)]
-        return tuple(f"accepted: {findings.said_of(self.target, text)}" for text in every if text not in stops)
+        return tuple(f"accepted: {findings.without_object(self.target, text)}" for text in every if text not in stops)
 
     def apply(self, plan: Plan) -> None:
         """Start the move, or follow one that runs already; the record is written whether or not the move succeeds."""
@@ -102,8 +102,8 @@ class Move:
             raise Refused(self.target, f"move it to {self.request.target}", reason, "move fewer workers at once")
         before = move_watch.runtime_of(self.session, self.machine.ref)
         offset = clock_offset.measure(self.session)
-        attached = self.begun = self.running is not None
-        self.request.tell(self.target, f"{'follows its move' if attached else 'moves'} from {before.host}")
+        attached = self.is_started = self.running is not None
+        self.request.report(self.target, f"{'follows its move' if attached else 'moves'} from {before.host}")
         task = self.running or self._start()
         info, in_time = self._follow(task)
         later = clock_offset.measure(self.session)
@@ -137,19 +137,19 @@ class Move:
 
     def _start(self) -> Any:
         spec = vim.vm.RelocateSpec(host=self.cluster.host_named(self.request.target))
-        self.begun = True
+        self.is_started = True
         with translating_faults(self.target, f"move it to {self.request.target}"):
             try:
                 return self.machine.ref.RelocateVM_Task(spec=spec)
             except vmodl.MethodFault:
-                self.begun = False  # the server refused it
+                self.is_started = False  # the server refused it
                 raise
 
     def _follow(self, task: Any) -> tuple[Any, bool]:
         """Return the ended task and whether it ended in time; after the time-out, cancel the move."""
         if self._ended(task, self.request.timeout):
             return self._info(task), True
-        self.request.tell(self.target, f"did not arrive within {self.request.timeout} s; its move is cancelled")
+        self.request.report(self.target, f"did not arrive within {self.request.timeout} s; its move is cancelled")
         with translating_faults(self.target, "cancel its move", "see its task in the vSphere Client"):
             task.CancelTask()
         self._ended(task, CANCEL_SECONDS)
@@ -164,7 +164,7 @@ class Move:
             state, percent = (values[task._moId].get(f"info.{key}") for key in ("state", "progress"))
             if percent is not None and time.monotonic() - shown_at >= PROGRESS_SECONDS:
                 shown_at = time.monotonic()
-                self.request.tell(self.target, f"{percent} %")
+                self.request.report(self.target, f"{percent} %")
             if state in ENDED:
                 return True
         return False

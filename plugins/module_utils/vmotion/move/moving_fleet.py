@@ -91,8 +91,8 @@ def _targets(
 ) -> Iterator[tuple[str, _Target]]:
     """Yield the hosts; those out of service are not asked for their estimates, because no worker moves there."""
     for name, host in hosts.items():
-        is_asked = bool(workers.profile) and name in workers.targets
-        estimates = move_facts.stun_estimates(cluster.session, host.ref, name) if is_asked else {}
+        is_requested = bool(workers.profile) and name in workers.targets
+        estimates = move_facts.stun_estimates(cluster.session, host.ref, name) if is_requested else {}
         megabits = min(links[name] or stun_estimate.TABLE_MEGABITS, stun_estimate.TABLE_MEGABITS)
         yield name, _Target(megabits, numbers(host["config.product.apiVersion"]), estimates)
 

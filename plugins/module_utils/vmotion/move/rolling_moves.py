@@ -115,9 +115,9 @@ def plan_window(workers: ClusterWorkers, hosts: Sequence[str], *, one_per_host: 
         raise Refused("the cluster", f"find {', '.join(unknown)}", "it has no such host", remedy)
     tied = [f"{name} on {where}" for name, where in sorted(workers.fixed_at.items()) if where in hosts]
     if tied:
-        said = f"devices tie {', '.join(tied)} to the host"
+        reason = f"devices tie {', '.join(tied)} to the host"
         remedy = "leave these hosts out, or stop the job at its checkpoint and change them without under_training"
-        raise Refused("the workers", "plan their moves", said, remedy)
+        raise Refused("the workers", "plan their moves", reason, remedy)
     _refuse_without_link(workers, [name for name, where in workers.at.items() if where in hosts])
     targets = frozenset(workers.targets)
     capacity = window.HostSlots(workers.slots, workers.demand, targets, one_per_host, workers.offering)

@@ -39,7 +39,7 @@ class _Layout(ABC):
         self.problem = problem
         self.at = list(problem.start)
         self.free = problem.free_at_start()
-        self.wanted = [0] * len(problem.room)  # the waiting workers that may go to a host
+        self.demand = [0] * len(problem.room)  # the waiting workers that may go to a host
         self.leaving = [0] * len(problem.room)  # the waiting workers on a host
         self.steps: list[Step] = []
         self._guests: list[set[int]] = [set() for _host in problem.room]
@@ -132,17 +132,17 @@ class _Layout(ABC):
         more = 1 if waits else -1
         self.leaving[self.problem.start[worker]] += more
         for host in self.problem.targets[worker]:
-            self.wanted[host] += more
+            self.demand[host] += more
 
 
 class _ScarceFirst(_Layout):
     """Workers first leave hosts that few others may use: room that many may use is used anyway."""
 
     def urgency(self, worker: int) -> _Rank:
-        return self.wanted[self.at[worker]] or len(self.at), -worker
+        return self.demand[self.at[worker]] or len(self.at), -worker
 
     def fitness(self, host: int) -> _Rank:
-        return self.free[host], self.wanted[host], host
+        return self.free[host], self.demand[host], host
 
 
 class _FullestFirst(_Layout):

@@ -62,8 +62,8 @@ class Fleet:
 
     def __post_init__(self) -> None:
         """Rank the hosts: those that fewer workers may use come first."""
-        wanted = Counter(host for worker in self.workers.values() for host in worker.targets)
-        ranked = sorted(self.hosts, key=lambda host: wanted[host])
+        desired = Counter(host for worker in self.workers.values() for host in worker.targets)
+        ranked = sorted(self.hosts, key=lambda host: desired[host])
         object.__setattr__(self, "rank", {host: number for number, host in enumerate(ranked)})
 
 

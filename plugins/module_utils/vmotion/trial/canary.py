@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...durable.program import Program
-from ...errors import Told
+from ...errors import WholeError
 from ..evidence.facts import Facts
 from .plans import not_applicable
 from .trial import Trial
@@ -21,7 +21,7 @@ def move_idle_worker_first(p: Program, trial: Trial) -> bool:
     p.say("asks vCenter whether a worker has ever moved")
     first = p.once("first worker", lambda: first_worker(trial))
     if not first["worker"]:
-        p.say("" if first["ever"] else _nobody(trial.facts.cluster))
+        p.say("" if first["ever"] else _moved_by_no_user(trial.facts.cluster))
         return True
     p.say("plans the move of a worker without a rank, which goes first")
     trial.facts.left = [p.once("plan of the first worker", lambda: _plan(trial, first["worker"]))]
@@ -29,7 +29,7 @@ def move_idle_worker_first(p: Program, trial: Trial) -> bool:
     return not trial.facts.stopped
 
 
-def _nobody(cluster: str) -> str:
+def _moved_by_no_user(cluster: str) -> str:
     return f"no worker of cluster {cluster} has ever moved, and a rank runs on each: one of these moves first"
 
 
@@ -55,5 +55,5 @@ def _plan(trial: Trial, worker: str) -> dict[str, Any]:
     planned = trial.of_cluster("vmotion_plan", one_per_host=trial.settings["one_per_host"], workers=[worker])
     reason = not_applicable(trial.facts.cluster, planned)
     if reason:
-        raise Told(reason)
+        raise WholeError(reason)
     return dict(planned["moves"][0])

@@ -30,8 +30,8 @@ def checked_request(p: Program, trial: Trial) -> dict[str, Any]:
     checked = {"findings": findings, "accepted": list(trial.settings["accept"])}
     reasons = stops(findings, trial.settings["accept"])
     if reasons:
-        said = {"msg": not_withstood(trial.facts.cluster, reasons)}
-        return {**checked, "refused": move_lines.observed(said, trial.facts.left[0], trial.facts.ranks)}
+        result = {"msg": not_withstood(trial.facts.cluster, reasons)}
+        return {**checked, "refused": move_lines.observed(result, trial.facts.left[0], trial.facts.ranks)}
     return {**checked, **request(p, trial)}
 
 

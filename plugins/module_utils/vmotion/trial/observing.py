@@ -47,7 +47,7 @@ def has_judged_events(facts: Facts, now: float) -> bool:
 def _has_settled(move: Mapping[str, Any], facts: Facts) -> bool:
     """Return whether a move, and the time in which the job must continue after it, are over."""
     completed = move.get("completed")
-    return completed is not None and completed + facts.resume_deadline_s < facts.heard_until
+    return completed is not None and completed + facts.resume_deadline_s < facts.observed_until
 
 
 def saved(trial: Trial) -> list[str]:
@@ -61,7 +61,7 @@ def rolled(trial: Trial, files: list[str], now: float) -> dict[str, Any]:
     moves = [move_lines.without_events(move) for move in facts.others]
     rows = list((facts.judged or {}).get("moves") or []) if moves else []
     content = {"moves": moves, "rows": rows, "power": [*(facts.power or [])], "files": files}
-    return {"rolled": is_rolled, "until": facts.heard_until, "at": now, **content}
+    return {"rolled": is_rolled, "until": facts.observed_until, "at": now, **content}
 
 
 def call_hook(p: Program, trial: Trial) -> None:

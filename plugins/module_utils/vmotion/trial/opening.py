@@ -10,7 +10,7 @@ from typing import Any
 from ...core.vgpu_manager import is_manager
 from ...durable.calls import Result, required
 from ...durable.program import Program
-from ...errors import Told
+from ...errors import WholeError
 from ...jobs.running_job import placed
 from ...training.transport.connections import uses_rdma
 from .plans import KEPT, not_applicable, plan_lines, plan_options
@@ -34,10 +34,10 @@ def running_job(trial: Trial) -> dict[str, Any]:
     job: dict[str, Any] = required(trial.job.look())["job"]
     if job["state"] != "running":
         why = f": {job['why']}" if job.get("why") else ""
-        raise Told(f"{trial.job.name} does not run, it is {job['state']}{why}; start it, then test.")
+        raise WholeError(f"{trial.job.name} does not run, it is {job['state']}{why}; start it, then test.")
     if job.get("steps_by") == "none":
         remedy = "start it without this option, then test"
-        raise Told(
+        raise WholeError(
             f"{trial.job.name} was started with training_steps_by=none, so no record shows that it goes on; {remedy}."
         )
     return job
@@ -51,7 +51,7 @@ def planned(p: Program, trial: Trial, key: str | tuple[Any, ...], hosts: Sequenc
         result = trial.here("vmotion_plan", **options)
         reason = not_applicable(trial.facts.cluster, result)
         if reason:
-            raise Told(reason)
+            raise WholeError(reason)
         return {**{name: result[name] for name in KEPT if name in result}, "places": result["at"], "at": p.now()}
 
     p.say("plans the moves")

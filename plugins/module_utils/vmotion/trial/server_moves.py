@@ -46,7 +46,7 @@ def move_on_server(result: Value, move: Value, place: Value, facts: Facts) -> di
 
 def since_when(facts: Facts) -> float:
     """Return the time since which moves and power events count."""
-    return facts.told_until - EARLIER_SECONDS if facts.told_until else facts.began
+    return facts.listed_until - EARLIER_SECONDS if facts.listed_until else facts.began
 
 
 def others_in(result: Value, facts: Facts, at: float) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def others_in(result: Value, facts: Facts, at: float) -> dict[str, Any]:
         "found": [one for one in found if one["place"] is not None],
         "own": [one["move"] for one in found if one["place"] is None],
         "moves": move_events.moves_of_others(result["moves"], [*facts.moves, *claimed, *earlier], facts.ranks),
-        "power": [event for event in result["power"] if event["at"] > facts.told_until],
+        "power": [event for event in result["power"] if event["at"] > facts.listed_until],
         "clock_offset_s": result.get("clock_offset_s"),
     }
 

@@ -34,15 +34,15 @@ Value = Mapping[str, Any]
 def wave(p: Program, trial: Trial) -> None:
     """Check and make the next moves of the round, and judge the job, unless it is broken already."""
     facts, number = trial.facts, len(trial.facts.moves) + 1
-    asked = _request(p, trial, number)
+    requested = _request(p, trial, number)
     if facts.must_stop:
         return
-    if "refused" in asked:
-        facts.keep_moves([asked["refused"]])
-        p.say(_failure(asked["refused"]))
+    if "refused" in requested:
+        facts.keep_moves([requested["refused"]])
+        p.say(_failure(requested["refused"]))
     else:
-        facts.keep_request(asked)
-        facts.keep_moves(p.once(("moves", number), lambda: make(p, trial, asked["controller"])))
+        facts.keep_request(requested)
+        facts.keep_moves(p.once(("moves", number), lambda: make(p, trial, requested["controller"])))
     if not facts.outlives_job:
         if uses_rdma(facts.looks[-1]["nodes"]):
             look(p, trial)
@@ -55,22 +55,22 @@ def wave(p: Program, trial: Trial) -> None:
 
 def move_alone(p: Program, trial: Trial) -> None:
     """Make the move of a worker without a rank: the job has nothing to lose, and its move is not judged."""
-    asked = p.once("request of the first worker", lambda: request(p, trial))
-    trial.facts.keep_request(asked)
-    made = p.once("move of the first worker", lambda: make(p, trial, asked["controller"]))
+    requested = p.once("request of the first worker", lambda: request(p, trial))
+    trial.facts.keep_request(requested)
+    made = p.once("move of the first worker", lambda: make(p, trial, requested["controller"]))
     trial.facts.keep_moves(made, is_canary=True)
 
 
 def _request(p: Program, trial: Trial, number: int) -> dict[str, Any]:
     """Return the checked request of the next moves; judge the job before if an earlier controller judged it last."""
     for attempt in count(1):
-        asked: dict[str, Any] = p.once(("request", number, attempt), lambda: checked_request(p, trial))
-        if not asked.get("is_stale"):
+        requested: dict[str, Any] = p.once(("request", number, attempt), lambda: checked_request(p, trial))
+        if not requested.get("is_stale"):
             break
         judge(p, trial)
         if trial.facts.must_stop:
             break
-    return asked
+    return requested
 
 
 def start_round(p: Program, trial: Trial, plan: Value, moves: Sequence[dict[str, Any]]) -> None:
@@ -133,19 +133,19 @@ def _moved(p: Program, trial: Trial, open_moves: Sequence[dict[str, Any]]) -> di
     return {worker: move for worker, move in made.items() if move}
 
 
-def _answered(p: Program, trial: Trial, asked: dict[str, Any], result: Value) -> dict[str, Any]:
+def _answered(p: Program, trial: Trial, requested: dict[str, Any], result: Value) -> dict[str, Any]:
     """Return a move that ended or was refused; empty if its call ended without an answer and is looked up next."""
     # If a worker is on its target although an earlier call had no answer, that call has moved it.
-    may_have_moved = bool(asked["lost"]) if not result.get("failed") else result.get("begun") is not False
+    may_have_moved = bool(requested["lost"]) if not result.get("failed") else result.get("begun") is not False
     is_unknown = result.get("move") is None and may_have_moved
-    move = move_lines.observed(result, asked["move"], trial.facts.ranks)
+    move = move_lines.observed(result, requested["move"], trial.facts.ranks)
     p.say(_failure(move))
     if not is_unknown:
         return move
-    if asked["lost"] < MOST_LOST:
-        asked.update(lost=asked["lost"] + 1, is_unknown=True)
+    if requested["lost"] < MOST_LOST:
+        requested.update(lost=requested["lost"] + 1, is_unknown=True)
         return {}
-    return {**move, "asked": {"at": asked["at"], "place": asked["place"]}}
+    return {**move, "asked": {"at": requested["at"], "place": requested["place"]}}
 
 
 def _failure(move: Value) -> str:

@@ -32,19 +32,19 @@ class Limits(NamedTuple):
     ended_by: str = ""
 
     @property
-    def is_asked(self) -> bool:
+    def is_requested(self) -> bool:
         """Return whether the file that ends the wait exists."""
         return bool(self.ended_by) and Path(self.ended_by).exists()
 
 
 def wait_for_steps(records: str, show: Show, *, since: float = 0.0, **limits: Any) -> dict[str, Any]:
     """Wait until every rank has made some steps since a time, and return the ranks and their last steps."""
-    counted, file, wanted = StepsSince(since), Path(records), Limits(**limits)
+    counted, file, desired = StepsSince(since), Path(records), Limits(**limits)
     with GrowingFile(file) as growing:
-        _wait(growing, counted, wanted, show, file)
+        _wait(growing, counted, desired, show, file)
     nodes = {short_name(host) for host in counted.hosts.values()}
     return {
-        "asked": wanted.is_asked,
+        "asked": desired.is_requested,
         "ranks": counted.size,
         "fewest": counted.fewest(),
         "step": counted.step,
@@ -58,7 +58,7 @@ def _wait(growing: GrowingFile, counted: StepsSince, limits: Limits, show: Show,
     started = shown = watched = time.monotonic()
     while True:
         counted.feed(growing.new_records())
-        if (counted.size and counted.fewest() >= steps) or limits.is_asked:
+        if (counted.size and counted.fewest() >= steps) or limits.is_requested:
             return
         now = time.monotonic()
         if now - started > timeout:

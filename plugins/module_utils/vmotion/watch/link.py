@@ -51,7 +51,7 @@ class Link:
     reach: Sequence[str]
     folder: str
     offsets: dict[str, int] = field(default_factory=dict)
-    last_heard: float = 0.0
+    last_message_at: float = 0.0
     breaks: int = 0
     last_error: str = ""
     noise: int = 0
@@ -110,7 +110,7 @@ class Link:
 
     def trouble(self, now: float) -> str:
         """Return why the node cannot be read; empty if it sent a sign of life a moment ago."""
-        quiet = now - max(self.last_heard, self._began)
+        quiet = now - max(self.last_message_at, self._began)
         is_quiet = self._began and quiet > QUIET_SECONDS
         return f"{self.last_error or 'no answer'} (for {quiet:.0f} s)" if is_quiet else ""
 
@@ -157,7 +157,7 @@ class Link:
             self._count_noise(before or message)
         if not mark:
             return []
-        self.last_heard = time.monotonic()
+        self.last_message_at = time.monotonic()
         return self._lines_in(message)
 
     def _count_noise(self, noise: bytes) -> None:

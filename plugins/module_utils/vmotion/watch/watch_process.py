@@ -50,18 +50,18 @@ def watch_options(
 ) -> watcher.WatchOptions:
     """Return the options of a watch: its files, and the seconds without a record and in all after which it ends."""
     files = (Path(records), Path(stop))
-    return watcher.WatchOptions(*files, silence, timeout, _is_wanted(**clients), Path(roll) if roll else None)
+    return watcher.WatchOptions(*files, silence, timeout, _has_client(**clients), Path(roll) if roll else None)
 
 
-def _is_wanted(asked_by: int = 0, attended: str = "", alone: float = 600.0) -> Callable[[], bool]:
+def _has_client(started_by: int = 0, attended: str = "", alone: float = 600.0) -> Callable[[], bool]:
     """Return whether a client of the watch is left.
 
-    ``asked_by`` is the number of the process that asked for the watch, and ``attended`` a file that its user keeps
+    ``started_by`` is the number of the process that started the watch, and ``attended`` a file that its user keeps
     locked; ``alone`` are the seconds after which the watch ends without a lock.
     """
-    asking = supervisor.identity(asked_by) if asked_by else None
+    starter = supervisor.identity(started_by) if started_by else None
     is_attended = watcher.Attended(Path(attended), alone) if attended else None
-    return lambda: (asking is None or supervisor.is_alive(asking)) and (is_attended is None or is_attended())
+    return lambda: (starter is None or supervisor.is_alive(starter)) and (is_attended is None or is_attended())
 
 
 def _of(node: Link, state: watcher.WatchState) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class WatchOptions:
     stop: Path
     silence: float
     timeout: float
-    is_wanted: Callable[[], bool] = lambda: True
+    is_needed: Callable[[], bool] = lambda: True
     # A file whose appearance begins a new file of records.
     roll: Path | None = None
 
@@ -173,7 +173,7 @@ def _reason(options: WatchOptions, state: WatchState, began: float) -> str:
         return SILENT
     if now - began > options.timeout:
         return OUT_OF_TIME
-    return "" if options.is_wanted() else ABANDONED
+    return "" if options.is_needed() else ABANDONED
 
 
 class _Arrivals:

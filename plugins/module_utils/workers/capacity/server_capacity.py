@@ -32,12 +32,12 @@ def read(session: Session, host: Any, profiles: Iterable[str], classes: Iterable
     It lacks those that the server does not count, which are then counted by their names: all before 9.0, and
     all if the server refuses to count.
     """
-    wanted, names = sorted(set(profiles)), sorted(set(classes))
+    desired, names = sorted(set(profiles)), sorted(set(classes))
     manager = getattr(session.content, "directPathProfileManager", None) if session.api_version >= SINCE else None
-    if manager is None or not (wanted or names):
+    if manager is None or not (desired or names):
         return {}
     kinds = vim.DirectPathProfileManager
-    configs = [kinds.VmiopDirectPathConfig(vgpuProfile=profile) for profile in wanted]
+    configs = [kinds.VmiopDirectPathConfig(vgpuProfile=profile) for profile in desired]
     backing = vim.vm.device.VirtualPCIPassthrough.DvxBackingInfo
     configs += [kinds.DvxDirectPathConfig(dvxBacking=backing(deviceClass=name)) for name in names]
     queries = [kinds.CapacityQueryByDeviceConfig(deviceConfig=config) for config in configs]
@@ -47,7 +47,7 @@ def read(session: Session, host: Any, profiles: Iterable[str], classes: Iterable
         return {}
     return {
         name: Capacity(result.consumed, result.remaining, result.max, result.unusedReservation)
-        for name, result in zip([*wanted, *names], results)
+        for name, result in zip([*desired, *names], results)
         if isinstance(result, kinds.CapacityInfo)
     }
 

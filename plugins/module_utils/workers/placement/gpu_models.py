@@ -14,8 +14,8 @@ _FORM = re.compile(r"(.*[0-9])(?:d|dx|x|xm|xl|l|gl)|(.*)_dc")
 
 def is_of_model(name: str, model: str) -> bool:
     """Return whether a GPU's name, such as NVIDIA A100-PCIE-40GB, matches a model, such as A100 or Tesla T4."""
-    wanted = "".join(_PARTS.findall(model.lower()))
-    return bool(wanted) and wanted in _runs(name.lower())
+    desired = "".join(_PARTS.findall(model.lower()))
+    return bool(desired) and desired in _runs(name.lower())
 
 
 def fits_profile(name: str, model: str) -> bool:

@@ -105,44 +105,44 @@ class Slots:
 
     def share(self, gpu: Gpu, profile: str) -> float | None:
         """Return the share of a GPU's memory for one vGPU of a profile; None if the name contains no size."""
-        wanted = parse(profile)
-        return min(wanted.gigabytes / self._gigabytes(gpu, wanted), 1.0) if wanted else None
+        desired = parse(profile)
+        return min(desired.gigabytes / self._gigabytes(gpu, desired), 1.0) if desired else None
 
     def candidates(self, profile: str) -> Sequence[Gpu]:
         """Return the GPUs of the profile's model; if the model of none is known, all GPUs of the host."""
-        wanted = parse(profile)
-        if wanted is None or profile not in self.offered:
+        desired = parse(profile)
+        if desired is None or profile not in self.offered:
             return ()
-        return [gpu for gpu in self.gpus if fits_profile(gpu.name, wanted.model)] or self.gpus
+        return [gpu for gpu in self.gpus if fits_profile(gpu.name, desired.model)] or self.gpus
 
     def _capacity(self, gpu: Gpu, profile: str) -> int:
-        wanted = parse(profile)
-        if wanted is None:
+        desired = parse(profile)
+        if desired is None:
             return 0
-        gigabytes = self._gigabytes(gpu, wanted)
-        count = gigabytes // wanted.gigabytes
-        return min(count, _instances(gigabytes, wanted)) if wanted.slices else count
+        gigabytes = self._gigabytes(gpu, desired)
+        count = gigabytes // desired.gigabytes
+        return min(count, _instances(gigabytes, desired)) if desired.slices else count
 
-    def _gigabytes(self, gpu: Gpu, wanted: Profile) -> int:
+    def _gigabytes(self, gpu: Gpu, desired: Profile) -> int:
         """Return the nominal memory, which is at least the largest offered profile: a GPU reports less."""
         largest = [
-            offered.gigabytes for offered in map(parse, self.offered) if offered and offered.model == wanted.model
+            offered.gigabytes for offered in map(parse, self.offered) if offered and offered.model == desired.model
         ]
         return max(math.ceil(gpu.gigabytes), *largest, 0)
 
     def _free_on(self, gpu: Gpu, profile: str) -> int:
         there = [used for used in map(parse, gpu.used) if used]
-        wanted = parse(profile)
-        if wanted is None or (len(there) < len(gpu.used)):
+        desired = parse(profile)
+        if desired is None or (len(there) < len(gpu.used)):
             return 0
         capacity = self._capacity(gpu, profile)
-        if all(used.gigabytes == wanted.gigabytes and used.slices == wanted.slices for used in there):
+        if all(used.gigabytes == desired.gigabytes and used.slices == desired.slices for used in there):
             return max(capacity - len(there), 0)
-        if bool(wanted.slices) != any(used.slices for used in there) or not (gpu.mixed_sizes or wanted.slices):
+        if bool(desired.slices) != any(used.slices for used in there) or not (gpu.mixed_sizes or desired.slices):
             return 0
-        memory = self._gigabytes(gpu, wanted) - sum(used.gigabytes for used in there)
-        slices = _slices(wanted.model) - sum(used.slices for used in there)
-        return max(min(memory // wanted.gigabytes, slices // wanted.slices if wanted.slices else memory), 0)
+        memory = self._gigabytes(gpu, desired) - sum(used.gigabytes for used in there)
+        slices = _slices(desired.model) - sum(used.slices for used in there)
+        return max(min(memory // desired.gigabytes, slices // desired.slices if desired.slices else memory), 0)
 
 
 def _slices(model: str) -> int:
@@ -150,13 +150,13 @@ def _slices(model: str) -> int:
     return next((count for name, count in _MIG_SLICES.items() if model.startswith(name)), _MOST_MIG_SLICES)
 
 
-def _instances(gigabytes: int, wanted: Profile) -> int:
+def _instances(gigabytes: int, desired: Profile) -> int:
     """Return the number of MIG-backed vGPUs that the slices of a GPU allow."""
-    slices = _slices(wanted.model)
+    slices = _slices(desired.model)
     shared = (
-        gigabytes * wanted.slices // slices // wanted.gigabytes if wanted.model.startswith(_SHARED_INSTANCES) else 1
+        gigabytes * desired.slices // slices // desired.gigabytes if desired.model.startswith(_SHARED_INSTANCES) else 1
     )
-    return slices // wanted.slices * max(shared, 1)
+    return slices // desired.slices * max(shared, 1)
 
 
 def _order(profile: str) -> Callable[[Gpu], tuple[bool, str]]:

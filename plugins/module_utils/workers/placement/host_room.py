@@ -38,10 +38,10 @@ class DeviceRequest:
 
     def matches(self, device: Device) -> bool:
         """Return whether a device matches."""
-        asked = ((self.kind, device.kind), (self.label, device.label), (self.address, device.address))
+        requested = ((self.kind, device.kind), (self.label, device.label), (self.address, device.address))
         if self.device_class != device.device_class:
             return False
-        return all(want in ("", have) for want, have in asked)
+        return all(want in ("", have) for want, have in requested)
 
     def __str__(self) -> str:
         return " ".join(part for part in (self.address, self.kind, self.label, self.device_class) if part)
@@ -51,12 +51,12 @@ class DeviceRequest:
 class Promise:
     """A promise of a device to a worker: the device may change until all workers have one."""
 
-    wanted: DeviceRequest
+    request: DeviceRequest
     node: int | None = None  # the NUMA node that the device must be on, if any
 
     def matches(self, device: Device) -> bool:
         """Return whether a device keeps the promise."""
-        return self.wanted.matches(device) and (self.node is None or device.node in (None, self.node))
+        return self.request.matches(device) and (self.node is None or device.node in (None, self.node))
 
 
 @dataclass(frozen=True)
@@ -155,28 +155,28 @@ class Host:
         return replace(self.slots, gpus=tuple(changed.get(gpu.address, gpu) for gpu in self.slots.gpus))
 
 
-def choose(wanted: Sequence[DeviceRequest | Promise], free: Sequence[Device]) -> tuple[Device, ...] | None:
+def choose(desired: Sequence[DeviceRequest | Promise], free: Sequence[Device]) -> tuple[Device, ...] | None:
     """Return a different device for each request; None if there are not enough."""
     holder: dict[int, int] = {}  # by device: the index of the request that has it
-    for number in range(len(wanted)):
-        if not _give(number, wanted, free, holder, set()):
+    for number in range(len(desired)):
+        if not _give(number, desired, free, holder, set()):
             return None
     return tuple(free[device] for device in holder)
 
 
 def _give(
     number: int,
-    wanted: Sequence[DeviceRequest | Promise],
+    desired: Sequence[DeviceRequest | Promise],
     free: Sequence[Device],
     holder: dict[int, int],
-    asked: set[int],
+    requested: set[int],
 ) -> bool:
     """Assign a device, if necessary one whose holder can use another device (an augmenting path)."""
     for device in range(len(free)):
-        if device in asked or not wanted[number].matches(free[device]):
+        if device in requested or not desired[number].matches(free[device]):
             continue
-        asked.add(device)
-        if device not in holder or _give(holder[device], wanted, free, holder, asked):
+        requested.add(device)
+        if device not in holder or _give(holder[device], desired, free, holder, requested):
             holder[device] = number
             return True
     return False

@@ -42,7 +42,7 @@ def match(hosts: Sequence[Host], workers: Sequence[Candidate], same_node: str) -
 def _augment(start: int, kinds: DemandGroups, there: dict[int, int]) -> bool:
     """Assign a host to one worker; other workers move if necessary."""
     came_from: dict[int, int] = {}  # by host: the worker that reaches for it
-    waiting, asked = deque([start]), {kinds.of[start]}
+    waiting, requested = deque([start]), {kinds.of[start]}
     while waiting:
         worker = waiting.popleft()
         for host in kinds.hosts_of(worker):
@@ -52,8 +52,8 @@ def _augment(start: int, kinds: DemandGroups, there: dict[int, int]) -> bool:
             if host not in there:
                 shift(host, start, came_from, there)
                 return True
-            if kinds.of[there[host]] not in asked:
-                asked.add(kinds.of[there[host]])
+            if kinds.of[there[host]] not in requested:
+                requested.add(kinds.of[there[host]])
                 waiting.append(there[host])
     return False
 

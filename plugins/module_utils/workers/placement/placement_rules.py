@@ -56,18 +56,18 @@ def after(current: Mapping[str, Any], desired: RuleSetSpec) -> dict[str, Any]:
     }
 
 
-def _overrides(current: Mapping[str, Any], wanted: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+def _overrides(current: Mapping[str, Any], desired: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """Return the desired overrides, and the overrides that they replace, to restore them on removal."""
     made: dict[str, Any] = {aspect: dict(current[aspect]) for aspect in ASPECTS}
     previous = {worker: dict(notes) for worker, notes in current["previous"].items()}
-    for worker, aspect in _pairs([*current["previous"], *wanted]):
+    for worker, aspect in _pairs([*current["previous"], *desired]):
         notes, now = previous.setdefault(worker, {}), current[aspect].get(worker)
-        asked = wanted.get(worker, {}).get(aspect)
-        if asked is None and aspect in notes:
+        requested = desired.get(worker, {}).get(aspect)
+        if requested is None and aspect in notes:
             made[aspect][worker] = notes.pop(aspect)
-        elif asked is not None:
-            made[aspect][worker] = asked
-            if now != asked:
+        elif requested is not None:
+            made[aspect][worker] = requested
+            if now != requested:
                 notes.setdefault(aspect, now)
     return {**made, "previous": {worker: notes for worker, notes in previous.items() if notes}}
 
@@ -87,12 +87,12 @@ def unmet(current: Mapping[str, Any], after: Mapping[str, Any], facts: ClusterRu
 def warnings(after: Mapping[str, Any], desired: RuleSetSpec, facts: ClusterRules) -> Iterator[str]:
     """Yield a warning for each rule without effect, and for each foreign preference that contradicts the rules."""
     rules = [key for key in ("one_per_host", "affinity") if after[key] is not None]
-    wanted = {aspect for given in desired.overrides.values() for aspect in given}
-    if not facts.drs and (rules or DRS in wanted):
+    requested = {aspect for given in desired.overrides.values() for aspect in given}
+    if not facts.drs and (rules or DRS in requested):
         yield "DRS is off: its rules and overrides are stored but have no effect until it is on"
-    elif not facts.drs_overrides and DRS in wanted:
+    elif not facts.drs_overrides and DRS in requested:
         yield "the cluster does not allow DRS overrides of single virtual machines: they are stored but have no effect"
-    if not facts.ha and RESTART in wanted:
+    if not facts.ha and RESTART in requested:
         yield "HA is off: restart priorities are stored but have no effect until it is on"
     if desired.one_per_host and facts.drs:
         for host, crowd in _crowds(desired.workers, facts.homes).items():

@@ -78,13 +78,13 @@ def _other_reason(demand: Demand, host: Host, here: Sequence[str], rules: Rules)
         return f"{host.free_mb} MB of memory left, but {demand.memory_mb} MB are to be reserved", ()
     if host.threads < demand.cpus:
         return f"{host.threads} logical CPUs, but {demand.cpus} are requested", ()
-    for wanted in dict.fromkeys(demand.devices):
-        answering = [device for device in host.devices if wanted.matches(device)]
+    for desired in dict.fromkeys(demand.devices):
+        answering = [device for device in host.devices if desired.matches(device)]
         holders = [f"{device.holder} has {device.address}" for device in answering if device.holder]
-        if len(answering) - len(holders) < demand.devices.count(wanted):
+        if len(answering) - len(holders) < demand.devices.count(desired):
             held = (*holders, *(f"{name} is placed here" for name in here))
-            kind = "devices of class" if wanted.device_class else "PCI devices"
-            return f"not enough free {kind} {wanted}" + (" ({})" if held else ""), held
+            kind = "devices of class" if desired.device_class else "PCI devices"
+            return f"not enough free {kind} {desired}" + (" ({})" if held else ""), held
     if rules.same_node == REQUIRE and not host.near(demand):
         return "GPU and RDMA NIC are not on one NUMA node", ()
     return "no room for it next to the others ({})", _held(host, here)

@@ -34,7 +34,7 @@ class Conflict(NamedTuple):
 
     target: str
     tried: str
-    said: str
+    reason: str
     remedy: str = ANOTHER_WAY
 
 
@@ -53,16 +53,16 @@ def first(cluster: str, hosts: Sequence[str], foreign: Sequence[ForeignRule], de
 def _unknown(cluster: str, hosts: Sequence[str], desired: RuleSetSpec) -> Iterator[Conflict]:
     strangers = sorted(set(desired.hosts) - set(hosts))
     if strangers:
-        said = f"it has no {', '.join(strangers)}; it has {', '.join(sorted(hosts)) or 'none'}"
-        yield Conflict(cluster, "keep workers on hosts", said, "correct the names of the hosts")
+        reason = f"it has no {', '.join(strangers)}; it has {', '.join(sorted(hosts)) or 'none'}"
+        yield Conflict(cluster, "keep workers on hosts", reason, "correct the names of the hosts")
 
 
 def _together(cluster: str, foreign: Sequence[ForeignRule], desired: RuleSetSpec) -> Iterator[Conflict]:
     for rule in foreign:
         crowd = sorted(rule.workers & set(desired.workers))
         if rule.hosts is None and desired.one_per_host and len(crowd) > 1:
-            said = f"another user's rule {rule.name!r} keeps them on one host"
-            yield Conflict(cluster, f"keep {', '.join(crowd)} apart", said)
+            reason = f"another user's rule {rule.name!r} keeps them on one host"
+            yield Conflict(cluster, f"keep {', '.join(crowd)} apart", reason)
 
 
 def preferences(hosts: Sequence[str], foreign: Sequence[ForeignRule], desired: RuleSetSpec) -> Iterator[str]:
@@ -124,9 +124,9 @@ def _too_few(cluster: str, left: Mapping[str, frozenset[str]], foreign: Sequence
     hosts = sorted({host for worker in competitors for host in left[worker]})
     binding = sorted({repr(rule.name) for worker in competitors for rule in _binding(worker, foreign)})
     because = f" by foreign rules ({', '.join(binding)})" if binding else ""
-    said = f"only {', '.join(hosts) or 'none'} {'are' if len(hosts) > 1 else 'is'} left to them{because}"
+    reason = f"only {', '.join(hosts) or 'none'} {'are' if len(hosts) > 1 else 'is'} left to them{because}"
     remedy = ANOTHER_WAY if binding else "take fewer workers or more hosts, or one_per_host: false"
-    yield Conflict(cluster, f"give {', '.join(sorted(competitors))} a host each", said, remedy)
+    yield Conflict(cluster, f"give {', '.join(sorted(competitors))} a host each", reason, remedy)
 
 
 def _without_host(left: Mapping[str, frozenset[str]]) -> set[str] | None:

@@ -95,17 +95,17 @@ class Config:
             return "of other groups"
         return "required" if rule.mandatory else "preferred"
 
-    def _foreign(self, rule: Any, wanted: frozenset[str]) -> Iterator[ForeignRule]:
+    def _foreign(self, rule: Any, desired: frozenset[str]) -> Iterator[ForeignRule]:
         """Yield the part of a foreign rule that concerns the workers."""
         if rule.enabled is False:
             return
         if isinstance(rule, vim.cluster.AffinityRuleSpec):
-            yield ForeignRule(str(rule.name), wanted & set(self._names(rule.vm)))
+            yield ForeignRule(str(rule.name), desired & set(self._names(rule.vm)))
         elif isinstance(rule, vim.cluster.VmHostRuleInfo):
             group = self.groups.get(rule.vmGroupName)
             affine, forbidden = self.groups.get(rule.affineHostGroupName), self.groups.get(rule.antiAffineHostGroupName)
             allowed = self._host_names(affine) if affine else set(self.hosts.values()) - self._host_names(forbidden)
-            workers = wanted & set(self._names(group.vm if group else []))
+            workers = desired & set(self._names(group.vm if group else []))
             yield ForeignRule(str(rule.name), workers, frozenset(allowed), mandatory=bool(rule.mandatory))
 
     def _names(self, refs: Any) -> list[str]:

@@ -41,30 +41,30 @@ def _differing(before: Mapping[str, Any], after: Mapping[str, Any], aspect: str)
 
 
 def _apart(config: Config, before: Mapping[str, Any], after: Mapping[str, Any], refs: ObjectRefs) -> Iterator[Any]:
-    wanted = after["one_per_host"]
-    if wanted == before["one_per_host"]:
+    desired = after["one_per_host"]
+    if desired == before["one_per_host"]:
         return
-    if wanted is None:
+    if desired is None:
         yield _rule_change(config.rule, None)
         return
-    vms = [refs.vms[name] for name in wanted["workers"]]
+    vms = [refs.vms[name] for name in desired["workers"]]
     info = vim.cluster.AntiAffinityRuleSpec(name=config.names.rule, enabled=True, userCreated=True, vm=vms)
     yield _rule_change(config.rule, info)
 
 
 def _host_rule(config: Config, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Any]:
-    wanted, now = after["affinity"] or {}, before["affinity"] or {}
-    if wanted.get("rule") == now.get("rule"):
+    desired, now = after["affinity"] or {}, before["affinity"] or {}
+    if desired.get("rule") == now.get("rule"):
         return
     info = vim.cluster.VmHostRuleInfo(
         name=config.names.host_rule,
         enabled=True,
         userCreated=True,
-        mandatory=wanted.get("rule") == "required",
+        mandatory=desired.get("rule") == "required",
         vmGroupName=config.names.vm_group,
         affineHostGroupName=config.names.host_group,
     )
-    yield _rule_change(config.host_rule, info if wanted else None)
+    yield _rule_change(config.host_rule, info if desired else None)
 
 
 def _rule_change(there: Any, info: Any) -> Any:
@@ -77,19 +77,19 @@ def _rule_change(there: Any, info: Any) -> Any:
 
 
 def _groups(config: Config, before: Mapping[str, Any], after: Mapping[str, Any], refs: ObjectRefs) -> Iterator[Any]:
-    wanted, now = after["affinity"] or {}, before["affinity"] or {}
-    if wanted.get("workers") != now.get("workers"):
-        vms = [refs.vms[name] for name in wanted.get("workers") or []]
+    desired, now = after["affinity"] or {}, before["affinity"] or {}
+    if desired.get("workers") != now.get("workers"):
+        vms = [refs.vms[name] for name in desired.get("workers") or []]
         info: Any = vim.cluster.VmGroup(name=config.names.vm_group, userCreated=True, vm=vms)
-        yield _group_change(config.group(info.name, vim.cluster.VmGroup), info, wanted=bool(wanted))
-    if wanted.get("hosts") != now.get("hosts"):
-        hosts = [refs.hosts[name] for name in wanted.get("hosts") or []]
+        yield _group_change(config.group(info.name, vim.cluster.VmGroup), info, desired=bool(desired))
+    if desired.get("hosts") != now.get("hosts"):
+        hosts = [refs.hosts[name] for name in desired.get("hosts") or []]
         info = vim.cluster.HostGroup(name=config.names.host_group, userCreated=True, host=hosts)
-        yield _group_change(config.group(info.name, vim.cluster.HostGroup), info, wanted=bool(wanted))
+        yield _group_change(config.group(info.name, vim.cluster.HostGroup), info, desired=bool(desired))
 
 
-def _group_change(there: Any, info: Any, *, wanted: bool) -> Any:
-    if not wanted:
+def _group_change(there: Any, info: Any, *, desired: bool) -> Any:
+    if not desired:
         return vim.cluster.GroupSpec(operation="remove", removeKey=info.name)
     return vim.cluster.GroupSpec(operation="edit" if there else "add", info=info)
 

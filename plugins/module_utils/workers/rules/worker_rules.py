@@ -32,9 +32,9 @@ def plan(current: Mapping[str, Any], desired: RuleSetSpec, facts: placement_rule
         raise Refused(*conflict)
     if lost := placement_rules.dropped(desired, facts):
         names, tried = ", ".join(lost), f"remove the rules and overrides of {', '.join(lost)}"
-        said = f"the set {desired.name!r} contains these workers, and the call does not name them"
+        reason = f"the set {desired.name!r} contains these workers, and the call does not name them"
         remedy = f"give each list of workers another set name (worker_rules_name), or confirm with drop: [{names}]"
-        raise Refused(f"cluster {facts.cluster}", tried, said, remedy)
+        raise Refused(f"cluster {facts.cluster}", tried, reason, remedy)
     after = placement_rules.after(current, desired)
     unmet = () if after == current else placement_rules.unmet(current, after, facts)
     return Plan(current, after, warnings=tuple(placement_rules.warnings(after, desired, facts)), unmet=unmet)
@@ -77,8 +77,8 @@ class WorkerRules:
         for worker in self.desired.overrides:
             owner = (self.marks.get(worker, {}).get(NOTES) or {}).get("set", self.desired.name)
             if owner != self.desired.name:
-                said = f"the set {owner!r} of this cluster already sets its overrides"
-                raise Refused(worker, "set its overrides", said, "name it in only one set")
+                reason = f"the set {owner!r} of this cluster already sets its overrides"
+                raise Refused(worker, "set its overrides", reason, "name it in only one set")
         planned = plan(current, self.desired, self.facts)
         # After the write, a missing record of a replaced override cannot be detected.
         return planned if self.noted is None else replace(planned, after={**planned.after, "previous": self.noted})

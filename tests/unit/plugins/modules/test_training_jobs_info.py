@@ -20,16 +20,16 @@ def names(**options: Any) -> list[str]:
 
 def test_the_jobs_of_this_node_by_their_names(tmp_path: Path) -> None:
     marks = {"DML_RECORDS": str(tmp_path / "nightly-7")}
-    with subprocess.Popen(["sleep", "600"], env={**os.environ, **marks}) as begun:
+    with subprocess.Popen(["sleep", "600"], env={**os.environ, **marks}) as started:
         try:
             while "nightly-7" not in names():
-                assert begun.poll() is None
+                assert started.poll() is None
             assert names(name="nightly-7") == ["nightly-7"]
             assert names(name="nightly") == []
             assert "nightly-7" not in names(ignored="nightly-[0-9]")
             assert "nightly-7" in names(ignored="another")
         finally:
-            begun.kill()
+            started.kill()
     assert "ignored is not a regular expression" in call(training_jobs_info, ignored="[")["msg"]
     assert call(training_jobs_info, reach=["ssh", "w1"])["reach"] == ["ssh", "w1"]
     assert call(training_jobs_info)["node"] == os.uname().nodename.lower()

@@ -30,7 +30,7 @@ def test_shows_the_messages_of_many_threads_line_by_line(file: Path) -> None:
 
     def work(host: str) -> None:
         for step in range(50):
-            progress.tell(host, f"step {step}")
+            progress.report(host, f"step {step}")
 
     with follow.Follower(str(file), shown.append):
         threads = [threading.Thread(target=work, args=(f"esx{number}",)) for number in range(8)]
@@ -71,7 +71,7 @@ def test_an_odd_line_ends_nothing(file: Path, odd: str) -> None:
     shown: list[dict[str, Any]] = []
     with follow.Follower(str(file), shown.append):
         file.write_text(odd + "\n")
-        Progress(str(file)).tell("esx1", "is down")
+        Progress(str(file)).report("esx1", "is down")
     assert [event["what"] for event in shown][1:] == ["is down"]
     assert "\x1b" not in follow.line_of(shown[0])
 
@@ -84,7 +84,7 @@ def test_the_file_is_private_and_goes(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_shows_nothing_without_a_file_and_refuses_a_link(tmp_path: Path, file: Path) -> None:
-    Progress(None).tell("esx1", "is down")
+    Progress(None).report("esx1", "is down")
     link = tmp_path / "link"
     link.symlink_to(file)
     with pytest.raises(OSError, match="Too many levels"):

@@ -20,7 +20,7 @@ from plugins.module_utils.continuity.move_windows import Timeline
 from plugins.module_utils.continuity.step_records import read_lines
 from plugins.module_utils.continuity.track import Track
 
-NOBODY = Timeline([], 20)
+NO_MOVES = Timeline([], 20)
 
 
 def records_of(rank: int, *lines: dict[str, Any], first: float = 0.0, **always: Any) -> list[dict[str, Any]]:
@@ -32,10 +32,12 @@ def records_of(rank: int, *lines: dict[str, Any], first: float = 0.0, **always: 
 
 
 def tracks(*records: list[dict[str, Any]]) -> list[Track]:
-    return tracks_of(read_lines([one for some in records for one in some]).ranks, NOBODY)[0]
+    return tracks_of(read_lines([one for some in records for one in some]).ranks, NO_MOVES)[0]
 
 
-def breaches(found: list[Track], timeline: Timeline = NOBODY) -> list[tuple[int | None, int | None, float | None, str]]:
+def breaches(
+    found: list[Track], timeline: Timeline = NO_MOVES
+) -> list[tuple[int | None, int | None, float | None, str]]:
     result = list(identity_breaches(found, timeline, 20.0))
     assert {one.kind for one in result} <= {"identity"}
     return [(one.rank, one.step, one.at, one.detail) for one in result]

@@ -198,8 +198,8 @@ def test_a_plugin_that_selects_cards_and_not_pvrdma_stops(key: str) -> None:
     ((severity, rule, name, text),) = results(only, has_pvrdma=True)
     assert (severity, rule, name) == ("stop", "rdma_vendor", "rdma-devices") and "PVRDMA's is 15ad" in text
     assert results(both, has_pvrdma=True) == [] and results(only) == []
-    of_its_own = ClusterObjects("v1.35.4", NODES, config_maps=[rdma(["15b3"], key), rdma(["15ad"], key)])
-    assert results(of_its_own, has_pvrdma=True) == []
+    own_config = ClusterObjects("v1.35.4", NODES, config_maps=[rdma(["15b3"], key), rdma(["15ad"], key)])
+    assert results(own_config, has_pvrdma=True) == []
 
 
 def test_configurations_of_other_forms_are_left_alone() -> None:

@@ -177,7 +177,7 @@ LATER = "[1,0]<stderr>:  6%|# | 320/5000 [6:28<94:39,  1.37it/s]\n"
         ),
     ],
 )
-def test_an_error_after_which_the_rank_went_on_is_no_cause(output: str, sentence: str) -> None:
+def test_an_error_after_which_the_rank_continued_is_not_a_cause(output: str, sentence: str) -> None:
     assert cause_of(output, 1, RANKS).sentence == sentence
 
 

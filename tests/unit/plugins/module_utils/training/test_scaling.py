@@ -81,7 +81,7 @@ def test_a_measured_epoch_counts_before_one_that_follows_from_the_rate() -> None
     assert [(row["seconds_per_epoch"], row["epoch_measured"]) for row in rows] == [(22.0, True), (5.0, False)]
 
 
-def test_a_missing_measurement_is_none() -> None:
+def test_a_missing_measurement_has_no_ratio() -> None:
     (row,) = table([run(1, 340, "rdma")])
     assert row["ratio_to_tcp"] is None
     assert row["seconds_per_epoch"] is None

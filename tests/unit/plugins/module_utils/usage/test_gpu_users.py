@@ -26,7 +26,7 @@ def vm(name: str, *profiles: str, running: bool = True, **more: Any) -> GpuVm:
 
 def users_of(host: HostGpus) -> dict[str, list[tuple[str, str, float, bool]]]:
     return {
-        card.address: [(one.machine.name, one.what, round(one.share, 3), one.told) for one in host.users(card)]
+        card.address: [(one.machine.name, one.what, round(one.share, 3), one.is_reported) for one in host.users(card)]
         for card in host.cards
     }
 
@@ -47,7 +47,7 @@ def test_several_virtual_gpus_of_a_machine_are_on_the_gpus_named_by_the_server()
     assert users_of(HostGpus([t4("a"), t4("b", "v")], T4, [both]))["b"] == [("v", "grid_t4-8c", 0.5, True)] * 2
 
 
-def test_derives_missing_values_and_says_so() -> None:
+def test_derives_missing_values_and_marks_them() -> None:
     host = HostGpus(
         [t4("a", "v1"), t4("b")], T4, [vm("v1", "grid_t4-8c"), vm("v2", "grid_t4-8c"), vm("v3", "grid_t4-16c")]
     )

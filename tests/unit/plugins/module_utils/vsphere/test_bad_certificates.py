@@ -85,7 +85,7 @@ def test_a_bad_certificate_is_refused(connect: Any, certificates: Certificates, 
         connect(server)
     reported, advice = BAD[name]
     assert "could not trust its certificate" in str(refused.value)
-    assert reported in refused.value.said and advice in refused.value.remedy
+    assert reported in refused.value.reason and advice in refused.value.remedy
     assert server.requests == []
 
 
@@ -117,7 +117,7 @@ def test_an_authority_that_breaks_rfc_5280_is_refused_from_python_3_13(
         assert server.requests == []
         with session.session({**params, "tls_fingerprint": fingerprint(certificate)}):
             pass
-    assert refused.value.said == reported
+    assert refused.value.reason == reported
     assert "ca_path" in refused.value.remedy and "tls_fingerprint" in refused.value.remedy
 
 

@@ -60,7 +60,7 @@ def test_a_shipped_stack_has_no_fault(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_each_download_of_a_shipped_stack_has_a_checksum_or_asks_for_it(name: str) -> None:
+def test_each_download_of_a_shipped_stack_has_or_requires_a_checksum(name: str) -> None:
     document = stack(name)
     open_ones = [entry for entry in entries(document) if entry.get("sha256", "") is None]
     requested = [*document.get("inputs", []), *(document.get("image") or {}).get("inputs", [])]

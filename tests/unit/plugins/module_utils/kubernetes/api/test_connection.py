@@ -145,7 +145,7 @@ def test_an_odd_answer_is_one_sentence(answer: bytes, kind: type[CollectionError
     assert words in str(raised.value) and "\n" not in str(raised.value)
 
 
-def test_a_missing_object_is_none(tmp_path: Path) -> None:
+def test_a_missing_object_returns_none(tmp_path: Path) -> None:
     with answering(http("{}", "404 Not Found")) as address:
         server = connected(tmp_path, address)
         assert (server.get("/api/v1/nodes"), server.items("/api/v1/nodes")) == (None, [])

@@ -64,31 +64,31 @@ def test_signs_numbers_addresses_and_pseudonyms_stay(text: str) -> None:
     pseudonyms.name("host", "anvil")
     pseudonyms.name("host", "basalt.acme.org")
 
-    assert pseudonyms.said(text) == STRUCTURES[text]
+    assert pseudonyms.free_text(text) == STRUCTURES[text]
 
 
 @pytest.mark.parametrize(("text", "words"), SECRETS)
 def test_words_that_may_be_names_do_not_stay(text: str, words: list[str]) -> None:
     pseudonyms = Pseudonyms()
-    found = pseudonyms.said(text)
+    found = pseudonyms.free_text(text)
     assert not [word for word in words if word in found.lower()], found
     assert pseudonyms.counted()["word"] >= 1
-    assert pseudonyms.said(found) == found
+    assert pseudonyms.free_text(found) == found
 
 
 def test_a_word_has_one_pseudonym_and_a_registered_name_keeps_its_own() -> None:
     pseudonyms = Pseudonyms()
     pseudonyms.name("guest", "granite")
-    result = pseudonyms.said("Granite moved for Feldspar, then feldspar moved for basalt")
+    result = pseudonyms.free_text("Granite moved for Feldspar, then feldspar moved for basalt")
     assert result == "guest-1 word-1 word-2 word-3, word-4 word-3 word-1 word-2 word-5"
-    assert pseudonyms.said("feldspar") == "feldspar", "one word alone is a value of the API"
-    assert pseudonyms.said("feldspar", is_sentence=True) == "word-3"
+    assert pseudonyms.free_text("feldspar") == "feldspar", "one word alone is a value of the API"
+    assert pseudonyms.free_text("feldspar", is_sentence=True) == "word-3"
     assert pseudonyms.counted() == {"guest": 1, "word": 5}
 
 
 @given(st.text())
 def test_no_word_of_any_text_stays(text: str) -> None:
-    found = Pseudonyms().said(f"of {text} of")
+    found = Pseudonyms().free_text(f"of {text} of")
     rest = re.sub(free_text._FORMED, "", found)
     assert set(re.findall(r"[^\W\d_]{2,}", rest)) <= {"word"}, found
 
@@ -155,12 +155,12 @@ def test_texts_of_commands_requests_and_calls() -> None:
     assert first.response == "<obj><N>word-1 word-2 word-3</N><M>up</M></obj>"
     assert (second.fault, second.detail) == ("word-4 word-5 word-6: word-3", "<d>word-7 word-8'word-9 word-10</d>")
     assert recording.requests[0].text == '{"messages": ["word-11 word-12: word-8"], "version": "a b"}'
-    said = Pseudonyms().said
+    message = Pseudonyms().free_text
     mixed = '<obj><N a="b">Uplink of Feldspar</N>by Basalt<VendorName>Mellanox Technologies</VendorName></obj>'
-    assert anonymization._in_xml(mixed, said) == (
+    assert anonymization._in_xml(mixed, message) == (
         '<obj><N a="b">word-1 word-2 word-3</N>word-4 word-5<VendorName>Mellanox Technologies</VendorName></obj>'
     )
-    reported = Pseudonyms().said
+    reported = Pseudonyms().free_text
     assert anonymization._call(call, reported) == (
         'HostSystem h Query [{"text": "word-1 word-2 \\"word-3\\" word-4"}, "/vmfs/volumes/word-5"]'
     )

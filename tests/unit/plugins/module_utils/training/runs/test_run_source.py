@@ -34,9 +34,9 @@ def test_a_followed_run_has_all_settings_of_its_manifest() -> None:
 
 
 def test_a_followed_run_is_compared_with_its_request() -> None:
-    started = training_run.asked({**OPTIONS, "environment": {"LR": "0.1"}})
+    started = training_run.request_of({**OPTIONS, "environment": {"LR": "0.1"}})
     followed = run_source.with_followed(OPTIONS, {**MANIFEST, "asked": started})
-    assert training_run.asked(followed) == started != training_run.asked(OPTIONS)
+    assert training_run.request_of(followed) == started != training_run.request_of(OPTIONS)
 
 
 def test_a_repeated_program_runs_on_the_current_stack() -> None:

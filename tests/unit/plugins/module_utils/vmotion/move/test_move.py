@@ -77,4 +77,4 @@ def test_workers_whose_stuns_are_too_long_in_sum_do_not_start(server: FakeServer
     plan = subject.plan({"host": "esx1"})
     with pytest.raises(Refused, match=r"their stuns add up to 120 s.*move fewer workers at once"):
         subject.apply(plan)
-    assert not subject.begun
+    assert not subject.is_started

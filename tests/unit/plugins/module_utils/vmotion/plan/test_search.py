@@ -109,7 +109,7 @@ def test_searches_equivalent_states_once(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (stuck.value.workers, stuck.value.is_together, stuck.value.is_proven) == ((6,), False, True)
 
 
-def test_of_two_equal_workers_with_room_for_one_neither_is_immovable() -> None:
+def test_neither_of_two_equal_workers_with_room_for_one_is_immovable() -> None:
     targets = (frozenset({1}), frozenset({1}), frozenset({3}))
     with pytest.raises(Stuck) as stuck:
         any_plan(Problem((2, 1, 2, 1), (0, 0, 2), (1, 1, 2), targets, return_home=False))

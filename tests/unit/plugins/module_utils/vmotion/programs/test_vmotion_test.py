@@ -246,5 +246,5 @@ def test_a_judgement_made_later_rests_on_the_same_facts() -> None:
     world = World()
     facts = world.carry_out()
     assert verdict_input(world.facts) == verdict_input(facts)
-    assert facts.heard_until == world.values["end of the watch"], "no records arrive after the watch ended"
+    assert facts.observed_until == world.values["end of the watch"], "no records arrive after the watch ended"
     assert verdict_input(facts, {"max_gap_s": 3})["limits"] == {"warmup_steps": 2, "max_gap_s": 3}

@@ -68,7 +68,7 @@ def test_the_watch_ends_after_a_while_without_attention(tmp_path: Path) -> None:
 def test_the_watch_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as asking:
         threading.Timer(1.0, asking.kill).start()
-        result = watched(tmp_path, asked_by=asking.pid)
+        result = watched(tmp_path, started_by=asking.pid)
         assert asking.wait() < 0
     assert result["ended"] == "abandoned"
 
@@ -76,8 +76,8 @@ def test_the_watch_ends_with_the_process_that_started_it(tmp_path: Path) -> None
 def test_a_file_of_records_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     failed = watched(tmp_path, records=str(tmp_path / "no" / "out"))
 
-    said = f"{tmp_path}/no/out: could not collect the records of the job: No such file or directory"
-    assert (failed["failed"], failed["msg"]) == (True, said)
+    message = f"{tmp_path}/no/out: could not collect the records of the job: No such file or directory"
+    assert (failed["failed"], failed["msg"]) == (True, message)
 
 
 def test_the_watch_runs_in_the_background_and_writes_why_it_ended(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_other_files_are_left_alone(tmp_path: Path, name: str) -> None:
 
 def test_the_watch_ends_when_no_one_needs_it(tmp_path: Path) -> None:
     gone = threading.Event()
-    bench = Bench(tmp_path, is_wanted=lambda: not gone.is_set())
+    bench = Bench(tmp_path, is_needed=lambda: not gone.is_set())
     bench.write(0, record(1))
     wait_for(bench.came)
     assert bench.thread.is_alive()
