@@ -14,7 +14,7 @@ BEGAN = 1_764_043_000.0  # 2025-11-25 03:56:40 UTC
 
 
 def process(pid: int, run_dir: str = "/runs/one", **more: Any) -> busy.JobProcess:
-    given = {"ticks": 10 * pid, "began": BEGAN + pid, "user": "train", "run_id": "id", "asked_by": "", **more}
+    given = {"ticks": 10 * pid, "began": BEGAN + pid, "user": "train", "run_id": "id", "requested_by": "", **more}
     return busy.JobProcess(pid=pid, run_dir=run_dir, **given)
 
 
