@@ -23,7 +23,7 @@ class CollectionError(Exception):
 
 
 class WholeError(CollectionError):
-    """An error whose text is whole already, such as that of a module that failed."""
+    """An error with a complete text, such as that of a failed module."""
 
     def __init__(self, text: str, target: str = "") -> None:
         super().__init__(target, "", text)
@@ -49,7 +49,7 @@ class SeveralErrors(CollectionError):
         return f"{summary(self.errors)}; {self.note}"
 
     def about(self, _target: str) -> CollectionError:
-        """Itself: each of its sentences names its objects."""
+        """Return this error; each of its sentences names its objects."""
         return self
 
 
@@ -71,11 +71,11 @@ def summary(errors: Iterable[CollectionError]) -> str:
 
 
 class NotFound(CollectionError):
-    """No object, or more than one, answers to a name."""
+    """No object, or more than one, has the name."""
 
 
 class Refused(CollectionError):
-    """The wish cannot be granted; nothing was written."""
+    """The request is impossible; nothing was written."""
 
 
 class Unreachable(CollectionError):

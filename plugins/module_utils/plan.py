@@ -26,8 +26,8 @@ class Change:
 class Plan:
     """Before, after, and the needs of one subject on one object.
 
-    ``needs`` says what must happen for the wish to be in force (a reboot may be owed without any change left);
-    ``why`` says so in words; ``unmet`` are reasons why the plan cannot be applied at this moment;
+    ``needs`` are the steps until the settings are in force (a reboot may be due without any change left);
+    ``why`` has the reasons in words; ``unmet`` are reasons why the plan cannot be applied now;
     ``later`` are the keys of ``after`` that only a later boot can take.
     """
 

@@ -21,7 +21,7 @@ PARALLEL = 16
 REPORT_OF_ONE = ("changed", "needs", "why", "unmet", "state")
 # The same words for every module: Ansible shows a warning once in a run.
 UNCHECKED = (
-    "validate_certs is false: whoever answers in the place of vCenter gets the password; name vCenter's authority in "
+    "validate_certs is false: an impostor of vCenter receives the password; name vCenter's authority in "
     "ca_path, or pin its certificate by tls_fingerprint"
 )
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)

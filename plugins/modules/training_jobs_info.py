@@ -13,7 +13,7 @@ version_added: 1.0.0
 description:
   - Reads the environment of the processes of the node, also of those in containers and pods, and returns the jobs of
     M(dml.vsphere.training_job) and of Kubernetes to which they belong.
-  - A user who is not root sees only the own jobs.
+  - Users other than root see only their own jobs.
 options:
   name:
     description: The name of a run, to return only this one.

@@ -2,7 +2,7 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module: the moves of workers since a moment, whoever began them."""
+"""Module: the moves of workers since a given time, from any user."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class NodeWorld(ActionWorld):
         return self._nodes.on(host, module, options)
 
     def on_each(self, module: str, options: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Run a module on several hosts at once, and return the result of each."""
+        """Run a module on several hosts at once, and return the results by host."""
         return self._nodes.on_each(module, options)
 
     def as_user(self, user: str) -> NodeWorld:

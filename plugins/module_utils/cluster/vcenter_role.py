@@ -23,7 +23,7 @@ ROOT_PATH = "/"
 
 @dataclass(frozen=True)
 class Grant:
-    """Who shall have the role, on which object of the inventory, and whether on all below it."""
+    """A grant: the user or group, the object of the inventory, and whether it covers all objects below."""
 
     principal: str
     group: bool
@@ -35,7 +35,7 @@ class VcenterRole:
     """One role of this collection."""
 
     def __init__(self, session: Session, name: str, desired: Sequence[str] | None, grants: Sequence[Grant]) -> None:
-        """``wanted`` are the privileges; None for a role that shall not be there."""
+        """``wanted`` are the privileges; None for a role that must not exist."""
         self.session, self.target, self.desired, self.grants = session, session.server, desired, grants
         self.role_name, self.name = name, f"role {name}"
         self.manager = session.content.authorizationManager
@@ -56,14 +56,14 @@ class VcenterRole:
         return {"privileges": held, "grants": self._granted()}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """Give the role what is wanted, and the role to whom it shall be given; grants by others stay."""
+        """Set the privileges and grants of the role; grants that others made stay."""
         if self.desired is None:
             return Plan(before=current, after={"privileges": None, "grants": {}})
         grants = {self._label(grant): {"group": grant.group, "propagate": grant.propagate} for grant in self.grants}
         return Plan(before=current, after={"privileges": list(self.desired), "grants": {**current["grants"], **grants}})
 
     def apply(self, plan: Plan) -> None:
-        """Write the role, then who has it."""
+        """Write the role, then its grants."""
         if self.desired is None:
             with translating_faults(self.target, f"remove the role {self.role_name}"):
                 self.manager.RemoveAuthorizationRole(roleId=self.role.roleId, failIfUsed=False)

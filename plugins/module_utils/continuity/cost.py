@@ -69,7 +69,7 @@ class Observed(NamedTuple):
 
 
 def read_hosts(facts: Mapping[str, Any]) -> list[Host]:
-    """Return the hosts that were out of service, of which the times are known."""
+    """Return the hosts that were out of service at known times."""
     hosts = facts.get("hosts")
     given = [host for host in hosts if isinstance(host, Mapping)] if isinstance(hosts, list) else []
     return [host for host in given if moment(host.get("out_at")) is not None and host.get("host")]

@@ -24,7 +24,7 @@ class Power(NamedTuple):
 def judge_power(
     facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], tracks: Sequence[Track], ended: str
 ) -> Power:
-    """Return the power cycles that hit the job, those of which that is unknown, and those that did not."""
+    """Return the power cycles that hit the job, those that may have hit it, and the others."""
     found = Power([], [], [])
     for index, observed in enumerate(evidence_of(facts, "vsphere", moves)):
         if observed is not None and observed.get("power_cycled"):

@@ -108,7 +108,7 @@ class _Reader:
         self.is_stamped = True
 
     def add(self, record: Mapping[str, Any], step: int, t: float | None, seen: float | None, at: float) -> None:
-        """Append a record, of which these numbers are known."""
+        """Append a record with these numbers."""
         kind, text = self._kind_of(tuple(map(record.get, KIND)), loss_of(record.get("loss")))
         rate = rate_of(record.get("images_per_sec"))
         self._columns.add(step, at if t is None else t, seen, at, rate, kind)

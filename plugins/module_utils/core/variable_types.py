@@ -81,7 +81,7 @@ def _type_name(spec: Spec) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return a value in words: what it is, and a text or number itself."""
+    """Return a value in words: its type, plus the value of strings and numbers."""
     if isinstance(value, Mapping):
         return "a mapping"
     if isinstance(value, (list, tuple)):

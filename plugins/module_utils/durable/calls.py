@@ -33,13 +33,13 @@ class NodeCalls(Calls, Protocol):
         """Run a module on a host, and return its result; one that cannot be reached has ``unreachable``."""
 
     def on_each(self, module: str, options: Mapping[str, Mapping[str, Any]]) -> dict[str, Result]:
-        """Run a module on several hosts at once, with the options of each, and return the result of each."""
+        """Run a module on several hosts at once, with separate options, and return the results by host."""
 
     def as_user(self, user: str) -> NodeCalls:
         """Return the same world, in which modules on hosts run as another user."""
 
     def controller(self) -> int:
-        """Return the process of the playbook, with whose end a watch ends itself."""
+        """Return the process of the playbook; a watch ends with it."""
 
     def watch(self, options: Mapping[str, Any]) -> Result:
         """Start the watch of the records of a job, a process of the controller, without waiting for its end."""

@@ -91,7 +91,7 @@ class Journal(Protocol):
 
 
 class MemoryJournal:
-    """A journal of one controller, for programs whose state lies in the world: another controller reads it there."""
+    """A journal of one controller, for programs whose state is in the world, where another controller reads it."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -220,10 +220,10 @@ class Program:
             self._journal.write(f"released {name}", True)
 
     def _name(self, key: Key) -> str:
-        """Return the text of a key; a key that stands for two effects in one run is a fault of the program."""
+        """Return the text of a key; a key that names two effects in one run is a fault of the program."""
         name = " ".join(map(str, key)) if isinstance(key, tuple) else key
         if name in self._used:
-            raise RuntimeError(f"{name} stands for two effects")
+            raise RuntimeError(f"{name} names two effects")
         self._used.add(name)
         self._place = max(self._place, self._places.get(name, -1))
         return name

@@ -145,7 +145,7 @@ class Fabric:
             raise StillDiffers(self.spec.switch, "add its port groups", cause, "run again")
 
     def _note(self, host: Host, change: Any) -> None:
-        """Note on a host what will be built there, unless the note exists."""
+        """Note the coming changes on a host, unless the note exists."""
         known = fabric_marks.built_on(host, self.spec.switch) or {"joined": False, "adapters": []}
         there = change.before["adapters"] if change.before else {}
         added = [group for group in change.after["adapters"] if group not in there]
@@ -195,7 +195,7 @@ class Fabric:
             raise SeveralErrors(errors, "what was done is kept")
 
     def _settle(self, hosts: Sequence[Host]) -> None:
-        """Wait until vCenter's copy of the hosts shows the plan or a deadline passes; the read-back judges then."""
+        """Wait until vCenter's copy of the hosts shows the plan or a deadline passes; the read-back then decides."""
         if not hosts:
             return
         keys = {group.key: group.name for group in self.groups.values()}

@@ -112,7 +112,7 @@ def _bad_adapter(adapter: AdapterSpec, spec: FabricSpec) -> Iterator[str]:
     if not LEAST_MTU <= adapter.mtu <= spec.mtu:
         yield f"{label} cannot have MTU {adapter.mtu}: the switch has {spec.mtu}, and the least is {LEAST_MTU}"
     if adapter.dhcp and adapter.addresses:
-        yield f"{label} has addresses but no network; give the network in which they lie, such as 10.216.0.0/24"
+        yield f"{label} has addresses but no network; give their network, such as 10.216.0.0/24"
     if adapter.dhcp:
         return
     try:

@@ -23,7 +23,7 @@ PORTS = 8
 
 @dataclass(frozen=True)
 class PortGroup:
-    """A distributed port group as it was read last."""
+    """A distributed port group as last read."""
 
     name: str
     key: str

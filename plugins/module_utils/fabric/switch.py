@@ -33,7 +33,7 @@ class SwitchLocation:
 
 @dataclass(frozen=True)
 class Switch:
-    """A distributed switch as it was read last."""
+    """A distributed switch as last read."""
 
     name: str
     ref: Any

@@ -85,7 +85,7 @@ def put(host: Host, port: Any, before: Mapping[str, Any] | None, after: Mapping[
 
 
 def remove(host: Host, devices: Sequence[str]) -> None:
-    """Remove adapters, and see that they are gone: what is built on the notes of a host goes after them."""
+    """Remove adapters, and check that they are gone; the notes of a host are removed later."""
     for device in devices:
         with translating_faults(host.name, f"remove {device}"):
             host["configManager.networkSystem"].RemoveVirtualNic(device)

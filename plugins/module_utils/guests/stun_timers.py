@@ -44,7 +44,7 @@ def patience(observed: Mapping[str, Any]) -> dict[str, float]:
 
 
 def unknown_timers(observed: Mapping[str, Any]) -> list[str]:
-    """Return the timers of which some, but not all, parts are known."""
+    """Return the timers that are only partly known."""
     return [name for name, waits in _timers(observed).items() if waits is None]
 
 

@@ -101,7 +101,7 @@ def _with_override(vm: Vm, overridden: set[str]) -> Vm:
 
 
 def must_run(config: Any, names: Mapping[str, str]) -> Iterable[VmHostRule]:
-    """Yield the rules by which virtual machines run only on some hosts, from the configuration of a cluster."""
+    """Yield the rules of a cluster that limit virtual machines to some hosts."""
     groups = {group.name: group for group in getattr(config, "group", None) or []}
     for rule in getattr(config, "rule", None) or []:
         if not (isinstance(rule, vim.cluster.VmHostRuleInfo) and rule.enabled and rule.mandatory):

@@ -128,7 +128,7 @@ def with_steps(command: Sequence[str], program: str) -> list[str]:
 
 
 def is_launcher(command: Sequence[str]) -> bool:
-    """Return whether a command would start ranks by itself."""
+    """Return whether a command starts ranks itself."""
     try:
         return rank_command(command, "", "").command != list(command)
     except LauncherError:

@@ -30,7 +30,7 @@ class Counter:
 
 @dataclass(frozen=True)
 class Interval:
-    """How densely, and for how many hours back, samples are kept; at which level of detail."""
+    """The interval, the history in hours and the level of detail of stored samples."""
 
     seconds: int
     hours: float

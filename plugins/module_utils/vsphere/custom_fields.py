@@ -22,14 +22,14 @@ def value_of(name: str, available_fields: Any, custom_values: Any) -> str:
 
 
 def store(session: Session, ref: Any, target: str, name: str, text: str, kind: Any = None) -> None:
-    """Set an attribute of a host, or of another kind of object; its definition is made where it is missing."""
+    """Set an attribute of a host or another object, and define the attribute if it is missing."""
     manager = session.content.customFieldsManager
     with translating_faults(target, f"write its custom attribute {name}"):
         key = _key(session, name)
         if key is None:
             try:
                 key = manager.AddCustomFieldDef(name=name, moType=kind or vim.HostSystem).key
-            except vim.fault.DuplicateName:  # another controller was faster
+            except vim.fault.DuplicateName:  # another controller won
                 key = _key(session, name)
         manager.SetField(entity=ref, key=key, value=text)
         is_kept = _is_kept(ref, key, text)
@@ -39,7 +39,7 @@ def store(session: Session, ref: Any, target: str, name: str, text: str, kind: A
 
 
 def _is_kept(ref: Any, key: int | None, text: str) -> bool:
-    """Return whether an object shows the text soon: later decisions must not rely on a note that was discarded."""
+    """Return whether an object soon shows the text; later decisions must not rely on a discarded note."""
     deadline = time.monotonic() + KEPT_SECONDS
     while True:
         if next((one.value for one in ref.customValue or [] if one.key == key), "") == text:

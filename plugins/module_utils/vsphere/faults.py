@@ -24,7 +24,7 @@ _AGAIN = "what was under way may have been carried out: run again, which reads t
 
 
 class NoAnswer(http.client.HTTPException):
-    """The server did not answer, or not as vSphere does; without ``remedy`` that of the caller is shown."""
+    """The server did not answer, or not like vSphere; without ``remedy``, the caller's remedy is shown."""
 
     def __init__(self, reason: str, remedy: str = "", *, untrusted: bool = False) -> None:
         self.reason, self.remedy, self.untrusted = reason, remedy, untrusted
@@ -76,7 +76,7 @@ def unreachable(target: str, tried: str, error: Exception, remedy: str) -> Colle
 
 
 def note_account(fault: Any, account: str) -> None:
-    """Remember in a fault about rights whose they are; the server does not say it."""
+    """Add the account to a fault about missing rights, because the server omits it."""
     if isinstance(fault, vmodl.fault.SecurityError):
         fault.__dict__["account"] = account
 

@@ -21,7 +21,7 @@ TRICKLE = 10
 
 
 class Route:
-    """The way to a server: its address, TLS, proxy, headers, and how many seconds it may be silent."""
+    """The connection to a server: its address, TLS, proxy, headers and timeout."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ __all__ = ["SoapAdapter", "VmomiSupport", "connect", "require", "vim", "vmodl"]
 
 
 def require() -> None:
-    """Refuse in one sentence where the library is missing."""
+    """Refuse in one sentence if the library is missing."""
     if IMPORT_ERROR is not None:
         raise Refused(
             "the Python that runs this module",

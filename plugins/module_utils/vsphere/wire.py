@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The one place that every call of a session passes, where others can look on; and values of the API as text."""
+"""The one place that every call of a session passes, where observers see it; and API values as text."""
 
 from __future__ import annotations
 

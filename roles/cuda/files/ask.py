@@ -36,7 +36,7 @@ def nvcc(home: str) -> str:
 
 
 def version(number: int, newer: int) -> str:
-    """Return the version that an encoded number stands for."""
+    """Return the version of an encoded number."""
     unit = 10000 if number >= newer else 1000
     return f"{number // unit}.{number % unit // 100}.{number % 100}"
 

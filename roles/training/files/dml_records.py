@@ -100,7 +100,7 @@ class Records:
         self._write({"phase": "train", "loss": _number(loss), "images_per_sec": self._rate()})
 
     def report(self, step: int, images_per_sec: Any = None, loss: Any = None) -> None:
-        """Record the steps up to this one, for a script that counts and measures by itself."""
+        """Record the steps up to this one, for a script with its own counter and timer."""
         if self._has_reported:
             self._stride = max(1, step - self._step)
         self._step, self._has_reported = step, True

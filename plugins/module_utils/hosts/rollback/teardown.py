@@ -55,7 +55,7 @@ def _errors(cluster: str, removals: Data, lines: Sequence[str], obstacles: Seque
     return {
         "refused": f"{cluster}: {refused}" if obstacles else "",
         "unconfirmed": f"{cluster}: {unconfirmed}",
-        "left": f"{cluster}: could not remove everything: it is still to do: {left}; run again" if left else "",
+        "left": f"{cluster}: could not remove everything; remaining: {left}; run again" if left else "",
     }
 
 

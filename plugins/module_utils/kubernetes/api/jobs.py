@@ -44,7 +44,7 @@ def read(api: Api, namespace: str, name: str, version: str) -> JobSnapshot:
 
 
 def owners(api: Api, namespace: str, name: str) -> frozenset[str]:
-    """Return the UIDs that own the pods of a job: its own and its launcher's; none if there is no such job."""
+    """Return the UIDs of a job and its launcher, which own its pods; empty without such a job."""
     for version in APIS:
         job = api.get(f"/apis/{GROUP}/{version}/namespaces/{segment(namespace)}/mpijobs/{segment(name)}")
         if job is not None:

@@ -53,14 +53,14 @@ class ClusterLock:
         return Plan(before=current, after=after, warnings=(decision.warning,) if decision.warning else ())
 
     def apply(self, plan: Plan) -> None:
-        """Write what was planned; a rival that was faster is named."""
+        """Write the planned record; if another controller won, name it."""
         record = self._decide().write if plan.changes else None
         if record is None or self.folders.write(self.lock_state, record, self.now):
             if self.state == "absent":
                 self.folders.remove(self.folders.read())
             return
         rival = self.folders.read().record
-        cause = f"it was just taken by {rival}" if rival and not rival.free else "another controller was faster"
+        cause = f"it was just taken by {rival}" if rival and not rival.free else "another controller won"
         raise Refused(self.target, self._tried, cause, WAIT_FOR_IT)
 
     def _decide(self) -> lock_rules.LockDecision:

@@ -85,7 +85,7 @@ class LockFolders:
         return LockState(root, highest, numbered.get(highest), remains)
 
     def write(self, state: LockState, record: lock_rules.LockRecord, now: datetime) -> bool:
-        """Make the record the next generation; False when a rival was faster."""
+        """Make the record the next generation; False if another controller won."""
         root = state.root.ref if state.root else self._make_root()
         with translating_faults(self.cluster, "write its lock"):
             claim = root.CreateFolder(f"{CLAIM}{int(now.timestamp())} {secrets.token_hex(4)}")
@@ -110,7 +110,7 @@ class LockFolders:
         ):
             try:
                 return self.parent.CreateFolder(self.name)
-            except vim.fault.DuplicateName as fault:  # another controller was faster
+            except vim.fault.DuplicateName as fault:  # another controller won
                 return fault.object
 
     def _rename(self, claim: Any, number: str) -> bool:

@@ -20,7 +20,7 @@ ONLY_FILES = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def node_jobs() -> list[dict[str, Any]]:
-    """Return the jobs with their step; a user who is not root sees only the own jobs."""
+    """Return the jobs with their step; users other than root see only their own jobs."""
     found = busy.jobs(_processes(boot_time()))
     for job in found:
         job["launched_here"] = _is_file(os.path.join(job["run_dir"], supervisor.RUN))

@@ -16,7 +16,7 @@ _USING = re.compile(r"NCCL INFO (?:NET/(?P<plugin>IB|Socket) : Using|Using netwo
 
 
 class TransportProof(TypedDict):
-    """The wanted transport, the one that a job used, whether they are equal, and the evidence."""
+    """The desired transport, the one that a job used, whether they are equal, and the evidence."""
 
     wanted: str
     transport: str
@@ -138,7 +138,7 @@ def _doubt(counter: Mapping[str, Any]) -> str:
 
 
 def grown_by(counters: Sequence[Mapping[str, Any]]) -> int:
-    """Return the bytes by which counters without doubt grew."""
+    """Return the certain growth of counters in bytes."""
     return sum((_bytes(counter["after"]) or 0) - (_bytes(counter["before"]) or 0) for counter in counters)
 
 

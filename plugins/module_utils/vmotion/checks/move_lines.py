@@ -57,7 +57,7 @@ def verdict(judged: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> li
 
 
 def _earlier(judged: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the moves in the earlier windows of an observation, with the page of each."""
+    """Yield the moves of earlier windows of an observation, each with its page."""
     for window in judged.get("earlier") or []:
         yield from (_row(move, row) for move, row in zip(window["moves"], window["rows"]))
         pages = [name for name in window["files"] if name.endswith(".html")]

@@ -120,12 +120,12 @@ class Facts:
 
     @property
     def resume_deadline_s(self) -> float:
-        """Return the seconds after a move by which every rank must have continued, at most a day."""
+        """Return the deadline in seconds after a move for every rank to continue, at most a day."""
         return min(read_limits(self.settings["limits"]).resume_deadline_s, LONGEST_WAIT_S)
 
     @property
     def server_clock_set_s(self) -> float:
-        """Return the seconds by which the server's clock was set during the test; 0 for errors of measurement."""
+        """Return by how many seconds the server's clock was set during the test; 0 within the measurement error."""
         own = [move for move in self.moves if move.get("clock_offset_s") is not None]
         offsets = [*self.clock_offsets, *(float(move["clock_offset_s"]) for move in own)]
         offsets += [float(move["clock_offset_s"]) + float(move.get("clock_set_s") or 0.0) for move in own]

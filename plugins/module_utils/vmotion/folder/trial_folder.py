@@ -74,7 +74,7 @@ def one_test(folder: Path) -> Path:
     folders = tests_in(folder)
     if len(folders) == 1:
         return folders[0]
-    reason = f"there are several: {', '.join(map(str, folders))}" if folders else f"no {NAME} lies in it or below it"
+    reason = f"there are several: {', '.join(map(str, folders))}" if folders else f"no {NAME} is in it or below it"
     raise Refused(str(folder), "find the vMotion test in it", reason, "name the folder of one test")
 
 
@@ -90,7 +90,7 @@ def _must_be_ours(folder: Path) -> None:
 
 
 def _must_be_private(folder: Path) -> None:
-    """Refuse a folder if another user can replace what lies in it: in it or above it, without the sticky bit."""
+    """Refuse a folder if another user can replace its content, in it or in a parent without the sticky bit."""
     whole = folder.resolve()
     for path in (whole, *whole.parents):
         try:

@@ -132,7 +132,7 @@ def reserved_mhz(machine: Machine) -> int:
 
 
 def tasks_on(cluster: WorkerCluster, machine: Machine) -> list[RecentTask]:
-    """Return the running tasks of the worker, whoever started them."""
+    """Return the running tasks of the worker, from any user."""
     return [task for task in recent_tasks.recent(cluster.session, [machine.ref]) if task.running]
 
 

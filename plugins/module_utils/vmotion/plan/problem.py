@@ -27,7 +27,7 @@ class Stuck(Exception):
         self.is_proven = is_proven
 
     def renumbered(self, part: list[int]) -> Stuck:
-        """Return the same for the complete problem of which this was a part."""
+        """Return the same with the numbers of the complete problem."""
         return Stuck([part[worker] for worker in self.workers], self.is_together, self.is_proven)
 
 

@@ -140,7 +140,7 @@ class NodeView:
             time.sleep(VIEW_SECONDS)
 
     def _new_output(self) -> str | None:
-        """Return the end of the output if it has changed; None also if its secret values are unknown."""
+        """Return the end of the output; None if unchanged or not maskable."""
         try:
             with open(os.open(os.path.join(self._path, OUTPUT), os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
                 facts = os.fstat(file.fileno())

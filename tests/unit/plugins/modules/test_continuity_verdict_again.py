@@ -76,7 +76,7 @@ def test_check_mode_judges_and_writes_nothing(folder: Path) -> None:
 def test_accepts_the_folder_of_the_demo_and_reports_one_without_a_test(folder: Path, tmp_path: Path) -> None:
     assert judged(tmp_path / "demo")["verdict"] == "continuous"
     result = judged(tmp_path / "nothing")
-    assert "no journal.jsonl lies in it or below it; name the folder of one test" in result["msg"]
+    assert "no journal.jsonl is in it or below it; name the folder of one test" in result["msg"]
 
 
 @pytest.mark.parametrize("is_there", [True, False])

@@ -155,7 +155,7 @@ def test_a_key_cannot_name_two_effects() -> None:
     table = Table()
     p = Program(MortalJournal(table), table)
     p.once("move", lambda: 1)
-    with pytest.raises(RuntimeError, match="move stands for two effects"):
+    with pytest.raises(RuntimeError, match="move names two effects"):
         p.once("move", lambda: 2)
 
 

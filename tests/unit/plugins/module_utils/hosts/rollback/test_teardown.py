@@ -149,4 +149,4 @@ def test_an_unconfirmed_teardown_names_its_steps_and_how_to_confirm_them() -> No
 def test_hosts_to_restore_are_not_reported_as_left() -> None:
     assert plan(evidence="hosts.json")["left"] == ""
     left = plan(unfinished=["w3"], evidence="hosts.json")["left"]
-    assert left == "gpu: could not remove everything: it is still to do: delete w3 with their disks; run again"
+    assert left == "gpu: could not remove everything; remaining: delete w3 with their disks; run again"

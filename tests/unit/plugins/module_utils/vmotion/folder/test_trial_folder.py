@@ -76,7 +76,7 @@ def test_a_test_is_found_below_the_folder_of_the_demo(tmp_path: Path) -> None:
     started(tmp_path / "demo" / "vmotion", "gpu-2")
     with pytest.raises(Refused, match=r"there are several: .*gpu-1, .*gpu-2; name the folder of one test"):
         folders.one_test(tmp_path / "demo")
-    with pytest.raises(Refused, match=r"no journal.jsonl lies in it or below it"):
+    with pytest.raises(Refused, match=r"no journal.jsonl is in it or below it"):
         folders.one_test(tmp_path / "nothing")
 
 
