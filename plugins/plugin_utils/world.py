@@ -55,7 +55,7 @@ class ActionWorld:
         return observer_clock.now()
 
     def pause(self) -> None:
-        """Let a moment pass between two questions."""
+        """Pause between two checks of a condition."""
         time.sleep(POLL_SECONDS)
 
     def show(self, text: str) -> None:

@@ -30,7 +30,7 @@ def bounded(breaches: Iterable[Breach]) -> Iterator[Breach]:
 
 
 def in_order(breaches: Iterable[Breach]) -> list[Breach]:
-    """Return the breaches by time; one without a time is the last."""
+    """Return the breaches sorted by time; breaches without a time come last."""
     return sorted(breaches, key=lambda breach: (math.inf if breach.at is None else breach.at, breach.kind))
 
 

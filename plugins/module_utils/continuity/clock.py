@@ -42,7 +42,7 @@ def tracks_of(
 
 
 def _placed(rank: int, lines: Lines, clocks: OwnClocks) -> tuple[Lines, list[ClockStep]]:
-    """Return the lines of a rank by the observer's clock, and when its own was set."""
+    """Return the lines of a rank on the observer's clock, and the times at which the rank's clock was set."""
     steps, repeated = split_steps(lines)
     placed = lines
     if lines.is_stamped:
@@ -149,5 +149,5 @@ def _not_before_known(lines: Lines) -> Lines:
 
 
 def _known_by(lines: Lines) -> Lines:
-    """Return the lines, each at the time at which it or a later one arrived, which shows that it had been written."""
+    """Return the lines with the latest time at which each was written: its arrival or that of a later line."""
     return lines.placed(array("d", accumulate(reversed(lines.at), min))[::-1])

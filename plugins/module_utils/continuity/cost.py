@@ -212,7 +212,7 @@ def _host_cost(seen: Observed, ranks: Sequence[RankCost], index: int) -> dict[st
 
 
 def _lost(ranks: Sequence[RankCost], index: int) -> dict[str, Any]:
-    """Return the images that the job lacks compared with its undisturbed rate; steps if the images are unknown."""
+    """Return the missing images compared with the undisturbed rate; missing steps if the images are unknown."""
     unit = "images" if all(rank.images for rank in ranks) else "steps"
     lost = 0.0
     for rank in ranks:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Silences: how long a rank wrote nothing, in which phase, and during which move."""
+"""Silences: the time without a line of a rank, its phase, and the move at that time."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Judge(NamedTuple):
     marked: MarkedPhases
 
     def source(self, group: Group) -> str:
-        """Return which ranks measure the silence of a move: those that do not move, if there are any."""
+        """Return the ranks on which the silence of a move is measured: those that do not move, if there are any."""
         return OTHERS if self.ranks - group.ranks else MOVED_ONLY
 
 
@@ -92,7 +92,7 @@ def gap_breaches(gaps: Gaps, has_moves: bool) -> list[Breach]:
 
 
 def phase_after(line: Line) -> str:
-    """Return the phase of a rank after a line, by this line only."""
+    """Return the phase of a rank after a line, from this line only."""
     return TRAIN if line.mark == "end" else line.phase
 
 

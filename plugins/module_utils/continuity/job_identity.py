@@ -36,7 +36,7 @@ def unseen_identity(tracks: Sequence[Track]) -> Iterator[str]:
 
 
 def absent_ranks(tracks: Sequence[Track], moved: Collection[int]) -> str:
-    """Name the ranks without a record that the job has by its size or that were moved; return "" if there are none."""
+    """Return a sentence about moved or expected ranks without a record; "" without such ranks."""
     received = {track.rank for track in tracks}
     size = max([0, *(_size(track) or 0 for track in tracks)])
     # A record may give any size, so the ranks are counted, and only the first are named.
@@ -50,7 +50,7 @@ def absent_ranks(tracks: Sequence[Track], moved: Collection[int]) -> str:
 
 
 def one_sided(tracks: Sequence[Track], timeline: Timeline, names: Sequence[str]) -> Iterator[str]:
-    """Yield the ranks that gave a part of their identity on one side of a move only; ``names`` are of the groups."""
+    """Yield the ranks that gave a part of their identity only on one side of a move; ``names`` are of the groups."""
     for track in tracks:
         result = {key: _reported_span(track, key) for key in IDENTITY}
         for group, name in zip(timeline.groups, names):
@@ -122,7 +122,7 @@ def _strangers(tracks: Sequence[Track]) -> Iterator[Breach]:
 
 
 def _newcomers(tracks: Sequence[Track], timeline: Timeline, resume_deadline_s: float) -> Iterator[Breach]:
-    """Yield ranks beyond the size and, if no size is given, ranks that first appeared long after the others."""
+    """Yield ranks beyond the size and, without a size, ranks that first appeared long after the others."""
     begin = min((track.first.at for track in tracks), default=math.inf)
     latest = timeline.groups[0].started if timeline.groups else begin + resume_deadline_s
     sizes = [_size(track) for track in tracks]

@@ -26,7 +26,7 @@ class Part(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Return its length; it is negative if the rank wrote while it moved."""
+        """Return the length in seconds; negative if the rank wrote while it moved."""
         return self.end - self.begin
 
 

@@ -61,7 +61,7 @@ def read_limits(limits: Mapping[str, Any]) -> Limits:
 
 
 def number(value: object) -> float | None:
-    """Return the number that a record gives, also as text, NaN or infinite; None if it gives none."""
+    """Return the number in a record, including text, NaN and infinity; None without a number."""
     if isinstance(value, (int, float, str)) and not isinstance(value, bool):
         try:
             return float(value)

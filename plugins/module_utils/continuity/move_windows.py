@@ -106,7 +106,7 @@ def moved(moves: Sequence[Mapping[str, Any]], evidence: Sequence[Mapping[str, An
 
 
 def moment(value: object) -> float | None:
-    """Return a time that a move gives; None if it is absent or invalid."""
+    """Return a time from a move; None if it is absent or invalid."""
     given = number(value)
     return given if given is not None and math.isfinite(given) else None
 

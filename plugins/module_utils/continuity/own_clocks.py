@@ -102,7 +102,7 @@ class OwnClocks:
         self._timeline = timeline
 
     def offset(self, rank: int) -> float:
-        """Return the offset of the observer's clock from a rank's, by its first stamp or by those of its peers."""
+        """Return the offset of the observer's clock from a rank's, from its first stamp or its peers' stamps."""
         if rank not in self._offsets:
             self._offsets[rank] = self._offset(rank)
         return self._offsets[rank]
@@ -148,7 +148,7 @@ class OwnClocks:
         return str(rank) if host is None else f"host {host}"
 
     def _peers(self, rank: int, before: int, after: int) -> Iterator[tuple[int, float]]:
-        """Yield how long the steps took each other rank, by the observer's clock or, if it did not move, by its own."""
+        """Yield the duration of the steps on every other rank, on the observer's clock or, if it did not move, its own."""
         for peer, lines in self._steps.items():
             begin, end = _find(lines, before), _find(lines, after)
             if peer == rank or begin is None or end is None:

@@ -102,7 +102,7 @@ class Pace:
         return [rate for rate in self._rates[begin:end] if not isnan(rate)]
 
     def seen_rates(self, after: float, before: float) -> list[float]:
-        """Return the steps per second by the observer's clock, of the stretches of training between two times."""
+        """Return the steps per second of the training between two times, on the observer's clock."""
         return [one.rate for one in self.stretches(after, before)]
 
     def seen_images(self, after: float, before: float) -> float | None:
@@ -176,7 +176,7 @@ def _made(steps: Lines) -> Sequence[int]:
 
 
 def _rates(steps: Lines) -> Sequence[float]:
-    """Return the rate of each line, NaN if it gives none or is not a training step."""
+    """Return the rate of each line; NaN without a rate or for other phases."""
     if all(kind.is_train for kind in steps.used()):
         return steps.rate
     is_train = [kind.is_train for kind in steps.kinds]
@@ -184,7 +184,7 @@ def _rates(steps: Lines) -> Sequence[float]:
 
 
 def images_of_step(steps: Sequence[Line]) -> float | None:
-    """Return the number of images of a step of a rank, by the rates that it reports and its clock."""
+    """Return the images per step of a rank, from its reported rates and its clock."""
     found = []
     for before, after in neighbours(steps):
         rate = after.rate
@@ -231,7 +231,7 @@ def judge_throughput(paces: Iterable[Pace], timeline: Timeline, ratio: float | N
 
 
 def rates_around(paces: Sequence[Paced], around: tuple[float, Group, float]) -> Mapping[str, float | None]:
-    """Return the images per second before, during and after a move by the observer's clock, stalls included."""
+    """Return the images per second before, during and after a move on the observer's clock, including stalls."""
     result = {
         name: [rate for pace in paces if (rate := pace.seen_images(*span)) is not None]
         for name, span in _spans(around).items()

@@ -14,7 +14,7 @@ from .track import Track
 
 
 class Power(NamedTuple):
-    """The power events of the workers, by what they mean for the job."""
+    """The power events of the workers, sorted by their effect on the job."""
 
     breaches: list[Breach]
     missing: list[str]

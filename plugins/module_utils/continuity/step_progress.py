@@ -67,7 +67,7 @@ def few_losses(track: Track) -> Iterator[str]:
 
 
 class _Lost(NamedTuple):
-    """The line from which no loss is finite, after one that was, and for how many steps."""
+    """The line after which no loss is finite, following a finite one, and the number of those steps."""
 
     since: Line
     steps: int
@@ -104,7 +104,7 @@ def late_breaches(track: Track, timeline: Timeline, limits: Limits, marked: Mark
 
 
 def resumed_after(track: Track, groups: Sequence[Group]) -> dict[Group, float | None]:
-    """Return how long after each move a rank wrote its first line; None if it wrote none."""
+    """Return the seconds from each move to the first line of a rank; None without a line."""
     times = track.times if groups else ()
     found = [bisect_right(times, group.completed) for group in groups]
     return {
@@ -113,7 +113,7 @@ def resumed_after(track: Track, groups: Sequence[Group]) -> dict[Group, float | 
 
 
 def resumed_s(each: Sequence[float | None]) -> float | None:
-    """Return how long after a move the last rank wrote its first line; None if some rank wrote none."""
+    """Return the seconds from a move to the first line of the last rank; None if a rank wrote no line."""
     seconds = [one for one in each if one is not None]
     return max(seconds) if seconds and len(seconds) == len(each) else None
 

@@ -54,7 +54,7 @@ def read_lines(records: Iterable[Mapping[str, Any]]) -> Reading:
 
 
 class _Ranks(MutableMapping[int, Lines]):
-    """The lines of each rank, which are unpacked when they are asked for, and not kept."""
+    """The lines of each rank, unpacked on request and not stored."""
 
     def __init__(self, readers: dict[int, _Reader]) -> None:
         self._readers = readers
@@ -154,7 +154,7 @@ def _kind(values: Sequence[Any], loss: str) -> Kind:
 
 
 def rate_of(value: object) -> float | None:
-    """Return the rate that a record gives; None if it gives none, or one that nothing can have."""
+    """Return the rate in a record; None without a rate, or with an impossible one."""
     rate = number(value)
     return rate if rate is not None and abs(rate) <= HIGHEST else None
 
@@ -195,7 +195,7 @@ def _distinct(lines: Lines, prints: Sequence[int]) -> Lines:
 
 
 def _without_doubles(lines: Lines, prints: Sequence[int]) -> list[int]:
-    """Return the indexes of the lines by step, clock and stamp; of lines that are equal that of the first."""
+    """Return the indexes of the lines sorted by step, clock and stamp; equal lines have the index of the first."""
 
     def place(index: int) -> tuple[int, float]:
         return lines.step[index], lines.t[index]

@@ -256,7 +256,7 @@ class _Case:
 
 
 class _Measured:
-    """The results that need all lines of a rank, of one rank after the other."""
+    """The results that need all lines of a rank, computed rank by rank."""
 
     def __init__(self, tracks: Sequence[Track], judge: Judge, period: Period | None) -> None:
         timeline, limits, _ranks, first_step, marked = judge
@@ -278,7 +278,7 @@ class _Measured:
             self._resumed.append(resumed_after(track, timeline.groups))
 
     def resumed_s(self, group: Group) -> float | None:
-        """Return how long after a move the last rank wrote its first line; None if some rank wrote none."""
+        """Return the seconds from a move to the first line of the last rank; None if a rank wrote no line."""
         return resumed_s([one[group] for one in self._resumed])
 
 

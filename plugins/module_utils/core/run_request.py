@@ -121,7 +121,7 @@ def worker_pattern(guests: object) -> str:
 
 
 def missing_workers(request: RunRequest, pattern: str, *, is_dynamic: bool, is_described: bool) -> list[str]:
-    """Return the sentence about guests that the user asked for and that this run can neither find nor build.
+    """Return the sentence about requested guests that this run can neither find nor build.
 
     Without it, the run would change all hosts before it fails. ``is_dynamic`` is whether a source of the inventory can
     find more hosts during the run, and ``is_described`` whether a cluster has workers to build.

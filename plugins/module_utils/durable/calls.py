@@ -30,7 +30,7 @@ class NodeCalls(Calls, Protocol):
     """A world that also runs modules on hosts of the inventory, and watches jobs in the background."""
 
     def on(self, host: str, module: str, options: Mapping[str, Any]) -> Result:
-        """Run a module on a host, and return its result; one that cannot be reached has ``unreachable``."""
+        """Run a module on a host, and return its result; that of an unreachable host has ``unreachable``."""
 
     def on_each(self, module: str, options: Mapping[str, Mapping[str, Any]]) -> dict[str, Result]:
         """Run a module on several hosts at once, with separate options, and return the results by host."""

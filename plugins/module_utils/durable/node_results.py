@@ -30,6 +30,6 @@ def all_required(results: dict[str, Result]) -> dict[str, Result]:
 
 
 def _without(node: str, text: str) -> str:
-    """Return a message without the name of its node, which the sentence has already."""
+    """Return a message without its node's name, because the sentence already contains it."""
     start = f"{node}: "
     return text[len(start) :] if text.startswith(start) else text

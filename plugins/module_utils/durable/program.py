@@ -62,7 +62,7 @@ class Attempt:
 
 
 class AttemptOver(Exception):
-    """An earlier controller came no further in this attempt."""
+    """An earlier controller stopped at this point of the attempt."""
 
 
 class World(Protocol):
@@ -72,7 +72,7 @@ class World(Protocol):
         """Return the time in seconds."""
 
     def pause(self) -> None:
-        """Let a moment pass between two questions."""
+        """Pause between two checks of a condition."""
 
     def show(self, text: str) -> None:
         """Show a line."""
@@ -103,7 +103,7 @@ class MemoryJournal:
 
 
 class Program:
-    """The door between a program and the world; ``left`` has the failed releases, with their reasons."""
+    """The interface between a program and the world; ``left`` has the failed releases, with their reasons."""
 
     def __init__(self, journal: Journal, world: World) -> None:
         self._journal, self._world = journal, world
@@ -135,7 +135,7 @@ class Program:
 
     @contextmanager
     def held(self, name: str, take: Callable[[], Any], release: Callable[[], Any]) -> Iterator[None]:
-        """Take, and release however the block ends; once it is released, a later controller passes through."""
+        """Take now, and release after the block in all cases; after the release, a later controller skips the block."""
         released = self._name(("released", name))
         if released in self._journal.values:
             yield
@@ -162,7 +162,7 @@ class Program:
 
     @contextmanager
     def attempt(self, name: str) -> Iterator[Attempt]:
-        """Yield the outcome of a block that its first error ends; the program goes on behind the block."""
+        """Yield the outcome of a block; its first error ends the block, and the program continues after it."""
         key = self._name(("failure of", name))
         outer, self._attempt = (self._attempt, self._over), key
         self._over = self._over or key in self._journal.values
@@ -197,19 +197,19 @@ class Program:
         return self._world.now()
 
     def _must_go_on(self) -> None:
-        """Raise if the controller has ended, or if an earlier one came no further in the attempt around the effect."""
+        """Raise if the controller has ended, or if an earlier controller stopped at this point of the attempt."""
         self._world.must_be_attended()
         if self._over:
             raise AttemptOver
 
     def _end_attempt(self, failure: str) -> None:
-        """Write the error that ends the attempt, before anything in it is released, so that none takes it again."""
+        """Write the error that ends the attempt before the releases, so that no later controller tries it again."""
         if self._attempt and not self._over and self._attempt not in self._journal.values:
             self._journal.write(self._attempt, failure)
             self.say(failure)
 
     def _let_go(self, name: str, release: Callable[[], Any], is_over: bool = True) -> None:
-        """Release, and write that the block is over; a failure must not hide the error that ended the block."""
+        """Release, and record the end of the block; a failure must not hide the error that ended the block."""
         try:
             release()
         except CollectionError as error:

@@ -72,7 +72,7 @@ def change_hosts(p: Program, calls: Calls, hosts: Sequence[str], how: HostChange
 
 
 def _change(p: Program, change: HostChange) -> dict[str, Any]:
-    """Bring the profile of hosts into force out of service, where they stay, and return the facts about each."""
+    """Apply the profile to hosts that stay out of service, and return the facts about each."""
     hosts, named = change.hosts, listed(change.hosts)
     p.ensure(change.renew_lock)
     # The cluster changes while other hosts are away, so its rules are read again before each change.
@@ -178,7 +178,7 @@ class HostChange:
         self._power(hosts, "rebooted", {"reboot_timeout": self.how.reboot_timeout, "boot_times": known})
 
     def is_in_force(self) -> bool:
-        """Return whether nothing is left to change on the hosts, and no need."""
+        """Return whether the hosts have neither changes nor needs left."""
         planned = self._planned()
         return not planned["diff"] and not planned["needs"]
 
@@ -199,6 +199,6 @@ class HostChange:
         return {"hosts": list(hosts), "profile": self.how.profile, "host_profiles": self.how.host_profiles}
 
     def _power(self, hosts: Sequence[str], state: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Bring hosts into a state of esxi_power, and return the state of each."""
+        """Bring hosts into a state of esxi_power, and return their states."""
         done = required(self.calls.here("esxi_power", {"hosts": list(hosts), "state": state, **options}))
         return {host["host"]: host["state"] for host in done["hosts"]}

@@ -67,7 +67,7 @@ def _unknown(reason: str) -> dict[str, Any]:
 
 
 def _decided_by(dcbx: Mapping[str, Any]) -> str:
-    """Return who may have decided: from ESXi 7 on, the settings that DCBX announces can replace the options."""
+    """Return the possible origin: from ESXi 7 on, settings announced with DCBX can replace the options."""
     mode, willing = dcbx["mode"], dcbx["willing"]
     if mode is None and willing is None:
         return "the card does not report its DCBX; if it takes part, the switch decides"

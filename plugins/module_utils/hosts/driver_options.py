@@ -38,7 +38,7 @@ def render(options: Mapping[str, object]) -> str:
 
 
 def merge(current: str, desired: Mapping[str, object], exact: bool = False) -> str:
-    """Return the current string with the wanted options; equal values keep their spelling, ``exact`` drops others."""
+    """Return the current string with the desired options; equal values keep their spelling, ``exact`` drops others."""
     kept = parse(current)
     spelled = _spelled(desired)
     if exact:

@@ -69,7 +69,7 @@ class Graphics:
         return gpus.facts(self.host)
 
     def apply(self, plan: Plan) -> None:
-        """Write the complete configuration, which the API requires, and restart Xorg if the user asked for that."""
+        """Write the complete configuration, which the API requires, and restart Xorg if requested."""
         changed = {change.key for change in plan.due}
         restarts = self.desired.restart_xorg and REBOOT not in plan.needs
         if "policy" in changed and not restarts:

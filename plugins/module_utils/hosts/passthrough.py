@@ -81,7 +81,7 @@ class Passthrough:
 
 
 def plan_passthrough(current: Mapping[str, Any], *, enabled: bool) -> Plan:
-    """Return the plan that passes the chosen devices through to virtual machines, or returns them to the host."""
+    """Return the plan that passes the chosen devices through to virtual machines, or back to the host."""
     if enabled:
         _refuse_impossible(current)
     changing = [address for address, now in current["enabled"].items() if now != enabled]

@@ -13,7 +13,7 @@ _ADDRESS = re.compile(r"(?:([0-9a-f]{4}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])")
 
 
 def pci_address(text: str) -> str:
-    """Return the PCI address that a user wrote; the domain may be left out."""
+    """Return the PCI address from user input, which may omit the domain."""
     match = _ADDRESS.fullmatch(text.strip().lower())
     if not match:
         raise Refused(text, "read it as a PCI address", "it is not a PCI address", "write it as 0000:3b:00.0")
@@ -21,6 +21,6 @@ def pci_address(text: str) -> str:
 
 
 def with_domain(text: str) -> str:
-    """Return a PCI address of the API with its domain, which NUMA nodes may leave out."""
+    """Return an API's PCI address with its domain, which NUMA nodes may omit."""
     lower = text.lower()
     return f"0000:{lower}" if lower.count(":") == 1 else lower

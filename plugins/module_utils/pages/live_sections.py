@@ -55,7 +55,7 @@ def step_at(points: Sequence[Mapping[str, Any]], seconds: float) -> float:
 
 
 def moves(state: LiveState) -> str:
-    """Return the table of the moves, the latest at first; empty without moves."""
+    """Return the table of the moves, starting with the latest; empty without moves."""
     numbered = list(enumerate(state.moves, start=1))[::-1]
     rows = [_move_cells(number, move) for number, move in numbered[:MOST_MOVES]]
     more = len(numbered) - MOST_MOVES
@@ -70,7 +70,7 @@ def _move_cells(number: int, move: JobMove) -> Sequence[str]:
 
 
 def gpus(state: LiveState) -> str:
-    """Return the table of the GPUs, those with the lowest use at first if there are many; empty without GPUs."""
+    """Return the table of the GPUs, starting with the least used if there are many; empty without GPUs."""
     each = [(node.node, gpu) for node in state.gpus for gpu in node.gpus]
     if len(each) > MOST_GPUS:
         each.sort(key=lambda pair: -1.0 if pair[1].busy is None else pair[1].busy)

@@ -16,7 +16,7 @@ Run = Mapping[str, Any]
 
 
 def workload(run: Run) -> dict[str, str]:
-    """Return the workload of one run by the words of a report; an unknown value is a dash."""
+    """Return the workload of one run in the words of a report; an unknown value is a dash."""
     requested = run.get("asked") or {}
     framework, options = str(requested.get("framework") or "-"), dict(_options(requested.get("options") or []))
     own = {"image": str(requested.get("image") or "-"), "stack": _name(run.get("stack") or requested.get("stack"))}

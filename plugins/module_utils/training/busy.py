@@ -29,7 +29,7 @@ class JobProcess(NamedTuple):
 
 
 def marks(environ: bytes) -> tuple[str, str, str] | None:
-    """Return the run directory, the id and the person of a job from the environment of a process; None for others."""
+    """Return the run directory, the ID and the requester of a job from a process environment; None for others."""
     pairs = dict(pair.partition(b"=")[::2] for pair in environ.split(b"\0"))
     if not pairs.get(RUN_DIR):
         return None
@@ -90,7 +90,7 @@ def moment(seconds: float) -> str:
 
 
 def running(nodes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the runs, with the nodes and the launcher of each; a node that did not answer has no ``jobs``."""
+    """Return the runs with their nodes and launchers; a node that did not answer has no ``jobs``."""
     found: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
     for node, answer in nodes.items():
         for job in answer.get("jobs", []):
@@ -99,7 +99,7 @@ def running(nodes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def why_no_run(name: str, nodes: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return why nodes have no run, or none of this name: their other runs, and the nodes that did not answer."""
+    """Return the reason for a missing run: the other runs of the nodes, and the nodes that did not answer."""
     named = f" with the name {name}" if name else ""
     runs = ", ".join(str(run["name"]) for run in running(nodes))
     silent = [f"{node} ({short_error(answer)})" for node, answer in nodes.items() if "jobs" not in answer]

@@ -76,7 +76,7 @@ class Curve:
         return self._first or 0.0
 
     def rate(self) -> float | None:
-        """Return the images per second of all ranks without the warm-up steps; with them if there are no others."""
+        """Return the images per second of all ranks without the warm-up steps; with them if there are only these."""
         rates = [warm.rate or whole.rate for warm, whole in self._ranks.values()]
         known = [rate for rate in rates if rate is not None]
         return sum(known) if known else None

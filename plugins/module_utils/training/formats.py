@@ -129,7 +129,7 @@ def step_fault(record: dict[str, Any]) -> str | None:
 
 
 def _as_number(value: Any) -> Any:
-    """Return the value; a spelled-out one and a whole number that is too great for sums become a float."""
+    """Return the value; text and integers that are too large for sums become a float."""
     is_spelled = isinstance(value, str) and value.lower() in ("nan", "inf", "-inf")
     is_great = isinstance(value, int) and abs(value) > HIGHEST
     return float(str(value)) if is_spelled or is_great else value

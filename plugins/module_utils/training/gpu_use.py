@@ -32,7 +32,7 @@ class GpuUse(NamedTuple):
 
 
 class NodeGpus(NamedTuple):
-    """The GPUs of one node, and why the program reported no others; empty for none."""
+    """The GPUs of one node, and the reason why some are missing; empty if complete."""
 
     node: str
     gpus: Sequence[GpuUse]
@@ -81,6 +81,6 @@ def _bytes(text: str) -> int | None:
 
 
 def mean_use(nodes: Sequence[NodeGpus]) -> float | None:
-    """Return the mean use of all GPUs whose use is known; None if that of none is."""
+    """Return the mean use of the GPUs with a known use; None without such a GPU."""
     known = [gpu.busy for node in nodes for gpu in node.gpus if gpu.busy is not None]
     return sum(known) / len(known) if known else None

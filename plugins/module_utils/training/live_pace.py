@@ -90,7 +90,7 @@ class LivePace:
 
     @property
     def _goal(self) -> int:
-        """Return the given number of steps; 0 if it is unknown, or wrong because a rank has made more."""
+        """Return the given number of steps; 0 if it is unknown, or if a rank has made more."""
         return self._total if all(rank.step <= self._total for rank in self._ranks.values()) else 0
 
     @property
@@ -210,7 +210,7 @@ class StepsSince:
                 self.steps[record.rank] = self.steps.get(record.rank, 0) + record.stride
 
     def fewest(self) -> int:
-        """Return the steps of the rank with the fewest; 0 if a rank of the job has not sent a record."""
+        """Return the lowest step count of all ranks; 0 if a rank has not sent a record."""
         if not self.size:
             return 0
         return min(self.steps.get(rank, 0) for rank in range(self.size))
@@ -220,5 +220,5 @@ class StepsSince:
         return [rank for rank in range(self.size) if self.steps.get(rank, 0) < steps]
 
     def ranks_on(self, host: str) -> list[int]:
-        """Return the ranks that run on a node; upper case and the domain of its name are ignored."""
+        """Return the ranks that run on a node; names match without case and domain."""
         return sorted(rank for rank, name in self.hosts.items() if short_name(name) == short_name(host))

@@ -67,7 +67,7 @@ def _refused(name: str, cause: str) -> Refused:
 
 
 def reported(text: str, name: str, own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the manifest in a text from a node; a malformed one is empty if the controller has a manifest."""
+    """Return the manifest in a text from a node; if it is malformed and the controller has one, return an empty one."""
     try:
         return parsed(text, name)
     except Refused:
@@ -77,7 +77,7 @@ def reported(text: str, name: str, own: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def followed(own: Mapping[str, Any], reported: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the manifest with which to follow a run: that of the controller, or else a marked copy of the node's."""
+    """Return the manifest for following a run: the controller's, otherwise a marked copy from the node."""
     return dict(own) if own else {**{key: value for key, value in reported.items() if key != "end"}, REPORTED: True}
 
 
@@ -118,7 +118,7 @@ def compared(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
 
 
 def differing(one: Mapping[str, Any], other: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
-    """Return those of the keys whose values differ."""
+    """Return the keys with different values."""
     return [key for key in keys if one.get(key) != other.get(key)]
 
 

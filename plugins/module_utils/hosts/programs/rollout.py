@@ -21,7 +21,7 @@ from ..rollout_plan import RolloutOptions, hosts_at_once, plan_hosts, require_po
 
 
 class RolloutCalls(Calls, Protocol):
-    """Calls of a run that can name itself to its modules, once it holds the lock."""
+    """Calls of a run that can identify itself to its modules while it holds the lock."""
 
     def join(self, run: str) -> None:
         """Name the run that holds the lock to all modules."""

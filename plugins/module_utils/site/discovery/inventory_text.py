@@ -117,7 +117,7 @@ def _whole(item: Item) -> Any:
 
 
 def yaml_lines(value: Any) -> list[str]:
-    """Return a mapping or a list as lines of YAML; what is short is in one line."""
+    """Return a mapping or a list as lines of YAML; short values share one line."""
     if isinstance(value, Mapping):
         return [line for key, inner in value.items() for line in _entry(f"{scalar(key)}:", inner)]
     return [line for inner in value for line in _item(inner)]
@@ -137,7 +137,7 @@ def _item(value: Any) -> list[str]:
 
 
 def _is_short(key: str, value: Any) -> bool:
-    """Return whether a value fits into one line; a list of mappings has a line for each of them."""
+    """Return whether a value fits on one line; a list of mappings has one line per mapping."""
     if isinstance(value, Mapping) or _is_list(value):
         inner = list(value.values()) if isinstance(value, Mapping) else list(value)
         nested = any(isinstance(each, Mapping) or (_is_list(each) and len(each) > 1) for each in inner)

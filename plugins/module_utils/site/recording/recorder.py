@@ -36,7 +36,7 @@ class Scope:
         return self.ids is None or ref._wsdlName not in _LIMITED or ref._moId in self.ids
 
     def limited(self, value: Any) -> Any:
-        """Return a list of references without those to objects outside the scope; another value is unchanged."""
+        """Return a list of references without objects outside the scope; any other value is unchanged."""
         if isinstance(value, list) and value and all(is_object(item) for item in value):
             return type(value)([ref for ref in value if self.holds(ref)])
         return value

@@ -22,7 +22,7 @@ class RecordedObject:
 
 @dataclass
 class EsxcliCommand:
-    """One esxcli command on one host, given by its id: the arguments, and the answer or the fault."""
+    """One esxcli command on one host (by id): the arguments, and the answer or the fault."""
 
     host: str
     command: str
@@ -34,7 +34,7 @@ class EsxcliCommand:
 
 @dataclass
 class CallAnswer:
-    """The answer to one call, or the fault with which it failed."""
+    """The answer to one call, or its fault."""
 
     value: Any = None
     fault: Any = None

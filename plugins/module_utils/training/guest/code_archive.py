@@ -46,7 +46,7 @@ def _is_same(archive: tarfile.TarFile, member: tarfile.TarInfo, there: str) -> b
 
 
 def unpack(path: str, folder: str, names: Iterable[str] | None = None) -> None:
-    """Unpack an archive, or some of its members; each file replaces the file of its name in one step."""
+    """Unpack an archive, or some of its members; each file atomically replaces the file with its name."""
     desired = None if names is None else set(names)
     with tarfile.open(path) as archive:
         for member in archive:

@@ -108,7 +108,7 @@ class CodeFolder:
             file.write(self._sha256)
 
     def _rename(self, temporary: str) -> None:
-        """Rename the unpacked folder; nodes that share a disk unpack at the same time, and one of them is first."""
+        """Rename the unpacked folder; of several nodes that share a disk, the first one wins."""
         try:
             os.rename(temporary, self._dest)
         except OSError as error:

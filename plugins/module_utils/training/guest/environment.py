@@ -60,7 +60,7 @@ class Environment:
             return []
 
     def read(self) -> dict[str, Any]:
-        """Return the interpreter; None if the environment is not complete. One of another user is refused."""
+        """Return the interpreter; None if the environment is incomplete. Refuse another user's interpreter."""
         if cause := exposed(self._path):
             remedy = "run this as the user of the folder, or set training_dir to a folder that only you can change"
             raise Refused(self.target, "use the environment", cause, remedy)
@@ -72,7 +72,7 @@ class Environment:
         return Plan(before=dict(state), after={"python": self.python})
 
     def apply(self, _plan: Plan) -> None:
-        """Create the environment; of nodes that share a disk, one creates it."""
+        """Create the environment; only one of several nodes that share a disk creates it."""
         os.makedirs(os.path.dirname(self._path), mode=0o755, exist_ok=True)
         with open(f"{self._path}.lock", "w", encoding="ascii") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

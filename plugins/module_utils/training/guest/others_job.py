@@ -18,7 +18,7 @@ INTERPRETED = 2  # the name of a launcher is the first word of its command, or t
 
 
 def state_of(records: str) -> dict[str, Any]:
-    """Return the job whose ranks write into this folder, in the form of ``job.job_state``, with why it is absent."""
+    """Return the job whose ranks write to this folder, in the form of ``job.job_state``, with why it is absent."""
     ranks = sorted(_running_ranks(records))
     if not ranks:
         cause = f"no process on {socket.gethostname()} is that of the last record of a rank in {records}"

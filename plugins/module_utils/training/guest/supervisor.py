@@ -48,7 +48,7 @@ def boot_id() -> str:
 
 
 def identity(pid: int) -> dict[str, Any]:
-    """Return the host, the PID, the start and the boot of a process, which together are unique."""
+    """Return the host, PID, start and boot ID of a process, which identify it together."""
     return {"host": socket.gethostname(), "pid": pid, "start": start_ticks(pid), "boot_id": boot_id()}
 
 
@@ -97,7 +97,7 @@ def sweep(run_id: str, job: str, seconds: float) -> dict[str, Any]:
 
 
 def send(pid: int, start: int, number: int) -> None:
-    """Send a signal to a process unless it has ended: its PID may belong to another process by then."""
+    """Send a signal to a process unless it has ended, because another process may have its PID by then."""
     with contextlib.suppress(ProcessLookupError):
         if start_ticks(pid) == start:
             os.kill(pid, number)
