@@ -148,7 +148,7 @@ class OwnClocks:
         return str(rank) if host is None else f"host {host}"
 
     def _peers(self, rank: int, before: int, after: int) -> Iterator[tuple[int, float]]:
-        """Yield the duration of the steps on every other rank, on the observer's clock or, if it did not move, its own."""
+        """Yield the duration of the steps on every other rank, on the observer's clock or, without a move, its own."""
         for peer, lines in self._steps.items():
             begin, end = _find(lines, before), _find(lines, after)
             if peer == rank or begin is None or end is None:
