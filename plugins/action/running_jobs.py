@@ -12,7 +12,7 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils.durable.calls import NodeCalls, required
 from ..module_utils.durable.program import MemoryJournal, Program
-from ..module_utils.errors import CollectionError, Told
+from ..module_utils.errors import CollectionError, WholeError
 from ..module_utils.jobs import around
 from ..module_utils.training import interruption
 from ..plugin_utils.modules import CONNECTION, Modules
@@ -55,15 +55,15 @@ class JobSearch:
 
     def answers(self) -> dict[str, Result]:
         """Return the jobs on each worker; refuse to stop one of them, unless it may be stopped or ends in time."""
-        given, calls, asked = self._given, self._calls, self._asked()
-        found = {**asked, **self._ask([worker for worker in self._workers() if worker not in asked])}
+        given, calls, requested = self._given, self._calls, self._known_answers()
+        found = {**requested, **self._ask([worker for worker in self._workers() if worker not in requested])}
         for line in interruption.unread(found):
             calls.show(line)
         refused = interruption.refusal(found, given["remedies"])
         if refused and given["wait"]:
             refused = self._after_waiting(found)
         if refused and not given["interrupt"] and not self._is_around_found_job:
-            raise Told(refused)
+            raise WholeError(refused)
         return found
 
     def unread(self, answers: Mapping[str, Result]) -> str:
@@ -86,7 +86,7 @@ class JobSearch:
         found = [self._hosts[name].get("training_started") for name in self._vars["groups"].get("workers") or []]
         return [each for each in found if isinstance(each, Mapping)]
 
-    def _asked(self) -> dict[str, Result]:
+    def _known_answers(self) -> dict[str, Result]:
         """Return the answers of the workers that the search for the job around which hosts are changed has asked."""
         found = self._found() if self._is_around_found_job else []
         return dict(next((each["asked"] for each in found if each.get("asked")), {}))
@@ -159,4 +159,4 @@ def _require_read(answers: Mapping[str, Result]) -> None:
     """Refuse workers that could not be read: nothing else asks whether they train."""
     lines = interruption.unread(answers)
     if lines:
-        raise Told(". ".join(lines))
+        raise WholeError(". ".join(lines))

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..errors import Told
+from ..errors import WholeError
 
 Job = Mapping[str, Any]
 WITHOUT = "leave out under_training to change the hosts without a job"
@@ -25,7 +25,7 @@ def require_complete(job: Job, *, under_training: bool) -> None:
     if under_training and not missing:
         return
     lacks = f": it lacks {' and '.join(missing)}" if missing else ""
-    raise Told(
+    raise WholeError(
         "maintenance_job names the job around which the hosts are changed: it needs under_training=true, and its keys "
         f"run_dir, and kubernetes or both nodes and launcher{lacks}."
     )
@@ -35,11 +35,11 @@ def require_found(cluster: str, found: Sequence[Job], *, limit: str, has_workers
     """Return the found job; without it, the hosts would be changed as if no job ran."""
     tried = f"{cluster}: could not change its hosts around a training job: no job was found, because"
     if not found and limit and has_workers:
-        raise Told(f"{tried} --limit {limit} excludes the workers. Add them to the limit, or {WITHOUT}.")
+        raise WholeError(f"{tried} --limit {limit} excludes the workers. Add them to the limit, or {WITHOUT}.")
     if not found:
-        raise Told(f"{tried} this run has no workers in the inventory. Add the group workers, or {WITHOUT}.")
+        raise WholeError(f"{tried} this run has no workers in the inventory. Add the group workers, or {WITHOUT}.")
     job = first_found(found)
     if not job:
         why = next((str(each["why"]) for each in found if each.get("why")), "no worker has answered")
-        raise Told(f"{tried} {why}. Correct that, or {WITHOUT}.")
+        raise WholeError(f"{tried} {why}. Correct that, or {WITHOUT}.")
     return job

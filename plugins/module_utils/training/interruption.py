@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .busy import said_briefly
+from .busy import short_error
 
 Answers = Mapping[str, Mapping[str, Any]]
 REMEDIES = {
@@ -45,4 +45,4 @@ def refusal(answers: Answers, remedies: Sequence[str]) -> str:
 def unread(answers: Answers) -> list[str]:
     """Return a sentence about each worker that could not be read."""
     silent = [(worker, answer) for worker, answer in answers.items() if "jobs" not in answer]
-    return [f"The training jobs of {worker} cannot be read: {said_briefly(answer)}" for worker, answer in silent]
+    return [f"The training jobs of {worker} cannot be read: {short_error(answer)}" for worker, answer in silent]
