@@ -42,6 +42,7 @@ TEMPLATES = {
 TYPES = {"str": "text", "path": "text", "int": "integer", "float": "float", "bool": "multiplechoice"}
 # The short options of the playbooks, which have no argument spec.
 SHORT: dict[str, tuple[str, str]] = {
+    "accept_other_jobs": ("bool", "Whether workers of other training jobs may move, without a verdict on these jobs."),
     "allow_moves": ("bool", "Whether running workers may be moved to make room for others."),
     "canary": ("str", "A host to change first, alone; the run ends after it."),
     "confirm": ("bool", "Whether to remove the listed objects."),

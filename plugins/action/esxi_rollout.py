@@ -18,11 +18,13 @@ from ..module_utils.hosts.programs.rollout import rollout
 from ..module_utils.hosts.rollout_plan import (
     RolloutOptions,
     after_canary,
+    hosts_at_once,
     plan_hosts,
     require_positive,
     require_possible,
     window_of,
 )
+from ..plugin_utils.interruption import shown_if_interrupted
 from ..plugin_utils.modules import CONNECTION, Modules
 from ..plugin_utils.world import ActionWorld
 
@@ -42,12 +44,14 @@ ARGUMENTS: dict[str, Any] = {
     "moved_by": {"type": "str", "choices": ["drs", "module"], "default": "drs"},
     "non_disruptive": {"type": "bool", "default": False},
     "accepted_stops": NAMES,
+    "take_over": NAMES,
     "lock_ttl": {"type": "int", "default": 7200},
     "force_unlock": {"type": "bool", "default": False},
     "refusal": {"type": "str", "default": ""},
     "around_job": {"type": "bool", "default": False},
     "plan_only": {"type": "bool", "default": False},
 }
+ONE_AT_A_TIME = "around a training job, one host leaves service at a time"
 WRITERS = ("esxi_power", "esxi_profile")
 
 
@@ -57,13 +61,24 @@ class RolloutWorld(ActionWorld):
     def __init__(self, modules: Modules, cluster: str) -> None:
         super().__init__(modules, cluster)
         self.changed, self.diff = False, list[Any]()
+        self.out_of_service: list[str] = []
         self.warnings: dict[str, Any] = {}
 
     def here(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """Run a module on the controller, and return its result."""
+        if module == "esxi_power" and options.get("state") == "maintenance":
+            self.out_of_service = list(options["hosts"])
         result = super().here(module, options)
+        if module == "esxi_power" and options.get("state") == "in_service" and not result.get("failed"):
+            self.out_of_service = []
         self.changed = self.changed or (module in WRITERS and bool(result.get("changed")))
         return self._kept(module, result)
+
+    def interrupted(self) -> str:
+        """Return what a run leaves that the user interrupts, and how it continues."""
+        out = f"{', '.join(self.out_of_service)} may be out of service, " if self.out_of_service else ""
+        again = "Run the playbook again: it takes over the lock, and continues with these hosts"
+        return f"{self._subject}: the run was interrupted: {out}the lock of the cluster is held. {again}."
 
     def planned(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """Run a module on the controller in check mode, and return its result."""
@@ -105,13 +120,16 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
         for line in plan["lines"]:
             world.show(line)
         require_possible(plan)
+        if plan["leaving"]:
+            world.show(ONE_AT_A_TIME if how.around_job else hosts_at_once(world, plan["leaving"], how.change)["why"])
         # In a real run the task that makes the change reports it.
         return {**result_of(plan, how, is_changed=not is_check), "changed": is_check and plan["changed"]}
 
     def _rollout(self, world: RolloutWorld, given: dict[str, Any]) -> dict[str, Any]:
         how = options_of(given)
         require_positive(how.change)
-        plan = rollout(Program(MemoryJournal(), world), world, how)
+        with shown_if_interrupted(world.interrupted):
+            plan = rollout(Program(MemoryJournal(), world), world, how)
         return {**result_of(plan, how, is_changed=True), "changed": world.changed}
 
 

@@ -12,6 +12,7 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils.durable.program import MemoryJournal, Program
 from ..module_utils.errors import CollectionError
+from ..module_utils.training import busy
 from ..module_utils.training.programs import fabric_check, stop, sweep, train
 from ..module_utils.training.runs import job_search, node_setup
 from ..plugin_utils.interruption import shown_if_interrupted
@@ -26,7 +27,7 @@ def _train(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
         node_setup.prepare(setup.calls, run, setup.site.library)
         setup.calls.show(train.planned(run))
         return {"changed": True, "run": run.name}
-    with shown_if_interrupted(f"The training run {run.name} continues. {train.ways(run)}"):
+    with shown_if_interrupted(lambda: f"The training run {run.name} continues. {train.ways(run)}"):
         return train.train(p, setup.site, run)
 
 
@@ -42,7 +43,8 @@ def _find(_p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
     del is_check
     jobs = job_search.jobs_on(setup.calls, setup.all_nodes())
     found = job_search.only_job(setup.options, jobs)
-    return {**found, "asked": jobs, "changed": False}
+    others = busy.others(str(found.get("run_dir", "")), jobs)
+    return {**found, "asked": jobs, "others": others, "changed": False}
 
 
 def _list(_p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:

@@ -44,6 +44,11 @@ options:
     description: Seconds to wait for an answer from the server, also while connecting. Falls back to E(VMWARE_TIMEOUT).
     type: int
     default: 60
+  vcenter_uuid:
+    description:
+      - The instance UUID of the vCenter to which the inventory is bound, as M(dml.vsphere.discovery_info) writes it.
+        The module refuses another vCenter before it reads or changes anything there.
+    type: str
 requirements:
   - pyvmomi >= 8.0.3
 notes:

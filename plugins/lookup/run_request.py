@@ -69,6 +69,7 @@ from ansible.plugins.lookup import LookupBase
 from ansible.utils.vars import load_extra_vars
 from ansible_collections.dml.vsphere.plugins.module_utils.core import run_request, variable_types
 from ansible_collections.dml.vsphere.plugins.module_utils.core.run_request import Known, RunRequest
+from ansible_collections.dml.vsphere.plugins.plugin_utils.window_signal import pause_before_the_end
 
 COLLECTION = Path(__file__).resolve().parents[2]
 OPTIONS = COLLECTION / "playbooks" / "vars" / "options.yml"
@@ -150,6 +151,8 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         if any(context.CLIARGS.get(option) for option in LISTING):
             return [pattern]
         load_filters()
+        if playbook == "hosts":
+            pause_before_the_end()
         request = self._request(given, playbook, extra)
         if self.get_option("optional"):
             request = replace(request, needs_workers=False)

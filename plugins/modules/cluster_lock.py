@@ -46,6 +46,9 @@ options:
   owner:
     description: The holder that others see. The default is the user and the machine.
     type: str
+  note:
+    description: The progress of the run, for people who read the lock. A renewal without it keeps the last one.
+    type: str
   force_unlock:
     description:
       - Take or free the lock even if another run holds it. A warning and the result name the run that held it.
@@ -110,6 +113,7 @@ ARGUMENTS = {
     "ttl": {"type": "int", "default": 7200},
     "run": {"type": "str"},
     "owner": {"type": "str"},
+    "note": {"type": "str"},
     "force_unlock": {"type": "bool", "default": False},
 }
 

@@ -90,6 +90,13 @@ options:
     description: Whether V(in_service) skips hosts that this collection did not take out of service.
     type: bool
     default: true
+  take_over:
+    description:
+      - Hosts that another user put into maintenance mode, and that O(state=maintenance) treats as if this collection
+        had done so. O(state=in_service) then returns them.
+    type: list
+    elements: str
+    default: []
   each_alone:
     description:
       - For check mode. Reports for each host whether it could be emptied if no other one left service, with the same
@@ -210,10 +217,21 @@ ARGUMENTS = {
     "boot_times": {"type": "dict", "default": {}},
     "only_if_ours": {"type": "bool", "default": True},
     "each_alone": {"type": "bool", "default": False},
+    "take_over": {"type": "list", "elements": "str", "default": []},
     **progress.ARGUMENTS,
 }
 TIMES = ("maintenance_timeout", "reboot_timeout", "power_off_timeout")
-TUNING = (*TIMES, "moved_by", "power_off", "vsan", "non_disruptive", "boot_times", "only_if_ours", "each_alone")
+TUNING = (
+    *TIMES,
+    "moved_by",
+    "power_off",
+    "vsan",
+    "non_disruptive",
+    "boot_times",
+    "only_if_ours",
+    "each_alone",
+    "take_over",
+)
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:

@@ -83,6 +83,13 @@ options:
     type: list
     elements: str
     default: []
+  take_over:
+    description:
+      - Hosts that another user put into maintenance mode, and that are changed, rebooted and returned to service
+        nevertheless. Others are neither changed nor rebooted.
+    type: list
+    elements: str
+    default: []
   lock_ttl:
     description: Seconds until the lock of the cluster expires. The module renews it before hosts leave service.
     type: int

@@ -99,6 +99,7 @@ options:
     type: bool
     default: false
 extends_documentation_fragment:
+  - dml.vsphere.lock
   - dml.vsphere.connection
   - dml.vsphere.attributes
 notes:
@@ -169,6 +170,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils import runner
 from ..module_utils.fabric import fabric_spec, planner
 from ..module_utils.fabric.fabric import Fabric
+from ..module_utils.maintenance.lock import holder, own_lock
 from ..module_utils.vsphere import session
 
 SERVICES = (
@@ -201,14 +203,17 @@ ARGUMENTS = {
     "port_groups": {"type": "list", "elements": "dict", "default": [], "options": PORT_GROUP},
     "adapters": {"type": "list", "elements": "dict", "default": [], "options": ADAPTER},
     "adopt": {"type": "bool", "default": False},
+    **own_lock.ARGUMENTS,
 }
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     desired = fabric_spec.fabric_spec_of(module.params)
-    with session.session(module.params) as opened:
+    cluster, force = module.params["cluster"], module.params["force_unlock"]
+    with holder.marked(), session.session(module.params) as opened:
         fabric = Fabric(opened, desired, present=module.params["state"] == "present")
-        result = runner.converge_one(module, fabric)
+        with own_lock.OwnLock(opened, cluster, force=force) as lock:
+            result = runner.converge_one(module, lock.guarded(fabric))
     state = result.pop("state", {})
     return {**result, "fabric": planner.result_of(state)}
 

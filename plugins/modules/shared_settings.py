@@ -39,6 +39,7 @@ options:
     type: str
     default: ""
 extends_documentation_fragment:
+  - dml.vsphere.lock
   - dml.vsphere.connection
   - dml.vsphere.attributes
 notes:
@@ -97,6 +98,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils import runner
 from ..module_utils.cluster.shared_settings import DrsOptions, VcenterOptions
 from ..module_utils.errors import Refused
+from ..module_utils.maintenance.lock import holder, own_lock
 from ..module_utils.vsphere import session
 
 ARGUMENTS = {
@@ -105,6 +107,7 @@ ARGUMENTS = {
     "drs_options": {"type": "dict"},
     "allow_shared_settings": {"type": "bool", "default": False},
     "instance_uuid": {"type": "str", "default": ""},
+    **own_lock.ARGUMENTS,
 }
 
 
@@ -128,11 +131,14 @@ def must_be(desired: str, opened: session.Session) -> str:
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
-    with session.session(module.params) as opened:
-        here = must_be(module.params["instance_uuid"], opened)
-        found = subjects(opened, module.params)
-        work = runner.Work(subjects=list(found.values()), refresh=lambda _subjects: None)
-        result = runner.converge(module, work)
+    params = module.params
+    with holder.marked(), session.session(params) as opened:
+        here = must_be(params["instance_uuid"], opened)
+        found = subjects(opened, params)
+        # Options of vCenter belong to no cluster.
+        with own_lock.OwnLock(opened, params["cluster"] or "", force=params["force_unlock"]) as lock:
+            guarded = [lock.guarded(one) if params["cluster"] else one for one in found.values()]
+            result = runner.converge(module, runner.Work(subjects=guarded, refresh=lambda _subjects: None))
     settings = [{"object": one.pop("host"), **one} for one in result.pop("hosts")]
     previous = {key: one.previous or {} for key, one in found.items()}
     return {**result, "settings": settings, "previous": {**previous, "instance_uuid": here}}

@@ -65,6 +65,7 @@ options:
     elements: str
     default: []
 extends_documentation_fragment:
+  - dml.vsphere.lock
   - dml.vsphere.progress
   - dml.vsphere.connection
   - dml.vsphere.attributes
@@ -161,7 +162,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner
 from ..module_utils.core import findings
-from ..module_utils.maintenance.lock import holder, keeper
+from ..module_utils.maintenance.lock import holder, keeper, own_lock
 from ..module_utils.training.live_pace import LivePace
 from ..module_utils.vmotion.folder import observer_clock
 from ..module_utils.vmotion.move import move, move_facts
@@ -185,6 +186,7 @@ ARGUMENTS = {
     "bandwidth": {"type": "int"},
     "records": {"type": "path"},
     "accept": {"type": "list", "elements": "str", "default": []},
+    **own_lock.ARGUMENTS,
     **progress.ARGUMENTS,
 }
 
@@ -208,9 +210,10 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     growing_records = GrowingFile(Path(params["records"] or ""), LAST)
     with holder.marked(), session.session(params) as opened, keeper.renewing(opened), growing_records as growing:
         subjects = subjects_of(opened, params, with_job_pace(shown, growing) if params["records"] else shown.report)
-        if params["moves"] is None:
-            return {**runner.converge_one(module, subjects[0]), **observed(subjects[0])}
-        return at_once(module, subjects)
+        with own_lock.OwnLock(opened, params["cluster"], force=params["force_unlock"]) as lock:
+            if params["moves"] is None:
+                return {**runner.converge_one(module, lock.guarded(subjects[0])), **observed(subjects[0])}
+            return at_once(module, subjects, lock)
 
 
 def subjects_of(
@@ -244,9 +247,10 @@ def observed(subject: move.Move) -> dict[str, Any]:
     return {**rows, "begun": subject.is_started, **({"move": subject.record} if subject.record else {})}
 
 
-def at_once(module: AnsibleModule, subjects: list[move.Move]) -> dict[str, Any]:
+def at_once(module: AnsibleModule, subjects: list[move.Move], lock: own_lock.OwnLock) -> dict[str, Any]:
     """Make several moves, and return the result of each; if one is refused, none is started."""
-    work = runner.Work(subjects=subjects, refresh=lambda _subjects: None, parallel=len(subjects))
+    guarded = [lock.guarded(subject) for subject in subjects]
+    work = runner.Work(subjects=guarded, refresh=lambda _subjects: None, parallel=len(subjects))
     result = runner.converge(module, work)
     reports: list[Mapping[str, Any]] = result.pop("hosts")
     moved = [

@@ -168,8 +168,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         workers = rolling_moves.read_workers(cluster, known)
         plan = planned(workers, selected, params)
         offset = clock_offset.measure(opened).seconds
-        if params["max_moves"] > 1 and params["empty_hosts"] is None:
-            plan = in_waves(cluster, workers, plan, params)
+        plan = detailed(cluster, workers, plan, params)
     return {"changed": False, **plan, **rolling_moves.as_dict(workers), "clock_offset_s": offset}
 
 
@@ -180,6 +179,33 @@ def planned(workers: rolling_moves.ClusterWorkers, selected: list[str], params: 
         return {"moves": [move._asdict() for move in rolling_moves.plan_moves(workers, selected, **rules)]}
     window = rolling_moves.plan_window(workers, params["empty_hosts"], one_per_host=params["one_per_host"])
     stages = [{"host": change.host, "moves": [move._asdict() for move in change.moves]} for change in window]
+    return {"stages": stages, "moves": [move for stage in stages for move in stage["moves"]]}
+
+
+def detailed(
+    cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, plan: dict[str, Any], params: dict[str, Any]
+) -> dict[str, Any]:
+    """Return a plan with its waves, or that of a window with the expected stuns."""
+    if params["empty_hosts"]:
+        return with_stuns(cluster, workers, plan, params)
+    if params["max_moves"] > 1 and params["empty_hosts"] is None:
+        return in_waves(cluster, workers, plan, params)
+    return plan
+
+
+def with_stuns(
+    cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, plan: dict[str, Any], params: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the plan of a window with the expected stun of each move in seconds; None if it is not known."""
+    if not plan["moves"]:
+        return plan
+    rules = moving_fleet.Rules(params["stun_budget"], params["one_per_host"])
+    fleet = moving_fleet.read_fleet(cluster, workers, rules)
+
+    def stunned(move: dict[str, Any]) -> dict[str, Any]:
+        return {**move, "stun_s": fleet.workers[move["worker"]].stun_s.get(move["target"])}
+
+    stages = [{**stage, "moves": [stunned(move) for move in stage["moves"]]} for stage in plan["stages"]]
     return {"stages": stages, "moves": [move for stage in stages for move in stage["moves"]]}
 
 

@@ -235,6 +235,12 @@ options:
       - The DRS automation level of the workers during the test; empty leaves it unchanged.
     type: str
     default: manual
+  ending:
+    description:
+      - Why the unfinished test or window in O(folder) ends now instead of being continued. It is judged, and the lock,
+        the DRS settings and the watch are released. A host out of service stays so.
+    type: str
+    default: ""
   site:
     description: A caution about the site, such as that it is simulated, as the first line of the page of the test.
     type: str

@@ -28,7 +28,8 @@ options:
   window:
     description:
       - The maintenance window that is to run, as O(dml.vsphere.vmotion_test#module:window). The module refuses an
-        unfinished window that began with another profile, and an unfinished test of another kind.
+        unfinished window that began with another profile unless C(settings) is V(old) or V(new), and an unfinished test
+        of another kind.
     type: dict
     default: {}
   observe:
@@ -61,6 +62,10 @@ folder:
   description: The folder of the test; empty if none exists.
   returned: success
   type: str
+replaced:
+  description: Whether a new window takes the place of the unfinished one.
+  returned: success
+  type: bool
 launcher:
   description: The host of the inventory on which the job was started.
   returned: success
@@ -93,7 +98,7 @@ ARGUMENTS = {
     "window": {"type": "dict", "default": {}},
     "observe": {"type": "dict", "default": {}},
 }
-NOTHING = {"found": False, "folder": "", "launcher": "", "user": "", "moves": []}
+NOTHING = {"found": False, "folder": "", "replaced": False, "launcher": "", "user": "", "moves": []}
 
 
 def test_in(folder: Path, requested: dict[str, Any]) -> dict[str, Any]:
@@ -106,6 +111,7 @@ def test_in(folder: Path, requested: dict[str, Any]) -> dict[str, Any]:
     return {
         "found": True,
         "folder": str(folder),
+        "replaced": trial_folder.is_replaced(settings, requested),
         "launcher": settings["launcher"],
         "user": settings["user"],
         "moves": [move_lines.without_events(move) for move in moves],

@@ -8,23 +8,22 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 
 @contextlib.contextmanager
-def shown_if_interrupted(text: str) -> Iterator[None]:
+def shown_if_interrupted(text: Callable[[], str]) -> Iterator[None]:
     """Show a text if Ansible passes on Ctrl-C to the process of this task, before the process ends as before."""
     before = signal.getsignal(signal.SIGINT)
 
     def show(number: int, frame: FrameType | None) -> None:
-        _show(text)
+        _show(text())
         signal.signal(number, before)
         if callable(before):
             before(number, frame)
 
-    if text:
-        signal.signal(signal.SIGINT, show)
+    signal.signal(signal.SIGINT, show)
     try:
         yield
     finally:

@@ -29,6 +29,7 @@ CONNECTION = (
     "tls_fingerprint",
     "proxy",
     "timeout",
+    "vcenter_uuid",
 )
 WITHOUT_VCENTER = ("continuity_verdict", "mpijob_info", "mpijob_preflight_info")
 WITH_PROGRESS = ("esxi_power", "vmotion")

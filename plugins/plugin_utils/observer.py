@@ -10,7 +10,9 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from http.client import HTTPException
 from typing import Any
+from urllib.request import Request, urlopen
 
 from ..module_utils.core.child_environment import without_account
 
@@ -34,7 +36,9 @@ def ended_by_signal(ask: Callable[[], None], is_observation: bool) -> Iterator[N
 
 def run_command(words: Sequence[str], text: str, seconds: float) -> dict[str, Any]:
     """Run a command of the user without the vCenter account; return its exit status, and why it failed."""
-    name = words[0]
+    name = words[0] if words else "the command"
+    if not words:
+        return {"rc": None, "msg": "the command is empty: name it as a list of words."}
     options: dict[str, Any] = {"capture_output": True, "text": True, "errors": "replace"}
     try:
         done = subprocess.run(  # noqa: S603 - the user names the command
@@ -53,3 +57,15 @@ def run_command(words: Sequence[str], text: str, seconds: float) -> dict[str, An
         output = (done.stderr or done.stdout).strip()[-MOST_OUTPUT:]
         return {"rc": done.returncode, "msg": f"{name}: the command ended with {done.returncode}: {output}"}
     return {"rc": 0}
+
+
+def post(url: str, text: str, seconds: float) -> dict[str, Any]:
+    """Post JSON to a URL of the user, and return why that failed."""
+    if not url.startswith(("https://", "http://")):
+        return {"msg": f"{url}: could not post to it: it is not a URL of http or https."}
+    request = Request(url, text.encode(), {"Content-Type": "application/json"})  # noqa: S310 - see above
+    try:
+        with urlopen(request, timeout=seconds):  # noqa: S310 - see above
+            return {}
+    except (OSError, ValueError, HTTPException) as error:
+        return {"msg": f"{url}: could not post to it: {error}."}

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -17,21 +18,28 @@ from ..module_utils.durable.program import END, START, ControllerGone, Program
 from ..module_utils.durable.program_journal import NAME, Journal
 from ..module_utils.errors import CollectionError, Failed
 from ..module_utils.jobs.running_job import job_from
+from ..module_utils.vmotion.evidence import prediction
 from ..module_utils.vmotion.evidence.facts import Facts
 from ..module_utils.vmotion.evidence.outcome import passed
 from ..module_utils.vmotion.folder import facts_file, observer_clock, trial_folder
 from ..module_utils.vmotion.programs.maintenance_window import window
 from ..module_utils.vmotion.programs.observe import observe
 from ..module_utils.vmotion.programs.test import test
+from ..module_utils.vmotion.trial import other_jobs, window_end
 from ..module_utils.vmotion.trial.plans import not_applicable, plan_lines, plan_options
 from ..module_utils.vmotion.trial.trial import Trial
+from ..module_utils.vmotion.trial.window_notices import notify_of_pause
 from ..module_utils.vmotion.watch.watcher import is_watched
 from .controller import start_watch
+from .interruption import shown_if_interrupted
 from .modules import Modules
-from .observer import ended_by_signal, run_command
+from .observer import ended_by_signal, post, run_command
+from .window_signal import PAUSE, in_progress
 from .world import ActionWorld, show
 
 DRIVERS = "stacks/facts/compatibility.yml"
+REPLACED = "The window ends here, because a window with other settings takes its place."
+NOTICE_SECONDS = 30.0
 WATCH_SECONDS, UNWATCH_SECONDS, ROLL_SECONDS = 60.0, 60.0, 30.0
 
 
@@ -40,12 +48,26 @@ def show_plan(modules: Modules, settings: Mapping[str, Any]) -> dict[str, Any]:
     planned = modules.here("vmotion_plan", plan_options(settings))
     if planned.get("failed"):
         return planned
-    refusal = not_applicable(settings["cluster"], planned)
+    found = other_jobs.moving(settings["window"], {**planned, "places": planned["at"]})
+    refusal = not_applicable(settings["cluster"], planned) or other_jobs.refusal(
+        settings["cluster"], settings["window"], found
+    )
     if refusal:
         return {"failed": True, "msg": refusal}
-    for line in plan_lines(planned):
+    for line in [*plan_lines(planned), *filter(None, [other_jobs.line(found)]), *_expected(settings, planned)]:
         show(line)
     return {"changed": True, "moves": planned["moves"]}
+
+
+def _expected(settings: Mapping[str, Any], planned: Mapping[str, Any]) -> list[str]:
+    """Return the expected times of a window and its limits, in words; empty for a test."""
+    window, now = settings["window"], observer_clock.now()
+    if not window:
+        return []
+    earlier = trial_folder.earlier_changes(Path(settings["dir"]), settings["cluster"])
+    expected = prediction.lines(prediction.predicted(window, planned, earlier), now)
+    budget = f"limit of a stun: {settings['stun_budget']:.0f} s; a move that would be longer is not made"
+    return [*expected, budget, *window_end.limits_in_words(window, now)]
 
 
 class TrialSite(ActionWorld):
@@ -58,6 +80,14 @@ class TrialSite(ActionWorld):
         self.versions: Mapping[str, str] = {"ansible": ansible_version, "collection": modules.version}
         self._folder = folder
         self.run_command = run_command
+        # The warnings of the modules, each once, for the result of the task.
+        self.warnings: dict[str, Any] = {}
+
+    def here(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a module on the controller, and return its result."""
+        result = super().here(module, options)
+        self.warnings.update({str(warning): warning for warning in result.get("warnings") or []})
+        return result
 
     def start_watch(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Start a watch, which outlives this controller, unless one is running."""
@@ -94,6 +124,20 @@ class TrialSite(ActionWorld):
         """Ask for the end of an observation."""
         (self._folder / "end").touch(mode=0o600)
 
+    def must_pause(self) -> bool:
+        """Return whether the user interrupted the playbook once."""
+        return (self._folder / PAUSE).exists()
+
+    def earlier_changes(self) -> list[dict[str, Any]]:
+        """Return the host changes of earlier windows of the cluster."""
+        return trial_folder.earlier_changes(self._folder.parent, self._subject)
+
+    def notify(self, hook: Mapping[str, Any], text: str) -> dict[str, Any]:
+        """Give a text to a command or a URL of the user."""
+        if hook.get("url"):
+            return post(str(hook["url"]), text, NOTICE_SECONDS)
+        return run_command([str(word) for word in hook.get("command") or []], text, NOTICE_SECONDS)
+
     def write(self, name: str, content: Any) -> None:
         """Write a JSON file in the folder of the test."""
         facts_file.write_json(self._folder / f"{name}.json", content)
@@ -116,31 +160,53 @@ class ObservationSite(TrialSite):
 
 def carry_out(modules: Modules, given: Mapping[str, Any]) -> dict[str, Any]:
     """Begin or continue a test, a maintenance window or an observation in its folder, and return its result."""
-    settings = {name: value for name, value in given.items() if name not in ("folder", "dir")}
+    settings = {name: value for name, value in given.items() if name not in ("folder", "dir", "ending")}
     folder = trial_folder.opened(given["folder"], given["dir"], given["cluster"])
     try:
         with observer_clock.running(folder), Journal(folder / NAME, observer_clock.now) as journal:
-            return {"folder": str(folder), "changed": True, **_carried_out(modules, journal, settings)}
+            start = journal.values.get(START)
+            if start is None or not trial_folder.is_replaced(start, settings):
+                done = _carried_out(modules, journal, settings, given["ending"])
+                # A window that was asked to end has done so, unless something is left or its job broke.
+                is_ended = given["ending"] and END in journal.values and done.get("verdict") != "broken"
+                return {"folder": str(folder), "changed": True, **done, **({"failed": False} if is_ended else {})}
+            ended = _carried_out(modules, journal, settings, ending=REPLACED)
+            if END not in journal.values or ended.get("verdict") == "broken":
+                return {"folder": str(folder), "changed": True, **ended}
+        return carry_out(modules, {**given, "folder": ""})
     except CollectionError as error:
         return {"failed": True, "msg": str(error), "folder": str(folder)}
 
 
-def _carried_out(modules: Modules, journal: Journal, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _carried_out(modules: Modules, journal: Journal, settings: Mapping[str, Any], ending: str = "") -> dict[str, Any]:
     """Run the program in the folder of a journal, and write how it ended unless something is left to release."""
     folder = journal.path.parent
     is_continued = START in journal.values
-    show(f"continues the test in {folder} with its original settings" if is_continued else f"starts {folder}")
+    continues = f"ends the test in {folder}" if ending else f"continues the test in {folder} with its original settings"
+    show(continues if is_continued else f"starts {folder}")
     kept = trial_folder.continued(journal.values.get(START) or journal.write(START, dict(settings)), settings)
     is_observation = bool(kept["observe"])
     site = (ObservationSite if is_observation else TrialSite)(modules, kept["cluster"], folder)
-    trial = Trial(site, job_from(site, kept), Facts(kept))
-    program = Program(journal, site)
+    started = observer_clock.now()
+    trial = Trial(site, job_from(site, kept), Facts(kept), requested=settings["window"], started=started)
+    program = Program(journal, site, ending)
     run = observe if is_observation else window if kept["window"] else test
-    with ended_by_signal(site.ask_for_end, is_observation):
+    with ended_by_signal(site.ask_for_end, is_observation), _as_window(trial, folder):
         reason = _reason(run, program, trial, journal)
     judged = trial.facts.judged or {}
     result: dict[str, Any] = {key: judged[key] for key in ("verdict", "moved") if key in judged}
+    result["warnings"] = list(site.warnings.values())
     return {**result, **({"failed": True, "msg": reason} if reason else {"msg": passed(trial.facts, str(folder))})}
+
+
+@contextmanager
+def _as_window(trial: Trial, folder: Path) -> Iterator[None]:
+    """Let Ctrl-C pause a window; show what is left if it ends the run instead."""
+    if not trial.settings["window"]:
+        yield
+        return
+    with in_progress(folder), shown_if_interrupted(lambda: window_end.interrupted(trial.facts)):
+        yield
 
 
 def _reason(run: Callable[[Program, Trial], str], program: Program, trial: Trial, journal: Journal) -> str:
@@ -150,6 +216,9 @@ def _reason(run: Callable[[Program, Trial], str], program: Program, trial: Trial
     """
     try:
         reason, is_over = run(program, trial), not program.left
+    except window_end.WindowPaused:
+        notify_of_pause(trial)
+        reason, is_over = window_end.paused(trial.facts), False
     except ControllerGone as error:
         raise Failed(trial.site.folder, "continue", "ansible-playbook has ended", "run the playbook again") from error
     except CollectionError as error:

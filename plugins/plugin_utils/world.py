@@ -60,7 +60,8 @@ class ActionWorld:
 
     def show(self, text: str) -> None:
         """Show a line, with the object of the program."""
-        show(f"{self._subject}: {text}")
+        if text:
+            show(f"{self._subject}: {text}")
 
     def must_be_attended(self) -> None:
         """Raise ControllerGone if ansible-playbook was killed: it leaves this process behind."""

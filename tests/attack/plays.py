@@ -186,6 +186,7 @@ PLAYS = (
     Play("rollback.yml", bare(), (), before=(SET,), playbook="rollback", variables={"esxi_host_profile": CHANGED}),
     Play("evidence.yml", bare(), (), playbook="evidence", variables={"esxi_host_profile": CHANGED}),
     Play("preflight.yml", bare(), (), playbook="preflight", variables={"esxi_host_profile": CHANGED}),
+    Play("window.yml", bare(), (), playbook="window"),
     Play("audit.yml", BUILT, (), playbook="audit"),
     Play("account.yml", bare(), (), playbook="account"),
     Play("acceptance.yml", bare(), (), playbook="acceptance"),

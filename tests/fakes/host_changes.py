@@ -135,7 +135,7 @@ class HostWorld(MortalWorld):
 
     def _power(self, names: Any, state: str, options: Mapping[str, Any], is_planned: bool) -> dict[str, Any]:
         act: Callable[[str, FakeHost], Any] = {
-            "maintenance": self._leave,
+            "maintenance": lambda name, host: self._leave(name, host, options.get("take_over") or ()),
             "rebooted": lambda name, host: self._reboot(name, host, options.get("boot_times") or {}),
             "in_service": self._return,
         }[state]
@@ -154,7 +154,9 @@ class HostWorld(MortalWorld):
             reports.append({"host": name, "changed": changed, "state": reported})
         return {"hosts": reports, "changed": any(report["changed"] for report in reports)}
 
-    def _leave(self, name: str, host: FakeHost) -> None:
+    def _leave(self, name: str, host: FakeHost, take_over: Iterable[str]) -> None:
+        if host.is_out and name in take_over:
+            self.effect(f"note on {name}", lambda: setattr(host, "by", "us"))
         if host.is_out:
             return
         assert self.holder, "no write without the lock"

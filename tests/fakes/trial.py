@@ -63,13 +63,17 @@ class World(MortalWorld):
         self.lock = ""
         self.controllers = 0
         self.left: dict[str, str] = {}
+        self.requested: dict[str, Any] = {}
+        self.ending = ""
 
     def carry_out(self) -> Facts:
         """Run the program with one controller; ``outcome`` has its value."""
         self.controllers += 1
         self.is_dead, self.controller = False, f"controller {self.controllers}"
-        self.trial = Trial(self, job_from(self, self.settings), Facts(self.settings))  # type: ignore[arg-type]
-        program = Program(MortalJournal(self, self.values), self)
+        facts = Facts(self.settings)
+        self.trial = Trial(self, job_from(self, self.settings), facts, self.requested)  # type: ignore[arg-type]
+        self.trial.started = self.clock
+        program = Program(MortalJournal(self, self.values), self, self.ending)
         run = observe if self.settings["observe"] else window if self.settings["window"] else test_program
         self.outcome = run(program, self.trial)
         self.left = program.left

@@ -100,6 +100,25 @@ def test_playbooks_take_the_connection_from_variables_before_the_environment(
     assert "changed=1" in connected.out and PASSWORD not in connected.out
 
 
+def test_an_inventory_is_bound_to_its_vcenter(
+    vcenter: Simulator, ansible_for: Callable[..., Ansible], tmp_path: Path
+) -> None:
+    ansible, inventory = ansible_for(vcenter), tmp_path / "hosts.yml"
+    taken = ansible.module("cluster_lock", cluster="gpu", run="one")
+    (warning,) = taken.result["warnings"]
+    uuid = str(warning).partition("vcenter_uuid: ")[2].split()[0]
+    assert ansible.module("cluster_lock", cluster="gpu", run="one", state="free", vcenter_uuid=uuid).changed
+    assert "warnings" not in ansible.module("cluster_lock", cluster="gpu", run="one", vcenter_uuid=uuid).result
+    assert ansible.playbook("playbooks/discover.yml", "-e", f"discover_file={inventory}").rc == 0
+    assert uuid in inventory.read_text()
+    inventory.write_text(inventory.read_text().replace(uuid, "0f2c7d36-0000-0000-0000-000000000000"))
+    vcenter.clear()
+    refused = ansible.playbook("playbooks/account.yml", "-i", str(inventory))
+    assert refused.rc != 0 and vcenter.writes() == [], refused.out
+    text = " ".join(refused.out.split())
+    assert f"the instance UUID 0f2c7d36-0000-0000-0000-000000000000 (vcenter_uuid), and this one has {uuid}" in text
+
+
 def test_playbooks_leave_to_the_environment_what_no_variable_gives(
     vcenter: Simulator, ansible_for: Callable[..., Ansible], tmp_path: Path
 ) -> None:

@@ -188,6 +188,11 @@ def test_a_host_in_the_maintenance_of_others_is_neither_changed_nor_rebooted(
     assert "neither changed nor rebooted" in " ".join(done.out.split())
     changed = {write["name"] for write in vcenter.writes() if write["name"].startswith("esx")}
     assert changed == {"esx01.lab", "esx03.lab"} and most_out_of_service(vcenter.writes()) <= 1, "with esx02.lab, two"
+    vcenter.clear()
+    taken = run(ansible, **profile, esxi_host_take_over=["esx02.lab"])
+    assert taken.rc == 0 and "esxi_host_take_over names it" in " ".join(taken.out.split()), taken.out
+    assert times(vcenter.writes(), "ExitMaintenanceMode_Task") == {"esx02.lab": 1}, taken.out
+    assert "EnterMaintenanceMode_Task" not in [write["method"] for write in vcenter.writes()]
 
 
 @pytest.mark.parametrize("secret", ["lab-only"])

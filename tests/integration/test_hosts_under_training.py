@@ -70,6 +70,8 @@ class Window:
     def command(self, *arguments: str, **variables: Any) -> list[str]:
         given = {
             "under_training": True,
+            # The jobs of other tests run on this machine too.
+            "accept_other_jobs": True,
             "esxi_host_profile": PROFILE,
             "esxi_host_moved_by": "module",
             "esxi_host_evidence_dir": str(self.trial.folder / "evidence"),

@@ -35,6 +35,12 @@ def test_an_unknown_module_is_refused_before_any_write(vcenter: Simulator, ansib
     assert vcenter.writes() == []
 
 
+def test_a_mistyped_option_is_refused_with_the_name_that_the_driver_has(vcenter: Simulator, ansible: Ansible) -> None:
+    refused = ansible.module("esxi_kernel_module", **{**DESIRED, "options": {"max_vsf": 4}})
+    assert refused.rc == 1 and vcenter.writes() == []
+    assert "kernel module nmlx5_core has no parameter max_vsf (did you mean max_vfs?)" in refused.msg
+
+
 def test_a_deaf_host_is_found_out(vcenter: Simulator, ansible: Ansible) -> None:
     vcenter.fault("UpdateModuleOptionString", "deaf", name="esx03.lab")
     outcome = ansible.module("esxi_kernel_module", **DESIRED)

@@ -110,11 +110,32 @@ def test_a_window_is_not_continued_with_another_profile(trial: Trial) -> None:
     text = refused_before_a_write(trial, window, esxi_host_profile=other)
     assert "its maintenance window began with other settings: profile was" in text
     assert '"max_vfs": 4' in text and '"max_vfs": 8' in text, text
-    assert "run again with the old settings, or move its folder elsewhere" in text
+    assert "run again with window_settings=old to finish it as it began, or with window_settings=new" in text
     # A stop rule that the user accepts now, and did not accept when the window began.
     trial.vcenter.set_cluster("gpu", vsan_resync_bytes=2**30)
-    done = window.run(esxi_host_accepted_stops=["vsan_resync"])
+    accepting = {"esxi_host_accepted_stops": ["vsan_resync"]}
+    old = window.run(esxi_host_profile=other, window_settings="old", **accepting)
+    assert old.rc != 0 and sum(window.booted().values()) == len(HOSTS) - 1, old.out
+    assert "the window is over, but these hosts differ from the requested profile: esx01.lab (" in words(old.out)
+    done = window.run(esxi_host_profile=other, **accepting)
+    assert done.rc == 0 and window.booted().keys() == set(HOSTS), done.out
+
+
+@pytest.mark.slow
+def test_a_new_window_takes_the_place_of_one_that_began_with_another_profile(trial: Trial) -> None:
+    window = Window(trial)
+    running = trial.ansible.start(*window.command())
+    wait_for(lambda: sum(window.booted().values()) == 2 or running.poll() is not None, LONG)
+    kill_all(running)
+    other = {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 8}}]}
+    trial.vcenter.clear()
+    done = window.run(esxi_host_profile=other, window_settings="new")
     assert done.rc == 0, done.out
+    assert window.booted().keys() == set(HOSTS) and max(window.booted().values()) <= 2
+    assert trial.free() and len([*(trial.folder / "tests").glob("*/journal.jsonl")]) == 2
+    trial.vcenter.clear()
+    again = window.run(esxi_host_profile=other)
+    assert again.rc == 0 and trial.vcenter.writes() == [], again.out
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The playbooks workers and teardown hold the lock of the cluster while they change it."""
+"""Playbooks and modules hold the lock of the cluster while they change it."""
 
 from __future__ import annotations
 
@@ -79,3 +79,47 @@ def test_teardown_takes_the_lock_over_only_with_the_option(site: Site) -> None:
     assert "could not take its lock" in refused.out, refused.out
     site.good("teardown", **options, force_unlock=True)
     assert ("Destroy_Task", "worker01") in site.written() and holder(site) is None
+
+
+def test_fabric_takes_the_lock_over_only_with_the_option_and_only_for_a_change(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    vcenter = start(text=datacentre())
+    site = Site(vcenter, ansible_for(vcenter))
+    taken = site.ansible.module("cluster_lock", cluster="gpu", run="other", owner="anna@elsewhere")
+    assert taken.rc == 0, taken.out
+    assert site.run("fabric", "--check").rc == 0 and site.written() == []
+
+    refused = site.run("fabric")
+    assert refused.rc == 2 and site.written() == [] and holder(site) == "other", refused.out
+    assert "could not take its lock" in refused.out and "anna@elsewhere" in refused.out, refused.out
+
+    site.good("fabric", force_unlock=True)
+    names = [name for _method, name in site.written()]
+    locks = [place for place, name in enumerate(names) if name.startswith(LOCK)]
+    assert min(locks) < names.index("rdma") < max(locks) and holder(site) is None, names
+    assert site.ansible.module("cluster_lock", cluster="gpu", run="other").rc == 0
+    site.quiet("fabric")
+    assert holder(site) == "other", "a run that changes nothing takes no lock"
+
+
+DRS = {
+    "cluster": "gpu",
+    "drs_options": {"LBMaxVmotionPerHost": "1"},
+    "vcenter_options": {"vgpu.hotmigrate.enabled": True},
+    "allow_shared_settings": True,
+}
+
+
+def test_shared_settings_and_moves_are_refused_under_the_lock_of_another_run(site: Site) -> None:
+    site.build(workers=1)
+    (move,) = site.ansible.module("vmotion_plan", cluster="gpu").result["moves"]
+    moved = {"cluster": "gpu", "worker": move["worker"], "target": move["target"], "accept": ["pvrdma"]}
+    for module, options in (("shared_settings", DRS), ("vmotion", moved)):
+        assert site.ansible.module("cluster_lock", cluster="gpu", run="other").rc == 0
+        site.vcenter.clear()
+        refused = site.ansible.adhoc(module, **options)
+        assert refused.rc != 0 and "gpu: could not take its lock" in refused.out, refused.out
+        assert site.written() == [] and holder(site) == "other"
+        done = site.ansible.adhoc(module, **options, force_unlock=True)
+        assert done.changed and holder(site) is None, done.out

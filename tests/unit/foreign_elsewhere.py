@@ -16,7 +16,8 @@ _ANSWERS = f"{_UNIT}/vsphere/test_odd_answers.py"
 USER, OURS = "the user wrote it", "this collection wrote it, or the kernel of the local machine"
 ELSEWHERE: dict[str, str] = {
     **{f"plugin_utils/{one}.py": OURS for one in ("controller", "modules", "node_modules", "trial")},
-    "vmotion/folder/facts_file.py": OURS,
+    **{f"vmotion/folder/{one}.py": OURS for one in ("facts_file", "trial_folder")},
+    **dict.fromkeys(("vmotion/trial/window_end.py", "kubernetes/mpijob.py"), USER),
     "lookup/run_request.py": USER,
     **{f"{one}.py": OURS for one in ("site/recording/guard", "vmotion/move/move_watch", "hosts/privileges/needs")},
     **{f"{one}.py": OURS for one in _LOCAL},

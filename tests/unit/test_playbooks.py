@@ -29,7 +29,10 @@ def test_the_connection_gives_every_option_and_leaves_out_what_is_not_set() -> N
     options = yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"]
     ca_path = given.pop("ca_path")
     assert "vsphere_ca_path | default(omit)" in ca_path and "| map('realpath')" in ca_path
-    assert given == {option: f"{{{{ vsphere_{option} | default(omit) }}}}" for option in options if option != "ca_path"}
+    names = {option: option if option == "vcenter_uuid" else f"vsphere_{option}" for option in options}
+    assert given == {
+        option: f"{{{{ {name} | default(omit) }}}}" for option, name in names.items() if option != "ca_path"
+    }
 
 
 @pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda playbook: playbook.name)

@@ -21,6 +21,8 @@ COMMON_WORDS = frozenset(
 ALL_TAGS = frozenset({"all", "always", "never", "tagged", "untagged"})
 WHOLE = frozenset({"all", "tagged"})
 CLUSTERS, WORKERS, LOCALHOST = "clusters", "workers", "localhost"
+# Ansible's name for words of -e that are not NAME=VALUE.
+WORDS = "_raw_params"
 # The line with which the collection finds workers that the inventory does not list.
 WORKERS_SOURCE = "a file workers.yml with the line 'plugin: dml.vsphere.workers'"
 CONTROLLER = frozenset({LOCALHOST, "127.0.0.1", "::1"})
@@ -152,6 +154,8 @@ def _bad_options(known: Known, request: RunRequest) -> list[str]:
     ours = [playbook for playbook in request.playbooks if playbook in known.playbooks]
     readable = {name for playbook in ours for name in known.options(playbook)} if ours else known.all_options
     variables, sentences = known.variables, []
+    if WORDS in request.extra:
+        sentences.append("-e has a word without '=': write NAME=VALUE without blanks around '=', or JSON")
     for name in request.extra:
         if name in variables or name in readable or name.startswith(("ansible_", "_")):
             continue

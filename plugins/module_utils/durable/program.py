@@ -43,7 +43,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, Tuple, TypeVar, Union
 
-from ..errors import CollectionError
+from ..errors import CollectionError, WholeError
 
 # The keys of the first entry of a journal, which has the settings of the program, and of the last one, its outcome.
 START, END = "start", "end"
@@ -105,8 +105,10 @@ class MemoryJournal:
 class Program:
     """The interface between a program and the world; ``left`` has the failed releases, with their reasons."""
 
-    def __init__(self, journal: Journal, world: World) -> None:
+    def __init__(self, journal: Journal, world: World, ending: str = "") -> None:
         self._journal, self._world = journal, world
+        # The reason with which this controller ends the attempt that earlier ones left, instead of continuing it.
+        self._ending = ending
         self._used: set[str] = set()
         # Where each entry of earlier controllers stands, and how far this controller has come among them.
         self._places = {name: place for place, name in enumerate(journal.values)}
@@ -143,7 +145,9 @@ class Program:
         is_taken = bool(self._attempt)  # in part, if an attempt ends here
         try:
             if not self._over:
-                self.ensure(take)
+                # Also to end an attempt: an earlier controller may have taken it and died before its next entry.
+                self._world.must_be_attended()
+                take()
             is_taken = True
             yield
         except (CollectionError, AttemptOver) as error:
@@ -201,6 +205,9 @@ class Program:
         self._world.must_be_attended()
         if self._over:
             raise AttemptOver
+        if self._ending and self._attempt and not self.is_replaying:
+            reason, self._ending = self._ending, ""
+            raise WholeError(reason)
 
     def _end_attempt(self, failure: str) -> None:
         """Write the error that ends the attempt before the releases, so that no later controller tries it again."""

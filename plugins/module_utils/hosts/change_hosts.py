@@ -38,17 +38,21 @@ class HostChangeOptions:
     non_disruptive: bool = False
     max_out_of_service: int = 1
     accepted_stops: Sequence[str] = ()
+    # Hosts that another user put into maintenance mode, which are changed and returned to service nevertheless.
+    take_over: Sequence[str] = ()
     lock_ttl: int = 7200
 
 
 class HostsNotChanged(WholeError):
     """Hosts whose change failed, with the reason and the way to continue."""
 
-    def __init__(self, hosts: Sequence[str], error: CollectionError) -> None:
+    def __init__(self, hosts: Sequence[str], error: CollectionError, *, is_changed: bool = False) -> None:
         reason = str(error).rstrip(".")
         if not reason.startswith(tuple(hosts)):
-            reason = f"{listed(hosts)}: could not be changed: {reason}"
-        super().__init__(f"{reason}. {CONTINUES}.", listed(hosts))
+            tried = "return to service" if is_changed else "complete the change"
+            reason = f"{listed(hosts)}: could not {tried}: {reason}"
+        active = f" The profile is active on {listed(hosts)} already." if is_changed else ""
+        super().__init__(f"{reason}. {CONTINUES}.{active}", listed(hosts))
 
 
 def change_hosts(p: Program, calls: Calls, hosts: Sequence[str], how: HostChangeOptions) -> HostChanges:
@@ -61,10 +65,13 @@ def change_hosts(p: Program, calls: Calls, hosts: Sequence[str], how: HostChange
     try:
         # Two values: a later controller must not take hosts out of service again that are changed or have returned.
         done = p.once(("changed", *hosts), partial(_change, p, change))
+    except CollectionError as error:
+        raise HostsNotChanged(hosts, error) from error
+    try:
         p.say(f"returns {listed(hosts)} to service")
         back_at = p.once(("returned", *hosts), partial(_return, p, change))
     except CollectionError as error:
-        raise HostsNotChanged(hosts, error) from error
+        raise HostsNotChanged(hosts, error, is_changed=True) from error
     changes = [{"host": host, **done[host], "back_at": back_at} for host in hosts]
     for entry in changes:
         p.say(_summary(entry))
@@ -127,7 +134,9 @@ def check_stop_rules(calls: Calls, hosts: Sequence[str], how: HostChangeOptions)
     options = {"cluster": how.cluster, "leaving": list(hosts), "max_out_of_service": how.max_out_of_service}
     read = required(calls.here("cluster_info", options))
     ours = {host["host"]: host for host in read["cluster"]["hosts"] if host["maintenance"] and host["ours"]}
-    texts = [str(stop["text"]).rstrip(".") for stop in stops(read["stops"], how.accepted_stops)]
+    taken_over = [f"{rule}:{host}" for host in how.take_over for rule in ("taken_out", "out_of_service")]
+    found = stops(read["stops"], [*how.accepted_stops, *taken_over])
+    texts = [str(stop["text"]).rstrip(".") for stop in found]
     if texts and not set(hosts) <= set(ours):
         remedy = "remove the cause and run again, or accept it by its rule in esxi_host_accepted_stops"
         raise Refused(listed(hosts), "leave service", "; ".join(texts), remedy)
@@ -153,13 +162,14 @@ class HostChange:
 
     def leave_service(self) -> None:
         """Put the hosts into maintenance mode; refuse a host that others put there."""
-        keys = ("maintenance_timeout", "power_off", "moved_by", "non_disruptive")
+        keys = ("maintenance_timeout", "power_off", "moved_by", "non_disruptive", "take_over")
         options = {key: getattr(self.how, key) for key in keys}
         states = self._power(self.hosts, "maintenance", options)
         others = [host for host, state in states.items() if not state["ours"]]
         if others:
             cause = "another user put it into maintenance mode, so it is neither changed nor rebooted"
-            raise Refused(listed(others), "change host profile", cause, "return it to service, or run without it")
+            remedy = "return it to service, run without it, or name it in esxi_host_take_over"
+            raise Refused(listed(others), "change host profile", cause, remedy)
 
     def apply(self, hosts: Sequence[str]) -> dict[str, Any]:
         """Apply the changes that do not wait for a reboot, and return the reboots that each host needs and its boot."""

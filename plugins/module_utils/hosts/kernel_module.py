@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
-from ..errors import Refused
+from ..errors import Failed, Refused
 from ..maintenance import boot
 from ..plan import REBOOT, Plan
 from ..vsphere.faults import translating_faults
@@ -21,7 +23,14 @@ from .reading import Entry, Group, Reading
 from .rollback import restoring
 
 PATHS = ("configManager.kernelModuleSystem", *boot.PATHS)
-CALLS = (*NOTE, "HostSystem.QueryConfiguredModuleOptionString", "HostSystem.UpdateModuleOptionString")
+PARAMETERS = "system module parameters list"
+CALLS = (
+    *NOTE,
+    f"esxcli {PARAMETERS}",
+    "HostSystem.QueryConfiguredModuleOptionString",
+    "HostSystem.UpdateModuleOptionString",
+)
+SIMILAR = 0.6
 OPTIONS: dict[str, Any] = {
     "name": {"type": "str", "required": True},
     "options": {"type": "dict", "required": True},
@@ -32,9 +41,12 @@ OPTIONS: dict[str, Any] = {
 class KernelModule:
     """The options of one kernel module of one host."""
 
-    def __init__(self, host: Host, module: str) -> None:
-        self.host, self.module = host, module
+    def __init__(self, host: Host, module: str, requested: Iterable[str] = ()) -> None:
+        self.host, self.module, self._requested = host, module, frozenset(requested)
         self.target, self.name = host.name, f"options of kernel module {module}"
+        # The parameters of the module, and why they are unknown; empty if no new option is requested.
+        self.parameters: tuple[str, ...] = ()
+        self.unread = ""
 
     def read(self) -> dict[str, Any]:
         """Return the options as configured, and as active since the last boot."""
@@ -44,7 +56,20 @@ class KernelModule:
                 configured = self._system.QueryConfiguredModuleOptionString(self.module) or ""
             except vim.fault.NotFound as fault:
                 raise self._unknown() from fault
-        return {"options": self._parsed(configured), "active": self._active(configured)}
+        options = self._parsed(configured)
+        if self._requested - set(options):
+            self._read_parameters()
+        return {"options": options, "active": self._active(configured)}
+
+    def _read_parameters(self) -> None:
+        """Read the parameters that the module has: a driver ignores others without an error."""
+        tried = f"list the parameters of kernel module {self.module}"
+        try:
+            rows = self.host.esxcli.rows(PARAMETERS, tried=tried, module=self.module)
+            self.parameters = tuple(str(row["Name"]) for row in rows)
+            self.unread = "" if rows else f"{self.target}: kernel module {self.module} lists no parameters"
+        except Failed as error:
+            self.parameters, self.unread = (), str(error)
 
     def apply(self, plan: Plan) -> None:
         """Write the complete option string, because the API replaces it instead of merging."""
@@ -98,10 +123,29 @@ def plan_options(current: Mapping[str, Any], desired: Mapping[str, Any], *, exac
     )
 
 
+def plan_known(module: KernelModule, requested: Mapping[str, Any], current: Mapping[str, Any]) -> Plan:
+    """Return the plan of the options; refuse new ones that the module does not have, with similar names that it has."""
+    plan = plan_options(current, requested["options"], exact=requested["exact"])
+    new = [name for name in requested["options"] if name not in current["options"]]
+    if not new or module.unread:
+        warnings = (f"{module.unread}; the names of its options were not checked",) if new else ()
+        return replace(plan, warnings=(*plan.warnings, *warnings))
+    unknown = [_unknown(name, module.parameters) for name in new if name not in module.parameters]
+    if unknown:
+        cause = f"kernel module {module.module} has no parameter {', '.join(unknown)}"
+        raise Refused("options", "set them", cause, f"its parameters are {', '.join(sorted(module.parameters))}")
+    return plan
+
+
+def _unknown(name: str, parameters: Sequence[str]) -> str:
+    close = get_close_matches(name, parameters, 1, SIMILAR)
+    return f"{name} (did you mean {close[0]}?)" if close else name
+
+
 def _members(host: Host, requested: Sequence[Mapping[str, Any]], _context: ProfileContext) -> Iterator[PlannedSubject]:
     for module in requested:
-        plan = partial(plan_options, desired=module["options"], exact=module["exact"])
-        yield PlannedSubject(f"kernel module {module['name']}", KernelModule(host, module["name"]), plan)
+        subject = KernelModule(host, module["name"], module["options"])
+        yield PlannedSubject(f"kernel module {module['name']}", subject, partial(plan_known, subject, module))
 
 
 def _read(reading: Reading) -> Entry:

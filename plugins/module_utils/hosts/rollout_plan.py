@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..core.findings import listed
 from ..durable.calls import Calls, Result, required
 from ..errors import WholeError
 from ..maintenance import rolling_change
@@ -46,10 +47,12 @@ def plan_hosts(calls: Calls, how: RolloutOptions, adapters_to_come: Sequence[str
     chosen = {"hosts": list(how.hosts)} if how.hosts else {"cluster": how.change.cluster}
     profiles = {"profile": how.change.profile, "host_profiles": how.change.host_profiles}
     options = {**chosen, **profiles, "adapters_to_come": list(adapters_to_come)}
-    planned, left = required(calls.planned("esxi_profile", options)), {"hosts": [], "changed": False}
+    planned = required(calls.planned("esxi_profile", options))
+    left: Result = {"hosts": []}
     # Usually no host is out of service, and nothing is to be asked.
     if any(host.get("out_of_service") for host in planned["hosts"]):
         left = required(calls.planned("esxi_power", {**chosen, "state": "in_service"}))
+        left = {**left, "hosts": rolling_change.taken_over(left["hosts"], how.change.take_over)}
     return _plan_of(planned, left, how)
 
 
@@ -68,7 +71,7 @@ def _plan_of(planned: Result, left: Result, how: RolloutOptions) -> dict[str, An
         "leaving": [entry["host"] for entry in work if entry["leaves_service"]],
         "reboots": {entry["host"]: entry["reboots"] for entry in work},
         "refusals": [*host_preflight.refusals(staying), *others, *for_all],
-        "changed": bool(planned["changed"] or left["changed"]),
+        "changed": bool(planned["changed"] or any(host.get("changed") for host in out)),
     }
 
 
@@ -78,14 +81,21 @@ def require_possible(plan: Mapping[str, Any]) -> None:
         raise WholeError(" ".join(plan["refusals"]))
 
 
-def hosts_at_once(calls: Calls, leaving: Sequence[str], how: HostChangeOptions) -> int:
-    """Return how many hosts may leave service together; those that are out and stay out take the place of others."""
+def hosts_at_once(calls: Calls, leaving: Sequence[str], how: HostChangeOptions) -> dict[str, Any]:
+    """Return how many hosts may leave service together (``most``), and in words ``why`` these are fewer than asked.
+
+    Hosts that are out and stay out take the place of others.
+    """
     if how.max_out_of_service <= 1:
-        return 1
+        return {"most": 1, "why": ""}
     cluster = required(calls.here("cluster_info", {"cluster": how.cluster}))["cluster"]
     others = {host["host"] for host in cluster["out_of_service"]} - set(leaving)
-    spare = int(cluster["max_out_of_service"]["allowed"])
-    return max(1, min(how.max_out_of_service, spare) - len(others))
+    spare = cluster["max_out_of_service"]
+    most = max(1, min(how.max_out_of_service, int(spare["allowed"])) - len(others))
+    most_requested = min(how.max_out_of_service, len(leaving))
+    reason = f"out of service already: {listed(sorted(others))}" if others else str(spare["why"])
+    why = f"max_out_of_service is {how.max_out_of_service}, but at most {most} leave service at once: {reason}"
+    return {"most": most, "why": why if most < most_requested else ""}
 
 
 def after_canary(plan: Mapping[str, Any], how: RolloutOptions, *, is_changed: bool) -> str:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from ..durable.calls import Result, required
@@ -13,6 +14,8 @@ from ..training.runs.training_run import PLACE
 from .job_spec import V2BETA1
 from .manifests import deletion
 
+# The annotation with which the owner of a job acknowledges a maintenance window.
+ANNOTATION = "dml.vsphere/window-ack"
 INFO, K8S = "mpijob_info", "kubernetes.core.k8s"
 
 
@@ -24,6 +27,19 @@ class MpiJob:
         self._options, self._records = dict(options), records
         self.name = f"MPIJob {options['name']}: it"
         self.workers: Mapping[str, str] = options.get("names") or {}
+        stamp = "$(date +%Y-%m-%dT%H:%M:%S%z)"
+        self.ack = f"kubectl annotate --overwrite mpijob {options['name']} {ANNOTATION}={stamp}"
+
+    def acknowledged(self) -> float:
+        """Return the time in the annotation with which the owner acknowledges a window."""
+        which = {"api_version": self._options.get("api") or V2BETA1, "kind": "MPIJob", "name": self._options["name"]}
+        found = required(self._here(f"{K8S}_info", {**which, "namespace": "default", **self._place()}))["resources"]
+        notes = ((found or [{}])[0].get("metadata") or {}).get("annotations") or {}
+        try:
+            text = str(notes.get(ANNOTATION, "")).replace("Z", "+0000")
+            return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S%z").timestamp()
+        except ValueError:
+            return 0.0
 
     def look(self) -> Result:
         """Return the state of the job; an API server does not respond for a while during its own vMotion."""

@@ -70,6 +70,9 @@ class MaintenanceMode:
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
         """Return the change to maintenance mode; virtual machines that block the evacuation are unmet."""
+        if current["maintenance"] and not current["ours"] and self.target in self.desired.take_over:
+            why = "another user put it into maintenance mode, and take_over names it"
+            return Plan(before=current, after={**current, "ours": True}, why=(why,))
         if current["maintenance"]:
             reasons = () if current["ours"] else ("it was in maintenance mode already and will be left so",)
             return Plan(before=current, after=current, why=reasons)
@@ -92,6 +95,9 @@ class MaintenanceMode:
         if self.desired.each_alone:
             cause = "the hosts were planned as if each left alone"
             raise Refused(self.target, ENTER, cause, "each_alone is for check mode: leave it out")
+        if plan.before["maintenance"]:
+            service_note.write(self.host, service_note.ServiceNote(self.desired.by, service_note.now(self.host)))
+            return
         deadline = time.monotonic() + self.desired.maintenance_timeout
         under_way = self.evacuations.entering_task(self.host)
         try:

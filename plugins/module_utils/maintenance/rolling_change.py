@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import Refused
@@ -27,8 +27,15 @@ def _with_left(hosts: Hosts, left: Hosts) -> list[dict[str, Any]]:
     """Return the plans; hosts that an earlier run left in maintenance mode also need to return to service."""
     left = list(left)
     waiting, taken = {host["host"] for host in left if host.get("changed")}, _taken_out(left)
-    marked = [_to_return(host) if host["host"] in waiting else dict(host) for host in hosts]
+    ours = {host["host"] for host in left if not host.get("taken_over")}
+    marked = [_to_return(host, host["host"] in ours) if host["host"] in waiting else dict(host) for host in hosts]
     return [{**host, "taken_out": True} if host["host"] in taken else host for host in marked]
+
+
+def taken_over(left: Hosts, names: Collection[str]) -> list[dict[str, Any]]:
+    """Return the hosts out of service, of which those with these names count as left by an earlier run."""
+    taken = _taken_out(left) & set(names)
+    return [{**host, "changed": True, "taken_over": True} if host["host"] in taken else dict(host) for host in left]
 
 
 def _taken_out(left: Hosts) -> set[str]:
@@ -46,12 +53,14 @@ def refusals(hosts: Hosts, left: Hosts = (), accepted: Sequence[str] = ()) -> li
     stopping = [name for name in taken if not {OTHERS_OUT, f"{OTHERS_OUT}:{name}"} & set(accepted)]
     cause = "another user put it into maintenance mode, so it is neither changed nor rebooted"
     accepting = f"{OTHERS_OUT} in esxi_host_accepted_stops, and a max_out_of_service that includes it"
-    remedy = f"return it to service, or run without it: {accepting}"
+    remedy = f"return it to service, name it in esxi_host_take_over, or run without it: {accepting}"
     return [str(Refused(name, "change host profile", cause, remedy)) for name in stopping]
 
 
-def _to_return(host: Mapping[str, Any]) -> dict[str, Any]:
+def _to_return(host: Mapping[str, Any], is_ours: bool) -> dict[str, Any]:
     why = "an earlier run of this collection left it in maintenance mode"
+    if not is_ours:
+        why = "another user put it into maintenance mode, and esxi_host_take_over names it"
     more = {"needs": [*host.get("needs", []), "maintenance"], "why": [*host.get("why", []), why]}
     return {**host, **more, "left_out": True}
 

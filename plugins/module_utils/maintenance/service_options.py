@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from ..errors import Abandoned
@@ -33,7 +33,8 @@ class ServiceOptions:
 
     ``boot_times`` are the boots that a reboot should end, by host; a host with another one was rebooted already.
     ``run_lives`` returns whether the run that started the module still runs; ``rebooting`` are the object ids of hosts
-    with a recent reboot task.
+    with a recent reboot task. ``take_over`` are hosts that another user put into maintenance mode and that count as
+    ours from now on.
     """
 
     by: str
@@ -48,6 +49,7 @@ class ServiceOptions:
     boot_times: Mapping[str, str] = field(default_factory=dict)
     only_if_ours: bool = True
     each_alone: bool = False
+    take_over: Collection[str] = ()
     report: ReportProgress = _report_nothing
     run_lives: Callable[[], bool] = _always
     rebooting: set[str] = field(default_factory=set)

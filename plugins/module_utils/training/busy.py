@@ -98,6 +98,12 @@ def running(nodes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [_run(each) for _run_dir, each in sorted(found.items())]
 
 
+def others(run_dir: str, nodes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the runs in other directories than this one, each with its name in words and its nodes."""
+    runs = [run for run in running(nodes) if run["run_dir"] != run_dir]
+    return [{"title": title(run), "nodes": run["nodes"]} for run in runs]
+
+
 def why_no_run(name: str, nodes: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the reason for a missing run: the other runs of the nodes, and the nodes that did not answer."""
     named = f" with the name {name}" if name else ""

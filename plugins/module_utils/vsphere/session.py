@@ -52,6 +52,7 @@ def arguments() -> dict[str, Any]:
         "tls_fingerprint": _shared("VMWARE_TLS_FINGERPRINT", type="str"),
         "proxy": _shared("VMWARE_PROXY", type="str", no_log=True),
         "timeout": _shared("VMWARE_TIMEOUT", type="int", default=60),
+        "vcenter_uuid": {"type": "str"},
     }
 
 
@@ -77,6 +78,11 @@ class Session:
         parsed = VmomiSupport.GetVersionNamespace(self.stub.version).partition("/")[2]
         return min(numbers(self.content.about.apiVersion), numbers(parsed))
 
+    @property
+    def uuid(self) -> str:
+        """Return the instance UUID of the server, which it keeps for its life."""
+        return str(self.content.about.instanceUuid or "")
+
     def with_timeout(self, ref: Any, seconds: int) -> Any:
         """Return the same object over a connection that waits up to ``seconds`` for one answer."""
         stub = route_to(self.params).stub(self.stub.version, seconds)
@@ -91,6 +97,7 @@ def session(params: Mapping[str, Any]) -> Iterator[Session]:
     require()
     opened = _login(f"{params['hostname']}:{params['port']}", params)
     try:
+        _refuse_other(opened)
         with _nothing_raw(opened.server):
             yield opened
     finally:
@@ -107,6 +114,15 @@ def _refuse_missing(params: Mapping[str, Any]) -> None:
         variables = ", ".join(f"vsphere_{option}" for option in NEEDED)
         remedy = f"set the environment variables {', '.join(NEEDED.values())}, or the variables {variables}"
         raise Refused("vCenter", "connect", reason, remedy)
+
+
+def _refuse_other(opened: Session) -> None:
+    """Refuse a vCenter to which the inventory is not bound: a mistyped name may be that of another site."""
+    bound, here = str(opened.params.get("vcenter_uuid") or "").strip().lower(), opened.uuid
+    if bound and bound != here.lower():
+        cause = f"it is bound to the vCenter with the instance UUID {bound} (vcenter_uuid), and this one has {here}"
+        remedy = "correct vsphere_hostname or VMWARE_HOST, or run with the inventory of this vCenter"
+        raise Refused(opened.server, "work with this inventory", cause, remedy)
 
 
 @contextmanager

@@ -18,7 +18,8 @@ from . import worker_identity
 # A suspended guest keeps its processes in memory, so only this state excludes a training job.
 OFF = "poweredOff"
 PATHS = (*worker_identity.PATHS, "runtime.host")
-GUEST_PATHS = ("guest.hostName", "guest.ipAddress", "guest.net")
+LOAD_PATHS = ("summary.quickStats.overallCpuUsage", "runtime.maxCpuUsage")
+GUEST_PATHS = ("guest.hostName", "guest.ipAddress", "guest.net", *LOAD_PATHS)
 NOT_IN_INVENTORY = "no host in the group workers of the inventory has its name or its address"
 REMEDY = (
     "correct the access to these guests or power them off, or, if they do not train, run again with"
@@ -33,6 +34,8 @@ class Guest(NamedTuple):
     name: str
     known_as: frozenset[str]
     is_worker: bool
+    # The part of its processors that it uses, as vCenter shows it; None if that is not known.
+    load: float | None = None
 
 
 class Node(NamedTuple):
@@ -43,10 +46,14 @@ class Node(NamedTuple):
 
 
 class Unread(NamedTuple):
-    """A guest whose training jobs are unknown."""
+    """A guest whose training jobs are unknown; ``load`` is the only sign of work that vCenter has."""
 
     name: str
     reason: str
+    load: float | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.load is None else f"{self.name} with its processors at {self.load:.0%}"
 
 
 def nodes_of(answers: Mapping[str, Mapping[str, Any]], addresses: Mapping[str, Any]) -> list[Node]:
@@ -56,7 +63,8 @@ def nodes_of(answers: Mapping[str, Mapping[str, Any]], addresses: Mapping[str, A
 
 def unread(guests: Iterable[Guest], nodes: Sequence[Node], names: Collection[str]) -> list[Unread]:
     """Return the guests of workers, of nodes and of these names that no node with their name or address answered."""
-    return sorted(found for guest in guests if (found := _unread(guest, nodes, names)))
+    found = [one for guest in guests if (one := _unread(guest, nodes, names))]
+    return sorted(found, key=lambda guest: guest[:2])
 
 
 def refusal(cluster: str, guests: Sequence[Unread]) -> str:
@@ -65,7 +73,7 @@ def refusal(cluster: str, guests: Sequence[Unread]) -> str:
         return ""
     reasons: dict[str, list[str]] = {}
     for guest in guests:
-        reasons.setdefault(guest.reason, []).append(guest.name)
+        reasons.setdefault(guest.reason, []).append(str(guest))
     reported = ", ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
     cause = f"these guests are not powered off, and their training jobs cannot be read: {reported}"
     return str(Refused(cluster, "make sure that no training job is stopped", cause, REMEDY))
@@ -85,7 +93,12 @@ def read_guests(session: Session, cluster: str) -> list[Guest]:
             found[ref._moId] = (ref, str(mark["name"]) if is_worker else "", str(values["name"]))
     read = properties.read_many(session, [ref for ref, _worker, _shown in found.values()], GUEST_PATHS)
     return [
-        Guest(worker or shown, _known_as([worker, shown, *_reported(read.get(key, {}))]), bool(worker))
+        Guest(
+            worker or shown,
+            _known_as([worker, shown, *_reported(read.get(key, {}))]),
+            bool(worker),
+            _load(read.get(key, {})),
+        )
         for key, (_ref, worker, shown) in found.items()
     ]
 
@@ -94,7 +107,7 @@ def _unread(guest: Guest, nodes: Sequence[Node], names: Collection[str]) -> Unre
     reasons = [node.reason for node in nodes if node.known_as & guest.known_as]
     if "" in reasons or not (reasons or guest.is_worker or guest.name in names):
         return None
-    return Unread(guest.name, reasons[0] if reasons else NOT_IN_INVENTORY)
+    return Unread(guest.name, reasons[0] if reasons else NOT_IN_INVENTORY, guest.load)
 
 
 def _reason(answer: Mapping[str, Any]) -> str:
@@ -102,6 +115,12 @@ def _reason(answer: Mapping[str, Any]) -> str:
         return ""
     words = printable(" ".join(str(answer.get("msg", "")).split()))[:LONGEST_REASON]
     return words.rstrip(".") or "this run did not ask for them"
+
+
+def _load(values: Mapping[str, Any]) -> float | None:
+    """Return the part of its processors that a guest uses, from the figures in MHz that vCenter shows."""
+    used, most = (values.get(path) for path in LOAD_PATHS)
+    return None if used is None or not most else min(float(used) / float(most), 1.0)
 
 
 def _known_as(words: Iterable[Any]) -> frozenset[str]:

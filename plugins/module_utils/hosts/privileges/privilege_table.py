@@ -161,6 +161,7 @@ CALLS: dict[str, tuple[Need, ...]] = {
     "esxcli rdma device list": _ESXCLI,
     "esxcli rdma device stats get": _ESXCLI,
     "esxcli software vib install": _ESXCLI_IMAGE,
+    "esxcli system module parameters list": _ESXCLI,
     "esxcli vim CLIInfo FetchCLIInfo": _ESXCLI,
     "esxcli software vib list": _ESXCLI,
     "esxcli software vib remove": _ESXCLI_IMAGE,
@@ -232,7 +233,9 @@ MODULES: dict[str, tuple[str, ...]] = {
     ),
     "gpu_usage_info": (),
     "recording": ("esxcli vim CLIInfo FetchCLIInfo", *_READERS),
+    "maintenance_window": LOCK,
     "rdma_fabric": (
+        *LOCK,
         *NOTE,
         "DistributedVirtualPortgroup.Destroy_Task",
         "DistributedVirtualPortgroup.ReconfigureDVPortgroup_Task",
@@ -249,7 +252,11 @@ MODULES: dict[str, tuple[str, ...]] = {
     ),
     "rdma_fabric_info": ("esxcli network diag ping", _RDMA),
     "rollback_plan": (),
-    "shared_settings": ("ClusterComputeResource.ReconfigureComputeResource_Task", "OptionManager.UpdateOptions"),
+    "shared_settings": (
+        *LOCK,
+        "ClusterComputeResource.ReconfigureComputeResource_Task",
+        "OptionManager.UpdateOptions",
+    ),
     "teardown_info": (_RDMA,),
     "vcenter_role": (
         "AuthorizationManager.AddAuthorizationRole",

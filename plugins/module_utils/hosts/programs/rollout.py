@@ -42,7 +42,9 @@ def rollout(p: Program, calls: RolloutCalls, how: RolloutOptions) -> dict[str, A
             p.ensure(partial(change_in_service, calls, plan["in_service"], how))
         # Around a training job, a maintenance window changes the hosts that leave service.
         if not how.around_job and plan["leaving"]:
-            most = p.once("hosts at once", partial(hosts_at_once, calls, plan["leaving"], how.change))
+            at_once = p.once("hosts at once", partial(hosts_at_once, calls, plan["leaving"], how.change))
+            p.say(at_once["why"])
+            most = at_once["most"]
             for first in range(0, len(plan["leaving"]), most):
                 change_hosts(p, calls, plan["leaving"][first : first + most], how.change)
     if p.left:

@@ -50,7 +50,15 @@ class ClusterLock:
             gone = {**state_of(None), "folder": False}
             return Plan(before=there, after=gone, warnings=(decision.warning,) if decision.warning else ())
         after = current if decision.write is None else state_of(decision.write)
-        return Plan(before=current, after=after, warnings=(decision.warning,) if decision.warning else ())
+        warnings = [decision.warning, self._unbound() if decision.write and self.state == "held" else ""]
+        return Plan(before=current, after=after, warnings=tuple(filter(None, warnings)))
+
+    def _unbound(self) -> str:
+        """Return which vCenter is about to be changed, and how to bind the inventory to it; empty if it is bound."""
+        if self.session.params.get("vcenter_uuid"):
+            return ""
+        name, uuid = self.session.server, self.session.uuid
+        return f"{name} has the instance UUID {uuid}: vcenter_uuid: {uuid} in the inventory refuses any other vCenter"
 
     def apply(self, plan: Plan) -> None:
         """Write the planned record; if another controller won, name it."""
@@ -93,7 +101,10 @@ def lock_request(params: Mapping[str, Any]) -> lock_rules.LockRequest:
     if not run:
         raise Refused("cluster_lock", "tell this run from others", "no ansible command runs it", "name it by run")
     owner = lock_rules.safe_text(params.get("owner") or holder.owner())
-    return lock_rules.LockRequest(owner, lock_rules.safe_text(run), params["ttl"], process, params["force_unlock"])
+    note = lock_rules.safe_text(params.get("note") or "")
+    return lock_rules.LockRequest(
+        owner, lock_rules.safe_text(run), params["ttl"], process, params["force_unlock"], note
+    )
 
 
 def _now(session: Session) -> datetime:
@@ -122,4 +133,6 @@ def state_of(record: lock_rules.LockRecord | None) -> dict[str, Any]:
     if record is None or record.free:
         return {"held": False, "owner": None, "run": None, "since": None, "until": None}
     times = {"since": lock_rules.stamp(record.since), "until": lock_rules.stamp(record.until)}
-    return {"held": True, "owner": record.owner, "run": record.run, **times}
+    notes = {"note": record.note, "request": record.request, "requester": record.requester}
+    shown = {key: value for key, value in notes.items() if value}
+    return {"held": True, "owner": record.owner, "run": record.run, **times, **shown}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Sequence
 
@@ -42,6 +42,10 @@ class LockRecord:
     free: bool = False
     # For how long it is taken at a time; a record that an earlier version wrote does not tell.
     seconds: int = field(default=0, compare=False)
+    # The progress of the holder, and what another person asks of it: to pause or to end.
+    note: str = ""
+    request: str = ""
+    requester: str = ""
 
     def __str__(self) -> str:
         return f"{self.owner} (run {self.run}) since {stamp(self.since)} until {stamp(self.until)}"
@@ -56,6 +60,7 @@ class LockRequest:
     seconds: int
     process: RunProcess | None = None
     force: bool = False
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,9 +82,11 @@ def hold(
     """
     mine = current is not None and not current.free and current.run == desired.run
     if current is not None and mine and now < current.until:
-        if current.until >= now + timedelta(seconds=FRESH * desired.seconds):
+        note = desired.note or current.note
+        if note == current.note and current.until >= now + timedelta(seconds=FRESH * desired.seconds):
             return LockDecision()
-        return LockDecision(_record(desired, current.since, now))
+        renewed = _record(desired, current.since, now)
+        return LockDecision(replace(renewed, note=note, request=current.request, requester=current.requester))
     taken = LockDecision(_record(desired, now, now))
     if current is None or current.free:
         return taken
@@ -122,7 +129,8 @@ def why_expired(current: LockRecord, now: datetime, *, dead: bool, alive: bool) 
 
 def _record(desired: LockRequest, since: datetime, now: datetime) -> LockRecord:
     until = now + timedelta(seconds=desired.seconds)
-    return LockRecord(desired.owner, desired.run, since, until, desired.process, seconds=desired.seconds)
+    seconds, note = desired.seconds, desired.note
+    return LockRecord(desired.owner, desired.run, since, until, desired.process, seconds=seconds, note=note)
 
 
 def encode(record: LockRecord) -> list[str]:
@@ -156,7 +164,8 @@ def _fields(record: LockRecord) -> dict[str, str]:
         process = record.process
         fields.update(machine=process.machine, boot=process.boot, space=process.namespace)
         fields.update(pid=str(process.pid), started=str(process.started))
-    return fields
+    notes = {"note": record.note, "request": record.request, "by": record.requester}
+    return {**fields, **{key: value for key, value in notes.items() if value}}
 
 
 def _of_fields(fields: dict[str, str]) -> LockRecord:
@@ -166,7 +175,9 @@ def _of_fields(fields: dict[str, str]) -> LockRecord:
         process = RunProcess(fields["machine"], fields["boot"], fields["space"], pid, started)
     since, until = parse_stamp(fields["since"]), parse_stamp(fields["until"])
     seconds = int(fields.get("ttl", 0))
-    return LockRecord(fields["owner"], fields["run"], since, until, process, fields["state"] == "free", seconds)
+    notes = {"note": fields.get("note", ""), "request": fields.get("request", ""), "requester": fields.get("by", "")}
+    is_free = fields["state"] == "free"
+    return LockRecord(fields["owner"], fields["run"], since, until, process, is_free, seconds, **notes)
 
 
 def safe_text(text: str, most: int = LONGEST_VALUE) -> str:

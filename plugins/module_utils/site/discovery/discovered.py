@@ -82,3 +82,4 @@ class DiscoveredSite:
     clusters: Sequence[DiscoveredCluster]
     templates: Sequence[DiscoveredTemplate] = ()
     ambiguous: Sequence[str] = ()
+    uuid: str = ""

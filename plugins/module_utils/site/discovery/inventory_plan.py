@@ -29,7 +29,7 @@ _HOW = (
 def text_of(site: DiscoveredSite) -> str:
     """Return the inventory as YAML."""
     clusters = _chosen(site)
-    lines = ["---", *comments(_head(site), 0), "clusters:", *lines_of(_common(), 1), "  hosts:"]
+    lines = ["---", *comments(_head(site), 0), "clusters:", *lines_of(_common(site), 1), "  hosts:"]
     for cluster in clusters:
         lines += [*_cluster_lines(cluster, site), ""]
     lines += comments(_left_out(site, clusters), 2)
@@ -73,11 +73,12 @@ def _template(template: DiscoveredTemplate) -> str:
     return f"{template.name} ({', '.join(details)})" if details else template.name
 
 
-def _common() -> list[Item]:
-    # Modules run on the controller and connect to vCenter.
+def _common(site: DiscoveredSite) -> list[Item]:
+    """Return the variables of all clusters: modules run on the controller, and connect to this vCenter only."""
     variables = {
         "ansible_connection": "local",
         "ansible_python_interpreter": Expression("{{ ansible_playbook_python }}"),
+        **({"vcenter_uuid": site.uuid} if site.uuid else {}),
     }
     return [Item("vars", variables)]
 

@@ -50,6 +50,7 @@ def read(session: Session, desired: Collection[str]) -> DiscoveredSite:
     return DiscoveredSite(
         server=session.server,
         version=session.content.about.version,
+        uuid=session.uuid,
         clusters=[_cluster(session, values) for values in sorted(chosen, key=lambda values: str(values["name"]))],
         templates=_templates(session),
         ambiguous=sorted(name for name, number in count.items() if number > 1 and (name in desired or not desired)),

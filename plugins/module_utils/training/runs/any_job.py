@@ -14,6 +14,8 @@ from typing import Any, Dict, List, Protocol
 from ...durable.calls import Result, required
 
 JOB, LOOK = "dml.vsphere.training_job", "dml.vsphere.training_job_info"
+# The file in the run directory with which the owner of a job acknowledges a maintenance window.
+ACK = "window-ack"
 Findings = List[Dict[str, Any]]
 # Runs a module in one place, such as the launcher of a job.
 Ask = Callable[[str, Mapping[str, Any]], Result]
@@ -27,6 +29,11 @@ class Job(Protocol):
 
     name: str
     workers: Mapping[str, str]
+    # How the owner of the job acknowledges a maintenance window, in words.
+    ack: str
+
+    def acknowledged(self) -> float:
+        """Return the time at which the owner acknowledged a maintenance window; 0 if that never happened."""
 
     def look(self) -> Result:
         """Return the state of the job as ``job``, or the result of a launcher that did not report it."""
@@ -49,6 +56,12 @@ class JobOnNodes:
     def __init__(self, on_launcher: Ask, name: str, run_dir: str, records: str = "") -> None:
         self.name, self._on_launcher = name, on_launcher
         self._run_dir, self._records = run_dir, records
+        self.ack = f"touch {run_dir}/{ACK} on the launcher, at most a day before the window"
+
+    def acknowledged(self) -> float:
+        """Return the time of the file with which the owner acknowledges a window."""
+        file = required(self._on_launcher("ansible.builtin.stat", {"path": f"{self._run_dir}/{ACK}"}))["stat"]
+        return float(file["mtime"]) if file["exists"] else 0.0
 
     def look(self) -> Result:
         """Return the state of the job from its launcher."""

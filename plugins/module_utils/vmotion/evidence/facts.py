@@ -74,8 +74,10 @@ class Facts:
     earlier: list[dict[str, Any]] = field(default_factory=list)
     rolled_at: float = 0.0
     listed_until: float = 0.0
-    # Fields of a maintenance window: the hosts that are or were out of service.
+    # Fields of a maintenance window: the hosts that are changed, and the one whose change has started.
     host_changes: list[dict[str, Any]] = field(default_factory=list)
+    at_hand: str = ""
+    prediction: dict[str, Any] | None = None
 
     @property
     def cluster(self) -> str:

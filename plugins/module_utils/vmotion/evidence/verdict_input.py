@@ -10,6 +10,7 @@ from typing import Any
 from ...kubernetes.state import FINISHED, changes
 from ...training.transport import connections
 from ..checks import move_lines
+from . import prediction
 from .facts import Facts, is_same_wave
 
 # The worst verdict of the windows of an observation counts.
@@ -52,9 +53,14 @@ def with_left(judged: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
     on_time = facts.judged_moves
     late = [move for move in facts.moves if move not in on_time]
     notes = [f"{move_lines.line(move)}: after the end of the job, so it is not judged" for move in late]
+    came = prediction.comparison(facts, judged.get("cost") or {}) if facts.is_over else ""
+    notes += [came] if came else []
     judged = {**judged, "notes": [*judged["notes"], *notes]} if notes else dict(judged)
     left = [f"{move_lines.line(move)}: not made" for move in facts.left]
-    left += [f"{host}: not changed" for host in facts.waiting_hosts]
+    left += [
+        f"{host}: {'its change is not complete' if host == facts.at_hand else 'not changed'}"
+        for host in facts.waiting_hosts
+    ]
     if not facts.is_over or not left:
         return judged
     return {**judged, "moved": "none" if judged["moved"] == "none" else "some", "not_made": left}

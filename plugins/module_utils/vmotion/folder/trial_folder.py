@@ -9,17 +9,24 @@ import os
 import stat
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ...durable.program_journal import ADVICE, NAME, JournalEnds, ends, start_of
 from ...errors import CollectionError, Failed, Refused
 
+CHANGES = "window.json"
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-NEW = "name another folder, or judge this test again with the playbook judge"
+ELSEWHERE = "name another folder, or judge this test again with the playbook judge"
 # The settings with which a maintenance window continues; others, such as timeouts, may change.
 WINDOW_SETTINGS = ("profile", "host_profiles", "power_off", "moved_by", "non_disruptive")
-PRESENT_SETTINGS = ("accepted", "max_out_of_service")
+PRESENT_SETTINGS = (
+    *("accepted", "max_out_of_service", "other_jobs", "accept_other_jobs", "not_after", "max_minutes", "max_stall_s"),
+    *("notify", "requires_ack"),
+)
+# The values of window_settings, with which a user decides about a window that began with other settings.
+OLD, NEW = "old", "new"
 TEST, WINDOW, OBSERVATION = "vMotion test", "maintenance window", "observation"
 ARTICLES = {TEST: "a vMotion test", WINDOW: "a maintenance window", OBSERVATION: "an observation"}
 PLAYBOOKS = {
@@ -27,6 +34,10 @@ PLAYBOOKS = {
     WINDOW: "dml.vsphere.hosts with under_training=true",
     OBSERVATION: "dml.vsphere.observe",
 }
+EITHER = (
+    "run again with window_settings=old to finish it as it began, or with window_settings=new to end it and begin a "
+    "window with the new ones, in which the changed hosts are planned again"
+)
 OWN_FOLDER = "give tests a folder that only you can write to: vmotion_test_dir"
 
 
@@ -110,11 +121,11 @@ def _refuse_other(folder: Path, cluster: str) -> None:
     found = ends(folder / NAME) if (folder / NAME).exists() else JournalEnds(None, False)
     tried, owner = f"test cluster {cluster} in it", cluster_of(found.start)
     if found.is_ended:
-        raise Refused(str(folder), tried, "the test in it has ended", NEW)
+        raise Refused(str(folder), tried, "the test in it has ended", ELSEWHERE)
     if found.start is not None and not owner:
         raise Failed(str(folder / NAME), "read the journal", "its first entry does not name a cluster", ADVICE)
     if found.start is not None and owner != cluster:
-        raise Refused(str(folder), tried, f"it has a test of cluster {owner}", NEW)
+        raise Refused(str(folder), tried, f"it has a test of cluster {owner}", ELSEWHERE)
 
 
 def cluster_of(settings: Any) -> str:
@@ -129,18 +140,45 @@ def refuse_other(folder: Path, before: Mapping[str, Any], requested: Mapping[str
     if kinds[0] != kinds[1]:
         remedy = f"finish it with the playbook {PLAYBOOKS[kinds[0]]}, or move its folder elsewhere to give it up"
         raise Refused(str(folder), tried, f"it has an unfinished {kinds[0]}, not {ARTICLES[kinds[1]]}", remedy)
+    changed = _changes(before, requested)
+    if changed and not (requested.get("window") or {}).get("settings"):
+        cause = f"its maintenance window began with other settings: {'; '.join(changed)}"
+        raise Refused(str(folder), tried, cause, EITHER)
+
+
+def is_replaced(before: Mapping[str, Any], requested: Mapping[str, Any]) -> bool:
+    """Return whether the user asks for a new window in the place of this unfinished one with other settings."""
+    return bool(_changes(before, requested)) and requested["window"].get("settings") == NEW
+
+
+def _changes(before: Mapping[str, Any], requested: Mapping[str, Any]) -> list[str]:
+    """Return the settings of a window that are others now, each with both values."""
     old, new = (dict(settings.get("window") or {}) for settings in (before, requested))
     others = [key for key in WINDOW_SETTINGS if old and _text(old.get(key)) != _text(new.get(key))]
-    if others:
-        changed = "; ".join(f"{key} was {_text(old.get(key))} and is {_text(new.get(key))} now" for key in others)
-        remedy = "run again with the old settings, or move its folder elsewhere to begin a window with the new ones"
-        raise Refused(str(folder), tried, f"its maintenance window began with other settings: {changed}", remedy)
+    return [f"{key} was {_text(old.get(key))} and is {_text(new.get(key))} now" for key in others]
 
 
 def continued(before: Mapping[str, Any], requested: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings with which a test continues: a user may accept a stop rule so that a window goes on."""
     present = {key: requested["window"][key] for key in PRESENT_SETTINGS if key in requested["window"]}
     return {**before, "window": {**before["window"], **present} if before["window"] else {}}
+
+
+def is_window(folder: Path) -> bool:
+    """Return whether a folder has a maintenance window."""
+    start = start_of(folder / NAME)
+    return isinstance(start, dict) and _kind(start) == WINDOW
+
+
+def earlier_changes(where: Path, cluster: str) -> list[dict[str, Any]]:
+    """Return the measured host changes of the windows of a cluster, the newest last; damaged files are passed over."""
+    changes: list[dict[str, Any]] = []
+    for path in sorted(where.glob(f"*/{CHANGES}"), key=lambda path: path.stat().st_mtime):
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            found = json.loads(path.read_text(encoding="utf-8"))
+            if cluster_of(start_of(path.parent / NAME)) == cluster:
+                changes += [change for change in found if change["back_at"] > change["began"]]
+    return changes
 
 
 def _kind(settings: Mapping[str, Any]) -> str:

@@ -37,6 +37,8 @@ class ClusterWorkers:
     targets: list[str] = field(default_factory=list)
     linked: dict[str, list[str]] = field(default_factory=dict)
     offering: dict[str, frozenset[str]] = field(default_factory=dict)
+    # The other running machines with a vGPU on hosts in service, which take slots that workers may need.
+    taking: list[str] = field(default_factory=list)
 
     def allowed(self) -> dict[str, frozenset[str]]:
         """Return the hosts in service that each worker may move to; linked vGPUs need a host that offers the link."""
@@ -61,6 +63,7 @@ def read_workers(cluster: WorkerCluster, names: Collection[str]) -> ClusterWorke
         workers.slots[host.name] = max(room, held)
         if host.in_service:
             workers.targets.append(host.name)
+            workers.taking += [f"{vm.name} on {host.name}" for vm in others.running if machines.vgpus(vm.values)]
         on_host = [*others.running, *(machine for machine in machines_of_workers if machine.on and machine.host == key)]
         workers.rdma.update({machine.name: host.name for machine in on_host if nics.rdma_cards(machine)})
     return workers
@@ -104,7 +107,8 @@ def plan_moves(
             one_per_host=one_per_host,
         )
     except (moves.PlacementError, moves.Infeasible) as error:
-        raise Refused("the workers", "plan their moves", str(error), "free a slot or add a host") from error
+        cause = f"{error}{_taking(workers)}"
+        raise Refused("the workers", "plan their moves", cause, "free a slot or add a host") from error
 
 
 def plan_window(workers: ClusterWorkers, hosts: Sequence[str], *, one_per_host: bool) -> list[window.EmptiedHost]:
@@ -124,7 +128,14 @@ def plan_window(workers: ClusterWorkers, hosts: Sequence[str], *, one_per_host: 
     try:
         return window.plan_window(capacity, workers.at, hosts)
     except moves.Infeasible as error:
-        raise Refused("the workers", "plan their moves", str(error)) from error
+        raise Refused("the workers", "plan their moves", f"{error}{_taking(workers)}") from error
+
+
+def _taking(workers: ClusterWorkers) -> str:
+    """Return the machines beside the workers that take slots, as a part of a sentence; empty without them."""
+    return (
+        f"; other virtual machines with a vGPU run there: {', '.join(sorted(workers.taking))}" if workers.taking else ""
+    )
 
 
 def _sort_in(workers: ClusterWorkers, cluster: WorkerCluster, machine: Machine) -> None:

@@ -6,14 +6,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
+from ...core.findings import listed
+from ...durable.calls import required
 from ...durable.program import Program
 from ...hosts.change_hosts import HostChangeOptions, change_hosts, check_stop_rules
+from ..evidence.prediction import predicted
 from ..trial.judgement import judge, review
 from ..trial.opening import planned
 from ..trial.trial import Trial
 from ..trial.wave_of_moves import start_round, wave
+from ..trial.window_end import attend, reason_to_end
+from ..trial.window_notices import notify, require_acknowledgement
 from .test import around_job
 
 # The options of a window that are those of a change; the hosts are not.
@@ -25,20 +31,53 @@ def window(p: Program, trial: Trial) -> str:
 
     A breach or an error ends the window before the next host. A host whose change failed keeps its state.
     """
-    return around_job(p, trial, change_all)
+    reason = around_job(p, trial, change_all) or not_as_requested(trial)
+    notify(p, trial, "end", reason or "every host is changed")
+    return reason
+
+
+def not_as_requested(trial: Trial) -> str:
+    """Return which hosts differ from the profile that this run requests, whatever was continued; empty if none."""
+    requested = trial.requested
+    hosts = sorted({*trial.settings["window"]["hosts"], *requested.get("hosts", ())})
+    profiles = {"profile": requested.get("profile") or {}, "host_profiles": requested.get("host_profiles") or {}}
+    planned = required(trial.site.planned("esxi_profile", {"hosts": hosts, **profiles}))["hosts"]
+    found = [f"{host['host']} ({'; '.join(host['why']) or 'it differs'})" for host in planned if host["changed"]]
+    if not found:
+        return ""
+    return (
+        f"Cluster {trial.facts.cluster}: the window is over, but these hosts differ from the requested profile: "
+        f"{listed(found)}. Run again to change them."
+    )
 
 
 def change_all(p: Program, trial: Trial) -> None:
     """Change each host. The others are planned again after each: then the workers are elsewhere."""
     facts = trial.facts
+    require_acknowledgement(p, trial)
+    trial.earlier = p.once("earlier windows", trial.site.earlier_changes)
     while facts.waiting_hosts and not facts.stopped:
-        plan = planned(p, trial, ("plan", facts.round + 1), facts.waiting_hosts)
-        empty_and_change(p, trial, plan, plan["stages"][0]["host"])
+        number = facts.round + 1
+        facts.stopped = p.once(("requests", number), partial(attend, p, trial))
+        if facts.stopped:
+            break
+        plan = planned(p, trial, ("plan", number), facts.waiting_hosts)
+        stage = plan["stages"][0]
+        if number == 1:
+            facts.prediction = p.once("prediction", partial(predicted, trial.settings["window"], plan, trial.earlier))
+            notify(p, trial, "start", ", ".join(facts.waiting_hosts))
+        facts.stopped = p.once(("limits", number), partial(reason_to_end, p, trial, stage))
+        if not facts.stopped:
+            notify(p, trial, "host", stage["host"])
+            empty_and_change(p, trial, plan, stage["host"])
+    if facts.stopped and (facts.judged or {}).get("breaches"):
+        notify(p, trial, "breach", facts.stopped)
 
 
 def empty_and_change(p: Program, trial: Trial, plan: Mapping[str, Any], host: str) -> None:
     """Move the workers of a host away, change it, and judge the job: a breach ends the window before the next host."""
     facts, options = trial.facts, options_of(trial)
+    began = p.once(("begin of", host), p.now)
     start_round(p, trial, plan, plan["stages"][0]["moves"])
     while facts.left and not facts.stopped:
         p.say("reads the stop rules of the cluster")
@@ -46,7 +85,12 @@ def empty_and_change(p: Program, trial: Trial, plan: Mapping[str, Any], host: st
         wave(p, trial)
     review(p, trial, f"review before {host}")
     if not facts.stopped:
-        facts.host_changes += change_hosts(p, trial.site, [host], options)
+        facts.at_hand = host
+        # People read the facts while the host is out of service.
+        p.ensure(partial(trial.site.write_facts, facts))
+        changes = change_hosts(p, trial.site, [host], options)
+        facts.host_changes += [{**change, "began": began} for change in changes]
+        facts.at_hand = ""
         judge(p, trial)
 
 

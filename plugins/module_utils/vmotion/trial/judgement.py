@@ -70,5 +70,5 @@ def verdict(trial: Trial) -> dict[str, Any]:
     result = trial.here("continuity_verdict", test=folder, folder=folder, name=f"vmotion_test {trial.facts.cluster}")
     trial.is_current = True
     # An observation needs the silence of each move too.
-    kept = (*KEPT, "moves") if trial.settings.get("observe") else KEPT
+    kept = (*KEPT, "moves") if trial.settings.get("observe") else (*KEPT, "cost")
     return {"verdict": {key: result[key] for key in kept if key in result}, "lines": result["lines"]}

@@ -13,6 +13,7 @@ from ...durable.program import Program
 from ...errors import WholeError
 from ...jobs.running_job import placed
 from ...training.transport.connections import uses_rdma
+from . import other_jobs
 from .plans import KEPT, not_applicable, plan_lines, plan_options
 from .trial import Trial
 
@@ -26,7 +27,14 @@ def prepare(p: Program, trial: Trial) -> None:
     trial.facts.keep_job(p.once("job", lambda: running_job(trial)))
     p.say("reads the cluster")
     trial.facts.keep_cluster(p.once("cluster", lambda: trial.of_cluster("cluster_info")["cluster"]))
-    trial.facts.keep_places(planned(p, trial, "plan"))
+    plan = planned(p, trial, "plan")
+    window = trial.settings["window"]
+    found = other_jobs.moving(window, plan)
+    reason = other_jobs.refusal(trial.facts.cluster, window, found)
+    if reason:
+        raise WholeError(reason)
+    p.say(other_jobs.line(found))
+    trial.facts.keep_places(plan)
 
 
 def running_job(trial: Trial) -> dict[str, Any]:

@@ -55,9 +55,14 @@ def plan_lines(planned: Mapping[str, Any]) -> list[str]:
         for number, stage in enumerate(planned["stages"], start=1)
         for line in (
             f"{number}. {stage['host']} is changed" + ("" if stage["moves"] else ", no worker runs on it"),
-            *(f"   before: {move_lines.line(move)}" for move in stage["moves"]),
+            *(f"   before: {move_lines.line(move)}{_stun(move)}" for move in stage["moves"]),
         )
     ]
+
+
+def _stun(move: Mapping[str, Any]) -> str:
+    """Return the expected stun of a move; empty if it is not known."""
+    return "" if move.get("stun_s") is None else f", stun about {move['stun_s']:.0f} s"
 
 
 def _wave_lines(wave: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -51,6 +51,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "window": {"type": "dict", "default": {}},
     "observe": {"type": "dict", "default": {}},
     "site": {"type": "str", "default": ""},
+    "ending": {"type": "str", "default": ""},
 }
 
 

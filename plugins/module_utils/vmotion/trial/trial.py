@@ -44,6 +44,15 @@ class Site(Calls, Protocol):
     def run_command(self, words: tuple[str, ...], text: str, seconds: float) -> Result:
         """Run a command of the user, never through a shell, with a text on its input."""
 
+    def must_pause(self) -> bool:
+        """Return whether the user interrupted the playbook once: the window stops before the next host."""
+
+    def earlier_changes(self) -> list[dict[str, Any]]:
+        """Return the host changes of earlier windows of the cluster, the newest last."""
+
+    def notify(self, hook: Mapping[str, Any], text: str) -> Result:
+        """Give a text to a command or a URL of the user, within a limited time."""
+
     def write(self, name: str, content: Any) -> None:
         """Write a JSON file in the folder of the test."""
 
@@ -58,6 +67,12 @@ class Trial:
     site: Site
     job: Job
     facts: Facts
+    # The maintenance window as this run requests it; a window continues with the settings with which it began.
+    requested: Mapping[str, Any] = field(default_factory=dict)
+    # The time at which this controller started, from which the limits of a window count.
+    started: float = 0.0
+    earlier: list[dict[str, Any]] = field(default_factory=list)
+    polls: int = 0
     # Whether this controller has judged the job, or has seen it become warm.
     is_current: bool = False
     judgements: int = 0

@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 from tests.fakes.calling import call
-from tests.fakes.esxi import FakeHost, FakeKernelModules
+from tests.fakes.esxi import FakeEsxcli, FakeHost, FakeKernelModules
 
 
 def test_options_are_merged_and_others_removed_only_on_request() -> None:
     one = FakeHost()
     modules = FakeKernelModules(one, nmlx5_core="max_vfs=8")
+    FakeEsxcli(one, {"system module parameters list": [{"Name": "RSS"}, {"Name": "max_vfs"}]})
     desired = {"name": "nmlx5_core", "options": {"RSS": [4, 4]}}
     assert call("esxi_kernel_module", [one], check=True, **desired)["changed"] and one.writes == []
     assert call("esxi_kernel_module", [one], **desired)["changed"]

@@ -51,6 +51,7 @@ def found(playbook: str = "hosts", pattern: str = "clusters", **request: Any) ->
     ("request_", "sentence"),
     [
         ({"extra": ("canarry",)}, "-e canarry: this variable does not exist (did you mean canary?)"),
+        ({"extra": ("_raw_params",)}, "-e has a word without '=': write NAME=VALUE without blanks around '='"),
         ({"extra": ("kanary",)}, "did you mean canary?"),
         ({"extra": ("esxi_host_profil",)}, "did you mean esxi_host_profile?"),
         ({"extra": ("fabric_port_group",)}, "did you mean fabric_port_groups?"),

@@ -11,10 +11,10 @@ import pytest
 from pyVmomi import vim
 
 from plugins.module_utils import runner
-from plugins.module_utils.errors import Refused
-from plugins.module_utils.hosts.kernel_module import KernelModule, plan_options
+from plugins.module_utils.errors import Failed, Refused
+from plugins.module_utils.hosts.kernel_module import KernelModule, plan_known, plan_options
 from plugins.module_utils.plan import REBOOT
-from tests.fakes.esxi import BOOTED, FakeHost, FakeKernelModules, refresh
+from tests.fakes.esxi import BOOTED, FakeEsxcli, FakeHost, FakeKernelModules, refresh
 from tests.fakes.module import FakeModule
 
 DESIRED = {"pfctx": "0x08", "pfcrx": 8}
@@ -173,3 +173,41 @@ def test_a_host_that_vcenter_cannot_reach_fails() -> None:
     esx.has(runtime__connectionState="notResponding")
     result = converge(esx)
     assert result["failed"] and "vCenter shows it as notResponding" in result["msg"] and esx.writes == []
+
+
+LIST = "system module parameters list"
+NAMES = [{"Name": name} for name in ("max_vfs", "pfcrx", "pfctx")]
+
+
+def planned_with(requested: dict[str, Any], answer: Any, text: str = "max_vfs=8,8") -> tuple[Any, FakeEsxcli]:
+    esx = host(text=text)
+    esxcli = FakeEsxcli(esx, {LIST: answer})
+    subject = KernelModule(esx, "nmlx5_core", requested)
+    refresh([subject])
+    return plan_known(subject, {"options": requested, "exact": False}, subject.read()), esxcli
+
+
+def test_an_option_that_the_module_does_not_have_is_refused_with_a_similar_name() -> None:
+    with pytest.raises(
+        Refused, match=r"nmlx5_core has no parameter max_vsf \(did you mean max_vfs\?\); its parameters"
+    ):
+        planned_with({"max_vsf": 4}, NAMES)
+
+
+def test_the_parameters_are_read_only_for_options_that_are_not_configured_yet() -> None:
+    plan, esxcli = planned_with({"max_vfs": 4}, NAMES)
+    assert plan.changes and esxcli.requests == []
+    plan, esxcli = planned_with({"pfctx": 8}, NAMES)
+    assert plan.changes and esxcli.requests == [LIST] and plan.warnings == ()
+
+
+def refuse(**_options: Any) -> list[dict[str, Any]]:
+    raise Failed("esx01.lab", "list the parameters of kernel module nmlx5_core", "esxcli said no")
+
+
+@pytest.mark.parametrize(("answer", "message"), [(refuse, "esxcli said no"), ([], "lists no parameters")])
+def test_options_whose_names_cannot_be_compared_are_set_with_a_warning(answer: Any, message: str) -> None:
+    plan, _esxcli = planned_with({"max_vsf": 4}, answer)
+    assert plan.after["options"]["max_vsf"] == "4"
+    (warning,) = plan.warnings
+    assert message in warning and warning.endswith("the names of its options were not checked")

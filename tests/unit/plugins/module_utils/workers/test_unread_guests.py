@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.workers.unread_guests import NOT_ASKED, Guest, nodes_of, refusal, unread
+from plugins.module_utils.workers.unread_guests import NOT_IN_INVENTORY, Guest, nodes_of, refusal, unread
 
 WORKER = Guest("worker01", frozenset({"worker01", "renamed", "node-a.example.com", "10.0.1.11", "fe80::1"}), True)
 OTHER = Guest("other", frozenset({"other", "10.0.1.99"}), False)
@@ -17,7 +17,8 @@ IDLE: dict[str, Any] = {"jobs": []}
 
 
 def reasons(answers: dict[str, Any], addresses: dict[str, Any], names: tuple[str, ...] = ()) -> dict[str, str]:
-    return dict(unread([WORKER, OTHER], nodes_of(answers, addresses), names))
+    found = unread([WORKER, OTHER], nodes_of(answers, addresses), names)
+    return {guest.name: guest.reason for guest in found}
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,7 @@ def test_a_guest_is_the_node_with_its_name_or_its_address(name: str, address: st
 
 
 def test_a_worker_that_no_node_matches_is_unread() -> None:
-    assert reasons({}, {}) == reasons({"a": IDLE}, {"a": "10.0.1.1"}) == {"worker01": NOT_ASKED}
+    assert reasons({}, {}) == reasons({"a": IDLE}, {"a": "10.0.1.1"}) == {"worker01": NOT_IN_INVENTORY}
 
 
 def test_one_answer_is_sufficient_for_a_guest_with_two_nodes() -> None:
@@ -45,7 +46,7 @@ def test_a_node_without_a_message_has_a_reason_too(answer: dict[str, Any]) -> No
 
 
 def test_a_guest_without_a_mark_counts_only_if_it_is_named_or_is_a_node() -> None:
-    assert reasons({"worker01": IDLE}, {}, ("other", "missing")) == {"other": NOT_ASKED}
+    assert reasons({"worker01": IDLE}, {}, ("other", "missing")) == {"other": NOT_IN_INVENTORY}
     assert list(reasons({"worker01": IDLE, "other": LOST}, {})) == ["other"]
 
 
@@ -54,7 +55,13 @@ def test_the_refusal_names_the_guests_of_each_reason_and_the_option() -> None:
     found = unread([WORKER, OTHER, third], nodes_of({"other": {"msg": "no route"}}, {}), ())
     assert refusal("gpu", found) == (
         "gpu: could not make sure that no training job is stopped: these guests are not powered off, and their"
-        f" training jobs cannot be read: other (no route), worker01, worker03 ({NOT_ASKED}); correct the access to"
-        " these guests or power them off, or, if they do not train, run again with unreachable_is_idle=true"
+        f" training jobs cannot be read: other (no route), worker01, worker03 ({NOT_IN_INVENTORY}); correct the access"
+        " to these guests or power them off, or, if they do not train, run again with unreachable_is_idle=true"
     )
     assert refusal("gpu", []) == ""
+
+
+def test_the_refusal_shows_the_load_that_vcenter_reports() -> None:
+    busy, unknown = WORKER._replace(load=0.874), WORKER._replace(name="worker03", known_as=frozenset({"worker03"}))
+    found = unread([busy, unknown], nodes_of({}, {}), ())
+    assert f"worker01 with its processors at 87%, worker03 ({NOT_IN_INVENTORY})" in refusal("gpu", found)

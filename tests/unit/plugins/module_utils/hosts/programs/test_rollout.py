@@ -136,7 +136,7 @@ def test_a_host_of_others_that_differs_refuses_the_rollout_before_the_first_chan
     world = world_of(1, 1)
     world.hosts["esx2"].is_out, world.hosts["esx2"].by = True, "bob"
 
-    with pytest.raises(CollectionError, match="esx2: could not change host profile: another user put it into"):
+    with pytest.raises(CollectionError, match=r"esx2: could not change host profile: another user put it into"):
         run(world)
 
     assert boots(world) == [0, 0] and in_order(world) == [] and not world.holder
@@ -199,3 +199,17 @@ def test_reads_no_maintenance_events_if_every_host_is_in_service() -> None:
     run(world)
 
     assert [module for module, _options in world.calls] == ["cluster_lock", "esxi_profile", "cluster_lock"]
+
+
+def test_a_host_in_the_maintenance_of_others_is_changed_and_returned_only_if_it_is_named() -> None:
+    def make(deaths: Iterable[int]) -> HostWorld:
+        world = world_of(1, 1, deaths=deaths)
+        world.hosts["esx2"].is_out, world.hosts["esx2"].by = True, "them"
+        return world
+
+    with pytest.raises(CollectionError, match=r"esx2: could not change host profile: .*name it in esxi_host_take_over"):
+        run(make(()))
+    how = RolloutOptions(replace(CHANGE, take_over=["esx2"]))
+    for world, _plan in histories(make, lambda w: carry_out(w, lambda p: rollout(p, w, how), keeps_journal=False)):
+        assert boots(world) == [1, 1] and not any(host.is_out or host.by for host in world.hosts.values()), world.log
+        assert world.most_out <= 1 or "maintenance esx2" not in world.log

@@ -174,3 +174,8 @@ def test_names_that_several_clusters_have_are_a_decision() -> None:
 )
 def test_a_model_is_that_of_every_driver(name: str, model: str) -> None:
     assert model_of(name) == model
+
+
+def test_the_inventory_is_bound_to_its_vcenter() -> None:
+    text = text_of(site(cluster(), uuid="52c1-77"))
+    assert yaml.safe_load(text)["clusters"]["vars"]["vcenter_uuid"] == "52c1-77"

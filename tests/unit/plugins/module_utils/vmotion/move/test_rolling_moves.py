@@ -138,3 +138,15 @@ def test_names_the_reason_for_a_missing_slot() -> None:
         rolling_moves.plan_moves(
             look(machine("w1", hardware.vgpu()), hosts=1), ["w1"], return_home=False, one_per_host=True
         )
+
+
+def test_a_machine_that_took_the_slot_of_a_worker_is_named() -> None:
+    workers = look(
+        machine("w1", hardware.vgpu("grid_t4-16c")),
+        running=[machine("intruder", hardware.vgpu("grid_t4-16c"), host="host-2")],
+    )
+    taken = "other virtual machines with a vGPU run there: intruder on esx2"
+    with pytest.raises(Refused, match=taken):
+        rolling_moves.plan_window(workers, ["esx1"], one_per_host=True)
+    with pytest.raises(Refused, match=taken):
+        rolling_moves.plan_moves(workers, ["w1"], return_home=False, one_per_host=True)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from plugins.module_utils.vmotion.evidence.verdict_input import verdict_input, with_left
 from plugins.module_utils.vmotion.plan.window import HostSlots, plan_window
-from tests.fakes.deaths import histories
+from tests.fakes.deaths import Killed, histories
 from tests.fakes.host_changes import FakeHost, HostWorld
 from tests.fakes.trial import World, changed
 
@@ -29,6 +30,25 @@ class Window(World):
         self.cluster = HostWorld({host: FakeHost() for host in HOSTS})
         self.cluster.effect = self._host_effect  # type: ignore[method-assign]
         self.breaks_at = self.ends_at = ""
+        self.pauses, self.notices, self.waiting_requests = False, list[dict[str, Any]](), list[str]()
+
+    def cluster_lock(self, options: dict[str, Any]) -> dict[str, Any]:
+        result = super().cluster_lock(options)
+        request = self.waiting_requests.pop(0) if self.waiting_requests and "note" in options else ""
+        return {"state": {**result["state"], **({"request": request, "requester": "bob@ops"} if request else {})}}
+
+    def must_pause(self) -> bool:
+        return self.pauses
+
+    def earlier_changes(self) -> list[dict[str, Any]]:
+        return []
+
+    def notify(self, hook: Mapping[str, Any], text: str) -> dict[str, Any]:
+        return dict(self.effect("notify", lambda: self._notified(hook, json.loads(text))))
+
+    def _notified(self, hook: Mapping[str, Any], content: dict[str, Any]) -> dict[str, Any]:
+        self.notices.append(content)
+        return {"msg": "the hook hangs"} if hook.get("command") == ["hang"] else {}
 
     def vmotion_plan(self, options: dict[str, Any]) -> dict[str, Any]:
         assert set(options["empty_hosts"]) <= {name for name, host in self.cluster.hosts.items() if not host.boots}
@@ -156,6 +176,9 @@ def test_a_failed_change_ends_the_window_with_its_reason_and_the_job_is_judged(f
         assert "the server said no. Hosts in maintenance mode stay there" in world.outcome, world.outcome
         assert sum(world.boots.values()) == (1 if failing == "in_service" else 0) and world.is_clean
         assert not facts.moves and facts.judged is not None
+        left = with_left({"moved": "all", "notes": []}, facts)["not_made"]
+        assert left == ["esx1: not changed", "esx2: not changed", "esx3: its change is not complete"]
+        assert ("The profile is active on esx3 already." in world.outcome) == (failing == "in_service")
 
 
 @pytest.mark.parametrize(("accepted", "boots"), [([], 0), (["red_alarm"], 3)])
@@ -212,3 +235,48 @@ def test_the_verdict_gets_the_hosts_that_were_out_of_service_the_checkpoints_and
     assert (facts["checkpoint_s"], facts["site"]) == (1800, "SIMULATED: in the lab.")
     without = verdict_input(Window().carry_out())["facts"]
     assert (without["checkpoint_s"], without["site"]) == (None, None)
+
+
+def test_a_window_that_is_ended_where_its_controller_died_changes_no_further_host_and_leaves_nothing() -> None:
+    def make(deaths: Iterable[int]) -> Window:
+        return Window(deaths)
+
+    def progress_of(world: Window) -> list[list[str]]:
+        return [list(host.progress) for host in world.cluster.hosts.values()]
+
+    def ended(world: Window) -> Any:
+        try:
+            return world.carry_out()
+        except Killed:
+            before, moves = progress_of(world), len(world.chains)
+            world.ending = "The window ends here."
+            facts = world.carry_out()
+            assert progress_of(world) == before and len(world.chains) == moves, "an ended window writes to no host"
+            return facts
+
+    reached = 0
+    for world, facts in histories(make, ended):
+        assert world.is_clean
+        if world.ending and facts.waiting_hosts and world.outcome:
+            reached += "The window ends here." in world.outcome
+    assert reached > 50
+
+
+def test_hosts_that_differ_from_the_requested_profile_fail_a_window_that_ended_well() -> None:
+    world = Window()
+    world.requested = {"hosts": ["esx2"], "profile": {"kernel_modules": [{"name": "nmlx5_core"}]}}
+    calls = list[dict[str, Any]]()
+
+    def planned(module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        if options["profile"] != world.requested["profile"]:
+            return Window.planned(world, module, options)
+        calls.append(dict(options))
+        differs = {"host": "esx2", "changed": True, "why": ["max_vfs is 4, not 8"]}
+        return {"hosts": [differs, {"host": "esx1", "changed": False, "why": []}]}
+
+    changed(world, planned=planned).carry_out()
+    assert world.outcome == (
+        "Cluster gpu: the window is over, but these hosts differ from the requested profile: "
+        "esx2 (max_vfs is 4, not 8). Run again to change them."
+    )
+    assert calls == [{**world.requested, "host_profiles": {}, "hosts": HOSTS}]

@@ -1,0 +1,54 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Subject: what another person asks of the run that holds the lock of a cluster, in the record of the lock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ...errors import Failed, Refused
+from ...plan import Plan
+from ...vsphere.host_clocks import server_time
+from . import holder
+from .cluster_lock import ClusterLock
+
+PAUSE, RESUME, END = "pause", "resume", "end"
+# The holder may renew its lock at the same moment.
+TRIES = 3
+
+
+class WindowRequest:
+    """A request to the maintenance window of a cluster, which it reads before the next host."""
+
+    name = "request to the maintenance window"
+
+    def __init__(self, lock: ClusterLock, action: str) -> None:
+        self._lock, self._action, self.target = lock, action, lock.target
+
+    def read(self) -> dict[str, Any]:
+        """Return the present request; empty without one."""
+        self._lock.read()
+        record = self._lock.lock_state.record
+        if record is None or record.free or not record.note:
+            remedy = "see window_action=status; a window that no run continues is continued by the playbook hosts"
+            raise Refused(self.target, f"ask its maintenance window to {self._action}", "no window runs there", remedy)
+        return {"request": record.request}
+
+    def plan(self, current: Mapping[str, Any]) -> Plan:
+        """Return the request that takes the place of the present one."""
+        return Plan(before=current, after={"request": "" if self._action == RESUME else self._action})
+
+    def apply(self, plan: Plan) -> None:
+        """Write the request into the record of the holder, which keeps it when it renews its lock."""
+        for _try in range(TRIES):
+            state = self._lock.folders.read()
+            if state.record is None or state.record.free:
+                break
+            request = str(plan.after["request"])
+            record = replace(state.record, request=request, requester=holder.owner() if request else "")
+            if self._lock.folders.write(state, record, server_time(self._lock.session).replace(microsecond=0)):
+                return
+        cause = "the record of its lock changed at the same time"
+        raise Failed(self.target, f"ask its maintenance window to {self._action}", cause, "run again")

@@ -1,0 +1,86 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The lock of a cluster for one module: taken before its first write unless its run holds it, and released after it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from ...plan import Plan
+from ...vsphere.session import Session
+from . import holder
+from .cluster_lock import ClusterLock, lock_request
+
+# A module that is killed leaves the lock for at most this time; the next run on its machine takes it over at once.
+SECONDS = 7200
+ARGUMENTS: dict[str, Any] = {"force_unlock": {"type": "bool", "default": False}}
+
+
+class OwnLock:
+    """The lock of a cluster, which subjects take when they are changed. A module that changes nothing takes none."""
+
+    def __init__(self, session: Session, cluster: str, *, force: bool) -> None:
+        self._session, self._cluster, self._force = session, cluster, force
+        self._one_at_a_time, self._is_settled, self._is_taken = threading.Lock(), False, False
+
+    def __enter__(self) -> OwnLock:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._is_taken:
+            lock = self._lock("free")
+            lock.apply(lock.plan(lock.read()))
+
+    def guarded(self, subject: Any) -> Guarded:
+        """Return the same subject, which takes the lock before it is changed."""
+        return Guarded(subject, self)
+
+    def take(self) -> None:
+        """Take the lock unless this module has it; raise if another run holds it."""
+        # A refusal is one for each subject that asks.
+        with self._one_at_a_time:
+            if not self._is_settled:
+                self._take()
+                self._is_settled = True
+
+    def _take(self) -> None:
+        # A lock without an ansible command would have no holder whose end the next run could notice.
+        if holder.running() is None:
+            return
+        lock = self._lock("held")
+        current = lock.read()
+        plan = lock.plan(current)
+        # The run of this module holds it: a playbook renews and releases its lock itself.
+        if current["held"] and current["run"] == lock.desired.run:
+            return
+        lock.apply(plan)
+        self._is_taken = True
+
+    def _lock(self, state: str) -> ClusterLock:
+        request = lock_request({"ttl": SECONDS, "force_unlock": self._force and state == "held"})
+        return ClusterLock(self._session, self._cluster, state, request)
+
+
+class Guarded:
+    """A subject that is changed under the lock of its cluster."""
+
+    def __init__(self, subject: Any, lock: OwnLock) -> None:
+        self._subject, self._lock = subject, lock
+        self.name, self.target = subject.name, subject.target
+
+    def read(self) -> dict[str, Any]:
+        """Return the state of the subject."""
+        state: dict[str, Any] = self._subject.read()
+        return state
+
+    def plan(self, current: Mapping[str, Any]) -> Plan:
+        """Return the plan of the subject."""
+        plan: Plan = self._subject.plan(current)
+        return plan
+
+    def apply(self, plan: Plan) -> None:
+        """Take the lock, and change the subject."""
+        self._lock.take()
+        self._subject.apply(plan)

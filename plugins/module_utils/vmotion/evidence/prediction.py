@@ -1,0 +1,83 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The expected times and stalls of a maintenance window, before it and compared with what came; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from statistics import median
+from typing import Any
+
+from .facts import Facts
+
+# The times of a host before any window of this cluster was measured.
+REBOOT_S, CHANGE_S, MOVE_S = 900.0, 180.0, 120.0
+DEFAULTS = (
+    f"no earlier window: {REBOOT_S / 60:.0f} min a reboot, {CHANGE_S / 60:.0f} a change, {MOVE_S / 60:.0f} a move"
+)
+
+Value = Mapping[str, Any]
+
+
+def predicted(window: Value, plan: Value, earlier: Sequence[Value]) -> dict[str, Any]:
+    """Return the expected seconds of each host and of the window, its stall, goodput, and on what they rest."""
+    hosts = [
+        {"host": stage["host"], "seconds": host_seconds(window, stage, earlier), "moves": len(stage["moves"])}
+        for stage in plan["stages"]
+    ]
+    stuns = [move.get("stun_s") for stage in plan["stages"] for move in stage["moves"]]
+    seconds, stall = sum(host["seconds"] for host in hosts), sum(stun or 0.0 for stun in stuns)
+    return {
+        "hosts": hosts,
+        "seconds": seconds,
+        "stall_s": None if None in stuns else stall,
+        "goodput": None if None in stuns or not seconds else 1.0 - stall / seconds,
+        "basis": f"{len(earlier)} earlier host changes" if earlier else DEFAULTS,
+    }
+
+
+def host_seconds(window: Value, stage: Value, earlier: Sequence[Value]) -> float:
+    """Return the expected seconds of a host with its moves: as it took last, else as others took, else the defaults."""
+    took = [(change["host"], change["back_at"] - change["began"]) for change in earlier]
+    own = [seconds for host, seconds in took if host == stage["host"]]
+    if took:
+        return float(own[-1] if own else median(seconds for _host, seconds in took))
+    reboots = int((window.get("reboots") or {}).get(stage["host"], 1))
+    return CHANGE_S + reboots * REBOOT_S + len(stage["moves"]) * MOVE_S
+
+
+def lines(prediction: Value, now: float) -> Iterator[str]:
+    """Yield a prediction as text: each host, and the whole."""
+    for host in prediction["hosts"]:
+        yield f"{host['host']}: about {host['seconds'] / 60:.0f} min, moves before: {host['moves']}"
+    yield f"expected: {_whole(prediction)}, until {clock(now + prediction['seconds'])} ({prediction['basis']})"
+
+
+def _whole(prediction: Value) -> str:
+    parts = [f"{len(prediction['hosts'])} hosts in {prediction['seconds'] / 60:.0f} min"]
+    if prediction["stall_s"] is not None:
+        parts += [f"the job stands still for {prediction['stall_s']:.0f} s in all"]
+    if prediction["goodput"] is not None:
+        parts += [f"goodput {prediction['goodput']:.1%}"]
+    return ", ".join(parts)
+
+
+def comparison(facts: Facts, cost: Value) -> str:
+    """Return a prediction beside what came; empty without a prediction or before a host was changed."""
+    changes, expected = facts.host_changes, facts.prediction
+    if not expected or not changes:
+        return ""
+    seconds = sum(change["back_at"] - change["began"] for change in changes)
+    came = {
+        "hosts": changes,
+        "seconds": seconds,
+        "stall_s": cost.get("stalled_s"),
+        "goodput": cost.get("goodput"),
+    }
+    return f"Expected: {_whole(expected)}. Came: {_whole(came)}."
+
+
+def clock(at: float) -> str:
+    """Return a time on the clock of the controller."""
+    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M %Z")

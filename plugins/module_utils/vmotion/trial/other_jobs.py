@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The training jobs besides that of a maintenance window, whose workers move too; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...core.names import short_name
+
+
+def moving(window: Mapping[str, Any], planned: Mapping[str, Any]) -> list[str]:
+    """Return the other jobs on workers that move, each with these workers.
+
+    A node whose name is that of no worker may be any of them, unless other nodes have the names of workers: then it
+    belongs to another cluster.
+    """
+    jobs = window.get("other_jobs") or []
+    movers, workers = ({short_name(name) for name in names} for names in (_movers(planned), planned["places"]))
+    is_named_alike = any(short_name(node) in workers for job in jobs for node in job["nodes"])
+    found = []
+    for job in jobs:
+        there = [node for node in job["nodes"] if short_name(node) in movers or (movers and not is_named_alike)]
+        found += [f"{job['title']} on {', '.join(there)}"] if there else []
+    return found
+
+
+def _movers(planned: Mapping[str, Any]) -> set[str]:
+    return {str(move["worker"]) for stage in planned.get("stages", ()) for move in stage["moves"]}
+
+
+def refusal(cluster: str, window: Mapping[str, Any], found: list[str]) -> str:
+    """Return why a window with these other jobs is refused; empty if the user accepts them."""
+    if not found or window.get("accept_other_jobs"):
+        return ""
+    return (
+        f"Cluster {cluster}: the window would move workers of other training jobs, which it does not judge: "
+        f"{'; '.join(found)}. Wait until they end, or accept that with accept_other_jobs=true."
+    )
+
+
+def line(found: list[str]) -> str:
+    """Return the line about accepted other jobs; empty without them."""
+    return f"moves workers of other training jobs, which get no verdict: {'; '.join(found)}" if found else ""

@@ -1,0 +1,142 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The end of a maintenance window: its limits, and requests to pause or end it before the next host; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from ...durable.program import Program
+from ...errors import Refused
+from ..evidence import prediction
+from ..evidence.facts import Facts
+from .trial import Trial
+
+PAUSE, END = "pause", "end"
+# The questions after a request to pause are this many moments apart, because each is a call of vCenter.
+MOMENTS = 5
+NO_END = float("inf")
+WAYS = "Run the playbook again to continue, or dml.vsphere.window with window_action=end to end it"
+
+Value = Mapping[str, Any]
+
+
+class WindowPaused(BaseException):
+    """The window stops here and stays open: all that it holds is released, and the next run continues it."""
+
+
+def deadline(window: Value, started: float) -> tuple[float | None, str]:
+    """Return the time at which a run that has started ends, and the option that says so; None without one."""
+    ends = []
+    if window.get("not_after"):
+        ends.append((_time_of(str(window["not_after"]), started), "window_not_after"))
+    if window.get("max_minutes"):
+        ends.append((started + 60.0 * float(window["max_minutes"]), "window_max_minutes"))
+    return min(ends) if ends else (None, "")
+
+
+def _time_of(text: str, started: float) -> float:
+    """Return a time of day after the start, or a date with a time; without a zone it is that of the controller."""
+    try:
+        if "-" not in text:
+            hour, minute = (int(part) for part in text.split(":"))
+            begin = datetime.fromtimestamp(started).astimezone()
+            at = begin.replace(hour=hour, minute=minute, second=0, microsecond=0)
+            return (at if at > begin else at + timedelta(days=1)).timestamp()
+        return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+    except ValueError as error:
+        remedy = "write HH:MM, or a date and a time such as 2026-11-27T06:00+01:00"
+        raise Refused("window_not_after", "read it", f"{text!r} is not a time", remedy) from error
+
+
+def reason_to_end(p: Program, trial: Trial, stage: Value) -> str:
+    """Return why the next host is not started, and which hosts are left for the next window; empty if it is."""
+    facts, window = trial.facts, trial.settings["window"]
+    why = _no_time(trial, stage, p.now()) or _no_stall(facts, stage, float(window.get("max_stall_s") or 0.0))
+    return ended(facts, why) if why else ""
+
+
+def ended(facts: Facts, why: str) -> str:
+    """Return how far a window came that ends before the next host."""
+    return f"{_progress(facts)}: {why}. The next run begins with those that are left"
+
+
+def _no_time(trial: Trial, stage: Value, now: float) -> str:
+    until, option = deadline(trial.settings["window"], trial.started)
+    if until is None:
+        return ""
+    seconds = prediction.host_seconds(trial.settings["window"], stage, trial.facts.host_changes or trial.earlier)
+    if now + seconds <= until:
+        return ""
+    needs = f"{stage['host']} needs about {seconds / 60:.0f} min"
+    return f"{needs}, and the window ends at {prediction.clock(until)} ({option})"
+
+
+def _no_stall(facts: Facts, stage: Value, most: float) -> str:
+    spent = float(((facts.judged or {}).get("cost") or {}).get("stalled_s") or 0.0)
+    stuns = sum(float(move.get("stun_s") or 0.0) for move in stage["moves"])
+    if not most or spent + stuns <= most:
+        return ""
+    adds = f"{stage['host']} adds about {stuns:.0f} s"
+    return f"the job stood still for {spent:.0f} s, {adds}, and window_max_stall_s is {most:.0f}"
+
+
+def limits_in_words(window: Value, started: float) -> list[str]:
+    """Return the limits of a window, each with what happens there."""
+    until, option = deadline(window, started)
+    left = "no host is started that goes beyond it, and the others are left for the next window"
+    found = [f"end: {prediction.clock(until)} ({option}); {left}"] if until is not None else []
+    if window.get("max_stall_s"):
+        found.append(f"stall: {float(window['max_stall_s']):.0f} s in all (window_max_stall_s); {left}")
+    return [*found, "breach: the host at hand is finished and returned, and no other is changed"]
+
+
+def attend(p: Program, trial: Trial) -> str:
+    """Wait while the window is to pause; return why it ends now, empty if it goes on; or stop with WindowPaused."""
+    if trial.site.must_pause():
+        raise WindowPaused
+    request = _request(trial)
+    if request["request"] == PAUSE:
+        p.say(f"{request['requester']} asked for a pause: the window waits for resume or end")
+        request = p.wait(lambda: _after_pause(trial), NO_END)
+        p.say("" if request["request"] else "the window goes on")
+    return ended(trial.facts, f"{request['requester']} asked for the end") if request["request"] == END else ""
+
+
+def _after_pause(trial: Trial) -> dict[str, Any]:
+    """Return what is asked for once that is not a pause any more; empty while it is."""
+    if trial.site.must_pause():
+        raise WindowPaused
+    trial.polls += 1
+    request = _request(trial) if trial.polls % MOMENTS == 0 else {"request": PAUSE}
+    return {} if request["request"] == PAUSE else request
+
+
+def _request(trial: Trial) -> dict[str, Any]:
+    """Return the request in the record of the lock, which is renewed with the progress of the window."""
+    facts = trial.facts
+    hosts = facts.settings["window"]["hosts"]
+    note = f"{len(hosts) - len(facts.waiting_hosts)}of{len(hosts)}"
+    state: dict[str, Any] = trial.of_cluster("cluster_lock", note=note)["state"]
+    return {"request": state.get("request") or "", "requester": state.get("requester") or "somebody"}
+
+
+def _progress(facts: Facts) -> str:
+    left, hosts = facts.waiting_hosts, facts.settings["window"]["hosts"]
+    return f"{len(hosts) - len(left)} of {len(hosts)} hosts are changed, {len(left)} left ({', '.join(left) or 'none'})"
+
+
+def paused(facts: Facts) -> str:
+    """Return the sentence about a window that stops and stays open, with the ways to go on."""
+    return f"Cluster {facts.cluster}: the window is paused: {_progress(facts)}. No host is out of service. {WAYS}."
+
+
+def interrupted(facts: Facts) -> str:
+    """Return what a run leaves that ends in the middle of a host, and the ways to go on."""
+    at_hand = f"{facts.at_hand} may be out of service, " if facts.at_hand else ""
+    return (
+        f"Cluster {facts.cluster}: the window was interrupted: {_progress(facts)}; {at_hand}the lock of the cluster is "
+        f"held, and DRS does not move the workers until the next run. {WAYS}."
+    )

@@ -1,0 +1,153 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A maintenance window that people plan, watch, pause and end: Ctrl-C, another controller, limits, hooks, a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.simulator import Simulator
+from tests.integration.ansible import Ansible
+from tests.integration.killing import has_started, kill_all, wait_for
+from tests.integration.releases import NEWEST
+from tests.integration.rolling import most_out_of_service
+from tests.integration.test_hosts_under_training import Window
+from tests.integration.test_vmotion import TAGGED
+from tests.integration.test_vmotion_test import LONG, Trial, trial
+from tests.integration.training import Nodes
+from tests.integration.workers import desired
+
+__all__ = ["trial"]  # the fixture
+pytestmark = [pytest.mark.release(NEWEST), pytest.mark.parametrize("encryption", ["on"])]
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def ask(trial: Trial, action: str) -> str:
+    """Run the playbook window, as a person in another shell does, and return its output."""
+    inventory = trial.folder / "other.yml"
+    here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    inventory.write_text(json.dumps({"all": {"children": {"clusters": {"hosts": {"gpu": here}}}}}))
+    given = {"window_action": action, "vmotion_test_dir": str(trial.folder / "tests")}
+    done = trial.ansible.playbook("playbooks/window.yml", "-i", str(inventory), "-e", json.dumps(given))
+    assert done.rc == 0, done.out
+    return words(done.out)
+
+
+def started(trial: Trial, window: Window, **variables: Any) -> subprocess.Popen[str]:
+    """A window whose first host reboots."""
+    running = trial.ansible.start(*window.command(**variables))
+    is_rebooting = has_started(trial.vcenter, "RebootHost_Task", sum(window.booted().values()) + 1)
+    wait_for(lambda: is_rebooting() or running.poll() is not None, LONG)
+    assert running.poll() is None, running.communicate()[0]
+    return running
+
+
+def test_a_request_without_a_window_is_refused(trial: Trial) -> None:
+    refused = trial.ansible.module("maintenance_window", cluster="gpu", action="pause")
+    assert refused.rc == 1 and trial.vcenter.writes() == []
+    assert "gpu: could not ask its maintenance window to pause: no window runs there" in refused.msg
+    assert "gpu: no run holds the lock" in ask(trial, "status")
+
+
+def test_the_plan_names_times_stuns_limits_and_the_end(trial: Trial) -> None:
+    window = Window(trial)
+    shown = window.run("--check", window_not_after="23:59", window_max_stall_s=90)
+    text = words(shown.out)
+    assert shown.rc == 0 and trial.vcenter.writes() == [], shown.out
+    assert "esx05.lab: about 18 min, moves before: 0" in text and ", stun about" in text
+    assert "no earlier window: 15 min a reboot" in text and "goodput" in text
+    assert "(window_not_after); no host is started that goes beyond it" in text and "stall: 90 s in all" in text
+
+
+@pytest.mark.slow
+def test_the_first_interrupt_pauses_the_window_after_its_host_and_the_next_run_continues(trial: Trial) -> None:
+    window = Window(trial)
+    running = started(trial, window)
+    os.kill(running.pid, signal.SIGINT)
+    out = words(running.communicate(timeout=LONG)[0])
+    assert running.returncode == 2, out
+    assert "Press Ctrl-C again to end the run now" in out
+    assert "the window is paused: 1 of 5 hosts are changed, 4 left" in out and "window_action=end" in out
+    assert most_out_of_service(trial.vcenter.writes()) == 1 and trial.free()
+    status = ask(trial, "status")
+    assert "no run holds the lock" in status and "at hand none" in status and "run the playbook hosts again" in status
+    done = window.run()
+    assert done.rc == 0 and all(number == 1 for number in window.booted().values()), done.out
+
+
+@pytest.mark.slow
+def test_two_controllers_pause_watch_and_end_a_window(trial: Trial) -> None:
+    window = Window(trial)
+    running = started(trial, window)
+    assert "pause" in ask(trial, "pause")
+    paused = words(ask(trial, "status"))
+    assert "holds the lock" in paused and "asked for pause" in paused and "of 5 hosts of a maintenance window" in paused
+    ask(trial, "resume")
+    is_rebooting = has_started(trial.vcenter, "RebootHost_Task", 2)
+    wait_for(lambda: is_rebooting() or running.poll() is not None, LONG)
+    ask(trial, "end")
+    out = words(running.communicate(timeout=LONG)[0])
+    assert running.returncode == 2 and "asked for the end. The next run begins with those that are left" in out, out
+    assert sum(window.booted().values()) in (2, 3) and trial.free()
+    assert json.loads(trial.kept("verdict.json"))["verdict"] == "continuous"
+
+
+@pytest.fixture
+def large(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path, encryption: str
+) -> Iterator[Trial]:
+    """Four workers on eight hosts."""
+    vcenter = start("", f"--encryption={encryption}", text=TAGGED.replace("count: 5", "count: 8"))
+    ansible = ansible_for(vcenter)
+    assert ansible.module("worker_vm", **desired()).rc == 0
+    vcenter.clear()
+    nodes = Nodes(ansible, tmp_path)
+    yield Trial(vcenter, ansible, nodes, tmp_path)
+    nodes.stop()
+
+
+@pytest.mark.slow
+def test_a_window_of_eight_hosts_with_a_kill_an_end_a_hanging_hook_and_a_breach(large: Trial) -> None:
+    window, events = Window(large), large.folder / "events"
+    program = f"import sys; open({str(events)!r}, 'a').write(sys.stdin.read())"
+    hooks = [
+        {"command": ["sleep", "600"], "events": ["start"]},
+        {"command": [sys.executable, "-c", program]},
+    ]
+    running = started(large, window, window_notify=hooks)
+    kill_all(running)
+
+    running = large.ansible.start(*window.command(window_notify=hooks))
+    is_rebooting = has_started(large.vcenter, "RebootHost_Task", 3)
+    wait_for(lambda: is_rebooting() or running.poll() is not None, LONG)
+    ask(large, "end")
+    out = words(running.communicate(timeout=LONG)[0])
+    assert running.returncode == 2 and "of 8 hosts are changed" in out, out
+    assert all(number == 1 for number in window.booted().values()) and large.free()
+    (first,) = (large.folder / "tests").glob("*/verdict.json")
+    assert json.loads(first.read_text())["verdict"] == "continuous"
+    done = len(window.booted())
+
+    running = started(large, window, window_notify=hooks)
+    identity = large.nodes.look()
+    os.kill(large.nodes.processes({"run_id": identity["run_id"], "job": identity["job"]})[-1], signal.SIGKILL)
+    out = words(running.communicate(timeout=LONG)[0])
+    assert running.returncode == 2 and "broken" in out and "sleep: could not finish the command" in out, out
+    assert done < len(window.booted()) < 8 and all(number == 1 for number in window.booted().values())
+    assert most_out_of_service(large.vcenter.writes()) == 1 and large.free()
+    received = [json.loads(line) for line in events.read_text().splitlines()]
+    assert [event["event"] for event in received].count("end") == 2 and "breach" in [
+        event["event"] for event in received
+    ]

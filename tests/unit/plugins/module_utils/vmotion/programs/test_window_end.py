@@ -1,0 +1,124 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A maintenance window ends at its limits, obeys requests, notifies people and requires the owner's agreement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.vmotion.evidence.verdict_input import with_left
+from plugins.module_utils.vmotion.trial.window_end import WindowPaused
+from tests.fakes.trial import changed
+from tests.unit.plugins.module_utils.vmotion.programs.test_maintenance_window import HOSTS, WINDOW, Window
+
+OTHER = {"title": "bert of anna since 2026-01-01 10:00 UTC", "nodes": ["w2.lab", "w9"]}
+
+
+@pytest.mark.parametrize("accepted", [False, True])
+def test_a_window_that_moves_workers_of_another_job_is_refused_unless_that_is_accepted(accepted: bool) -> None:
+    world = Window(window={**WINDOW, "other_jobs": [OTHER], "accept_other_jobs": accepted})
+    world.carry_out()
+    message = "bert of anna since 2026-01-01 10:00 UTC on w2.lab"
+    assert bool(world.boots) == accepted and bool(world.chains) == accepted and world.is_clean
+    if accepted:
+        assert world.outcome == "" and any(message in line for line in world.lines)
+    else:
+        assert message in world.outcome and "accept that with accept_other_jobs=true" in world.outcome
+
+
+def test_a_job_on_workers_that_stay_does_not_refuse_a_window() -> None:
+    world = Window(window={**WINDOW, "hosts": ["esx1", "esx3"], "other_jobs": [{**OTHER, "nodes": ["w2"]}]})
+    world.carry_out()
+    assert world.outcome == "" and world.boots.keys() == {"esx1", "esx3"}
+
+
+def test_a_job_on_nodes_with_unknown_names_may_run_on_any_worker() -> None:
+    world = Window(window={**WINDOW, "other_jobs": [{**OTHER, "nodes": ["10.0.0.7"]}]})
+    world.carry_out()
+    assert "on 10.0.0.7. Wait until they end" in world.outcome and not world.boots
+
+
+def test_no_host_is_started_that_cannot_be_finished_in_time_and_the_rest_is_named() -> None:
+    world = Window(window={**WINDOW, "max_minutes": 20})
+    world.carry_out()
+    # Without an earlier window, a host with a reboot takes 18 minutes; the measured ones take seconds.
+    assert world.outcome == "" and world.boots == dict.fromkeys(HOSTS, 1)
+    short = Window(window={**WINDOW, "max_minutes": 17})
+    facts = short.carry_out()
+    assert not short.boots and not short.chains and short.is_clean
+    assert "0 of 3 hosts are changed, 3 left (esx1, esx2, esx3): esx3 needs about 18 min" in short.outcome
+    assert "(window_max_minutes). The next run begins with those that are left" in short.outcome
+    assert facts.judged is not None and facts.judged["verdict"] == "continuous"
+
+
+def test_the_sum_of_the_stalls_ends_a_window_before_the_next_host() -> None:
+    world = Window(window={**WINDOW, "max_stall_s": 30})
+    world.verdict["cost"] = {"stalled_s": 31.0, "goodput": 0.9}
+    facts = world.carry_out()
+    assert world.boots == {"esx3": 1} and world.is_in_service and world.is_clean
+    message = "1 of 3 hosts are changed, 2 left (esx1, esx2): the job stood still for 31 s"
+    assert message in world.outcome and "window_max_stall_s is 30" in world.outcome
+    (note,) = with_left({"moved": "all", "notes": [], "cost": world.verdict["cost"]}, facts)["notes"]
+    assert note.startswith("Expected: 3 hosts in") and "the job stands still for 31 s in all" in note
+
+
+def test_a_window_waits_while_it_is_paused_and_ends_on_request() -> None:
+    def make(deaths: Iterable[int]) -> Window:
+        world = Window(deaths)
+        world.waiting_requests = ["", "pause", "pause", "", "end"]
+        return world
+
+    world = make(())
+    facts = world.carry_out()
+    assert world.boots.keys() == {"esx3", "esx1"} and world.is_in_service and world.is_clean
+    assert "2 of 3 hosts are changed, 1 left (esx2): bob@ops asked for the end" in world.outcome
+    lines = [line for line in world.lines if "asked for a pause" in line or "goes on" in line]
+    assert lines == ["bob@ops asked for a pause: the window waits for resume or end", "the window goes on"]
+    assert facts.judged is not None
+
+
+def test_a_window_that_is_interrupted_once_finishes_its_host_releases_all_and_is_continued() -> None:
+    world = Window(window={**WINDOW, "notify": [{"command": ["hang"]}]})
+    reading = world._host_effect
+
+    def effect(name: str, act: Any) -> Any:
+        world.pauses = world.pauses or name == "reboot esx3"
+        return reading(name, act)
+
+    world.cluster.effect = effect  # type: ignore[method-assign]
+    with pytest.raises(WindowPaused):
+        world.carry_out()
+    assert world.boots == {"esx3": 1} and world.is_in_service and world.is_clean
+    world.cluster.effect, world.pauses = reading, False  # type: ignore[method-assign]
+    world.carry_out()
+    assert world.outcome == "" and world.boots == dict.fromkeys(HOSTS, 1) and world.is_clean
+
+
+def test_the_hooks_get_each_event_once_and_one_that_hangs_does_not_stop_the_window() -> None:
+    def make(deaths: Iterable[int]) -> Window:
+        hooks = [{"command": ["hang"]}, {"url": "https://chat.lab", "events": ["end"]}]
+        return Window(deaths, window={**WINDOW, "notify": hooks})
+
+    world = make(())
+    world.carry_out()
+    assert [notice["event"] for notice in world.notices] == ["start", "host", "host", "host", "end", "end"]
+    assert world.notices[-1]["done"] == ["esx3", "esx1", "esx2"] and world.notices[-1]["verdict"] == "continuous"
+    assert world.outcome == "" and "window_notify 1: the hook hangs" in world.lines
+    broken = make(())
+    broken.breaks_at = "esx3"
+    broken.carry_out()
+    assert [notice["event"] for notice in broken.notices] == ["start", "host", "breach", "end", "end"]
+
+
+@pytest.mark.parametrize(("age", "is_refused"), [(None, True), (90_000.0, True), (60.0, False)])
+def test_a_required_acknowledgement_is_one_of_the_last_day(age: float | None, is_refused: bool) -> None:
+    world = Window(window={**WINDOW, "requires_ack": True})
+    world.clock = 200_000.0
+    file = {"exists": age is not None, "mtime": world.clock - (age or 0.0)}
+    changed(world, stat=lambda options: {"stat": {**file, "path": options["path"]}}).carry_out()
+    assert bool(world.boots) != is_refused and world.is_clean
+    message = "the owner of the job has not acknowledged the window: touch /run/one/window-ack on the launcher"
+    assert (message in world.outcome) == is_refused, world.outcome
