@@ -21,7 +21,8 @@ BINARY = ROOT / ".cache" / "vcenter"
 BYTECODE = ROOT / "lab" / "bytecode"
 DATACENTRES = ROOT / "lab" / "vcenter" / "datacentres"
 USERNAME = "administrator@vsphere.local"
-PASSWORD = "lab-only"
+# Ansible masks the password in each text of a result, so it must not be a part of a name or a word.
+PASSWORD = "Zq7vKx4mTw9hRb2n"
 START_SECONDS = 60
 
 

@@ -51,6 +51,7 @@ PURE = (
 )
 # Files of these folders that read, write, or work on objects of the API.
 IMPURE = (
+    *("core/regular_file", "core/whole_file"),
     *("guests/file_ownership", "guests/signing_key", "hosts/rollback/ways"),
     *(
         "pages/followed_job",

@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Builds the tarball for ansible-galaxy and its bill of materials: ``python -m tools.build [FOLDER]``.
 
-The same checkout gives the same bytes: the files have a fixed order, owner and time. The tarball also contains the
-files that git does not (tools/generated.py).
+Only files that git tracks are built, and those that are generated (tools/generated.py). The same checkout gives the
+same bytes: the files have a fixed order, owner and time.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -33,8 +34,9 @@ TIME = int(os.environ.get("SOURCE_DATE_EPOCH", "1767225600"))
 def build(folder: Path) -> list[Path]:
     """Build the tarball and the bill of materials in a folder, and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as place:
-        command = ["ansible-galaxy", "collection", "build", "--output-path", place, str(ROOT)]
+    with tempfile.TemporaryDirectory() as place, tempfile.TemporaryDirectory() as checkout:
+        copy_tracked(ROOT, Path(checkout))
+        command = ["ansible-galaxy", "collection", "build", "--output-path", place, checkout]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         (built,) = Path(place).glob("*.tar.gz")
         tarball = folder / built.name
@@ -43,6 +45,18 @@ def build(folder: Path) -> list[Path]:
     bill = tarball.with_name(tarball.name.removesuffix(".tar.gz") + ".cdx.json")
     bill.write_text(sbom.text())
     return [tarball, bill]
+
+
+def copy_tracked(checkout: Path, folder: Path) -> None:
+    """Copy the files that git tracks: an inventory, a recording or a key in a checkout is not published."""
+    command = ["git", "-C", str(checkout), "-c", f"safe.directory={checkout}", "ls-files", "-z"]
+    listed = subprocess.run(command, check=True, capture_output=True).stdout
+    for name in filter(None, os.fsdecode(listed).split("\0")):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # A file that was removed from the checkout is not published either.
+        if os.path.lexists(checkout / name):
+            shutil.copy2(checkout / name, path, follow_symlinks=False)
 
 
 def reproducible(content: bytes, made: Mapping[str, bytes]) -> bytes:

@@ -43,7 +43,7 @@ func parse() (options, bool) {
 		"address of the control interface (plain HTTP, loopback only)")
 	flag.StringVar(&o.datacentre, "datacentre", "", "YAML file that describes the data centre (required)")
 	flag.StringVar(&o.username, "username", "administrator@vsphere.local", "name of the only account")
-	flag.StringVar(&o.password, "password", "lab", "its password")
+	flag.StringVar(&o.password, "password", "", "its password (required)")
 	flag.StringVar(&o.certs, "certs", "certs", "directory of the certificates; created if absent")
 	flag.StringVar(&o.cert, "cert", "", "certificate to use instead of --certs (PEM)")
 	flag.StringVar(&o.key, "key", "", "key of --cert (PEM)")
@@ -54,7 +54,7 @@ func parse() (options, bool) {
 	flag.StringVar(&o.ready, "ready", "", "JSON file that is written after the start and removed at the end")
 	withStdin := flag.Bool("exit-with-stdin", false, "stop when standard input ends, as it does when the parent dies")
 	flag.Parse()
-	if o.datacentre == "" || flag.NArg() > 0 {
+	if o.datacentre == "" || o.password == "" || flag.NArg() > 0 {
 		flag.Usage()
 		os.Exit(2)
 	}

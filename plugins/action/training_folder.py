@@ -30,7 +30,8 @@ ARGUMENTS = {
 def selected(given: dict[str, Any]) -> list[folder.FolderFile]:
     """Return the files that go to the nodes, or raise the reason to refuse the folder."""
     files = packed_folder.files_of(given["path"], given["exclude"])
-    folder.check(given["path"], files, given["limit"], given["include"])
+    folder.check(given["path"], files, given["limit"])
+    folder.check_secrets(given["path"], packed_folder.secrets_of(given["path"], files, given["include"]))
     if given["command"] is not None:
         folder.check_command(given["path"], launcher_words.words_of(given["command"]), files)
     return files

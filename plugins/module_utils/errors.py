@@ -13,7 +13,7 @@ class CollectionError(Exception):
     def __init__(self, target: str, tried: str, reason: str, remedy: str = "") -> None:
         self.target, self.tried, self.reason, self.remedy = target, tried, reason, remedy
         sentence = f"{target}: could not {tried}: {reason.rstrip('.')}"
-        super().__init__(f"{sentence}; {remedy}" if remedy else sentence)
+        super().__init__(one_line(f"{sentence}; {remedy}" if remedy else sentence))
 
     def about(self, target: str) -> CollectionError:
         """Return the same error with its object, which a planner may not have."""
@@ -29,7 +29,12 @@ class WholeError(CollectionError):
         super().__init__(target, "", text)
 
     def __str__(self) -> str:
-        return self.reason
+        return "\n".join(map(one_line, self.reason.split("\n")))
+
+
+def one_line(text: str) -> str:
+    """Return a text without line breaks and characters that control a terminal: a node or a file may have sent it."""
+    return "".join(sign if sign.isprintable() else " " if sign.isspace() else "?" for sign in text)
 
 
 def os_words(error: OSError, path: str) -> str:

@@ -7,12 +7,13 @@ from __future__ import annotations
 import errno
 import math
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
+from .core import masked
 from .errors import CollectionError, Failed, NotConnected, Refused, StillDiffers, summary
 from .plan import Change, Plan, diff
 
@@ -25,8 +26,6 @@ UNCHECKED = (
     "ca_path, or pin its certificate by tls_fingerprint"
 )
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
-# Ansible writes these in the place of secrets: the first one before ansible-core 2.22, the second one from then on.
-MASKS = ("********", "$REDACTED$")
 
 
 class Gate(Protocol):
@@ -242,11 +241,9 @@ def trusts_anybody(params: Mapping[str, Any]) -> bool:
 def _reject_masked(params: Mapping[str, Any]) -> None:
     """Reject options in which Ansible masked a part of the results of earlier tasks."""
     for option, value in params.items():
-        # A longer text, such as cloud-init's user data, may contain asterisks.
-        if any(mask in text for text in _texts(value) if " " not in text for mask in MASKS):
+        if any(masked.masked_names(value)):
             reason = f"the option {option} contains a masked name: it contains a secret, such as the password"
-            remedy = "choose a password that is not a part of a name"
-            raise Refused("Ansible", "read the options of the task", reason, remedy)
+            raise Refused("Ansible", "read the options of the task", reason, masked.REMEDY)
 
 
 def _reject_unreal(params: Mapping[str, Any]) -> None:
@@ -255,16 +252,6 @@ def _reject_unreal(params: Mapping[str, Any]) -> None:
         if isinstance(value, float) and not math.isfinite(value):
             reason = f"the option {option} is {value}, which is not a finite number"
             raise Refused("Ansible", "read the options of the task", reason, f"give {option} a number")
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts in nested options."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        yield from (text for pair in value.items() for part in pair for text in _texts(part))
-    elif isinstance(value, (list, tuple)):
-        yield from (text for part in value for text in _texts(part))
 
 
 def _checked(params: Mapping[str, Any], body: Callable[[], dict[str, Any]]) -> dict[str, Any]:

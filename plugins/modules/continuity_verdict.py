@@ -178,7 +178,7 @@ from ..module_utils.pages import verdict_files
 from ..module_utils.vmotion.checks import move_lines
 from ..module_utils.vmotion.evidence import verdict_input
 from ..module_utils.vmotion.folder import facts_file, trial_folder
-from ..module_utils.vmotion.folder.verdicts import NewVerdict
+from ..module_utils.vmotion.folder.verdicts import NewVerdict, write_text
 from ..module_utils.vmotion.watch.growing_file import GrowingFile
 from ..module_utils.vmotion.watch.records_file import before
 
@@ -229,7 +229,7 @@ def write(module: AnsibleModule, params: dict[str, Any], parts: list[Callable[[]
     if params["folder"]:
         for part in parts:
             for name, text in part().items():
-                (Path(params["folder"]) / name).write_text(text, encoding="utf-8", errors="replace")
+                write_text(Path(params["folder"]) / name, text)
     elif params["test"]:
         names = verdict_files.VERDICT + (verdict_files.TIMELINE if len(parts) > 1 else ())
         subject = NewVerdict(params["test"], names, parts)

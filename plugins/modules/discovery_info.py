@@ -69,6 +69,8 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
+from ..module_utils.core import masked
+from ..module_utils.errors import Refused
 from ..module_utils.site.discovery import inventory_plan, site_reader
 from ..module_utils.vsphere import session
 
@@ -78,12 +80,15 @@ ARGUMENTS = {"clusters": {"type": "list", "elements": "str", "default": []}}
 def body(module: AnsibleModule) -> dict[str, Any]:
     with session.session(module.params) as opened:
         site = site_reader.read(opened, module.params["clusters"])
-    return {
-        "changed": False,
+    found = {
         "inventory": inventory_plan.text_of(site),
         "decisions": inventory_plan.decisions_of(site),
         "clusters": [cluster.name for cluster in site.clusters],
     }
+    if masked.contains(found, module.params["password"]):
+        cause = "its text contains the password, of which Ansible masks each occurrence"
+        raise Refused("the inventory of this vCenter", "write it", cause, masked.REMEDY)
+    return {"changed": False, **found}
 
 
 def main() -> None:

@@ -102,6 +102,7 @@ from ..module_utils.errors import Refused
 from ..module_utils.pages import usage_page
 from ..module_utils.training.reports.report_files import PRIVATE, ReportFiles
 from ..module_utils.usage import usage_report, usage_text
+from ..module_utils.vsphere.escaped_names import file_name
 
 ARGUMENTS = {
     "usage": {"type": "dict", "required": True},
@@ -124,7 +125,7 @@ def report_of(params: dict[str, Any]) -> dict[str, Any]:
 def files_of(folder: str, judged: dict[str, Any]) -> ReportFiles:
     """The files of a report, named by its cluster."""
     content = json.dumps(judged, indent=4) + "\n"
-    name = str(judged["cluster"]).replace("/", "%2f")
+    name = file_name(str(judged["cluster"]))
     return ReportFiles(Path(folder), {f"{name}.html": usage_page.page(judged), f"{name}.json": content}, PRIVATE)
 
 

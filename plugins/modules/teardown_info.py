@@ -136,6 +136,7 @@ from ..module_utils.fabric.fabric_spec import FabricSpec
 from ..module_utils.hosts.rollback import teardown
 from ..module_utils.maintenance.lock import cluster_lock
 from ..module_utils.vsphere import session
+from ..module_utils.vsphere.escaped_names import file_name
 from ..module_utils.workers import existing_workers
 from ..module_utils.workers.rules import rule_options
 from ..module_utils.workers.rules.worker_rules import WorkerRules
@@ -164,7 +165,7 @@ def due(opened: session.Session, params: dict[str, Any]) -> dict[str, bool]:
 
 def record_of(cluster: str, folder: str | None) -> str:
     """Return the file with the old values of shared settings of a cluster, or an empty text."""
-    record = Path(folder or "") / f"{cluster}-shared-settings.json"
+    record = Path(folder or "") / f"{file_name(cluster)}-shared-settings.json"
     return str(record) if folder and record.is_file() else ""
 
 

@@ -15,7 +15,9 @@ description:
     only to a node that does not have it. The node needs only Python.
   - C(.git), C(__pycache__), C(.venv) and the files that C(.dmlignore) in the folder names stay on the controller. A
     pattern of C(.dmlignore) is a name, or a path from the folder, and may contain C(*) and C(?).
-  - Refuses a folder that is too large, links that leave the folder, and files that look like keys or passwords.
+  - Refuses a folder that is too large, links that leave the folder, and files whose names or contents look like keys,
+    passwords or tokens.
+  - Files keep their permissions, except that only their owner can write them.
 options:
   path:
     description: The folder on the controller.
@@ -30,7 +32,7 @@ options:
     elements: str
     default: []
   include:
-    description: Patterns of files to copy although they look like keys or passwords.
+    description: Patterns of files to copy although they look like keys, passwords or tokens.
     type: list
     elements: str
     default: []

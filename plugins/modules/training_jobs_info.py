@@ -28,6 +28,9 @@ options:
   node:
     description: The name of the node in Kubernetes, to return it with the jobs; by default its host name in lower case.
     type: str
+  manifest:
+    description: The run directory whose manifest to return as text.
+    type: path
   port:
     description: A TCP port; the first free one of this and the next 99 ports is returned.
     type: int
@@ -74,6 +77,10 @@ jobs:
       contains:
         pid: {description: The number of the process., type: int}
         start: {description: The start of the process in kernel ticks since boot., type: int}
+manifest:
+  description: The manifest in O(manifest), empty if it is missing or too large.
+  returned: if O(manifest)
+  type: str
 free_port:
   description: The first free TCP port from O(port) on.
   returned: if O(port)
@@ -96,7 +103,9 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
+from ..module_utils.core import regular_file
 from ..module_utils.errors import Failed, Refused
+from ..module_utils.training import manifest
 from ..module_utils.training.guest import daemon_ports
 from ..module_utils.training.guest.node_jobs import node_jobs
 from ..module_utils.training.mpirun import LaunchError
@@ -107,6 +116,7 @@ ARGUMENTS = {
     "reach": {"type": "list", "elements": "str"},
     "node": {"type": "str"},
     "port": {"type": "int"},
+    "manifest": {"type": "path"},
 }
 
 
@@ -128,6 +138,18 @@ def free_port(first: int | None) -> dict[str, Any]:
         raise Refused("the node", "find a free port", str(error), "set another training_port") from error
 
 
+def manifest_in(run_dir: str | None) -> dict[str, str]:
+    """Return the manifest in a run directory, whose owner may replace it; empty if none is asked for."""
+    if not run_dir:
+        return {}
+    path = os.path.join(run_dir, manifest.FILE)
+    try:
+        text = regular_file.content(path, manifest.MOST_BYTES, os.O_NOFOLLOW).decode("utf-8", "replace")
+    except OSError:
+        text = ""
+    return {"manifest": text}
+
+
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     try:
@@ -136,7 +158,8 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         raise Failed("the node", f"read {error.filename}", str(error.strerror)) from error
     jobs = selected(found, params["name"], params["ignored"])
     node = params["node"] or os.uname().nodename.lower()
-    return {"changed": False, "jobs": jobs, "node": node, "reach": params["reach"] or [], **free_port(params["port"])}
+    asked = {**free_port(params["port"]), **manifest_in(params["manifest"])}
+    return {"changed": False, "jobs": jobs, "node": node, "reach": params["reach"] or [], **asked}
 
 
 def main() -> None:

@@ -11,9 +11,15 @@ import tarfile
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any
 
+from ..module_utils.core import regular_file
 from ..module_utils.errors import Refused
 from ..module_utils.training.folder import FILE, IGNORE_FILE, LINK, NEVER, OTHER, FolderFile, is_ignored, patterns_of
 from ..module_utils.training.guest import git_commit
+from ..module_utils.training.secrets import is_private_name, secret_in
+
+MOST_IGNORE_BYTES, BLOCK = 1 << 20, 1 << 20
+# The permission of others to write is not kept: users with another umask get the same archive.
+KEPT_MODE, LEAST_MODE = 0o755, 0o600
 
 
 class _Digest:
@@ -34,38 +40,73 @@ def files_of(folder: str, exclude: Sequence[str] = ()) -> list[FolderFile]:
         raise Refused(f"training_folder {folder}", "read the folder", "there is no such folder", remedy)
     patterns = [*NEVER, *exclude, *_own_patterns(folder)]
     try:
-        return sorted(_below(folder, "", patterns))
+        return sorted(_below(folder, os.path.realpath(folder), "", patterns))
     except OSError as error:
-        raise Refused(f"training_folder {folder}", f"read {error.filename}", str(error.strerror)) from error
+        raise _unreadable(folder, error) from error
+
+
+def secrets_of(folder: str, files: Iterable[FolderFile], include: Sequence[str]) -> dict[str, str]:
+    """Return the files that look like keys or passwords and that are not included explicitly, with the reason."""
+    found = {}
+    for file in files:
+        if file.kind != FILE or is_ignored(file.path, include):
+            continue
+        try:
+            if why := "its name" if is_private_name(file.path) else secret_in(_blocks(folder, file)):
+                found[file.path] = why
+        except OSError as error:
+            raise _unreadable(folder, error) from error
+    return found
+
+
+def _unreadable(folder: str, error: OSError) -> Refused:
+    return Refused(f"training_folder {folder}", f"read {error.filename}", str(error.strerror))
+
+
+def _blocks(folder: str, file: FolderFile) -> Iterator[bytes]:
+    with open(regular_file.opened(os.path.join(folder, file.path), os.O_NOFOLLOW), "rb") as content:
+        left = file.size
+        while left > 0 and (block := content.read(min(left, BLOCK))):
+            left -= len(block)
+            yield block
 
 
 def _own_patterns(folder: str) -> list[str]:
+    path = os.path.join(folder, IGNORE_FILE)
     try:
-        with open(os.path.join(folder, IGNORE_FILE), encoding="utf-8") as file:
-            return patterns_of(file.read())
+        return patterns_of(regular_file.content(path, MOST_IGNORE_BYTES).decode("utf-8-sig"))
     except FileNotFoundError:
         return []
+    except OSError as error:
+        raise _unreadable(folder, error) from error
+    except UnicodeDecodeError as error:
+        raise Refused(
+            f"training_folder {folder}", f"read {path}", "it is not UTF-8 text", "save it as UTF-8"
+        ) from error
 
 
-def _below(folder: str, inner: str, patterns: Sequence[str]) -> Iterator[FolderFile]:
+def _below(folder: str, real: str, inner: str, patterns: Sequence[str]) -> Iterator[FolderFile]:
     with os.scandir(os.path.join(folder, inner)) as entries:
         for entry in entries:
             path = f"{inner}/{entry.name}" if inner else entry.name
             if is_ignored(path, patterns):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                yield from _below(folder, path, patterns)
+                yield from _below(folder, real, path, patterns)
             else:
-                yield _file(entry, path)
+                yield _file(entry, real, path)
 
 
-def _file(entry: os.DirEntry[str], path: str) -> FolderFile:
+def _file(entry: os.DirEntry[str], real: str, path: str) -> FolderFile:
     if entry.is_symlink():
-        return FolderFile(path, LINK, link=os.readlink(entry.path))
+        target = os.path.realpath(entry.path)
+        return FolderFile(
+            path, LINK, link=os.readlink(entry.path), leads_out=os.path.commonpath([real, target]) != real
+        )
     if not entry.is_file():
         return FolderFile(path, OTHER)
     status = entry.stat()
-    return FolderFile(path, FILE, status.st_size, bool(status.st_mode & 0o100))
+    return FolderFile(path, FILE, status.st_size, status.st_mode & KEPT_MODE | LEAST_MODE)
 
 
 def commit(folder: str) -> dict[str, str]:
@@ -82,16 +123,16 @@ def digest(folder: str, files: Iterable[FolderFile]) -> str:
 
 
 def pack(folder: str, files: Iterable[FolderFile], output: IO[bytes]) -> None:
-    """Write the archive; it does not contain owners, times and other permissions than that to execute."""
+    """Write the archive; it contains neither owners nor times."""
     # A stream, because a checksum cannot seek.
     with tarfile.open(fileobj=output, mode="w|", format=tarfile.PAX_FORMAT) as archive:
         for file in files:
             member = tarfile.TarInfo(file.path)
-            member.mode = 0o755 if file.is_executable else 0o644
+            member.mode = file.mode
             if file.kind == LINK:
                 member.type, member.linkname = tarfile.SYMTYPE, file.link
                 archive.addfile(member)
                 continue
-            with open(os.path.join(folder, file.path), "rb") as content:
+            with open(regular_file.opened(os.path.join(folder, file.path), os.O_NOFOLLOW), "rb") as content:
                 member.size = file.size
                 archive.addfile(member, content)

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -61,6 +60,7 @@ class TrainingWorld(MortalWorld):
         self.watches = set[str]()
         self.here_files: dict[str, Any] = {}
         self.node_files: dict[tuple[str, str], str] = {}
+        self.archive = {"isreg": True, "size": 9, "checksum": ARCHIVE["state"]["sha256"]}
         self.outputs_at: dict[str, float] = {}
         self.sent: list[dict[str, Any]] = []
         self.last_seen: float | None = 1e9
@@ -131,7 +131,9 @@ class TrainingWorld(MortalWorld):
     def _why_watch_ended(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
         return {"msg": "no node can be reached"}
 
-    def _stat(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
+    def _stat(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        if "checksum_algorithm" in options:
+            return {"stat": self.archive}
         return {"stat": {"exists": self.has_records}}
 
     def _copy(self, host: str, options: Mapping[str, Any]) -> None:
@@ -141,9 +143,10 @@ class TrainingWorld(MortalWorld):
         self.here_files[str(options["dest"])] = options["content"]
         self.watches.discard(str(options["dest"]))
 
-    def _slurp(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        text = self.node_files.get((host, str(options["src"])))
-        return {"failed": True} if text is None else {"content": base64.b64encode(text.encode()).decode()}
+    def _command(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        (path,) = (word.partition("=")[2] for word in options["argv"] if word.startswith("if="))
+        text = self.node_files.get((host, path))
+        return {"failed": True} if text is None else {"stdout": text}
 
     def _find(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
         return {"files": [], "matched": 0}
@@ -206,7 +209,7 @@ class TrainingWorld(MortalWorld):
         result = {"name": options["name"], "images_per_sec": 8.0, "proof": proof, "steps": options["pace"]["step"]}
         return {"result": result, "faults": self.faults, "summary": f"{options['name']}: 8.0 images/s"}
 
-    def _training_jobs_info(self, host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
+    def _training_jobs_info(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         jobs = [
             {
                 "name": run_dir.rpartition("/")[2],
@@ -221,7 +224,8 @@ class TrainingWorld(MortalWorld):
             for run_dir, job in self.jobs.items()
             if job.is_running
         ]
-        return {"jobs": jobs, "free_port": 29501}
+        text = self.node_files.get((host, f"{options.get('manifest')}/{manifest.FILE}"), "")
+        return {"jobs": jobs, "free_port": 29501, "manifest": text}
 
     def _network_findings(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
         return {"stops": self.network}

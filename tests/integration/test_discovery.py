@@ -81,6 +81,20 @@ def test_discovered_inventory_passes_preflight(
     assert vcenter.environment["VMWARE_PASSWORD"] not in text and "decide:" in text
 
 
+def test_a_password_that_is_a_part_of_a_name_writes_no_inventory(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    vcenter = start("lab.yml", "--password=lab")
+    vcenter.password = "lab"
+    ansible = ansible_for(vcenter)
+    path = ansible.folder / "hosts.yml"
+
+    refused = ansible.playbook("playbooks/discover.yml", "-e", json.dumps({"discover_file": str(path)}))
+
+    assert refused.rc != 0 and not path.exists(), refused.out
+    assert "the inventory of this vCenter: could not write it: its text contains the password, of" in refused.out
+
+
 def test_keeps_an_existing_file_by_default(vcenter: Simulator, ansible: Ansible) -> None:
     path = ansible.folder / "hosts.yml"
     path.write_text("mine")

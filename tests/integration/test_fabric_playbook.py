@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,3 +96,15 @@ def test_a_host_that_is_cut_off_fails_the_run(
     failed = run(ansible)
     assert failed.rc != 0 and "not all hosts reach each other over switch rdma" in failed.out
     assert "vmk1 of esx02.lab -> esx03.lab" in failed.out
+
+
+def test_a_network_that_no_variable_describes_is_not_built(tmp_path: Path) -> None:
+    path = tmp_path / "hosts.yml"
+    path.write_text(json.dumps({"clusters": {"hosts": {"gpu": None}}}))
+    ansible = Ansible({"VMWARE_HOST": "vcenter.invalid", "VMWARE_USER": "u", "VMWARE_PASSWORD": "p"}, tmp_path)
+
+    refused = ansible.playbook("playbooks/fabric.yml", "-i", str(path))
+
+    assert refused.rc != 0
+    sentence = "gpu: neither fabric_port_groups nor fabric_adapters describes an RDMA network."
+    assert sentence in " ".join(refused.out.split())

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lab.simulator import Simulator
+from lab.simulator import PASSWORD, Simulator
 from tests.integration.ansible import Ansible
 from tests.integration.releases import NEWEST
 from tests.integration.rolling import (
@@ -195,7 +195,7 @@ def test_a_host_in_the_maintenance_of_others_is_neither_changed_nor_rebooted(
     assert "EnterMaintenanceMode_Task" not in [write["method"] for write in vcenter.writes()]
 
 
-@pytest.mark.parametrize("secret", ["lab-only"])
+@pytest.mark.parametrize("secret", [PASSWORD])
 def test_the_password_appears_in_no_output_and_no_evidence(vcenter: Simulator, ansible: Ansible, secret: str) -> None:
     done = run(ansible, "-vvv", esxi_host_profile={"pvrdma": {"vmk": "vmk1"}})
     assert done.rc == 0, done.out

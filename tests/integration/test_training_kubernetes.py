@@ -181,6 +181,17 @@ def test_a_run_on_kubernetes_is_stopped_by_its_name(
     assert [path.name for path in kubernetes.outputs("three")] == ["model0", "model1"]
 
 
+def worker_volume(kubernetes: Kubernetes, job: str, volume: str) -> tuple[str, list[str]]:
+    """Return the folder of a volume of the workers on the node, and the containers that can write it."""
+    replicas = kubernetes.cluster.answers[f"{JOBS}/dml-{job}"]["spec"]["mpiReplicaSpecs"]
+    spec = replicas["Worker"]["template"]["spec"]
+    (path,) = (each["hostPath"]["path"] for each in spec["volumes"] if each["name"] == volume)
+    mounts = [
+        (each["name"], one) for each in (*spec["initContainers"], *spec["containers"]) for one in each["volumeMounts"]
+    ]
+    return path, [name for name, one in mounts if one["name"] == volume and not one.get("readOnly")]
+
+
 def test_requirements_are_installed_by_the_image_before_the_ranks_start(
     kubernetes: Kubernetes, folder: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -196,8 +207,12 @@ def test_requirements_are_installed_by_the_image_before_the_ranks_start(
     result = kubernetes.fail(training_name="five", **folder)
     cause = "pod dml-five-worker-0 does not start on n2: container setup ended with exit code 1: could not install the"
     assert f"{cause} requirements: ERROR: " in result and "No matching distribution found for extra==2.0" in result
-    environments = list((tmp_path / "library" / "pod-environments").glob("*/complete"))
-    assert len(environments) == 1
+    store = tmp_path / "library" / "pod-environments"
+    assert len(list(store.glob("*/*/complete"))) == 1
+    # The folder of run "five" has other requirements, so that its pods see nothing of the packages of run "four".
+    mounted = [worker_volume(kubernetes, name, "environments") for name in ("four", "five")]
+    assert {path for path, _writable in mounted} == {str(path) for path in store.iterdir() if path.is_dir()}
+    assert [writable for _path, writable in mounted] == [["setup"], ["setup"]]
 
 
 def test_a_run_on_kubernetes_is_resumed_and_repeated(

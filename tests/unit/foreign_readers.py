@@ -30,6 +30,7 @@ from plugins.module_utils.training.gpu_use import gpus_of
 from plugins.module_utils.training.guest import git_commit, job, others_job, supervisor
 from plugins.module_utils.training.reports import saved_results
 from plugins.module_utils.training.runs import node_setup
+from plugins.module_utils.training.secrets import secret_in
 from plugins.module_utils.training.transport.job_settings import TransportError, version_of
 from plugins.module_utils.usage.gpu_load import card_of
 from plugins.module_utils.vmotion.checks import guest_checks
@@ -243,6 +244,12 @@ READERS = (
     of("training/job_end.py", lambda one: job_end.cause_of(one, 1, ["n1", "n2"]).sentence, text(MPI), str),
     of("training/manifest.py", lambda one: manifest.parsed(one, "a"), json_text(MANIFEST), dict),
     of("training/requirements.py", lambda one: requirements.cause(one, {"numpy": "1"}), text("ERROR: numpy>=2"), str),
+    of(
+        "training/secrets.py",
+        lambda one: secret_in([one.encode("utf-8", "replace")]),
+        text("-----BEGIN PRIVATE KEY"),
+        str,
+    ),
     of("training/gpu_use.py", lambda one: gpus_of({"n1": {"gpus": [1.0, {"text": one}]}}, 1.0), text(SMI_ROW), list),
     of("training/shown_lines.py", shown_lines.last_lines, text(MPI), list),
     of("training/rank_errors.py", lambda one: rank_errors.errors_of(mpi_output.lines_of(one), ["n1"]), text(MPI), list),

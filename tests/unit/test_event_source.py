@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import runpy
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
@@ -74,6 +77,65 @@ def test_an_observation_that_begins_later_is_followed_and_a_line_is_read_once_it
     write(tmp_path, "gpu-1", OPEN, rest="no json\n[1]\n" + json.dumps(OTHERS)[:20])
     sent = follow(tmp_path, ("gpu-2", [{**OPEN, "value": {"cluster": "b", "observe": {"seconds": 1}}}, OTHERS]))
     assert [(event["kind"], event["cluster"]) for event in sent] == [("move", "b")]
+
+
+MALFORMED: list[Any] = [
+    {"key": "others 3", "value": {"moves": 7, "power": "x"}},
+    {"key": "others 3", "value": {"moves": [1, None, []], "power": [4]}},
+    {"key": "others 3", "value": {"moves": [], "power": [{"at": "yesterday"}]}},
+    {"key": "others 3", "value": {"moves": [], "power": [{"at": 10**400}, {"at": float("nan")}, {"at": [1]}]}},
+    {"key": "judged 3", "value": {"moves": ["x"], "breaches": [3]}},
+    {"key": "judged 3", "value": {"moves": [{"gap_s": "long"}], "breaches": 5}},
+    {"key": "last verdict", "value": {"verdict": [1]}},
+    {"key": "start", "value": {"cluster": ["gpu"], "observe": {"seconds": 60}}},
+    {"key": ["x"], "value": None},
+]
+
+
+def test_a_malformed_line_ends_nothing_and_the_next_finding_is_sent(tmp_path: Path) -> None:
+    write(tmp_path, "gpu-1", OPEN, *MALFORMED, OPEN, rest="[" * 100_000 + "\n\xff\n")
+
+    sent = follow(tmp_path, ("gpu-1", [OTHERS]))
+
+    assert sent[-1]["kind"] == "move" and sent[-1]["cluster"] == "gpu"
+
+
+@pytest.mark.parametrize("form", ["fifo", "link", "others_write"])
+def test_a_journal_that_another_user_may_have_written_is_reported_and_not_read(
+    tmp_path: Path, form: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(tmp_path, "gpu-1", OPEN, OTHERS)
+    journal, elsewhere = tmp_path / "gpu-1" / "journal.jsonl", tmp_path / "elsewhere"
+    if form == "others_write":
+        journal.chmod(0o666)
+    else:
+        journal.rename(elsewhere)
+        os.mkfifo(journal) if form == "fifo" else journal.symlink_to(elsewhere)
+
+    sent = follow(tmp_path, ("gpu-2", [OPEN, OTHERS]))
+
+    assert [event["folder"] for event in sent] == [str(tmp_path / "gpu-2")]
+    assert len(caplog.records) == 1 and "gpu-1/journal.jsonl" in caplog.text
+
+
+def test_a_large_journal_and_an_endless_line_are_read_in_constant_memory(tmp_path: Path) -> None:
+    write(tmp_path, "gpu-1", OPEN)
+    journal = tmp_path / "gpu-1" / "journal.jsonl"
+    with journal.open("ab") as file:
+        file.write((b"x" * 999 + b"\n") * 20_000)
+        file.truncate(200 << 20)
+    observed = runpy.run_path(str(SOURCE))["Observed"](journal, 10.0)
+    looks = (200 << 20) // (16 << 20) + 1
+    tracemalloc.start()
+
+    for _look in range(looks):
+        assert list(observed.new_events()) == []
+    write(tmp_path, "gpu-1", rest="\n" + json.dumps(OTHERS) + "\n")
+
+    assert [event["observation"]["kind"] for event in observed.new_events()] == ["move"]
+    _now, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 24 << 20
 
 
 def test_the_rulebook_names_this_source_its_kinds_and_a_playbook_that_only_reads() -> None:

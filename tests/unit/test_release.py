@@ -17,7 +17,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from tools import awx, release, sbom
+from tools import awx, build, release, sbom
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
@@ -56,6 +56,38 @@ def test_a_workflow_keeps_no_credentials_and_reads_only(workflow: Path) -> None:
     checkouts = [step for _job, step in steps(workflow) if step.get("uses", "").startswith("actions/checkout@")]
     assert checkouts and all(step["with"] == {"persist-credentials": False} for step in checkouts)
     assert all("timeout-minutes" in job for job in document["jobs"].values())
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_names_each_action_by_its_commit_which_nobody_can_move(workflow: Path) -> None:
+    used = re.findall(r"uses: (.*)", workflow.read_text())
+
+    assert used and [each for each in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", each)] == []
+
+
+def test_a_job_that_may_write_runs_no_code_of_others_and_states_the_provenance() -> None:
+    writing = [
+        job for path in WORKFLOWS for job, _step in steps(path) if "write" in job.get("permissions", {}).values()
+    ]
+    commands = [step["run"] for job in writing for step in job["steps"] if "run" in step]
+    used = {step["uses"].partition("@")[0] for job in writing for step in job["steps"] if "uses" in step}
+
+    assert commands and all(command.startswith("gh release create ") for command in commands)
+    assert used == {"actions/download-artifact", "actions/attest-build-provenance"}
+
+
+def test_only_files_that_git_tracks_are_built(tmp_path: Path) -> None:
+    checkout, built = tmp_path / "checkout", tmp_path / "built"
+    (checkout / "recording").mkdir(parents=True)
+    for name in ("galaxy.yml", "hosts.yml", "id_ed25519", "recording/site.json", "removed.py"):
+        (checkout / name).touch()
+    subprocess.run(["git", "init", "-q", str(checkout)], check=True)
+    subprocess.run(["git", "-C", str(checkout), "add", "galaxy.yml", "removed.py"], check=True)
+    (checkout / "removed.py").unlink()
+
+    build.copy_tracked(checkout, built)
+
+    assert [path.name for path in built.iterdir()] == ["galaxy.yml"]
 
 
 def test_the_matrix_has_the_versions_of_ansible_core_that_are_installed() -> None:

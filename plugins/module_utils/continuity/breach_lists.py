@@ -40,3 +40,9 @@ def left_out(ordered: Sequence[Breach]) -> Iterator[str]:
         kinds = Counter(breach.kind for breach in ordered[LISTED:])
         counts = ", ".join(f"{kind}: {count:,}" for kind, count in sorted(kinds.items()))
         yield f"the first {LISTED:,} of {len(ordered):,} breaches are listed; left out are {counts}"
+
+
+def listed(sentences: Sequence[str]) -> list[str]:
+    """Return the first sentences, and the number of the others."""
+    more = len(sentences) - LISTED
+    return [*sentences[:LISTED], f"{more:,} more are not listed"] if more > 0 else list(sentences)

@@ -14,6 +14,8 @@ MAX_GAP_S = 120.0
 RESUME_DEADLINE_S = 120.0
 # Sums of greater numbers are not exact, and their differences may not even be finite.
 HIGHEST = 1 << 53
+# No job has more ranks: records of more would only use memory.
+MOST_RANKS = 1 << 12
 KNOWN = ("max_gap_s", "phases", "warmup_steps", "resume_deadline_s", "min_throughput_ratio")
 
 

@@ -13,29 +13,36 @@ from statistics import median
 from typing import Any, NamedTuple, Sequence
 
 from .columns import Columns
-from .limits import HIGHEST, TRAIN, number
+from .limits import HIGHEST, MOST_RANKS, TRAIN, number
 from .lines import FINITE, IDENTITY, Kind, Lines, neighbours, sorted_indexes
 from .packed import BLOCK, PackedColumns
 
 KIND = ("stride", "phase", "mark", *IDENTITY)
 # With many ranks, their blocks are smaller, so that few records wait to be compressed.
 MOST_UNPACKED, SMALLEST_BLOCK = 1 << 18, 32
+# The values that records share are kept once: bounds for records in which all of them differ.
+MOST_PHASES, MOST_SHARED_BYTES, BYTES_OF_A_KIND = 100, 64 << 20, 1000
 PLAIN = frozenset((str, int, type(None)))
 READ = frozenset((*KIND, "rank", "step", "t", "seen", "loss", "images_per_sec"))
 
 
 class Reading(NamedTuple):
-    """The lines of each rank, how many records could not be used, and whether each of the others has a stamp."""
+    """The lines of each rank, how many records could not be used, and whether each of the others has a stamp.
+
+    ``beyond`` is the number of records that were left out because no job has that number of ranks, phases or processes.
+    """
 
     ranks: MutableMapping[int, Lines]
     unreadable: int
     is_stamped: bool
+    beyond: int = 0
 
 
 def read_lines(records: Iterable[Mapping[str, Any]]) -> Reading:
     """Sort the records by rank, step and clock; records that are equal in all that the rank wrote count once."""
     readers: dict[int, _Reader] = {}
-    unreadable, block = 0, BLOCK
+    shared = _Shared()
+    unreadable, beyond, block = 0, 0, BLOCK
     for record in records:
         rank, step, t, seen = [_finite(record.get(key)) for key in ("rank", "step", "t", "seen")]
         at = t if seen is None else seen
@@ -43,14 +50,17 @@ def read_lines(records: Iterable[Mapping[str, Any]]) -> Reading:
             unreadable += 1
             continue
         reader = readers.get(int(rank))
+        if reader is None and len(readers) >= MOST_RANKS:
+            beyond += 1
+            continue
         if reader is None:
-            reader = readers[int(rank)] = _Reader()
+            reader = readers[int(rank)] = _Reader(shared)
             block = min(BLOCK, max(SMALLEST_BLOCK, MOST_UNPACKED // len(readers)))
-        reader.add(record, int(step), t, seen, at)
+        beyond += not reader.add(record, int(step), t, seen, at)
         if len(reader) >= block:
             reader.pack()
     is_stamped = all(reader.is_stamped for reader in readers.values())
-    return Reading(_Ranks({rank: readers.pop(rank) for rank in sorted(readers)}), unreadable, is_stamped)
+    return Reading(_Ranks({rank: readers.pop(rank) for rank in sorted(readers)}), unreadable, is_stamped, beyond)
 
 
 class _Ranks(MutableMapping[int, Lines]):
@@ -98,32 +108,56 @@ def typical_interval(times: Sequence[float]) -> float:
     return median(after - before for before, after in neighbours(times)) if len(times) > 1 else 0.0
 
 
+class _Shared:
+    """The values that the records of all ranks share, within bounds."""
+
+    def __init__(self) -> None:
+        self._phases: set[str] = set()
+        self._left = MOST_SHARED_BYTES
+
+    def takes(self, phase: str, text: str) -> bool:
+        """Return whether another shared part of records is within the bounds, and count it."""
+        if self._left < 0 or (phase not in self._phases and len(self._phases) >= MOST_PHASES):
+            return False
+        self._phases.add(phase)
+        self._left -= len(text) + BYTES_OF_A_KIND
+        return True
+
+
 class _Reader:
     """The records of one rank in compressed columns; values that many records share are kept once."""
 
-    def __init__(self) -> None:
+    def __init__(self, shared: _Shared) -> None:
+        self._shared = shared
         self._columns, self._packed, self._prints = Columns(), PackedColumns(), array("I")
         self._kinds: list[Kind] = []
         self._known: dict[Any, tuple[int, str]] = {}
         self.is_stamped = True
 
-    def add(self, record: Mapping[str, Any], step: int, t: float | None, seen: float | None, at: float) -> None:
-        """Append a record with these numbers."""
-        kind, text = self._kind_of(tuple(map(record.get, KIND)), loss_of(record.get("loss")))
+    def add(self, record: Mapping[str, Any], step: int, t: float | None, seen: float | None, at: float) -> bool:
+        """Append a record with these numbers, and return whether it is within the bounds."""
+        known = self._kind_of(tuple(map(record.get, KIND)), loss_of(record.get("loss")))
+        if known is None:
+            return False
+        kind, text = known
         rate = rate_of(record.get("images_per_sec"))
         self._columns.add(step, at if t is None else t, seen, at, rate, kind)
         self._prints.append(_print(record, text))
         self.is_stamped = self.is_stamped and seen is not None
+        return True
 
-    def _kind_of(self, values: tuple[Any, ...], loss: str) -> tuple[int, str]:
-        """Return the index of the shared part of a record, and its text."""
+    def _kind_of(self, values: tuple[Any, ...], loss: str) -> tuple[int, str] | None:
+        """Return the index of the shared part of a record, and its text; None beyond the bounds."""
         # 1, 1.0 and true are equal, and a list has no hash: then, only the text distinguishes them.
         types = tuple(map(type, values))
         key = (values, types, loss) if PLAIN.issuperset(types) else f"{values!r}{loss}"
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = len(self._kinds), f"{values!r}{loss}"
-            self._kinds.append(_kind(values, loss))
+            kind, text = _kind(values, loss), f"{values!r}{loss}"
+            if not self._shared.takes(kind.phase, text):
+                return None
+            known = self._known[key] = len(self._kinds), text
+            self._kinds.append(kind)
         return known
 
     def __len__(self) -> int:

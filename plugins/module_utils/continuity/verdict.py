@@ -47,7 +47,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .breach_lists import LISTED, bounded, in_order, left_out
+from .breach_lists import LISTED, bounded, in_order, left_out, listed
 from .clock import tracks_of
 from .cost import Observed, Period, RankCost, cost_of, period_of, rank_cost, read_hosts
 from .gaps import MOVED_ONLY, OTHERS, Gap, Judge, find_gaps, gap_breaches
@@ -94,8 +94,8 @@ def verdict(
         "verdict": "broken" if breaches else "inconclusive" if missing else "continuous",
         "moved": _moved([done for move, done in zip(moves, case.moved) if not is_external(move)]),
         "breaches": [breach._asdict() for breach in breaches[:LISTED]],
-        "unproven": [*missing, *case.unproven()],
-        "notes": [*left_out(breaches), *case.notes()],
+        "unproven": listed([*missing, *case.unproven()]),
+        "notes": listed([*left_out(breaches), *case.notes()]),
         "longest_gap_s": case.longest.seconds if case.longest else None,
         **case.details(),
     }
@@ -115,7 +115,7 @@ class _Case:
         self.moves, self.limits, self.ended, self.facts = moves, limits, ended, facts
         self.timeline = Timeline(moves, limits.resume_deadline_s)
         reading = read_lines(records)
-        self.unreadable = reading.unreadable
+        self.unreadable, self.beyond = reading.unreadable, reading.beyond
         self.tracks, self.clock_steps = tracks_of(reading.ranks, self.timeline, reading.is_stamped)
         first_steps = [track.first_step for track in self.tracks if track.first_step is not None]
         first_step = min(first_steps, default=0) + limits.warmup_steps
@@ -155,6 +155,8 @@ class _Case:
         """Yield the missing evidence, without which a job without a breach is inconclusive."""
         if not self.tracks:
             yield "records: none"
+        if self.beyond:
+            yield f"records: {self.beyond} were left out, because no job has that number of ranks, phases or processes"
         absent = absent_ranks(self.tracks, {rank for move in self.moves for rank in ranks_of(move)})
         if absent:
             yield f"records: none of {absent}"
@@ -205,8 +207,8 @@ class _Case:
             "longest_gap_by_phase_s": {phase: gap.seconds for phase, gap in self.gaps.by_phase.items()},
             "source": MOVED_ONLY if MOVED_ONLY in sources else OTHERS,
             "moves": self._by_move(),
-            "unattributed": [_shown(gap) for gap in self._unattributed()],
-            "clock_steps": [step._asdict() for step in self.clock_steps],
+            "unattributed": [_shown(gap) for gap in self._unattributed()[:LISTED]],
+            "clock_steps": [step._asdict() for step in self.clock_steps[:LISTED]],
             "cost": self._cost(),
         }
 

@@ -46,8 +46,8 @@ class MpiJob:
     ``gpus`` the number of units of ``gpu_resource`` that it requests. With ``nodes``, workers run only on these nodes.
     ``records`` is the folder of the step records in a worker; with ``records_on_node`` it is also a folder of the node.
     ``files`` are texts for the folder ``library``, by file name. ``volumes`` have ``name``, ``path``, ``source`` in the
-    form of Kubernetes, and optionally ``read_only``. ``setup`` is a command that runs in the pod of each worker before
-    the worker, in the same image and with the same volumes.
+    form of Kubernetes, and optionally ``read_only`` or ``only_setup_writes``. ``setup`` is a command that runs in the
+    pod of each worker before the worker, in the same image and with the same volumes.
     """
 
     name: str

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..durable.calls import NodeCalls, Result, required
 from ..errors import Refused
-from ..training.runs import rank_words
+from ..training.runs import node_setup, rank_words
 from ..training.runs.launching import Launched, watched_nodes
 from ..training.runs.training_run import PLACE, Prepared, TrainingFailed, TrainingRun
 from . import job_spec, manifests, preflight
@@ -114,7 +114,7 @@ class OwnMpiJob(MpiJob):
             "records_on_node": True,
             "setup": _setup(run, prepared) if run.requirements else [],
         }
-        return {**options, **mine, "volumes": [*_volumes(run), *(mine.get("volumes") or [])]}
+        return {**options, **mine, "volumes": [*_volumes(run, prepared), *(mine.get("volumes") or [])]}
 
     def _refuse_old_records(self) -> None:
         """Refuse to append to records of a job that Kubernetes no longer has."""
@@ -208,22 +208,24 @@ def _setup(run: TrainingRun, prepared: Prepared) -> list[str]:
     return [
         str(o["python"]),
         f"{o['dir']}/dml_environment.py",
-        f"--store={o['dir']}/pod-environments",
+        f"--store={node_setup.pod_environments(run, prepared.code)}",
         f"--link={run.dir}/environment",
-        f"--key={o['kubernetes']['image']}",
-        f"--key={prepared.code.get('sha256') or ''}",
         f"{run.work}/{o['requirements']}",
     ]
 
 
-def _volumes(run: TrainingRun) -> list[dict[str, Any]]:
+def _volumes(run: TrainingRun, prepared: Prepared) -> list[dict[str, Any]]:
     """Return the folders of the nodes in the pods; Kubernetes starts no pod on a node without them."""
     library = str(run.o["dir"])
-    found = [{"name": "library", "path": library, "source": {"hostPath": {"path": library}}, "read_only": True}]
-    needed = [("work", run.work)] if run.work else []
-    needed += [("environments", f"{library}/pod-environments")] if run.requirements else []
-    more = [
-        {"name": name, "path": path, "source": {"hostPath": {"path": path, "type": "Directory"}}}
-        for name, path in needed
-    ]
-    return [*found, *more]
+    source = {"hostPath": {"path": library}}
+    found: list[dict[str, Any]] = [{"name": "library", "path": library, "source": source, "read_only": True}]
+    if run.work:
+        found.append(_folder("work", run.work))
+    if run.requirements:
+        path = node_setup.pod_environments(run, prepared.code)
+        found.append({**_folder("environments", path), "only_setup_writes": True})
+    return found
+
+
+def _folder(name: str, path: str) -> dict[str, Any]:
+    return {"name": name, "path": path, "source": {"hostPath": {"path": path, "type": "Directory"}}}

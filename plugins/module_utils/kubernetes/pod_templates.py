@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from .job_spec import PLUGIN, PRIVILEGED, MpiJob
@@ -47,7 +47,7 @@ def worker(job: MpiJob) -> dict[str, Any]:
     volumes, mounts = _volumes(job)
     if mounts:
         container["volumeMounts"] = mounts
-    spec = {**_common_spec(job), **_setup(job, mounts), "containers": [container]}
+    spec = {**_common_spec(job), **_setup(job), "containers": [container]}
     if volumes:
         spec["volumes"] = volumes
     affinity = {**({"podAntiAffinity": _one_per_node(job)} if job.is_spread else {}), **_node_affinity(job)}
@@ -74,13 +74,14 @@ def _environment(job: MpiJob) -> dict[str, Any]:
     return environment
 
 
-def _setup(job: MpiJob, mounts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _setup(job: MpiJob) -> dict[str, Any]:
     """Return the container that runs before the worker; the kubelet reports the end of its output as its message."""
     if not job.setup:
         return {}
     container = {**_container(job, SETUP), "command": list(job.setup), **_environment(job)}
     container["terminationMessagePolicy"] = "FallbackToLogsOnError"
-    return {"initContainers": [{**container, **({"volumeMounts": list(mounts)} if mounts else {})}]}
+    _all, mounts = _volumes(job, in_setup=True)
+    return {"initContainers": [{**container, **({"volumeMounts": mounts} if mounts else {})}]}
 
 
 def _common_spec(job: MpiJob) -> dict[str, Any]:
@@ -129,8 +130,8 @@ def _resources(job: MpiJob) -> dict[str, Any]:
     return resources
 
 
-def _volumes(job: MpiJob) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the volumes of a worker, and their mounts."""
+def _volumes(job: MpiJob, in_setup: bool = False) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the volumes of a worker, and their mounts in its container or in that of the setup."""
     each: list[tuple[str, str, dict[str, Any], bool]] = []
     if job.devices == PRIVILEGED:
         each.append(("infiniband", INFINIBAND, {"hostPath": {"path": INFINIBAND}}, False))
@@ -144,7 +145,7 @@ def _volumes(job: MpiJob) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     if job.files:
         each.append(("library", job.library, {"configMap": {"name": job.config_map}}, True))
     each += [
-        (str(volume["name"]), str(volume["path"]), dict(volume["source"]), bool(volume.get("read_only")))
+        (str(volume["name"]), str(volume["path"]), dict(volume["source"]), _is_read_only(volume, in_setup))
         for volume in job.volumes
     ]
     volumes = [{"name": name, **source} for name, _path, source, _read_only in each]
@@ -153,3 +154,7 @@ def _volumes(job: MpiJob) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         for name, path, _source, read_only in each
     ]
     return volumes, mounts
+
+
+def _is_read_only(volume: Mapping[str, Any], in_setup: bool) -> bool:
+    return bool(volume.get("read_only") or (volume.get("only_setup_writes") and not in_setup))

@@ -38,10 +38,12 @@ def marks(environ: bytes) -> tuple[str, str, str] | None:
 
 
 def jobs(processes: Iterable[JobProcess]) -> list[dict[str, Any]]:
-    """Return the jobs of processes, in the order of their names."""
-    found: dict[tuple[str, str], list[JobProcess]] = {}
+    """Return the jobs of processes, in the order of their names; one of another user is not a part of a job."""
+    found: dict[tuple[str, str, str], list[JobProcess]] = {}
     for process in processes:
-        found.setdefault((process.run_dir, process.run_id), []).append(process)
+        # Root's processes in pods and containers belong to the job.
+        key = process.run_dir, process.run_id, "" if process.asked_by else process.user
+        found.setdefault(key, []).append(process)
     return sorted((_job(each) for each in found.values()), key=lambda job: (job["name"], job["started"]))
 
 
@@ -121,7 +123,8 @@ def short_error(answer: Mapping[str, Any]) -> str:
 
 
 def _run(parts: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
-    first = min((job for _node, job in parts), key=lambda job: float(job["started"]))
+    # Processes of other users may have the run directory in their environment; the person of a run is not theirs.
+    first = min((job for _node, job in parts), key=lambda job: (not job["asked_by"], float(job["started"])))
     steps = [job["step"] for _node, job in parts if job.get("step") is not None]
     kept = {key: first[key] for key in ("name", "run_dir", "run_id", "user", "asked_by", "started")}
     return {

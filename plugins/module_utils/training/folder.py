@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -13,10 +13,8 @@ from ..errors import Refused
 
 IGNORE_FILE = ".dmlignore"
 NEVER = (".git", "__pycache__", ".venv")
-# Files with these names usually contain keys or passwords.
-PRIVATE = (".env", ".env.*", ".netrc", "*.pem", "*.key", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519")
 FILE, LINK, OTHER = "file", "link", "other"
-LARGEST = 5
+LARGEST, MOST_NAMED = 5, 10
 # The options that the module and its action share; the paths on the node differ.
 ARGUMENTS_OF_FOLDER: dict[str, dict[str, Any]] = {
     "path": {"type": "path", "required": True},
@@ -35,9 +33,10 @@ class FolderFile(NamedTuple):
     path: str
     kind: str
     size: int = 0
-    is_executable: bool = False
-    # The text of a symbolic link.
+    mode: int = 0o644
+    # The text of a symbolic link, and whether it leads out of the folder, which other links in its path decide.
     link: str = ""
+    leads_out: bool = False
 
 
 def patterns_of(text: str) -> list[str]:
@@ -60,29 +59,35 @@ def is_ignored(path: str, patterns: Iterable[str]) -> bool:
     return False
 
 
-def check(folder: str, files: Sequence[FolderFile], limit_mb: int, include: Sequence[str]) -> None:
-    """Refuse a folder that is empty or too large, or that contains files that do not belong on the nodes."""
-
-    def refused(cause: str, remedy: str) -> Refused:
-        return Refused(f"training_folder {folder}", "copy the folder to the nodes", cause, remedy)
-
+def check(folder: str, files: Sequence[FolderFile], limit_mb: int) -> None:
+    """Refuse a folder that is empty or too large, or that contains files that cannot be on the nodes."""
     if not files:
-        raise refused("it contains no file to copy", f"specify another folder, or correct {IGNORE_FILE}")
+        cause = "it contains no file to copy"
+        raise _refused(folder, cause, f"specify another folder, or correct {IGNORE_FILE}")
     for file in files:
         if file.kind == OTHER:
-            raise refused(f"{file.path} is not a file, a folder or a link", f"remove it, or add it to {IGNORE_FILE}")
-        if file.kind == LINK and _leaves(file):
-            raise refused(f"the link {file.path} points outside the folder, to {file.link}", "copy the file there")
-    private = [file.path for file in files if is_ignored(file.path, PRIVATE) and not is_ignored(file.path, include)]
-    if private:
-        remedy = f"add them to {IGNORE_FILE}, or name them in training_include if the training needs them"
-        raise refused(f"these files look like keys or passwords: {', '.join(private)}", remedy)
+            cause = f"{file.path} is not a file, a folder or a link"
+            raise _refused(folder, cause, f"remove it, or add it to {IGNORE_FILE}")
+        if file.kind == LINK and (file.leads_out or _leaves(file)):
+            cause = f"the link {file.path} points outside the folder, to {file.link}"
+            raise _refused(folder, cause, "copy the file there")
     size = sum(file.size for file in files)
     if size > limit_mb * MEGABYTE:
         largest = sorted(files, key=lambda file: (-file.size, file.path))[:LARGEST]
         names = ", ".join(f"{file.path} ({file.size / MEGABYTE:.1f} MB)" for file in largest)
         cause = f"it has {size / MEGABYTE:.1f} MB, more than {limit_mb} MB; the largest files are {names}"
-        raise refused(cause, f"add data to {IGNORE_FILE} and put the data on the nodes, or set training_folder_limit")
+        remedy = f"add data to {IGNORE_FILE} and put the data on the nodes, or set training_folder_limit"
+        raise _refused(folder, cause, remedy)
+
+
+def check_secrets(folder: str, secrets: Mapping[str, str]) -> None:
+    """Refuse a folder with files that look like keys or passwords; ``secrets`` has the reason for each."""
+    if not secrets:
+        return
+    named = ", ".join(f"{path} ({why})" for path, why in list(secrets.items())[:MOST_NAMED])
+    more = f" and {len(secrets) - MOST_NAMED} more" if len(secrets) > MOST_NAMED else ""
+    remedy = f"add them to {IGNORE_FILE}, or name them in training_include if the training needs them"
+    raise _refused(folder, f"these files look like keys or passwords: {named}{more}", remedy)
 
 
 def check_command(folder: str, command: Sequence[str], files: Iterable[FolderFile]) -> None:
@@ -99,6 +104,10 @@ def check_command(folder: str, command: Sequence[str], files: Iterable[FolderFil
 def script_of(command: Sequence[str]) -> str:
     """Return the first word that is a Python script, or an empty text."""
     return next((word for word in command if word.endswith(".py") and not word.startswith("-")), "")
+
+
+def _refused(folder: str, cause: str, remedy: str) -> Refused:
+    return Refused(f"training_folder {folder}", "copy the folder to the nodes", cause, remedy)
 
 
 def _leaves(file: FolderFile) -> bool:

@@ -12,6 +12,7 @@ from ..core.names import printable
 from ..errors import Refused
 
 FILE = "manifest.json"
+HIGHEST = 1 << 53
 # The keys without which a run cannot be followed, and their types.
 NEEDED: dict[str, type] = {"name": str, "run_dir": str, "nodes": list, "command": list, "transport": str}
 # These keys differ between any two runs; the end is compared by its own rows.
@@ -35,7 +36,7 @@ MEASURES = (
     ("loss", "loss", ""),
 )
 ABSENT = "-"
-MOST_OF_A_VALUE = 80
+MOST_OF_A_VALUE, MOST_BYTES = 80, 16 << 20
 
 
 def parsed(text: str, name: str) -> dict[str, Any]:
@@ -102,7 +103,7 @@ def ended(manifest: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, Any]
 
 def seconds(manifest: Mapping[str, Any]) -> float | None:
     """Return the duration of a run; None if it has not ended."""
-    started, end = (_number(value) for value in (manifest.get("started"), manifest.get("end", {}).get("ended")))
+    started, end = (number(value) for value in (manifest.get("started"), manifest.get("end", {}).get("ended")))
     return None if started is None or end is None else end - started
 
 
@@ -147,8 +148,10 @@ def _text(value: Any, unit: str) -> str:
     return f"{value:.4g}{unit}" if isinstance(value, float) else f"{value}{unit}"
 
 
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+def number(value: Any) -> float | None:
+    """Return a number that a time or a rate can have; None for anything else, such as NaN."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < HIGHEST
+    return float(value) if is_number else None
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -8,10 +8,9 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ..continuity.limits import MOST_RANKS
 from ..core.names import printable
 
-# No job has more ranks: a greater size would only use memory.
-MOST_RANKS = 1 << 16
 HIGHEST = 1 << 53
 MOST_OF_A_SOURCE = 120
 

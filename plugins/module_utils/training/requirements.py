@@ -9,16 +9,39 @@ import json
 import re
 from collections.abc import Mapping
 
-# A line that refers to other files, whose content is not part of the text.
-_REFERS = re.compile(
-    r"^\s*(-r|-c|-e|--requirement|--constraint|--editable|\.|/|file:)|@\s*file:|\.(whl|gz|zip)\s*$", re.MULTILINE
+# The only lines whose text alone decides what pip installs: a name with versions, extras and a marker, or a URL, and
+# options without files. Any other line may refer to a file, in one of the many forms that pip accepts.
+_URL = r"https?://\S+"
+_NAMED = re.compile(rf"(?P<name>[A-Za-z0-9][\w.-]*) ?(\[[\w ,.-]*\] ?)?(\(?[<>=!~][^;@/\\$]*|@ ?{_URL} ?)?(;.*)?")
+_HASH = re.compile(r" --hash[= ]\S+")
+_OPTION = re.compile(
+    rf"(-i|--index-url|--extra-index-url|-f|--find-links)[= ]{_URL}"
+    r"|--(no-index|pre|prefer-binary|require-hashes)"
+    r"|--(no-binary|only-binary|use-feature|trusted-host)[= ][\w.:,-]+"
 )
+# A name that ends like an archive is a file if it exists.
+_ARCHIVE = re.compile(r"\.(whl|zip|egg|tar|t[gblx]z2?|tar\.(gz|bz2|xz|lz|lzma|zst))", re.IGNORECASE)
+_COMMENT = re.compile(r"(^|\s)#.*")
 
 
 def key(text: str, stack: Mapping[str, str], python: str, code: str) -> str:
-    """Return the name of the environment; ``code`` counts only if the text refers to files of the folder."""
-    parts = [text, dict(sorted(stack.items())), python, code if _REFERS.search(text) else ""]
+    """Return the name of the environment; ``code`` counts if the text may refer to files of the folder."""
+    parts = [text, dict(sorted(stack.items())), python, code if refers_to_files(text) else ""]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def refers_to_files(text: str) -> bool:
+    """Return whether a requirements file may refer to files, whose content is not part of the text."""
+    joined = re.sub(r"\\\r?\n", " ", text)
+    lines = (" ".join(_COMMENT.sub("", line).split()) for line in joined.splitlines())
+    return any(line and not _is_self_contained(_HASH.sub("", line)) for line in lines)
+
+
+def _is_self_contained(line: str) -> bool:
+    named = _NAMED.fullmatch(line)
+    if named and " -" not in line:
+        return not _ARCHIVE.search(named["name"])
+    return bool(_OPTION.fullmatch(line))
 
 
 def constraints(stack: Mapping[str, str]) -> str:

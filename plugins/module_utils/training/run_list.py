@@ -29,7 +29,7 @@ def _running(run: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]
     return {
         "name": run["name"],
         "by": run["asked_by"] or run["user"],
-        "started": run["started"],
+        "started": manifest.number(run["started"]),
         "state": RUNNING,
         "step": run["step"],
         "nodes": known.get("nodes") or run["nodes"],
@@ -45,11 +45,11 @@ def _ended(each: Mapping[str, Any], unreachable: set[str]) -> dict[str, Any]:
     return {
         "name": each["name"],
         "by": each.get("asked_by") or "",
-        "started": each.get("started"),
+        "started": manifest.number(each.get("started")),
         "state": end.get("state") or UNKNOWN,
         "step": end.get("steps"),
         "nodes": list(each["nodes"]),
-        "rate": end.get("images_per_sec"),
+        "rate": manifest.number(end.get("images_per_sec")),
         "cause": str(end.get("cause") or "") if end else cause,
     }
 
@@ -69,6 +69,6 @@ def _row(entry: Mapping[str, Any]) -> list[str]:
         str(entry["state"]),
         manifest.ABSENT if entry["step"] is None else str(entry["step"]),
         ",".join(map(str, entry["nodes"])) or manifest.ABSENT,
-        f"{rate:.1f} images/s" if isinstance(rate, (int, float)) else manifest.ABSENT,
+        manifest.ABSENT if rate is None else f"{rate:.1f} images/s",
         str(entry["cause"] or manifest.ABSENT),
     ]

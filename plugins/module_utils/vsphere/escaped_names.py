@@ -22,3 +22,9 @@ def plain(name: str) -> str:
 def escaped(name: str) -> str:
     """Return a name as vCenter stores it: every server accepts this form."""
     return "".join(next((code for code, one in _ESCAPES.items() if one == letter), letter) for letter in plain(name))
+
+
+def file_name(name: str) -> str:
+    """Return a name as a part of a path, in which it leads to no other folder and is not hidden."""
+    safe = escaped(name).replace("\0", "%00")
+    return f"%2e{safe[1:]}" if safe.startswith(".") else safe

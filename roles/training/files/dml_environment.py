@@ -2,10 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Install the requirements of a training program over the packages of a container image, before the ranks start::
 
-    python3 dml_environment.py --store FOLDER --link RUN/environment --key IMAGE requirements.txt
+    python3 dml_environment.py --store FOLDER --link RUN/environment requirements.txt
 
-The environment is a folder of the node. Pods with equal requirements, packages and keys use it again. The versions of
-the image's packages are constraints for pip.
+The environment is a folder of the node. Pods with the same store, requirements and packages use it again. Pods of other
+images, folders and namespaces have another store, and the ranks cannot write it. The versions of the image's packages
+are constraints for pip.
 """
 
 # No "from __future__ import annotations" here: the Python of TensorFlow 1 does not support it.
@@ -43,10 +44,16 @@ def packages() -> "dict[str, str]":
     return {str(each["name"]): str(each["version"]) for each in json.loads(listed)}
 
 
-def key_of(text: str, given: "list[str]", stack: "dict[str, str]") -> str:
+def key_of(text: str, stack: "dict[str, str]") -> str:
     """Return the name of the environment."""
-    parts = [text, given, sorted(stack.items()), sys.executable, sys.version]
+    parts = [text, sorted(stack.items()), sys.executable, sys.version]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def refuse_of_others(path: str) -> None:
+    """End if the environment is not a folder of this user: its packages would run with the permissions of the job."""
+    if os.path.lexists(path) and (os.path.islink(path) or os.lstat(path).st_uid != os.geteuid()):
+        sys.exit(f"could not use the environment {path}: it is a link or belongs to another user; remove it")
 
 
 def create(path: str, requirements: str, stack: "dict[str, str]") -> None:
@@ -82,17 +89,17 @@ def main() -> None:
     parser.add_argument("requirements")
     parser.add_argument("--store", required=True)
     parser.add_argument("--link", required=True)
-    parser.add_argument("--key", action="append", default=[])
     given = parser.parse_args()
     with open(given.requirements, encoding="utf-8") as file:
         text = file.read()
     # Requirements name files of the folder by relative paths.
     os.chdir(os.path.dirname(os.path.abspath(given.requirements)))
     stack = packages()
-    path = os.path.join(given.store, key_of(text, given.key, stack))
+    path = os.path.join(given.store, key_of(text, stack))
     os.makedirs(given.store, exist_ok=True)
     with open(f"{path}.lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        refuse_of_others(path)
         if not os.path.exists(os.path.join(path, COMPLETE)):
             create(path, os.path.basename(given.requirements), stack)
     link(path, given.link)

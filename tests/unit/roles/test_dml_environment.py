@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -15,18 +16,29 @@ STACK = {"torch": "2.15.0", "numpy": "2.4.6"}
 
 
 @pytest.mark.parametrize(
-    ("text", "given", "stack"),
+    ("text", "stack"),
     [
-        ("tqdm==2\n", ["image:1"], STACK),
-        ("tqdm\n", ["image:2"], STACK),
-        ("tqdm\n", ["image:1"], {**STACK, "numpy": "2.4.7"}),
+        ("tqdm==2\n", STACK),
+        ("tqdm\n", {**STACK, "numpy": "2.4.7"}),
     ],
 )
-def test_another_text_image_or_package_is_another_environment(
-    text: str, given: list[str], stack: dict[str, str]
+def test_another_text_or_package_is_another_environment(text: str, stack: dict[str, str]) -> None:
+    key = dml_environment.key_of("tqdm\n", dict(reversed(STACK.items())))
+    assert key == dml_environment.key_of("tqdm\n", STACK) != dml_environment.key_of(text, stack)
+
+
+def test_an_environment_that_is_a_link_or_of_another_user_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key = dml_environment.key_of("tqdm\n", ["image:1"], dict(reversed(STACK.items())))
-    assert key == dml_environment.key_of("tqdm\n", ["image:1"], STACK) != dml_environment.key_of(text, given, stack)
+    (tmp_path / "planted").mkdir()
+    (tmp_path / "link").symlink_to("planted")
+    dml_environment.refuse_of_others(str(tmp_path / "planted"))
+
+    with pytest.raises(SystemExit, match=r"could not use the environment .*/link: it is a link or belongs to another"):
+        dml_environment.refuse_of_others(str(tmp_path / "link"))
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    with pytest.raises(SystemExit, match=r"could not use the environment .*/planted"):
+        dml_environment.refuse_of_others(str(tmp_path / "planted"))
 
 
 def test_the_link_leads_to_the_newest_environment(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ...core import schema
+from ...core import masked, schema
+from ...errors import Refused
 
 FORMAT = 2
 DIGEST = "digest"
@@ -27,6 +28,9 @@ def document(
     ``wanted`` contains ``profile``, for all hosts, and ``host_profiles``, for hosts with a separate profile.
     """
     state = {key: value for key, value in cluster.items() if key not in _ABOUT_THE_CALL}
+    if wrong := next(masked.masked_names([hosts["hosts"], state]), ""):
+        cause = f"{wrong} is a masked name: it contains a secret, such as the password"
+        raise Refused("the evidence", "write it", cause, masked.REMEDY)
     kept = {
         "format": FORMAT,
         "taken": when,

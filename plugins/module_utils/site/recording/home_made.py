@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from xml.sax.saxutils import escape, unescape
 
 _PACKAGE = re.compile(r"<DataObject\b.*?</DataObject>", re.DOTALL)
-_FIELD = re.compile(r"<(?P<field>Name|Vendor)>(?P<text>[^<]+)</(?P=field)>")
+_FIELD = re.compile(r"<(?P<field>Name|Vendor|Version)>(?P<text>[^<]+)</(?P=field)>")
 _DESCRIPTION = re.compile(r"(<(?!Name|Vendor|ID|Version)\w+>)([^<]+)")
+# A part of a version; VMware and its partners write these three.
+_WORD = re.compile(r"(?!(?:OEM|vmw|vib)(?![A-Za-z]))(?<![A-Za-z])[A-Za-z]+")
 # The vendors of hardware and software, as they call themselves in their packages.
 _VENDORS = frozenset(
     (
@@ -40,13 +42,21 @@ def _is_home_made(values: Mapping[str, str]) -> bool:
     return bool(vendor) and vendor[0].strip(",.").lower() not in _VENDORS
 
 
+def _without_words(package: str, version: str) -> str:
+    """Return a package without the words in its version, which its ID contains too; numbers identify no site."""
+    plain = _WORD.sub("x", version)
+    return package.replace(escape(version), plain) if version else package
+
+
 def replaced(text: str, pseudonyms: Mapping[str, str], reason: Callable[[str], str]) -> str:
     """Return the text with pseudonyms instead of these names; ``said`` replaces words of what describes a package."""
 
     def described(match: re.Match[str]) -> str:
-        if not _is_home_made(_values(match[0])):
+        values = _values(match[0])
+        if not _is_home_made(values):
             return match[0]
-        return _DESCRIPTION.sub(lambda one: one[1] + escape(reason(unescape(one[2]))), match[0])
+        package = _without_words(match[0], values.get("Version", ""))
+        return _DESCRIPTION.sub(lambda one: one[1] + escape(reason(unescape(one[2]))), package)
 
     text = _PACKAGE.sub(described, text)
     ordered = sorted(pseudonyms, key=lambda name: -len(name))

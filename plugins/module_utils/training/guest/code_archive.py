@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+import stat
 import tarfile
 import uuid
 from collections.abc import Iterable
@@ -29,7 +30,7 @@ def checksum(path: str) -> str | None:
 
 
 def differing(path: str, folder: str) -> list[str]:
-    """Return the members of an archive that a folder lacks or has with other content."""
+    """Return the members of an archive that a folder lacks or has with other content or permissions."""
     with tarfile.open(path) as archive:
         return [member.name for member in archive if not _is_same(archive, member, os.path.join(folder, member.name))]
 
@@ -40,7 +41,8 @@ def _is_same(archive: tarfile.TarFile, member: tarfile.TarInfo, there: str) -> b
             return os.readlink(there) == member.linkname
         with open(there, "rb") as file:
             content: Any = archive.extractfile(member)
-            return not os.path.islink(there) and bool(file.read() == content.read())
+            has_mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode) == member.mode
+            return has_mode and not os.path.islink(there) and bool(file.read() == content.read())
     except OSError:
         return False
 

@@ -13,6 +13,8 @@ import re
 import stat
 from collections.abc import Iterator
 
+from ...core import regular_file
+
 HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 REF = re.compile(r"ref: *(refs/[^\x00-\x20\x7f~^:?*\[\\]+)")
 # The file .git of a worktree or of a submodule.
@@ -20,8 +22,6 @@ ELSEWHERE = re.compile(r"gitdir: *([^\x00\n]+)")
 MOST_REFS, MOST_FOLDERS = 5, 64
 MOST_BYTES, MOST_PACKED_BYTES = 4096, 64 << 20
 PACKED, COMMON = "packed-refs", "commondir"
-# Opening a FIFO waits for its other end.
-FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def commit_of(folder: str) -> str:
@@ -77,7 +77,7 @@ def _loose(folder: str, ref: str) -> str:
         return ""
     try:
         return _text(path)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+    except OSError:
         return ""
 
 
@@ -91,21 +91,13 @@ def _packed(folder: str, ref: str) -> str:
 
 def _text(path: str) -> str:
     """Return the content of a small regular file without the last line break."""
-    with open(_opened(path), "rb") as file:
+    with open(regular_file.opened(path, os.O_NOFOLLOW), "rb") as file:
         return os.fsdecode(file.read(MOST_BYTES)).rstrip("\n")
 
 
 def _lines(path: str) -> Iterator[bytes]:
-    with open(_opened(path), "rb") as file:
+    with open(regular_file.opened(path, os.O_NOFOLLOW), "rb") as file:
         left = MOST_PACKED_BYTES
         while left > 0 and (line := file.readline(MOST_BYTES)):
             left -= len(line)
             yield line
-
-
-def _opened(path: str) -> int:
-    handle = os.open(path, FLAGS)
-    if stat.S_ISREG(os.fstat(handle).st_mode):
-        return handle
-    os.close(handle)
-    raise IsADirectoryError(path)

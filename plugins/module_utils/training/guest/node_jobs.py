@@ -39,12 +39,23 @@ def _processes(booted: float) -> Iterator[busy.JobProcess]:
         try:
             with open(f"{PROC}/{pid}/environ", "rb") as environ:
                 marks = busy.marks(environ.read())
-            user = _user_name(os.stat(f"{PROC}/{pid}").st_uid)
+            uid = os.stat(f"{PROC}/{pid}").st_uid
         except OSError:  # it has ended, or belongs to another user
             continue
         # Another process may have got its number meanwhile.
         if marks and supervisor.start_ticks(pid) == ticks:
-            yield busy.JobProcess(pid, ticks, booted + ticks / hertz, user, *marks)
+            run_dir, run_id, asked_by = marks
+            person = asked_by if _may_speak_for(uid, run_dir) else ""
+            yield busy.JobProcess(pid, ticks, booted + ticks / hertz, _user_name(uid), run_dir, run_id, person)
+
+
+def _may_speak_for(uid: int, run_dir: str) -> bool:
+    """Return whether a process may say who started a run: any user can set these variables for a process."""
+    try:
+        status = os.lstat(run_dir)
+    except (OSError, ValueError):
+        return uid == 0
+    return uid == 0 or (stat.S_ISDIR(status.st_mode) and status.st_uid == uid)
 
 
 def boot_time() -> float:

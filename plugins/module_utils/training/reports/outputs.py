@@ -24,7 +24,7 @@ from . import tar_stream
 from .node_stream import EndedEarly, NodeStream, StreamError
 
 MEGABYTE = 1_000_000
-MOST_LISTED_BYTES = 16 << 20
+MOST_LISTED_BYTES, MOST_FILES = 16 << 20, 50_000
 # A run need not have outputs, but its folder must be readable.
 LOOK = "cd {0} || exit; cd {1} 2>/dev/null || exit 0; exec find . -type f -printf '%s %Ts %P\\0'"
 ENTRY = re.compile(r"([0-9]{1,18} [0-9]{1,18}) (.+)", re.DOTALL)
@@ -109,13 +109,16 @@ class Outputs:
     def _listed(self) -> dict[str, str]:
         """Return the size and the time of each file on the node."""
         command = self._on_node(LOOK.format(*map(shlex.quote, os.path.split(self._folder))))
-        output = bytearray()
+        output, count = bytearray(), 0
         try:
             with NodeStream(command) as stream:
                 while data := stream.some():
                     output += data
                     if len(output) > MOST_LISTED_BYTES:
                         raise StreamError(f"the node lists more than {MOST_LISTED_BYTES >> 20} MiB of names")
+                    count += data.count(b"\0")
+                    if count > MOST_FILES:
+                        raise StreamError(f"the node lists more than {MOST_FILES} files")
                 code, errors = stream.ended(), stream.errors
         except (OSError, StreamError) as error:
             raise self._failed("list the outputs", str(error)) from error

@@ -5,14 +5,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import stat
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...core import whole_file
 from ...errors import Failed, Refused
 from ...plan import Plan
 
@@ -75,7 +74,7 @@ class ReportFiles:
                 self._folder.chmod(self._modes.folder)
             for name, content in self._contents.items():
                 if name in due:
-                    _write(self._folder / name, content, self._modes.file)
+                    whole_file.write(str(self._folder / name), content, self._modes.file)
         except OSError as error:
             raise Failed(self.target, "write the report", str(error), REMEDY) from error
 
@@ -96,16 +95,3 @@ def _mode(path: Path) -> str:
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _write(path: Path, content: bytes, mode: int) -> None:
-    """Write a temporary file and rename it, so that a reader never gets an incomplete report."""
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            os.fchmod(file.fileno(), mode)
-        os.replace(beside, path)
-    except OSError:
-        os.unlink(beside)
-        raise

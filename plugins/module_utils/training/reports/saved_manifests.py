@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import runner
+from ...core import regular_file
 from ...errors import CollectionError, Failed, NotFound, Refused
 from .. import manifest as manifests
 from .report_files import PRIVATE, ReportFiles
@@ -23,7 +24,7 @@ def read(folder: Path) -> dict[str, Any]:
     """Return the manifest in the folder of a run."""
     path = folder / manifests.FILE
     try:
-        text = path.read_text(encoding="utf-8")
+        text = regular_file.content(str(path), manifests.MOST_BYTES).decode("utf-8")
     except FileNotFoundError as error:
         raise NotFound(str(path), "read the manifest of a training run", "there is no such file") from error
     except (OSError, ValueError) as error:

@@ -10,7 +10,6 @@ from typing import Any
 from ...durable.calls import NodeCalls, required
 from ...errors import Refused
 from .. import busy, manifest
-from . import run_files
 from .node_setup import JOBS
 from .training_run import KUBERNETES, PLACE, TrainingRun
 
@@ -56,9 +55,8 @@ def listed(calls: NodeCalls, o: Mapping[str, Any], found: Mapping[str, Any]) -> 
 
 def reported_manifest(calls: NodeCalls, o: Mapping[str, Any], nodes: Mapping[str, Any]) -> str:
     """Return the text of the manifest of the named run on its launcher, which alone has one; empty without one."""
-    path = f"{o['runs']}/{o['name']}/{manifest.FILE}"
-    answers = calls.on_each(run_files.SLURP, {key: {"src": path} for key in nodes})
-    return next((run_files.decoded(answer) for answer in answers.values() if answer.get("content")), "")
+    answers = calls.on_each(JOBS, {key: {"manifest": f"{o['runs']}/{o['name']}"} for key in nodes})
+    return next((str(answer["manifest"]) for answer in answers.values() if answer.get("manifest")), "")
 
 
 def known_manifest(calls: NodeCalls, o: Mapping[str, Any], own: Mapping[str, Any], reported: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -72,7 +73,7 @@ def _install_requirements(calls: NodeCalls, run: TrainingRun, code: Mapping[str,
     """Install the packages of the folder over the stack; on Kubernetes, pip of the image does so in the pods."""
     o = run.o
     if o["backend"] == KUBERNETES:
-        store = {"path": f"{o['dir']}/pod-environments", "state": "directory", "mode": "0755"}
+        store = {"path": pod_environments(run, code), "state": "directory", "mode": "0755"}
         on_all(calls, run.nodes, FILE, store)
         return {"python": f"{run.dir}/environment/bin/python", "lock": []}
     if o["image"]:
@@ -89,6 +90,17 @@ def _install_requirements(calls: NodeCalls, run: TrainingRun, code: Mapping[str,
     }
     results = on_all(calls, run.nodes, "dml.vsphere.training_environment", options)
     return dict(results[run.launcher])
+
+
+def pod_environments(run: TrainingRun, code: Mapping[str, Any]) -> str:
+    """Return the folder of the environments for pods that install the same packages in the same way.
+
+    A job writes only there, and only before its ranks start: the ranks of no job can change the packages of another.
+    """
+    o, place = run.o, run.o["kubernetes"]
+    image = (place.get("job") or {}).get("image") or place["image"]
+    parts = [place.get("namespace") or "", image, o["python"], run.requirements, code.get("sha256") or ""]
+    return f"{o['dir']}/pod-environments/{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}"
 
 
 def _send_outputs(calls: NodeCalls, run: TrainingRun) -> str:

@@ -7,7 +7,6 @@ The controller keeps the manifest. A copy lies on the launcher for other control
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -20,20 +19,23 @@ from . import node_setup, rank_words
 from .launching import Launched
 from .training_run import KUBERNETES, Prepared, TrainingFailed, TrainingRun, request_of
 
-SLURP, COPY = "ansible.builtin.slurp", "ansible.builtin.copy"
-MOST_OF_A_SUMMARY = 1 << 20
+COMMAND, COPY = "ansible.builtin.command", "ansible.builtin.copy"
+MOST_OF_A_SUMMARY, MOST_OF_A_FILE = 1 << 20, 16 << 20
+MEGABYTE, TAR_OVERHEAD = 1_000_000, 2
 KEPT = ("folder", "outputs", "framework", "options", "stack", "transport", "nccl", "steps_by")
 NUMBERS = ("ranks_per_node", "steps", "warmup", "gradient_bytes", "attempts")
 
 
 def text_on(calls: NodeCalls, node: str, path: str) -> str:
-    """Return the text of a file on a node; empty if it cannot be read."""
-    return decoded(calls.on(node, SLURP, {"src": path}))
+    """Return the text of a file on a node; empty if it cannot be read, or if it is too large to be one of a run.
 
-
-def decoded(answer: Result) -> str:
-    """Return the text in the result of a module that reads a file."""
-    return base64.b64decode(answer.get("content") or "").decode("utf-8", "replace")
+    Its user may have replaced it: a link is refused, a FIFO is not waited for, and the file may have any size.
+    """
+    flags = "iflag=nofollow,nonblock,fullblock,count_bytes"
+    words = ["dd", f"if={path}", flags, "bs=64K", f"count={MOST_OF_A_FILE}", "status=none"]
+    answer = calls.on(node, COMMAND, {"argv": words, "strip_empty_ends": False})
+    text = "" if answer.get("failed") else str(answer.get("stdout") or "")
+    return "" if len(text) >= MOST_OF_A_FILE else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def new_manifest(run: TrainingRun, prepared: Prepared, started: Launched, now: float) -> dict[str, Any]:
@@ -78,7 +80,7 @@ def built(run: TrainingRun) -> dict[str, Any]:
 
 def write_manifest(calls: NodeCalls, run: TrainingRun, new: Mapping[str, Any]) -> dict[str, Any]:
     """Write the manifest on the controller, and its copy and the archive of the program if the job is new."""
-    reported = text_on(calls, run.launcher, f"{run.dir}/{manifest.FILE}")
+    reported = str(calls.on(run.launcher, node_setup.JOBS, {"manifest": run.dir}).get("manifest") or "")
     known = manifest.continued(run.known, manifest.reported(reported, run.name, run.known)) if reported else {}
     content = {**new, **known}
     written = _keep(calls, run, manifest=content)["manifest"]
@@ -105,8 +107,20 @@ def _keep_archive(calls: NodeCalls, run: TrainingRun, content: Mapping[str, Any]
     """Keep the archive of the program on the controller, for a run that repeats this one."""
     sha256 = str((content.get("code") or {}).get("sha256") or "")
     if run.o["folder"] and sha256:
-        archive = {"src": f"{run.archives}/{sha256}.tar", "dest": f"{run.results}/code.tar", "flat": True}
+        path = f"{run.archives}/{sha256}.tar"
+        _require_archive(calls, run, path, sha256)
+        archive = {"src": path, "dest": f"{run.results}/code.tar", "flat": True}
         required(calls.on(run.launcher, "ansible.builtin.fetch", archive))
+
+
+def _require_archive(calls: NodeCalls, run: TrainingRun, path: str, sha256: str) -> None:
+    """Refuse to fetch an archive that the user of the launcher replaced, for example by an endless file."""
+    options = {"path": path, "follow": False, "checksum_algorithm": "sha256"}
+    found = required(calls.on(run.launcher, "ansible.builtin.stat", options))["stat"]
+    most = (int(run.o["folder_limit"]) + TAR_OVERHEAD) * MEGABYTE * TAR_OVERHEAD
+    if not found.get("isreg") or int(found["size"]) > most or found.get("checksum") != sha256:
+        cause = f"{path} is not the archive that this run started with"
+        raise Refused(run.launcher, "keep the program of the run", cause, "remove that file, and set training_folder")
 
 
 def write_end(calls: NodeCalls, run: TrainingRun, job: Mapping[str, Any], pace: Mapping[str, Any]) -> None:

@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ...core import whole_file
 from ...durable.program_journal import ADVICE
 from ...errors import Failed, Refused
 from ..evidence.facts import Facts
@@ -48,11 +48,8 @@ def write(folder: Path, facts: Facts) -> None:
 
 def write_json(path: Path, content: Any, indent: int | None = 4) -> None:
     """Write a file of JSON atomically; only its owner can read it."""
-    new = path.with_name(f"{path.name}.new")
     try:
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            json.dump(content, file, indent=indent)
-        new.replace(path)
+        whole_file.write(str(path), json.dumps(content, indent=indent).encode())
     except OSError as error:
         reason, remedy = error.strerror or str(error), "free some space and run the playbook again"
         raise Failed(str(path), "write it", reason, remedy) from error

@@ -15,6 +15,7 @@ from typing import Any
 
 from ...durable.program_journal import ADVICE, NAME, JournalEnds, ends, start_of
 from ...errors import CollectionError, Failed, Refused
+from ...vsphere.escaped_names import file_name
 
 CHANGES = "window.json"
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -52,8 +53,8 @@ def _is_unfinished(path: Path, cluster: str) -> bool:
         found = ends(path)
     except (CollectionError, OSError):
         # The folder of a test has the name of its cluster, with the suffix that mkdtemp makes.
-        owner = cluster_of(start_of(path)) or path.parent.name.rpartition("-")[0]
-        if owner == cluster:
+        owner = cluster_of(start_of(path))
+        if owner == cluster or (not owner and path.parent.name.rpartition("-")[0] == file_name(cluster)):
             raise
         return False
     return not found.is_ended and bool(cluster) and cluster_of(found.start) == cluster
@@ -197,6 +198,6 @@ def opened(folder: str, where: str, cluster: str) -> Path:
     path = find(folder, where, cluster)
     if path is None:
         os.makedirs(where, mode=0o700, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=f"{cluster}-", dir=where))
+        return Path(tempfile.mkdtemp(prefix=f"{file_name(cluster)}-", dir=where))
     os.makedirs(path, mode=0o700, exist_ok=True)
     return path

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+from ...core import whole_file
+from ...errors import Failed
 from ...plan import Plan
 
 
@@ -44,9 +45,7 @@ class NewVerdict:
         paths = dict(zip(self._names, self.paths))
         for part in self._parts:
             for name, text in part().items():
-                handle = os.open(paths[name], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                with open(handle, "w", encoding="utf-8", errors="replace") as file:
-                    file.write(text)
+                write_text(paths[name], text, replaces=False)
         self._is_written = True
 
     @property
@@ -56,3 +55,12 @@ class NewVerdict:
     def _named(self, number: int) -> list[Path]:
         parts = [name.rpartition(".") for name in self._names]
         return [self._folder / f"{stem}-{number}.{ending}" for stem, _dot, ending in parts]
+
+
+def write_text(path: Path, text: str, *, replaces: bool = True) -> None:
+    """Write a file of a verdict completely, or leave the earlier one."""
+    try:
+        whole_file.write(str(path), text.encode("utf-8", "replace"), replaces=replaces)
+    except OSError as error:
+        reason, remedy = error.strerror or str(error), "free some space, and judge the test again"
+        raise Failed(str(path), "write it", reason, remedy) from error

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from plugins.module_utils.errors import Failed, SeveralErrors, Unreachable, summary
+from plugins.module_utils.errors import Failed, SeveralErrors, Told, Unreachable, summary
 
 
 def test_each_reason_of_one_change_is_one_sentence_with_one_advice() -> None:
@@ -20,3 +20,12 @@ def test_each_reason_of_one_change_is_one_sentence_with_one_advice() -> None:
         summary([Failed("cpu", "change it", "it is off"), error]) == f"{message} | cpu: could not change it: it is off"
     )
     assert error.about("gpu") is error
+
+
+def test_no_text_of_a_node_controls_the_terminal_or_forges_a_line() -> None:
+    forged = "\x1b[2Jmodel\nok: [w1]\r\x9b31m"
+
+    assert str(Failed("w1", f"copy {forged}", forged)) == (
+        "w1: could not copy ?[2Jmodel ok: [w1] ?31m: ?[2Jmodel ok: [w1] ?31m"
+    )
+    assert str(Told(f"first\n{forged}")) == "first\n?[2Jmodel\nok: [w1] ?31m"

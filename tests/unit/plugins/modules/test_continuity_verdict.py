@@ -7,6 +7,7 @@ from __future__ import annotations
 import fcntl
 import io
 import json
+import resource
 import threading
 import time
 import xml.etree.ElementTree as ET
@@ -145,3 +146,20 @@ def test_skips_and_reports_malformed_records(tmp_path: Path) -> None:
 def test_refuses_a_file_without_records_in_one_sentence(tmp_path: Path) -> None:
     result = call(continuity_verdict, records=str(tmp_path))
     assert result["msg"].startswith(f"{tmp_path}: could not read its records: Is a directory")
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_the_earlier_files(tmp_path: Path) -> None:
+    records = tmp_path / "records.jsonl"
+    write(records, range(1, 30), 1000.0)
+    options = {"records": str(records), "moves": [], "ended": "finished", "require": [], "folder": str(tmp_path)}
+    call(continuity_verdict, **options)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+    try:
+        answer = call(continuity_verdict, **options)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    assert "could not write it: File too large; free some space, and judge the test again" in answer["msg"]
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -6,9 +6,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from plugins.module_utils.training import manifest
 from plugins.modules import training_jobs_info
 
 from .test_continuity_verdict import call
@@ -34,3 +38,24 @@ def test_the_jobs_of_this_node_by_their_names(tmp_path: Path) -> None:
     assert call(training_jobs_info, reach=["ssh", "w1"])["reach"] == ["ssh", "w1"]
     assert call(training_jobs_info)["node"] == os.uname().nodename.lower()
     assert call(training_jobs_info, node="n1.example.com")["node"] == "n1.example.com"
+
+
+@pytest.mark.parametrize("form", ["link", "fifo", "endless", "large"])
+def test_a_manifest_that_the_user_of_the_node_replaced_is_not_read(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manifest, "MOST_BYTES", 1000)
+    path, secret = tmp_path / "manifest.json", tmp_path / "shadow"
+    secret.write_text("root:x")
+    path.write_text("{}")
+    assert call(training_jobs_info, manifest=str(tmp_path))["manifest"] == "{}"
+    path.unlink()
+    replace: dict[str, Callable[[], Any]] = {
+        "link": lambda: path.symlink_to(secret),
+        "fifo": lambda: os.mkfifo(path),
+        "endless": lambda: path.symlink_to("/dev/zero"),
+        "large": lambda: path.write_text(" " * 1001),
+    }
+    replace[form]()
+
+    assert call(training_jobs_info, manifest=str(tmp_path))["manifest"] == ""

@@ -10,18 +10,77 @@ from pathlib import Path
 import pytest
 
 from plugins.module_utils.errors import Refused
+from plugins.module_utils.training.guest import code_archive
 from plugins.plugin_utils import packed_folder
 from tests.fakes.training_folder import make, packed
 
 
-def test_only_content_names_and_the_permission_to_execute_count(tmp_path: Path) -> None:
+def test_only_content_names_and_permissions_without_that_of_others_to_write_count(tmp_path: Path) -> None:
     one, two = make(tmp_path / "one"), make(tmp_path / "two")
     os.utime(two / "train.py", (1, 1))
-    (two / "train.py").chmod(0o600)
+    (one / "train.py").chmod(0o644)
+    (two / "train.py").chmod(0o664)
     (two / ".git" / "more").touch()
     assert packed(one, tmp_path / "one.tar") == packed(two, tmp_path / "two.tar")
     (two / "train.py").chmod(0o755)
     assert packed(one, tmp_path / "one.tar") != packed(two, tmp_path / "two.tar")
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o755, 0o700])
+def test_a_file_keeps_its_permissions_on_the_node(tmp_path: Path, mode: int) -> None:
+    folder, there = make(tmp_path / "one"), tmp_path / "there"
+    (folder / "train.py").chmod(mode)
+    packed(folder, tmp_path / "one.tar")
+
+    code_archive.unpack(str(tmp_path / "one.tar"), str(there))
+
+    assert (there / "train.py").stat().st_mode & 0o777 == mode
+    assert code_archive.differing(str(tmp_path / "one.tar"), str(there)) == []
+    (there / "train.py").chmod(0o666)
+    assert code_archive.differing(str(tmp_path / "one.tar"), str(there)) == ["train.py"]
+
+
+def test_a_link_that_leads_out_of_the_folder_over_another_link_is_noticed(tmp_path: Path) -> None:
+    folder = make(tmp_path / "one")
+    (tmp_path / "secret").write_text("of the controller")
+    (folder / "d").mkdir()
+    (folder / "d" / "up").symlink_to("..")
+    (folder / "leak").symlink_to("d/up/../secret")
+
+    files = packed_folder.files_of(str(folder))
+
+    assert (folder / "leak").read_text() == "of the controller"
+    assert {file.path for file in files if file.leads_out} == {"leak"}
+
+
+def test_a_fifo_or_another_encoding_in_the_place_of_the_ignore_file_is_refused(tmp_path: Path) -> None:
+    fifo, latin, endless = (make(tmp_path / name) for name in ("fifo", "latin", "endless"))
+    for folder in (fifo, endless):
+        (folder / ".dmlignore").unlink()
+    os.mkfifo(fifo / ".dmlignore")
+    (endless / ".dmlignore").symlink_to("/dev/zero")
+    (latin / ".dmlignore").write_bytes("größe".encode("utf-16"))
+
+    for folder, cause in (
+        (fifo, "not a regular file"),
+        (endless, "not a regular file"),
+        (latin, "it is not UTF-8 text"),
+    ):
+        with pytest.raises(Refused, match=rf"could not read {folder}/\.dmlignore: .*{cause}"):
+            packed_folder.files_of(str(folder))
+
+
+def test_keys_and_tokens_are_found_by_name_and_content_unless_they_are_included(tmp_path: Path) -> None:
+    folder = make(tmp_path / "one")
+    (folder / "mylib" / "hub.py").write_text(f'login("hf_{"aB3" * 11}x")\n')
+    (folder / "late").write_bytes(bytes(packed_folder.BLOCK - 8) + b"-----BEGIN OPENSSH PRIVATE KEY-----\n")
+    (folder / ".netrc").write_text("machine example.com")
+    (folder / "wanted.pem").touch()
+    files = packed_folder.files_of(str(folder))
+
+    found = packed_folder.secrets_of(str(folder), files, ["wanted.pem"])
+
+    assert found == {"mylib/hub.py": "a Hugging Face token", "late": "a private key", ".netrc": "its name"}
 
 
 def test_the_files_that_stay_are_not_listed(tmp_path: Path) -> None:

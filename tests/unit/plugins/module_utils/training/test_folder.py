@@ -14,6 +14,7 @@ from plugins.module_utils.training.folder import (
     FolderFile,
     check,
     check_command,
+    check_secrets,
     is_ignored,
     patterns_of,
     script_of,
@@ -51,7 +52,8 @@ def test_a_pattern_matches_a_name_or_a_path(path: str, pattern: str, ignored: bo
 
 def test_a_good_folder_passes() -> None:
     link = FolderFile("mylib/same.py", LINK, link="../train.py")
-    check("/f", [TRAIN, link, FolderFile(".env", FILE, 1)], 1, [".env"])
+    check("/f", [TRAIN, link], 1)
+    check_secrets("/f", {})
 
 
 @pytest.mark.parametrize(
@@ -62,8 +64,8 @@ def test_a_good_folder_passes() -> None:
         ([FolderFile("a/up", LINK, link="../../x")], "the link a/up points outside the folder, to ../../x; "),
         ([FolderFile("abs", LINK, link="/etc/passwd")], "the link abs points outside the folder, to /etc/passwd; "),
         (
-            [TRAIN, FolderFile("k/id_rsa", FILE), FolderFile("x.pem", FILE)],
-            "like keys or passwords: k/id_rsa, x.pem; add",
+            [FolderFile("up/more", LINK, link="sub/../x", leads_out=True)],
+            "the link up/more points outside the folder, to sub/../x; ",
         ),
         (
             [FolderFile(f"{size}.bin", FILE, size * 100_000) for size in range(1, 8)],
@@ -73,11 +75,19 @@ def test_a_good_folder_passes() -> None:
 )
 def test_a_folder_is_refused_with_its_files(files: list[FolderFile], cause: str) -> None:
     with pytest.raises(Refused, match=rf"training_folder /f: could not copy the folder to the nodes: .*{cause}"):
-        check("/f", files, 1, [])
+        check("/f", files, 1)
+
+
+def test_the_secrets_of_a_folder_are_named_with_their_reasons() -> None:
+    secrets = {f"{number}.pem": "its name" for number in range(11)}
+    cause = r"keys or passwords: 0.pem \(its name\), .*, 9.pem \(its name\) and 1 more; add .* training_include if the"
+
+    with pytest.raises(Refused, match=cause):
+        check_secrets("/f", secrets)
 
 
 def test_a_folder_of_just_the_limit_passes() -> None:
-    check("/f", [FolderFile("a", FILE, 1_000_000)], 1, [])
+    check("/f", [FolderFile("a", FILE, 1_000_000)], 1)
 
 
 def test_the_script_must_be_in_the_folder() -> None:

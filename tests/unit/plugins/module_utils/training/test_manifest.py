@@ -135,3 +135,15 @@ def test_a_malformed_manifest_of_a_node_counts_only_if_the_controller_has_none()
     assert manifest.continued(a_manifest(), {}) == a_manifest()
     with pytest.raises(Refused, match="could not read its manifest"):
         manifest.reported("{", "one", {})
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), -float("inf"), 10**400, "yesterday", [1], True])
+def test_a_time_or_a_rate_that_nothing_has_is_listed_as_unknown(odd: Any) -> None:
+    strange = a_manifest("two", started=odd, end={"state": "finished", "ended": odd, "images_per_sec": odd})
+
+    entries = run_list.listed([], [strange, a_manifest()], [])
+
+    assert {entry["name"]: entry["started"] for entry in entries} == {"one": BEGAN, "two": None}
+    (row,) = (line for line in run_list.lines(entries) if line.startswith("two"))
+    assert "nan" not in row and "inf" not in row
+    assert manifest.seconds(strange) is None

@@ -22,7 +22,26 @@ def test_packages_python_and_text_make_the_key() -> None:
     assert key("rich", dict(reversed(STACK.items())), "/p", "other") in keys, "the code does not count"
 
 
-@pytest.mark.parametrize("text", ["./wheel.whl", "rich\n-r more.txt", "x @ file:///y", "-e .", "a-1.whl"])
+REFERRING = (
+    *("./wheel.whl", "rich\n-r more.txt", "x @ file:///y", "-e .", "a-1.whl", "--find-links wheels\nx", "..[all]"),
+    *("--find-links=./wheels\nx", "wheels/x-1-py3-none-any.whl # note", "wheels/x.whl ; python_version > '3'"),
+    *("x.whl # note", "X-1.WHL", "x-1.tar.gz; marker", "--requirement=more.txt", "rich \\\n  -c more.txt", "sub/"),
+    *("x @ ./x", "x-1.tgz", "rich --config-settings=dir=wheels", "--extra-index-url=file:///w", "C:\\x", "-rmore"),
+    *("${WHEELS}/x", "-f wheels\nx"),
+)
+PLAIN = (
+    *("rich", "rich==14 # note", "# -r more.txt", "rich[all,more] >=1, <2 ; python_version > '3'", "a.b-c_d~=1.0", ""),
+    *("rich @ https://example.com/rich-1.whl", "--index-url https://example.com/simple", "-i https://example.com/s"),
+    *("--no-index", "--pre\nrich", "--no-binary :all:", "rich==14 \\\n    --hash=sha256:ab \\\n    --hash=sha256:cd"),
+)
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_the_code_does_not_count_if_the_text_decides(text: str) -> None:
+    assert key(text, STACK, "/p", "one") == key(text, STACK, "/p", "two")
+
+
+@pytest.mark.parametrize("text", REFERRING)
 def test_the_code_counts_if_the_requirements_refer_to_files(text: str) -> None:
     assert key(text, STACK, "/p", "one") != key(text, STACK, "/p", "two")
 

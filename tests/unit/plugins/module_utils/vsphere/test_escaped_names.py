@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +16,11 @@ from hypothesis import strategies as st
 from pyVmomi import vim
 
 from plugins.module_utils.vsphere import escaped_names, inventory, properties
+from plugins.module_utils.vsphere.escaped_names import file_name
+
+ROOT = Path(__file__).parents[5]
+# A name of vCenter as a part of a path.
+IN_A_PATH = re.compile(r"/\{\{ (?:\w*_cluster|inventory_hostname) (?!\| dml\.vsphere\.file_name)")
 
 
 @pytest.mark.parametrize(
@@ -68,3 +76,25 @@ def test_only_names_of_objects_are_unescaped() -> None:
     assert properties._value(vim.Datastore("datastore-1"), name) == "a/b"
     assert properties._value(vim.Network("network-1"), name) == "a/b"
     assert properties._value(vim.Task("task-1"), name) == "a%2fb"
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("gpu", "gpu"),
+        ("gpu/a", "gpu%2fa"),
+        ("x/../../../walked", "x%2f..%2f..%2f..%2fwalked"),
+        ("..", "%2e."),
+        (".ssh", "%2essh"),
+        ("a\0b", "a%00b"),
+    ],
+)
+def test_a_name_leads_to_no_other_folder(name: str, part: str) -> None:
+    assert file_name(name) == part
+    assert os.path.basename(os.path.normpath(f"/records/{part}")) == part
+
+
+def test_paths_of_roles_and_playbooks_have_names_of_vcenter_only_as_file_names() -> None:
+    files = [*ROOT.glob("roles/*/*/*.yml"), *ROOT.glob("playbooks/**/*.yml")]
+
+    assert len(files) > 50 and [path.name for path in files if IN_A_PATH.search(path.read_text())] == []

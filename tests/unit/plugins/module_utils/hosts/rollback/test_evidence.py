@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from plugins.module_utils.errors import Refused
 from plugins.module_utils.hosts.rollback.evidence import digest, document, without_secrets
 
 HOSTS = {"changed": False, "hosts": [{"host": "esx1", "vibs": {"running": []}}]}
@@ -23,6 +26,13 @@ def test_it_contains_hosts_cluster_and_profiles_and_nothing_about_the_call() -> 
         "cluster": {"name": "gpu"},
         "hosts": HOSTS["hosts"],
     }
+
+
+def test_a_name_with_a_masked_part_is_not_saved() -> None:
+    masked = {**HOSTS, "hosts": [{"host": "esx01.********"}]}
+
+    with pytest.raises(Refused, match=r"write it: esx01\.\*{8} is a masked name: .* password; choose a password"):
+        document(masked, CLUSTER, {"profile": {}, "host_profiles": {}}, "now")
 
 
 def test_accounts_in_urls_and_secrets_are_left_out() -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from plugins.module_utils.site.recording import anonymization
 from plugins.module_utils.site.recording.pseudonyms import Pseudonyms
 from plugins.module_utils.site.recording.recording import (
@@ -114,6 +116,21 @@ def test_switches_and_stacks_that_a_site_named() -> None:
     stacks = [vim.host.NetStackInstance(key="opal", name="opal"), vim.host.NetStackInstance(key="vmotion")]
     own, usual = anonymized("HostSystem", "config.network.netStackInstance", stacks)
     assert (own.key, own.name, usual.key) == ("stack-1", "stack-1", "vmotion")
+
+
+@pytest.mark.parametrize(
+    ("version", "plain"),
+    [("1.2.3-4feldspar2026", "1.2.3-4x2026"), ("2.0-1OEM.800.1", "2.0-1OEM.800.1"), ("1.0", "1.0"), ("basalt", "x")],
+)
+def test_home_made_packages_lose_the_words_in_their_versions(version: str, plain: str) -> None:
+    row = f"<ID>Opal_bootbank_tool_{version}</ID><Name>tool</Name><Vendor>Opal</Vendor><Version>{version}</Version>"
+    answer = f"<obj><DataObject>{row}</DataObject></obj>"
+    recording = Recording(commands=[EsxcliCommand("h", "software vib list", {}, answer)])
+
+    anonymization.replace_names(recording, Pseudonyms())
+
+    assert f"<Version>{plain}</Version>" in (recording.commands[0].response or "")
+    assert f"_{plain}</ID>" in (recording.commands[0].response or "")
 
 
 def test_home_made_packages_lose_their_names_and_those_of_others_stay() -> None:

@@ -45,7 +45,7 @@ def test_a_second_time_nothing_is_sent_or_unpacked(tmp_path: Path, once: bool) -
     work = tmp_path / "run" / "work"
     assert (work / "mylib" / "__init__.py").read_text() == "RATE = 1\n"
     assert (work / "same.py").readlink() == Path("train.py")
-    assert ((work / "run.sh").stat().st_mode & 0o777, (work / "train.py").stat().st_mode & 0o777) == (0o755, 0o644)
+    assert ((work / "run.sh").stat().st_mode & 0o777, (work / "train.py").stat().st_mode & 0o777) == (0o700, 0o644)
     assert not converge(code(tmp_path, sha256, once=once))
     assert [path.name for path in (tmp_path / "store").iterdir()] == [f"{sha256}.tar"]
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from plugins.module_utils.training import busy
 from plugins.module_utils.training.guest import node_jobs, supervisor
 
 
@@ -42,6 +43,23 @@ def test_a_process_with_the_marks_is_a_job_until_it_ends(rank: subprocess.Popen[
     rank.kill()
     os.waitid(os.P_PID, rank.pid, os.WEXITED | os.WNOWAIT)
     assert jobs_in(tmp_path) == [], "a zombie trains no more"
+
+
+@pytest.mark.usefixtures("rank")
+def test_a_process_of_another_user_does_not_speak_for_the_person_of_a_run(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root starts processes of other users")
+    marks = {"DML_RECORDS": str(tmp_path), "DML_RUN_ID": "7", "DML_RUN_BY": "boss@desk", "PATH": os.environ["PATH"]}
+    with subprocess.Popen(["sleep", "600"], env=marks, user="nobody") as fake:
+        try:
+            found = {job["user"]: job for job in jobs_in(tmp_path)}
+        finally:
+            fake.kill()
+
+    assert found["root"]["asked_by"] == "anna@desk" and len(found["root"]["processes"]) == 1
+    assert found["nobody"]["asked_by"] == "" and "of nobody since" in found["nobody"]["title"]
+    (run,) = busy.running({"w1": {"jobs": list(found.values())}})
+    assert (run["user"], run["asked_by"]) == ("root", "anna@desk")
 
 
 @pytest.mark.usefixtures("rank")

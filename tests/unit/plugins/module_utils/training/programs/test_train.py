@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from plugins.module_utils.durable.program import MemoryJournal, Program
+from plugins.module_utils.errors import Refused
 from plugins.module_utils.training import manifest
 from plugins.module_utils.training.programs.train import train
 from plugins.module_utils.training.runs.training_run import TrainingFailed, TrainingRun
@@ -219,6 +220,15 @@ def test_the_manifest_on_a_launcher_changes_nothing_of_the_next_run() -> None:
     world.node_files["w1", "/runs/one/manifest.json"] = "not JSON"
     once(world, world.run(known=kept))
     assert world.kept("one")["command"] == ["python", "train.py"]
+
+
+@pytest.mark.parametrize("lie", [{"isreg": False}, {"size": 1 << 40}, {"checksum": "00" * 32}])
+def test_an_archive_that_the_user_of_the_launcher_replaced_is_not_fetched(lie: dict[str, Any]) -> None:
+    world = TrainingWorld()
+    world.archive.update(lie)
+
+    with pytest.raises(Refused, match=r"w1: could not keep the program of the run: .* is not the archive that this"):
+        once(world)
 
 
 def test_a_repeated_run_needs_the_same_packages() -> None:

@@ -111,17 +111,21 @@ def test_an_inconsistent_answer_is_named_ends_in_time_and_leaves_nothing(tmp_pat
     assert peak < MOST_MEMORY
 
 
-def test_an_endless_listing_is_refused_in_constant_memory(tmp_path: Path) -> None:
+LONG_NAMES = "while True: out.write(b'1 1 a' * 10000 + b'\\0')"
+MANY_NAMES = "import itertools\nfor n in itertools.count(): out.write(b'1 1 %d\\0' % n)"
+
+
+@pytest.mark.parametrize(("program", "cause"), [(LONG_NAMES, "16 MiB of names"), (MANY_NAMES, "50000 files")])
+def test_an_endless_listing_is_refused_in_constant_memory(tmp_path: Path, program: str, cause: str) -> None:
     node = Node(tmp_path, b"", "")
-    reach = ["sh", "-c", "while :; do printf '1 1 name-of-an-output-%s\\\\0' 1234567890; done"]
-    reach = [sys.executable, "-c", OUT + "while True: out.write(b'1 1 a' * 10000 + b'\\0')"]
+    reach = [sys.executable, "-c", OUT + program]
     tracemalloc.start()
 
     answer = here("copy_outputs", node="w1", reach=reach, folder="/there", dest=str(node.dest), limit=1)
 
     _now, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert "could not list the outputs: the node lists more than 16 MiB of names" in answer["msg"]
+    assert f"could not list the outputs: the node lists more than {cause}" in answer["msg"]
     assert peak < MOST_MEMORY and not node.dest.exists()
 
 

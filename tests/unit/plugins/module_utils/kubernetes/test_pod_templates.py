@@ -1,0 +1,17 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The volumes of a worker: its setup can write what its ranks only read."""
+
+from __future__ import annotations
+
+from .test_manifests import container, made, spec_of
+
+
+def test_only_the_setup_writes_a_volume_that_the_ranks_read() -> None:
+    source = {"hostPath": {"path": "/e", "type": "Directory"}}
+    job = made(volumes=[{"name": "e", "path": "/e", "source": source, "only_setup_writes": True}])
+
+    (setup,), worker = spec_of(job, "Worker")["initContainers"], container(job, "Worker")
+
+    assert setup["volumeMounts"][-1] == {"name": "e", "mountPath": "/e"}
+    assert worker["volumeMounts"][-1] == {"name": "e", "mountPath": "/e", "readOnly": True}
