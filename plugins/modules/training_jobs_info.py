@@ -158,8 +158,8 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         raise Failed("the node", f"read {error.filename}", str(error.strerror)) from error
     jobs = selected(found, params["name"], params["ignored"])
     node = params["node"] or os.uname().nodename.lower()
-    asked = {**free_port(params["port"]), **manifest_in(params["manifest"])}
-    return {"changed": False, "jobs": jobs, "node": node, "reach": params["reach"] or [], **asked}
+    found_here = {**free_port(params["port"]), **manifest_in(params["manifest"])}
+    return {"changed": False, "jobs": jobs, "node": node, "reach": params["reach"] or [], **found_here}
 
 
 def main() -> None:

@@ -59,7 +59,7 @@ def test_a_workflow_keeps_no_credentials_and_reads_only(workflow: Path) -> None:
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
-def test_a_workflow_names_each_action_by_its_commit_which_nobody_can_move(workflow: Path) -> None:
+def test_a_workflow_names_each_action_with_its_commit(workflow: Path) -> None:
     used = re.findall(r"uses: (.*)", workflow.read_text())
 
     assert used and [each for each in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", each)] == []

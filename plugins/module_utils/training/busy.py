@@ -42,7 +42,7 @@ def jobs(processes: Iterable[JobProcess]) -> list[dict[str, Any]]:
     found: dict[tuple[str, str, str], list[JobProcess]] = {}
     for process in processes:
         # Root's processes in pods and containers belong to the job.
-        key = process.run_dir, process.run_id, "" if process.asked_by else process.user
+        key = process.run_dir, process.run_id, "" if process.requested_by else process.user
         found.setdefault(key, []).append(process)
     return sorted((_job(each) for each in found.values()), key=lambda job: (job["name"], job["started"]))
 

@@ -44,8 +44,8 @@ def _processes(booted: float) -> Iterator[busy.JobProcess]:
             continue
         # Another process may have got its number meanwhile.
         if marks and supervisor.start_ticks(pid) == ticks:
-            run_dir, run_id, asked_by = marks
-            person = asked_by if _may_speak_for(uid, run_dir) else ""
+            run_dir, run_id, requested_by = marks
+            person = requested_by if _may_speak_for(uid, run_dir) else ""
             yield busy.JobProcess(pid, ticks, booted + ticks / hertz, _user_name(uid), run_dir, run_id, person)
 
 

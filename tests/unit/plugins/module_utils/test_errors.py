@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from plugins.module_utils.errors import Failed, SeveralErrors, Told, Unreachable, summary
+from plugins.module_utils.errors import Failed, SeveralErrors, Unreachable, WholeError, summary
 
 
 def test_each_reason_of_one_change_is_one_sentence_with_one_advice() -> None:
@@ -28,4 +28,4 @@ def test_no_text_of_a_node_controls_the_terminal_or_forges_a_line() -> None:
     assert str(Failed("w1", f"copy {forged}", forged)) == (
         "w1: could not copy ?[2Jmodel ok: [w1] ?31m: ?[2Jmodel ok: [w1] ?31m"
     )
-    assert str(Told(f"first\n{forged}")) == "first\n?[2Jmodel\nok: [w1] ?31m"
+    assert str(WholeError(f"first\n{forged}")) == "first\n?[2Jmodel\nok: [w1] ?31m"
