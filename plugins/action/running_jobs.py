@@ -5,16 +5,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from functools import cached_property, partial
 from typing import Any
 
 from ansible.plugins.action import ActionBase
 
 from ..module_utils.durable.calls import NodeCalls, required
 from ..module_utils.durable.program import MemoryJournal, Program
+from ..module_utils.durable.program_journal import NAME, ends
 from ..module_utils.errors import CollectionError, WholeError
 from ..module_utils.jobs import around
+from ..module_utils.jobs.running_job import job_from, required_to_run
 from ..module_utils.training import interruption
+from ..module_utils.vmotion.folder import trial_folder
 from ..plugin_utils.modules import CONNECTION, Modules
 from ..plugin_utils.node_modules import NodeModules
 from ..plugin_utils.world import NodeWorld
@@ -31,6 +36,7 @@ ARGUMENTS: dict[str, Any] = {
     "wait": {"type": "int", "default": 0},
     "under_training": {"type": "bool", "default": False},
     "around": {"type": "dict", "default": {}},
+    "windows": {"type": "path", "default": ""},
 }
 
 
@@ -49,9 +55,21 @@ class JobSearch:
             return dict(given["around"])
         if not given["under_training"]:
             return {}
+        if self._window and not around.first_found(self._found()):
+            # Its job ended while no controller was at work: the host at hand is finished, and the job is judged.
+            return {key: self._window[key] for key in ("launcher", "user", "run_dir", "records", "nodes", "kubernetes")}
         limit, workers = str(self._vars.get("ansible_limit") or ""), self._vars["groups"].get("workers") or []
         name = self._vars["inventory_hostname"]
         return around.require_found(name, self._found(), limit=limit, has_workers=bool(workers))
+
+    def require_running(self, nodes: NodeModules) -> None:
+        """Refuse a named job that does not run, before the first write; an unfinished window judges its job itself."""
+        job = self._given["around"]
+        launcher = str(job.get("launcher") or "")
+        if not job or self._window or (launcher not in self._hosts and not job.get("kubernetes")):
+            return
+        on_launcher = nodes.as_user(str(job["user"])) if job.get("user") else nodes
+        required_to_run(job_from(self._calls.here, partial(on_launcher.on, launcher), job))
 
     def answers(self) -> dict[str, Result]:
         """Return the jobs on each worker; refuse to stop one of them, unless it may be stopped or ends in time."""
@@ -76,6 +94,15 @@ class JobSearch:
         options = {"cluster": given["cluster"], "names": given["guests"], "jobs": dict(answers)}
         known = {name: address for name, address in addresses.items() if address}
         return str(required(self._calls.here("worker_vm_info", {**options, "addresses": known}))["unread_error"])
+
+    @cached_property
+    def _window(self) -> Mapping[str, Any]:
+        """Return the settings of the window that an earlier controller left unfinished; empty if there is none."""
+        if not self._given["windows"]:
+            return {}
+        folder = trial_folder.find("", os.path.abspath(self._given["windows"]), self._given["cluster"])
+        settings = ends(folder / NAME).start if folder else None
+        return settings if isinstance(settings, Mapping) and settings.get("window") else {}
 
     @property
     def _is_around_found_job(self) -> bool:
@@ -146,6 +173,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
             found = {"changed": False, "job": dict(search.job()), "unread_error": ""}
             if self._task.check_mode:
                 return {**result, **found}
+            search.require_running(NodeModules(self, task_vars))
             answers = search.answers()
             if not given["cluster"]:
                 _require_read(answers)

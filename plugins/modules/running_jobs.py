@@ -58,6 +58,12 @@ options:
     description: The job around which hosts are changed instead, with O(under_training=true).
     type: dict
     default: {}
+  windows:
+    description:
+      - The folder of maintenance windows. If one of the cluster is unfinished, O(under_training=true) needs no running
+        job, because the window finishes its host and judges its job.
+    type: path
+    default: ""
 extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes

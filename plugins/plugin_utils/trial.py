@@ -188,7 +188,8 @@ def _carried_out(modules: Modules, journal: Journal, settings: Mapping[str, Any]
     is_observation = bool(kept["observe"])
     site = (ObservationSite if is_observation else TrialSite)(modules, kept["cluster"], folder)
     started = observer_clock.now()
-    trial = Trial(site, job_from(site, kept), Facts(kept), requested=settings["window"], started=started)
+    job = job_from(site.here, site.there, kept)
+    trial = Trial(site, job, Facts(kept), requested=settings["window"], started=started)
     program = Program(journal, site, ending)
     run = observe if is_observation else window if kept["window"] else test
     with ended_by_signal(site.ask_for_end, is_observation), _as_window(trial, folder):

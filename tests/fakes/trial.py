@@ -71,7 +71,8 @@ class World(MortalWorld):
         self.controllers += 1
         self.is_dead, self.controller = False, f"controller {self.controllers}"
         facts = Facts(self.settings)
-        self.trial = Trial(self, job_from(self, self.settings), facts, self.requested)  # type: ignore[arg-type]
+        job = job_from(self.here, self.there, self.settings)
+        self.trial = Trial(self, job, facts, self.requested)  # type: ignore[arg-type]
         self.trial.started = self.clock
         program = Program(MortalJournal(self, self.values), self, self.ending)
         run = observe if self.settings["observe"] else window if self.settings["window"] else test_program

@@ -165,3 +165,13 @@ def test_a_run_of_another_kind_is_not_continued(trial: Trial, tmp_path: Path) ->
     done = trial.run()
     assert done.rc != 0 and trial.vcenter.writes() == [], done.out
     assert "it has an unfinished maintenance window, not a vMotion test" in words(done.out), done.out
+
+
+def test_a_named_job_that_does_not_run_is_refused_before_the_first_write(trial: Trial) -> None:
+    window = Window(trial)
+    trial.nodes.stop()
+    profile = {"advanced_options": {"Net.TcpipHeapSize": 16}}
+
+    text = refused_before_a_write(trial, window, maintenance_job=window.job, esxi_host_profile=profile)
+
+    assert "does not run, it is stopped; start it, then test." in text

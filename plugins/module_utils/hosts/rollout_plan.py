@@ -116,4 +116,4 @@ def window_of(plan: Mapping[str, Any], change: HostChangeOptions) -> dict[str, A
     accepted = options.pop("accepted_stops")
     for name in ("cluster", "lock_ttl"):
         del options[name]
-    return {"hosts": plan["leaving"], **options, "accepted": list(accepted), "reboots": plan["reboots"]}
+    return {"hosts": plan["leaving"], **options, "accepted": list(accepted)}

@@ -7,21 +7,34 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..durable.calls import Calls
+from ..durable.calls import required
+from ..errors import WholeError
 from ..kubernetes.mpijob import MpiJob
 from ..kubernetes.state import ranks_of_pods
-from ..training.runs.any_job import Job, JobOnNodes
+from ..training.runs.any_job import Ask, Job, JobOnNodes
 
 
-def job_from(calls: Calls, settings: Mapping[str, Any]) -> Job:
-    """Return the job that the options ``kubernetes``, or ``launcher``, ``run_dir`` and ``records``, name.
-
-    The task of the program is delegated to the launcher.
-    """
-    if settings.get("kubernetes"):
-        return MpiJob(calls.here, calls.there, settings["kubernetes"], settings["records"])
+def job_from(here: Ask, on_launcher: Ask, settings: Mapping[str, Any]) -> Job:
+    """Return the job that the options ``kubernetes``, or ``launcher``, ``run_dir`` and ``records``, name."""
     run_dir = settings["run_dir"]
-    return JobOnNodes(calls.there, f"{settings['launcher']}: the job in {run_dir}", run_dir, settings["records"])
+    records = settings.get("records") or run_dir
+    if settings.get("kubernetes"):
+        return MpiJob(here, on_launcher, settings["kubernetes"], records)
+    return JobOnNodes(on_launcher, f"{settings['launcher']}: the job in {run_dir}", run_dir, records)
+
+
+def required_to_run(job: Job) -> dict[str, Any]:
+    """Return the state of a job; raise if it does not run, or if nothing would show that it goes on."""
+    state: dict[str, Any] = required(job.look())["job"]
+    if state["state"] != "running":
+        why = f": {state['why']}" if state.get("why") else ""
+        raise WholeError(f"{job.name} does not run, it is {state['state']}{why}; start it, then test.")
+    if state.get("steps_by") == "none":
+        remedy = "start it without this option, then test"
+        raise WholeError(
+            f"{job.name} was started with training_steps_by=none, so no record shows that it goes on; {remedy}."
+        )
+    return state
 
 
 def placed(hosts: Mapping[str, Sequence[int]], job: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.vgpu_manager import is_manager
-from ...durable.calls import Result, required
+from ...durable.calls import Result
 from ...durable.program import Program
 from ...errors import WholeError
-from ...jobs.running_job import placed
+from ...jobs.running_job import placed, required_to_run
 from ...training.transport.connections import uses_rdma
 from . import other_jobs
 from .plans import KEPT, not_applicable, plan_lines, plan_options
@@ -24,7 +24,7 @@ FIRST_STEP_SECONDS, SOON_SECONDS = 600.0, 30.0
 def prepare(p: Program, trial: Trial) -> None:
     """Read the job, its cluster and the plan of the moves; refuse a job that cannot be judged."""
     p.say("reads the state of the job")
-    trial.facts.keep_job(p.once("job", lambda: running_job(trial)))
+    trial.facts.keep_job(p.once("job", lambda: required_to_run(trial.job)))
     p.say("reads the cluster")
     trial.facts.keep_cluster(p.once("cluster", lambda: trial.of_cluster("cluster_info")["cluster"]))
     plan = planned(p, trial, "plan")
@@ -35,20 +35,6 @@ def prepare(p: Program, trial: Trial) -> None:
         raise WholeError(reason)
     p.say(other_jobs.line(found))
     trial.facts.keep_places(plan)
-
-
-def running_job(trial: Trial) -> dict[str, Any]:
-    """Return the job; raise if it does not run, or if nothing would show that it goes on."""
-    job: dict[str, Any] = required(trial.job.look())["job"]
-    if job["state"] != "running":
-        why = f": {job['why']}" if job.get("why") else ""
-        raise WholeError(f"{trial.job.name} does not run, it is {job['state']}{why}; start it, then test.")
-    if job.get("steps_by") == "none":
-        remedy = "start it without this option, then test"
-        raise WholeError(
-            f"{trial.job.name} was started with training_steps_by=none, so no record shows that it goes on; {remedy}."
-        )
-    return job
 
 
 def planned(p: Program, trial: Trial, key: str | tuple[Any, ...], hosts: Sequence[str] = ()) -> dict[str, Any]:

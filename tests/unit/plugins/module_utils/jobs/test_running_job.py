@@ -40,7 +40,7 @@ class Recorder(MortalWorld):
 
 def test_a_run_is_read_finished_and_stopped_on_its_launcher() -> None:
     calls = Recorder(job={"state": "running"})
-    job = job_from(calls, RUN)
+    job = job_from(calls.here, calls.there, RUN)
     assert job.name == "w1: the job in /run/one" and job.look()["job"]["state"] == "running"
     assert job.checked(["w1"], 20.0, []) == []
     job.finish()
@@ -53,14 +53,15 @@ def test_a_run_is_read_finished_and_stopped_on_its_launcher() -> None:
 
 
 def test_a_job_that_cannot_be_stopped_is_an_error() -> None:
+    failing = Recorder(failed=True, msg="the server said no")
     with pytest.raises(CollectionError, match="the server said no"):
-        job_from(Recorder(failed=True, msg="the server said no"), RUN).stop()
+        job_from(failing.here, failing.there, RUN).stop()
 
 
 def deletion(kubernetes: dict[str, Any]) -> dict[str, Any]:
     """Return the options with which a job is deleted."""
     calls = Recorder()
-    job_from(calls, {**RUN, "kubernetes": kubernetes}).stop()
+    job_from(calls.here, calls.there, {**RUN, "kubernetes": kubernetes}).stop()
     ((place, module, options),) = calls.calls
     assert (place, module) == ("here", "kubernetes.core.k8s")
     return options
