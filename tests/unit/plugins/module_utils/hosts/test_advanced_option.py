@@ -58,21 +58,6 @@ def converge(*hosts: FakeHost, check: bool = False, desired: Any = None) -> dict
     return runner.converge(FakeModule(check_mode=check), runner.Work(subjects=subjects, refresh=refresh))
 
 
-def test_check_apply_check_apply_on_two_hosts() -> None:
-    hosts = host("esx01.lab"), host("esx02.lab")
-    planned = converge(*hosts, check=True)
-    assert planned["changed"] and hosts[0].writes == []
-    assert planned["diff"][0]["before"] == {FAILURES: 5, LOGHOST: ""}
-    assert planned["diff"][0]["after"] == {FAILURES: 3, LOGHOST: "udp://log.lab"}
-    applied = converge(*hosts)
-    assert applied["diff"] == planned["diff"] and applied["needs"] == []
-    for esx in hosts:
-        assert esx.writes == [("UpdateOptions", (FAILURES, 3), (LOGHOST, "udp://log.lab"))] and esx.settled == [True]
-    for check in (True, False):
-        assert not converge(*hosts, check=check)["changed"]
-    assert [len(esx.writes) for esx in hosts] == [1, 1]
-
-
 def test_each_value_is_sent_with_the_type_that_the_host_defines() -> None:
     esx = host()
     converge(esx, desired={FAILURES: 3, MOB: "yes", LOGHOST: 514})
@@ -132,23 +117,6 @@ def test_a_boot_option_needs_a_reboot_until_the_host_has_booted() -> None:
     assert converge(esx, desired={THREADS: 1}, check=True)["needs"] == []
     esx.has(runtime__bootTime=BOOTED + timedelta(minutes=10))
     assert converge(esx, desired=desired)["needs"] == []
-
-
-def test_a_deaf_host_fails_and_its_neighbour_does_not() -> None:
-    deaf, good = host("esx01.lab"), host("esx02.lab")
-    deaf.deaf = True
-    result = converge(deaf, good)
-    message = f"esx01.lab: could not change advanced options: the server accepted the change, yet {FAILURES}"
-    assert result["failed"] and message in result["msg"]
-    assert "esx02.lab" not in result["msg"] and good.options.values[FAILURES] == 3
-
-
-def test_a_fault_becomes_one_sentence() -> None:
-    esx = host()
-    esx.faults["UpdateOptions"] = vim.fault.NoPermission(privilegeId="Host.Config.AdvancedConfig")
-    msg = converge(esx)["msg"]
-    assert f"esx01.lab: could not set its advanced options {FAILURES}, {LOGHOST}: " in msg
-    assert "privilege Host.Config.AdvancedConfig is missing" in msg
 
 
 def test_only_the_named_options_are_read_and_their_evidence_restores_the_host() -> None:

@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from pyVmomi import vim
 
 from plugins.module_utils import runner
 from plugins.module_utils.errors import Failed, Refused
@@ -64,21 +63,6 @@ def test_an_option_that_is_invalid_in_an_option_string_is_refused() -> None:
         plan_options({"options": {}, "active": {}}, {"pfctx": "two words"})
 
 
-def test_check_apply_check_apply() -> None:
-    esx = host()
-    planned = converge(esx, check=True)
-    assert planned["changed"] and planned["needs"] == ["reboot"] and esx.writes == []
-    applied = converge(esx)
-    assert applied["diff"] == planned["diff"]
-    assert string_writes(esx) == [("UpdateModuleOptionString", "nmlx5_core", "max_vfs=8,8 pfctx=0x08 pfcrx=8")]
-    written = len(esx.writes)
-    for check in (True, False):
-        again = converge(esx, check=check)
-        assert not again["changed"] and again["needs"] == ["reboot"]
-        assert again["hosts"][0]["state"]["active"] == {"max_vfs": "8,8"}
-    assert len(esx.writes) == written
-
-
 def test_after_a_boot_the_configured_options_are_the_active_ones() -> None:
     esx = host()
     converge(esx)
@@ -127,52 +111,10 @@ def test_a_second_change_before_the_boot_keeps_the_active_options() -> None:
     assert converge(esx, check=True)["hosts"][0]["state"]["active"] == {"max_vfs": "8,8"}
 
 
-def test_a_deaf_host_fails_and_its_neighbour_does_not() -> None:
-    deaf, good = host("esx01.lab"), host("esx02.lab")
-    deaf.deaf = True
-    result = converge(deaf, good)
-    assert result["failed"] and "esx01.lab: could not change options of kernel module nmlx5_core" in result["msg"]
-    assert "esx02.lab" not in result["msg"]
-    assert good.modules.strings["nmlx5_core"] == "max_vfs=8,8 pfctx=0x08 pfcrx=8"
-
-
-@pytest.mark.parametrize(
-    ("fault", "message"),
-    [
-        (vim.fault.NoPermission(privilegeId="Host.Config.Settings"), "privilege Host.Config.Settings is missing"),
-        (vim.fault.HostConfigFault(msg="the module is busy"), "HostConfigFault: the module is busy"),
-        (ConnectionResetError("reset by peer"), "the connection broke"),
-    ],
-)
-def test_a_fault_becomes_one_sentence(fault: Exception, message: str) -> None:
-    esx = host()
-    esx.faults["UpdateModuleOptionString"] = fault
-    result = converge(esx)
-    assert result["failed"] and message in result["msg"] and "esx01.lab" in result["msg"]
-
-
-def test_an_unknown_module_is_refused_before_any_write() -> None:
-    esx01, esx02 = host("esx01.lab"), host("esx02.lab")
-    esx02.modules.strings.pop("nmlx5_core")
-    result = converge(esx01, esx02)
-    assert (
-        "esx02.lab: could not read the options of kernel module nmlx5_core: the host has no such module"
-        in result["msg"]
-    )
-    assert esx01.writes == esx02.writes == []
-
-
 def test_a_broken_option_string_is_shown_and_not_changed() -> None:
     esx = host(text="pfctx=8 pfctx=9")
     result = converge(esx)
     assert "pfctx=8 pfctx=9" in result["msg"] and esx.writes == []
-
-
-def test_a_host_that_vcenter_cannot_reach_fails() -> None:
-    esx = host()
-    esx.has(runtime__connectionState="notResponding")
-    result = converge(esx)
-    assert result["failed"] and "vCenter shows it as notResponding" in result["msg"] and esx.writes == []
 
 
 LIST = "system module parameters list"

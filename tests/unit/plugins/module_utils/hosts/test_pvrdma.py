@@ -36,16 +36,10 @@ def converge(*hosts: FakeHost, desired: PvrdmaSpec = VMK1, check: bool = False) 
     return runner.converge(FakeModule(check_mode=check), work)
 
 
-def test_check_apply_check_apply() -> None:
+def test_the_ruleset_is_opened_before_the_adapter_is_tagged() -> None:
     esx = host()
-    planned = converge(esx, check=True)
-    assert planned["changed"] and esx.writes == []
     applied = converge(esx)
-    assert applied["diff"] == planned["diff"]
     assert esx.writes == [("EnableRuleset", "pvrdma"), TAGGED]
-    for check in (True, False):
-        assert not converge(esx, check=check)["changed"]
-    assert len(esx.writes) == 2
     assert applied["hosts"][0]["state"] == {
         "vmk": "vmk1", "firewall_open": True, "vmk_mtu": 9000, "switch": "rdma", "switch_mtu": 9000,
         "uplink": "vmnic2", "rdma_device": "vmrdma0",
@@ -257,26 +251,3 @@ def test_a_tag_in_use_waits_for_the_machines_that_use_it(desired: PvrdmaSpec, mo
         "worker01 runs here with a PVRDMA adapter and would lose vmk1: move the virtual machines or power them off"
     ]
     assert "worker01" in converge(esx, desired=desired)["msg"] and esx.writes == []
-
-
-def test_a_deaf_host_is_detected_and_the_wait_ends() -> None:
-    esx = host()
-    esx.deaf = True
-    result = converge(esx)
-    assert esx.settled == [False]
-    assert "esx01.lab: could not change PVRDMA: the server accepted the change, yet vmk is ''" in result["msg"]
-
-
-def test_a_missing_privilege_is_named() -> None:
-    esx = host()
-    esx.faults["EnableRuleset"] = vim.fault.NoPermission(privilegeId="Host.Config.NetService")
-    result = converge(esx)
-    assert "could not open the firewall ruleset pvrdma" in result["msg"] and "Host.Config.NetService" in result["msg"]
-    assert esx.writes == [("EnableRuleset", "pvrdma")]
-
-
-def test_a_host_that_vcenter_cannot_reach_fails() -> None:
-    esx = host()
-    esx.has(runtime__connectionState="disconnected")
-    result = converge(esx)
-    assert "vCenter shows it as disconnected" in result["msg"] and esx.writes == []
