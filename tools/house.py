@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from textwrap import wrap
 
-from tests.rooms import floors
+from tests.rules.rooms import floors
 
 ROOT = Path(__file__).resolve().parent.parent
 DRAWING = ROOT / "docs" / "house.svg"

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests import architecture, rooms
-from tests.architecture import COPYRIGHT, RULES, Checkout
-from tests.rooms import module_utils_of
+from tests.rules import architecture, rooms
+from tests.rules.architecture import COPYRIGHT, RULES, Checkout
+from tests.rules.rooms import module_utils_of
 
 ROOT = Path(__file__).parents[2]
-LINT_IMPORTS = str(Path(sys.executable).with_name("lint-imports"))
+LINT_IMPORTS, RUFF = (str(Path(sys.executable).with_name(name)) for name in ("lint-imports", "ruff"))
 HEAD = f"{COPYRIGHT}\n# GNU General Public License v3.0+ (see LICENSE)\n"
 UTILS = "plugins/module_utils"
 MODULE = "plugins/modules/esxi_thing.py"
@@ -81,10 +81,6 @@ BREACHES = [
     ("one_gate", "plugins/plugin_utils/move.py", "def f(task):\n    return task.check_mode\n", "check_mode outside"),
     ("one_gate", MODULE, THING + "def body(m):\n    m.exit_json()\n", "exit_json outside"),
     ("one_gate", f"{UTILS}/vsphere/session.py", "def f(m):\n    m.fail_json(msg='')\n", "fail_json outside"),
-    ("old_python", PURE, "match x:\n    case 1: pass\n", "Pattern matching"),
-    ("old_python", f"{UTILS}/vmotion/plan/plan.py", "match x:\n    case 1: pass\n", "Pattern matching"),
-    ("old_python", f"{UTILS}/training/link.py", "match x:\n    case 1: pass\n", "Pattern matching"),
-    ("old_python", f"{UTILS}/training/guest/job.py", "try: pass\nexcept* OSError: pass\n", "Exception groups"),
     ("action_group", "meta/runtime.yml", "action_groups: {vsphere: []}\n", "esxi_thing is missing"),
     (
         "action_group",
@@ -161,6 +157,14 @@ def test_a_file_without_its_licence_is_seen(tmp_path: Path) -> None:
 def test_documentation_blocks_do_not_count_as_lines(tmp_path: Path) -> None:
     long = THING.replace("state: {}", "state: {}\n" * 400)
     assert list(architecture.short_files(build(tmp_path, {**GOOD, MODULE: long}))) == []
+
+
+def test_ruff_refuses_a_newer_python_in_code_that_runs_on_workers() -> None:
+    command = [RUFF, "check", "--config", str(ROOT / "pyproject.toml"), "--stdin-filename"]
+    for name, is_refused in ((f"{UTILS}/training/guest/job.py", True), ("tools/build.py", False)):
+        file, code = str(ROOT / name), "try:\n    pass\nexcept* OSError:\n    pass\n"
+        done = subprocess.run([*command, file, "-"], input=code, capture_output=True, text=True, check=False)
+        assert ("Cannot use `except*` on Python 3.8" in done.stdout) is is_refused, done.stdout
 
 
 def test_every_rule_has_a_breach() -> None:

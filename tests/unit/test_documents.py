@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import coverage_map
 from tests.harms import TABLE, Harm
+from tests.rules import coverage_map
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(

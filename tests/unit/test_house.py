@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from tests.rooms import floors
+from tests.rules.rooms import floors
 from tools import house
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The prose of the checkout has no words that tests/language.yml refuses, and each pattern finds its words only."""
+"""The prose of the checkout has no words that language.yml refuses, and each pattern finds its words only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import language, prose
+from tests.rules import language, prose
 
 TEXTS = {
     "a.py": '''"""A told module."""

@@ -8,7 +8,7 @@ import hashlib
 from pathlib import Path
 
 from plugins.module_utils.training.runs import training_run
-from tests import coverage_map
+from tests.rules import coverage_map
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "threats.md").read_text()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import yaml_rules
-from tests.yaml_rules import RULES, Files
+from tests.rules import yaml_rules
+from tests.rules.yaml_rules import RULES, Files
 
 ROOT = Path(__file__).parents[2]
 TASKS, VARS = "roles/thing/tasks/main.yml", "roles/thing/vars/main.yml"

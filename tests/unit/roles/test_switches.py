@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from lab.simulator import ROOT
-from tests.yaml_rules import BARE, Files, expressions, tasks_of
+from tests.rules.yaml_rules import BARE, Files, expressions, tasks_of
 
 ROLES = sorted(path.parent.parent for path in (ROOT / "roles").glob("*/meta/argument_specs.yml"))
 FILES = Files(ROOT)

@@ -21,9 +21,9 @@ from plugins.modules import (
     training_job,
 )
 from plugins.plugin_utils.controller import start_watch
-from tests.architecture import Checkout, Source
 from tests.fakes.calling import here
 from tests.lab.places import until
+from tests.rules.architecture import Checkout, Source
 
 from .test_continuity_verdict import call
 

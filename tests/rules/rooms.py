@@ -9,7 +9,7 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
+PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 # Pure files import pure files and the standard library without input and output. "*" stands for the files of a folder.
 PURE = (

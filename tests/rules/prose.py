@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import yaml
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 KINDS = ("docstring", "comment", "task", "message", "docs", "markdown", "name")
 FOLDERS = (
     "plugins",
@@ -30,7 +30,7 @@ FOLDERS = (
 )
 # Foreign text, and the files that quote the words which the lint refuses.
 SKIPPED = re.compile(
-    r"tests/fixtures/|tests/language\.|tests/unit/test_language\.|CODE_OF_CONDUCT|docs/docsite/|(.*/)?[._]"
+    r"tests/fixtures/|tests/rules/language\.|tests/unit/test_language\.|CODE_OF_CONDUCT|docs/docsite/|(.*/)?[._]"
 )
 SUFFIXES = {".py", ".yml", ".yaml", ".go", ".md", ".sh", ".j2", ".toml", ".conf", ".service", ".cfg", ".rules", ""}
 DOC_BLOCKS = {"DOCUMENTATION", "EXAMPLES", "RETURN"}

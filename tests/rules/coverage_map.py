@@ -9,7 +9,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
 NAME = re.compile(r"`([\w/]+\.py)(?:::(test_\w+))?`")
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """List words that the project does not use, with their location and the words to use instead.
 
-`python -m tests.language [PATH...] [--kind KIND] [--count]`; tests/language.yml has the patterns.
+`python -m tests.rules.language [PATH...] [--kind KIND] [--count]`; tests/rules/language.yml has the patterns.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import yaml
 
-from tests import prose
+from tests.rules import prose
 
 PATTERNS = yaml.safe_load(Path(__file__).with_suffix(".yml").read_text(encoding="utf-8"))
 # The start of a text, a sentence, a paragraph, a list item, a heading or a table cell.
@@ -62,7 +62,7 @@ def of(paths: list[Path]) -> list[Hit]:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.language", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m tests.rules.language", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files or folders; by default all")
     parser.add_argument("--kind", action="append", choices=prose.KINDS, help="only this kind of prose; may be repeated")
     parser.add_argument("--count", action="store_true", help="print the number of hits by kind")

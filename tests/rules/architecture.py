@@ -14,10 +14,8 @@ from typing import Any
 
 import yaml
 
-from tests.rooms import FOREIGN, INPUT_OUTPUT, is_pure, module_utils_of, room_of
+from tests.rules.rooms import FOREIGN, INPUT_OUTPUT, is_pure, module_utils_of, room_of
 
-# Modules also run inside a worker, with the oldest Python that ansible-core reaches there.
-OLDEST_PYTHON = (3, 8)
 DOC_BLOCKS = ("DOCUMENTATION", "EXAMPLES", "RETURN")
 SEVERITIES = ("STOP", "WARN", "NOTE")
 MODULE_ENDS = {"exit_json", "fail_json"}
@@ -182,16 +180,6 @@ def one_gate(checkout: Checkout) -> Iterator[str]:
                 yield f"{source.where(node)}: {node.value} by name outside the runner"
 
 
-def old_python(checkout: Checkout) -> Iterator[str]:
-    """Code that also runs inside a worker has the syntax of an old Python."""
-    for source in checkout.plugins:
-        if source.parts[1] == "module_utils":
-            try:
-                ast.parse(source.text, source.name, feature_version=OLDEST_PYTHON)
-            except SyntaxError as error:
-                yield f"{source.name}:{error.lineno}: {error.msg}"
-
-
 def fragments_of(source: Source) -> list[str]:
     """Return the documentation fragments that a module extends."""
     node = blocks_of(source).get("DOCUMENTATION")
@@ -288,7 +276,6 @@ RULES: tuple[Rule, ...] = (
     distinct_names,
     foreign_imports,
     one_gate,
-    old_python,
     action_group,
     documented,
     tested,
