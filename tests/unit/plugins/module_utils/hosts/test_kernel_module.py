@@ -35,10 +35,6 @@ def converge(*hosts: FakeHost, check: bool = False, module: str = "nmlx5_core", 
     return runner.converge(FakeModule(check_mode=check), work)
 
 
-def string_writes(esx: FakeHost) -> list[tuple[Any, ...]]:
-    return [write for write in esx.writes if write[0] == "UpdateModuleOptionString"]
-
-
 @pytest.mark.parametrize(
     ("configured", "active", "exact", "after", "reboot"),
     [
