@@ -24,12 +24,12 @@ from tests.unit.plugins.module_utils.hosts import (
 class Case:
     """A change of one subject.
 
-    ``asked`` is the change in the words of a profile; ``writes`` are its calls on each host, the settings apart;
+    ``requested`` is the change in the words of a profile; ``writes`` are its calls on each host, the settings apart;
     ``needs`` remain until the host boots. ``unknown`` asks for a name that no host has, which ``refusal`` names.
     """
 
     host: Callable[[str], FakeHost]
-    asked: Any
+    requested: Any
     writes: tuple[str, ...]
     needs: tuple[str, ...]
     unknown: Any

@@ -24,7 +24,7 @@ from tests.unit.plugins.module_utils.hosts.contract import CASES, Case
 each_part = pytest.mark.parametrize("part", PARTS, ids=lambda part: part.key)
 WITH_NAMES = [part for part in PARTS if part.key in CASES and CASES[part.key].unknown is not None]
 
-# esxcli answers with errors of its own.
+# esxcli returns other errors.
 WITH_FAULTS = [part for part in PARTS if part.key != "vibs"]
 
 
@@ -52,7 +52,7 @@ def calls(host: FakeHost) -> tuple[str, ...]:
 
 def evidence(part: Part, case: Case, host: FakeHost) -> dict[str, Any]:
     host.refresh()
-    reading = Reading(host, {part.key: case.asked})
+    reading = Reading(host, {part.key: case.requested})
     return {"host": host.name, **{key: value for group in part.groups for key, value in group.read(reading).items()}}
 
 
@@ -60,16 +60,16 @@ def evidence(part: Part, case: Case, host: FakeHost) -> dict[str, Any]:
 def test_a_check_writes_nothing_and_a_second_run_changes_nothing(part: Part, case: Case) -> None:
     host = case.host("esx01.lab")
 
-    planned = converge({part.key: case.asked}, host, check=True)
+    planned = converge({part.key: case.requested}, host, check=True)
     assert planned["changed"] and host.writes == []
 
-    applied = converge({part.key: case.asked}, host)
+    applied = converge({part.key: case.requested}, host)
     assert applied["changed"] and applied["diff"] == planned["diff"] and calls(host) == case.writes
     assert set(applied["needs"]) == set(case.needs)
 
     written = len(host.writes)
     for check in (True, False):
-        again = converge({part.key: case.asked}, host, check=check)
+        again = converge({part.key: case.requested}, host, check=check)
         assert not again["changed"] and set(again["needs"]) == set(case.needs) and len(host.writes) == written
 
 
@@ -78,11 +78,11 @@ def test_a_deaf_host_fails_and_its_neighbour_does_not(part: Part, case: Case) ->
     deaf, good = case.host("esx01.lab"), case.host("esx02.lab")
     deaf.deaf = True
 
-    result = converge({part.key: case.asked}, deaf, good)
+    result = converge({part.key: case.requested}, deaf, good)
 
     assert result["failed"] and "esx01.lab: could not change" in result["msg"] and "esx02.lab" not in result["msg"]
     assert "the server accepted the change, yet" in result["msg"] and calls(good) == case.writes
-    assert not converge({part.key: case.asked}, good, check=True)["changed"]
+    assert not converge({part.key: case.requested}, good, check=True)["changed"]
 
 
 @pytest.mark.parametrize("part", WITH_NAMES, ids=lambda part: part.key)
@@ -111,7 +111,7 @@ def test_a_fault_becomes_one_sentence_and_ends_the_changes_of_the_host(
     host = case.host("esx01.lab")
     host.faults[case.writes[0]] = fault
 
-    result = converge({part.key: case.asked}, host)
+    result = converge({part.key: case.requested}, host)
 
     assert result["failed"] and "esx01.lab: could not " in result["msg"]
     assert message in result["msg"] and calls(host) == case.writes[:1]
@@ -122,7 +122,7 @@ def test_a_host_that_vcenter_cannot_reach_fails_without_a_write(part: Part, case
     host = case.host("esx01.lab")
     host.has(runtime__connectionState="notResponding")
 
-    result = converge({part.key: case.asked}, host)
+    result = converge({part.key: case.requested}, host)
 
     assert result["failed"] and "vCenter shows it as notResponding" in result["msg"] and host.writes == []
 
@@ -131,10 +131,10 @@ def test_a_host_that_vcenter_cannot_reach_fails_without_a_write(part: Part, case
 def test_evidence_restores_the_host(part: Part, case: Case) -> None:
     host = case.host("esx01.lab")
     before = evidence(part, case, host)
-    converge({part.key: case.asked}, host)
+    converge({part.key: case.requested}, host)
     assert evidence(part, case, host) != before
 
-    restored = part.restore(Before(before, {part.key: case.asked}))
+    restored = part.restore(Before(before, {part.key: case.requested}))
     back = {each.key: complete(each, restored[each.key]) for each in PARTS if each.key in restored}
     done = converge(back, host)
 
@@ -143,10 +143,10 @@ def test_evidence_restores_the_host(part: Part, case: Case) -> None:
     assert {key: _settings(after[key]) for key in part.kept} == {key: _settings(before[key]) for key in part.kept}
 
 
-def complete(part: Part, asked: Any) -> Any:
+def complete(part: Part, requested: Any) -> Any:
     """Return the value of an option with the defaults of its suboptions, as Ansible passes it to the module."""
     defaults = {name: spec.get("default") for name, spec in part.spec.get("options", {}).items()}
-    return [{**defaults, **entry} for entry in asked] if isinstance(asked, list) else {**defaults, **asked}
+    return [{**defaults, **entry} for entry in requested] if isinstance(requested, list) else {**defaults, **requested}
 
 
 def _settings(value: Any) -> Any:
