@@ -166,18 +166,24 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         selected = rolling_moves.select_workers(params["cluster"], known, params["workers"])
         cluster = WorkerCluster(opened, params["cluster"])
         workers = rolling_moves.read_workers(cluster, known)
-        plan = planned(workers, selected, params)
+        plan = emptied(cluster, workers, params) if params["empty_hosts"] else planned(workers, selected, params)
         offset = clock_offset.measure(opened).seconds
         plan = detailed(cluster, workers, plan, params)
     return {"changed": False, **plan, **rolling_moves.as_dict(workers), "clock_offset_s": offset}
 
 
 def planned(workers: rolling_moves.ClusterWorkers, selected: list[str], params: dict[str, Any]) -> dict[str, Any]:
-    """Return the moves of the workers, or the host changes with the moves that empty each host before."""
-    if params["empty_hosts"] is None:
-        rules = {key: params[key] for key in ("return_home", "one_per_host")}
-        return {"moves": [move._asdict() for move in rolling_moves.plan_moves(workers, selected, **rules)]}
-    window = rolling_moves.plan_window(workers, params["empty_hosts"], one_per_host=params["one_per_host"])
+    """Return the moves of the workers; none if no host is to be emptied."""
+    if params["empty_hosts"] is not None:
+        return {"stages": [], "moves": []}
+    rules = {key: params[key] for key in ("return_home", "one_per_host")}
+    return {"moves": [move._asdict() for move in rolling_moves.plan_moves(workers, selected, **rules)]}
+
+
+def emptied(cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, params: dict[str, Any]) -> dict[str, Any]:
+    """Return the host changes with the moves that empty each host before."""
+    fleet = moving_fleet.read_room(cluster, workers, params["one_per_host"])
+    window = rolling_moves.plan_window(workers, fleet, params["empty_hosts"])
     stages = [{"host": change.host, "moves": [move._asdict() for move in change.moves]} for change in window]
     return {"stages": stages, "moves": [move for stage in stages for move in stage["moves"]]}
 

@@ -21,7 +21,8 @@ from .pace import Pace, Silence
 from .stretches import Stretch
 
 # A time without a step counts as a stall if it is longer than a second, and than this number of usual times between two
-# arrivals: those of single steps or, if the observer reads several at once, those of its reads.
+# arrivals, both before the first move and around it: those of single steps or, if the observer reads several at once,
+# those of its reads.
 USUAL_STEPS, SHORTEST_S = 3, 1.0
 # A stretch is slow if it has less than this part of the undisturbed rate.
 SLOW = 0.9
@@ -91,19 +92,19 @@ def rank_cost(pace: Pace, period: Period | None, timeline: Timeline) -> RankCost
     """Return the measurements of one rank; None if it has no undisturbed rate."""
     if period is None:
         return None
-    before, seconds = pace.made_in(-math.inf, period.since)
-    if before <= 0 or seconds <= 0:
+    before = pace.undisturbed(-math.inf, period.since)
+    if before is None:
         return None
-    rate, usual_s = before / seconds, seconds / max(1, pace.moments(period.since))
-    found = pace.silences(period.since, max(SHORTEST_S, USUAL_STEPS * usual_s))
+    rate, usual_s = before.made / before.seconds, before.seconds / (before.reads - 1)
+    found = pace.silences(period.since, max(SHORTEST_S, USUAL_STEPS * usual_s), USUAL_STEPS)
     stalls = [stall for stall in found if timeline.owner(stall.begin, stall.end) is not None]
     return RankCost(
         rate=rate,
         images=pace.images,
-        stalled_s=sum(stall.seconds - usual_s for stall in stalls),
+        stalled_s=sum(stall.seconds - max(usual_s, stall.usual_s) for stall in stalls),
         slow_s=_slow_s(pace, rate, stalls, period.since),
-        made=pace.made_in(period.since, period.until),
-        made_by_host=[pace.made_in(*span) for span in period.hosts],
+        made=pace.made_since(period.since, period.until, rate),
+        made_by_host=[pace.made_since(*span, rate) for span in period.hosts],
     )
 
 

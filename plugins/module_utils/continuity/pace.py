@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, islice
-from math import inf, isnan, nan, sqrt
+from math import inf, isnan, nan
 from operator import ne
 from statistics import median
-from typing import Callable, List, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from .limits import Breach
 from .lines import Line, Lines, neighbours
 from .marked_phases import MarkedPhases
 from .move_windows import Group, Timeline
@@ -21,13 +20,12 @@ from .step_progress import ENOUGH_STEPS
 from .stretches import Stretch, stretches
 from .track import Track
 
-ENOUGH_RATES = 10
-# The number of standard errors that make a fall certain.
-CERTAIN = 5
 ALWAYS = (-inf, inf)
+ENOUGH_READS = 3
+# The intervals before and after a silence that show the pace around it.
+AROUND = 5
 # Less time than this outside marked phases is an error of rounding.
 LEAST_S = 1e-6
-Rates = Callable[[float, float], List[float]]
 
 
 class Paced(Protocol):
@@ -41,16 +39,28 @@ class Paced(Protocol):
     def seen_images(self, after: float, before: float) -> float | None:
         """Return the images per second between two times, without marked phases; None if unknown."""
 
+    def usual_images(self, after: float, before: float) -> float | None:
+        """Return the images per second of the reads between two times; None if unknown."""
+
+
+class Undisturbed(NamedTuple):
+    """The steps between the first and the last of some reads, and the seconds without marked phases."""
+
+    made: int
+    seconds: float
+    reads: int
+
 
 class KeptPace:
     """The steps and images of a rank before, during and after each move."""
 
     def __init__(self, pace: Paced, timeline: Timeline) -> None:
         sides = (span for group in timeline.groups for span in _sides(group).values())
-        spans = (span for around in timeline.around() for span in _spans(around).values())
+        spans = [span for around in timeline.around() for span in _spans(around).values()]
         self.rank = pace.rank
         self._steps = {span: pace.steps(*span) for span in (ALWAYS, *sides)}
         self._images = {span: pace.seen_images(*span) for span in spans}
+        self._usual = {span: pace.usual_images(*span) for span in spans}
 
     def steps(self, after: float, before: float) -> int:
         """Return how many optimizer steps ended strictly between two times."""
@@ -59,6 +69,10 @@ class KeptPace:
     def seen_images(self, after: float, before: float) -> float | None:
         """Return the images per second between two times, without marked phases; None if unknown."""
         return self._images[after, before]
+
+    def usual_images(self, after: float, before: float) -> float | None:
+        """Return the images per second of the reads between two times; None if unknown."""
+        return self._usual[after, before]
 
 
 def _spans(around: tuple[float, Group, float]) -> dict[str, tuple[float, float]]:
@@ -116,6 +130,38 @@ class Pace:
         made, seconds = self.made_in(after, before)
         return self.images * made / seconds if seconds > 0 else None
 
+    def usual_images(self, after: float, before: float) -> float | None:
+        """Return the images per second between two times, without the intervals that contain them; None if unknown."""
+        found = None if self.images is None else self.undisturbed(after, before)
+        return None if found is None or self.images is None else self.images * found.made / found.seconds
+
+    def undisturbed(self, after: float, before: float) -> Undisturbed | None:
+        """Return the steps from the first to the last read between two times; None for fewer than three reads.
+
+        A disturbance that begins between two reads leaves the steps before it in the second one.
+        """
+        begin, end = bisect_left(self._at, after), bisect_right(self._at, before) - 1
+        if begin >= end:
+            return None
+        first, last = self._at[begin], self._at[end]
+        reads = 1 + sum(map(ne, islice(self._at, begin + 1, end + 1), islice(self._at, begin, end)))
+        seconds = self._trained(first, last)
+        made = self._made[end + 1] - self._made[self._last_at(begin) + 1]
+        return Undisturbed(made, seconds, reads) if reads >= ENOUGH_READS and made > 0 and seconds > 0 else None
+
+    def made_since(self, after: float, before: float, rate: float) -> tuple[float, float]:
+        """Return the steps and seconds between two times, if until then the rank made ``rate`` steps per second."""
+        made, seconds = self.made_in(after, before)
+        last = bisect_right(self._at, after) - 1
+        if 0 <= last < len(self._at) - 1 and self._at[last] < after:
+            upto, until = self._last_at(last + 1), self._at[last + 1]
+            together, trained = self._made[upto + 1] - self._made[last + 1], self._trained(self._at[last], until)
+            spread = together * self._trained(after, min(until, before)) / trained if trained > LEAST_S else 0.0
+            # Steps that arrived after this time were made before it as far as the rank had the time for them.
+            later = max(0.0, together - rate * self._trained(self._at[last], after))
+            made += (later if until <= before else min(spread, later)) - spread
+        return made, seconds
+
     def made_in(self, after: float, before: float) -> tuple[float, float]:
         """Return the steps that were made between two times of the observer, and the seconds, without marked phases.
 
@@ -136,16 +182,30 @@ class Pace:
             last = upto
         return made, max(0.0, self._trained(begin, end))
 
-    def moments(self, before: float) -> int:
-        """Return how many moments with steps came after the first one and before a time."""
-        return sum(map(ne, islice(self._at, 1, bisect_left(self._at, before)), self._at))
+    def silences(self, after: float, shortest: float, usual_times: float) -> Iterator[Silence]:
+        """Yield the times between two steps that are longer than this, and than a number of the times around them.
 
-    def silences(self, after: float, shortest: float) -> Iterator[Silence]:
-        """Yield the times between two steps that are longer than this without their marked phases."""
+        Marked phases do not count.
+        """
         for index in range(max(0, bisect_right(self._at, after) - 1), len(self._at) - 1):
             since, until = self._at[index], self._at[index + 1]
             if until - since > shortest and (seconds := self._trained(since, until)) > shortest:
-                yield Silence(since, until, seconds)
+                around = self._usual_around(since, until)
+                if seconds > usual_times * around:
+                    yield Silence(since, until, seconds, around)
+
+    def _usual_around(self, since: float, until: float) -> float:
+        """Return the usual time between two reads just before and after a silence; 0 if there are none."""
+        found = []
+        for _turn in range(AROUND):
+            before, after = bisect_left(self._at, since) - 1, bisect_right(self._at, until)
+            if before >= 0:
+                found.append(self._trained(self._at[before], since))
+                since = self._at[before]
+            if after < len(self._at):
+                found.append(self._trained(until, self._at[after]))
+                until = self._at[after]
+        return median(found) if found else 0.0
 
     def stretches(self, after: float, before: float) -> Sequence[Stretch]:
         """Return the stretches of training between two times by the observer's clock."""
@@ -194,48 +254,23 @@ def images_of_step(steps: Sequence[Line]) -> float | None:
 
 
 class Silence(NamedTuple):
-    """A time between two steps, with its seconds outside marked phases."""
+    """A time between two steps, with its seconds outside marked phases, and the usual seconds around it."""
 
     begin: float
     end: float
     seconds: float
-
-
-class Throughput(NamedTuple):
-    """The ranks that became slower, and the rates that are not enough to judge."""
-
-    breaches: list[Breach]
-    unproven: list[str]
-
-
-def judge_throughput(paces: Iterable[Pace], timeline: Timeline, ratio: float | None) -> Throughput:
-    """Return the ranks that a move slowed more than the ratio allows, compared with before it or before all moves."""
-    found = Throughput([], [])
-    if ratio is None:
-        return found
-    for pace in paces:
-        for around in timeline.around():
-            first_move = timeline.groups[0].started
-            fall = _fall(pace.rates, "images/s", around, first_move, ratio)
-            seen = _fall(pace.seen_rates, "steps/s by the observer's clock", around, first_move, ratio)
-            if seen is not None and seen.is_reported:
-                fall = fall if fall is not None and fall.is_reported else seen
-            if fall is None:
-                continue
-            if fall.is_reported:
-                at = around[1].completed
-                found.breaches.append(Breach("throughput", pace.rank, None, at, f"rank {pace.rank} {fall.sentence}"))
-                break
-            found.unproven.append(f"throughput: rank {pace.rank} {fall.sentence}")
-    return found
+    usual_s: float = 0.0
 
 
 def rates_around(paces: Sequence[Paced], around: tuple[float, Group, float]) -> Mapping[str, float | None]:
-    """Return the images per second before, during and after a move on the observer's clock, including stalls."""
-    result = {
-        name: [rate for pace in paces if (rate := pace.seen_images(*span)) is not None]
-        for name, span in _spans(around).items()
-    }
+    """Return the images per second before, during and after a move on the observer's clock, including stalls.
+
+    The rate before a move ends with the last read before it: the next read may come after the stall.
+    """
+    result = {}
+    for name, span in _spans(around).items():
+        given = [(pace.usual_images if name == "before" else pace.seen_images)(*span) for pace in paces]
+        result[name] = [rate for rate in given if rate is not None]
     return {name: median(rates) if rates else None for name, rates in result.items()}
 
 
@@ -251,44 +286,3 @@ def few_steps(paces: Sequence[Paced], group: Group, name: str) -> Iterator[str]:
             made = pace.steps(*_sides(group)[where])
             if made < ENOUGH_STEPS:
                 yield f"steps: rank {pace.rank} made {made} {where} {name}, {ENOUGH_STEPS} are needed"
-
-
-class _Fall(NamedTuple):
-    is_reported: bool
-    sentence: str
-
-
-def _fall(rates: Rates, unit: str, around: tuple[float, Group, float], first_move: float, ratio: float) -> _Fall | None:
-    end_before, group, next_start = around
-    before = _enough(rates, (end_before, group.started), (-inf, group.started))
-    # A job may take the whole window of a move to come back to its pace.
-    after = _enough(rates, (group.ends, next_start), (group.completed, next_start), (group.completed, inf))
-    if min(len(before), len(after)) < ENOUGH_RATES:
-        return _Fall(False, f"gave only {len(before)} rates before and {len(after)} after a move")
-    falls = [_compare(baseline, after, ratio, unit) for baseline in (before, rates(-inf, first_move))]
-    given = [fall for fall in falls if fall is not None]
-    return max(given, key=lambda fall: fall.is_reported, default=None)
-
-
-def _enough(rates: Rates, *spans: tuple[float, float]) -> list[float]:
-    """Return the rates of the first span that has enough of them, otherwise of the last."""
-    found: list[float] = []
-    for span in spans:
-        found = rates(*span)
-        if len(found) >= ENOUGH_RATES:
-            break
-    return found
-
-
-def _compare(before: list[float], after: list[float], ratio: float, unit: str) -> _Fall | None:
-    if len(before) < ENOUGH_RATES or median(after) >= ratio * median(before):
-        return None
-    ordered = sorted(before)
-    spread = ordered[len(ordered) * 9 // 10] - ordered[len(ordered) // 10]
-    # The median of n values spread like a normal distribution has the error 0.49 spread / sqrt(n).
-    error = 0.49 * spread * sqrt(1 / len(before) + 1 / len(after))
-    fall = median(before) - median(after)
-    sentence = f"fell from {median(before):.4g} to {median(after):.4g} {unit}, below {ratio:g} of its rate"
-    if fall > max(spread, CERTAIN * error):
-        return _Fall(True, f"{sentence} before the move")
-    return _Fall(False, f"{sentence}, which was too unsteady to tell (eight tenths of it within {spread:.4g} {unit})")

@@ -56,7 +56,7 @@ from .limits import TRAIN, Breach, Limits, number, read_limits
 from .marked_phases import MarkedPhases
 from .move_windows import Group, Timeline, external_text, faults, is_external, moment, move_name, moved, ranks_of
 from .observations import evidence_of, fact_breaches, missing_facts
-from .pace import ALWAYS, KeptPace, Pace, Throughput, few_steps, judge_throughput, least_steps, rates_around
+from .pace import ALWAYS, KeptPace, Pace, few_steps, least_steps, rates_around
 from .power_cycles import judge_power
 from .step_progress import (
     Surroundings,
@@ -70,6 +70,7 @@ from .step_progress import (
     stopped_breaches,
 )
 from .step_records import read_lines
+from .throughput import Throughput, judge_throughput
 from .track import Track
 
 ENDINGS = ("running", "finished", "died")

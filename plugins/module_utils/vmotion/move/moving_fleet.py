@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The workers and hosts of a cluster as the planner of waves needs them: room, links, expected stuns and rules."""
+"""The workers and hosts of a cluster as the planners of moves need them: room, links, expected stuns and rules."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core.versions import numbers
@@ -14,6 +14,7 @@ from ...maintenance import placements
 from ...vsphere import properties
 from ...vsphere.inventory import Host
 from ...workers import candidate_hosts
+from ...workers.candidate_hosts import OtherMachines
 from ...workers.capacity import machines
 from ...workers.machine import Machine
 from ...workers.worker_cluster import WorkerCluster
@@ -22,7 +23,8 @@ from ..plan.fleet import Fleet, HostRoom, MovingWorker, most_moves
 from . import move_facts
 from .rolling_moves import ClusterWorkers
 
-HOST = (*network.PATHS, "config.product.apiVersion", "summary.hardware.numCpuCores")
+HOST = (*network.PATHS, "config.product.apiVersion")
+CORES = "summary.hardware.numCpuCores"
 RULES = "configurationEx"
 VMOTION = "vmotion"
 # vMotion starts the switchover of a virtual machine without a vGPU when it expects less than a second.
@@ -46,24 +48,48 @@ class _Target:
     estimates: Mapping[str, list[dict[str, int]]]
 
 
-def read_fleet(cluster: WorkerCluster, workers: ClusterWorkers, rules: Rules) -> Fleet:
-    """Return the fleet; all its workers count as those of one job."""
-    hosts = _hosts(cluster)
-    links = {name: vmotion_megabits(host) for name, host in hosts.items()}
-    targets = dict(_targets(cluster, workers, hosts, links))
+def read_room(cluster: WorkerCluster, workers: ClusterWorkers, one_per_host: bool) -> Fleet:
+    """Return the needs of the workers, the room of the hosts, and the rules, without links and stuns."""
     names = {cluster.machines[name].ref._moId: name for name in workers.at}
     config = properties.read_many(cluster.session, [cluster.ref], (RULES,))[cluster.ref._moId].get(RULES)
-    allowed = workers.allowed()
+    usable = workers.usable(one_per_host)
     for rule in placements.must_run(config, {key: str(values["name"]) for key, values in cluster.hosts.items()}):
-        allowed.update({names[key]: allowed[names[key]] & rule.hosts for key in rule.vms if key in names})
-    stuns: dict[Any, dict[str, float | None]] = {}
+        usable.update({names[key]: usable[names[key]] & rule.hosts for key in rule.vms if key in names})
+    others = {key: workers.others(cluster, key) for key in cluster.hosts}
+    for apart in placements.apart(config):
+        taken = frozenset(_hosts_of(cluster, others, apart.vms))
+        for name in (names[key] for key in apart.vms if key in names):
+            usable[name] -= taken - {workers.at[name]}
     return Fleet(
-        {name: _worker(cluster.machines[name], workers, allowed[name], (targets, stuns)) for name in workers.at},
-        dict(_rooms(cluster, workers, hosts, links)),
-        rules.budget_s,
-        tuple(frozenset(names[key] for key in rule.vms if key in names) for rule in placements.apart(config)),
-        rules.one_per_host,
+        {name: MovingWorker(_needs(cluster.machines[name], workers), usable[name]) for name in workers.at},
+        dict(_rooms(cluster, workers, others)),
+        apart=tuple(frozenset(names[key] for key in rule.vms if key in names) for rule in placements.apart(config)),
+        one_per_host=one_per_host,
     )
+
+
+def read_fleet(cluster: WorkerCluster, workers: ClusterWorkers, rules: Rules) -> Fleet:
+    """Return the fleet with links and stuns; all its workers count as those of one job."""
+    fleet, hosts = read_room(cluster, workers, rules.one_per_host), _hosts(cluster)
+    links = {name: vmotion_megabits(host) for name, host in hosts.items()}
+    targets = dict(_targets(cluster, workers, hosts, links))
+    stuns: dict[Any, dict[str, float | None]] = {}
+    in_service = frozenset(workers.targets)
+    moving = {
+        name: _with_stuns(
+            replace(worker, targets=in_service & set(worker.targets)), cluster.machines[name], targets, stuns
+        )
+        for name, worker in fleet.workers.items()
+    }
+    rooms = {name: replace(room, moves=most_moves(links[name])) for name, room in fleet.hosts.items()}
+    return replace(fleet, workers=moving, hosts=rooms, budget_s=rules.budget_s)
+
+
+def _hosts_of(cluster: WorkerCluster, others: Mapping[str, OtherMachines], keys: Collection[str]) -> Iterator[str]:
+    """Yield the hosts on which one of these machines runs and does not move."""
+    for host, there in others.items():
+        if any(machine.ref._moId in keys for machine in there.running):
+            yield str(cluster.hosts[host]["name"])
 
 
 def vmotion_megabits(host: Host) -> int | None:
@@ -98,36 +124,34 @@ def _targets(
 
 
 def _rooms(
-    cluster: WorkerCluster, workers: ClusterWorkers, hosts: Mapping[str, Host], links: Mapping[str, int | None]
+    cluster: WorkerCluster, workers: ClusterWorkers, others: Mapping[str, OtherMachines]
 ) -> Iterator[tuple[str, HostRoom]]:
     """Yield the room of each host for the workers that can move, those on it included."""
+    refs = [ref for ref in cluster.values.get("host") or [] if ref._moId in cluster.hosts]
+    cores = properties.read_many(cluster.session, refs, (CORES,))
     for key, values in cluster.hosts.items():
         name = str(values["name"])
-        others = cluster.others(key, workers.at)
-        memory = candidate_hosts.host_for_planner(values, others).free_mb
-        cores = int(hosts[name]["summary.hardware.numCpuCores"] or 0)
-        cpu = move_facts.free_mhz(values, cores, others.running)
-        yield name, HostRoom((workers.slots[name], memory, cpu), most_moves(links[name]))
+        memory = candidate_hosts.host_for_planner(values, others[key]).free_mb
+        cpu = move_facts.free_mhz(values, int(cores[key].get(CORES) or 0), others[key].running)
+        yield name, HostRoom((workers.slots[name], memory, cpu))
 
 
-def _worker(
+def _needs(machine: Machine, workers: ClusterWorkers) -> tuple[int, int, int]:
+    return workers.demand[machine.name], machines.reserved_mb(machine.values), move_facts.reserved_mhz(machine)
+
+
+def _with_stuns(
+    worker: MovingWorker,
     machine: Machine,
-    workers: ClusterWorkers,
-    allowed: frozenset[str],
-    known: tuple[Mapping[str, _Target], dict[Any, dict[str, float | None]]],
+    targets: Mapping[str, _Target],
+    stuns: dict[Any, dict[str, float | None]],
 ) -> MovingWorker:
-    """Return a worker; ``known`` has the hosts, and the stuns of workers of each kind so far."""
-    targets, stuns = known
+    """Return a worker with its expected stuns; ``stuns`` has those of workers of each kind so far."""
     profiles, memory_mb = machines.vgpus(machine.values), int(machine["config.hardware.memoryMB"] or 0)
     kind = (tuple(profiles), memory_mb)
     if kind not in stuns:
         stuns[kind] = {name: _stun(profiles, memory_mb, target) for name, target in targets.items()}
-    return MovingWorker(
-        (workers.demand[machine.name], machines.reserved_mb(machine.values), move_facts.reserved_mhz(machine)),
-        allowed,
-        stuns[kind],
-        alone=bool(profiles),
-    )
+    return replace(worker, stun_s=stuns[kind], alone=bool(profiles))
 
 
 def _stun(profiles: tuple[str, ...], memory_mb: int, target: _Target) -> float | None:

@@ -5,16 +5,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...errors import Refused
 from ...workers import candidate_hosts, nics, worker_gpus
+from ...workers.candidate_hosts import OtherMachines
 from ...workers.capacity import machines
 from ...workers.machine import Machine
 from ...workers.worker_cluster import WorkerCluster
 from ..plan import plan as moves
 from ..plan import window
+from ..plan.fleet import Fleet
 
 
 @dataclass
@@ -22,14 +24,16 @@ class ClusterWorkers:
     """The workers of a cluster, sorted by whether they can move, and the slots of its hosts.
 
     ``at`` has the host of each worker that can move, ``demand`` its slots; ``fixed`` has the devices that tie a worker
-    to its host, ``off`` the powered-off workers, and ``rdma`` the host of each VM with an RDMA card. ``linked`` has the
-    device groups of a worker, and ``offering`` the hosts that offer all of them.
+    to its host ``fixed_at``, ``staying`` the running ones among them, ``off`` the powered-off workers, and ``rdma`` the
+    host of each VM with an RDMA card. ``linked`` has the device groups of a worker, and ``offering`` the hosts that
+    offer all of them.
     """
 
     at: dict[str, str] = field(default_factory=dict)
     demand: dict[str, int] = field(default_factory=dict)
     fixed: dict[str, list[str]] = field(default_factory=dict)
     fixed_at: dict[str, str] = field(default_factory=dict)
+    staying: list[Machine] = field(default_factory=list)
     off: list[str] = field(default_factory=list)
     rdma: dict[str, str] = field(default_factory=dict)
     profile: str = ""
@@ -40,10 +44,23 @@ class ClusterWorkers:
     # The other running machines with a vGPU on hosts in service, which take slots that workers may need.
     taking: list[str] = field(default_factory=list)
 
-    def allowed(self) -> dict[str, frozenset[str]]:
-        """Return the hosts in service that each worker may move to; linked vGPUs need a host that offers the link."""
-        targets = frozenset(self.targets)
-        return {name: targets & self.offering.get(name, targets) for name in self.at}
+    def allowed(self, one_per_host: bool) -> dict[str, frozenset[str]]:
+        """Return the hosts in service that each worker may move to."""
+        return {name: hosts & frozenset(self.targets) for name, hosts in self.usable(one_per_host).items()}
+
+    def usable(self, one_per_host: bool) -> dict[str, frozenset[str]]:
+        """Return the hosts that each worker may use in service; linked vGPUs need a host that offers the link.
+
+        If each host may have one worker, a worker that cannot move keeps the others off its host.
+        """
+        held = {self.fixed_at[machine.name] for machine in self.staying} if one_per_host else set()
+        hosts = frozenset(self.slots)
+        return {name: self.offering.get(name, hosts) - (held - {where}) for name, where in self.at.items()}
+
+    def others(self, cluster: WorkerCluster, key: str) -> OtherMachines:
+        """Return the machines on a host that do not move, the workers among them that devices tie to it included."""
+        others = cluster.others(key, self.at)
+        return replace(others, running=[*others.running, *(one for one in self.staying if one.host == key)])
 
 
 def read_workers(cluster: WorkerCluster, names: Collection[str]) -> ClusterWorkers:
@@ -56,7 +73,7 @@ def read_workers(cluster: WorkerCluster, names: Collection[str]) -> ClusterWorke
     workers.profile = _single_profile(cluster, machines_of_workers, workers)
     _find_links(workers, cluster)
     for key, values in cluster.hosts.items():
-        others = cluster.others(key, names)
+        others = workers.others(cluster, key)
         host = candidate_hosts.host_for_planner(values, others)
         held = sum(workers.demand[name] for name, where in workers.at.items() if where == host.name)
         room = host.slots.free(workers.profile) if workers.profile else len(workers.at)
@@ -64,7 +81,7 @@ def read_workers(cluster: WorkerCluster, names: Collection[str]) -> ClusterWorke
         if host.in_service:
             workers.targets.append(host.name)
             workers.taking += [f"{vm.name} on {host.name}" for vm in others.running if machines.vgpus(vm.values)]
-        on_host = [*others.running, *(machine for machine in machines_of_workers if machine.on and machine.host == key)]
+        on_host = [*others.running, *others.placed]
         workers.rdma.update({machine.name: host.name for machine in on_host if nics.rdma_cards(machine)})
     return workers
 
@@ -102,7 +119,7 @@ def plan_moves(
             workers.at,
             movable=movable,
             demand=workers.demand,
-            allowed=workers.allowed(),
+            allowed=workers.allowed(one_per_host),
             return_home=return_home,
             one_per_host=one_per_host,
         )
@@ -111,7 +128,7 @@ def plan_moves(
         raise Refused("the workers", "plan their moves", cause, "free a slot or add a host") from error
 
 
-def plan_window(workers: ClusterWorkers, hosts: Sequence[str], *, one_per_host: bool) -> list[window.EmptiedHost]:
+def plan_window(workers: ClusterWorkers, fleet: Fleet, hosts: Sequence[str]) -> list[window.EmptiedHost]:
     """Return the order in which these hosts leave service, and the moves that empty them; raise Refused without one."""
     unknown = sorted(set(hosts) - set(workers.slots))
     if unknown:
@@ -123,10 +140,8 @@ def plan_window(workers: ClusterWorkers, hosts: Sequence[str], *, one_per_host: 
         remedy = "leave these hosts out, or stop the job at its checkpoint and change them without under_training"
         raise Refused("the workers", "plan their moves", reason, remedy)
     _refuse_without_link(workers, [name for name, where in workers.at.items() if where in hosts])
-    targets = frozenset(workers.targets)
-    capacity = window.HostSlots(workers.slots, workers.demand, targets, one_per_host, workers.offering)
     try:
-        return window.plan_window(capacity, workers.at, hosts)
+        return window.plan_window(fleet, workers.at, hosts, workers.targets)
     except moves.Infeasible as error:
         raise Refused("the workers", "plan their moves", f"{error}{_taking(workers)}") from error
 
@@ -142,6 +157,7 @@ def _sort_in(workers: ClusterWorkers, cluster: WorkerCluster, machine: Machine) 
     if devices := machines.fixed(machine.values, cluster.device_classes(machine)):
         workers.fixed[machine.name] = list(devices)
         workers.fixed_at[machine.name] = cluster.host_name(machine.host) or ""
+        workers.staying += [machine] if machine.on else []
     elif not machine.on:
         workers.off.append(machine.name)
     else:

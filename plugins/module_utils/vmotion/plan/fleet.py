@@ -32,7 +32,7 @@ class MovingWorker:
 
     needs: tuple[int, int, int]
     targets: Collection[str]
-    stun_s: Mapping[str, float | None]
+    stun_s: Mapping[str, float | None] = field(default_factory=dict)
     job: str = ""
     alone: bool = False
 

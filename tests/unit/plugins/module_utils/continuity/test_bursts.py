@@ -104,3 +104,95 @@ def test_bursts_leave_no_peaks_on_the_page() -> None:
     made = polled(records(240), 8.0)
     shown: dict[str, Any] = timeline(made, [], {}, {})
     assert max(shown["rates"][1:-1]) < 1.3 * min(shown["rates"][1:-1]), shown["rates"]
+
+
+def stalled(poll_s: float, stall: float) -> list[Record]:
+    """Return a job of one step a second that stands still from second 45 on; its nodes cannot be read meanwhile."""
+    made = polled(records(200, stall=(45, stall)), poll_s)
+    return [
+        {**one, "seen": max(one["seen"], SEEN + 120.0) if one["seen"] > SEEN + 44.0 else one["seen"]} for one in made
+    ]
+
+
+@pytest.mark.parametrize("poll_s", [1.0, 10.0])
+def test_the_undisturbed_rate_is_not_lowered_by_the_stall_that_follows_it(poll_s: float) -> None:
+    """The interval between two reads that contains the start of the move was spread over the stall."""
+    moves = [move(44, 120)]
+
+    cost = verdict(stalled(poll_s, 75), moves, {}, ended="running", facts=facts(moves))["cost"]
+
+    assert cost["steps_per_s"] == pytest.approx(1.0, rel=0.02)
+    assert cost["goodput"] == pytest.approx((200 - 44) / (200 + 75 - 44), abs=0.02)
+
+
+@pytest.mark.parametrize("poll_s", [1.0, 10.0])
+def test_the_images_per_second_before_a_move_are_those_before_its_stall(poll_s: float) -> None:
+    moves = [move(44, 120)]
+
+    (judged,) = verdict(stalled(poll_s, 75), moves, {}, ended="running", facts=facts(moves))["moves"]
+
+    assert judged["throughput"]["before"] == pytest.approx(340, rel=0.02)
+
+
+@pytest.mark.parametrize(("reads", "is_known"), [(2, False), (3, True)])
+def test_an_undisturbed_rate_needs_three_reads(reads: int, is_known: bool) -> None:
+    at = [*[0.0, 10.0, 20.0][3 - reads :], 90.0, 100.0]
+    made = [{"rank": 0, "step": step, "t": time, "seen": SEEN + time} for step, time in enumerate(at)]
+    moves = [move(25, 30, rank=1)]
+
+    cost = verdict(made, moves, {}, ended="running", facts=facts(moves))["cost"]
+
+    assert (cost is not None) is is_known
+
+
+@pytest.mark.parametrize("poll_s", [0.1, 1.0])
+def test_a_job_that_became_slower_is_slow_and_not_stalled(poll_s: float) -> None:
+    """Thirty steps of four seconds were thirty stalls of three seconds."""
+    made = [
+        {"rank": rank, "size": 2, "step": step, "t": at, "seen": SEEN + poll_s * math.ceil(at / poll_s)}
+        for rank in range(2)
+        for step, at in enumerate([*range(100), *range(100, 220, 4), *range(220, 300)])
+    ]
+    moves = [move(99, 110)]
+
+    cost = verdict(made, moves, {"resume_deadline_s": 120}, ended="running", facts=facts(moves))["cost"]
+
+    assert cost["stalled_s"] == 0
+    assert cost["slow_s"] == pytest.approx(120, abs=12)
+
+
+def test_a_stall_of_a_job_that_became_slower_is_a_stall() -> None:
+    made = [
+        {"rank": 0, "step": step, "t": at, "seen": SEEN + at}
+        for step, at in enumerate([*range(100), *range(100, 180, 4), *range(220, 300, 4)])
+    ]
+    moves = [move(99, 110, rank=1)]
+
+    cost = verdict(made, moves, {"resume_deadline_s": 120}, ended="running", facts=facts(moves))["cost"]
+
+    assert cost["stalled_s"] == pytest.approx(44 - 4, abs=4)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    reads=st.lists(st.integers(1, 60), min_size=3, max_size=12, unique=True).map(sorted),
+    since=st.floats(1, 60),
+    late=st.integers(61, 300),
+)
+def test_the_undisturbed_rate_is_that_of_a_count_of_the_steps_between_reads(
+    reads: list[int], since: float, late: int
+) -> None:
+    """A step each second until the move starts, then none; the read after it comes late."""
+    made = [second for second in range(1, 61) if second <= since]
+    seen = [next((read for read in reads if second <= read <= since), late) for second in made]
+    one = pace([line(step, float(time)) for step, time in enumerate(sorted(seen))])
+
+    found = one.undisturbed(-math.inf, since)
+
+    before = [read for read in reads if read <= since]
+    if len(before) < 3:
+        assert found is None
+    else:
+        assert found is not None
+        assert (found.made, found.seconds, found.reads) == (before[-1] - before[0],) * 2 + (len(before),)
+        assert one.made_since(since, late, 1.0)[0] == pytest.approx(0, abs=1)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyVmomi import vim
 
+from plugins.module_utils.errors import Refused
 from plugins.module_utils.vmotion.move import moving_fleet, rolling_moves
 from plugins.module_utils.vmotion.plan.fleet import Fleet
 from plugins.module_utils.vmotion.plan.plan import Move
@@ -18,7 +19,7 @@ from tests.fakes import hardware
 from tests.fakes.esxi import FakeHost
 from tests.fakes.moves import FakeServer, site_of
 from tests.fakes.network import Card, FakeNetwork, Switch, Vmk
-from tests.fakes.worker_cluster import machine
+from tests.fakes.worker_cluster import groups_of, machine
 
 
 @pytest.fixture
@@ -96,3 +97,42 @@ def test_rules_of_the_cluster_bind_the_workers(server: FakeServer) -> None:
     plan = [Move("w1", "esx1", "esx3"), Move("w2", "esx2", "esx3")]
     assert [len(wave.moves) for wave in plan_waves(fleet, plan, {"w1": "esx1", "w2": "esx2"}, 2)] == [2]
     assert all(math.isfinite(stun or 0) for worker in fleet.workers.values() for stun in worker.stun_s.values())
+
+
+def emptied(server: FakeServer, *workers: Any, hosts: list[str], cluster_hosts: int, **more: Any) -> list[str]:
+    """Return the targets of the moves that empty these hosts."""
+    cluster = site_of(server, *workers, hosts=cluster_hosts, **more)
+    read = rolling_moves.read_workers(cluster, [one.name for one in workers])
+    room = moving_fleet.read_room(cluster, read, one_per_host=False)
+    return [move.target for change in rolling_moves.plan_window(read, room, hosts) for move in change.moves]
+
+
+def test_a_window_keeps_the_rules_of_the_cluster(server: FakeServer) -> None:
+    server.values["configurationEx"] = rules()
+    workers = machine("w1"), machine("w2", host="host-2")
+    assert emptied(server, *workers, hosts=["esx2"], cluster_hosts=4) == ["esx3"]
+
+
+def test_a_window_keeps_a_worker_apart_from_a_machine_that_does_not_move(server: FakeServer) -> None:
+    server.values["configurationEx"] = rules()
+    other = machine("else", host="host-2")
+    assert emptied(server, machine("w1"), hosts=["esx1"], cluster_hosts=3, running=[other]) == ["esx3"]
+
+
+def test_a_window_counts_memory_and_the_slots_of_a_worker_that_cannot_move(server: FakeServer) -> None:
+    moves = machine("w1", hardware.vgpu())
+    tied = machine("w2", hardware.vgpu(), hardware.sriov_card(), host="host-2")
+    large = {"config__memoryAllocation__reservation": 60_000, "config__hardware__memoryMB": 60_000}
+    full = machine("v1", host="host-3", **large)
+    assert emptied(server, moves, tied, hosts=["esx1"], cluster_hosts=4, running=[full]) == ["esx4"]
+    with pytest.raises(Refused, match=r"no other host has room for w1 on esx1 \(GPU slots, MB of memory\)"):
+        emptied(server, moves, tied, hosts=["esx1"], cluster_hosts=3, running=[full])
+
+
+def test_a_window_moves_linked_virtual_gpus_only_to_a_host_that_offers_the_link(server: FakeServer) -> None:
+    pair = "Nvidia:2@grid_t4-8c%NVLink"
+    worker = groups_of(machine("w1", hardware.vgpu("grid_t4-8c", 1), hardware.vgpu("grid_t4-8c", 1)), **{pair: 1})
+    assert emptied(server, worker, hosts=["esx1"], cluster_hosts=3, groups={"esx1": [pair], "esx3": [pair]}) == ["esx3"]
+    with pytest.raises(Refused, match="w1: could not plan its move: no other host offers its linked vGPUs"):
+        emptied(server, worker, hosts=["esx1"], cluster_hosts=3, groups={"esx1": [pair]})
+    assert emptied(server, worker, hosts=["esx2"], cluster_hosts=3, groups={"esx1": [pair]}) == []

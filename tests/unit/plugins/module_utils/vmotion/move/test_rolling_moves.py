@@ -55,6 +55,14 @@ def test_slots_are_what_others_leave_and_what_the_workers_hold() -> None:
     assert workers.targets == ["esx1", "esx2", "esx3"]
 
 
+def test_the_slots_of_a_worker_that_cannot_move_are_not_free() -> None:
+    tied = machine("w2", hardware.vgpu("grid_t4-8c"), hardware.passed(NIC, MELLANOX), host="host-2")
+    workers = look(machine("w1", hardware.vgpu("grid_t4-8c")), tied)
+    assert (workers.at, workers.slots) == ({"w1": "esx1"}, {"esx1": 2, "esx2": 1})
+    assert workers.allowed(one_per_host=True) == {"w1": {"esx1"}}
+    assert workers.allowed(one_per_host=False) == {"w1": {"esx1", "esx2"}}
+
+
 def test_linked_virtual_gpus_are_as_many_slots_as_they_are() -> None:
     pair = machine("w1", hardware.vgpu("grid_t4-8c", 1), hardware.vgpu("grid_t4-8c", 1))
     second = machine("w2", hardware.vgpu("grid_t4-8c"), host="host-2")
@@ -72,8 +80,6 @@ def test_linked_virtual_gpus_move_only_to_a_host_that_offers_the_link() -> None:
     workers = linked(esx1=[PAIR], esx3=["another", PAIR])
     (move,) = rolling_moves.plan_moves(workers, ["w1"], return_home=False, one_per_host=True)
     assert move.target == "esx3"
-    (change,) = rolling_moves.plan_window(workers, ["esx1"], one_per_host=True)
-    assert [move.target for move in change.moves] == ["esx3"]
 
 
 def test_linked_virtual_gpus_that_no_other_host_offers_are_refused_with_the_reason() -> None:
@@ -81,9 +87,6 @@ def test_linked_virtual_gpus_that_no_other_host_offers_are_refused_with_the_reas
     reason = f"w1: could not plan its move: no other host offers its linked vGPUs, the device group {PAIR}"
     with pytest.raises(Refused, match=reason):
         rolling_moves.plan_moves(workers, ["w1"], return_home=False, one_per_host=True)
-    with pytest.raises(Refused, match=reason):
-        rolling_moves.plan_window(workers, ["esx1"], one_per_host=True)
-    assert [change.host for change in rolling_moves.plan_window(workers, ["esx2"], one_per_host=True)] == ["esx2"]
 
 
 def test_reads_links_of_hosts_only_for_workers_with_links() -> None:

@@ -4,118 +4,235 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Collection, Mapping
 from itertools import permutations
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plugins.module_utils.vmotion.plan import window_search
+from plugins.module_utils.vmotion.plan.fleet import Fleet, HostRoom, MovingWorker
 from plugins.module_utils.vmotion.plan.placement import Infeasible
 from plugins.module_utils.vmotion.plan.plan import Move
-from plugins.module_utils.vmotion.plan.window import EmptiedHost, HostSlots, plan_window
+from plugins.module_utils.vmotion.plan.window import EmptiedHost, plan_window
 
 HOSTS = [f"esx{number}" for number in range(1, 6)]
+At = Mapping[str, str]
 
 
-def fleet(slots: int = 1, **more: object) -> HostSlots:
-    return HostSlots(dict.fromkeys(HOSTS, slots), {}, HOSTS, **more)  # type: ignore[arg-type]
+def fleet_of(
+    slots: Mapping[str, int], at: At, allowed: Mapping[str, Collection[str]] | None = None, **more: Any
+) -> Fleet:
+    """Return workers of one slot each, without memory, that may use all hosts or the given ones."""
+    rooms = {host: HostRoom((number, 0, 0)) for host, number in slots.items()}
+    given = allowed or {}
+    return Fleet({name: MovingWorker((1, 0, 0), frozenset(given.get(name, slots))) for name in at}, rooms, **more)
+
+
+def plan(at: At, hosts: Collection[str], slots: int = 1, **more: Any) -> list[EmptiedHost]:
+    return plan_window(fleet_of(dict.fromkeys(HOSTS, slots), at, **more), at, list(hosts), HOSTS)
 
 
 def test_a_spare_host_goes_first_and_each_worker_moves_once() -> None:
     at = {f"w{number}": f"esx{number}" for number in range(1, 5)}
-    plan = plan_window(fleet(), at, HOSTS)
-    assert plan[0] == EmptiedHost("esx5", ())
-    assert plan[1] == EmptiedHost("esx1", (Move("w1", "esx1", "esx5"),))
-    assert sorted(move.worker for change in plan for move in change.moves) == sorted(at)
-    check(fleet(), at, plan)
+
+    found = plan(at, HOSTS)
+
+    assert found[0] == EmptiedHost("esx5", ())
+    assert found[1] == EmptiedHost("esx1", (Move("w1", "esx1", "esx5"),))
+    assert sorted(move.worker for change in found for move in change.moves) == sorted(at)
+    check(fleet_of(dict.fromkeys(HOSTS, 1), at), at, found)
 
 
 def test_a_host_without_a_change_takes_workers_for_good() -> None:
-    plan = plan_window(fleet(2), {"w1": "esx1", "w2": "esx2"}, ["esx1", "esx2"])
-    assert sorted(move.worker for change in plan for move in change.moves) == ["w1", "w2"]
-    (first, *_others) = plan[0].moves
+    found = plan({"w1": "esx1", "w2": "esx2"}, ["esx1", "esx2"], slots=2)
+    assert sorted(move.worker for change in found for move in change.moves) == ["w1", "w2"]
+    (first, *_others) = found[0].moves
     assert first.target in {"esx3", "esx4", "esx5"}
 
 
 def test_a_large_cluster_is_planned_with_one_move_for_each_worker() -> None:
     hosts = [f"esx{number:02}" for number in range(65)]
     at = {f"w{number:02}": hosts[number] for number in range(64)}
-    plan = plan_window(HostSlots(dict.fromkeys(hosts, 1), {}, hosts), at, hosts)
-    assert sum(len(change.moves) for change in plan) == 64
+    found = plan_window(fleet_of(dict.fromkeys(hosts, 1), at), at, hosts, hosts)
+    assert sum(len(change.moves) for change in found) == 64
+
+
+def test_no_host_is_emptied_if_none_is_to_be_changed() -> None:
+    assert plan({"w1": "esx1"}, []) == []
 
 
 def test_without_room_the_workers_that_cannot_leave_are_named() -> None:
     at = {f"w{number}": f"esx{number}" for number in range(1, 6)}
-    with pytest.raises(Infeasible, match="no other host has room for w1 on esx1, w2 on esx2"):
-        plan_window(fleet(), at, HOSTS)
-    with pytest.raises(Infeasible, match="w1 on esx1"):
-        plan_window(HostSlots(dict.fromkeys(HOSTS, 2), {}, ["esx1"]), at, ["esx1"])
+    with pytest.raises(Infeasible, match=r"no other host has room for w1 on esx1, w2 on esx2, .* \(GPU slots\); free"):
+        plan(at, HOSTS)
+    with pytest.raises(
+        Infeasible, match=r"no order empties esx1: no other host has room for w1 on esx1 \(no other host"
+    ):
+        plan_window(fleet_of(dict.fromkeys(HOSTS, 2), at), at, ["esx1"], ["esx1"])
+
+
+def test_a_worker_that_moved_in_the_search_is_named_on_the_host_where_it_is() -> None:
+    """Worker a must go to esx2 before b can leave it, and is stuck there when esx2 is emptied."""
+    at = {"a": "esx1", "b": "esx2"}
+    fleet = fleet_of({"esx1": 1, "esx2": 2}, at, {"a": ["esx2"], "b": ["esx1"]})
+    with pytest.raises(
+        Infeasible, match=r"no other host has room for a on esx1 \(a VM-host rule or the linked vGPUs\)"
+    ):
+        plan_window(fleet, at, ["esx1", "esx2"], ["esx1", "esx2"])
 
 
 def test_a_host_that_is_out_of_service_takes_workers_after_its_change() -> None:
     at = {"w1": "esx1", "w2": "esx2"}
-    places = HostSlots(dict.fromkeys(["esx1", "esx2", "esx3"], 1), {}, ["esx1", "esx2"])
-    plan = plan_window(places, at, ["esx1", "esx2", "esx3"])
-    assert plan[0] == EmptiedHost("esx3", ())
+    places = fleet_of(dict.fromkeys(["esx1", "esx2", "esx3"], 1), at)
+    assert plan_window(places, at, ["esx1", "esx2", "esx3"], ["esx1", "esx2"])[0] == EmptiedHost("esx3", ())
     with pytest.raises(Infeasible):
-        plan_window(places, at, ["esx1", "esx2"])
+        plan_window(places, at, ["esx1", "esx2"], ["esx1", "esx2"])
 
 
-def test_two_small_workers_need_two_places() -> None:
-    places = HostSlots({"esx1": 2, "esx2": 1, "esx3": 1}, {}, ["esx1", "esx2", "esx3"], one_per_host=True)
-    plan = plan_window(places, {"a": "esx1", "b": "esx1"}, ["esx1"])
-    assert {move.target for move in plan[0].moves} == {"esx2", "esx3"}
+def test_two_small_workers_need_two_hosts_if_each_may_have_one() -> None:
+    at = {"a": "esx1", "b": "esx1"}
+    (change,) = plan_window(
+        fleet_of({"esx1": 2, "esx2": 2, "esx3": 1}, at, one_per_host=True), at, ["esx1"], ["esx1", "esx2", "esx3"]
+    )
+    assert {move.target for move in change.moves} == {"esx2", "esx3"}
 
 
-def check(places: HostSlots, at: dict[str, str], plan: list[EmptiedHost]) -> None:
-    """Follow the plan: each move starts where the worker is, ends in room, and each host is empty at its change."""
+def test_workers_that_a_rule_keeps_apart_are_never_on_one_host() -> None:
+    at = {"w1": "esx1", "w2": "esx2"}
+    apart = (frozenset(at),)
+    (change,) = plan(at, ["esx1"], slots=2, apart=apart)
+    assert change.moves[0].target not in {"esx1", "esx2"}
+    two = fleet_of({"esx1": 2, "esx2": 2}, at, apart=apart)
+    with pytest.raises(Infeasible, match=r"no other host has room for w1 on esx1 \(an anti-affinity rule\)"):
+        plan_window(two, at, ["esx1"], ["esx1", "esx2"])
+
+
+def test_a_target_has_the_memory_that_a_worker_reserves() -> None:
+    at = {"w1": "esx1"}
+    workers = {"w1": MovingWorker((1, 8, 0), frozenset(HOSTS))}
+    rooms = {host: HostRoom((1, 8 if host in ("esx1", "esx4") else 4, 0)) for host in HOSTS}
+    (change,) = plan_window(Fleet(workers, rooms), at, ["esx1"], HOSTS)
+    assert change.moves[0].target == "esx4"
+    with pytest.raises(Infeasible, match=r"w1 on esx1 \(MB of memory\)"):
+        plan_window(Fleet(workers, {**rooms, "esx4": HostRoom((1, 7, 0))}), at, ["esx1"], HOSTS)
+
+
+def ring(hosts: int, spare: int) -> tuple[Fleet, dict[str, str], list[str]]:
+    """Return hosts with one worker each that may only go to the next two, and spare hosts that few workers may use."""
+    names = [f"esx{number:02}" for number in range(hosts + spare)]
+    at = {f"w{number:02}": names[number] for number in range(hosts)}
+    allowed = {
+        worker: {names[number], names[(number + 1) % hosts], names[(number + 5) % hosts]}
+        for number, worker in enumerate(at)
+    }
+    allowed[f"w{hosts - 1:02}"] |= set(names[hosts:])
+    return fleet_of(dict.fromkeys(names, 1), at, allowed), at, names[:hosts]
+
+
+def test_an_order_of_twelve_hosts_with_device_groups_is_found() -> None:
+    fleet, at, hosts = ring(10, 2)
+    found = plan_window(fleet, at, hosts, fleet.hosts)
+    check(fleet, at, found)
+    assert sum(len(change.moves) for change in found) == 10
+
+
+def test_a_search_that_is_given_up_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(window_search, "EFFORT", 40)
+    fleet, at, hosts = ring(10, 2)
+    with pytest.raises(
+        Infeasible, match=r"no order that empties .* was found within \d+ tries, although one may exist"
+    ):
+        plan_window(fleet, at, hosts, fleet.hosts)
+
+
+def check(fleet: Fleet, at: At, found: list[EmptiedHost]) -> None:
+    """Follow the plan: each move starts where the worker is, keeps the rules, and each host is empty at its change."""
     now = dict(at)
-    for change in plan:
+    for change in found:
         for move in change.moves:
             assert now[move.worker] == move.source == change.host != move.target
-            assert places.has_room(move.target, move.worker, now)
+            assert may_go(fleet, move.worker, move.target, now)
             now[move.worker] = move.target
         assert change.host not in now.values()
 
 
-@settings(max_examples=150, deadline=None)
-@given(
-    slots=st.lists(st.integers(0, 3), min_size=2, max_size=4),
-    places=st.lists(st.integers(0, 3), max_size=4),
-    changed=st.sets(st.integers(0, 3), min_size=1),
-)
-def test_a_plan_is_followed_and_no_order_of_hosts_needs_fewer_moves(
-    slots: list[int], places: list[int], changed: set[int]
+def may_go(fleet: Fleet, worker: str, host: str, at: At) -> bool:
+    """Return whether a host has room for a worker and the rules allow it there."""
+    there = [name for name, place in at.items() if place == host and name != worker]
+    together = [*there, worker]
+    totals = [sum(fleet.workers[name].needs[index] for name in together) for index in range(3)]
+    is_apart = all(len(group.intersection(together)) < 2 for group in fleet.apart if worker in group)
+    has_room = all(total <= has for total, has in zip(totals, fleet.hosts[host].has, strict=True))
+    return host in fleet.workers[worker].targets and has_room and is_apart and not (fleet.one_per_host and there)
+
+
+@st.composite
+def windows(draw: Any) -> tuple[Fleet, dict[str, str], list[str], list[str]]:
+    """Draw up to four hosts and workers with memory and rules, the hosts to be emptied, and those in service."""
+    names = HOSTS[: draw(st.integers(2, 4))]
+    rooms = {name: HostRoom((draw(st.integers(0, 3)), draw(st.sampled_from((8, 16, 24))), 10)) for name in names}
+    workers: dict[str, MovingWorker] = {}
+    at: dict[str, str] = {}
+    for number in range(draw(st.integers(0, 4))):
+        home = draw(st.sampled_from(names))
+        targets = draw(st.one_of(st.just(set(names)), st.sets(st.sampled_from(names)))) | {home}
+        workers[f"w{number}"] = MovingWorker(
+            (draw(st.integers(1, 2)), draw(st.sampled_from((0, 8, 12))), draw(st.sampled_from((0, 6)))),
+            frozenset(targets),
+        )
+        at[f"w{number}"] = home
+    apart = (
+        tuple(draw(st.lists(st.frozensets(st.sampled_from(sorted(at)), min_size=2), max_size=1))) if len(at) > 1 else ()
+    )
+    fleet = Fleet(workers, rooms, apart=apart, one_per_host=draw(st.booleans()))
+    hosts = draw(st.sets(st.sampled_from(names), min_size=1))
+    closed = draw(st.sets(st.sampled_from(names), max_size=1)) - set(at.values())
+    return fleet, at, sorted(hosts), [name for name in names if name not in closed]
+
+
+@settings(max_examples=250, deadline=None)
+@given(windows())
+def test_a_plan_keeps_the_rules_and_no_order_of_hosts_needs_fewer_moves(
+    window: tuple[Fleet, dict[str, str], list[str], list[str]],
 ) -> None:
-    names = [f"esx{index}" for index in range(len(slots))]
-    at = {f"w{index}": names[place % len(names)] for index, place in enumerate(places)}
-    full = {name: max(room, list(at.values()).count(name)) for name, room in zip(names, slots, strict=True)}
-    places_ = HostSlots(full, {}, names)
-    hosts = sorted({names[index % len(names)] for index in changed})
-    fewest = oracle(places_, at, hosts)
+    fleet, at, hosts, serving = window
+    fewest = oracle(fleet, at, hosts, serving)
     if fewest is None:
-        with pytest.raises(Infeasible):
-            plan_window(places_, at, hosts)
+        with pytest.raises(Infeasible, match="no order empties"):
+            plan_window(fleet, at, hosts, serving)
         return
-    plan = plan_window(places_, at, hosts)
-    assert sorted(change.host for change in plan) == hosts
-    check(places_, at, plan)
-    assert sum(len(change.moves) for change in plan) == fewest
+    found = plan_window(fleet, at, hosts, serving)
+    assert sorted(change.host for change in found) == hosts
+    check(fleet, at, found)
+    assert sum(len(change.moves) for change in found) == fewest
 
 
-def oracle(places: HostSlots, at: dict[str, str], hosts: list[str]) -> int | None:
+def oracle(fleet: Fleet, at: At, hosts: list[str], serving: list[str]) -> int | None:
     """Return the fewest moves of any order and any targets; None if no plan exists."""
 
-    def empty(host: str, rest: tuple[str, ...], now: dict[str, str]) -> int | None:
+    def empty(host: str, rest: tuple[str, ...], now: dict[str, str], closed: frozenset[str]) -> int | None:
         worker = next((name for name, place in now.items() if place == host), None)
         if worker is None:
-            return follow(rest, now)
-        ways = [name for name in places.slots if name != host and places.has_room(name, worker, now)]
-        counts = [empty(host, rest, {**now, worker: target}) for target in ways]
+            return follow(rest, now, closed - {host})
+        ways = [name for name in fleet.hosts if name not in {host, *closed} and may_go(fleet, worker, name, now)]
+        counts = [empty(host, rest, {**now, worker: target}, closed) for target in ways]
         return min((count + 1 for count in counts if count is not None), default=None)
 
-    def follow(order: tuple[str, ...], now: dict[str, str]) -> int | None:
-        return empty(order[0], order[1:], now) if order else 0
+    def follow(order: tuple[str, ...], now: dict[str, str], closed: frozenset[str]) -> int | None:
+        return empty(order[0], order[1:], now, closed) if order else 0
 
-    found = [follow(order, at) for order in permutations(hosts)]
+    found = [follow(order, dict(at), frozenset(fleet.hosts) - set(serving)) for order in permutations(hosts)]
     return min((count for count in found if count is not None), default=None)
+
+
+def test_a_plan_for_a_large_cluster_takes_seconds() -> None:
+    hosts = [f"esx{number:02}" for number in range(64)]
+    at = {f"w{number:03}": hosts[number // 2] for number in range(120)}
+    started = time.process_time()
+    found = plan_window(fleet_of(dict.fromkeys(hosts, 2), at), at, hosts, hosts)
+    assert sum(len(change.moves) for change in found) == 120
+    assert time.process_time() - started < 30

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.vmotion.evidence.verdict_input import verdict_input, with_left
-from plugins.module_utils.vmotion.plan.window import HostSlots, plan_window
+from plugins.module_utils.vmotion.plan.fleet import Fleet, HostRoom, MovingWorker
+from plugins.module_utils.vmotion.plan.window import plan_window
 from tests.fakes.deaths import Killed, histories
 from tests.fakes.host_changes import FakeHost, HostWorld
 from tests.fakes.trial import World, changed
@@ -53,7 +54,9 @@ class Window(World):
     def vmotion_plan(self, options: dict[str, Any]) -> dict[str, Any]:
         assert set(options["empty_hosts"]) <= {name for name, host in self.cluster.hosts.items() if not host.boots}
         serving = [name for name, host in self.cluster.hosts.items() if not host.is_out]
-        plan = plan_window(HostSlots(dict.fromkeys(HOSTS, 1), {}, serving), self.at, options["empty_hosts"])
+        rooms = dict.fromkeys(HOSTS, HostRoom((1, 0, 0)))
+        fleet = Fleet({name: MovingWorker((1, 0, 0), HOSTS) for name in self.at}, rooms)
+        plan = plan_window(fleet, self.at, options["empty_hosts"], serving)
         stages = [{"host": change.host, "moves": [move._asdict() for move in change.moves]} for change in plan]
         more: dict[str, Any] = {"not_applicable": {}, "rdma": {}, "profile": "", "slots": {}, "at": dict(self.at)}
         return {"stages": stages, "moves": [move for stage in stages for move in stage["moves"]], **more}
