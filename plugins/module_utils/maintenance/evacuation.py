@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import FrozenSet, Tuple
 
 from ..workers.capacity.running_vm import HOT_MIGRATE, Vm
-from ..workers.placement.gpu_slots import Slots
+from ..workers.placement.gpu_slots import Slots, parse
 from ..workers.placement.seating import Guest, seat
 
 DRS, MODULE = "drs", "module"
@@ -87,8 +87,41 @@ class HostEvacuation:
     blocks: tuple[Blocker, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Filled:
+    """A host with the virtual machines that come to it: their vGPUs and their memory together.
+
+    All vGPUs are placed on its GPUs at once: one after another, a small one may take the GPU that a large one needs.
+    """
+
+    room: HostRoom
+    vgpus: tuple[str, ...] = ()
+    reserved_mb: int = 0
+
+    def with_one(self, vgpus: tuple[str, ...], reserved_mb: int) -> _Filled | None:
+        """Return the host with one more virtual machine on it; None if the machine does not fit."""
+        if not vgpus and not reserved_mb:
+            return self
+        all_vgpus, all_mb = tuple(sorted((*self.vgpus, *vgpus))), self.reserved_mb + reserved_mb
+        if self.room.free_mb is not None and self.room.free_mb < all_mb:
+            return None
+        return (
+            None if self.room.slots.take_all(all_vgpus) is None else replace(self, vgpus=all_vgpus, reserved_mb=all_mb)
+        )
+
+    @property
+    def free_mb(self) -> int:
+        """Return the memory that is left; 0 if it is unknown."""
+        return (self.room.free_mb or 0) - self.reserved_mb
+
+    @property
+    def profiles(self) -> set[str]:
+        """Return the profiles of all vGPUs on the host."""
+        return {*self.vgpus, *(profile for gpu in self.room.slots.gpus for profile in gpu.used)}
+
+
 # A host, and a virtual machine (vGPUs, memory, and the rules that keep it apart), in the search for places.
-_Seats = Tuple[HostRoom, FrozenSet[int]]
+_Seats = Tuple[_Filled, FrozenSet[int]]
 _Kind = Tuple[Tuple[str, ...], int, FrozenSet[int]]
 
 
@@ -110,14 +143,15 @@ class _Placing:
 
     def __init__(self, cluster: EvacuationCluster, leaving: frozenset[str], power_off: bool, moved_by: str) -> None:
         self.cluster, self.power_off, self.moved_by = cluster, power_off, moved_by
-        self.open = {room.name: room for room in cluster.rooms if room.in_service and room.name not in leaving}
+        serving = (room for room in cluster.rooms if room.in_service and room.name not in leaving)
+        self.open = {room.name: _Filled(room) for room in serving}
         self.before = {vm.key: vm.host for vm in cluster.vms}
         self.leaving: list[Vm] = []
         self.rooms, self.where = dict(self.open), dict(self.before)
 
     def empty(self, host: str) -> HostEvacuation:
         """Return the evacuation of a host, and reserve the places of its virtual machines if it can be emptied."""
-        mine = sorted((vm for vm in self.cluster.vms if vm.host == host), key=lambda vm: (-len(vm.vgpus), vm.name))
+        mine = sorted((vm for vm in self.cluster.vms if vm.host == host), key=_largest_first)
         off = tuple(vm for vm in mine if vm.fixed and self.power_off)
         staying = {vm.key: why for vm in mine if vm not in off and (why := self._must_stay(vm))}
         movers = [vm for vm in mine if vm not in off and vm.key not in staying]
@@ -157,7 +191,7 @@ class _Placing:
         for key, host in self.before.items():
             if host in there:
                 there[host] |= self._groups(key)
-        rooms = {name: (replace(room, name=""), there[name]) for name, room in self.open.items()}
+        rooms = {name: (_Filled(replace(filled.room, name="")), there[name]) for name, filled in self.open.items()}
         guests = [Guest(vm.key, (vm.vgpus, vm.reserved_mb, groups[vm.key]), frozenset(self._tied(vm))) for vm in vms]
         return seat(rooms, guests, _take)
 
@@ -186,20 +220,19 @@ class _Placing:
 
     def _place(self, vm: Vm) -> bool:
         """Place a virtual machine; return whether a host has room for it."""
-        fitting = [name for name in self._allowed(vm) if _with(self.rooms[name], vm.vgpus, vm.reserved_mb)]
+        fitting = [name for name in self._allowed(vm) if self.rooms[name].with_one(vm.vgpus, vm.reserved_mb)]
         if fitting:
             self._put(vm, max(fitting, key=lambda name: self._attraction(name, vm)))
         return bool(fitting)
 
     def _put(self, vm: Vm, host: str) -> None:
-        self.rooms[host] = _with(self.rooms[host], vm.vgpus, vm.reserved_mb) or self.rooms[host]
+        self.rooms[host] = self.rooms[host].with_one(vm.vgpus, vm.reserved_mb) or self.rooms[host]
         self.where[vm.key] = host
 
     def _attraction(self, name: str, vm: Vm) -> tuple[bool, int]:
         """Hosts that use the profile already, so that empty GPUs stay free for other sizes; then those with memory."""
-        room = self.rooms[name]
-        used = {profile for gpu in room.slots.gpus for profile in gpu.used} if vm.vgpus else set()
-        return bool(used & set(vm.vgpus)), room.free_mb or 0
+        filled = self.rooms[name]
+        return bool(filled.profiles & set(vm.vgpus)), filled.free_mb
 
     def _tied(self, vm: Vm) -> set[str]:
         """Return the open hosts that the host rules allow."""
@@ -225,20 +258,16 @@ class _Placing:
         return f"has nowhere to go: no other host in service{among} has {vm.reserved_mb} MB of memory unreserved"
 
 
-def _with(room: HostRoom, vgpus: tuple[str, ...], reserved_mb: int) -> HostRoom | None:
-    """Return the host with one more virtual machine on it; None if the machine does not fit."""
-    if not vgpus and not reserved_mb:
-        return room
-    slots = room.slots.take_all(vgpus)
-    if slots is None or (room.free_mb is not None and room.free_mb < reserved_mb):
-        return None
-    return replace(room, slots=slots, free_mb=None if room.free_mb is None else room.free_mb - reserved_mb)
+def _largest_first(vm: Vm) -> tuple[int, int, str]:
+    """Return a sort key: the server also assigns a vGPU when it arrives, and large ones fit on fewer GPUs."""
+    gigabytes = sum(profile.gigabytes for profile in map(parse, vm.vgpus) if profile)
+    return -gigabytes, -len(vm.vgpus), vm.name
 
 
 def _take(state: _Seats, kind: _Kind) -> _Seats | None:
     """Return a host and the rules of its machines, with one more virtual machine; None if it does not fit."""
-    (room, there), (vgpus, reserved_mb, groups) = state, kind
-    after = None if there & groups else _with(room, vgpus, reserved_mb)
+    (filled, there), (vgpus, reserved_mb, groups) = state, kind
+    after = None if there & groups else filled.with_one(vgpus, reserved_mb)
     return (after, there | groups) if after else None
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -18,6 +19,8 @@ from plugins.module_utils.workers.placement.gpu_slots import Gpu, Slots
 
 T4 = "grid_t4-16c"
 HALF = "grid_t4-8c"
+QUARTER = "grid_t4-4c"
+GIGABYTES = {T4: 16, HALF: 8, QUARTER: 4}
 
 
 def room(number: int, *used: str, **more: object) -> HostRoom:
@@ -145,11 +148,20 @@ def test_a_host_that_cannot_be_emptied_takes_no_place_from_the_next() -> None:
     assert [one.to for one in verdicts["esx2"].moves] == ["esx4"]
 
 
+def test_a_small_vgpu_leaves_the_gpu_that_a_large_one_needs() -> None:
+    """The small one was put on the empty GPU, and the large one of the next host was blocked."""
+    two = (Gpu("0000:3b:00.0", "Tesla T4", 15.75, (), True), Gpu("0000:4b:00.0", "Tesla T4", 15.75, (QUARTER,), True))
+    rooms = [room(1), room(2), HostRoom("esx3", slots=Slots(two, (T4, HALF, QUARTER)))]
+    vms = [worker(1, QUARTER, HALF), worker(2, T4)]
+    verdicts = evacuation.plan(cluster(rooms, vms), ["esx1", "esx2"])
+    assert [verdict.blocks for verdict in verdicts.values()] == [(), ()]
+
+
 NAMES = ("esx1", "esx2", "esx3", "esx4")
 some_vms = st.lists(
     st.tuples(
         st.sampled_from(["esx1", "esx1", "esx2", "esx3"]),
-        st.sampled_from([(), (T4,), (HALF,), (HALF, HALF)]),
+        st.sampled_from([(), (T4,), (HALF,), (HALF, HALF), (QUARTER,), (QUARTER, HALF)]),
         st.sampled_from([0, 400, 600]),
     ),
     min_size=1,
@@ -158,21 +170,26 @@ some_vms = st.lists(
 keys = st.frozensets(st.sampled_from([f"vm-{number}" for number in range(5)]), min_size=1, max_size=3)
 
 
+def holds(gpus: Sequence[Gpu], sizes: Sequence[str]) -> bool:
+    """Whether GPUs can hold vGPUs of these sizes with those that are there, by trying everything."""
+    for choice in itertools.product(range(len(gpus)), repeat=len(sizes)):
+        there = [
+            [*gpu.used, *(size for size, at in zip(sizes, choice) if at == index)] for index, gpu in enumerate(gpus)
+        ]
+        if all(
+            sum(GIGABYTES[size] for size in on_gpu) <= 16 and (gpu.mixed_sizes or len(set(on_gpu)) <= 1)
+            for gpu, on_gpu in zip(gpus, there)
+        ):
+            return True
+    return False
+
+
 def fit(where: dict[str, str], vms: list[Vm], layout: EvacuationCluster) -> bool:
     """Whether the hosts that stay can hold them all, each at its place, calculated without the planner."""
-    for name in NAMES[2:]:
-        here = [vm for vm in vms if where[vm.key] == name]
+    for room_ in layout.rooms[2:]:
+        here = [vm for vm in vms if where[vm.key] == room_.name]
         sizes = [profile for vm in here for profile in vm.vgpus]
-        gpus = 2 * [0.0]
-        one_size_each = any(
-            all(
-                len({size for size, gpu in zip(sizes, choice) if gpu == number}) <= 1
-                and sum(1.0 if size == T4 else 0.5 for size, gpu in zip(sizes, choice) if gpu == number) <= 1
-                for number in range(len(gpus))
-            )
-            for choice in itertools.product(range(len(gpus)), repeat=len(sizes))
-        )
-        if not one_size_each or sum(vm.reserved_mb for vm in here) > 1000:
+        if not holds(room_.slots.gpus, sizes) or sum(vm.reserved_mb for vm in here) > 1000:
             return False
     by_key = {vm.key: where[vm.key] for vm in vms}
     together = [[by_key[key] for key in rule.vms if key in by_key] for rule in layout.apart]
@@ -180,10 +197,18 @@ def fit(where: dict[str, str], vms: list[Vm], layout: EvacuationCluster) -> bool
     return all(len(set(homes)) == len(homes) for homes in together) and all(host in hosts for host, hosts in tied)
 
 
-@settings(max_examples=200)
-@given(some_vms, keys, keys, st.frozensets(st.sampled_from(NAMES), min_size=1))
+gpus = st.lists(st.sampled_from([(), (HALF,), (QUARTER,)]), min_size=4, max_size=4)
+
+
+@settings(max_examples=400, deadline=None)
+@given(some_vms, keys, keys, st.frozensets(st.sampled_from(NAMES), min_size=1), gpus, st.booleans())
 def test_a_host_can_be_emptied_exactly_where_brute_force_finds_places(
-    rows: list[tuple[str, tuple[str, ...], int]], apart: frozenset[str], tied: frozenset[str], hosts: frozenset[str]
+    rows: list[tuple[str, tuple[str, ...], int]],
+    apart: frozenset[str],
+    tied: frozenset[str],
+    hosts: frozenset[str],
+    used: list[tuple[str, ...]],
+    mixed: bool,
 ) -> None:
     """Two hosts leave, two with two GPUs each stay; those that run there already stay where they are."""
     vms = [
@@ -194,10 +219,13 @@ def test_a_host_can_be_emptied_exactly_where_brute_force_finds_places(
     rooms = [
         HostRoom(
             name,
-            slots=Slots(tuple(Gpu(f"0000:{n}b:00.0", "Tesla T4", 15.75) for n in (3, 4)), (T4, HALF)),
+            slots=Slots(
+                tuple(Gpu(f"0000:{n}b:00.0", "Tesla T4", 15.75, used[2 * (number % 2) + n - 3], mixed) for n in (3, 4)),
+                (T4, HALF, QUARTER),
+            ),
             free_mb=1000,
         )
-        for name in NAMES
+        for number, name in enumerate(NAMES)
     ]
     layout = cluster(rooms, vms, apart=(AntiAffinityRule("apart", apart),), must_run=(VmHostRule("tied", tied, hosts),))
     verdicts = evacuation.plan(layout, NAMES[:2])
