@@ -166,18 +166,25 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         selected = rolling_moves.select_workers(params["cluster"], known, params["workers"])
         cluster = WorkerCluster(opened, params["cluster"])
         workers = rolling_moves.read_workers(cluster, known)
-        plan = emptied(cluster, workers, params) if params["empty_hosts"] else planned(workers, selected, params)
+        if params["empty_hosts"] is not None:
+            plan = with_stuns(cluster, workers, emptied(cluster, workers, params), params)
+        else:
+            plan = planned(cluster, workers, selected, params)
         offset = clock_offset.measure(opened).seconds
-        plan = detailed(cluster, workers, plan, params)
     return {"changed": False, **plan, **rolling_moves.as_dict(workers), "clock_offset_s": offset}
 
 
-def planned(workers: rolling_moves.ClusterWorkers, selected: list[str], params: dict[str, Any]) -> dict[str, Any]:
-    """Return the moves of the workers; none if no host is to be emptied."""
-    if params["empty_hosts"] is not None:
-        return {"stages": [], "moves": []}
+def planned(
+    cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, selected: list[str], params: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the moves of the workers, one after another or in waves."""
     rules = {key: params[key] for key in ("return_home", "one_per_host")}
-    return {"moves": [move._asdict() for move in rolling_moves.plan_moves(workers, selected, **rules)]}
+    moves = rolling_moves.plan_moves(workers, selected, **rules)
+    if params["max_moves"] > 1:
+        return in_waves(cluster, workers, moves, params)
+    fleet = moving_fleet.read_serving(cluster, workers, params["one_per_host"])
+    kept = rolling_moves.keep_rules(fleet, moves, workers.at, params["return_home"])
+    return {"moves": [move._asdict() for move in kept]}
 
 
 def emptied(cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, params: dict[str, Any]) -> dict[str, Any]:
@@ -186,17 +193,6 @@ def emptied(cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, param
     window = rolling_moves.plan_window(workers, fleet, params["empty_hosts"])
     stages = [{"host": change.host, "moves": [move._asdict() for move in change.moves]} for change in window]
     return {"stages": stages, "moves": [move for stage in stages for move in stage["moves"]]}
-
-
-def detailed(
-    cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, plan: dict[str, Any], params: dict[str, Any]
-) -> dict[str, Any]:
-    """Return a plan with its waves, or that of a window with the expected stuns."""
-    if params["empty_hosts"]:
-        return with_stuns(cluster, workers, plan, params)
-    if params["max_moves"] > 1 and params["empty_hosts"] is None:
-        return in_waves(cluster, workers, plan, params)
-    return plan
 
 
 def with_stuns(
@@ -216,12 +212,12 @@ def with_stuns(
 
 
 def in_waves(
-    cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, plan: dict[str, Any], params: dict[str, Any]
+    cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, plan: list[Move], params: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the moves of a plan in waves."""
     rules = moving_fleet.Rules(params["stun_budget"], params["one_per_host"])
     fleet = moving_fleet.read_fleet(cluster, workers, rules)
-    moves = [Move(**move) for move in plan["moves"]]
+    moves = rolling_moves.keep_rules(fleet, plan, workers.at, params["return_home"])
     waves = plan_waves(fleet, moves, workers.at, params["max_moves"], return_home=params["return_home"])
     return {
         "moves": [{**move._asdict(), "wave": number} for number, wave in enumerate(waves, 1) for move in wave.moves],

@@ -68,18 +68,21 @@ def read_room(cluster: WorkerCluster, workers: ClusterWorkers, one_per_host: boo
     )
 
 
+def read_serving(cluster: WorkerCluster, workers: ClusterWorkers, one_per_host: bool) -> Fleet:
+    """Return the same with the hosts in service as targets only."""
+    fleet, serving = read_room(cluster, workers, one_per_host), frozenset(workers.targets)
+    moving = {name: replace(one, targets=serving & set(one.targets)) for name, one in fleet.workers.items()}
+    return replace(fleet, workers=moving)
+
+
 def read_fleet(cluster: WorkerCluster, workers: ClusterWorkers, rules: Rules) -> Fleet:
     """Return the fleet with links and stuns; all its workers count as those of one job."""
-    fleet, hosts = read_room(cluster, workers, rules.one_per_host), _hosts(cluster)
+    fleet, hosts = read_serving(cluster, workers, rules.one_per_host), _hosts(cluster)
     links = {name: vmotion_megabits(host) for name, host in hosts.items()}
     targets = dict(_targets(cluster, workers, hosts, links))
     stuns: dict[Any, dict[str, float | None]] = {}
-    in_service = frozenset(workers.targets)
     moving = {
-        name: _with_stuns(
-            replace(worker, targets=in_service & set(worker.targets)), cluster.machines[name], targets, stuns
-        )
-        for name, worker in fleet.workers.items()
+        name: _with_stuns(worker, cluster.machines[name], targets, stuns) for name, worker in fleet.workers.items()
     }
     rooms = {name: replace(room, moves=most_moves(links[name])) for name, room in fleet.hosts.items()}
     return replace(fleet, workers=moving, hosts=rooms, budget_s=rules.budget_s)

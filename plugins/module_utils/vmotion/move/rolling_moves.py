@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from ...workers.capacity import machines
 from ...workers.machine import Machine
 from ...workers.worker_cluster import WorkerCluster
 from ..plan import plan as moves
-from ..plan import window
+from ..plan import ruled_moves, window
 from ..plan.fleet import Fleet
 
 
@@ -126,6 +126,16 @@ def plan_moves(
     except (moves.PlacementError, moves.Infeasible) as error:
         cause = f"{error}{_taking(workers)}"
         raise Refused("the workers", "plan their moves", cause, "free a slot or add a host") from error
+
+
+def keep_rules(
+    fleet: Fleet, planned: Sequence[moves.Move], at: Mapping[str, str], return_home: bool
+) -> list[moves.Move]:
+    """Return moves that also keep the rules of the cluster, and find memory and CPU; raise Refused without any."""
+    try:
+        return ruled_moves.keep_rules(fleet, planned, at, return_home)
+    except moves.Infeasible as error:
+        raise Refused("the workers", "plan their moves", str(error), "change the rule, or add a host") from error
 
 
 def plan_window(workers: ClusterWorkers, fleet: Fleet, hosts: Sequence[str]) -> list[window.EmptiedHost]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from .fleet import Fleet, Together
 from .plan import Move
+from .ruled_moves import keep_rules
 
 # Workers that cannot join a wave, after which it gets no more of them.
 MOST_REFUSED = 64
@@ -27,8 +28,10 @@ def plan_waves(
 ) -> list[Wave]:
     """Return the waves of a plan, with at most this number of moves; targets may change unless that gives more waves.
 
-    A wave ends before the next one starts.
+    A wave ends before the next one starts. The plan is another one if a move of it breaks a rule, or finds no memory:
+    raise ``Infeasible`` if there is none.
     """
+    plan = keep_rules(fleet, plan, at, return_home)
     grouped = list(_grouped(fleet, plan, dict(at), most))
     spread = _spread(fleet, list(dict.fromkeys(move.worker for move in plan)), at, most)
     if spread is None:
