@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
@@ -14,6 +15,14 @@ from ..errors import Refused
 SUFFIXES = (".pt", ".pth", ".ckpt", ".npz", ".keras", ".h5", ".safetensors")
 # Programs write these as zip archives, whose directory is at the end: a file that was cut off has none.
 ZIPS = (".pt", ".pth", ".ckpt", ".npz", ".keras")
+# PyTorch wrote these as pickles before 1.6, and still does on request.
+PICKLES = (".pt", ".pth", ".ckpt")
+# A checkpoint of Hugging Face's Trainer is a folder with these files, whose state is written last:
+# https://github.com/huggingface/transformers/blob/main/src/transformers/trainer.py (_save_checkpoint).
+STATE = "trainer_state.json"
+_OF_TRAINER = re.compile(
+    r"(?P<folder>(?:.*/)?checkpoint-\d+)/(?:trainer_state\.json|training_args\.bin|scheduler\.pt|rng_state(?:_\d+)?\.pth)"
+)
 # Beside a checkpoint, with its checksum.
 CHECKSUM = ".sha256"
 
@@ -33,9 +42,24 @@ class Choice(NamedTuple):
 
 
 def candidates(files: Iterable[OutputFile], patterns: Sequence[str]) -> list[OutputFile]:
-    """Return the checkpoints, the newest first; without patterns, the files with a usual suffix."""
-    chosen = [file for file in files if _is_checkpoint(file.path, patterns)]
+    """Return the checkpoints, the newest first; without patterns, files with a usual suffix, and folders."""
+    given = list(files)
+    chosen = [file for file in given if _is_checkpoint(file.path, patterns)]
+    if not patterns:
+        chosen = _with_folders(given, chosen)
     return sorted(chosen, key=lambda file: (-file.modified, file.path))
+
+
+def _with_folders(files: Sequence[OutputFile], chosen: Sequence[OutputFile]) -> list[OutputFile]:
+    """Return the checkpoints with one for each folder of the Trainer, in place of the files in it."""
+    folders = {match["folder"] for file in files if (match := _OF_TRAINER.fullmatch(file.path))}
+    newest: dict[str, float] = {}
+    for file in files:
+        folder = posixpath.dirname(file.path)
+        if folder in folders:
+            newest[folder] = max(file.modified, newest.get(folder, file.modified))
+    others = [file for file in chosen if posixpath.dirname(file.path) not in folders]
+    return [*others, *(OutputFile(folder, modified) for folder, modified in newest.items())]
 
 
 def _is_checkpoint(path: str, patterns: Sequence[str]) -> bool:

@@ -29,7 +29,11 @@ ACCELERATE_PLACES = {
 }
 ACCELERATE_SWITCHES = {"multi-gpu", "cpu", "same-network", "quiet", "q"}
 RESTARTS = "max-restarts"
-WRAPPERS = {"env", "nohup", "nice", "time", "timeout", "stdbuf", "uv", "run", "bash", "sh", "exec", "sudo"}
+WRAPPERS = {
+    *("env", "nohup", "nice", "ionice", "time", "timeout", "stdbuf", "bash", "sh", "exec", "sudo", "setsid"),
+    *("numactl", "taskset", "nsys", "ncu", "strace", "uv", "conda", "mamba", "micromamba", "poetry", "pipenv", "pdm"),
+    *("hatch", "pixi", "rye"),
+}
 # Programs that start ranks and have no translation.
 LAUNCHERS = ("mpirun", "mpiexec", "horovodrun", "deepspeed", "srun", "colossalai")
 
@@ -106,11 +110,16 @@ def _runs_torch(words: Sequence[str]) -> bool:
 def _is_wrapped(words: Sequence[str]) -> bool:
     """Return whether another program, such as env or a shell, would start a launcher."""
     rest = [part for word in words for part in word.split()] if {"-c", "-lc"} & set(words[:3]) else list(words)
-    while len(rest) > 1 and (rest[0].rpartition("/")[2] in WRAPPERS or "=" in rest[0] or rest[0].startswith("-")):
-        rest.pop(0)
-    name = rest[0].rpartition("/")[2] if rest else ""
-    is_first = len(rest) == len(words)
-    return not is_first and (name in (*LAUNCHERS, "torchrun", "accelerate") or _runs_torch(rest))
+    if not rest or not (rest[0].rpartition("/")[2] in WRAPPERS or "=" in rest[0]):
+        return False
+    # The options of wrappers may have values, so the first word that is a program or a script decides.
+    for index, word in enumerate(rest):
+        name = word.rpartition("/")[2]
+        if name in (*LAUNCHERS, "torchrun", "accelerate"):
+            return True
+        if PYTHON.match(name) or name.endswith((".py", ".sh")):
+            return _runs_torch(_plain(rest[index:]))
+    return False
 
 
 def with_steps(command: Sequence[str], program: str) -> list[str]:

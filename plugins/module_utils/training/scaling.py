@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 BASELINE_TRANSPORT = "tcp"
+HIGHEST = 1 << 53
 
 
 class ScalingError(ValueError):
@@ -32,7 +32,7 @@ def table(runs: Iterable[dict[str, Any]], images_per_epoch: int | None = None) -
     """
     runs = list(runs)
     if images_per_epoch is not None and not _is_positive(images_per_epoch):
-        raise ScalingError(f"images_per_epoch is {images_per_epoch!r}: expected a number above zero.")
+        raise ScalingError(f"images_per_epoch is {_short(images_per_epoch)}: expected a number above zero.")
     rates = _rates_by_point(runs)
     medians = {point: float(median(measured)) for point, measured in rates.items()}
     epochs = _epochs_by_point(runs)
@@ -97,27 +97,37 @@ def _rates_by_point(runs: Iterable[dict[str, Any]]) -> dict[_Point, list[float]]
 def _point(run: Mapping[str, Any]) -> _Point:
     nodes, gpus, transport = (_given(run, key) for key in ("nodes", "gpus", "transport"))
     for key, value in (("nodes", nodes), ("gpus", gpus)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ScalingError(f"The run {dict(run)!r} has {key}={value!r}: expected a whole number from 1 up.")
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= HIGHEST:
+            raise ScalingError(f"The run {_shown(run)} has {key}={_short(value)}: expected a whole number from 1 up.")
     if gpus < nodes:
-        raise ScalingError(f"The run {dict(run)!r} has fewer GPUs than nodes: gpus counts those of all nodes together.")
+        raise ScalingError(f"The run {_shown(run)} has fewer GPUs than nodes: gpus counts those of all nodes together.")
     if not isinstance(transport, str) or not transport:
-        raise ScalingError(f"The run {dict(run)!r} has transport={transport!r}: expected a name such as 'tcp'.")
+        raise ScalingError(f"The run {_shown(run)} has transport={transport!r}: expected a name such as 'tcp'.")
     return _Point(nodes, gpus, transport)
 
 
 def _rate(run: Mapping[str, Any]) -> float:
     rate = _given(run, "images_per_sec")
     if not _is_positive(rate):
-        raise ScalingError(f"The run {dict(run)!r} has images_per_sec={rate!r}: expected a number above zero.")
+        raise ScalingError(f"The run {_shown(run)} has images_per_sec={_short(rate)}: expected a number above zero.")
     return float(rate)
 
 
 def _given(run: Mapping[str, Any], key: str) -> Any:
     if key not in run:
-        raise ScalingError(f"The run {dict(run)!r} lacks {key!r}.")
+        raise ScalingError(f"The run {_shown(run)} lacks {key!r}.")
     return run[key]
 
 
 def _is_positive(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+    # Greater numbers do not fit a float, or their quotients do not.
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= HIGHEST
+
+
+def _shown(run: Mapping[str, Any]) -> str:
+    return f"{{{', '.join(f'{key!r}: {_short(value)}' for key, value in run.items())}}}"
+
+
+def _short(value: object) -> str:
+    """Return a value for a sentence; Python writes no whole number of many thousand digits."""
+    return "a number beyond 2^53" if isinstance(value, int) and abs(value) > HIGHEST else repr(value)

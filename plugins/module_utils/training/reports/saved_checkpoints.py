@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Refused
-from ..checkpoint import CHECKSUM, ZIPS, Choice, OutputFile, candidates, choose
+from ..checkpoint import CHECKSUM, PICKLES, STATE, SUFFIXES, ZIPS, Choice, OutputFile, candidates, choose
 from ..guest.code_archive import checksum
 
 
@@ -43,6 +43,15 @@ def _files(folder: Path) -> list[OutputFile]:
 
 def fault(path: Path) -> str:
     """Return why a checkpoint is not complete; empty if nothing shows that."""
+    if not path.is_dir():
+        return _fault_of_file(path)
+    if not (path / STATE).is_file():
+        return f"it has no {STATE}"
+    faults = ((name, _fault_of_file(path / name)) for name in sorted(os.listdir(path)) if name.endswith(SUFFIXES))
+    return next((f"{name}: {why}" for name, why in faults if why), "")
+
+
+def _fault_of_file(path: Path) -> str:
     beside = path.with_name(path.name + CHECKSUM)
     try:
         if beside.is_file():
@@ -50,7 +59,7 @@ def fault(path: Path) -> str:
             return "" if noted and noted[0].lower() == checksum(str(path)) else f"{beside.name} has another checksum"
         if path.stat().st_size == 0:
             return "it is empty"
-        if path.suffix.lower() in ZIPS:
+        if path.suffix.lower() in ZIPS and not _is_pickle(path):
             with zipfile.ZipFile(path) as archive:
                 return "" if archive.namelist() else "its archive is empty"
     except zipfile.BadZipFile:
@@ -58,3 +67,9 @@ def fault(path: Path) -> str:
     except OSError as error:
         return str(error.strerror or error)
     return ""
+
+
+def _is_pickle(path: Path) -> bool:
+    """Return whether a checkpoint has PyTorch's format before 1.6, which is no archive and has no end to check."""
+    with path.open("rb") as file:
+        return path.suffix.lower() in PICKLES and file.read(1) == b"\x80"

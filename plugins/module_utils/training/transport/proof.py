@@ -11,8 +11,11 @@ from typing import Any, TypedDict
 # The counters must show at least this share of the bytes that the allreduces must have sent.
 LEAST_SHARE = 0.5
 PARAVIRTUAL = "vmw_pvrdma"
-_VIA = re.compile(r"NCCL INFO.*\bvia (?:direct )?(NET/IB|NET/Socket|P2P|SHM|direct shared memory)")
-_USING = re.compile(r"NCCL INFO (?:NET/(?P<plugin>IB|Socket) : Using|Using network (?P<network>IB|Socket))")
+# Other networks of NCCL are plugins: NET/UCX, NET/OFI, NET/AWS Libfabric, and NET/IBext, which uses InfiniBand too.
+_NETWORK = r"IB|Socket|[A-Za-z][\w-]*(?: [A-Z]\w*)?"
+_VIA = re.compile(rf"NCCL INFO.*\bvia (?:direct )?(NET/(?:{_NETWORK})|P2P|SHM|direct shared memory)")
+_USING = re.compile(rf"NCCL INFO (?:NET/(?P<plugin>IB|Socket) : Using|Using network (?P<network>{_NETWORK}))")
+KNOWN = {"NET/IB", "NET/Socket"}
 
 
 class TransportProof(TypedDict):
@@ -58,6 +61,14 @@ def _transport(
     ways = _ways(log)
     if not ways:
         return _without_nccl(log, mpi_arguments, counters, sent_bytes)
+    return _by_ways(ways, counters, sent_bytes)
+
+
+def _by_ways(ways: set[str], counters: Sequence[Mapping[str, Any]], sent_bytes: float | None) -> tuple[str, str]:
+    """Return the transport and the evidence by the networks that NCCL's log names."""
+    unknown = sorted(way for way in ways - KNOWN if way.startswith("NET/"))
+    if unknown:
+        return "unproven", f"NCCL's log says {' and '.join(unknown)}, a plugin that may use RDMA or TCP"
     if ways == {"NET/Socket"}:
         return "tcp", "NCCL's log says NET/Socket"
     if "NET/Socket" in ways:

@@ -28,7 +28,7 @@ class State(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A state with the number of moves up to it; ``step`` is the worker that moved, or None if a host was begun."""
+    """A state with the number of moves up to it; ``step`` is the worker that moved, or None if a host came next."""
 
     state: State
     moves: int

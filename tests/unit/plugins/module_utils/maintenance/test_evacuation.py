@@ -197,6 +197,21 @@ def fit(where: dict[str, str], vms: list[Vm], layout: EvacuationCluster) -> bool
     return all(len(set(homes)) == len(homes) for homes in together) and all(host in hosts for host, hosts in tied)
 
 
+def rooms_with(used: list[tuple[str, ...]], mixed: bool) -> list[HostRoom]:
+    """Return hosts with two GPUs each; ``used`` are the vGPUs on those of the first and of the second of two hosts."""
+    return [
+        HostRoom(
+            name,
+            slots=Slots(
+                tuple(Gpu(f"0000:{n}b:00.0", "Tesla T4", 15.75, used[2 * (number % 2) + n - 3], mixed) for n in (3, 4)),
+                (T4, HALF, QUARTER),
+            ),
+            free_mb=1000,
+        )
+        for number, name in enumerate(NAMES)
+    ]
+
+
 gpus = st.lists(st.sampled_from([(), (HALF,), (QUARTER,)]), min_size=4, max_size=4)
 
 
@@ -216,18 +231,12 @@ def test_a_host_can_be_emptied_exactly_where_brute_force_finds_places(
         for number, (host, vgpus, mb) in enumerate(rows)
         if host in NAMES[:2]
     ]
-    rooms = [
-        HostRoom(
-            name,
-            slots=Slots(
-                tuple(Gpu(f"0000:{n}b:00.0", "Tesla T4", 15.75, used[2 * (number % 2) + n - 3], mixed) for n in (3, 4)),
-                (T4, HALF, QUARTER),
-            ),
-            free_mb=1000,
-        )
-        for number, name in enumerate(NAMES)
-    ]
-    layout = cluster(rooms, vms, apart=(AntiAffinityRule("apart", apart),), must_run=(VmHostRule("tied", tied, hosts),))
+    layout = cluster(
+        rooms_with(used, mixed),
+        vms,
+        apart=(AntiAffinityRule("apart", apart),),
+        must_run=(VmHostRule("tied", tied, hosts),),
+    )
     verdicts = evacuation.plan(layout, NAMES[:2])
     leaving: list[Vm] = []
     for name in NAMES[:2]:

@@ -120,3 +120,33 @@ def test_a_script_of_python_runs_with_its_steps_recorded(given: str, command: st
 )
 def test_a_command_without_such_a_script_stays(given: str) -> None:
     assert with_steps(given.split(), "STEPS") == given.split()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "numactl --cpunodebind 0 --membind=0 torchrun --nproc-per-node 4 train.py",
+        "conda run -n mine torchrun train.py",
+        "conda run --no-capture-output -n mine python -m torch.distributed.run train.py",
+        "poetry run torchrun train.py",
+        "timeout 3600 accelerate launch train.py",
+        "taskset -c 0-7 mpirun -np 4 python train.py",
+        "OMP_NUM_THREADS=4 torchrun train.py",
+    ],
+)
+def test_a_launcher_behind_another_program_is_refused_as_the_launcher_is(given: str) -> None:
+    with pytest.raises(LauncherError, match="which starts ranks by itself: specify the command of one rank"):
+        rank_command(given.split(), "python3", "torchrun.py")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "numactl --cpunodebind 0 python train.py --launcher torchrun",
+        "conda run -n mine python train.py",
+        "nohup bash run.sh torchrun",
+        "./mine torchrun",
+    ],
+)
+def test_another_program_without_a_launcher_stays(given: str) -> None:
+    assert rank_command(given.split(), "python3", "torchrun.py").command == given.split()

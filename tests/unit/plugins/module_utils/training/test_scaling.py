@@ -142,3 +142,24 @@ def test_an_epoch_without_images_is_an_error(images: Any) -> None:
 )
 def test_the_order_of_the_runs_does_not_matter(runs: list[dict[str, Any]]) -> None:
     assert table(runs) == table(sorted(runs, key=lambda each: sorted(map(str, each.items()))))
+
+
+@pytest.mark.parametrize(
+    ("runs", "words"),
+    [
+        ([run(1, 10**400)], "has images_per_sec=a number beyond 2^53: expected a number above zero"),
+        ([run(10**400, 340)], "has nodes=a number beyond 2^53: expected a whole number from 1 up"),
+        ([run(10**400, 340, nodes=1)], "has gpus=a number beyond 2^53: expected a whole number from 1 up"),
+        ([run(1, 1e300)], "has images_per_sec=1e+300: expected a number above zero"),
+    ],
+)
+def test_numbers_that_no_float_holds_are_refused(runs: list[dict[str, Any]], words: str) -> None:
+    with pytest.raises(ScalingError) as refused:
+        table(runs)
+    assert words in str(refused.value) and len(str(refused.value)) < 300
+
+
+def test_an_epoch_of_more_images_than_a_float_holds_is_refused() -> None:
+    with pytest.raises(ScalingError, match=r"images_per_epoch is a number beyond 2\^53"):
+        table([run(1, 340)], images_per_epoch=10**400)
+    assert table([{**run(1, 340), "seconds_per_epoch": 10**400}])[0]["epoch_measured"] is False

@@ -68,3 +68,47 @@ def test_without_a_complete_checkpoint_the_run_is_refused(tmp_path: Path, name: 
 def test_equal_times_are_ordered_by_name() -> None:
     files = [OutputFile("b.pt", 1.0), OutputFile("a.PT", 1.0), OutputFile("a.pt.sha256", 9.0), OutputFile("c.txt", 9.0)]
     assert [file.path for file in candidates(files, [])] == ["a.PT", "b.pt"]
+
+
+def test_a_checkpoint_in_the_format_before_pytorch_1_6_is_not_torn(tmp_path: Path) -> None:
+    """torch.save with _use_new_zipfile_serialization=False writes pickles, which have no directory."""
+    legacy = tmp_path / "old.pth"
+    legacy.write_bytes(bytes.fromhex("80028a0a6cfc9c46f9206aa850192e") + b"\x80\x02M\xe9\x03.")
+    (tmp_path / "zeros.npz").write_bytes(b"\x80" * 99)
+    os.utime(legacy, (1, 1))
+    answer = found(tmp_path)
+    assert (answer["path"], [one["path"] for one in answer["torn"]]) == ("old.pth", ["zeros.npz"])
+
+
+def trainer(folder: Path, number: int, *, is_complete: bool = True, cut: int = 0) -> None:
+    """Write a checkpoint of Hugging Face's Trainer in the order of its files."""
+    for name in ("model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth"):
+        save(folder / f"checkpoint-{number}", name, number, cut=cut if name == "optimizer.pt" else 0)
+    if is_complete:
+        state = folder / f"checkpoint-{number}" / "trainer_state.json"
+        state.write_text("{}")
+        os.utime(state, (number, number))
+
+
+def test_a_checkpoint_of_the_trainer_is_its_folder(tmp_path: Path) -> None:
+    """The newest file is the state of the random numbers, from which nothing can resume."""
+    trainer(tmp_path, 500)
+    trainer(tmp_path, 1000)
+    assert found(tmp_path)["path"] == "checkpoint-1000"
+    trainer(tmp_path / "run", 1500, cut=30)
+    trainer(tmp_path / "run", 2000, is_complete=False)
+    answer = found(tmp_path)
+    assert answer["path"] == "checkpoint-1000"
+    assert answer["torn"] == [
+        {"path": "run/checkpoint-2000", "fault": "it has no trainer_state.json"},
+        {
+            "path": "run/checkpoint-1500",
+            "fault": "optimizer.pt: its archive has no directory, so it was cut off",
+        },
+    ]
+    assert found(tmp_path, "optimizer.pt")["path"] == "run/checkpoint-2000/optimizer.pt"
+
+
+def test_a_folder_of_another_program_with_such_a_name_is_no_unit(tmp_path: Path) -> None:
+    save(tmp_path, "checkpoint-5/model.pt", 5)
+    assert found(tmp_path)["path"] == "checkpoint-5/model.pt"

@@ -24,6 +24,11 @@ NODES = [
 SOCKET = "w1:12:12 [0] NCCL INFO NET/Socket : Using [0]ens192:10.0.1.1<0>\n"
 IB = "w1:12:12 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE ; OOB ens192:10.0.1.1<0>\n"
 VIA_IB = "w1:12:12 [0] NCCL INFO Ring 00 : 1 -> 0 [receive] via NET/IB/0\n"
+VIA_P2P = "w1:12:12 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/IPC\n"
+VIA_UCX = "w1:12:12 [0] NCCL INFO Channel 00/0 : 1[1] -> 2[0] [send] via NET/UCX/0/GDRDMA\n"
+VIA_OFI = "w1:12:12 [0] NCCL INFO Channel 00/0 : 1[1] -> 2[0] [send] via NET/AWS Libfabric/0\n"
+VIA_IBEXT = "w1:12:12 [0] NCCL INFO Channel 00/0 : 1[1] -> 2[0] [send] via NET/IBext_v8/0\n"
+USING_UCX = "w1:12:12 [0] NCCL INFO Using network UCX\n"
 VIA_SOCKET = "w2:12:12 [0] NCCL INFO Channel 00 : 0[0] -> 1[0] [send] via NET/Socket/0\n"
 VIA_P2P = "w1:12:12 [1] NCCL INFO Channel 00 : 0[3000] -> 1[4000] via P2P/IPC\n"
 MPI = ["--mca", "pml", "ob1", "--mca", "btl", "^openib"]
@@ -173,6 +178,11 @@ def test_a_version_is_read() -> None:
     ("desired", "log", "more", "transport", "words"),
     [
         ("tcp", SOCKET + VIA_SOCKET, {}, "tcp", "says NET/Socket"),
+        ("rdma", VIA_P2P + VIA_UCX, {}, "unproven", "says NET/UCX, a plugin that may use RDMA or TCP"),
+        ("rdma", VIA_P2P + VIA_OFI, {}, "unproven", "says NET/AWS Libfabric, a plugin that may use RDMA or TCP"),
+        ("rdma", USING_UCX, {}, "unproven", "says NET/UCX, a plugin"),
+        ("rdma", VIA_P2P + VIA_IBEXT, {}, "unproven", "says NET/IB, but the number of bytes"),
+        ("rdma", VIA_P2P, {}, "local", "says P2P: the ranks share a node"),
         ("rdma", SOCKET + VIA_SOCKET, {}, "tcp", "says NET/Socket"),
         ("rdma", IB + VIA_IB, {}, "unproven", "allreduces sent is unknown"),
         ("rdma", IB + VIA_IB, {"sent_bytes": 1000}, "unproven", "no RDMA counter"),
