@@ -70,6 +70,6 @@ def _fault_of_file(path: Path) -> str:
 
 
 def _is_pickle(path: Path) -> bool:
-    """Return whether a checkpoint has PyTorch's format before 1.6, which is no archive and has no end to check."""
+    """Return whether a checkpoint has PyTorch's format before 1.6, which has no directory at its end."""
     with path.open("rb") as file:
         return path.suffix.lower() in PICKLES and file.read(1) == b"\x80"
