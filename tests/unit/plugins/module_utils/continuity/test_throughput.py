@@ -15,14 +15,8 @@ from plugins.module_utils.continuity.limits import Breach, read_limits
 from plugins.module_utils.continuity.lines import Line
 from plugins.module_utils.continuity.marked_phases import MarkedPhases
 from plugins.module_utils.continuity.move_windows import Timeline
-from plugins.module_utils.continuity.pace import (
-    Pace,
-    few_steps,
-    images_of_step,
-    judge_throughput,
-    least_steps,
-    rates_around,
-)
+from plugins.module_utils.continuity.pace import Pace, few_steps, images_of_step, least_steps, rates_around
+from plugins.module_utils.continuity.throughput import judge_throughput
 from plugins.module_utils.continuity.track import Track
 
 from .lines import line, seconds, track

@@ -77,7 +77,8 @@ def test_a_checkpoint_in_the_format_before_pytorch_1_6_is_not_torn(tmp_path: Pat
     (tmp_path / "zeros.npz").write_bytes(b"\x80" * 99)
     os.utime(legacy, (1, 1))
     answer = found(tmp_path)
-    assert (answer["path"], [one["path"] for one in answer["torn"]]) == ("old.pth", ["zeros.npz"])
+    assert (answer["path"], len(answer["warnings"])) == ("old.pth", 1)
+    assert answer["warnings"][0].startswith("the checkpoint zeros.npz is torn")
 
 
 def trainer(folder: Path, number: int, *, is_complete: bool = True, cut: int = 0) -> None:
@@ -99,12 +100,12 @@ def test_a_checkpoint_of_the_trainer_is_its_folder(tmp_path: Path) -> None:
     trainer(tmp_path / "run", 2000, is_complete=False)
     answer = found(tmp_path)
     assert answer["path"] == "checkpoint-1000"
-    assert answer["torn"] == [
-        {"path": "run/checkpoint-2000", "fault": "it has no trainer_state.json"},
-        {
-            "path": "run/checkpoint-1500",
-            "fault": "optimizer.pt: its archive has no directory, so it was cut off",
-        },
+    assert answer["warnings"] == [
+        "the checkpoint run/checkpoint-2000 is torn (it has no trainer_state.json), so checkpoint-1000 is used",
+        (
+            "the checkpoint run/checkpoint-1500 is torn (optimizer.pt: its archive has no directory, so it was cut "
+            "off), so checkpoint-1000 is used"
+        ),
     ]
     assert found(tmp_path, "optimizer.pt")["path"] == "run/checkpoint-2000/optimizer.pt"
 

@@ -11,6 +11,7 @@ import pytest
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.vmotion.move import rolling_moves
 from plugins.module_utils.vmotion.move.rolling_moves import ClusterWorkers
+from plugins.module_utils.vmotion.plan.fleet import Fleet, HostRoom, MovingWorker
 from tests.fakes import hardware
 from tests.fakes.hardware import MELLANOX, NIC
 from tests.fakes.worker_cluster import FakeWorkerCluster, groups_of, machine, rdma_card
@@ -149,7 +150,9 @@ def test_a_machine_that_took_the_slot_of_a_worker_is_named() -> None:
         running=[machine("intruder", hardware.vgpu("grid_t4-16c"), host="host-2")],
     )
     taken = "other virtual machines with a vGPU run there: intruder on esx2"
+    rooms = {"esx1": HostRoom((1, 0, 0)), "esx2": HostRoom((0, 0, 0))}
+    room = Fleet({"w1": MovingWorker((1, 0, 0), {"esx2"})}, rooms)
     with pytest.raises(Refused, match=taken):
-        rolling_moves.plan_window(workers, ["esx1"], one_per_host=True)
+        rolling_moves.plan_window(workers, room, ["esx1"])
     with pytest.raises(Refused, match=taken):
         rolling_moves.plan_moves(workers, ["w1"], return_home=False, one_per_host=True)
