@@ -140,6 +140,13 @@ options:
           - The size of the 64-bit MMIO window. By default, if O(workers[].gpus) is set, it is the memory of all GPUs,
             rounded up to a power of two and doubled.
         type: int
+      vgpu_unified_memory: &vgpu_unified_memory
+        description:
+          - Whether the vGPUs of the worker have CUDA's unified memory (C(pciPassthruN.cfg.enable_uvm)), which NCCL from
+            2.23.4 to 2.31.2 requires.
+          - vSphere does not move a running worker whose vGPUs have unified memory. The plan contains a warning.
+          - A running worker is shut down for the change, see O(power_cycle).
+        type: bool
       rdma_nic: &rdma_nic
         description:
           - The RDMA NIC, by default a PVRDMA NIC. The module removes all other NICs that are for PVRDMA or devices of a
@@ -248,6 +255,7 @@ options:
       firmware: *firmware
       gpus: *gpus
       mmio_gb: *mmio_gb
+      vgpu_unified_memory: *vgpu_unified_memory
       rdma_nic: *rdma_nic
       management_nic: *management_nic
       disks_gb: *disks_gb
@@ -421,6 +429,7 @@ workers:
         address: {description: The address that its guest reports., type: str}
         gpus: {description: "Its GPUs: profiles, groups, or PCI devices.", type: list, elements: str}
         mmio_gb: {description: Its 64-bit memory window., type: int}
+        vgpu_unified_memory: {description: Whether its vGPUs have unified memory., type: bool}
         rdma_nic: {description: "Its PVRDMA NIC: portgroup, mac, connected, protocol.", type: dict}
         rdma_nics: {description: The number of its PVRDMA NICs., type: int}
         management_nic: {description: "Its management NIC: portgroup, mac, connected.", type: dict}

@@ -19,6 +19,7 @@ from . import (
     customise,
     nics,
     sizing,
+    unified_memory,
     vm_folder,
     worker_demand,
     worker_gpus,
@@ -39,10 +40,8 @@ COLD = (
     "memory_mb",
     "latency_sensitivity",
     "numa",
-    "gpus",
-    "mmio_gb",
-    "rdma_nic",
-    "rdma_nics",
+    *("gpus", "mmio_gb", unified_memory.OPTION),
+    *("rdma_nic", "rdma_nics"),
     "guest",
 )
 # A reconfiguration does not change these.
@@ -150,6 +149,7 @@ class Worker:
                 self.desired, worker_gpus.assigned_gpus(self.machine) if self.machine else []
             )
             after["mmio_gb"] = worker_gpus.desired_window_gb(self.desired, self._gpu_memory) or None
+        after[unified_memory.OPTION] = unified_memory.desired_state(self.desired, current)
         return after
 
     def _gpu_memory(self, desired: DeviceRequest) -> int | None:
@@ -214,6 +214,8 @@ class Worker:
         if current["guest"] and "guest" in changed:
             yield "cloud-init treats it as a new machine at the next boot and creates new SSH host keys"
         yield from vm_folder.warnings(self.context, self.desired, after)
+        if after[unified_memory.OPTION]:
+            yield unified_memory.CONSEQUENCE
         silent = current["power"] == "on" and not current["address"]
         if silent and self.options.wait_for_address:
             yield "it is on, but its guest reports no address"
@@ -277,6 +279,8 @@ class Worker:
             )
         if now["mmio_gb"] != after["mmio_gb"]:
             options.update(worker_gpus.window_options(after["mmio_gb"] or 0))
+        if after[unified_memory.OPTION] != now[unified_memory.OPTION] or now["gpus"] != after["gpus"]:
+            options.update(unified_memory.options(self.desired, machine))
         if after["guest"] and now["guest"] != after["guest"]:
             options.update(customise.guestinfo_options(after["guest"]))
         spec.extraConfig += [vim.option.OptionValue(key=key, value=value) for key, value in options.items()]

@@ -50,6 +50,7 @@ _WORKER: dict[str, Any] = {
         ],
     },
     "mmio_gb": {"type": "int"},
+    "vgpu_unified_memory": {"type": "bool"},
     "rdma_nic": {
         "type": "dict",
         "options": {

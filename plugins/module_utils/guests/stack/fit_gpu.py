@@ -44,9 +44,11 @@ def driver_and_attachment(stack: Stack, facts: CompatibilityTables) -> Iterator[
 
 def _cuda(stack: Stack) -> Stack | None:
     """Return the CUDA of a stack, or the CUDA in PyTorch's packages if no other part needs one."""
-    built = (stack.get("framework") or {}).get("cuda")
-    brought = {"version": built} if built and not stack.get("horovod") else None
-    return stack.get("cuda") or brought
+    framework = stack.get("framework") or {}
+    has_own = framework.get("cuda") and not stack.get("horovod")
+    compatible = framework.get("minor_version_compatibility", False)
+    brought = {"version": framework.get("cuda"), "minor_version_compatibility": compatible}
+    return stack.get("cuda") or (brought if has_own else None)
 
 
 def libraries_and_cuda(stack: Stack, facts: CompatibilityTables) -> Iterator[CompatibilityIssue]:
@@ -74,12 +76,15 @@ def libraries_and_cuda(stack: Stack, facts: CompatibilityTables) -> Iterator[Com
 def nccl_and_moves(stack: Stack, facts: CompatibilityTables) -> Iterator[CompatibilityIssue]:
     """Yield an issue if a vGPU that moves, which has no unified memory, has an NCCL that requires it."""
     gpu = stack.get("gpu")
-    if not gpu or gpu["attachment"] != "vgpu" or not gpu.get("moves", True):
-        return
     known = row(facts, "vgpu_moves", "library", "nccl")
-    for owner, version in _nccls(stack) if known else ():
-        if known and at_least(version, known["before"]):
-            words = f"A vGPU that moves has no unified memory and needs NCCL < {known['before']}"
+    if not gpu or not known or gpu["attachment"] != "vgpu" or not gpu.get("moves", True):
+        return
+    for owner, version in _nccls(stack):
+        if at_least(version, known["again"]):
+            yield unknown(f"NCCL {version} of {owner} on a vGPU that moves: inferred from its program text, not run")
+        elif at_least(version, known["before"]):
+            needed = f"NCCL < {known['before']} or >= {known['again']}"
+            words = f"A vGPU that moves has no unified memory and needs {needed}"
             yield misfit(f"{words} and {owner} has NCCL {version}", known["source"])
 
 

@@ -150,13 +150,13 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
     (
         "horovod-ubuntu22",
         {"nccl.version": "2.25.1"},
-        "A vGPU that moves has no unified memory and needs NCCL < 2.23.4 and the stack has NCCL 2.25.1.",
+        "A vGPU that moves has no unified memory and needs NCCL < 2.23.4 or >= 2.32.3 and the stack has NCCL 2.25.1.",
     ),
     (
         "horovod-ubuntu24",
         {"framework.packages": [{"name": "nvidia-nccl-cu12", "version": "2.26.2"}]},
         (
-            "A vGPU that moves has no unified memory and needs NCCL < 2.23.4 "
+            "A vGPU that moves has no unified memory and needs NCCL < 2.23.4 or >= 2.32.3 "
             "and the Python package nvidia-nccl-cu12 has NCCL 2.26.2."
         ),
     ),
@@ -177,9 +177,27 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
         "passthrough-ubuntu24",
         {"gpu.attachment": "vgpu", "gpu_driver.kind": "grid"},
         (
-            "A vGPU that moves has no unified memory and needs NCCL < 2.23.4 "
+            "A vGPU that moves has no unified memory and needs NCCL < 2.23.4 or >= 2.32.3 "
             "and the Python package nvidia-nccl-cu13 has NCCL 2.30.7."
         ),
+    ),
+    (
+        "vgpu-ubuntu24-nccl232",
+        {"framework.packages": [{"name": "nvidia-nccl-cu13", "version": "2.31.2"}]},
+        (
+            "A vGPU that moves has no unified memory and needs NCCL < 2.23.4 or >= 2.32.3 "
+            "and the Python package nvidia-nccl-cu13 has NCCL 2.31.2."
+        ),
+    ),
+    (
+        "vgpu-ubuntu24-nccl232",
+        {"framework.minor_version_compatibility": False},
+        "CUDA 13.2 needs driver >= 595.45.04 and the stack has 580.159.03.",
+    ),
+    (
+        "vgpu-ubuntu24-nccl232",
+        {"gpu_driver.version": "575.51.03"},
+        "CUDA 13 needs driver >= 580 and the stack has 575.51.03.",
     ),
     (
         "vgpu-ubuntu24",

@@ -131,6 +131,20 @@ def test_a_gpu_that_does_not_move_may_have_any_nccl(gpu: dict[str, Any]) -> None
     assert [sentence for sentence in misfits(stack, FACTS) if "NCCL" in sentence] == []
 
 
+@pytest.mark.parametrize("version", ["2.22.3", "2.32.3", "2.33.1"])
+def test_a_vgpu_that_moves_may_have_an_nccl_that_needs_no_memory_pools(version: str) -> None:
+    stack = changed("horovod-ubuntu22", {"nccl.version": version})
+    assert [sentence for sentence in misfits(stack, FACTS) if "NCCL" in sentence] == []
+
+
+def test_an_nccl_whose_text_alone_names_a_way_is_not_established() -> None:
+    ran, inferred = (changed("horovod-ubuntu22", {"nccl.version": version}) for version in ("2.22.3", "2.32.3"))
+    assert [sentence for sentence in not_established(ran, FACTS) if "NCCL" in sentence] == []
+    assert [sentence for sentence in not_established(inferred, FACTS) if "NCCL" in sentence] == [
+        "Not established: NCCL 2.32.3 of the stack on a vGPU that moves: inferred from its program text, not run."
+    ]
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
