@@ -127,11 +127,11 @@ class Replay(SoapAdapter.StubAdapterBase):  # type: ignore[misc]
 
     def _content(self, spec: Any, key: str) -> Any:
         recorded, ref = self.recording.objects[key], self.object(key)
-        paths = [path for properties in spec.propSet if isinstance(ref, properties.type) for path in properties.pathSet]
+        paths = [path for selected in spec.propSet if isinstance(ref, selected.type) for path in selected.pathSet]
         found = [
-            (path, self._value(recorded, properties.type, path))
-            for properties in spec.propSet
-            for path in properties.pathSet
+            (path, self._value(recorded, selected.type, path))
+            for selected in spec.propSet
+            for path in selected.pathSet
             if path in paths
         ]
         collector = vmodl.query.PropertyCollector

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, Union
 
 from .core import masked
 from .errors import CollectionError, Failed, NotConnected, Refused, StillDiffers, summary
@@ -83,7 +83,10 @@ class Work:
             raise error.about(subject.target) from error
 
 
-Outcome = Any  # a value, or the CollectionError that took its place
+T = TypeVar("T")
+Item = TypeVar("Item")
+# A plan, or the error that took its place.
+Planned = Union[Plan, CollectionError]
 
 
 def converge(module: Gate, work: Work) -> dict[str, Any]:
@@ -97,8 +100,8 @@ def converge(module: Gate, work: Work) -> dict[str, Any]:
     blocked = [_unmet(*pair) for pair in zip(work.subjects, plans)]
     if any(blocked):
         return _refused(work.subjects, blocked)
-    due = [index for index, plan in enumerate(plans) if not _bad(plan) and plan.due]
-    applied = _apply(work, plans, due)
+    due = {index: plan for index, plan in enumerate(plans) if isinstance(plan, Plan) and plan.due}
+    applied = _apply(work, due)
     return _result([_done(s, plan, applied.get(i, plan)) for i, (s, plan) in enumerate(zip(work.subjects, plans))])
 
 
@@ -109,20 +112,20 @@ def converge_one(module: Gate, subject: Any) -> dict[str, Any]:
     return {**result, **{key: report[key] for key in REPORT_OF_ONE if key in report}}
 
 
-def _unmet(subject: Subject, plan: Any) -> Refused | None:
-    """Why a plan cannot be applied at this moment."""
-    if _bad(plan) or not plan.due or not plan.unmet:
+def _unmet(subject: Subject, plan: Planned) -> Refused | None:
+    """Return why a plan cannot be applied now."""
+    if isinstance(plan, CollectionError) or not plan.due or not plan.unmet:
         return None
     return Refused(subject.target, f"change {subject.name}", "; ".join(plan.unmet))
 
 
-def _apply(work: Work, plans: Sequence[Any], due: Sequence[int]) -> dict[int, Outcome]:
-    """Apply the due plans, then read all of them again: the new state, or the error, by index."""
-    outcome: dict[int, Outcome] = {}
+def _apply(work: Work, due: Mapping[int, Plan]) -> dict[int, Planned]:
+    """Apply the due plans, then read all of them again: the new plan, or the error, by index."""
+    outcome: dict[int, Planned] = {}
     first = [index for index in due if work.first(work.subjects[index])]
     for group in (first, [index for index in due if index not in first]):
-        written = _each(group, lambda index: work.subjects[index].apply(plans[index]), work.parallel)
-        outcome.update({index: error for index, error in zip(group, written) if _bad(error)})
+        written = _each(group, lambda index: work.subjects[index].apply(due[index]), work.parallel)
+        outcome.update({index: error for index, error in zip(group, written) if error})
     good = [index for index in due if index not in outcome]
     try:
         work.refresh([work.subjects[index] for index in good])
@@ -145,18 +148,18 @@ def _read_back(work: Work, subject: Subject) -> Plan:
     return plan
 
 
-def _planned(subject: Subject, plan: Any) -> dict[str, Any]:
+def _planned(subject: Subject, plan: Planned) -> dict[str, Any]:
     """Return the report of one subject in check mode."""
-    if _bad(plan):
+    if isinstance(plan, CollectionError):
         return _failure(subject, plan)
     return _report(subject, plan, plan.after, plan.changes)
 
 
-def _done(subject: Subject, plan: Any, final: Any) -> dict[str, Any]:
+def _done(subject: Subject, plan: Planned, final: Planned) -> dict[str, Any]:
     """Return the report of one subject after the gate; ``final`` is its new plan, or the error with which it ended."""
-    if _bad(plan):
+    if isinstance(plan, CollectionError):
         return _failure(subject, plan)
-    if _bad(final):
+    if isinstance(final, CollectionError):
         return {**_report(subject, plan, plan.before, plan.due), **_failure(subject, final), "changed": True}
     report = _report(subject, final, final.before, plan.due)
     return {**report, "warnings": list(dict.fromkeys((*plan.warnings, *final.warnings)))}
@@ -166,7 +169,7 @@ def _failure(subject: Subject, error: CollectionError) -> dict[str, Any]:
     return {"host": subject.target, "changed": False, "failed": True, "msg": str(error), "error": error}
 
 
-def _report(subject: Subject, left: Plan, state: Any, changes: Sequence[Change]) -> dict[str, Any]:
+def _report(subject: Subject, left: Plan, state: Mapping[str, Any], changes: Sequence[Change]) -> dict[str, Any]:
     """Return the state, the changes that are or would be made, and the needs that are ``left``."""
     return {
         "host": subject.target,
@@ -205,16 +208,18 @@ def _warnings(reports: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"{', '.join(names)}: {text}" for text, names in hosts.items()]
 
 
-def _refused(subjects: Sequence[Subject], outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Nothing was written anywhere, because at least one wish is impossible."""
+def _refused(subjects: Sequence[Subject], outcomes: Sequence[Planned | None]) -> dict[str, Any]:
+    """Return the result without a write on any host, because at least one request is impossible."""
     reports = [
-        _failure(subject, outcome) if _bad(outcome) else {"host": subject.target, "changed": False}
+        _failure(subject, outcome)
+        if isinstance(outcome, CollectionError)
+        else {"host": subject.target, "changed": False}
         for subject, outcome in zip(subjects, outcomes)
     ]
     return {**_result(reports), "changed": False}
 
 
-def _each(items: Sequence[Any], action: Callable[[Any], Any], parallel: int) -> list[Outcome]:
+def _each(items: Sequence[Item], action: Callable[[Item], T], parallel: int) -> list[T | CollectionError]:
     """Return the action's value, or its error, for every item."""
     if len(items) <= 1 or parallel <= 1:
         return [_attempt(partial(action, item)) for item in items]
@@ -222,15 +227,11 @@ def _each(items: Sequence[Any], action: Callable[[Any], Any], parallel: int) -> 
         return list(pool.map(lambda item: _attempt(lambda: action(item)), items))
 
 
-def _attempt(action: Callable[[], Any]) -> Outcome:
+def _attempt(action: Callable[[], T]) -> T | CollectionError:
     try:
         return action()
     except CollectionError as error:
         return error
-
-
-def _bad(outcome: Outcome) -> bool:
-    return isinstance(outcome, CollectionError)
 
 
 def trusts_anybody(params: Mapping[str, Any]) -> bool:

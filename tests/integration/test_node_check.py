@@ -103,8 +103,8 @@ def test_facts_are_returned(answers: dict[str, Any]) -> None:
     [
         ("misfit", "The packages of n1 are not as they should be: The package openmpi-bin is missing, not 4.1.4."),
         ("looked at", "The packages of n1 are not as they should be: The package openmpi-bin is missing, not 4.1.4."),
-        ("cuda", "CUDA on n1 is not as it should be: CUDA sees 1 devices, not 2."),
-        ("broken", "Docker on n1 is not as it should be: /etc/docker/daemon.json is not valid JSON"),
+        ("cuda", "CUDA on n1 does not match its settings: CUDA sees 1 devices, not 2."),
+        ("broken", "Docker on n1 does not match its settings: /etc/docker/daemon.json is not valid JSON"),
         (
             "incomplete",
             "The packages of n1 are not as they should be: The output of its programs cannot be read (it has no",

@@ -30,7 +30,7 @@ def test_a_measurement_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
 
     ran = playbook.run(60, 0.05, **options)
     assert ran.returncode == 0, ran.stdout
-    assert f"1 of 2 runs are to be made: {SECOND}" in ran.stdout
+    assert f"1 of 2 runs remain:  {SECOND}" in ran.stdout
     assert playbook.run_file(FIRST) == first
     assert playbook.run_file(SECOND)["id"] != half_done["id"]
     results = [playbook.result(name) for name in (FIRST, SECOND)]

@@ -110,6 +110,13 @@ def test_the_index_of_the_documents_names_each_page() -> None:
     assert [page for page in sorted(pages) if f"]({page}" not in index] == []
 
 
+def test_the_glossary_has_at_most_25_words_in_order() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    words = re.findall(r"^\| ([a-z ]+) \|", page.partition("## Rooms")[0], re.MULTILINE)
+
+    assert len(words) <= 25 and words == sorted(words), words
+
+
 def test_each_fault_has_a_test() -> None:
     listed = coverage_map.section("Faults")
     assert list(listed) == [row[0] for row in coverage_map.rows((ROOT / "docs" / "faults.md").read_text())]

@@ -95,7 +95,7 @@ def test_a_missing_program_answer_is_a_misfit_with_a_message() -> None:
     _answer, message = node_checks.check("openmpi", "n1", {"run": {"rc": 0, "stdout": "hello {}"}}, {"nodes": ["n1"]})
     assert (
         message
-        == "OpenMPI on n1 is not as it should be: The output of its programs cannot be read (it has no 'library')."
+        == "OpenMPI on n1 does not match its settings: The output of its programs cannot be read (it has no 'library')."
     )
     _answer, message = node_checks.check("docker", "n1", {"info": "", "settings": "{"}, {})
     assert "/etc/docker/daemon.json is not valid JSON" in message and "correct the file" in message

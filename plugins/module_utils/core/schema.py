@@ -40,7 +40,7 @@ def faults(document: object, schema: Schema) -> list[str]:
 
 
 def _faults(value: object, schema: Schema, root: Schema, where: str) -> Iterator[str]:
-    """Yield the faults of one value and of all values in it."""
+    """Yield the faults in a value, nested values included."""
     if "$ref" in schema:
         yield from _faults(value, _resolved(schema["$ref"], root), root, where)
         return
@@ -73,7 +73,7 @@ def _spot(where: str) -> str:
 
 
 def _children(value: object, schema: Schema, where: str) -> Iterator[tuple[object, Schema, str]]:
-    """Yield the values in a value, with their own schemas."""
+    """Yield the nested values of a value, with their schemas."""
     if isinstance(value, Mapping):
         others = schema.get("additionalProperties", {})
         for key, child in value.items():

@@ -43,7 +43,7 @@ def with_nodes(planned: Sequence[Mapping[str, Any]], nodes: Sequence[str]) -> li
 def summary(planned: Sequence[Mapping[str, Any]], rest: Sequence[Mapping[str, Any]]) -> str:
     """Return a sentence with the number and the names of the remaining runs."""
     names = ", ".join(str(run["name"]) for run in rest) or "none"
-    return f"{len(rest)} of {len(planned)} runs are to be made: {names}"
+    return f"{len(rest)} of {len(planned)} runs remain:  {names}"
 
 
 def remaining(

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Performance counters: which a vCenter knows, how long it keeps them, and their samples, many objects in one call."""
+"""Performance counters of a vCenter: their definitions, their history, and samples of many objects in one call."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Worker:
 
     @property
     def _building(self) -> bool:
-        """Whether the VM is a clone that a killed run left without its hardware; its MAC addresses are the server's."""
+        """Whether the VM is a clone without its hardware, left by a killed run; the server chose its MAC addresses."""
         return self.machine is not None and worker_mark.BUILDING in self.machine.extra
 
     def read(self) -> dict[str, Any]:

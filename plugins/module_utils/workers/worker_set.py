@@ -45,7 +45,7 @@ class WorkerSet:
             self._assign_macs()
 
     def makes_room(self, subject: Any) -> bool:
-        """Return whether a worker moves away to make room for another one, which cannot start before."""
+        """Return whether a worker must move away before another one can start to move."""
         return bool(self.assignments[subject.target].makes_room_for)
 
     def _await_addresses(self) -> None:

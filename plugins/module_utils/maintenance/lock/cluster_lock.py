@@ -68,7 +68,7 @@ class ClusterLock:
                 self.folders.remove(self.folders.read())
             return
         rival = self.folders.read().record
-        cause = f"it was just taken by {rival}" if rival and not rival.free else "another controller won"
+        cause = f"it now belongs to {rival}" if rival and not rival.free else "another controller won"
         raise Refused(self.target, self._tried, cause, WAIT_FOR_IT)
 
     def _decide(self) -> lock_rules.LockDecision:

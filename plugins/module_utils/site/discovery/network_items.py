@@ -77,7 +77,7 @@ def _proposal(hosts: list[Entry]) -> Iterator[Item]:
 
 
 def machine_network(cluster: DiscoveredCluster) -> str:
-    """Return the port group for the PVRDMA adapters of workers: the one that exists, or that of the proposal."""
+    """Return the existing or proposed port group for the PVRDMA adapters of workers."""
     switches = {card["switch"] for host in cluster.readable for card in _rdma_cards(host) if card["switch"]}
     there = [network.name for network in cluster.networks if network.distributed]
     named = [name for name in there if name == MACHINES or any(switch in name for switch in switches)]

@@ -72,7 +72,7 @@ def _by_ways(ways: set[str], counters: Sequence[Mapping[str, Any]], sent_bytes: 
     if ways == {"NET/Socket"}:
         return "tcp", "NCCL's log says NET/Socket"
     if "NET/Socket" in ways:
-        return "unproven", "NCCL's log says NET/IB of some ranks and NET/Socket of others"
+        return "unproven", "NCCL's log shows NET/IB for some ranks and NET/Socket for others"
     if ways == {"NET/IB"}:
         return _by_counters("NCCL's log says NET/IB", counters, sent_bytes)
     return "local", f"NCCL's log says {' and '.join(sorted(ways))}: the ranks share a node"

@@ -49,7 +49,7 @@ def judge_repeatedly(p: Program, trial: Trial) -> None:
 
 
 def drop_records(p: Program, trial: Trial, number: int) -> None:
-    """Write the verdict and the page of the events so far, and remove the records that it rests on."""
+    """Write the verdict and the page of the events so far, and remove the records behind it."""
     files: list[str] = []
     if trial.facts.others or trial.facts.power:
         p.say("writes the verdict and the page of these events")

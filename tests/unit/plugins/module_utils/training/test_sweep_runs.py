@@ -117,7 +117,7 @@ def test_runs_are_placed_on_the_first_nodes_and_named_by_their_measurement() -> 
         ("week-1-nodes-tcp-1", ["w1"]),
         ("week-2-nodes-tcp-1", ["w1", "w2"]),
     ]
-    assert summary(made, made[1:]) == "1 of 2 runs are to be made: week-2-nodes-tcp-1"
-    assert summary(made, []) == "0 of 2 runs are to be made: none"
+    assert summary(made, made[1:]) == "1 of 2 runs remain:  week-2-nodes-tcp-1"
+    assert summary(made, []) == "0 of 2 runs remain:  none"
     with pytest.raises(SweepError, match="4 nodes are requested, but there are 2: w1, w2"):
         with_nodes(runs([1, 4], ["tcp"], 1), ["w1", "w2"])

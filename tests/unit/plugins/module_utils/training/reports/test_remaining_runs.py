@@ -36,7 +36,7 @@ def test_only_runs_without_a_good_result_are_left(tmp_path: Path) -> None:
     assert plan(tmp_path / "absent")["summary"].startswith("2 of 2 runs")
     (tmp_path / "week-1-nodes-tcp-1.json").write_text(json.dumps(RESULT))
     result = plan(tmp_path)
-    assert result["summary"] == "1 of 2 runs are to be made: week-2-nodes-tcp-1"
+    assert result["summary"] == "1 of 2 runs remain:  week-2-nodes-tcp-1"
     assert [(run["name"], run["on"], run["again"]) for run in result["left"]] == [
         ("week-2-nodes-tcp-1", ["w1", "w2"], False)
     ]
