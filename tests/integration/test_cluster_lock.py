@@ -153,7 +153,7 @@ def test_a_controller_that_slept_through_two_changes_does_not_get_the_lock(
         plan = late.plan(late.read())
         assert ansible.module("cluster_lock", run="b", **GPU).changed
         assert ansible.module("cluster_lock", run="b", ttl=90000, **GPU).changed
-        with pytest.raises(Refused, match=r"just taken by .*run b"):
+        with pytest.raises(Refused, match=r"now belongs to .*run b"):
             late.apply(plan)
         assert late.read()["run"] == "b"
     assert len(folders(vcenter)) == 1

@@ -39,7 +39,7 @@ def remaining(site: TrainingSite, o: Mapping[str, Any]) -> dict[str, Any]:
         "transports": o["sweep_transports"],
         "repeats": int(o["sweep_repeats"]),
     }
-    options = {"measured": measured, "results": o["results"], "asked": request_of(o), "prove": o["prove"]}
+    options = {"measured": measured, "results": o["results"], "requested": request_of(o), "prove": o["prove"]}
     results = {"path": o["results"], "state": "directory", "mode": "0700"}
     required(site.calls.here("ansible.builtin.file", results))
     return required(site.calls.here("remaining_runs", options))

@@ -28,7 +28,7 @@ RESULT = {
 def plan(folder: Path, **more: Any) -> dict[str, Any]:
     measured = {"name": "week", "nodes": ["w1", "w2"], "sizes": [], "transports": ["tcp"], "repeats": 1}
     measured.update({key: more.pop(key) for key in measured if key in more})
-    given = {"measured": measured, "asked": REQUESTED, "results": str(folder), "prove": True}
+    given = {"measured": measured, "requested": REQUESTED, "results": str(folder), "prove": True}
     return here("remaining_runs", **{**given, **more})
 
 
@@ -48,7 +48,7 @@ def test_only_runs_without_a_good_result_are_left(tmp_path: Path) -> None:
     [
         ({"sizes": [3]}, "3 nodes are requested, but there are 2: w1, w2"),
         ({"transports": ["ib"]}, "the transport 'ib' is not one of tcp, rdma"),
-        ({"asked": {**REQUESTED, "framework": "tensorflow"}}, "used another framework than requested now"),
+        ({"requested": {**REQUESTED, "framework": "tensorflow"}}, "used another framework than requested now"),
     ],
 )
 def test_a_measurement_that_cannot_be_made_is_refused(tmp_path: Path, more: dict[str, Any], words: str) -> None:

@@ -216,7 +216,7 @@ def test_a_version_is_read() -> None:
         ("rdma", VIA_IB, {"esxi_hosts": {**APART, "w3": "esx2"}}, "local", "w2, w3 share esx2"),
         ("tcp", VIA_SOCKET, {"esxi_hosts": {**APART, "w3": "esx2"}}, "tcp", "says NET/Socket"),
         ("tcp", VIA_SOCKET, {"esxi_hosts": {"w1": "esx1", "w2": "esx1"}}, "local", "w1, w2 share esx1"),
-        ("rdma", VIA_IB + VIA_SOCKET, {"esxi_hosts": APART}, "unproven", "of some ranks"),
+        ("rdma", VIA_IB + VIA_SOCKET, {"esxi_hosts": APART}, "unproven", "for some ranks"),
         ("tcp", IB + VIA_P2P, {}, "local", "share a node"),
         ("tcp", "", {"mpi_arguments": MPI}, "tcp", "could use only TCP between nodes"),
         ("tcp", "", {"mpi_arguments": ["--mca", "pml", "cm"]}, "unproven", "no log of NCCL"),
