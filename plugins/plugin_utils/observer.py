@@ -65,7 +65,7 @@ def post(url: str, text: str, seconds: float) -> dict[str, Any]:
         return {"msg": f"{url}: could not post to it: it is not a URL of http or https."}
     request = Request(url, text.encode(), {"Content-Type": "application/json"})  # noqa: S310 - see above
     try:
-        with urlopen(request, timeout=seconds):  # noqa: S310 - see above
+        with urlopen(request, timeout=seconds):  # noqa: S310 # nosec B310 - see above
             return {}
     except (OSError, ValueError, HTTPException) as error:
         return {"msg": f"{url}: could not post to it: {error}."}

@@ -37,7 +37,7 @@ WITH_PROGRAM = ROOT / "roles" / "training"
 # With a path of its user, so that it does not depend on the folder in which a module starts.
 RESOLVED = re.compile(r"expandvars\b.*\bexpanduser\b.*\brealpath\b")
 VARIABLE = re.compile(r"[a-z_][a-z0-9_]*")
-TYPED = ("bool", "dict", "float", "int")
+TYPED = {"bool", "dict", "float", "int"}
 CONVERSIONS = {"bool": (bool,), "int": (int,), "float": (int, float), "list": (list,), "dict": (dict,)}
 
 
@@ -118,7 +118,8 @@ def test_defaults_and_argument_specification_give_the_same_values(role: Path) ->
     options = {name: option for name, option in options_of(role).items() if not option.get("required")}
     # The tools for documentation take a template for no number, dictionary or truth: words name that default.
     defaults = defaults_of(role)
-    reported = {name for name, option in options.items() if option["type"] in TYPED and is_template(defaults[name])}
+    typed = {name for name, option in options.items() if TYPED & {option["type"], option.get("elements")}}
+    reported = {name for name in typed if is_template(defaults[name])}
     assert [name for name in reported if "default" in options[name]] == []
     assert [name for name in reported if "default" not in str(options[name]["description"]).lower()] == []
     given = {name: option.get("default") for name, option in options.items() if name not in reported}
