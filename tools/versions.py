@@ -74,7 +74,7 @@ FEATURES = (
         "refused before the first write, also before the first move of a window",
     ),
     Feature(
-        "`worker_vm`, `vmotion`, `gpu_usage_info`, `cluster_info`: the physical GPU of each vGPU, from bindings",
+        "`worker_vm`, `vmotion`, `gpu_usage`, `cluster_info`: the physical GPU of each vGPU, from bindings",
         "HostAssignableHardwareBinding.pciId",
         "from the virtual machines that the graphics driver lists for each GPU",
     ),

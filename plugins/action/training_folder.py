@@ -21,6 +21,7 @@ ARGUMENTS = {
     **folder.ARGUMENTS_OF_FOLDER,
     "sha256": {"type": "str", "default": ""},
     "kept": {"type": "path", "default": ""},
+    "environment": {"type": "dict"},
     # Paths of the node, which the controller does not expand.
     "dest": {"type": "str", "required": True},
     "store": {"type": "str", "required": True},

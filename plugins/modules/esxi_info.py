@@ -67,7 +67,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 acceptance:
-  description: The result of the check, in the form of M(dml.vsphere.acceptance_info).
+  description: The result of the check, in the form of M(dml.vsphere.site).
   returned: if O(acceptance)
   type: dict
 unreachable_hosts:

@@ -2,24 +2,37 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module: the state of a training job on Kubernetes."""
+"""Module: the state of a training job on Kubernetes, and the conditions that would end it while its nodes move."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: mpijob_info
-short_description: Read the state of a training job on Kubernetes
+short_description: Read a training job on Kubernetes, and what would end it while vMotion moves its nodes
 version_added: 1.0.0
 description:
-  - Reads an MPIJob of Kubeflow's MPI Operator with its pods and events. An MPIJob itself reports only C(Created) while
-    a pod cannot be scheduled or its image cannot be pulled; RV(job.why) is the cause in one sentence.
-  - The return values have the form of M(dml.vsphere.training_job_info), which reads a job of C(mpirun). Run the module
-    on the controller.
+  - With V(job) in O(gather), reads an MPIJob of Kubeflow's MPI Operator with its pods and events. An MPIJob itself
+    reports only C(Created) while a pod cannot be scheduled or its image cannot be pulled; RV(job.why) is the cause in
+    one sentence. RV(job) has the form of M(dml.vsphere.training_info), which reads a job of C(mpirun).
+  - With V(findings), reads the nodes, pods and PodDisruptionBudgets of a Kubernetes cluster, with O(pvrdma) also its
+    ConfigMaps, and if O(needs) contains GPUs of NVIDIA also the ClusterPolicy of the GPU Operator. Compares them with a
+    job whose nodes vMotion will move.
+  - The rules of findings are V(toleration) (pods that do not tolerate a stun), V(node_grace) (a stun that Kubernetes
+    will detect), V(node) (a node that is missing, not ready or cordoned), V(control_plane) (an API server or etcd on a
+    node that vMotion moves), V(operator), V(resource) (fewer devices than workers), V(disruption_budget),
+    V(rdma_vendor) (a device plugin that excludes PVRDMA), and V(gpu_operator) (GPUs that containers get through CDI, on
+    which pods can fail in guests of ESX).
+  - Run the module on the controller.
 options:
+  gather:
+    description: The parts to read. V(job) needs O(name), and V(findings) needs O(moved).
+    type: list
+    elements: str
+    choices: [findings, job]
+    default: [job]
   name:
-    description: The name of the MPIJob.
+    description: The name of the MPIJob. For V(findings), it may not exist yet.
     type: str
-    required: true
   namespace:
     description: The namespace of the MPIJob.
     type: str
@@ -47,11 +60,42 @@ options:
   blocked_before:
     description: RV(job.blocked) of an earlier result. The same report is not returned again.
     type: float
+  moved:
+    description: The Kubernetes names of the nodes that vMotion moves.
+    type: list
+    elements: str
+    default: []
+  at_once:
+    description: Whether these nodes move at the same time, and not one after the other.
+    type: bool
+    default: false
+  stun_seconds:
+    description: Seconds for which a node may be stunned while vMotion moves it.
+    type: float
+    default: 100
+  toleration_seconds:
+    description:
+      - The C(tolerationSeconds) of the job's pods. The default is the least toleration of a pod of the job O(name). If
+        there is no such job, the default is that of the role P(dml.vsphere.mpijob#role).
+    type: float
+  needs:
+    description: The number of units of each extended resource that a worker requests, by the name of the resource.
+    type: dict
+    default: {}
+  pvrdma:
+    description: Whether the workers have PVRDMA.
+    type: bool
+    default: false
+  accept:
+    description: Findings to accept although they are stops, as RULE or RULE:OBJECT.
+    type: list
+    elements: str
+    default: []
 extends_documentation_fragment:
   - dml.vsphere.attributes.info
   - dml.vsphere.kubernetes
 seealso:
-  - module: dml.vsphere.training_job_info
+  - module: dml.vsphere.training_info
 author:
   - The dml.vsphere contributors (@dml-vsphere)
 """
@@ -68,12 +112,25 @@ EXAMPLES = r"""
   ansible.builtin.fail:
     msg: "{{ mpijob.job.why }}"
   when: mpijob.job.state == 'died'
+
+- name: Check whether the moves of its nodes would end a job
+  dml.vsphere.mpijob_info:
+    gather: [findings]
+    moved: [worker01, worker02]
+    needs: {nvidia.com/gpu: 1}
+  delegate_to: localhost
+  register: mpijob
+
+- name: Require that no finding stops the moves
+  ansible.builtin.assert:
+    that: mpijob.stops | length == 0
+    fail_msg: "{{ mpijob.lines | join('\n') }}"
 """
 
 RETURN = r"""
 job:
   description: The job.
-  returned: success
+  returned: with V(job) in O(gather)
   type: dict
   contains:
     state:
@@ -121,8 +178,27 @@ job:
     differs: {description: The fields in which it differs from O(desired)., type: list, elements: str}
 log:
   description: The end of the launcher's output. It is empty while the launcher runs, unless O(log) is true.
-  returned: success
+  returned: with V(job) in O(gather)
   type: str
+findings:
+  description: The findings, each with C(severity) (V(stop), V(warn) or V(note)), C(rule), C(object) and C(text).
+  returned: with V(findings) in O(gather)
+  type: list
+  elements: dict
+stops:
+  description: The findings that stop and are not accepted.
+  returned: with V(findings) in O(gather)
+  type: list
+  elements: dict
+lines:
+  description: The findings as text, one line each.
+  returned: with V(findings) in O(gather)
+  type: list
+  elements: str
+grace_seconds:
+  description: Seconds of silence after which this Kubernetes reports a node as not ready.
+  returned: with V(findings) in O(gather)
+  type: float
 """
 
 from typing import Any
@@ -130,13 +206,18 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.kubernetes import manifests, state
+from ..module_utils.core import findings
+from ..module_utils.errors import Failed, Refused
+from ..module_utils.kubernetes import gpu_operator, manifests, preflight, state
 from ..module_utils.kubernetes.api import connection, jobs
 from ..module_utils.kubernetes.job_spec import APIS, V2BETA1
 
+# A day: a longer stun is a mistake in the unit.
+LONGEST = 86400
 ARGUMENTS = {
     **connection.arguments(),
-    "name": {"type": "str", "required": True},
+    "gather": {"type": "list", "elements": "str", "choices": ["findings", "job"], "default": ["job"]},
+    "name": {"type": "str"},
     "namespace": {"type": "str", "default": "default"},
     "api": {"type": "str", "choices": list(APIS), "default": V2BETA1},
     "desired": {"type": "dict"},
@@ -144,6 +225,13 @@ ARGUMENTS = {
     "names": {"type": "dict", "default": {}},
     "log": {"type": "bool", "default": False},
     "blocked_before": {"type": "float"},
+    "moved": {"type": "list", "elements": "str", "default": []},
+    "at_once": {"type": "bool", "default": False},
+    "stun_seconds": {"type": "float", "default": 100},
+    "toleration_seconds": {"type": "float"},
+    "needs": {"type": "dict", "default": {}},
+    "pvrdma": {"type": "bool", "default": False},
+    "accept": {"type": "list", "elements": "str", "default": []},
 }
 
 
@@ -153,9 +241,8 @@ def kubectl(params: dict[str, Any]) -> list[str]:
     return [params["kubectl"], *(word for option, value in options if value for word in (option, value))]
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
-    params = module.params
-    server = connection.Api(params["kubeconfig"], params["context"])
+def job_of(server: connection.Api, params: dict[str, Any]) -> dict[str, Any]:
+    """Return the job and the end of its output."""
     snapshot = jobs.read(server, params["namespace"], params["name"], params["api"])
     job = state.state_of(snapshot)
     if job.get("blocked") == params["blocked_before"]:
@@ -167,7 +254,75 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     launcher, log = (job.get("launcher") or {}).get("host"), snapshot.log
     if not log and params["log"] and launcher:
         log = jobs.launcher_log(server, params["namespace"], launcher)
-    return {"changed": False, "job": job, "log": log}
+    return {"job": job, "log": log}
+
+
+def cluster_objects(api: connection.Api, params: dict[str, Any]) -> preflight.ClusterObjects:
+    """Read the objects of the cluster, with one call for each kind."""
+    policies, cause = gpu_policies(api) if gpu_operator.is_needed(params["needs"]) else ([], "")
+    return preflight.ClusterObjects(
+        version=str((api.get("/version") or {}).get("gitVersion") or ""),
+        nodes=api.items("/api/v1/nodes"),
+        pods=api.items("/api/v1/pods"),
+        budgets=api.items("/apis/policy/v1/poddisruptionbudgets"),
+        config_maps=api.items("/api/v1/configmaps") if params["pvrdma"] else (),
+        gpu_policies=policies,
+        gpu_policies_unread=cause,
+    )
+
+
+def gpu_policies(api: connection.Api) -> tuple[list[dict[str, Any]], str]:
+    """Return the policies of the GPU Operator, and the cause if this account cannot read them."""
+    try:
+        return api.items(gpu_operator.POLICIES), ""
+    except Failed as error:
+        return [], error.reason
+
+
+def moved_job(params: dict[str, Any], cluster: preflight.ClusterObjects, api: connection.Api) -> preflight.MovedJob:
+    """Return the job from the options, with the toleration of its pods if it exists."""
+    given, stun = params["toleration_seconds"], params["stun_seconds"]
+    namespace, name = params["namespace"], params["name"]
+    needs = {str(name): int(count) for name, count in params["needs"].items()}
+    pods = preflight.pods_of(cluster, namespace, name, jobs.owners(api, namespace, name)) if name else []
+    tolerates = given
+    if given is None:
+        tolerates = preflight.least_tolerated(pods) if pods else preflight.toleration(stun)
+    moved, at_once = params["moved"], params["at_once"]
+    return preflight.MovedJob(moved, stun, tolerates, needs, len(moved), params["pvrdma"], at_once)
+
+
+def check(params: dict[str, Any]) -> None:
+    """Raise Refused for a missing option or an invalid duration."""
+    for part, option in (("job", "name"), ("findings", "moved")):
+        if part in params["gather"] and not params[option]:
+            cause = f"the option {option} is missing"
+            raise Refused("Kubernetes", f"read the {part}", cause, f"set {option}, or leave {part} out of gather")
+    for option in ("stun_seconds", "toleration_seconds"):
+        if params[option] is not None and not 0 <= params[option] <= LONGEST:
+            cause = f"expected seconds from 0 to {LONGEST}"
+            raise Refused(f"{option} {params[option]}", "check a stun", cause)
+
+
+def findings_of(api: connection.Api, params: dict[str, Any]) -> dict[str, Any]:
+    """Return what would end a job while its nodes move."""
+    cluster = cluster_objects(api, params)
+    all_findings = findings.as_dicts(preflight.findings(cluster, moved_job(params, cluster, api)))
+    return {
+        "findings": all_findings,
+        "stops": findings.stops(all_findings, params["accept"]),
+        "lines": findings.lines(all_findings, params["accept"]),
+        "grace_seconds": preflight.grace(cluster),
+    }
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    check(params)
+    server = connection.Api(params["kubeconfig"], params["context"])
+    read = {"job": job_of, "findings": findings_of}
+    parts = [read[part](server, params) for part in params["gather"]]
+    return {"changed": False, **{key: value for part in parts for key, value in part.items()}}
 
 
 def main() -> None:

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: training_folder
-short_description: Copy a folder of the controller to a node in one archive
+short_description: Copy a folder of the controller to a node, and install its requirements
 version_added: 1.0.0
 description:
   - Packs the folder into an archive that has the same checksum as long as the files are the same, and sends the archive
     only to a node that does not have it. The node needs only Python.
   - C(.git), C(__pycache__), C(.venv) and the files that C(.dmlignore) in the folder names stay on the controller. A
     pattern of C(.dmlignore) is a name, or a path from the folder, and may contain C(*) and C(?).
+  - With O(environment), it also creates a virtual environment that sees the packages of the interpreter of the stack,
+    and installs the requirements there with pip. The versions of the stack are constraints, and the stack is not
+    changed. Equal requirements over an equal stack have the same environment, which later runs use again. Requirements
+    that refer to files are the same only if all files of the folder are.
   - Refuses a folder that is too large, links that leave the folder, and files whose names or contents look like keys,
     passwords or tokens.
   - Files keep their permissions, except that only their owner can write them.
@@ -61,6 +65,30 @@ options:
   kept:
     description: The archive O(sha256) on the controller, for nodes that do not have it.
     type: path
+  environment:
+    description: The environment to create; without it, there is none.
+    type: dict
+    suboptions:
+      python:
+        description: The interpreter of the stack. It needs the modules C(venv) and C(pip).
+        type: path
+        required: true
+      requirements:
+        description: The content of the requirements file.
+        type: str
+        required: true
+      name:
+        description: The path of the requirements file in O(path).
+        type: str
+        default: requirements.txt
+      store:
+        description: The folder on the node that keeps the environments.
+        type: path
+        required: true
+      timeout:
+        description: Seconds after which pip is stopped.
+        type: int
+        default: 1800
   archive:
     description: The archive on the node, which the controller sets if it sent one.
     type: path
@@ -89,6 +117,15 @@ state:
   type: dict
   contains:
     sha256: {description: The checksum of the archive that was unpacked., type: str}
+python:
+  description: The interpreter of the environment, also in check mode.
+  returned: with O(environment)
+  type: str
+lock:
+  description: The packages that were installed over the stack, as C(NAME==VERSION).
+  returned: with O(environment)
+  type: list
+  elements: str
 missing:
   description: Whether the node does not have the archive.
   returned: always
@@ -116,7 +153,15 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils import runner
 from ..module_utils.training.folder import ARGUMENTS_OF_FOLDER
 from ..module_utils.training.guest.code_folder import CodeFolder
+from ..module_utils.training.guest.environment import Environment
 
+ENVIRONMENT = {
+    "python": {"type": "path", "required": True},
+    "requirements": {"type": "str", "required": True},
+    "name": {"type": "str", "default": "requirements.txt"},
+    "store": {"type": "path", "required": True},
+    "timeout": {"type": "int", "default": 1800},
+}
 ARGUMENTS = {
     **ARGUMENTS_OF_FOLDER,
     "dest": {"type": "path", "required": True},
@@ -124,13 +169,24 @@ ARGUMENTS = {
     "sha256": {"type": "str", "default": ""},
     "archive": {"type": "path"},
     "kept": {"type": "path"},
+    "environment": {"type": "dict", "options": ENVIRONMENT},
 }
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
-    code = CodeFolder(module.params)
+    params = module.params
+    code = CodeFolder(params)
     is_missing = code.is_missing
-    return {**runner.converge_one(module, code), "missing": is_missing}
+    unpacked = {**runner.converge_one(module, code), "missing": is_missing}
+    if unpacked.get("failed") or not params["environment"]:
+        return unpacked
+    place = {"folder": params["dest"], "code": params["sha256"]}
+    environment = Environment({**params["environment"], **place})
+    installed = runner.converge_one(module, environment)
+    changed = bool(unpacked["changed"] or installed["changed"])
+    if installed.get("failed"):
+        return {**unpacked, **installed, "changed": changed}
+    return {**unpacked, "changed": changed, "python": environment.python, "lock": environment.lock}
 
 
 def main() -> None:

@@ -109,7 +109,7 @@ options:
 extends_documentation_fragment:
   - dml.vsphere.attributes
 seealso:
-  - module: dml.vsphere.training_job_info
+  - module: dml.vsphere.training_info
 author:
   - The dml.vsphere contributors (@dml-vsphere)
 """
@@ -135,7 +135,7 @@ state:
   contains:
     state: {description: The state of the job., type: str, sample: running}
 job:
-  description: The job, in the form of M(dml.vsphere.training_job_info).
+  description: The job, in the form of M(dml.vsphere.training_info).
   returned: success
   type: dict
 """

@@ -67,7 +67,8 @@ options:
       - For a job on Kubernetes, its C(name), C(namespace), C(kubeconfig), C(context), C(api) and C(names), as options
         of M(dml.vsphere.mpijob_info), which returns the state of the job and the identity of its pods. A recreated pod
         breaks the job. C(names) maps the name of each node to the name of the worker in vCenter.
-      - Before each move, the module runs M(dml.vsphere.mpijob_preflight_info). A finding that stops prevents the move.
+      - Before each move, the module reads the findings of M(dml.vsphere.mpijob_info). A finding that stops prevents the
+        move.
     type: dict
     default: {}
   nodes:
@@ -249,7 +250,6 @@ extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes
 seealso:
-  - module: dml.vsphere.vmotion_test_info
   - module: dml.vsphere.continuity_verdict
 author:
   - The dml.vsphere contributors (@dml-vsphere)

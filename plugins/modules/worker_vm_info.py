@@ -20,7 +20,7 @@ options:
     required: true
   jobs:
     description:
-      - The results of M(dml.vsphere.training_jobs_info) by the name of the node in the inventory, including those of
+      - The results of M(dml.vsphere.training_info) by the name of the node in the inventory, including those of
         failed tasks, to return RV(unread).
       - A node and a guest are the same machine if the name or the address of the node is a name or an address of the
         guest.

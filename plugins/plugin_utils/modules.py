@@ -31,7 +31,7 @@ CONNECTION = (
     "timeout",
     "vcenter_uuid",
 )
-WITHOUT_VCENTER = ("continuity_verdict", "mpijob_info", "mpijob_preflight_info")
+WITHOUT_VCENTER = ("continuity_verdict", "mpijob_info")
 WITH_PROGRESS = ("esxi_power", "vmotion")
 
 

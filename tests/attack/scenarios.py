@@ -108,7 +108,7 @@ GONE = {
     "power_timeout": 20,  # the wait for a guest that gets no order to shut down
 }
 READ = (
-    *(_all(name) for name in ("cluster_info", "esxi_info", "gpu_usage_info", "worker_vm_info")),
+    *(_all(name) for name in ("cluster_info", "esxi_info", "gpu_usage", "worker_vm_info")),
     _all("rdma_fabric_info"),
 )
 
@@ -169,7 +169,7 @@ SCENARIOS = (
     ),
     Scenario("vcenter_role", bare(), (Step("vcenter_role", {"grants": [{"principal": "LAB\\ml", "path": "/dc1"}]}),)),
     Scenario("custom_attributes", THREE, (_all("custom_attributes"),), before=(_workers(2), _all("worker_vm", **GONE))),
-    Scenario("acceptance_info", THREE, (_all("acceptance_info"),), before=(_workers(1),)),
-    Scenario("discovery_info", THREE, (Step("discovery_info", {}),), before=(_workers(1),)),
+    Scenario("acceptance", THREE, (_all("site", gather="acceptance"),), before=(_workers(1),)),
+    Scenario("discovery", THREE, (Step("site", {"gather": "discovery"}),), before=(_workers(1),)),
     Scenario("readers", THREE, READ, before=(_workers(1),)),
 )

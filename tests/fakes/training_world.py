@@ -65,7 +65,6 @@ class TrainingWorld(MortalWorld):
         self.sent: list[dict[str, Any]] = []
         self.last_seen: float | None = 1e9
         self.has_records = True
-        self.faults: list[str] = []
         self.stops: list[str] = []
         self.network: list[str] = []
         self.left: list[dict[str, Any]] = []
@@ -153,10 +152,8 @@ class TrainingWorld(MortalWorld):
 
     def _training_folder(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         self.sent.append({"host": host, **options})
-        return dict(ARCHIVE)
-
-    def _training_environment(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
-        return {"python": "/env/bin/python", "lock": ["extra==1.0"]}
+        installed = {"python": "/env/bin/python", "lock": ["extra==1.0"]} if options.get("environment") else {}
+        return {**ARCHIVE, **installed}
 
     def _newest_checkpoint(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         has_outputs = str(options["folder"]) in self.outputs_at
@@ -178,7 +175,16 @@ class TrainingWorld(MortalWorld):
             return {"failed": True, "msg": f"{host}:{run_dir}: could not start a job: its job has {job['state']}"}
         return {"changed": True}
 
-    def _training_job_info(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _training_info(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        gather = options.get("gather", ["jobs"])
+        printed = {"total": 8.0, "ways": ["NET/Socket"], "has_nccl": True}
+        return {
+            **(self._job(options) if "job" in gather else {}),
+            **(self._jobs(host, options) if "jobs" in gather else {}),
+            **({"printed": printed} if "printed" in gather else {}),
+        }
+
+    def _job(self, options: Mapping[str, Any]) -> dict[str, Any]:
         job = self.jobs.get(str(options["run_dir"]))
         read = job.read() if job else {"state": "absent"}
         return {"job": {**read, "output": "its output"} if options.get("output_bytes") else read}
@@ -204,12 +210,7 @@ class TrainingWorld(MortalWorld):
         self.outputs_at[str(options["dest"])] = self.clock
         return {}
 
-    def _training_result_info(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        proof = {"ok": True, "transport": "tcp", "why": ""}
-        result = {"name": options["name"], "images_per_sec": 8.0, "proof": proof, "steps": options["pace"]["step"]}
-        return {"result": result, "faults": self.faults, "summary": f"{options['name']}: 8.0 images/s"}
-
-    def _training_jobs_info(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _jobs(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         jobs = [
             {
                 "name": run_dir.rpartition("/")[2],

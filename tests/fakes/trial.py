@@ -153,7 +153,7 @@ class World(MortalWorld):
         self.lock = "" if options.get("state") == "free" else self.own
         return {"state": {"run": self.lock}}
 
-    def training_job_info(self, _options: dict[str, Any]) -> dict[str, Any]:
+    def training_info(self, _options: dict[str, Any]) -> dict[str, Any]:
         return {
             "job": {
                 "state": self.job,

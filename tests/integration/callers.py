@@ -32,8 +32,6 @@ LOCK = {"Folder.CreateFolder", "Folder.Destroy_Task", "Folder.Rename_Task"}
 # Calls that the code makes only where no fast test leads: after a time-out, in a part of esxi_profile that the tests of
 # only the module for that part shows, or on hosts before vSphere 7.
 SELDOM = {
-    "acceptance_info": {"esxcli rdma device list"},
-    "discovery_info": {"esxcli rdma device list"},
     "esxi_power": {*LOCK, "Task.CancelTask", "VirtualMachine.PowerOffVM_Task"},
     "esxi_profile": {
         *LOCK,
@@ -48,8 +46,7 @@ SELDOM = {
     "esxi_roce": {"esxcli rdma device list"},
     "rdma_fabric": {"esxcli rdma device list"},
     "rdma_fabric_info": {"esxcli rdma device list"},
-    "recording": {"esxcli rdma device list"},
-    "teardown_info": {"esxcli rdma device list"},
+    "site": {"esxcli rdma device list"},
     "vmotion": {*LOCK, "Task.CancelTask"},
 }
 Called = dict[str, set[str]]

@@ -66,7 +66,7 @@ def test_a_profile_sets_them_and_evidence_restores_them(vcenter: Simulator, ansi
     file.write_text(json.dumps(document(before, cluster, {"profile": profile, "host_profiles": {}}, "now")))
     done = ansible.module("esxi_profile", cluster="gpu", profile=profile)
     assert done.changed and done.result["needs"] == ["reboot"], done.out
-    plan = ansible.module("rollback_plan", evidence=str(file), cluster="gpu").result
+    plan = ansible.adhoc("program", name="rollback", options={"evidence": str(file), "cluster": "gpu"}).result
     assert plan["profiles"]["esx01.lab"] == {"advanced_options": before["hosts"][0]["advanced_options"]}
     assert ansible.module("esxi_profile", cluster="gpu", host_profiles=plan["profiles"]).changed
     assert ansible.module("esxi_info", profile=profile, **shown).result["hosts"][0]["advanced_options"] == {

@@ -87,7 +87,7 @@ def place(start: Callable[..., Simulator]) -> Simulator:
 
 
 def usage(ansible_: Ansible, **options: Any) -> dict[str, Any]:
-    outcome = ansible_.module("gpu_usage_info", **{**BY_TENANT, **options})
+    outcome = ansible_.module("gpu_usage", **{**BY_TENANT, **options})
     assert outcome.rc == 0 and not outcome.changed, outcome.out
     return dict(outcome.result["usage"])
 
@@ -214,13 +214,13 @@ def test_wrong_options_and_faults_fail_with_one_sentence(
     place: Simulator, ansible_for: Callable[[Simulator], Ansible]
 ) -> None:
     ansible_ = ansible_for(place)
-    assert "a period of 0 hours is too short" in ansible_.module("gpu_usage_info", **{**BY_TENANT, "hours": 0}).msg
-    assert "attribute" in ansible_.module("gpu_usage_info", cluster="gpu", group_by="attribute").msg
-    unknown = ansible_.module("gpu_usage_info", **{**BY_TENANT, "attribute": "tenent"}).msg
+    assert "a period of 0 hours is too short" in ansible_.module("gpu_usage", **{**BY_TENANT, "hours": 0}).msg
+    assert "attribute" in ansible_.module("gpu_usage", cluster="gpu", group_by="attribute").msg
+    unknown = ansible_.module("gpu_usage", **{**BY_TENANT, "attribute": "tenent"}).msg
     assert "could not find its custom attribute tenent: it has" in unknown and "tenant" in unknown
-    assert "nosuch" in ansible_.module("gpu_usage_info", cluster="nosuch").msg
+    assert "nosuch" in ansible_.module("gpu_usage", cluster="nosuch").msg
     place.fault("QueryPerf", fault="NoPermission")
-    refused = ansible_.module("gpu_usage_info", **BY_TENANT)
+    refused = ansible_.module("gpu_usage", **BY_TENANT)
     assert refused.rc == 1 and "could not read performance counters of 7 objects" in refused.msg
     assert "NoPermission" in refused.msg
 

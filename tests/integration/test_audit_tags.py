@@ -61,7 +61,7 @@ def tag(place: Simulator, **carried: dict[str, list[str]]) -> None:
 
 def tenants(ansible: Ansible, category: str) -> dict[str, str]:
     """Who has which virtual machine, by the tags of a category."""
-    outcome = ansible.module("gpu_usage_info", **{**BY_TAG, "tag_category": category})
+    outcome = ansible.module("gpu_usage", **{**BY_TAG, "tag_category": category})
     assert outcome.rc == 0 and outcome.result["usage"]["group_by"] == category, outcome.out
     return {one["vm"]: one["tenant"] for gpu in outcome.result["usage"]["gpus"] for one in gpu["users"]}
 
@@ -76,11 +76,11 @@ def test_the_tags_of_one_category_name_the_tenant(place: Simulator, ansible: Ans
 
 
 def test_a_category_that_is_not_there_is_named_with_those_that_are(place: Simulator, ansible: Ansible) -> None:
-    assert "tag_category" in ansible.module("gpu_usage_info", cluster="gpu", group_by="tag").msg
-    none = ansible.module("gpu_usage_info", **BY_TAG)
+    assert "tag_category" in ansible.module("gpu_usage", cluster="gpu", group_by="tag").msg
+    none = ansible.module("gpu_usage", **BY_TAG)
     assert "could not find its tag category team: it has none; name one of them, or make it" in none.msg
     tag(place, teams={"green": ["half-a"]}, other={})
-    lacking = ansible.module("gpu_usage_info", **BY_TAG)
+    lacking = ansible.module("gpu_usage", **BY_TAG)
     assert "could not find its tag category team: it has other, teams; name one of them" in lacking.msg
 
 
@@ -100,6 +100,6 @@ def test_a_refusal_is_a_sentence_without_secrets(
 ) -> None:
     tag(place, team={"green": ["half-a"]})
     place.fault(call, status=status)
-    refused = ansible.module("gpu_usage_info", **BY_TAG)
+    refused = ansible.module("gpu_usage", **BY_TAG)
     assert refused.rc == 1 and words in refused.msg, refused.msg
     assert PASSWORD not in refused.out and place.writes() == []

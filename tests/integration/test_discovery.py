@@ -133,9 +133,9 @@ def test_accepted_proposals_are_a_plan(vcenter: Simulator, ansible: Ansible, sta
 
 
 def test_named_clusters_only(vcenter: Simulator, ansible: Ansible) -> None:
-    refused = ansible.module("discovery_info", clusters=["gpus"])
+    refused = ansible.module("site", gather="discovery", clusters=["gpus"])
     assert refused.rc != 0 and "find a cluster named gpus" in refused.msg and "it has gpu" in refused.msg
-    assert ansible.module("discovery_info", clusters=["gpu"]).result["clusters"] == ["gpu"]
+    assert ansible.module("site", gather="discovery", clusters=["gpu"]).result["clusters"] == ["gpu"]
 
 
 def test_disconnected_host_is_a_decision(
@@ -143,7 +143,7 @@ def test_disconnected_host_is_a_decision(
 ) -> None:
     vcenter = start()
     vcenter.set_host("esx02.lab", connection="notResponding")
-    found = ansible_for(vcenter).module("discovery_info")
+    found = ansible_for(vcenter).module("site", gather="discovery")
     assert found.rc == 0, found.out
     assert "preflight stops. esx02.lab" in found.result["inventory"]
     assert any("esx02.lab" in text for text in found.result["decisions"])

@@ -125,7 +125,7 @@ def test_the_rest_api_names_no_privilege_so_the_document_does(vcenter: Simulator
 def test_every_module_that_writes_is_refused_here() -> None:
     cases = (*ON_HOSTS, *WITHOUT_FABRIC, *WITH_WORKERS, *WITHOUT_WORKERS, *of_the_tests())
     here = {case.module for case in cases} | {"esxi_image"}
-    readers = {name for name in NEEDS.modules() if name.endswith("_info")} | {"recording"}
+    readers = {name for name in NEEDS.modules() if name.endswith("_info")} | {"site", "gpu_usage"}
     writers = {name for name in NEEDS.modules() - readers if NEEDS.calls_of(name)}
     assert [f"add a Case for {name}, here or in WITHOUT_PRIVILEGE of its test" for name in sorted(writers - here)] == []
 

@@ -74,7 +74,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulator]:
 def recorded(place: Simulator, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The recording of that site."""
     folder = tmp_path_factory.mktemp("kept")
-    outcome = Ansible(place.environment, folder).module("recording", folder=str(folder), **NAMED)
+    outcome = Ansible(place.environment, folder).module("site", gather="recording", folder=str(folder), **NAMED)
     assert outcome.rc == 0, outcome.out
     assert outcome.result["manifest"]["left"] == [] and outcome.result["manifest"]["not_understood"] == []
     return folder / "recording.tar.xz"
@@ -147,7 +147,7 @@ def test_the_readers_understand_the_recording_as_they_understood_the_site(record
         proven = {one["name"] for one in judged_assumptions.judged(seen.recording) if one["status"] == "proven"}
     states = {(row["reader"], row["status"]) for row in seen.rows}
     assert [text for row in seen.rows if row["status"] not in GOOD for text in row["what"]] == []
-    for reader in ("esxi_info: rdma", "cluster_info", "gpu_usage_info", "esxi_image", "events of moves", "worker_vm"):
+    for reader in ("esxi_info: rdma", "cluster_info", "gpu_usage", "esxi_image", "events of moves", "worker_vm"):
         assert (reader, acceptance.UNDERSTOOD) in states
     assert {"counters of RDMA devices", "chain of a move", "users of a GPU", "managed by an image"} <= proven
 
@@ -186,19 +186,19 @@ def test_reports_calls_that_were_never_recorded(recorded: Path) -> None:
 def test_check_mode_shows_the_manifest_and_keeps_nothing(
     place: Simulator, ansible_for: Callable[..., Ansible], tmp_path: Path
 ) -> None:
-    outcome = ansible_for(place).module("recording", check=True, folder=str(tmp_path / "none"), **NAMED)
+    outcome = ansible_for(place).module("site", gather="recording", check=True, folder=str(tmp_path / "none"), **NAMED)
     assert outcome.rc == 0 and outcome.changed and not (tmp_path / "none").exists()
     assert any("replaced with pseudonyms: " in line and " host," in line for line in outcome.result["lines"])
 
 
 def test_the_site_is_accepted_by_reads_alone(place: Simulator, ansible_for: Callable[..., Ansible]) -> None:
     call, desired = ansible_for(place).module, {"cluster": "marble-cluster"}
-    answer = call("acceptance_info", vms=["obsidian01"], **desired).result
+    answer = call("site", gather="acceptance", vms=["obsidian01"], **desired).result
     assert answer["error"] == "" and place.writes() == []
     assert {row["status"] for row in answer["readers"]} <= {acceptance.UNDERSTOOD, acceptance.NOTHING}
     checked = call("esxi_info", gather=["vib"], acceptance=True, **desired).result["acceptance"]
     assert checked["error"] == "" and 0 < len(checked["readers"]) < len(answer["readers"])
-    assert call("acceptance_info", short=True, **desired).result["readers"] == checked["readers"]
+    assert call("site", gather="acceptance", short=True, **desired).result["readers"] == checked["readers"]
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_every_version_is_accepted(
 ) -> None:
     vcenter = start(text=SITE.replace("version: 8.0.3", f"release: {release}", 1))
     desired = {"cluster": "marble-cluster", "vms": ["obsidian01"], "switch": "quartz-fabric"}
-    outcome = ansible_for(vcenter).module("acceptance_info", **desired)
+    outcome = ansible_for(vcenter).module("site", gather="acceptance", **desired)
     assert outcome.rc == 0 and outcome.result["error"] == "", outcome.out
 
 
@@ -295,5 +295,5 @@ def test_names_that_do_not_exist_are_refused(place: Simulator, ansible_for: Call
     reported: dict[str, Any] = {"hosts": HOSTS, "vms": ["basalt01"]}
     assert (
         "could not find one virtual machine named 'basalt01'"
-        in ansible_for(place).module("acceptance_info", **reported).msg
+        in ansible_for(place).module("site", gather="acceptance", **reported).msg
     )

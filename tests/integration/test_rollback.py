@@ -163,7 +163,7 @@ def rollback(ansible: Ansible, taken: dict[str, Any], *, seal: bool = True, **op
     """The plan of a rollback by this evidence; ``seal`` has it pass for a file that was written so."""
     file = ansible.folder / "other.json"
     file.write_text(json.dumps({**taken, "digest": digest(taken) if seal else taken["digest"]}))
-    return ansible.module("rollback_plan", evidence=str(file), cluster="gpu", **options)
+    return ansible.adhoc("program", name="rollback", options={"evidence": str(file), "cluster": "gpu", **options})
 
 
 def test_evidence_of_a_part_that_this_version_does_not_know_is_refused(two: Simulator, ansible: Ansible) -> None:

@@ -39,8 +39,8 @@ def test_removes_what_was_built_and_changes_nothing_else(site: Site) -> None:
     site.good("workers")
     assert world.differences(before, world.state(site.vcenter))
     listed = site.quiet("teardown", "--check")
-    found = site.ansible.adhoc("teardown_info", cluster="gpu").result
-    assert (found["delete"], found["fabric"], found["record_dir"]) == (["worker01", "worker02"], True, None)
+    found = site.ansible.adhoc("program", name="teardown", options={"cluster": "gpu"}).result
+    assert (found["delete"], found["fabric"], found["record_dir"]) == (["worker01", "worker02"], True, "")
     unconfirmed = site.run("teardown")
     assert unconfirmed.rc == 0 and "changed=0" in unconfirmed.out and site.vcenter.writes() == [], unconfirmed.out
     message = " ".join(unconfirmed.out.split())

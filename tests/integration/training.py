@@ -102,8 +102,8 @@ class Nodes:
         return self._ansible.module("training_job", run_dir=str(self.run_dir), state="stopped")
 
     def look(self) -> dict[str, Any]:
-        """Return what training_job_info reports."""
-        outcome = self._ansible.module("training_job_info", run_dir=str(self.run_dir))
+        """Return what training_info reports."""
+        outcome = self._ansible.module("training_info", gather=["job"], run_dir=str(self.run_dir))
         assert outcome.rc == 0, outcome.msg
         return dict(outcome.result["job"])
 

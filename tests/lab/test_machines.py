@@ -20,6 +20,7 @@ from lab.nodes.network import AUTO
 from lab.running import Desired, Lab
 from lab.simulator import alive
 from plugins.module_utils.errors import CollectionError
+from plugins.module_utils.training.printed_figures import figures
 from plugins.module_utils.training.transport.job_settings import TransportError
 from plugins.module_utils.training.transport.proof import judge
 from plugins.module_utils.vsphere import tasks
@@ -163,7 +164,7 @@ def test_a_worker_that_comes_up_without_its_rdma_device(place: Place) -> None:
     with pytest.raises(TransportError, match="there is no RDMA device on worker02: choose 'tcp'"):
         rdma(place)
     lacking = {"node": "worker02", "device": None, "driver": None, "source": "guest", "shared": False}
-    proof = judge("rdma", "", mpi_arguments=["--mca", "pml", "ucx"], counters=[lacking], sent_bytes=1.0)
+    proof = judge("rdma", figures(""), mpi_arguments=["--mca", "pml", "ucx"], counters=[lacking], sent_bytes=1.0)
     assert (proof["ok"], "worker02 has no RDMA device" in proof["why"]) == (False, True)
 
 

@@ -57,6 +57,7 @@ IMPURE = (
         "pages/followed_job",
         "pages/live_files",
         "pages/training_page",
+        "pages/written_report",
         "site/discovery/site_reader",
         "usage/gpu_usage",
         "usage/usage_period",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 _UNIT = "tests/unit/plugins/module_utils"
 _RECORDS, _HERE = f"{_UNIT}/vmotion/watch/test_odd_records.py", "tests/unit/test_foreign_text.py"
-_ROLLBACK = "tests/unit/plugins/modules/test_rollback_plan.py"
+_ROLLBACK = "tests/unit/plugins/plugin_utils/test_rollback_program.py"
 _ANONYMOUS = f"{_UNIT}/site/recording/test_anonymization.py"
 _OPTIONS = ("core/variable_types", "hosts/vib", "hosts/vib_source", "kubernetes/job_spec", "training/folder")
 _DISCOVERY = ("discovery/inventory_plan", "discovery/inventory_text")
@@ -28,7 +28,7 @@ ELSEWHERE: dict[str, str] = {
     "hosts/network.py": f"{_UNIT}/hosts/test_network_counters.py",
     **{f"hosts/rollback/{one}.py": _ROLLBACK for one in ("evidence", "restoring", "ways")},
     **{f"{one}.py": USER for one in _OPTIONS},
-    **dict.fromkeys(("modules/training_jobs_info.py", "vsphere/option_definitions.py", "guests/node_pools.py"), USER),
+    **dict.fromkeys(("modules/training_info.py", "vsphere/option_definitions.py", "guests/node_pools.py"), USER),
     "guests/signing_key.py": "tests/integration/test_signing_key.py",
     "kubernetes/api/connection.py": f"{_UNIT}/kubernetes/api/test_connection.py",
     **{f"kubernetes/{one}.py": _KUBERNETES for one in ("causes", "gpu_operator", "object_fields", "preflight", "seen")},
@@ -39,6 +39,7 @@ ELSEWHERE: dict[str, str] = {
     **{f"{one}.py": USER for one in ("training/launcher_words", "guests/stack/part_versions", "workers/worker_spec")},
     "training/reports/outputs.py": f"{_UNIT}/training/reports/test_outputs.py",
     **{f"training/{a}.py": f"{_UNIT}/training/test_{b}.py" for a, b in (("formats", "log_any"), ("pair_result",) * 2)},
+    "training/printed_figures.py": f"{_UNIT}/training/transport/test_job_settings.py",
     "training/transport/proof.py": f"{_UNIT}/training/transport/test_rdma_counters.py",
     **{f"site/recording/{one}.py": _ANONYMOUS for one in ("anonymization", "home_made", "pseudonyms")},
     **dict.fromkeys(("hosts/installed_vibs.py", "vsphere/rest.py", "vsphere/wire.py"), _HERE),

@@ -17,8 +17,8 @@ from plugins.module_utils.guests import nvidia
 from plugins.module_utils.hosts import vib
 from plugins.module_utils.maintenance import recent_tasks
 from plugins.module_utils.site.recording.recording import RecordedObject, key_of_link
+from plugins.module_utils.training import printed_figures
 from plugins.module_utils.training.log import parse as parse_log
-from plugins.module_utils.training.transport import proof
 from plugins.module_utils.vmotion.move.move import move_watch
 from plugins.module_utils.vmotion.watch import transport_program
 from plugins.module_utils.vsphere import counters, properties
@@ -222,11 +222,11 @@ def test_steps_of_ranks_that_do_not_name_themselves() -> None:
 
 @pytest.mark.parametrize("reported", data("training/nccl.yml"), ids=lambda reported: reported["line"][-40:])
 def test_reads_the_transport_of_nccl_between_nodes(reported: dict[str, str]) -> None:
-    assert proof._ways(reported["line"]) == ({reported["way"]} if reported["way"] else set())
+    assert printed_figures._ways(reported["line"]) == ({reported["way"]} if reported["way"] else set())
 
 
 def test_the_rings_of_nccl_2_4_show_which_transport_a_rank_uses() -> None:
     result = text("training/nccl_2_4.txt")
     found, rings = result.splitlines()[:4], result.splitlines()[4:]
-    assert proof._ways("\n".join(found)) == {"NET/Socket", "NET/IB"}
-    assert proof._ways(result) == proof._ways("\n".join(rings)) == {"NET/IB"}
+    assert printed_figures._ways("\n".join(found)) == {"NET/Socket", "NET/IB"}
+    assert printed_figures._ways(result) == printed_figures._ways("\n".join(rings)) == {"NET/IB"}

@@ -52,7 +52,7 @@ class MpiJob:
             nodes += [node for node, name in self.workers.items() if name == worker] or [worker]
         job = {"name": self._options["name"], **self._place()}
         options = {"stun_seconds": stun_seconds, "accept": list(accept), "moved": nodes, "at_once": len(nodes) > 1}
-        findings: Findings = required(self._here("mpijob_preflight_info", {**job, **options}))["findings"]
+        findings: Findings = required(self._here("mpijob_info", {"gather": ["findings"], **job, **options}))["findings"]
         return findings
 
     def finish(self) -> None:

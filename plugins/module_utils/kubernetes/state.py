@@ -47,7 +47,7 @@ class PodRanks(TypedDict):
 
 
 def state_of(snapshot: JobSnapshot) -> dict[str, Any]:
-    """Return the job in the form of training_job_info: its state, its launcher, the reason why it waits or died."""
+    """Return the job in the form of training_info: its state, its launcher, the reason why it waits or died."""
     if snapshot.job is None:
         why = why_impossible(snapshot)
         return {"state": ABSENT, **({"why": why} if why else {})}

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .log import parse
+from .printed_figures import Figures
 from .transport import proof
 from .transport.node_transport import slowest
 from .transport.rdma_counters import counters, least_sent
@@ -16,11 +16,11 @@ Fields = Mapping[str, Any]
 MOST_OF_A_NAME = 120
 
 
-def result(run: Fields, job: Fields, output: str) -> dict[str, Any]:
+def result(run: Fields, job: Fields, printed: Figures) -> dict[str, Any]:
     """Return the result of a run in the form that role training stores.
 
-    ``run`` contains the options of training_result_info, ``job`` is that of training_job_info, ``output`` is the output
-    of the job.
+    ``run`` contains the settings and the readings of the run, ``job`` is that of training_info, and ``printed`` has the
+    figures in its output.
     """
     summaries, pace, curve = unique(run["summaries"]), run["pace"], run["curve"]
     nodes = len(run["nodes"])
@@ -32,7 +32,7 @@ def result(run: Fields, job: Fields, output: str) -> dict[str, Any]:
         "gpus": nodes * int(run["ranks_per_node"]),
         "transport": run["transport"],
         **slowest(run["cards"]),
-        "images_per_sec": _rate(summaries, output, curve),
+        "images_per_sec": _rate(summaries, printed["total"], curve),
         "seconds_per_epoch": max(_known(summaries, "seconds_per_epoch"), default=None),
         "loss": pace.get("loss"),
         "steps": pace.get("step"),
@@ -42,7 +42,7 @@ def result(run: Fields, job: Fields, output: str) -> dict[str, Any]:
         "built": run["built"],
         "job": job,
         "records": run["records"],
-        "proof": _proof(run, job, output, summaries),
+        "proof": _proof(run, job, printed, summaries),
     }
 
 
@@ -86,13 +86,11 @@ def unique(summaries: Iterable[Fields]) -> list[Fields]:
     return different
 
 
-def _rate(summaries: Sequence[Fields], output: str, curve: Fields) -> float | None:
+def _rate(summaries: Sequence[Fields], total: float | None, curve: Fields) -> float | None:
     """Return the images/s of all ranks: from their summaries, else from a benchmark's output, else from the records."""
     rates = _known(summaries, "images_per_sec")
     if rates:
         return sum(rates)
-    # Every rank prints the same total.
-    total: float | None = max(parse(output).totals.values(), default=None)
     return total or curve.get("images_per_sec")
 
 
@@ -106,11 +104,11 @@ def _known(summaries: Iterable[Fields], key: str) -> list[float]:
     return [float(each[key]) for each in summaries if each.get(key)]
 
 
-def _proof(run: Fields, job: Fields, output: str, summaries: Sequence[Fields]) -> proof.TransportProof:
+def _proof(run: Fields, job: Fields, printed: Figures, summaries: Sequence[Fields]) -> proof.TransportProof:
     gradients = max([float(run["gradient_bytes"]), *_known(summaries, "gradient_bytes")])
     return proof.judge(
         str(run["transport"]),
-        output,
+        printed,
         esxi_hosts=run["esxi_hosts"],
         counters=counters(
             {**dict.fromkeys(run["nodes"], ()), **run["rdma_before"]},

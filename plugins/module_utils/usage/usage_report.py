@@ -16,7 +16,7 @@ STATES = (IDLE, UNASSIGNED, NOT_MEASURED, UNREACHABLE, BUSY)
 def report(
     facts: Mapping[str, Any], price: float | None = None, currency: str = "", idle_below: float = 5.0
 ) -> dict[str, Any]:
-    """Return the report of a result of gpu_usage_info; ``price`` is the price of one whole GPU for one hour."""
+    """Return the report of a result of gpu_usage; ``price`` is the price of one whole GPU for one hour."""
     judged = [_judged(gpu, price, idle_below) for gpu in facts["gpus"]]
     gpus = sorted(judged, key=_order)
     hours = float(facts["period"]["hours"])

@@ -57,7 +57,7 @@ class Unread(NamedTuple):
 
 
 def nodes_of(answers: Mapping[str, Mapping[str, Any]], addresses: Mapping[str, Any]) -> list[Node]:
-    """Return the nodes from the results of training_jobs_info and the addresses, both by name in the inventory."""
+    """Return the nodes from the results of training_info and the addresses, both by name in the inventory."""
     return [Node(_known_as([name, addresses.get(name)]), _reason(answer)) for name, answer in answers.items()]
 
 

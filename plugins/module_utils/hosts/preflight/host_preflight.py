@@ -40,7 +40,7 @@ def findings(read: Data) -> list[FindingRecord]:
     ``read`` contains ``cluster`` (a result of cluster_info), ``hosts`` (of esxi_info), ``plan`` (a result of
     esxi_profile in check mode) and ``emptying`` (results of esxi_power in check mode), each as the module returned it;
     the desired ``profile`` and ``host_profiles``; ``gpu`` and ``vgpu``, the expected GPUs; ``rdma_protocol``,
-    ``rdma_class`` and ``device_classes`` of the workers; and ``acceptance`` (a result of acceptance_info), if there is
+    ``rdma_class`` and ``device_classes`` of the workers; and ``acceptance`` (a result of site), if there is
     one.
     """
     hosts, cluster = read["hosts"]["hosts"], read["cluster"]["cluster"]

@@ -200,13 +200,11 @@ _READERS = (
 # The calls of each module that need more privileges than every role has; "workers" is the inventory plugin. The modules
 # of the parts of a host's profile have their calls in their PART, and those of esxi_info and esxi_profile are derived.
 MODULES: dict[str, tuple[str, ...]] = {
-    "acceptance_info": _READERS,
     # The programs of these actions call other modules.
     "esxi_rollout": (),
-    "training": (),
+    "program": (),
     "cluster_info": (HOST_PROFILES,),
     "cluster_lock": LOCK,
-    "discovery_info": (HOST_PROFILES, _RDMA),
     "custom_attributes": ("CustomFieldsManager.RemoveCustomFieldDef", "CustomFieldsManager.SetField"),
     "esxi_image": (
         "GET /api/cis/tasks/{id}",
@@ -231,8 +229,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "VirtualMachine.RelocateVM_Task",
         "VirtualMachine.ShutdownGuest",
     ),
-    "gpu_usage_info": (),
-    "recording": ("esxcli vim CLIInfo FetchCLIInfo", *_READERS),
+    "gpu_usage": (),
     "maintenance_window": LOCK,
     "rdma_fabric": (
         *LOCK,
@@ -251,13 +248,12 @@ MODULES: dict[str, tuple[str, ...]] = {
         _RDMA,
     ),
     "rdma_fabric_info": ("esxcli network diag ping", _RDMA),
-    "rollback_plan": (),
+    "site": ("esxcli vim CLIInfo FetchCLIInfo", *_READERS),
     "shared_settings": (
         *LOCK,
         "ClusterComputeResource.ReconfigureComputeResource_Task",
         "OptionManager.UpdateOptions",
     ),
-    "teardown_info": (_RDMA,),
     "vcenter_role": (
         "AuthorizationManager.AddAuthorizationRole",
         "AuthorizationManager.RemoveAuthorizationRole",

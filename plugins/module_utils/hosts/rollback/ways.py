@@ -10,10 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Refused
-from ...vsphere import inventory
-from ...vsphere.session import Session
 from ..profile_parts import PARTS
-from ..reading import UUID
 from . import evidence, rollback
 
 WAYS = {part.key: rollback.Way(part.kept, part.restore) for part in PARTS}
@@ -35,16 +32,6 @@ def evidence_of(file: str, cluster: str) -> dict[str, Any]:
         remedy = f"take the evidence of {cluster}, or run with --limit {recorded}"
         raise Refused(file, f"restore cluster {cluster} from it", f"that is evidence of {recorded}", remedy)
     return read
-
-
-def cluster_identity(session: Session, cluster: str) -> dict[str, Any]:
-    """Return the UUIDs of this vCenter and of the cluster's hosts, which others with the same names do not have."""
-    hosts = inventory.find_hosts(session, {"cluster": cluster}, (UUID,))
-    hosts.refresh()
-    return {
-        "instance_uuid": session.content.about.instanceUuid,
-        "uuids": {host.name: host[UUID] for host in hosts.hosts},
-    }
 
 
 def plan(

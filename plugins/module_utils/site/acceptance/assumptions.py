@@ -195,7 +195,7 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         "GPU of a device",
         "From 9.1 on, the binding of a vGPU contains the address of its physical GPU.",
         (f"{_HERE}/workers/capacity/host_capacity.py", "def _pci_id"),
-        "`gpu_usage_info` beside `nvidia-smi vgpu` on a host of 9.1 with vGPUs in use",
+        "`gpu_usage` beside `nvidia-smi vgpu` on a host of 9.1 with vGPUs in use",
     ),
     Assumption(
         "modes of a GPU",

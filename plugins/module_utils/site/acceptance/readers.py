@@ -115,7 +115,7 @@ READERS: tuple[Reader, ...] = (
     Reader("tasks of a host", HOST, _host_tasks, is_empty=lambda result: not result),
     Reader("stun times of vGPU profiles", HOST, _stun, is_empty=lambda result: not result),
     Reader("cluster_info", CLUSTER, _cluster),
-    Reader("gpu_usage_info", CLUSTER, _usage, is_empty=partial(is_without, "gpus")),
+    Reader("gpu_usage", CLUSTER, _usage, is_empty=partial(is_without, "gpus")),
     Reader("rdma_fabric_info", CLUSTER, _fabric, is_empty=partial(is_without, "switch")),
     Reader("esxi_image", CLUSTER, _image),
     Reader("worker_vm", CLUSTER, _worker_cluster),

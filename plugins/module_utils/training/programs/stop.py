@@ -43,7 +43,7 @@ def _stopped_before(site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
     is_kept = "state" in end and (end["state"] != "stopped" or not known["folder"] or "outputs" in end)
     if not known or is_kept or known["launcher"] not in run.nodes:
         return {}
-    looked = site.calls.on(known["launcher"], any_job.LOOK, {"run_dir": known["run_dir"]})
+    looked = site.calls.on(known["launcher"], any_job.INFO, {"gather": ["job"], "run_dir": known["run_dir"]})
     state = looked.get("job") or {}
     return dict(state) if state.get("state") == "stopped" else {}
 

@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Protocol
 
 from ...durable.calls import Result, required
 
-JOB, LOOK = "dml.vsphere.training_job", "dml.vsphere.training_job_info"
+JOB, INFO = "dml.vsphere.training_job", "dml.vsphere.training_info"
 # The file in the run directory with which the owner of a job acknowledges a maintenance window.
 ACK = "window-ack"
 Findings = List[Dict[str, Any]]
@@ -65,7 +65,7 @@ class JobOnNodes:
 
     def look(self) -> Result:
         """Return the state of the job from its launcher."""
-        return self._on_launcher(LOOK, {"run_dir": self._run_dir, **self._place()})
+        return self._on_launcher(INFO, {"gather": ["job"], "run_dir": self._run_dir, **self._place()})
 
     def checked(self, _moved: Sequence[str], _stun_seconds: float, _accept: Sequence[str], /) -> Findings:
         """Return no finding: mpirun has no scheduler that would end it."""

@@ -10,14 +10,14 @@ from typing import Any
 from ...durable.calls import NodeCalls, required
 from ...errors import Refused
 from .. import busy, manifest
-from .node_setup import JOBS
+from .node_setup import INFO
 from .training_run import KUBERNETES, PLACE, TrainingRun
 
 
 def jobs_on(calls: NodeCalls, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the jobs on each node; a node that did not answer has no ``jobs``."""
     options = {name: {"reach": node["reach"], "node": node["kubernetes"]} for name, node in nodes.items()}
-    return calls.on_each(JOBS, options)
+    return calls.on_each(INFO, options)
 
 
 def only_job(o: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def listed(calls: NodeCalls, o: Mapping[str, Any], found: Mapping[str, Any]) -> 
 
 def reported_manifest(calls: NodeCalls, o: Mapping[str, Any], nodes: Mapping[str, Any]) -> str:
     """Return the text of the manifest of the named run on its launcher, which alone has one; empty without one."""
-    answers = calls.on_each(JOBS, {key: {"manifest": f"{o['runs']}/{o['name']}"} for key in nodes})
+    answers = calls.on_each(INFO, {key: {"manifest": f"{o['runs']}/{o['name']}"} for key in nodes})
     return next((str(answer["manifest"]) for answer in answers.values() if answer.get("manifest")), "")
 
 

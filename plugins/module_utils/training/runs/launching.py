@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypedDict
 
 from ...durable.calls import NodeCalls, Result, required
 from . import rank_words
-from .any_job import JOB, LOOK, Job, JobOnNodes
+from .any_job import INFO, JOB, Job, JobOnNodes
 from .training_run import Prepared, TrainingRun
 
 OUTPUT_BYTES = 1 << 20
@@ -95,7 +95,7 @@ class OwnMpirun(JobOnNodes):
     def output(self, looked: Result) -> str | None:
         """Return the end of the output; the launcher may be what failed."""
         del looked
-        answer = self._on_launcher(LOOK, {"run_dir": self._run_dir, "output_bytes": OUTPUT_BYTES})
+        answer = self._on_launcher(INFO, {"gather": ["job"], "run_dir": self._run_dir, "output_bytes": OUTPUT_BYTES})
         job: Mapping[str, Any] = answer.get("job") or {}
         return str(job["output"]) if "output" in job else None
 

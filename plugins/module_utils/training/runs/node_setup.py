@@ -19,7 +19,7 @@ from .training_run import KUBERNETES, Prepared, TrainingRun
 T = TypeVar("T")
 
 SHA256 = re.compile(r"[0-9a-f]{64}\Z")
-JOBS = "dml.vsphere.training_jobs_info"
+INFO = "dml.vsphere.training_info"
 FOLDER = "dml.vsphere.training_folder"
 FILE = "ansible.builtin.file"
 
@@ -27,8 +27,9 @@ FILE = "ansible.builtin.file"
 def prepare(calls: NodeCalls, run: TrainingRun, library: str) -> Prepared:
     """Bring all files of a run to its nodes; the user's folder is checked before the first write."""
     o = run.o
-    code = _send_folder(calls, run) if o["folder"] else {}
-    environment = _install_requirements(calls, run, code) if run.requirements else {}
+    code, environment = _send_folder(calls, run) if o["folder"] else ({}, {})
+    if run.requirements and o["backend"] == KUBERNETES:
+        environment = _of_pods(calls, run, code)
     resume = _send_outputs(calls, run) if run.resumed else ""
     folders = [run.dir, *([run.outputs] if o["folder"] else [])]
     for path in folders:
@@ -46,8 +47,11 @@ def prepare(calls: NodeCalls, run: TrainingRun, library: str) -> Prepared:
     )
 
 
-def _send_folder(calls: NodeCalls, run: TrainingRun) -> dict[str, Any]:
-    """Send the user's folder, or the archive of the run whose program this one takes, and return its facts."""
+def _send_folder(calls: NodeCalls, run: TrainingRun) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Send the user's folder, or the archive of the run whose program this one takes, and install its requirements.
+
+    Return the facts about the folder, and the environment.
+    """
     o, source = run.o, run.source
     taken = str((source.get("code") or {}).get("sha256") or "") if source.get("takes_program") else ""
     options = {
@@ -61,35 +65,34 @@ def _send_folder(calls: NodeCalls, run: TrainingRun) -> dict[str, Any]:
         "once": True,
         "sha256": taken,
         "kept": f"{o['results']}/{source.get('name', '')}/code.tar",
+        **_requirements(run),
     }
-    result = next(iter(on_all(calls, run.nodes, FOLDER, options).values()))
-    if taken:
-        return dict(source["code"])
+    results = on_all(calls, run.nodes, FOLDER, options)
+    result = next(iter(results.values()))
     facts = {key: result.get(key) for key in ("files", "bytes")}
-    return {"sha256": result["state"]["sha256"], **facts, "git": result.get("git") or {}}
+    sent = {"sha256": result["state"]["sha256"], **facts, "git": result.get("git") or {}}
+    return dict(source["code"]) if taken else sent, dict(results[run.launcher])
 
 
-def _install_requirements(calls: NodeCalls, run: TrainingRun, code: Mapping[str, Any]) -> dict[str, Any]:
-    """Install the packages of the folder over the stack; on Kubernetes, pip of the image does so in the pods."""
+def _requirements(run: TrainingRun) -> dict[str, Any]:
+    """Return the option that installs the packages of the folder; on Kubernetes, pip does so in each pod."""
     o = run.o
-    if o["backend"] == KUBERNETES:
-        store = {"path": pod_environments(run, code), "state": "directory", "mode": "0755"}
-        on_all(calls, run.nodes, FILE, store)
-        return {"python": f"{run.dir}/environment/bin/python", "lock": []}
+    if not run.requirements or o["backend"] == KUBERNETES:
+        return {}
     if o["image"]:
         cause = f"the ranks run in the image {o['image']}"
         remedy = "add the packages to the image, and set training_requirements to an empty string"
         raise Refused(f"training_folder with {o['requirements']}", "install its packages", cause, remedy)
-    options = {
-        "python": o["python"],
-        "requirements": run.requirements,
-        "folder": run.work,
-        "name": o["requirements"],
-        "code": code.get("sha256") or "",
-        "store": f"{o['dir']}/environments",
-    }
-    results = on_all(calls, run.nodes, "dml.vsphere.training_environment", options)
-    return dict(results[run.launcher])
+    store = f"{o['dir']}/environments"
+    named = {"requirements": run.requirements, "name": o["requirements"]}
+    return {"environment": {"python": o["python"], **named, "store": store}}
+
+
+def _of_pods(calls: NodeCalls, run: TrainingRun, code: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the environment that each pod creates, and make the folder on its node that keeps these environments."""
+    store = {"path": pod_environments(run, code), "state": "directory", "mode": "0755"}
+    on_all(calls, run.nodes, FILE, store)
+    return {"python": f"{run.dir}/environment/bin/python"}
 
 
 def pod_environments(run: TrainingRun, code: Mapping[str, Any]) -> str:
@@ -141,7 +144,7 @@ def _port(calls: NodeCalls, run: TrainingRun) -> int:
     o = run.o
     if not o["share_nodes"]:
         return int(o["port"])
-    answer = required(calls.on(next(iter(run.nodes)), JOBS, {"port": o["port"]}))
+    answer = required(calls.on(next(iter(run.nodes)), INFO, {"port": o["port"]}))
     return int(answer["free_port"])
 
 

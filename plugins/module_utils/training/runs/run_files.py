@@ -14,7 +14,8 @@ from typing import Any
 from ...durable.calls import NodeCalls, Result, required
 from ...durable.node_results import on_all
 from ...errors import CollectionError, Refused
-from .. import manifest
+from .. import manifest, result
+from ..printed_figures import Figures, figures
 from . import node_setup, rank_words
 from .launching import Launched
 from .training_run import KUBERNETES, Prepared, TrainingFailed, TrainingRun, request_of
@@ -80,7 +81,7 @@ def built(run: TrainingRun) -> dict[str, Any]:
 
 def write_manifest(calls: NodeCalls, run: TrainingRun, new: Mapping[str, Any]) -> dict[str, Any]:
     """Write the manifest on the controller, and its copy and the archive of the program if the job is new."""
-    reported = str(calls.on(run.launcher, node_setup.JOBS, {"manifest": run.dir}).get("manifest") or "")
+    reported = str(calls.on(run.launcher, node_setup.INFO, {"manifest": run.dir}).get("manifest") or "")
     known = manifest.continued(run.known, manifest.reported(reported, run.name, run.known)) if reported else {}
     content = {**new, **known}
     written = _keep(calls, run, manifest=content)["manifest"]
@@ -177,8 +178,8 @@ def read_summaries(calls: NodeCalls, run: TrainingRun) -> list[dict[str, Any]]:
     """Return the summaries of the ranks from all nodes; one that is too large or damaged is refused."""
     found = on_all(calls, run.nodes, "ansible.builtin.find", {"paths": run.dir, "patterns": "summary*.json"})
     summaries = []
-    for node, result in found.items():
-        for file in result["files"]:
+    for node, answer in found.items():
+        for file in answer["files"]:
             if int(file["size"]) > MOST_OF_A_SUMMARY:
                 cause = f"{file['path']} has more than 1 MiB, which is not the summary of a rank"
                 raise Refused(node, "read the summaries of the ranks", cause, "remove it, and evaluate the run again")
@@ -211,20 +212,19 @@ def judge(calls: NodeCalls, run: TrainingRun, seen: Mapping[str, Any], records: 
 
     ``seen`` has ``prepared``, ``looked``, ``followed`` and ``esxi_before``.
     """
-    o, prepared, looked, followed = run.o, seen["prepared"], seen["looked"], seen["followed"]
-    on_launcher = {} if "log" not in looked else {"job": looked["job"], "output": looked["log"]}
-    options = {
-        "run_dir": run.dir,
-        **on_launcher,
+    o, prepared, followed = run.o, seen["prepared"], seen["followed"]
+    job, printed = _printed(calls, run, seen["looked"])
+    summaries = read_summaries(calls, run)
+    fields = {
         "name": run.name,
         "nodes": list(run.nodes),
-        **{key: o[key] for key in ("ranks_per_node", "transport", "stack", "gradient_bytes", "esxi_hosts", "prove")},
+        **{key: o[key] for key in ("ranks_per_node", "transport", "stack", "gradient_bytes", "esxi_hosts")},
         "neighbours": o["neighbours"],
         "asked": request_of(o),
         "pace": followed["pace"],
         "curve": followed["curve"],
         "records": records,
-        "summaries": read_summaries(calls, run),
+        "summaries": summaries,
         "cards": [node["card"] for node in run.ranks_of_nodes(prepared)],
         "built": built(run),
         "rdma_before": dict(prepared.hcas),
@@ -232,17 +232,27 @@ def judge(calls: NodeCalls, run: TrainingRun, seen: Mapping[str, Any], records: 
         "esxi_before": seen["esxi_before"],
         "esxi_after": esxi_counters_after(calls, run, prepared),
     }
-    judged = required(calls.on(run.launcher, "dml.vsphere.training_result_info", options))
-    _write_result(calls, run, judged["result"])
-    return judged
+    judged = result.result(fields, job, printed)
+    _write_result(calls, run, judged)
+    faults = result.faults(judged, summaries, run.dir, bool(o["prove"]))
+    return {"result": judged, "faults": faults, "summary": result.summary(judged)}
 
 
-def _write_result(calls: NodeCalls, run: TrainingRun, result: Mapping[str, Any]) -> None:
-    text = json.dumps(result, indent=4, sort_keys=True)
+def _printed(calls: NodeCalls, run: TrainingRun, looked: Result) -> tuple[dict[str, Any], Figures]:
+    """Return the job and the figures in its output: of a pod from its log, else from the launcher, which reads it."""
+    if "log" in looked:
+        return dict(looked["job"]), figures(str(looked["log"]))
+    options = {"gather": ["job", "printed"], "run_dir": run.dir}
+    read = required(calls.on(run.launcher, node_setup.INFO, options))
+    return dict(read["job"]), read["printed"]
+
+
+def _write_result(calls: NodeCalls, run: TrainingRun, judged: Mapping[str, Any]) -> None:
+    text = json.dumps(judged, indent=4, sort_keys=True)
     required(calls.here(COPY, {"content": text, "dest": f"{run.o['results']}/{run.name}.json", "mode": "0600"}))
-    proof = result["proof"]
+    proof = judged["proof"]
     end = {
-        "images_per_sec": result["images_per_sec"],
+        "images_per_sec": judged["images_per_sec"],
         "transport": proof["transport"],
         "transport_reason": proof["why"],
     }

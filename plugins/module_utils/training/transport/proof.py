@@ -8,13 +8,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
+from ..printed_figures import Figures
+
 # The counters must show at least this share of the bytes that the allreduces must have sent.
 LEAST_SHARE = 0.5
 PARAVIRTUAL = "vmw_pvrdma"
-# Other networks of NCCL are plugins: NET/UCX, NET/OFI, NET/AWS Libfabric, and NET/IBext, which uses InfiniBand too.
-_NETWORK = r"IB|Socket|[A-Za-z][\w-]*(?: [A-Z]\w*)?"
-_VIA = re.compile(rf"NCCL INFO.*\bvia (?:direct )?(NET/(?:{_NETWORK})|P2P|SHM|direct shared memory)")
-_USING = re.compile(rf"NCCL INFO (?:NET/(?P<plugin>IB|Socket) : Using|Using network (?P<network>{_NETWORK}))")
 KNOWN = {"NET/IB", "NET/Socket"}
 
 
@@ -29,7 +27,7 @@ class TransportProof(TypedDict):
 
 def judge(
     desired: str,
-    log: str,
+    printed: Figures,
     *,
     esxi_hosts: Mapping[str, str] | None = None,
     counters: Iterable[Mapping[str, Any]] = (),
@@ -43,13 +41,13 @@ def judge(
     bytes that the allreduces of one node must have sent. ``mpi_arguments``: without NCCL, they show whether MPI could
     use only TCP.
     """
-    transport, why = _transport(desired, log, esxi_hosts or {}, list(counters), sent_bytes, mpi_arguments)
+    transport, why = _transport(desired, printed, esxi_hosts or {}, list(counters), sent_bytes, mpi_arguments)
     return {"wanted": desired, "transport": transport, "ok": transport == desired, "why": why}
 
 
 def _transport(
     desired: str,
-    log: str,
+    printed: Figures,
     esxi_hosts: Mapping[str, str],
     counters: Sequence[Mapping[str, Any]],
     sent_bytes: float | None,
@@ -58,9 +56,9 @@ def _transport(
     together = _together(desired, esxi_hosts)
     if together:
         return "local", f"{together}: their traffic is copied in memory"
-    ways = _ways(log)
+    ways = set(printed["ways"])
     if not ways:
-        return _without_nccl(log, mpi_arguments, counters, sent_bytes)
+        return _without_nccl(printed["has_nccl"], mpi_arguments, counters, sent_bytes)
     return _by_ways(ways, counters, sent_bytes)
 
 
@@ -88,19 +86,10 @@ def _together(desired: str, esxi_hosts: Mapping[str, str]) -> str:
     return "; ".join(f"{', '.join(nodes)} share {host}" for host, nodes in on.items() if len(nodes) > 1)
 
 
-def _ways(log: str) -> set[str]:
-    """Return the connections of the ranks between nodes; those within nodes only if there are no others."""
-    between = {match[1] for match in _VIA.finditer(log)}
-    across = {way for way in between if way.startswith("NET/")}
-    if across or between:
-        return across or between
-    return {f"NET/{match['plugin'] or match['network']}" for match in _USING.finditer(log)}
-
-
 def _without_nccl(
-    log: str, mpi_arguments: Sequence[str], counters: Sequence[Mapping[str, Any]], sent_bytes: float | None
+    has_nccl: bool, mpi_arguments: Sequence[str], counters: Sequence[Mapping[str, Any]], sent_bytes: float | None
 ) -> tuple[str, str]:
-    if "NCCL INFO" in log:
+    if has_nccl:
         return "unproven", "NCCL's log does not contain its network"
     words = " ".join(mpi_arguments)
     if "pml ucx" in words:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from plugins.action.running_jobs import ARGUMENTS, JobSearch
+
 from plugins.module_utils.errors import CollectionError
 from tests.fakes.training_world import TrainingWorld
 

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 import yaml
 
+from plugins.module_utils import runner
+from plugins.module_utils.training.guest.environment import Environment
 from plugins.modules import (
     mpijob_info,
     signing_key,
-    training_environment,
     training_job,
 )
 from plugins.plugin_utils.controller import start_watch
@@ -71,8 +72,9 @@ def run_watch(folder: Path, spy: Path) -> Any:
 
 
 def run_environment(folder: Path, spy: Path) -> Any:
-    paths = {"python": str(spy), "store": str(folder / "store"), "folder": str(folder)}
-    return call(training_environment, requirements="rich", **paths)
+    params = {"python": str(spy), "store": str(folder / "store"), "folder": str(folder)}
+    more = {"requirements": "rich", "name": "requirements.txt", "code": "", "timeout": 60}
+    return runner.outcome(lambda: runner.converge_one(runner.OfProgram(), Environment({**params, **more})))
 
 
 def run_outputs(folder: Path, spy: Path) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from plugins.modules import training_environment, training_folder
+from plugins.modules import training_folder
 from tests.fakes.calling import here
 
 from .test_continuity_verdict import call
@@ -23,11 +23,12 @@ def test_outputs_are_copied_once(tmp_path: Path) -> None:
 
 
 def test_check_mode_names_the_environment_and_creates_nothing(tmp_path: Path) -> None:
-    options = {"python": sys.executable, "requirements": "rich", "folder": str(tmp_path / "work")}
-    planned = call(training_environment, store=str(tmp_path / "store"), _ansible_check_mode=True, **options)
+    environment = {"python": sys.executable, "requirements": "rich", "store": str(tmp_path / "environments")}
+    paths = {"path": str(tmp_path), "dest": str(tmp_path / "work"), "store": str(tmp_path / "store")}
+    planned = call(training_folder, sha256="a" * 64, environment=environment, _ansible_check_mode=True, **paths)
     assert planned["changed"]
-    assert planned["python"].startswith(str(tmp_path / "store"))
-    assert not (tmp_path / "store").exists()
+    assert planned["python"].startswith(str(tmp_path / "environments"))
+    assert not (tmp_path / "environments").exists()
 
 
 def test_check_mode_does_not_need_the_archive(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_a_call_without_a_session_is_repeated_for_a_run_that_holds_a_lock(
 ) -> None:
     one = make(modules)
     one.join("c.1.2")
-    assert one.there("training_job_info", {}) == result
+    assert one.there("training_info", {}) == result
     assert modules.calls == calls
 
 

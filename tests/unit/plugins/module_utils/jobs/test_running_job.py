@@ -46,7 +46,7 @@ def test_a_run_is_read_finished_and_stopped_on_its_launcher() -> None:
     job.finish()
     job.stop()
     assert calls.calls == [
-        ("there", "dml.vsphere.training_job_info", {"run_dir": "/run/one", "records": "/records/one"}),
+        ("there", "dml.vsphere.training_info", {"gather": ["job"], "run_dir": "/run/one", "records": "/records/one"}),
         ("there", "ansible.builtin.file", {"path": "/records/one/finish", "state": "touch", "mode": "0644"}),
         ("there", "dml.vsphere.training_job", {"run_dir": "/run/one", "state": "stopped"}),
     ]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from plugins.module_utils.training.printed_figures import figures
 from plugins.module_utils.training.result import faults, result, summary
 
 IB = "w1:12:12 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE ; OOB ens192:10.0.1.1<0>\n"
@@ -46,7 +47,7 @@ def device(sent: int) -> list[dict[str, Any]]:
 
 
 def test_keeps_everything_known_about_a_run() -> None:
-    run_result = result({**RUN, "summaries": ranks(10.0, 12.0, seconds_per_epoch=9.0)}, JOB, SOCKET)
+    run_result = result({**RUN, "summaries": ranks(10.0, 12.0, seconds_per_epoch=9.0)}, JOB, figures(SOCKET))
     assert (
         run_result["nodes"],
         run_result["gpus"],
@@ -75,7 +76,7 @@ def test_keeps_everything_known_about_a_run() -> None:
 )
 def test_a_program_describes_its_training(names: list[str | None], network: str | None) -> None:
     run_result = result(
-        {**RUN, "summaries": [{"rank": rank, "network": one} for rank, one in enumerate(names)]}, JOB, ""
+        {**RUN, "summaries": [{"rank": rank, "network": one} for rank, one in enumerate(names)]}, JOB, figures("")
     )
     assert run_result["network"] == network
 
@@ -93,7 +94,7 @@ def test_a_program_describes_its_training(names: list[str | None], network: str 
 def test_the_rate_is_that_of_the_best_source(
     summaries: list[dict[str, Any]], output: str, curve: dict[str, Any], rate: float | None
 ) -> None:
-    run_result = result({**RUN, "summaries": summaries, "curve": curve}, JOB, output)
+    run_result = result({**RUN, "summaries": summaries, "curve": curve}, JOB, figures(output))
     assert run_result["images_per_sec"] == rate
     assert summary(run_result).startswith("10 steps on" if rate is None else f"{rate:.1f} images/s on")
 
@@ -114,7 +115,7 @@ def test_compares_rdma_counters_with_the_gradients_of_all_steps(
     counted = {"rdma_before": {"w1": device(5), "w2": device(5)}, "rdma_after": {"w1": device(5 + sent)}}
     counted["rdma_after"]["w2"] = device(5 + sent)
     run = {**RUN, **counted, "transport": "rdma", "gradient_bytes": gradients, "summaries": summaries}
-    run_result = result(run, JOB, IB)
+    run_result = result(run, JOB, figures(IB))
     assert run_result["proof"]["transport"] == transport, run_result["proof"]
     reasons = faults(run_result, summaries, "/runs/one", prove=True)
     assert (reasons == []) == (transport == "rdma")
@@ -126,7 +127,7 @@ def test_compares_rdma_counters_with_the_gradients_of_all_steps(
 
 
 def test_ranks_with_different_parameters_are_a_fault_in_any_case() -> None:
-    run_result = result(RUN, JOB, SOCKET)
+    run_result = result(RUN, JOB, figures(SOCKET))
     same, other = {"parameters_sha256": "aa"}, {"parameters_sha256": "bb"}
     assert faults(run_result, [same, {}, same], "/runs/one", prove=False) == []
     assert faults(run_result, [other, same], "/runs/one", prove=False) == [
@@ -146,13 +147,13 @@ def test_a_program_without_images_has_its_steps_in_the_summary(
     step: int | None, points: list[dict[str, Any]], pace: str
 ) -> None:
     run = {**RUN, "pace": {"step": step}, "curve": {"images_per_sec": None, "points": points}}
-    assert summary(result(run, JOB, SOCKET)).startswith(f"{pace} on 4 ranks of 2 nodes by tcp: ")
+    assert summary(result(run, JOB, figures(SOCKET))).startswith(f"{pace} on 4 ranks of 2 nodes by tcp: ")
 
 
 def test_the_sentence_names_the_source_of_the_steps_and_a_missing_loss() -> None:
     pace = {"step": 40, "loss": None, "steps_by": "optimizer SGD, the first of 2"}
     curve = {"images_per_sec": None, "points": [{"step": 0, "seconds": 0.0}, {"step": 40, "seconds": 20.0}]}
-    run_result = result({**RUN, "pace": pace, "curve": curve}, JOB, SOCKET)
+    run_result = result({**RUN, "pace": pace, "curve": curve}, JOB, figures(SOCKET))
     begin = (
         "40 steps of the optimizer SGD, the first of 2 at 2.0 steps/s, without a loss, on 4 ranks of 2 nodes by tcp: "
     )

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.training.guest import others_job, supervisor
-from plugins.modules import training_job_info
+from plugins.modules import training_info
 from tests.unit.plugins.modules.test_continuity_verdict import call
 
 
@@ -78,5 +78,7 @@ def test_a_folder_without_records_has_no_job(tmp_path: Path) -> None:
 
 def test_the_module_reads_the_processes_only_if_it_is_given_the_records(tmp_path: Path) -> None:
     note(tmp_path, 0, pid=os.getpid(), start=supervisor.start_ticks(os.getpid()))
-    assert call(training_job_info, run_dir=str(tmp_path))["job"] == {"state": "absent"}
-    assert call(training_job_info, run_dir=str(tmp_path), records=str(tmp_path))["job"]["state"] == "running"
+    assert call(training_info, gather=["job"], run_dir=str(tmp_path))["job"] == {"state": "absent"}
+    assert (
+        call(training_info, gather=["job"], run_dir=str(tmp_path), records=str(tmp_path))["job"]["state"] == "running"
+    )

@@ -16,7 +16,7 @@ from plugins.module_utils.errors import Refused
 from plugins.module_utils.training import manifest
 from plugins.module_utils.training.programs.train import train
 from plugins.module_utils.training.runs.training_run import TrainingFailed, TrainingRun
-from plugins.modules import mpijob_info, training_job_info
+from plugins.modules import mpijob_info, training_info
 from tests.fakes.deaths import MOST_CONTROLLERS, Killed, histories
 from tests.fakes.training_world import TrainingWorld
 
@@ -240,7 +240,7 @@ def test_a_repeated_run_needs_the_same_packages() -> None:
 
 
 def test_both_modules_describe_a_job_with_the_same_keys() -> None:
-    for module in (mpijob_info, training_job_info):
+    for module in (mpijob_info, training_info):
         assert set(yaml.safe_load(module.RETURN)["job"]["contains"]) >= READ, module.__name__
 
 

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from plugins.modules import training_report
 from tests.fakes.calling import here
+from tests.fakes.programs import run
 from tests.unit.plugins.module_utils.training.test_pair_result import NODES, output
-from tests.unit.plugins.modules.test_continuity_verdict import call
 
 SLOW = output(("n1", "n2", 9.0), ("n1", "n3", 1.0), ("n2", "n3", 1.0))
 
@@ -64,6 +63,6 @@ def test_an_incomplete_result_is_refused(given: dict[str, Any]) -> None:
 def test_the_report_shows_the_check(given: dict[str, Any], tmp_path: Path) -> None:
     here("write_pairs", **given)
     folder = str(tmp_path / "report")
-    call(training_report, results=str(tmp_path / "runs"), folder=folder, fabric=given["folder"])
+    run("report", results=str(tmp_path / "runs"), folder=folder, fabric=given["folder"])
     assert "n3 is slow with every other node" in Path(folder, "training.md").read_text()
     assert json.loads(Path(folder, "training.json").read_text())["fabric"][0]["name"] == "fabric-1"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from plugins.module_utils.training.printed_figures import figures
 from plugins.module_utils.training.transport.job_settings import (
     TransportError,
     check_framework,
@@ -246,6 +247,6 @@ def test_a_version_is_read() -> None:
     ],
 )
 def test_the_transport_is_confirmed_or_unproven(desired: str, log: str, more: Any, transport: str, words: str) -> None:
-    proof = judge(desired, log, **more)
+    proof = judge(desired, figures(log), **more)
     assert (proof["transport"], proof["ok"]) == (transport, transport == desired)
     assert words in proof["why"]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plugins.module_utils.training.printed_figures import figures
 from plugins.module_utils.training.transport import connections
 from plugins.module_utils.training.transport.proof import judge
 from plugins.module_utils.training.transport.rdma_counters import counters, least_sent
@@ -43,7 +44,7 @@ def esxi(host: str, sent: int, **more: Any) -> dict[str, Any]:
 
 
 def proof(rows: list[dict[str, Any]], sent: float = 1000.0) -> tuple[str, str]:
-    judged = judge("rdma", IB, esxi_hosts=APART, counters=rows, sent_bytes=sent)
+    judged = judge("rdma", figures(IB), esxi_hosts=APART, counters=rows, sent_bytes=sent)
     return judged["transport"], judged["why"]
 
 
@@ -164,7 +165,7 @@ NODES = st.dictionaries(st.sampled_from(["w1", "w2", "w3"]), DEVICES, max_size=3
 @given(NODES, NODES, st.none() | st.floats() | st.integers(0, 10**12))
 def test_rdma_is_confirmed_only_if_each_node_counted_enough(before: Any, after: Any, sent: float | None) -> None:
     """The oracle: each node has valid counters, which do not decrease, and in total grow by half of the work."""
-    judged = judge("rdma", IB, esxi_hosts=APART, counters=counters(before, after), sent_bytes=sent)
+    judged = judge("rdma", figures(IB), esxi_hosts=APART, counters=counters(before, after), sent_bytes=sent)
     is_proven = bool(before) and sent is not None and sent > 0
     for node in {*before, *after}:
         now = {one["name"]: one["sent_bytes"] for one in after.get(node, [])}

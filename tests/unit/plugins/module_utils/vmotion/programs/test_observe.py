@@ -88,7 +88,7 @@ def test_an_observation_ends_with_its_job() -> None:
         world.job = "finished" if world.calls["wait_for_steps"] > 3 else "running"
         return {"job": {"state": world.job, "launcher": None}}
 
-    facts = changed(world, training_job_info=end).carry_out()
+    facts = changed(world, training_info=end).carry_out()
     assert world.calls["wait_for_steps"] == 4 and facts.is_over
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import Any
 
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.plugins.action import ActionBase
 
 from ..module_utils.durable.calls import NodeCalls, required
@@ -20,12 +21,12 @@ from ..module_utils.jobs import around
 from ..module_utils.jobs.running_job import job_from, required_to_run
 from ..module_utils.training import interruption
 from ..module_utils.vmotion.folder import trial_folder
-from ..plugin_utils.modules import CONNECTION, Modules
-from ..plugin_utils.node_modules import NodeModules
-from ..plugin_utils.world import NodeWorld
+from .modules import Modules
+from .node_modules import NodeModules
+from .world import NodeWorld
 
 Result = dict[str, Any]
-JOBS = "dml.vsphere.training_jobs_info"
+JOBS = "dml.vsphere.training_info"
 ARGUMENTS: dict[str, Any] = {
     "cluster": {"type": "str", "default": ""},
     "guests": {"type": "list", "elements": "str", "default": []},
@@ -154,33 +155,31 @@ def _without(worker: str, answer: Result) -> str:
     return str(answer.get("msg") or "").removeprefix(f"{worker}: ")
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by mypy
-    """Returns the job around which hosts are changed, and the reason to refuse a change."""
+def run(action: ActionBase, task_vars: dict[str, Any], options: Mapping[str, Any], *, is_check: bool) -> Result:
+    """Return the job around which hosts are changed, and the reason to refuse a change.
 
-    TRANSFERS_FILES = False
-    _supports_check_mode = True
-
-    def run(self, tmp: Any = None, task_vars: Any = None) -> Result:
-        """Return the result of the task; check mode stops no job, so that it asks no worker."""
-        result: Result = super().run(tmp, task_vars)
-        arguments = {**ARGUMENTS, **{name: {"type": "raw"} for name in CONNECTION}}
-        _validation, given = self.validate_argument_spec(arguments)
-        nodes = NodeModules(self, task_vars)
-        # Only root sees the jobs of all users.
-        nodes = nodes.as_user("root") if given["cluster"] else nodes
-        search = JobSearch(NodeWorld(Modules(self, task_vars), nodes, "training"), given, task_vars)
-        try:
-            found = {"changed": False, "job": dict(search.job()), "unread_error": ""}
-            if self._task.check_mode:
-                return {**result, **found}
-            search.require_running(NodeModules(self, task_vars))
-            answers = search.answers()
-            if not given["cluster"]:
-                _require_read(answers)
-                return {**result, **found}
-            return {**result, **found, "unread_error": search.unread(answers)}
-        except CollectionError as error:
-            return {**result, "failed": True, "msg": str(error)}
+    Check mode stops no job, so that it asks no worker.
+    """
+    checked = ArgumentSpecValidator(ARGUMENTS).validate(options)
+    if checked.error_messages:
+        return {"failed": True, "msg": f"The options of running_jobs are invalid: {'; '.join(checked.error_messages)}"}
+    given = checked.validated_parameters
+    nodes = NodeModules(action, task_vars)
+    # Only root sees the jobs of all users.
+    nodes = nodes.as_user("root") if given["cluster"] else nodes
+    search = JobSearch(NodeWorld(Modules(action, task_vars), nodes, "training"), given, task_vars)
+    try:
+        found = {"changed": False, "job": dict(search.job()), "unread_error": ""}
+        if is_check:
+            return found
+        search.require_running(NodeModules(action, task_vars))
+        answers = search.answers()
+        if not given["cluster"]:
+            _require_read(answers)
+            return found
+        return {**found, "unread_error": search.unread(answers)}
+    except CollectionError as error:
+        return {"failed": True, "msg": str(error)}
 
 
 def _require_read(answers: Mapping[str, Result]) -> None:

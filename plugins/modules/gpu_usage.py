@@ -2,19 +2,25 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module: how the GPUs of a cluster are used."""
+"""Module: how the GPUs of a cluster are used, and the report about them."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: gpu_usage_info
-short_description: Read how the GPUs of a cluster are used
+module: gpu_usage
+short_description: Read and report how the GPUs of a cluster are used
 version_added: 1.0.0
 description:
   - Reads every NVIDIA GPU of a cluster, with its mode, the used and free slots for virtual GPUs, the virtual machines
     on it, and its utilisation by vCenter's performance counters.
   - A value that was not measured is V(null), not a guess. NVIDIA's driver on the host does not see GPUs in
     passthrough, and vCenter keeps counters of GPUs for more than an hour only at the statistics level that they need.
+  - Reports each GPU as idle, unassigned, not measured, unreachable or busy, the idle and the unassigned GPUs first. The
+    report sums GPUs, hours and costs by tenant, and has one line for the unused share of the GPUs, so that the lines
+    add up to all GPUs of the cluster.
+  - Writes the report to O(folder) as C(CLUSTER.html), one page with a plot that needs no network, and C(CLUSTER.json).
+    Both name virtual machines and their owners, so that only the owner of the files can read them. Without O(folder),
+    the module writes nothing.
 options:
   cluster:
     description: Name of the cluster.
@@ -40,28 +46,50 @@ options:
   tag_category:
     description: The category of tags that name the tenant; for O(group_by=tag).
     type: str
+  price:
+    description: The price of one whole GPU for one hour; a virtual GPU costs its share. Without it there are no costs.
+    type: float
+  currency:
+    description: The currency, which is shown after each amount of money.
+    type: str
+    default: ""
+  idle_below:
+    description: An assigned GPU is idle if its mean utilisation is below this percentage.
+    type: float
+    default: 5.0
+  folder:
+    description: The folder for the files. The module creates it if it does not exist.
+    type: path
 extends_documentation_fragment:
   - dml.vsphere.connection
-  - dml.vsphere.attributes.info
+  - dml.vsphere.attributes
 notes:
+  - Ansible logs the arguments of a module to the system log of the machine on which it runs. If they must not appear
+    there, set the variable C(ansible_no_target_syslog) for the task, as the role P(dml.vsphere.audit#role) does.
   - The share of a virtual GPU is its share of the memory, from the name of its profile.
   - The PCI address in the name of a counter instance identifies the GPU. The counter of a complete host counts if the
     host has one GPU. RV(usage.period) names instances that cannot be assigned to a GPU.
 seealso:
   - module: dml.vsphere.esxi_info
-  - module: dml.vsphere.gpu_usage_report
 author:
   - The dml.vsphere contributors (@dml-vsphere)
 """
 
 EXAMPLES = r"""
 - name: Who uses which GPU?
-  dml.vsphere.gpu_usage_info:
+  dml.vsphere.gpu_usage:
     cluster: gpu
     hours: 168
     group_by: attribute
     attribute: tenant
+    price: 2.5
+    currency: EUR
+    folder: /var/lib/dml/audit
   register: found
+
+- name: Show the idle GPUs of cluster gpu
+  ansible.builtin.debug:
+    msg: "{{ found.report.idle }}"
 
 - name: Show the unassigned GPUs
   ansible.builtin.debug:
@@ -124,15 +152,54 @@ usage:
       description: "Running virtual machines whose virtual GPU is on no GPU of their host: C(host), C(vm), C(profile)."
       type: list
       elements: dict
+report:
+    usage: "{{ found.usage }}"
+    price: 2.5
+    currency: EUR
+    folder: /var/lib/dml/audit
+  delegate_to: localhost
+  register: audit
+
+- name: Show the idle GPUs of cluster gpu
+  ansible.builtin.debug:
+    msg: "{{ audit.report.idle }}"
 """
 
+RETURN = r"""
+report:
+  description:
+    - The report as it is in C(CLUSTER.json), with C(totals), C(idle), C(gpus), C(groups), C(waiting), C(lost),
+      C(period) and C(price).
+  returned: success
+  type: dict
+lines:
+  description: The report as tables for a terminal, sums and idle GPUs first.
+  returned: success
+  type: list
+  elements: str
+files:
+  description: The paths of the files; empty without O(folder).
+  returned: success
+  type: list
+  elements: str
+state:
+  description: The checksum and mode of each file, and the mode of the folder; in check mode those that they would get.
+  returned: when O(folder) is given
+  type: dict
+"""
+
+import json
+from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
-from ..module_utils.usage import gpu_usage
+from ..module_utils.pages import usage_page
+from ..module_utils.training.reports.report_files import PRIVATE, ReportFiles
+from ..module_utils.usage import gpu_usage, usage_report, usage_text
 from ..module_utils.vsphere import session
+from ..module_utils.vsphere.escaped_names import file_name
 
 ARGUMENTS = {
     "cluster": {"type": "str", "required": True},
@@ -140,15 +207,37 @@ ARGUMENTS = {
     "group_by": {"type": "str", "choices": list(gpu_usage.GROUP_BY), "default": gpu_usage.FOLDER},
     "attribute": {"type": "str"},
     "tag_category": {"type": "str"},
+    "price": {"type": "float"},
+    "currency": {"type": "str", "default": ""},
+    "idle_below": {"type": "float", "default": 5.0},
+    "folder": {"type": "path"},
 }
+
+
+def usage_of(params: dict[str, Any]) -> dict[str, Any]:
+    """Read how the GPUs are used."""
+    named = (params["attribute"] or "", params["tag_category"] or "")
+    desired = gpu_usage.UsageOptions(params["cluster"], params["hours"], params["group_by"], *named)
+    with session.session(params) as opened:
+        return dict(gpu_usage.GpuUsage(opened, desired).read())
+
+
+def files_of(folder: str, report: dict[str, Any]) -> ReportFiles:
+    """Return the files of a report, with the name of its cluster."""
+    content = json.dumps(report, indent=4) + "\n"
+    name = file_name(str(report["cluster"]))
+    return ReportFiles(Path(folder), {f"{name}.html": usage_page.page(report), f"{name}.json": content}, PRIVATE)
 
 
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
-    named = (params["attribute"] or "", params["tag_category"] or "")
-    desired = gpu_usage.UsageOptions(params["cluster"], params["hours"], params["group_by"], *named)
-    with session.session(params) as opened:
-        return {"changed": False, "usage": gpu_usage.GpuUsage(opened, desired).read()}
+    usage = usage_of(params)
+    report = usage_report.report(usage, params["price"], params["currency"], params["idle_below"])
+    answer = {"changed": False, "usage": usage, "report": report, "lines": usage_text.lines(report), "files": []}
+    if not params["folder"]:
+        return answer
+    files = files_of(params["folder"], report)
+    return {**answer, **runner.converge_one(module, files), "files": files.paths}
 
 
 def main() -> None:

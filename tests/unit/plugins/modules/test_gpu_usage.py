@@ -1,25 +1,31 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The module gpu_usage_report, on what gpu_usage_info reads."""
+"""The report of gpu_usage, on readings of a cluster."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
-from plugins.modules import gpu_usage_report
+from plugins.modules import gpu_usage
+from tests.fakes import calling
 from tests.page import Page
 from tests.unit.plugins.module_utils.usage.reports import facts, gpu, user
-
-from .test_continuity_verdict import call
 
 USAGE = facts(gpu("e1", user("a", "red", 0.5), mean=1.0), gpu("e2"), cluster="gpu/1")
 
 
+def call(**options: Any) -> dict[str, Any]:
+    with mock.patch.object(gpu_usage, "usage_of", return_value=USAGE):
+        return calling.call("gpu_usage", [], cluster="gpu/1", **options)
+
+
 def test_page_and_json_are_written_once_and_readable_only_by_their_owner(tmp_path: Path) -> None:
     folder = tmp_path / "audit"
-    given = {"usage": USAGE, "price": "2.5", "currency": "EUR", "folder": str(folder)}
-    first = call(gpu_usage_report, **given)
+    given = {"price": "2.5", "currency": "EUR", "folder": str(folder)}
+    first = call(**given)
     assert first["changed"] and first["report"]["idle"][0].startswith("e1 ")
     assert first["report"]["totals"]["cost_per_hour"] == 1.25
     assert first["files"] == [str(folder / "gpu%2f1.html"), str(folder / "gpu%2f1.json")]
@@ -27,19 +33,12 @@ def test_page_and_json_are_written_once_and_readable_only_by_their_owner(tmp_pat
     assert Page((folder / "gpu%2f1.html").read_text()).tables[0][0][0] == "red"
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert not call(gpu_usage_report, **given)["changed"]
-    assert call(gpu_usage_report, **{**given, "idle_below": 0.5})["changed"]
+    assert not call(**given)["changed"]
+    assert call(**{**given, "idle_below": 0.5})["changed"]
 
 
 def test_without_a_folder_or_in_check_mode_nothing_is_written(tmp_path: Path) -> None:
-    result = call(gpu_usage_report, usage=USAGE)
+    result = call()
     assert (result["changed"], result["files"]) == (False, []) and result["lines"][0].startswith("gpu/1: 2 GPUs")
-    planned = call(gpu_usage_report, usage=USAGE, folder=str(tmp_path / "audit"), _ansible_check_mode=True)
+    planned = call(folder=str(tmp_path / "audit"), check=True)
     assert planned["changed"] and list(tmp_path.iterdir()) == []
-
-
-def test_other_data_is_refused_in_a_sentence() -> None:
-    result = call(gpu_usage_report, usage={"gpus": []})
-    assert result["msg"] == (
-        "usage: could not report how the GPUs are used: it has no 'period'; give the usage that gpu_usage_info returned"
-    )

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The module training_report, on results as role training keeps them."""
+"""The program report, on results as role training keeps them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from plugins.modules import training_report
-
-from .test_continuity_verdict import call
+from tests.fakes.programs import run as carry_out
 
 
 @pytest.fixture
@@ -34,7 +32,7 @@ def files(folder: str) -> dict[str, str]:
 
 
 def test_four_files_are_written_once(given: dict[str, Any]) -> None:
-    first = call(training_report, **given, title="Runs of the week", images_per_epoch=300)
+    first = carry_out("report", **given, title="Runs of the week", images_per_epoch=300)
     assert first["changed"] and set(first["files"]) == {
         f"{given['folder']}/training.{kind}" for kind in ("html", "md", "csv", "json")
     }
@@ -44,19 +42,19 @@ def test_four_files_are_written_once(given: dict[str, Any]) -> None:
     written = files(given["folder"])
     assert "Runs of the week" in written["training.html"] and "about 2.00 s" in written["training.md"]
     assert json.loads(written["training.json"])["rows"] == first["rows"]
-    assert not call(training_report, **given, title="Runs of the week", images_per_epoch=300)["changed"]
-    assert call(training_report, **given, title="Another")["changed"]
+    assert not carry_out("report", **given, title="Runs of the week", images_per_epoch=300)["changed"]
+    assert carry_out("report", **given, title="Another")["changed"]
 
 
 def test_check_mode_writes_nothing(given: dict[str, Any]) -> None:
-    result = call(training_report, **given, _ansible_check_mode=True)
+    result = carry_out("report", check=True, **given)
     assert result["changed"] and result["rows"] and not Path(given["folder"]).exists()
 
 
 def test_a_run_that_has_no_rate_is_shown_without_one(given: dict[str, Any]) -> None:
     run = {"name": "tcp-3", "nodes": 3, "gpus": 3, "transport": "tcp", "images_per_sec": None}
     (Path(given["results"]) / "tcp-3.json").write_text(json.dumps(run))
-    result = call(training_report, **given)
+    result = carry_out("report", **given)
     assert "| tcp-3 | 3 | 3 | tcp | - | - | - | - |" in files(given["folder"])["training.md"], result
 
 
@@ -72,6 +70,6 @@ def test_odd_input_is_refused_before_anything_is_written(
 ) -> None:
     (Path(given["results"]) / "timeline.json").write_text(json.dumps({"torn": 1})[:-3])
     place = {key: given["results"] if value == "HERE" else value for key, value in more.items()}
-    result = call(training_report, **{**given, "runs": "tcp-*", **place})
+    result = carry_out("report", **{**given, "runs": "tcp-*", **place})
     assert result["failed"] and not Path(given["folder"]).exists()
     assert re.search(words, result["msg"]), result["msg"]

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the programs of the role training."""
+"""The programs of the role training, which run with the options of the role."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ..module_utils.errors import CollectionError
 from ..module_utils.training import busy
 from ..module_utils.training.programs import fabric_check, stop, sweep, train
 from ..module_utils.training.runs import job_search, node_setup
-from ..plugin_utils.interruption import shown_if_interrupted
-from ..plugin_utils.training_site import TrainingSetup, describe
+from .interruption import shown_if_interrupted
+from .training_site import TrainingSetup, describe
 
 Result = dict[str, Any]
 
@@ -77,31 +77,28 @@ def _fabric_check(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result
 
 
 PROGRAMS: dict[str, Callable[..., Result]] = {
-    "fabric_check": _fabric_check,
-    "find": _find,
-    "list": _list,
-    "start": _start,
-    "stop": _stop,
-    "sweep": _sweep,
-    "train": _train,
+    "training_fabric_check": _fabric_check,
+    "training_find": _find,
+    "training_list": _list,
+    "training_start": _start,
+    "training_stop": _stop,
+    "training_sweep": _sweep,
+    "training_train": _train,
 }
 
 
-class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by mypy
-    """Runs a program with the options of the role."""
+DESCRIBE = "training_describe"
+NAMES = (DESCRIBE, *PROGRAMS)
 
-    _supports_check_mode = True
 
-    def run(self, tmp: Any = None, task_vars: Any = None) -> Result:
-        """Return the result of the program."""
-        result: Result = super().run(tmp, task_vars)
-        name = self._task.args.get("program")
-        try:
-            if name == "describe":
-                return {**result, **describe(self, task_vars)}
-            setup = TrainingSetup(self, task_vars)
-            # The state of a run lies in files, so that another controller does not need the journal of this one.
-            program = Program(MemoryJournal(), setup.calls)
-            return {**result, **PROGRAMS[name](program, setup, is_check=self._task.check_mode)}
-        except CollectionError as error:
-            return {**result, "failed": True, "msg": str(error)}
+def run(action: ActionBase, task_vars: dict[str, Any], name: str, *, is_check: bool) -> Result:
+    """Return the result of a program, or how the host of the task is reached."""
+    try:
+        if name == DESCRIBE:
+            return describe(action, task_vars)
+        setup = TrainingSetup(action, task_vars)
+        # The state of a run lies in files, so that another controller does not need the journal of this one.
+        program = Program(MemoryJournal(), setup.calls)
+        return PROGRAMS[name](program, setup, is_check=is_check)
+    except CollectionError as error:
+        return {"failed": True, "msg": str(error)}

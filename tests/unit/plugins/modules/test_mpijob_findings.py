@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The module mpijob_preflight_info, over an API server of Kubernetes that answers from given objects."""
+"""The findings of mpijob_info, over an API server of Kubernetes that answers from given objects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from plugins.modules import mpijob_preflight_info
+from plugins.modules import mpijob_info
 from tests.fakes.kubernetes import Cluster, served
 
 from .test_continuity_verdict import call
@@ -35,7 +35,7 @@ BUDGET = {
 def found(tmp_path: Path, answers: dict[str, Any], **options: Any) -> dict[str, Any]:
     known = {"/api/v1/nodes": [node("w1"), node("w2")], "/api/v1/pods": [], "/api/v1/configmaps": []}
     with served(Cluster({**known, **answers}), tmp_path) as kubeconfig:
-        return call(mpijob_preflight_info, **{"moved": ["w1", "w2"], "kubeconfig": kubeconfig, **options})
+        return call(mpijob_info, **{"gather": ["findings"], "moved": ["w1", "w2"], "kubeconfig": kubeconfig, **options})
 
 
 def rules(expected: dict[str, Any]) -> list[tuple[str, str]]:
@@ -99,7 +99,7 @@ def test_reads_configurations_only_for_pvrdma(tmp_path: Path) -> None:
     for pvrdma, requested in ((False, 0), (True, 1)):
         server = Cluster({"/api/v1/nodes": [node("w1")], "/api/v1/pods": [], "/api/v1/configmaps": [PLUGIN]})
         with served(server, tmp_path) as kubeconfig:
-            call(mpijob_preflight_info, moved=["w1"], kubeconfig=kubeconfig, pvrdma=pvrdma)
+            call(mpijob_info, gather=["findings"], moved=["w1"], kubeconfig=kubeconfig, pvrdma=pvrdma)
         assert server.requests.count("/api/v1/configmaps") == requested
 
 
@@ -122,7 +122,7 @@ def on_containerd(name: str) -> dict[str, Any]:
 
 def checked(tmp_path: Path, server: Cluster, **options: Any) -> dict[str, Any]:
     with served(server, tmp_path) as kubeconfig:
-        return call(mpijob_preflight_info, moved=["w1"], kubeconfig=kubeconfig, stun_seconds=20, **options)
+        return call(mpijob_info, gather=["findings"], moved=["w1"], kubeconfig=kubeconfig, stun_seconds=20, **options)
 
 
 def test_gpus_through_cdi_are_a_warning(tmp_path: Path) -> None:

@@ -1,29 +1,33 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The action that judges what was read before hosts are prepared: its findings, its lines and its one error."""
+"""The program that reads a cluster before its hosts are prepared: its findings, its lines and its one error."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from plugins.action import preflight_verdict
+from tests.fakes.programs import Answers, run
 from tests.unit.plugins.module_utils.hosts.preflight.preflight_data import gpu, host, read
 
 OTHER = {"hosts": {"hosts": [host(gpus=[gpu(name="NVIDIA A100")])]}, "gpu": "T4"}
 
 
-def judge(**changed: Any) -> dict[str, Any]:
-    validated = ArgumentSpecValidator(preflight_verdict.ARGUMENTS).validate(read(**changed))
-    assert not validated.error_messages
-    return preflight_verdict.answer(validated.validated_parameters)
+def judge(answers: dict[str, Any] | None = None, **changed: Any) -> dict[str, Any]:
+    given = read(**changed)
+    hosts = {**given.pop("hosts"), "acceptance": given.pop("acceptance", {})}
+    cluster = given.pop("cluster")
+    read_cluster = {**cluster, "cluster": {"vms": [], **cluster["cluster"]}}
+    found = {"esxi_info": hosts, "cluster_info": read_cluster, "esxi_profile": given.pop("plan")}
+    emptying = (given.pop("emptying", None) or [{}])[0]
+    calls = Answers(**{**found, "esxi_power": emptying, **(answers or {})})
+    return run("preflight", calls, cluster="gpu", **given)
 
 
 def test_a_cluster_without_stops_is_not_refused() -> None:
     judged = judge()
-    assert (judged["changed"], judged["stops"], judged["refused"]) == (False, [], "")
+    assert (judged["stops"], judged["refused"]) == ([], "")
     assert judged["lines"][-1].startswith("0 stop, ")
 
 
@@ -66,3 +70,20 @@ def test_a_model_for_a_host_that_the_cluster_does_not_have_is_a_note() -> None:
 def test_a_model_that_is_not_text_is_refused(gpu: Any) -> None:
     refused = judge(gpu=gpu)
     assert refused["failed"] and "gpu: could not read it as models of GPUs" in refused["msg"]
+
+
+def test_hosts_with_machines_that_leave_service_are_checked_for_their_evacuation() -> None:
+    """A host that stays in service, and one without machines, need not be emptied."""
+    plan = [{"host": name, "needs": needs, "changed": True} for name, needs in (("e1", ["reboot"]), ("e2", []))]
+    given = read()
+    vms = [{"vm": "a", "host": name} for name in ("e1", "e2", "e1")]
+    calls = Answers(
+        esxi_info={**given["hosts"], "acceptance": {}},
+        cluster_info={**given["cluster"], "cluster": {**given["cluster"]["cluster"], "vms": vms}},
+        esxi_profile={"hosts": plan},
+        esxi_power={},
+    )
+
+    run("preflight", calls, cluster="gpu", power_off=True)
+
+    assert (calls.calls["esxi_power"]["hosts"], calls.calls["esxi_power"]["power_off"]) == (["e1"], True)

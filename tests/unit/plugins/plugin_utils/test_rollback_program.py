@@ -1,11 +1,9 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The module rollback_plan as Ansible calls it, over files of evidence."""
+"""The program rollback, over files of evidence."""
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 from collections.abc import Iterator
 from copy import deepcopy
@@ -13,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.testing import patch_module_args
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plugins.module_utils.hosts.rollback.evidence import digest
-from plugins.modules import rollback_plan
+from tests.fakes.programs import Answers, run
 
 HOST = {"host": "esx01.lab", "uuid": "a-1", "pvrdma": {"vmk": "", "firewall_open": False}}
 CLUSTER: dict[str, Any] = {
@@ -35,7 +32,7 @@ EVIDENCE: dict[str, Any] = {
     "hosts": [HOST, {**HOST, "host": "esx02.lab", "uuid": "a-2"}],
 }
 HERE = {"instance_uuid": "v-1", "uuids": {"esx01.lab": "a-1", "esx02.lab": "a-2", "esx03.lab": "a-3"}}
-CONNECTION = {"hostname": "vc.lab", "username": "me", "password": "hush"}
+FOUND: dict[str, Any] = {}
 NEWER = "use the version of dml.vsphere that took the evidence"
 OTHER = "take the evidence of gpu, or run with --limit prod"
 SAME = "name the hosts that are the same in rollback_hosts"
@@ -45,12 +42,11 @@ WRITTEN = "name a file that dml.vsphere.evidence wrote, as it wrote it"
 
 
 @pytest.fixture(autouse=True)
-def here(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The vCenter and the hosts that the module finds."""
-    found = deepcopy(HERE)
-    monkeypatch.setattr(rollback_plan.session, "session", lambda _params: contextlib.nullcontext())
-    monkeypatch.setattr(rollback_plan.ways, "cluster_identity", lambda _session, _cluster: found)
-    return found
+def here() -> dict[str, Any]:
+    """The vCenter and the hosts that the modules find."""
+    FOUND.clear()
+    FOUND.update(deepcopy(HERE))
+    return FOUND
 
 
 def sealed(**changed: Any) -> str:
@@ -63,17 +59,16 @@ def call(folder: Path, text: str, /, **options: Any) -> tuple[dict[str, Any], st
     """The result of the module over a file with this text, and the file's name."""
     file = folder / "before.json"
     file.write_text(text)
-    answer = io.StringIO()
-    arguments = {**CONNECTION, "evidence": str(file), "cluster": "gpu", **options}
-    with patch_module_args(arguments), contextlib.redirect_stdout(answer), contextlib.suppress(SystemExit):
-        rollback_plan.main()
-    return dict(json.loads(answer.getvalue())), str(file)
+    vcenter = {"instance_uuid": FOUND["instance_uuid"]}
+    hosts = [{"host": name, "uuid": uuid} for name, uuid in FOUND["uuids"].items()]
+    answers = Answers(cluster_info={"cluster": {"vcenter": vcenter}}, esxi_info={"hosts": hosts})
+    return run("rollback", answers, **{"evidence": str(file), "cluster": "gpu", **options}), str(file)
 
 
 def test_the_profiles_of_all_hosts_or_of_some(tmp_path: Path) -> None:
     result, _file = call(tmp_path, sealed())
     restored = {"pvrdma": {"state": "absent", "close_firewall": True}}
-    assert result["profiles"] == {"esx01.lab": restored, "esx02.lab": restored} and not result["changed"]
+    assert result["profiles"] == {"esx01.lab": restored, "esx02.lab": restored}
     assert result["shared_settings"]["vcenter_options"] == {"vgpu.hotmigrate.enabled": False}
     result, _file = call(tmp_path, sealed(), hosts=["esx02.lab"])
     assert list(result["profiles"]) == ["esx02.lab"]

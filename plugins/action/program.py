@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs a program of a role."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+
+from ..plugin_utils import running_jobs, training_programs
+from ..plugin_utils.modules import CONNECTION, Modules
+from ..plugin_utils.role_programs import PROGRAMS, run
+
+RUNNING_JOBS = "running_jobs"
+ARGUMENTS: dict[str, Any] = {
+    "name": {"type": "str", "required": True, "choices": sorted((RUNNING_JOBS, *PROGRAMS, *training_programs.NAMES))},
+    "options": {"type": "dict", "default": {}},
+}
+
+
+class Planned:
+    """Whether a task is only planned."""
+
+    def __init__(self, check_mode: bool) -> None:
+        self.check_mode = check_mode
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by mypy
+    """Checks the options of the program, and runs it on the controller."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+
+    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+        """Return the result of the program."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        # The modules check the options of the connection, which they get unchanged.
+        connection = {name: {"type": "raw", "no_log": name in ("password", "proxy")} for name in CONNECTION}
+        _validation, given = self.validate_argument_spec({**ARGUMENTS, **connection})
+        is_check, known = self._task.check_mode, task_vars or {}
+        if given["name"] == RUNNING_JOBS:
+            return {**result, **running_jobs.run(self, known, given["options"], is_check=is_check)}
+        if given["name"] in training_programs.NAMES:
+            return {**result, **training_programs.run(self, known, given["name"], is_check=is_check)}
+        calls, gate = Modules(self, known), Planned(is_check)
+        return {**result, "changed": False, **run(given["name"], given["options"], calls, gate)}

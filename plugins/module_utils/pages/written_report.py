@@ -1,0 +1,57 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The report on training runs as files, from the results of runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .. import runner
+from ..errors import Refused
+from ..training.reports import saved_results
+from ..training.reports.report_files import PRIVATE, ReportFiles
+from ..training.scaling import ScalingError
+from . import pairs_section, training_page, training_screen
+
+
+def write_report(gate: runner.Gate, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the report, and return the scaling table as lines for a terminal.
+
+    The same results produce the same files, so that a second run changes nothing. Without any result, nothing is
+    written.
+    """
+    report = _report_of(options)
+    files = ReportFiles(Path(options["folder"]), _texts_of(report), PRIVATE)
+    shown = {"lines": training_screen.lines(report), "rows": report["rows"], "not_measured": report["not_measured"]}
+    return {**runner.converge_one(gate, files), **shown, "files": files.paths}
+
+
+def _report_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of the report."""
+    runs = saved_results.runs(Path(options["results"]), options["runs"])
+    head = {"title": options["title"], "site": options["site"]}
+    images = options["images_per_epoch"] or None
+    try:
+        report = training_page.report(runs, options["published"], **head, images_per_epoch=images)
+    except ScalingError as error:
+        raise Refused("published", "make a table of the published runs", str(error), "correct these runs") from error
+    tests = saved_results.timelines(Path(options["vmotion_tests"])) if options["vmotion_tests"] else []
+    checks = pairs_section.newest(saved_results.fabric_checks(Path(options["fabric"]))) if options["fabric"] else []
+    if not (runs or tests or checks):
+        cause = f"it has no run that matches {options['runs']!r}, and there is no vMotion test or bandwidth measurement"
+        raise Refused(options["results"], "write a report", cause, "correct the folder or the names of the runs")
+    more = {"vmotion_tests": tests, "fabric": checks}
+    return {**report, **{key: found for key, found in more.items() if found}}
+
+
+def _texts_of(report: dict[str, Any]) -> dict[str, str]:
+    """Return the text of each file by its name."""
+    return {
+        "training.html": training_page.page(report),
+        "training.md": training_page.markdown(report),
+        "training.csv": training_page.comma_separated(report),
+        "training.json": json.dumps(report, indent=4, sort_keys=True) + "\n",
+    }

@@ -1,0 +1,292 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module: the training jobs on a node, and the state of one of them."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: training_info
+short_description: Find the training jobs on a node, and read the state of one of them
+version_added: 1.0.0
+description:
+  - Runs on a node. With V(jobs) in O(gather), it reads the environment of the processes of the node, also of those in
+    containers and pods, and returns the jobs of M(dml.vsphere.training_job) and of Kubernetes to which they belong. A
+    user who is not root sees only their own jobs.
+  - With V(job), it runs on the launcher node of a job, and reads its run directory and its processes. If the job died,
+    RV(job.why) is the cause in one sentence, with rank and node if the output names them.
+  - With V(printed), it reads from the output of the job in O(run_dir) the rate and the transport that the job printed.
+options:
+  gather:
+    description: The parts to read. V(job) and V(printed) need O(run_dir).
+    type: list
+    elements: str
+    choices: [job, jobs, printed]
+    default: [jobs]
+  run_dir:
+    description: The run directory on the launcher.
+    type: path
+  records:
+    description:
+      - The folder of the step records. If O(run_dir) contains no job of M(dml.vsphere.training_job), the job is that of
+        the ranks on this node that write into this folder, whatever tool started it. RV(job.launcher) is then the
+        outermost process above them that starts ranks, such as C(mpirun). Such a job runs or is V(absent), because its
+        exit code is not known.
+    type: path
+  output_bytes:
+    description:
+      - How many bytes of the end of the output RV(job.output) contains; by default it is not returned. The values
+        of the secret environment of the job are replaced by V(HIDDEN).
+    type: int
+    default: 0
+  name:
+    description: The name of a run, to return only this one.
+    type: str
+  ignored:
+    description: A regular expression; jobs whose names match it from their beginning are not returned.
+    type: str
+  reach:
+    description: The words of the command with which the controller reaches the node, to return them with the jobs.
+    type: list
+    elements: str
+  node:
+    description: The name of the node in Kubernetes, to return it with the jobs; by default its host name in lower case.
+    type: str
+  port:
+    description: A TCP port; the first free one of this and the next 99 ports is returned.
+    type: int
+  manifest:
+    description: The run directory whose manifest to return as text.
+    type: path
+extends_documentation_fragment:
+  - dml.vsphere.attributes.info
+seealso:
+  - module: dml.vsphere.training_job
+  - module: dml.vsphere.mpijob_info
+author:
+  - The dml.vsphere contributors (@dml-vsphere)
+"""
+
+EXAMPLES = r"""
+- name: Find the training jobs that run on the node
+  dml.vsphere.training_info:
+  register: training
+  become: true
+
+- name: Require a node without training jobs
+  ansible.builtin.assert:
+    that: training.jobs | length == 0
+    fail_msg: "{{ training.jobs | map(attribute='title') | join(', ') }}"
+
+- name: Read the state of a training job
+  dml.vsphere.training_info:
+    gather: [job]
+    run_dir: /var/lib/dml/runs/2026-01-02
+  register: training
+
+- name: Fail because the training job died
+  ansible.builtin.fail:
+    msg: "{{ training.job.why }}"
+  when: training.job.state == 'died'
+"""
+
+RETURN = r"""
+job:
+  description: The job.
+  returned: with V(job) in O(gather)
+  type: dict
+  contains:
+    state: {description: "V(absent), V(running), V(finished), V(died) or V(stopped).", type: str, sample: died}
+    run_id: {description: The value of C(DML_RUN_ID) in the environment of the processes of the job., type: str}
+    launcher: {description: "The process of C(mpirun): host, number, start in kernel ticks, and boot id.", type: dict}
+    job: {description: The MPI namespace of the job., type: str, sample: "422313985"}
+    nodes_of_ranks: {description: The node of each rank., type: list, elements: str}
+    mpirun_command: {description: The command of C(mpirun) with its arguments., type: list, elements: str}
+    steps_by:
+      description: The source of the step records, from C(DML_STEPS_BY); V(none) if the job reports no steps.
+      type: str
+    started: {description: "The time of the start, in seconds since 1970.", type: float}
+    ended: {description: "The time of the end, in seconds since 1970.", type: float}
+    exit_code: {description: Exit code of C(mpirun)., type: int}
+    why:
+      description: The cause of its end, or with O(records) of its absence, in one sentence.
+      type: str
+      sample: the launcher lost the node n3
+    rank: {description: The rank at fault., type: int}
+    node: {description: The node at fault., type: str}
+    machine:
+      description: Whether a lost node or signal 9 ended the job, not its program.
+      type: bool
+    last_lines: {description: The last lines of the output., type: list, elements: str}
+    output: {description: "The end of the output, if requested.", type: str}
+    left: {description: "Nodes on which processes may remain, with the reason.", type: dict}
+    script_sha256: {description: Checksum of the training script., type: str}
+    script_git: {description: The git commit of the folder of the script. The files may differ from it., type: str}
+jobs:
+  description: The jobs that run on the node.
+  returned: with V(jobs) in O(gather)
+  type: list
+  elements: dict
+  contains:
+    name: {description: The name of the run., type: str}
+    run_dir: {description: The run directory., type: str}
+    run_id: {description: "The value of C(DML_RUN_ID) of its processes, empty on Kubernetes.", type: str}
+    user: {description: The user of its processes., type: str}
+    asked_by: {description: "Who started the run, as C(user@controller), empty if unknown.", type: str}
+    started: {description: "The start of its first process on the node, in seconds since 1970.", type: float}
+    step: {description: "The last step of the ranks on the node, V(null) if unknown.", type: int}
+    launched_here: {description: Whether the node is the launcher., type: bool}
+    title: {description: The job in words., type: str, sample: "long1 of anna since 2026-01-02 04:16 UTC (step 2127)"}
+    processes:
+      description: Its processes on the node.
+      type: list
+      elements: dict
+      contains:
+        pid: {description: The number of the process., type: int}
+        start: {description: The start of the process in kernel ticks since boot., type: int}
+free_port:
+  description: The first free TCP port from O(port) on.
+  returned: with O(port)
+  type: int
+node:
+  description: The name of the node in Kubernetes, if the node is a node of Kubernetes.
+  returned: with V(jobs) in O(gather)
+  type: str
+reach:
+  description: The option O(reach).
+  returned: with V(jobs) in O(gather)
+  type: list
+  elements: str
+manifest:
+  description: The manifest in O(manifest), empty if it is missing or too large.
+  returned: if O(manifest)
+  type: str
+printed:
+  description: The figures in the output of the job.
+  returned: with V(printed) in O(gather)
+  type: dict
+  contains:
+    total: {description: The images/s of all ranks at the end of a benchmark; V(null) if unknown., type: float}
+    ways:
+      description: The connections between the ranks in NCCL's log, such as V(NET/Socket).
+      type: list
+      elements: str
+    has_nccl: {description: Whether the output contains messages of NCCL., type: bool}
+"""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import runner
+from ..module_utils.core import regular_file
+from ..module_utils.errors import Failed, Refused
+from ..module_utils.training import manifest, printed_figures
+from ..module_utils.training.guest import daemon_ports, others_job, supervisor
+from ..module_utils.training.guest.job import job_state
+from ..module_utils.training.guest.job_output import shown_output
+from ..module_utils.training.guest.node_jobs import node_jobs
+from ..module_utils.training.mpirun import LaunchError
+
+ARGUMENTS = {
+    "gather": {"type": "list", "elements": "str", "choices": ["job", "jobs", "printed"], "default": ["jobs"]},
+    "run_dir": {"type": "path"},
+    "records": {"type": "path"},
+    "output_bytes": {"type": "int", "default": 0},
+    "name": {"type": "str"},
+    "ignored": {"type": "str"},
+    "reach": {"type": "list", "elements": "str"},
+    "node": {"type": "str"},
+    "port": {"type": "int"},
+    "manifest": {"type": "path"},
+}
+
+
+def manifest_in(run_dir: str | None) -> dict[str, str]:
+    """Return the manifest in a run directory, whose owner may replace it; empty if none is asked for."""
+    if not run_dir:
+        return {}
+    path = os.path.join(run_dir, manifest.FILE)
+    try:
+        text = regular_file.content(path, manifest.MOST_BYTES, os.O_NOFOLLOW).decode("utf-8", "replace")
+    except OSError:
+        text = ""
+    return {"manifest": text}
+
+
+def job_of(params: dict[str, Any]) -> dict[str, Any]:
+    """Return the job in a run directory, or that of the ranks that write records."""
+    run_dir, limit = params["run_dir"], params["output_bytes"]
+    job = job_state(run_dir)
+    if job["state"] == "absent" and params["records"]:
+        job = others_job.state_of(params["records"])
+    return {**job, "output": shown_output(run_dir, limit)} if limit > 0 else job
+
+
+def figures_of(run_dir: str) -> dict[str, Any]:
+    """Return the figures in the output of a job."""
+    try:
+        output = Path(run_dir, supervisor.OUTPUT).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise Refused(run_dir, "read the output of the job", str(error), "specify the directory of a job") from error
+    return dict(printed_figures.figures(output))
+
+
+def selected(jobs: list[dict[str, Any]], name: str | None, ignored: str | None) -> list[dict[str, Any]]:
+    """Return the jobs that the options select."""
+    try:
+        pattern = re.compile(ignored) if ignored else None
+    except re.error as error:
+        raise Refused("the node", "find its training jobs", f"ignored is not a regular expression: {error}") from error
+    named = [job for job in jobs if not name or job["name"] == name]
+    return [job for job in named if pattern is None or not pattern.match(job["name"])]
+
+
+def free_port(first: int | None) -> dict[str, Any]:
+    """Return the first free port; empty if none is asked for."""
+    try:
+        return {"free_port": daemon_ports.first_free(first)} if first else {}
+    except LaunchError as error:
+        raise Refused("the node", "find a free port", str(error), "set another training_port") from error
+
+
+def jobs_of(params: dict[str, Any]) -> dict[str, Any]:
+    """Return the jobs on this node."""
+    try:
+        found = node_jobs()
+    except OSError as error:
+        raise Failed("the node", f"read {error.filename}", str(error.strerror)) from error
+    jobs = selected(found, params["name"], params["ignored"])
+    node = params["node"] or os.uname().nodename.lower()
+    return {
+        "jobs": jobs,
+        "node": node,
+        "reach": params["reach"] or [],
+        **free_port(params["port"]),
+        **manifest_in(params["manifest"]),
+    }
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params, gather = module.params, module.params["gather"]
+    if params["run_dir"] is None and set(gather) != {"jobs"}:
+        raise Refused("the node", "read a job", "the option run_dir is missing", "name the run directory of the job")
+    return {
+        "changed": False,
+        **(jobs_of(params) if "jobs" in gather else {}),
+        **({"job": job_of(params)} if "job" in gather else {}),
+        **({"printed": figures_of(params["run_dir"])} if "printed" in gather else {}),
+    }
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    runner.run(module, lambda: body(module))
+
+
+if __name__ == "__main__":
+    main()

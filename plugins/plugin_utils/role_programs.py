@@ -1,0 +1,217 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The programs of roles that read or compute: what other modules read becomes a plan, a verdict or a report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from ..module_utils import runner
+from ..module_utils.durable.calls import required
+from ..module_utils.errors import Refused
+from ..module_utils.guests import node_pools
+from ..module_utils.hosts.preflight import host_preflight
+from ..module_utils.hosts.rollback import evidence, teardown, ways
+from ..module_utils.maintenance import rolling_change
+from ..module_utils.pages.written_report import write_report
+from ..module_utils.vmotion.folder.unfinished import unfinished_test
+from ..module_utils.vsphere.escaped_names import file_name
+
+Options = Mapping[str, Any]
+Result = dict[str, Any]
+TEXT, MAPPING = {"type": "str", "default": ""}, {"type": "dict"}
+NAMES = {"type": "list", "elements": "str", "default": []}
+CLUSTER = {"cluster": {"type": "str", "required": True}}
+PROFILES = {"profile": {**MAPPING, "default": {}}, "host_profiles": {**MAPPING, "default": {}}}
+TOOLS = {"skypilot": (node_pools.skypilot, "ssh_node_pools.yaml"), "dstack": (node_pools.dstack, "fleet.dstack.yml")}
+
+
+class Reading(Protocol):
+    """The modules that a program calls."""
+
+    def here(self, name: str, options: dict[str, Any], /) -> Result:
+        """Run a module on the controller."""
+
+    def planned(self, name: str, options: dict[str, Any], /) -> Result:
+        """Run a module on the controller in check mode."""
+
+
+class RoleProgram(NamedTuple):
+    """The options of a program, and the program: it gets modules, the options, and whether changes are only planned."""
+
+    arguments: dict[str, dict[str, Any]]
+    run: Callable[[Reading, Options, runner.Gate], Result]
+
+
+def preflight(calls: Reading, o: Options, _gate: runner.Gate) -> Result:
+    """Read a cluster, its hosts and their plan, and decide whether the hosts can be prepared."""
+    named = {"cluster": o["cluster"]}
+    hosts = required(calls.here("esxi_info", {**named, "fail_unreachable": False, "acceptance": True}))
+    cluster = required(calls.here("cluster_info", {**named, "gather": ["clocks", "vms"]}))
+    profiles = {key: o[key] for key in ("profile", "host_profiles", "adapters_to_come")}
+    # A refused plan is a finding.
+    plan = calls.planned("esxi_profile", {**named, **profiles})
+    to_empty = _to_empty(plan, cluster["cluster"]["vms"])
+    how = {"state": "maintenance", "each_alone": True, "power_off": o["power_off"], "moved_by": o["moved_by"]}
+    emptying = [calls.planned("esxi_power", {"hosts": to_empty, **how})] if to_empty else []
+    read = {"hosts": hosts, "cluster": cluster, "plan": plan, "emptying": emptying, "acceptance": hosts["acceptance"]}
+    return dict(host_preflight.verdict({**o, **read}, o["accepted"]))
+
+
+def _to_empty(plan: Options, vms: Iterable[Options]) -> list[str]:
+    """Return the hosts with machines that must leave service. If no host could be planned, each counts as one."""
+    planned = [host for host in plan.get("hosts") or [] if "needs" in host]
+    leaving = {host["host"] for host in rolling_change.to_do(planned) if host["leaves_service"]}
+    staying = {host["host"] for host in planned} - leaving
+    return [host for host in dict.fromkeys(vm["host"] for vm in vms) if host not in staying]
+
+
+def evidence_of(calls: Reading, o: Options, _gate: runner.Gate) -> Result:
+    """Return the state of a cluster as the document that a rollback restores from."""
+    profiles = {key: o[key] for key in PROFILES}
+    hosts = required(calls.here("esxi_info", {"cluster": o["cluster"], **profiles, "fail_unreachable": False}))
+    cluster = required(calls.here("cluster_info", {"cluster": o["cluster"]}))["cluster"]
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return {"name": file_name(o["cluster"]), "document": evidence.document(hosts, {"cluster": cluster}, profiles, when)}
+
+
+def rollback(calls: Reading, o: Options, _gate: runner.Gate) -> Result:
+    """Return the profiles that restore the hosts of a cluster from a file of evidence, or refuse with all reasons."""
+    document = ways.evidence_of(o["evidence"], o["cluster"])
+    named = {"cluster": o["cluster"]}
+    vcenter = required(calls.here("cluster_info", named))["cluster"]["vcenter"]
+    hosts = required(calls.here("esxi_info", {**named, "gather": ["driver"], "fail_unreachable": False}))["hosts"]
+    # Others with the same names have other UUIDs.
+    uuids = {host["host"]: host.get("uuid") for host in hosts}
+    identity = {"instance_uuid": vcenter["instance_uuid"], "uuids": uuids}
+    return dict(ways.plan(o["evidence"], document, identity, o["depots"], o["hosts"]))
+
+
+def teardown_of(calls: Reading, o: Options, _gate: runner.Gate) -> Result:
+    """Return what a teardown of a cluster removes, and what prevents it."""
+    named, gone = {"cluster": o["cluster"]}, {"cluster": o["cluster"], "state": "absent"}
+    workers = required(calls.here("worker_vm_info", named))
+    planned = {
+        "rules": calls.planned("worker_rules", {**gone, "name": o["rules_name"]}),
+        "attributes": calls.planned("custom_attributes", named),
+        # Whether another run holds the lock matters only to the run that takes it, before its first write.
+        "lock": calls.planned("cluster_lock", {**gone, "force_unlock": True}),
+    }
+    record = Path(o["record_dir"]) / f"{file_name(o['cluster'])}-shared-settings.json"
+    read = {
+        "workers": workers["workers"],
+        "unfinished": workers["unfinished"],
+        "fabric": required(calls.here("rdma_fabric_info", {**named, "switch": o["switch"]}))["fabric"],
+        "due": {name: bool(required(result).get("changed")) for name, result in planned.items()},
+        "record": str(record) if o["record_dir"] and record.is_file() else "",
+    }
+    return dict(teardown.plan({**o, **read}))
+
+
+def report(_calls: Reading, o: Options, gate: runner.Gate) -> Result:
+    """Write the report on training runs."""
+    return write_report(gate, o)
+
+
+def vmotion_test(_calls: Reading, o: Options, _gate: runner.Gate) -> Result:
+    """Return the unfinished vMotion test of a cluster."""
+    return unfinished_test(o)
+
+
+def known_hosts(_calls: Reading, o: Options, _gate: runner.Gate) -> Result:
+    """Refuse a canary and profiles of hosts that are not among the hosts of the run."""
+    unknown = rolling_change.unknown_hosts(o["hosts"], o["canary"], o["profiles"])
+    return {"failed": True, "msg": f"{'; '.join(unknown)}. Correct the name and run again."} if unknown else {}
+
+
+def export(_calls: Reading, o: Options, _gate: runner.Gate) -> Result:
+    """Return the workers as machines of other tools, one file for each tool."""
+    unknown = [tool for tool in o["tools"] if tool not in TOOLS]
+    if unknown:
+        raise Refused("export_tools", "export the workers", f"{unknown[0]!r} is not one of {', '.join(TOOLS)}")
+    try:
+        pools = {TOOLS[tool][1]: TOOLS[tool][0](o["name"], o["workers"]) for tool in o["tools"]}
+    except node_pools.PoolError as error:
+        return {"failed": True, "msg": str(error)}
+    return {"files": [{"name": name, "content": content} for name, content in pools.items()]}
+
+
+DEPOT = {key: {"type": "str", "required": True} for key in ("name", "version", "source")}
+PUBLISHED = {
+    **{key: {"type": "str", "required": True} for key in ("name", "source")},
+    "runs": {"type": "list", "elements": "dict", "required": True},
+}
+PROGRAMS = {
+    "evidence": RoleProgram({**CLUSTER, **PROFILES}, evidence_of),
+    "export": RoleProgram({"workers": {**MAPPING, "required": True}, "tools": NAMES, "name": TEXT}, export),
+    "known_hosts": RoleProgram({"hosts": NAMES, "canary": TEXT, "profiles": NAMES}, known_hosts),
+    "preflight": RoleProgram(
+        {
+            **CLUSTER,
+            **PROFILES,
+            "adapters_to_come": NAMES,
+            "power_off": {"type": "bool", "default": False},
+            "moved_by": {"type": "str", "default": "drs"},
+            "gpu": {"type": "raw", "default": ""},
+            **dict.fromkeys(("vgpu", "rdma_protocol", "rdma_class"), TEXT),
+            "device_classes": NAMES,
+            "accepted": NAMES,
+        },
+        preflight,
+    ),
+    "report": RoleProgram(
+        {
+            **{key: {"type": "path", "required": True} for key in ("results", "folder")},
+            "runs": {"type": "str", "default": "*"},
+            **dict.fromkeys(("vmotion_tests", "fabric", "site"), TEXT),
+            "published": {"type": "list", "elements": "dict", "default": [], "options": PUBLISHED},
+            "images_per_epoch": {"type": "int", "default": 0},
+            "title": {"type": "str", "default": "Distributed training"},
+        },
+        report,
+    ),
+    "rollback": RoleProgram(
+        {
+            **CLUSTER,
+            "evidence": {"type": "path", "required": True},
+            "hosts": NAMES,
+            "depots": {"type": "list", "elements": "dict", "default": [], "options": DEPOT},
+        },
+        rollback,
+    ),
+    "teardown": RoleProgram(
+        {
+            **CLUSTER,
+            "rules_name": {"type": "str", "default": "workers"},
+            "switch": {"type": "str", "default": "rdma"},
+            "record_dir": TEXT,
+            "evidence": TEXT,
+        },
+        teardown_of,
+    ),
+    "vmotion_test": RoleProgram(
+        {
+            **CLUSTER,
+            "folder": TEXT,
+            "dir": {"type": "path", "required": True},
+            "window": {**MAPPING, "default": {}},
+            "observe": {**MAPPING, "default": {}},
+        },
+        vmotion_test,
+    ),
+}
+
+
+def run(name: str, options: Options, calls: Reading, gate: runner.Gate) -> Result:
+    """Check the options of a program, and return its result."""
+    program = PROGRAMS[name]
+    checked = ArgumentSpecValidator(program.arguments).validate(options)
+    if checked.error_messages:
+        return {"failed": True, "msg": f"The options of {name} are invalid: {'; '.join(checked.error_messages)}"}
+    return runner.outcome(lambda: program.run(calls, checked.validated_parameters, gate))

@@ -1,0 +1,34 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Runs a program of a role over modules with given answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plugins.plugin_utils import role_programs
+
+
+class Answers:
+    """Modules that answer as given; ``calls`` has the options of each call."""
+
+    def __init__(self, **answers: Any) -> None:
+        self._answers, self.calls = answers, dict[str, dict[str, Any]]()
+
+    def here(self, name: str, options: dict[str, Any], /) -> dict[str, Any]:
+        self.calls[name] = options
+        return dict(self._answers[name])
+
+    planned = here
+
+
+class Gate:
+    """A task that changes or only plans."""
+
+    def __init__(self, check_mode: bool) -> None:
+        self.check_mode = check_mode
+
+
+def run(name: str, calls: Answers | None = None, *, check: bool = False, **options: Any) -> dict[str, Any]:
+    """The result of a program."""
+    return role_programs.run(name, options, calls or Answers(), Gate(check))

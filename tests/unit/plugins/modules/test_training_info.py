@@ -1,0 +1,95 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The jobs on a node, and the job and the figures in a run directory as training_job leaves it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.training import manifest
+from plugins.modules import training_info
+
+from .test_continuity_verdict import call
+
+
+def names(**options: Any) -> list[str]:
+    return [each["name"] for each in call(training_info, **options)["jobs"]]
+
+
+def test_the_jobs_of_this_node_by_their_names(tmp_path: Path) -> None:
+    marks = {"DML_RECORDS": str(tmp_path / "nightly-7")}
+    with subprocess.Popen(["sleep", "600"], env={**os.environ, **marks}) as started:
+        try:
+            while "nightly-7" not in names():
+                assert started.poll() is None
+            assert names(name="nightly-7") == ["nightly-7"]
+            assert names(name="nightly") == []
+            assert "nightly-7" not in names(ignored="nightly-[0-9]")
+            assert "nightly-7" in names(ignored="another")
+        finally:
+            started.kill()
+    assert "ignored is not a regular expression" in call(training_info, ignored="[")["msg"]
+    assert call(training_info, reach=["ssh", "w1"])["reach"] == ["ssh", "w1"]
+    assert call(training_info)["node"] == os.uname().nodename.lower()
+    assert call(training_info, node="n1.example.com")["node"] == "n1.example.com"
+
+
+def run_dir(folder: Path) -> Path:
+    gone = {"host": "w1", "pid": 1, "start": -1, "boot_id": "another boot"}
+    desired = {"id": "x", "command": ["train"], "hosts": [], "nodes_of_ranks": ["w1", "w2"], "mpirun_command": []}
+    run = {"launcher": gone, "supervisor": gone, "job": "1", "started": time.time()}
+    end = {"swept": True, "stopped": False, "exit_code": 0, "ended": time.time(), "left": {}}
+    for name, content in (("wish", desired), ("run", run), ("end", end)):
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    (folder / "output.log").write_text("w1:1:1 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\n\xff\n")
+    return folder
+
+
+def test_a_run_directory_has_the_job_and_the_figures_that_it_printed(tmp_path: Path) -> None:
+    read = call(training_info, gather=["job", "printed"], run_dir=str(run_dir(tmp_path)))
+
+    assert (read["job"]["state"], "jobs" in read, read["changed"]) == ("finished", False, False)
+    assert read["printed"] == {"total": None, "ways": ["NET/Socket"], "has_nccl": True}
+
+
+def test_a_directory_without_a_job_has_no_figures(tmp_path: Path) -> None:
+    failed = call(training_info, gather=["printed"], run_dir=str(tmp_path))
+
+    assert failed["msg"].startswith(f"{tmp_path}: could not read the output of the job: ")
+
+
+def test_the_state_of_a_job_needs_its_run_directory() -> None:
+    failed = call(training_info, gather=["job"])
+
+    assert failed["msg"] == (
+        "the node: could not read a job: the option run_dir is missing; name the run directory of the job"
+    )
+
+
+@pytest.mark.parametrize("form", ["link", "fifo", "endless", "large"])
+def test_a_manifest_that_the_user_of_the_node_replaced_is_not_read(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manifest, "MOST_BYTES", 1000)
+    path, secret = tmp_path / "manifest.json", tmp_path / "shadow"
+    secret.write_text("root:x")
+    path.write_text("{}")
+    assert call(training_info, manifest=str(tmp_path))["manifest"] == "{}"
+    path.unlink()
+    replace: dict[str, Callable[[], Any]] = {
+        "link": lambda: path.symlink_to(secret),
+        "fifo": lambda: os.mkfifo(path),
+        "endless": lambda: path.symlink_to("/dev/zero"),
+        "large": lambda: path.write_text(" " * 1001),
+    }
+    replace[form]()
+
+    assert call(training_info, manifest=str(tmp_path))["manifest"] == ""
