@@ -46,7 +46,7 @@ options:
     default: 60
   vcenter_uuid:
     description:
-      - The instance UUID of the vCenter to which the inventory is bound, as M(dml.vsphere.discovery_info) writes it.
+      - The instance UUID of the vCenter to which the inventory is bound, as M(dml.vsphere.site) writes it.
         The module refuses another vCenter before it reads or changes anything there.
     type: str
 requirements:
