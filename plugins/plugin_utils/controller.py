@@ -61,8 +61,8 @@ def has(name: str) -> bool:
 
 def run(name: str, options: Mapping[str, Any], show: Show) -> Result:
     """Run a function; an expected error becomes a result with ``failed``, as that of a module."""
-    # Ansible's texts and containers become plain ones, as for a module.
-    plain = json.loads(json.dumps(options))
+    # Texts, containers and warnings of Ansible become plain ones, as for a module.
+    plain = json.loads(json.dumps(options, default=str))
     if name in FUNCTIONS:
         return runner.outcome(lambda: FUNCTIONS[name](**plain))
     return runner.outcome(lambda: WITH_PROGRESS[name](show=show, **plain))

@@ -115,7 +115,8 @@ class Modules:
 
     def _ended(self, action: ActionBase, run: Any) -> dict[str, Any]:
         try:
-            return dict(run())
+            # Warnings are objects of Ansible. Programs write results into their journals.
+            return dict(json.loads(json.dumps(run(), default=str)))
         except AnsibleConnectionFailure as error:
             return {"failed": True, "unreachable": True, "msg": str(error)}
         except AnsibleError as error:

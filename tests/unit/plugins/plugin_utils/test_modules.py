@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import yaml
 
 from plugins.doc_fragments.connection import ModuleDocFragment
@@ -12,3 +14,16 @@ from plugins.plugin_utils import modules
 
 def test_an_action_hands_on_each_option_of_the_connection() -> None:
     assert set(modules.CONNECTION) == set(yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"])
+
+
+def test_a_result_of_a_module_is_plain_data_that_a_journal_can_keep() -> None:
+    class Warned:
+        def __str__(self) -> str:
+            return "a warning"
+
+    action = mock.Mock()
+    action._execute_module.return_value = {"changed": True, "warnings": [Warned()]}
+
+    result = modules.Modules(action, {}).there("training_job", {"state": "stopped"})
+
+    assert result == {"changed": True, "warnings": ["a warning"]}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.durable.program import ControllerGone
-from plugins.plugin_utils import world
+from plugins.plugin_utils import controller, world
 from plugins.plugin_utils.world import ActionWorld
 
 AWAY = {"failed": True, "msg": "vc:443: could not connect", "not_connected": True}
@@ -98,3 +98,13 @@ def test_a_module_that_fails_after_the_death_of_the_controller_is_not_a_failure_
     with pytest.raises(ControllerGone):
         one.here("esxi_power", {})
     assert modules.calls == 1
+
+
+def test_a_function_gets_results_with_warnings_of_ansible_as_plain_data() -> None:
+    class Warned:
+        def __str__(self) -> str:
+            return "a warning"
+
+    listed = controller.run("list_runs", {"nodes": {"w1": {"warnings": [Warned()]}}, "results": "/none"}, print)
+
+    assert listed["runs"] == [] and "failed" not in listed
