@@ -78,7 +78,7 @@ LISTING = ("syntax", "listhosts", "listtasks", "listtags")
 # The line that makes a file the settings of an inventory plugin.
 PLUGIN = re.compile(rb"^['\"]?plugin['\"]?\s*:", re.MULTILINE)
 # One filter of each file: what the file imports is then loaded too.
-OFTEN_USED = ("hosts_to_do", "package_specs", "network_card")
+OFTEN_USED = ("package_specs", "network_card")
 
 
 @cache

@@ -151,7 +151,7 @@ def test_the_main_file_is_a_table_of_contents(role: Path) -> None:
 
 def used_by_programs(role: Path, tasks: str) -> set[str]:
     """Return the options that the programs of a role read, without its prefix, from the options of the action."""
-    if f"dml.vsphere.{role.name}:" not in tasks:
+    if not re.search(rf"dml\.vsphere\.program:\n +name: {role.name}", tasks):
         return set()
     room = role.name.partition("_")[0]
     rooms = [*(ROOT / "plugins" / "module_utils" / room).rglob("*.py"), *(ROOT / "plugins").rglob("*_backend.py")]

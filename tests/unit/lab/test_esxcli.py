@@ -33,6 +33,7 @@ CALLS: dict[str, tuple[set[str], set[str]]] = {
         {"RebootRequired", "VIBsInstalled", "VIBsRemoved"},
     ),
     "software vib list": ({"rebootingimage"}, {"Name", "Version", "Vendor", "AcceptanceLevel"}),
+    "system module parameters list": ({"module"}, {"Name"}),
     "software vib remove": (
         {"dryrun", "maintenancemode", "vibname"},
         {"RebootRequired", "VIBsInstalled", "VIBsRemoved"},

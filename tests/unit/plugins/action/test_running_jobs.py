@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plugins.action.running_jobs import ARGUMENTS, JobSearch
 
 from plugins.module_utils.errors import CollectionError
+from plugins.plugin_utils.running_jobs import ARGUMENTS, JobSearch
 from tests.fakes.training_world import TrainingWorld
 
 SETTINGS: dict[str, Any] = {

@@ -238,7 +238,7 @@ FACT_KEYS = st.sampled_from(["launcher", "transport", "vsphere", "power", "ranks
 @given(
     harm=st.lists(st.tuples(st.integers(0, 119), KEYS, JSON), max_size=6),
     moved=st.lists(st.tuples(st.integers(0, 1), MOVE_KEYS, JSON), max_size=3),
-    told=st.dictionaries(FACT_KEYS, JSON, max_size=3),
+    reported=st.dictionaries(FACT_KEYS, JSON, max_size=3),
 )
 def test_no_record_move_or_fact_makes_it_raise(
     harm: list[tuple[int, str, Any]], moved: list[tuple[int, str, Any]], reported: dict[str, Any]

@@ -110,6 +110,6 @@ def test_a_checkpoint_of_the_trainer_is_its_folder(tmp_path: Path) -> None:
     assert found(tmp_path, "optimizer.pt")["path"] == "run/checkpoint-2000/optimizer.pt"
 
 
-def test_a_folder_of_another_program_with_such_a_name_is_no_unit(tmp_path: Path) -> None:
+def test_a_folder_of_another_program_with_such_a_name_is_not_a_checkpoint(tmp_path: Path) -> None:
     save(tmp_path, "checkpoint-5/model.pt", 5)
     assert found(tmp_path)["path"] == "checkpoint-5/model.pt"

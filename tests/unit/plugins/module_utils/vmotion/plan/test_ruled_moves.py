@@ -63,7 +63,7 @@ def test_a_plan_that_returns_keeps_the_rules_on_its_way_home() -> None:
         keep_rules(away, plan, at, return_home=True)
 
 
-def test_a_search_that_is_given_up_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_that_is_given_up_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ruled_moves, "EFFORT", 0)
     fleet, at = pair(targets=("free1", "free2"))
     plan = [Move("w1", "h1", "free1"), Move("w2", "h2", "free1")]

@@ -140,7 +140,7 @@ def test_an_order_of_twelve_hosts_with_device_groups_is_found() -> None:
     assert sum(len(change.moves) for change in found) == 10
 
 
-def test_a_search_that_is_given_up_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_that_is_given_up_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window_search, "EFFORT", 40)
     fleet, at, hosts = ring(10, 2)
     with pytest.raises(

@@ -17,6 +17,8 @@ ROLE = ROOT / "roles" / "vmotion_test" / "meta" / "argument_specs.yml"
 TYPED = ("type", "elements", "choices")
 # Both are text, of which only the role knows that it is a path.
 PATHS = {"folder"}
+# A play gives the job to the role as one mapping; only the role ends a window.
+OF_ROLE, OF_ACTION = {"job"}, {"ending"}
 
 
 def typed(spec: dict[str, Any]) -> dict[str, Any]:
@@ -26,7 +28,8 @@ def typed(spec: dict[str, Any]) -> dict[str, Any]:
 def test_the_role_has_each_option_of_the_action_with_its_type() -> None:
     role = yaml.safe_load(ROLE.read_text())["argument_specs"]["main"]["options"]
     options = {name.removeprefix("vmotion_test_"): typed(spec) for name, spec in role.items()}
-    expected = {name: typed(spec) for name, spec in OPTIONS.items()}
+    options = {name: spec for name, spec in options.items() if name not in OF_ROLE}
+    expected = {name: typed(spec) for name, spec in OPTIONS.items() if name not in OF_ACTION}
     assert {name: spec for name, spec in options.items() if name not in PATHS} == {
         name: spec for name, spec in expected.items() if name not in PATHS
     }
