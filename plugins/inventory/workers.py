@@ -95,6 +95,11 @@ options:
       - name: VMWARE_TIMEOUT
     vars:
       - name: vsphere_timeout
+  vcenter_uuid:
+    description: The instance UUID of the vCenter to which the inventory is bound; the plugin refuses another vCenter.
+    type: str
+    vars:
+      - name: vcenter_uuid
   clusters:
     description: Only the workers of these clusters; empty means all.
     type: list

@@ -153,20 +153,6 @@ usage:
       type: list
       elements: dict
 report:
-    usage: "{{ found.usage }}"
-    price: 2.5
-    currency: EUR
-    folder: /var/lib/dml/audit
-  delegate_to: localhost
-  register: audit
-
-- name: Show the idle GPUs of cluster gpu
-  ansible.builtin.debug:
-    msg: "{{ audit.report.idle }}"
-"""
-
-RETURN = r"""
-report:
   description:
     - The report as it is in C(CLUSTER.json), with C(totals), C(idle), C(gpus), C(groups), C(waiting), C(lost),
       C(period) and C(price).

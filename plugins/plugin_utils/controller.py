@@ -85,6 +85,8 @@ def start_watch(options: Mapping[str, Any]) -> Result:
         if process.stdin:
             process.stdin.write(json.dumps(options))
             process.stdin.close()
+        # The watch itself is a child of this process, which ends at once.
+        process.wait()
     except OSError as error:
         return {"failed": True, "msg": f"{output}: could not start the watch: {error.strerror or error}"}
     return {}

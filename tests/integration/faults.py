@@ -34,7 +34,7 @@ class Fault:
     """One thing that goes wrong.
 
     ``do`` breaks it, at once or when the first call of ``at`` is seen; ``mend`` repairs it where ending all planned
-    faults does not; ``says`` stands in the one sentence; ``out`` is whether the host is in maintenance mode afterwards.
+    faults does not; ``words`` stand in the one sentence; ``out`` is whether the host is in maintenance mode afterwards.
     """
 
     name: str

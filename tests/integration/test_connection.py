@@ -156,7 +156,7 @@ def test_refuses_an_account_in_the_proxy_address_without_showing_it(ansible: Ans
 
 
 def test_who_checks_no_certificate_is_warned(ansible: Ansible) -> None:
-    words = "whoever answers in the place of vCenter gets the password"
+    words = "an impostor of vCenter receives the password"
     assert words not in ask(ansible).out
     requested = ask(ansible, validate_certs=False)
     assert requested.rc == 0 and words in str(requested.result["warnings"])

@@ -115,7 +115,7 @@ BLOCKED = Fault(
 )
 
 
-UNTOUCHED = Fault(LOST.name, LOST.do, LOST.says, out=False, at=LOST.at, mend=LOST.mend)
+UNTOUCHED = Fault(LOST.name, LOST.do, LOST.words, out=False, at=LOST.at, mend=LOST.mend)
 
 
 @pytest.mark.parametrize("chain", [SHORT_CHAIN, pytest.param(CHAIN, marks=pytest.mark.slow)], ids=["short", "whole"])

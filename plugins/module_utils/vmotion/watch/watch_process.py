@@ -9,6 +9,7 @@ object with the reason why it ended, or with ``msg`` if it failed.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -87,6 +88,11 @@ def why_watch_ended(records: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Watch until the watch ends, and print why."""
+    """Watch until the watch ends, and print why.
+
+    The watch has no parent among the processes of its playbook: whoever kills all of these leaves it alone.
+    """
+    if os.fork():
+        os._exit(0)
     options = json.load(sys.stdin)
     print(json.dumps(runner.outcome(lambda: watch_records(**options))), flush=True)  # noqa: T201 - its result
