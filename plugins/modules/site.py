@@ -198,7 +198,8 @@ ARGUMENTS = {
     "accept_new": {"type": "bool", "default": False},
     "folder": {"type": "path"},
 }
-ARCHIVE, MANIFEST = "recording.tar.xz", "manifest.json"
+ARCHIVE = "recording.tar.xz"
+MANIFEST = "manifest.json"
 
 
 def accepted(_module: AnsibleModule, opened: session.Session, params: dict[str, Any]) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from ..module_utils.training.reports.saved_results import network_findings, rema
 from ..module_utils.vmotion.watch.awaited_steps import wait_for_steps
 from ..module_utils.vmotion.watch.node_programs import read_connections, read_guests
 from ..module_utils.vmotion.watch.watch_process import output_of, why_watch_ended
+from .modules import as_text
 
 Result = dict[str, Any]
 Show = Callable[[str, str], None]
@@ -62,7 +63,7 @@ def has(name: str) -> bool:
 def run(name: str, options: Mapping[str, Any], show: Show) -> Result:
     """Run a function; an expected error becomes a result with ``failed``, as that of a module."""
     # Texts, containers and warnings of Ansible become plain ones, as for a module.
-    plain = json.loads(json.dumps(options, default=str))
+    plain = json.loads(json.dumps(options, default=as_text))
     if name in FUNCTIONS:
         return runner.outcome(lambda: FUNCTIONS[name](**plain))
     return runner.outcome(lambda: WITH_PROGRESS[name](show=show, **plain))

@@ -35,6 +35,11 @@ WITHOUT_VCENTER = ("continuity_verdict", "mpijob_info")
 WITH_PROGRESS = ("esxi_power", "vmotion")
 
 
+def as_text(value: Any) -> str:
+    """Return a warning of Ansible as its text, and any other object as Python shows it."""
+    return str(getattr(getattr(value, "event", None), "msg", value))
+
+
 def _without_account(name: str) -> dict[str, str]:
     """Return an environment that hides the vCenter account from modules that do not connect to vCenter."""
     return {} if _connects(name) else dict.fromkeys(account_names(os.environ), "")
@@ -116,7 +121,7 @@ class Modules:
     def _ended(self, action: ActionBase, run: Any) -> dict[str, Any]:
         try:
             # Warnings are objects of Ansible. Programs write results into their journals.
-            return dict(json.loads(json.dumps(run(), default=str)))
+            return dict(json.loads(json.dumps(run(), default=as_text)))
         except AnsibleConnectionFailure as error:
             return {"failed": True, "unreachable": True, "msg": str(error)}
         except AnsibleError as error:

@@ -112,7 +112,7 @@ def _looked_up(p: Program, trial: Trial, open_moves: Sequence[dict[str, Any]]) -
         is_over = bool(candidates) and candidates[-1]["completed"] is not None
         found = COMPLETED if is_over else UNDER_WAY if candidates else UNKNOWN
         p.say(f"{worker}: {found}" if len(open_moves) > 1 else found)
-        one["is_unknown"] = False
+        one.update(is_unknown=False, is_under_way=found == UNDER_WAY)
         if is_over:
             completed[worker] = move_on_server(result, candidates[-1], one["place"], trial.facts)
     return completed
@@ -135,8 +135,10 @@ def _moved(p: Program, trial: Trial, open_moves: Sequence[dict[str, Any]]) -> di
 
 def _answered(p: Program, trial: Trial, requested: dict[str, Any], result: Value) -> dict[str, Any]:
     """Return a move that ended or was refused; empty if its call ended without an answer and is looked up next."""
-    # If a worker is on its target although an earlier call had no answer, that call has moved it.
-    may_have_moved = bool(requested["lost"]) if not result.get("failed") else result.get("begun") is not False
+    # A worker can be on its target although this call moved nothing: an earlier call without an answer moved it, or the
+    # move that was in progress has just ended.
+    has_earlier = bool(requested["lost"] or requested.get("is_under_way"))
+    may_have_moved = has_earlier if not result.get("failed") else result.get("begun") is not False
     is_unknown = result.get("move") is None and may_have_moved
     move = move_lines.observed(result, requested["move"], trial.facts.ranks)
     p.say(_failure(move))

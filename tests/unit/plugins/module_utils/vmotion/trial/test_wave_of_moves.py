@@ -42,6 +42,24 @@ def test_a_move_that_completes_after_the_last_request_is_still_one_of_the_test()
     assert facts.others == []
 
 
+def test_a_move_that_ends_between_its_look_up_and_the_call_that_follows_it_is_one_of_the_test() -> None:
+    def make(deaths: Any) -> World:
+        world = World(deaths, workers=["w1"])
+        answer = world.vmotion
+
+        def vmotion(options: dict[str, Any]) -> dict[str, Any]:
+            for chain in world.chains:
+                if chain["completed"] is None:
+                    world._arrive(chain)
+            return answer(options)
+
+        return changed(world, vmotion=vmotion)
+
+    for world, facts in histories(make, World.to_the_end):
+        assert [(move["worker"], move["ok"]) for move in facts.moves] == [("w1", True)] and facts.others == []
+        assert world.outcome == "" and moved(world) == ["w1"]
+
+
 def test_a_move_that_could_not_be_looked_up_is_still_one_of_the_test() -> None:
     world = World()
     world.loses, answer = ["after"], world.vmotion_info
