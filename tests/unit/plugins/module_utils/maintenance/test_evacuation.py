@@ -231,12 +231,8 @@ def test_a_host_can_be_emptied_exactly_where_brute_force_finds_places(
         for number, (host, vgpus, mb) in enumerate(rows)
         if host in NAMES[:2]
     ]
-    layout = cluster(
-        rooms_with(used, mixed),
-        vms,
-        apart=(AntiAffinityRule("apart", apart),),
-        must_run=(VmHostRule("tied", tied, hosts),),
-    )
+    rules = {"apart": (AntiAffinityRule("apart", apart),), "must_run": (VmHostRule("tied", tied, hosts),)}
+    layout = cluster(rooms_with(used, mixed), vms, **rules)
     verdicts = evacuation.plan(layout, NAMES[:2])
     leaving: list[Vm] = []
     for name in NAMES[:2]:
