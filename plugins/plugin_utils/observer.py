@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.client import HTTPException
 from typing import Any
-from urllib.request import Request, urlopen
+
+from ansible.module_utils.urls import open_url
 
 from ..module_utils.core.child_environment import without_account
 
@@ -63,9 +64,9 @@ def post(url: str, text: str, seconds: float) -> dict[str, Any]:
     """Post JSON to a URL of the user, and return why that failed."""
     if not url.startswith(("https://", "http://")):
         return {"msg": f"{url}: could not post to it: it is not a URL of http or https."}
-    request = Request(url, text.encode(), {"Content-Type": "application/json"})  # noqa: S310 - see above
+    headers = {"Content-Type": "application/json"}
     try:
-        with urlopen(request, timeout=seconds):  # noqa: S310 # nosec B310 - see above
-            return {}
+        open_url(url, data=text.encode(), headers=headers, method="POST", timeout=seconds).close()
+        return {}
     except (OSError, ValueError, HTTPException) as error:
         return {"msg": f"{url}: could not post to it: {error}."}

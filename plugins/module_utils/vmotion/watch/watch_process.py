@@ -95,4 +95,5 @@ def main() -> None:
     if os.fork():
         os._exit(0)
     options = json.load(sys.stdin)
-    print(json.dumps(runner.outcome(lambda: watch_records(**options))), flush=True)  # noqa: T201 - its result
+    sys.stdout.write(json.dumps(runner.outcome(lambda: watch_records(**options))) + "\n")
+    sys.stdout.flush()

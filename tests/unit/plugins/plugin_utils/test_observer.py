@@ -8,11 +8,13 @@ import json
 import os
 import signal
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
-from plugins.plugin_utils.observer import ended_by_signal, run_command
+from plugins.plugin_utils.observer import ended_by_signal, post, run_command
 
 WRITE = "import json, os, sys; json.dump([sys.argv[1:], sys.stdin.read(), dict(os.environ)], open(sys.argv[1], 'w'))"
 
@@ -57,3 +59,41 @@ def test_other_tests_keep_the_signals_of_ansible() -> None:
     former = signal.getsignal(signal.SIGTERM)
     with ended_by_signal(lambda: None, is_observation=False):
         assert signal.getsignal(signal.SIGTERM) == former
+
+
+class Webhook(BaseHTTPRequestHandler):
+    """Keeps what it receives, and answers with the status in its path."""
+
+    received: list[tuple[str, bytes]]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.received.append((str(self.headers["Content-Type"]), body))
+        self.send_response(int(self.path[1:]))
+        self.end_headers()
+
+    def log_message(self, *_arguments: object) -> None:
+        """Write nothing."""
+
+
+@pytest.mark.parametrize(("status", "reason"), [(204, ""), (500, "could not post to it: HTTP Error 500")])
+def test_a_webhook_gets_the_text_as_json(status: int, reason: str) -> None:
+    received: list[tuple[str, bytes]] = []
+    with HTTPServer(("127.0.0.1", 0), type("Kept", (Webhook,), {"received": received})) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        result = post(f"http://127.0.0.1:{server.server_port}/{status}", '{"event": "start"}', 20.0)
+        thread.join()
+    assert received == [("application/json", b'{"event": "start"}')]
+    assert result.get("msg", "") == "" if not reason else reason in result["msg"]
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("file:///etc/passwd", "it is not a URL of http or https"),
+        ("http://127.0.0.1:1/", "could not post to it: "),
+    ],
+)
+def test_a_webhook_that_cannot_be_reached_is_one_sentence(url: str, reason: str) -> None:
+    assert reason in post(url, "{}", 5.0)["msg"]
