@@ -11,7 +11,7 @@ import pytest
 
 from plugins.module_utils.vmotion.evidence.verdict_input import transports, verdict_input
 from tests.fakes.deaths import histories
-from tests.fakes.trial import Killed, World, changed
+from tests.fakes.trial import LAUNCHER, Killed, World, changed
 
 TCP = {"w1": "tcp", "w2": "tcp"}
 BOTH = {"before": TCP, "after": TCP}
@@ -240,6 +240,21 @@ def test_asks_a_job_of_the_test_to_end_then_waits_and_stops_it() -> None:
     order = ["finish of the job", "end of the job", "checksums", "released the watch of the step records"]
     assert [key for key in world.keys if key in {*order, "stop of the job"}] == [*order, "stop of the job"]
     assert world.job == "stopped"
+
+
+def test_a_job_whose_last_state_was_not_read_has_no_launcher_at_the_end() -> None:
+    """It may have died, so that the verdict must not be continuous."""
+    world = World(workers=["w1"])
+    answer = world.training_info
+
+    def training_info(options: dict[str, Any]) -> dict[str, Any]:
+        is_last = "end of the watch" in world.values
+        return {"failed": True, "msg": "w1: the connection broke"} if is_last else answer(options)
+
+    facts = changed(world, training_info=training_info).carry_out()
+
+    assert "the connection broke" in world.outcome and world.is_clean
+    assert verdict_input(facts)["facts"]["launcher"] == {"before": LAUNCHER, "after": None}
 
 
 def test_a_judgement_made_later_rests_on_the_same_facts() -> None:
