@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from ansible.module_utils import _internal
 from ansible.module_utils.common import warnings
 from ansible.module_utils.testing import patch_module_args
 
@@ -100,6 +101,8 @@ class Ansible:
             stack.enter_context(contextlib.redirect_stdout(answer))
             # A module of a user has its own process, and its own warnings.
             stack.enter_context(mock.patch.object(warnings, "_global_warnings", type(warnings._global_warnings)()))
+            # Another test of this process may have loaded the controller, which shows warnings at once.
+            stack.enter_context(mock.patch.object(_internal, "is_controller", False))
             if threading.current_thread() is not threading.main_thread():
                 # ansible-core 2.22 has a signal write the stacks of a module, which only main threads can ask for.
                 stack.enter_context(mock.patch.object(signal, "signal"))

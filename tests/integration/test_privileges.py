@@ -54,6 +54,9 @@ ON_HOSTS = [
     Case("vcenter_role", {}, "AuthorizationManager.AddAuthorizationRole", "Authorization.ModifyRoles"),
 ]
 WITHOUT_FABRIC = [Case("rdma_fabric", fabrics.desired(), "Folder.CreateDVS_Task", "DVSwitch.Create")]
+WITH_WINDOW = [
+    Case("maintenance_window", {"cluster": "gpu", "action": "pause"}, "Folder.CreateFolder", "Folder.Create")
+]
 RULES = {"cluster": "gpu", "workers": ["worker01", "worker02"]}
 MOVE = {"cluster": "gpu", "worker": "worker01", "target": "esx05.lab"}
 WITH_WORKERS = [
@@ -94,6 +97,11 @@ def test_each_module_for_hosts_and_vcenter_names_privilege_and_object(vcenter: S
     refusals(vcenter, ansible, (*ON_HOSTS, *of_the_tests()))
 
 
+def test_a_request_to_a_window_names_privilege_and_object(vcenter: Simulator, ansible: Ansible) -> None:
+    assert ansible.module("cluster_lock", cluster="gpu", run="test", note="window").rc == 0
+    refusals(vcenter, ansible, WITH_WINDOW)
+
+
 def test_the_fabric_names_privilege_and_object(start: Start, ansible_for: For) -> None:
     vcenter = start(text=fabrics.datacentre())
     refusals(vcenter, ansible_for(vcenter), WITHOUT_FABRIC)
@@ -123,7 +131,7 @@ def test_the_rest_api_names_no_privilege_so_the_document_does(vcenter: Simulator
 
 
 def test_every_module_that_writes_is_refused_here() -> None:
-    cases = (*ON_HOSTS, *WITHOUT_FABRIC, *WITH_WORKERS, *WITHOUT_WORKERS, *of_the_tests())
+    cases = (*ON_HOSTS, *WITHOUT_FABRIC, *WITH_WINDOW, *WITH_WORKERS, *WITHOUT_WORKERS, *of_the_tests())
     here = {case.module for case in cases} | {"esxi_image"}
     readers = {name for name in NEEDS.modules() if name.endswith("_info")} | {"site", "gpu_usage"}
     writers = {name for name in NEEDS.modules() - readers if NEEDS.calls_of(name)}

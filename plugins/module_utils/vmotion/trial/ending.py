@@ -56,7 +56,7 @@ def judge_the_end(p: Program, trial: Trial) -> None:
     trial.facts.keep_end_of_watch(p.once("end of the watch", p.now))
     p.say("reads the state of the job")
     job = tried(p, trial, "last state of the job", lambda: changed_job(trial))
-    # A job whose last state was not read may have died: then nobody saw its launcher to the end.
+    # A job whose last state was not read may have died, so its launcher counts as unseen.
     keep_job(p, trial, job or {**(trial.facts.job_now or {}), "launcher": None})
     p.say("asks vCenter for moves and power events that others caused")
     reading = tried(p, trial, "last events of others", lambda: others(p, trial))
