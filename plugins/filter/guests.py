@@ -18,6 +18,5 @@ class FilterModule:
         return {
             "kernel_packages": kernel_packages.packages,
             "package_specs": software_packages.specs,
-            "python_requirements": software_packages.python_requirements,
             "task_failure": task_failure.message_of,
         }

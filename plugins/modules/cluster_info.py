@@ -16,6 +16,8 @@ description:
   - Returns how many hosts may be out of service at once, and, for the hosts in O(leaving), the reasons why they must
     not leave service now.
   - A value that the server does not report is V(null), not a guess.
+  - With O(switch), it also reads the RDMA network of the cluster, in few calls for all hosts. That is a distributed
+    switch, its port groups, and the RDMA cards, uplinks and vmkernel adapters of each host.
 options:
   cluster:
     description: Name of the cluster.
@@ -38,6 +40,18 @@ options:
     elements: str
     choices: [clocks, vms]
     default: []
+  switch:
+    description: Name of the distributed switch of the RDMA network; empty means that the network is not read.
+    type: str
+    default: ""
+  ping:
+    description:
+      - Whether the vmkernel adapters on O(switch) ping each other, in one call for each adapter. On each port group,
+        every host pings the next one and the last host the first, with packets of the full MTU that must not be split.
+        A host without connection is in two of the pairs.
+      - A ping verifies that the adapters reach each other over IP. Only the counters of the cards show RDMA traffic.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes.info
@@ -64,11 +78,18 @@ EXAMPLES = r"""
     that: gpu.stops | length == 0
     fail_msg: "{{ gpu.stops | map(attribute='text') | join(' ') }}"
 
-- name: Where is a place for another whole T4?
+- name: Which hosts have free slots of each vGPU profile?
   ansible.builtin.debug:
-    msg: "{{ gpu.cluster.gpu_slots | community.general.json_query(query) }}"
-  vars:
-    query: "[?profile == 'grid_t4-16c'].hosts[] | [?free > `0`].host"
+    msg: "{{ item.profile }}: {{ item.hosts | selectattr('free') | map(attribute='host') | join(', ') }}"
+  loop: "{{ gpu.cluster.gpu_slots }}"
+
+- name: Fail unless all RDMA adapters of cluster gpu reach each other
+  dml.vsphere.cluster_info:
+    cluster: gpu
+    switch: rdma
+    ping: true
+  register: rdma
+  failed_when: rdma is failed or rdma.ping_error | length > 0
 """
 
 RETURN = r"""
@@ -142,6 +163,40 @@ cluster:
       type: list
       elements: dict
     max_out_of_service: {description: "How many hosts may be out at once: C(allowed) and C(why).", type: dict}
+fabric:
+  description: The RDMA network as it is.
+  returned: with O(switch)
+  type: dict
+  contains:
+    switch: {description: "C(mtu), and whether it is C(ours); V(null) without a switch.", type: dict}
+    port_groups: {description: "By name the C(vlan), V(null) for a trunk, and whether it is C(ours).", type: dict}
+    hosts:
+      description:
+        - By host its C(uplinks) on the switch, its C(rdma) devices, its C(adapters) by port group, what of them this
+          collection C(built), and the adapter that is C(tagged) for PVRDMA.
+      type: dict
+    machines: {description: "The virtual machines on the port groups.", type: list, elements: dict}
+pings:
+  description: One entry for each ping between two adapters.
+  returned: with O(switch)
+  type: list
+  elements: dict
+  contains:
+    port_group: {description: The port group., type: str}
+    host: {description: The host that sent the ping., type: str}
+    device: {description: The adapter of that host., type: str}
+    peer: {description: The host that was pinged., type: str}
+    address: {description: The address that was pinged., type: str}
+    size: {description: The payload of a packet in bytes., type: int}
+    sent: {description: Packets sent., type: int}
+    received: {description: Answers received., type: int}
+    reached: {description: Whether every packet was answered., type: bool}
+    text: {description: The ping as one line., type: str}
+    said: {description: The error if there was no answer., type: str}
+ping_error:
+  description: The pings without all answers as one error; empty if every ping was answered.
+  returned: with O(switch)
+  type: str
 """
 
 from typing import Any
@@ -150,6 +205,9 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.cluster import cluster_info
+from ..module_utils.fabric import pings
+from ..module_utils.fabric.fabric import Fabric
+from ..module_utils.fabric.fabric_spec import FabricSpec
 from ..module_utils.maintenance import stop_rules
 from ..module_utils.vsphere import session
 from ..module_utils.vsphere.arguments import require_positive
@@ -159,6 +217,8 @@ ARGUMENTS = {
     "leaving": {"type": "list", "elements": "str", "default": []},
     "max_out_of_service": {"type": "int", "default": 1},
     "gather": {"type": "list", "elements": "str", "choices": list(cluster_info.GATHER), "default": []},
+    "switch": {"type": "str", "default": ""},
+    "ping": {"type": "bool", "default": False},
 }
 
 
@@ -170,7 +230,19 @@ def body(module: AnsibleModule) -> dict[str, Any]:
         facts = cluster_info.ClusterReader(opened, params["cluster"])
         facts.must_have(leaving.hosts)
         cluster = facts.read(params["gather"])
-    return {"changed": False, "cluster": cluster, "stops": stop_rules.stops(cluster, leaving)}
+        network = rdma_network(opened, params) if params["switch"] else {}
+    return {"changed": False, "cluster": cluster, "stops": stop_rules.stops(cluster, leaving), **network}
+
+
+def rdma_network(opened: session.Session, params: dict[str, Any]) -> dict[str, Any]:
+    """Return the RDMA network of the cluster, and the pings between its adapters."""
+    fabric = Fabric(opened, FabricSpec(params["cluster"], params["switch"]))
+    info = fabric.info()
+    adapters = {name: host["adapters"] for name, host in info["hosts"].items()}
+    planned = pings.ring_pings(adapters, list(info["port_groups"])) if params["ping"] else []
+    answers = pings.send_pings(fabric.hosts, planned)
+    error = pings.reach_error(params["cluster"], params["switch"], answers)
+    return {"fabric": info, "pings": answers, "ping_error": error}
 
 
 def main() -> None:

@@ -106,7 +106,7 @@ notes:
   - The module does not change the uplink of a host, or the MTU and VLAN of existing objects, while virtual machines
     with a PVRDMA adapter use them.
 seealso:
-  - module: dml.vsphere.rdma_fabric_info
+  - module: dml.vsphere.cluster_info
   - module: dml.vsphere.esxi_pvrdma
 author:
   - The dml.vsphere contributors (@dml-vsphere)

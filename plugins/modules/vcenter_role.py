@@ -79,7 +79,7 @@ EXAMPLES = r"""
 - name: Create a role that suffices to read hosts and clusters and to build workers
   dml.vsphere.vcenter_role:
     name: dml.vsphere workers
-    modules: [esxi_info, cluster_info, rdma_fabric_info, worker_vm]
+    modules: [esxi_info, cluster_info, rdma_fabric, worker_vm]
 
 - name: Remove the role
   dml.vsphere.vcenter_role:

@@ -218,18 +218,18 @@ def body(module: AnsibleModule) -> dict[str, Any]:
 
 def subjects_of(
     opened: session.Session, params: Mapping[str, Any], report: Callable[[str, str], None]
-) -> list[move.Move]:
+) -> list[move.WorkerMove]:
     """Return the moves; each reads the cluster for itself, because they run in parallel."""
     budget = move_facts.Budget(params["stun_budget"], params["bandwidth"])
     limits = (params["move_timeout"], tuple(params["accept"]), budget)
     desired = [params] if params["moves"] is None else params["moves"]
-    subjects: list[move.Move] = []
+    subjects: list[move.WorkerMove] = []
 
     def refusal() -> str:
         return too_long({one.target: one.stun for one in subjects}, params["stun_budget"])
 
     requests = [move.MoveRequest(one["worker"], one["target"], *limits, report, refusal) for one in desired]
-    subjects += [move.Move(WorkerCluster(opened, params["cluster"]), request) for request in requests]
+    subjects += [move.WorkerMove(WorkerCluster(opened, params["cluster"]), request) for request in requests]
     return subjects
 
 
@@ -241,13 +241,13 @@ def too_long(stuns: Mapping[str, float | None], budget: float | None) -> str:
     return f"the stuns of {', '.join(stuns)} add up to {total:.0f} s, over {budget:.0f} s, the limit of the job"
 
 
-def observed(subject: move.Move) -> dict[str, Any]:
+def observed(subject: move.WorkerMove) -> dict[str, Any]:
     """Return the findings and the observed move of one worker."""
     rows = {"findings": findings.as_dicts(subject.found)} if subject.found else {}
     return {**rows, "begun": subject.is_started, **({"move": subject.record} if subject.record else {})}
 
 
-def at_once(module: AnsibleModule, subjects: list[move.Move], lock: own_lock.OwnLock) -> dict[str, Any]:
+def at_once(module: AnsibleModule, subjects: list[move.WorkerMove], lock: own_lock.OwnLock) -> dict[str, Any]:
     """Make several moves, and return the result of each; if one is refused, none is started."""
     guarded = [lock.guarded(subject) for subject in subjects]
     work = runner.Work(subjects=guarded, refresh=lambda _subjects: None, parallel=len(subjects))

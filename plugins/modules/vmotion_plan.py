@@ -201,7 +201,7 @@ def with_stuns(
     """Return the plan of a window with the expected stun of each move in seconds; None if it is not known."""
     if not plan["moves"]:
         return plan
-    rules = moving_fleet.Rules(params["stun_budget"], params["one_per_host"])
+    rules = moving_fleet.FleetLimits(params["stun_budget"], params["one_per_host"])
     fleet = moving_fleet.read_fleet(cluster, workers, rules)
 
     def stunned(move: dict[str, Any]) -> dict[str, Any]:
@@ -215,7 +215,7 @@ def in_waves(
     cluster: WorkerCluster, workers: rolling_moves.ClusterWorkers, plan: list[Move], params: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the moves of a plan in waves."""
-    rules = moving_fleet.Rules(params["stun_budget"], params["one_per_host"])
+    rules = moving_fleet.FleetLimits(params["stun_budget"], params["one_per_host"])
     fleet = moving_fleet.read_fleet(cluster, workers, rules)
     moves = rolling_moves.keep_rules(fleet, plan, workers.at, params["return_home"])
     waves = plan_waves(fleet, moves, workers.at, params["max_moves"], return_home=params["return_home"])

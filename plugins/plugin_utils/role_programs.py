@@ -32,7 +32,7 @@ PROFILES = {"profile": {**MAPPING, "default": {}}, "host_profiles": {**MAPPING, 
 TOOLS = {"skypilot": (node_pools.skypilot, "ssh_node_pools.yaml"), "dstack": (node_pools.dstack, "fleet.dstack.yml")}
 
 
-class Reading(Protocol):
+class ReadingModules(Protocol):
     """The modules that a program calls."""
 
     def here(self, name: str, options: dict[str, Any], /) -> Result:
@@ -46,10 +46,10 @@ class RoleProgram(NamedTuple):
     """The options of a program, and the program: it gets modules, the options, and whether changes are only planned."""
 
     arguments: dict[str, dict[str, Any]]
-    run: Callable[[Reading, Options, runner.Gate], Result]
+    run: Callable[[ReadingModules, Options, runner.Gate], Result]
 
 
-def preflight(calls: Reading, o: Options, _gate: runner.Gate) -> Result:
+def preflight(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
     """Read a cluster, its hosts and their plan, and decide whether the hosts can be prepared."""
     named = {"cluster": o["cluster"]}
     hosts = required(calls.here("esxi_info", {**named, "fail_unreachable": False, "acceptance": True}))
@@ -72,7 +72,7 @@ def _to_empty(plan: Options, vms: Iterable[Options]) -> list[str]:
     return [host for host in dict.fromkeys(vm["host"] for vm in vms) if host not in staying]
 
 
-def evidence_of(calls: Reading, o: Options, _gate: runner.Gate) -> Result:
+def evidence_of(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
     """Return the state of a cluster as the document that a rollback restores from."""
     profiles = {key: o[key] for key in PROFILES}
     hosts = required(calls.here("esxi_info", {"cluster": o["cluster"], **profiles, "fail_unreachable": False}))
@@ -81,7 +81,7 @@ def evidence_of(calls: Reading, o: Options, _gate: runner.Gate) -> Result:
     return {"name": file_name(o["cluster"]), "document": evidence.document(hosts, {"cluster": cluster}, profiles, when)}
 
 
-def rollback(calls: Reading, o: Options, _gate: runner.Gate) -> Result:
+def rollback(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
     """Return the profiles that restore the hosts of a cluster from a file of evidence, or refuse with all reasons."""
     document = ways.evidence_of(o["evidence"], o["cluster"])
     named = {"cluster": o["cluster"]}
@@ -93,7 +93,7 @@ def rollback(calls: Reading, o: Options, _gate: runner.Gate) -> Result:
     return dict(ways.plan(o["evidence"], document, identity, o["depots"], o["hosts"]))
 
 
-def teardown_of(calls: Reading, o: Options, _gate: runner.Gate) -> Result:
+def teardown_of(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
     """Return what a teardown of a cluster removes, and what prevents it."""
     named, gone = {"cluster": o["cluster"]}, {"cluster": o["cluster"], "state": "absent"}
     workers = required(calls.here("worker_vm_info", named))
@@ -107,30 +107,30 @@ def teardown_of(calls: Reading, o: Options, _gate: runner.Gate) -> Result:
     read = {
         "workers": workers["workers"],
         "unfinished": workers["unfinished"],
-        "fabric": required(calls.here("rdma_fabric_info", {**named, "switch": o["switch"]}))["fabric"],
+        "fabric": required(calls.here("cluster_info", {**named, "switch": o["switch"]}))["fabric"],
         "due": {name: bool(required(result).get("changed")) for name, result in planned.items()},
         "record": str(record) if o["record_dir"] and record.is_file() else "",
     }
     return dict(teardown.plan({**o, **read}))
 
 
-def report(_calls: Reading, o: Options, gate: runner.Gate) -> Result:
+def report(_calls: ReadingModules, o: Options, gate: runner.Gate) -> Result:
     """Write the report on training runs."""
     return write_report(gate, o)
 
 
-def vmotion_test(_calls: Reading, o: Options, _gate: runner.Gate) -> Result:
+def vmotion_test(_calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
     """Return the unfinished vMotion test of a cluster."""
     return unfinished_test(o)
 
 
-def known_hosts(_calls: Reading, o: Options, _gate: runner.Gate) -> Result:
+def known_hosts(_calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
     """Refuse a canary and profiles of hosts that are not among the hosts of the run."""
     unknown = rolling_change.unknown_hosts(o["hosts"], o["canary"], o["profiles"])
     return {"failed": True, "msg": f"{'; '.join(unknown)}. Correct the name and run again."} if unknown else {}
 
 
-def export(_calls: Reading, o: Options, _gate: runner.Gate) -> Result:
+def export(_calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
     """Return the workers as machines of other tools, one file for each tool."""
     unknown = [tool for tool in o["tools"] if tool not in TOOLS]
     if unknown:
@@ -208,7 +208,7 @@ PROGRAMS = {
 }
 
 
-def run(name: str, options: Options, calls: Reading, gate: runner.Gate) -> Result:
+def run(name: str, options: Options, calls: ReadingModules, gate: runner.Gate) -> Result:
     """Check the options of a program, and return its result."""
     program = PROGRAMS[name]
     checked = ArgumentSpecValidator(program.arguments).validate(options)

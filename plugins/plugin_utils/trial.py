@@ -15,7 +15,7 @@ from uuid import uuid4
 from ansible.release import __version__ as ansible_version
 
 from ..module_utils.durable.program import END, START, ControllerGone, Program
-from ..module_utils.durable.program_journal import NAME, Journal
+from ..module_utils.durable.program_journal import NAME, FileJournal
 from ..module_utils.errors import CollectionError, Failed
 from ..module_utils.jobs.running_job import job_from
 from ..module_utils.vmotion.evidence import prediction
@@ -163,7 +163,7 @@ def carry_out(modules: Modules, given: Mapping[str, Any]) -> dict[str, Any]:
     settings = {name: value for name, value in given.items() if name not in ("folder", "dir", "ending")}
     folder = trial_folder.opened(given["folder"], given["dir"], given["cluster"])
     try:
-        with observer_clock.running(folder), Journal(folder / NAME, observer_clock.now) as journal:
+        with observer_clock.running(folder), FileJournal(folder / NAME, observer_clock.now) as journal:
             start = journal.values.get(START)
             if start is None or not trial_folder.is_replaced(start, settings):
                 done = _carried_out(modules, journal, settings, given["ending"])
@@ -178,7 +178,9 @@ def carry_out(modules: Modules, given: Mapping[str, Any]) -> dict[str, Any]:
         return {"failed": True, "msg": str(error), "folder": str(folder)}
 
 
-def _carried_out(modules: Modules, journal: Journal, settings: Mapping[str, Any], ending: str = "") -> dict[str, Any]:
+def _carried_out(
+    modules: Modules, journal: FileJournal, settings: Mapping[str, Any], ending: str = ""
+) -> dict[str, Any]:
     """Run the program in the folder of a journal, and write how it ended unless something is left to release."""
     folder = journal.path.parent
     is_continued = START in journal.values
@@ -210,7 +212,7 @@ def _as_window(trial: Trial, folder: Path) -> Iterator[None]:
         yield
 
 
-def _reason(run: Callable[[Program, Trial], str], program: Program, trial: Trial, journal: Journal) -> str:
+def _reason(run: Callable[[Program, Trial], str], program: Program, trial: Trial, journal: FileJournal) -> str:
     """Run a program, and return why it failed; empty if it passed.
 
     An error outside the attempts of a program is that of the lock: another run has the cluster, which stays untouched.

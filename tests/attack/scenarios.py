@@ -109,7 +109,7 @@ GONE = {
 }
 READ = (
     *(_all(name) for name in ("cluster_info", "esxi_info", "gpu_usage", "worker_vm_info")),
-    _all("rdma_fabric_info"),
+    _all("cluster_info", switch="rdma", ping=True),
 )
 
 

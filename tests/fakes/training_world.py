@@ -17,6 +17,7 @@ from plugins.module_utils.training.runs import run_source
 from plugins.module_utils.training.runs.launching import OwnMpirun
 from plugins.module_utils.training.runs.training_run import TrainingRun
 from tests.fakes.deaths import MortalWorld
+from tests.fakes.options_check import check_options
 from tests.fakes.training_options import OPTIONS
 
 ARCHIVE = {"state": {"sha256": "ab" * 32}, "files": 1, "bytes": 9, "git": {}, "changed": True}
@@ -115,6 +116,7 @@ class TrainingWorld(MortalWorld):
     def _answer(self, module: str, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         if self.away.get(host, 0.0) > self.clock:
             return {"failed": True, "unreachable": True, "msg": f"{host}: No route to host"}
+        check_options(module, options)
         answer = getattr(self, f"_{module.rpartition('.')[2]}")
         return dict(answer(host, options) or {})
 

@@ -19,6 +19,7 @@ from plugins.module_utils.vmotion.programs.test import test as test_program
 from plugins.module_utils.vmotion.trial.settings import OPTIONS
 from plugins.module_utils.vmotion.trial.trial import Trial
 from tests.fakes.deaths import Killed, MortalJournal, MortalWorld
+from tests.fakes.options_check import check_options
 
 __all__ = ["LAUNCHER", "SETTINGS", "Killed", "World"]
 
@@ -115,6 +116,7 @@ class World(MortalWorld):
 
     def _answer(self, name: str, options: Mapping[str, Any]) -> Any:
         self.calls[name] += 1
+        check_options(name, options)
         return json.loads(json.dumps(getattr(self, name)(dict(options))))
 
     @property

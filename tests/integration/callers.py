@@ -33,6 +33,7 @@ LOCK = {"Folder.CreateFolder", "Folder.Destroy_Task", "Folder.Rename_Task"}
 # only the module for that part shows, or on hosts before vSphere 7.
 SELDOM = {
     "esxi_power": {*LOCK, "Task.CancelTask", "VirtualMachine.PowerOffVM_Task"},
+    "cluster_info": {"esxcli rdma device list"},
     "esxi_profile": {
         *LOCK,
         "HostSystem.DisableRuleset",
@@ -45,7 +46,6 @@ SELDOM = {
     "esxi_pvrdma": {"esxcli rdma device list"},
     "esxi_roce": {"esxcli rdma device list"},
     "rdma_fabric": {"esxcli rdma device list"},
-    "rdma_fabric_info": {"esxcli rdma device list"},
     "site": {"esxcli rdma device list"},
     "vmotion": {*LOCK, "Task.CancelTask"},
 }

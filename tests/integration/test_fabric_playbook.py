@@ -67,7 +67,7 @@ def test_workers_come_and_go_without_a_trace(
     gone = run(ansible, fabric_state="absent", fabric_allow_shared_settings=True)
     assert gone.rc == 0, gone.out
     assert settings(vcenter, ansible) == before and list((ansible.folder / "record").iterdir()) == []
-    assert ansible.module("rdma_fabric_info", cluster="gpu").result["fabric"]["switch"] is None
+    assert ansible.module("cluster_info", cluster="gpu", switch="rdma").result["fabric"]["switch"] is None
 
 
 def test_the_first_values_are_the_ones_restored(

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""rdma_fabric and rdma_fabric_info against simulated hosts without an RDMA switch."""
+"""rdma_fabric and the RDMA network of cluster_info against simulated hosts without an RDMA switch."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ For = Callable[..., Ansible]
 
 
 def info(ansible: Ansible, **options: Any) -> dict[str, Any]:
-    outcome = ansible.module("rdma_fabric_info", cluster="gpu", **options)
+    outcome = ansible.module("cluster_info", cluster="gpu", switch="rdma", **options)
     assert outcome.rc == 0, outcome.msg
-    return outcome.result
+    return {name: outcome.result[name] for name in ("fabric", "pings", "ping_error")}
 
 
 def test_built_in_few_calls_and_taken_away_without_a_trace(start: Make, ansible_for: For) -> None:
@@ -85,7 +85,7 @@ def test_reports_a_lost_ping(start: Make, ansible_for: For) -> None:
     ansible.module("rdma_fabric", **desired())
     vcenter.fault("esxcli network diag ping", "fault", name="esx01.lab", fault="HostConnectFault", message="no route")
     vcenter.set_host("esx03.lab", connection="notResponding")
-    outcome = ansible.module("rdma_fabric_info", cluster="gpu", ping=True)
+    outcome = ansible.module("cluster_info", cluster="gpu", switch="rdma", ping=True)
     assert outcome.rc == 1 and "does not reach esx03.lab" in outcome.msg
     vcenter.set_host("esx03.lab", connection="connected")
     first = info(ansible, ping=True)["pings"][0]

@@ -18,9 +18,9 @@ For = Callable[..., Ansible]
 
 
 def info(ansible: Ansible, **options: Any) -> dict[str, Any]:
-    outcome = ansible.module("rdma_fabric_info", cluster="gpu", **options)
+    outcome = ansible.module("cluster_info", cluster="gpu", switch="rdma", **options)
     assert outcome.rc == 0, outcome.msg
-    return outcome.result
+    return {name: outcome.result[name] for name in ("fabric", "pings", "ping_error")}
 
 
 @pytest.mark.parametrize("method", ["RemoveVirtualNic", "SetField"])

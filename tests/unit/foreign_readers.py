@@ -235,7 +235,12 @@ READERS = (
     of("guests/stun_timers.py", stun_timers.settings, text("serveraliveinterval 0\ntcpkeepalive no"), dict),
     of("guests/task_failure.py", task_failure.message_of, mangled(FAILED).filter(own), str),
     of("workers/placement/gpu_models.py", lambda one: fits_profile(one, "a100"), text("NVIDIA A100 80GB"), bool),
-    of("workers/placement/gpu_slots.py", gpu_slots.parse, text("grid_t4-16c", "a100-1-5c"), (gpu_slots.Profile, NONE)),
+    of(
+        "workers/placement/gpu_slots.py",
+        gpu_slots.parse,
+        text("grid_t4-16c", "a100-1-5c"),
+        (gpu_slots.VgpuProfile, NONE),
+    ),
     of("workers/placement/host_room.py", host_room.group_profiles, text("group_1_grid_a100x2"), (tuple, NONE)),
     of("workers/placement/mmio.py", lambda one: mmio.memory_gb(one, one), text("A100 80GB"), (int, NONE)),
     of(

@@ -8,11 +8,11 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from .joined_silences import Allowed, JoinedSilences, Part
+from .joined_silences import Allowed, JoinedSilences, SilencePart
 from .limits import TRAIN, Breach, Limits
 from .lines import Line, neighbours
 from .marked_phases import MarkedPhases
-from .move_windows import Group, Timeline
+from .move_windows import MoveGroup, Timeline
 from .track import Track
 
 OTHERS = "others"
@@ -29,7 +29,7 @@ class Gap(NamedTuple):
     seconds: float
     phase: str
     limit: float
-    group: Group | None
+    group: MoveGroup | None
     is_joined: bool = False
 
     def sentence(self) -> str:
@@ -45,7 +45,7 @@ class Gap(NamedTuple):
 class Gaps(NamedTuple):
     """The longest of the measured silences of all ranks."""
 
-    by_group: dict[Group, Gap]
+    by_group: dict[MoveGroup, Gap]
     by_phase: dict[str, Gap]
     too_long: list[Gap]
 
@@ -59,14 +59,14 @@ class Judge(NamedTuple):
     first_step: int
     marked: MarkedPhases
 
-    def source(self, group: Group) -> str:
+    def source(self, group: MoveGroup) -> str:
         """Return the ranks on which the silence of a move is measured: those that do not move, if there are any."""
         return OTHERS if self.ranks - group.ranks else MOVED_ONLY
 
 
 def find_gaps(tracks: Iterable[Track], judge: Judge, observed_until: float | None) -> Gaps:
     """Return the longest silences; ``observed_until`` is the time until which the observer listened."""
-    by_group: dict[Group, Gap] = {}
+    by_group: dict[MoveGroup, Gap] = {}
     by_phase: dict[str, Gap] = {}
     too_long = []
     for gap in _measured(tracks, judge, observed_until):
@@ -130,7 +130,7 @@ def _gap(
 ) -> Iterator[Gap]:
     """Yield the longest part of a silence without a move of its rank; ``allowed`` is None between training steps."""
     moving = judge.timeline.moving(*times)
-    longest = Part(*times)
+    longest = SilencePart(*times)
     if moving:
         parts = list(_parts(rank, times, moving, judge))
         silences.add(rank, step, parts, allowed)
@@ -147,14 +147,14 @@ def _waiting(begin: float, end: float, judge: Judge) -> tuple[str, float]:
     return (phase if shared > (end - begin) / 2 else TRAIN), judge.limits.gap(TRAIN) + shared
 
 
-def _parts(rank: int, times: tuple[float, float], moving: Iterable[Group], judge: Judge) -> Iterator[Part]:
+def _parts(rank: int, times: tuple[float, float], moving: Iterable[MoveGroup], judge: Judge) -> Iterator[SilencePart]:
     """Yield the parts of a silence in which the rank did not move, or all of it if every rank moved."""
     begin, end = times
     for group in moving:
         if rank in group.ranks and judge.source(group) == OTHERS and group.completed > group.started:
-            yield Part(begin, group.started, group)
+            yield SilencePart(begin, group.started, group)
             begin = group.completed
-    yield Part(begin, end)
+    yield SilencePart(begin, end)
 
 
 def phase_between(before: Line, after: Line, limits: Limits) -> tuple[str, float]:

@@ -14,15 +14,15 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from .limits import TRAIN
-from .move_windows import Group, Timeline
+from .move_windows import MoveGroup, Timeline
 
 
-class Part(NamedTuple):
+class SilencePart(NamedTuple):
     """The part of a rank's silence between its moves, and the group with which it started to move at the end."""
 
     begin: float
     end: float
-    moves_with: Group | None = None
+    moves_with: MoveGroup | None = None
 
     @property
     def seconds(self) -> float:
@@ -55,7 +55,7 @@ class _Piece:
 
     __slots__ = ("allowed", "is_continued", "other", "part", "rank", "step", "trained")
 
-    def __init__(self, rank: int, step: int, part: Part, allowed: Allowed | None) -> None:
+    def __init__(self, rank: int, step: int, part: SilencePart, allowed: Allowed | None) -> None:
         self.rank, self.step, self.part, self.allowed = rank, step, part, allowed
         self.is_continued = False
         self.trained = part.begin if allowed is None else math.inf
@@ -68,10 +68,10 @@ class JoinedSilences:
     def __init__(self, timeline: Timeline, max_gap_s: float) -> None:
         self._timeline, self._training = timeline, Allowed(TRAIN, max_gap_s)
         self._pieces: list[_Piece] = []
-        self._stopped: dict[Group, list[_Piece]] = {}
-        self._around: dict[Group, list[_Piece]] = {}
+        self._stopped: dict[MoveGroup, list[_Piece]] = {}
+        self._around: dict[MoveGroup, list[_Piece]] = {}
 
-    def add(self, rank: int, step: int, parts: Sequence[Part], allowed: Allowed | None) -> None:
+    def add(self, rank: int, step: int, parts: Sequence[SilencePart], allowed: Allowed | None) -> None:
         """Add the parts of a rank's silence, which ended before a step."""
         for index, part in enumerate(parts):
             # At its begin a rank wrote or, in a later part, ended its move.

@@ -14,7 +14,7 @@ from .limits import number
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class MoveGroup:
     """Moves that overlap in time, judged as one; its window is ``[started, ends]``."""
 
     moves: tuple[int, ...]
@@ -38,15 +38,15 @@ class Timeline:
         self._completions = [group.completed for group in self.groups]
         self._ends = [group.ends for group in self.groups]
 
-    def touched(self, begin: float, end: float) -> list[Group]:
+    def touched(self, begin: float, end: float) -> list[MoveGroup]:
         """Return the groups whose window a silence between two times overlaps."""
         return self.groups[bisect_right(self._ends, begin) : bisect_left(self._starts, end)]
 
-    def moving(self, begin: float, end: float) -> list[Group]:
+    def moving(self, begin: float, end: float) -> list[MoveGroup]:
         """Return the groups that were moving at some time between two others."""
         return self.groups[bisect_right(self._completions, begin) : bisect_left(self._starts, end)]
 
-    def owner(self, begin: float, end: float) -> Group | None:
+    def owner(self, begin: float, end: float) -> MoveGroup | None:
         """Return the group that explains a silence: the one it overlaps most, the move before the time after it."""
         touched = self.touched(begin, end)
         if len(touched) < 2:
@@ -59,7 +59,7 @@ class Timeline:
             ),
         )
 
-    def around(self) -> Iterator[tuple[float, Group, float]]:
+    def around(self) -> Iterator[tuple[float, MoveGroup, float]]:
         """Yield each group with the end of the previous one and the start of the next one."""
         for index, group in enumerate(self.groups):
             before = self.groups[index - 1].completed if index else -math.inf
@@ -136,19 +136,19 @@ def _contradicted(evidence: Mapping[str, Any]) -> bool:
     return evidence.get("hot_migration") is False or stayed
 
 
-def _groups(moves: Sequence[Mapping[str, Any]], resume_deadline_s: float) -> list[Group]:
-    groups: list[Group] = []
+def _groups(moves: Sequence[Mapping[str, Any]], resume_deadline_s: float) -> list[MoveGroup]:
+    groups: list[MoveGroup] = []
     for started, completed, index in sorted(_spans(moves)):
-        group = Group((index,), ranks_of(moves[index]), started, completed, completed + resume_deadline_s)
+        group = MoveGroup((index,), ranks_of(moves[index]), started, completed, completed + resume_deadline_s)
         if groups and started < groups[-1].completed:
             group = _joined(groups.pop(), group)
         groups.append(group)
     return groups
 
 
-def _joined(first: Group, second: Group) -> Group:
+def _joined(first: MoveGroup, second: MoveGroup) -> MoveGroup:
     last = max(first, second, key=lambda group: group.completed)
-    return Group(first.moves + second.moves, first.ranks | second.ranks, first.started, last.completed, last.ends)
+    return MoveGroup(first.moves + second.moves, first.ranks | second.ranks, first.started, last.completed, last.ends)
 
 
 def _spans(moves: Sequence[Mapping[str, Any]]) -> Iterator[tuple[float, float, int]]:

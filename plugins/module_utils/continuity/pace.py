@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from .lines import Line, Lines, neighbours
 from .marked_phases import MarkedPhases
-from .move_windows import Group, Timeline
+from .move_windows import MoveGroup, Timeline
 from .step_progress import ENOUGH_STEPS
 from .stretches import Stretch, stretches
 from .track import Track
@@ -75,14 +75,14 @@ class KeptPace:
         return self._usual[after, before]
 
 
-def _spans(around: tuple[float, Group, float]) -> dict[str, tuple[float, float]]:
+def _spans(around: tuple[float, MoveGroup, float]) -> dict[str, tuple[float, float]]:
     """Return the times before a move since the one before it, during it, and after it until the next one."""
     end_before, group, next_start = around
     spans = (end_before, group.started), (group.started, group.completed), (group.completed, next_start)
     return dict(zip(("before", "during", "after"), spans))
 
 
-def _sides(group: Group) -> dict[str, tuple[float, float]]:
+def _sides(group: MoveGroup) -> dict[str, tuple[float, float]]:
     """Return all times before, during and after a move."""
     return _spans((-inf, group, inf))
 
@@ -262,7 +262,7 @@ class Silence(NamedTuple):
     usual_s: float = 0.0
 
 
-def rates_around(paces: Sequence[Paced], around: tuple[float, Group, float]) -> Mapping[str, float | None]:
+def rates_around(paces: Sequence[Paced], around: tuple[float, MoveGroup, float]) -> Mapping[str, float | None]:
     """Return the images per second before, during and after a move on the observer's clock, including stalls.
 
     The rate before a move ends with the last read before it: the next read may come after the stall.
@@ -274,12 +274,12 @@ def rates_around(paces: Sequence[Paced], around: tuple[float, Group, float]) -> 
     return {name: median(rates) if rates else None for name, rates in result.items()}
 
 
-def least_steps(paces: Sequence[Paced], group: Group) -> Mapping[str, int]:
+def least_steps(paces: Sequence[Paced], group: MoveGroup) -> Mapping[str, int]:
     """Return the steps before, during and after a move of the rank that made the fewest."""
     return {name: min((pace.steps(*span) for pace in paces), default=0) for name, span in _sides(group).items()}
 
 
-def few_steps(paces: Sequence[Paced], group: Group, name: str) -> Iterator[str]:
+def few_steps(paces: Sequence[Paced], group: MoveGroup, name: str) -> Iterator[str]:
     """Yield the ranks that made too few steps before or after a move to judge it."""
     for pace in paces:
         for where in ("before", "after"):

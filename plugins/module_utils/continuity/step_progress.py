@@ -12,7 +12,7 @@ from .gaps import phase_after, phase_between
 from .limits import TRAIN, Breach, Limits
 from .lines import FINITE, Line, neighbours
 from .marked_phases import MarkedPhases
-from .move_windows import Group, Timeline, move_name
+from .move_windows import MoveGroup, Timeline, move_name
 from .own_clocks import goes_back
 from .track import Track
 
@@ -103,7 +103,7 @@ def late_breaches(track: Track, timeline: Timeline, limits: Limits, marked: Mark
             yield Breach("resumed_late", track.rank, after.step, after.at, detail)
 
 
-def resumed_after(track: Track, groups: Sequence[Group]) -> dict[Group, float | None]:
+def resumed_after(track: Track, groups: Sequence[MoveGroup]) -> dict[MoveGroup, float | None]:
     """Return the seconds from each move to the first line of a rank; None without a line."""
     times = track.times if groups else ()
     found = [bisect_right(times, group.completed) for group in groups]

@@ -26,7 +26,7 @@ PLAIN = frozenset((str, int, type(None)))
 READ = frozenset((*KIND, "rank", "step", "t", "seen", "loss", "images_per_sec"))
 
 
-class Reading(NamedTuple):
+class StepReading(NamedTuple):
     """The lines of each rank, how many records could not be used, and whether each of the others has a stamp.
 
     ``beyond`` is the number of records that were left out because no job has that number of ranks, phases or processes.
@@ -38,7 +38,7 @@ class Reading(NamedTuple):
     beyond: int = 0
 
 
-def read_lines(records: Iterable[Mapping[str, Any]]) -> Reading:
+def read_lines(records: Iterable[Mapping[str, Any]]) -> StepReading:
     """Sort the records by rank, step and clock; records that are equal in all that the rank wrote count once."""
     readers: dict[int, _Reader] = {}
     shared = _Shared()
@@ -60,7 +60,7 @@ def read_lines(records: Iterable[Mapping[str, Any]]) -> Reading:
         if len(reader) >= block:
             reader.pack()
     is_stamped = all(reader.is_stamped for reader in readers.values())
-    return Reading(_Ranks({rank: readers.pop(rank) for rank in sorted(readers)}), unreadable, is_stamped, beyond)
+    return StepReading(_Ranks({rank: readers.pop(rank) for rank in sorted(readers)}), unreadable, is_stamped, beyond)
 
 
 class _Ranks(MutableMapping[int, Lines]):

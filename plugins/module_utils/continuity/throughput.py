@@ -10,7 +10,7 @@ from statistics import median
 from typing import Callable, List, NamedTuple
 
 from .limits import Breach
-from .move_windows import Group, Timeline
+from .move_windows import MoveGroup, Timeline
 from .pace import Pace
 
 ENOUGH_RATES = 10
@@ -53,7 +53,9 @@ class _Fall(NamedTuple):
     sentence: str
 
 
-def _fall(rates: Rates, unit: str, around: tuple[float, Group, float], first_move: float, ratio: float) -> _Fall | None:
+def _fall(
+    rates: Rates, unit: str, around: tuple[float, MoveGroup, float], first_move: float, ratio: float
+) -> _Fall | None:
     end_before, group, next_start = around
     before = _enough(rates, (end_before, group.started), (-inf, group.started))
     # A job may take the whole window of a move to come back to its pace.

@@ -54,7 +54,7 @@ from .gaps import MOVED_ONLY, OTHERS, Gap, Judge, find_gaps, gap_breaches
 from .job_identity import absent_ranks, identity_breaches, one_sided, unseen_identity
 from .limits import TRAIN, Breach, Limits, number, read_limits
 from .marked_phases import MarkedPhases
-from .move_windows import Group, Timeline, external_text, faults, is_external, moment, move_name, moved, ranks_of
+from .move_windows import MoveGroup, Timeline, external_text, faults, is_external, moment, move_name, moved, ranks_of
 from .observations import evidence_of, fact_breaches, missing_facts
 from .pace import ALWAYS, KeptPace, Pace, few_steps, least_steps, rates_around
 from .power_cycles import judge_power
@@ -241,7 +241,7 @@ class _Case:
             for index, (move, done) in enumerate(zip(self.moves, self.moved))
         ]
 
-    def _by_group(self, around: tuple[float, Group, float]) -> dict[str, Any]:
+    def _by_group(self, around: tuple[float, MoveGroup, float]) -> dict[str, Any]:
         group = around[1]
         gap = self.gaps.by_group.get(group)
         return {
@@ -267,7 +267,7 @@ class _Measured:
         self.paces: list[KeptPace] = []
         self.costs: list[RankCost | None] = []
         self.throughput = Throughput([], [])
-        self._resumed: list[dict[Group, float | None]] = []
+        self._resumed: list[dict[MoveGroup, float | None]] = []
         for track in tracks:
             self.breaches += bounded(step_breaches(track))
             self.breaches += loss_breaches(track)
@@ -280,7 +280,7 @@ class _Measured:
             self.costs.append(rank_cost(pace, period, timeline))
             self._resumed.append(resumed_after(track, timeline.groups))
 
-    def resumed_s(self, group: Group) -> float | None:
+    def resumed_s(self, group: MoveGroup) -> float | None:
         """Return the seconds from a move to the first line of the last rank; None if a rank wrote no line."""
         return resumed_s([one[group] for one in self._resumed])
 

@@ -55,7 +55,7 @@ def start_of(path: Path) -> Any:
         return None
 
 
-class Journal:
+class FileJournal:
     """A journal that only this process writes, until it is closed or the process ends."""
 
     def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
@@ -72,7 +72,7 @@ class Journal:
             os.close(self._file)
             raise
 
-    def __enter__(self) -> Journal:
+    def __enter__(self) -> FileJournal:
         return self
 
     def __exit__(self, *_exception: object) -> None:

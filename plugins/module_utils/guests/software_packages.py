@@ -13,11 +13,17 @@ from .json_text import parse_json
 # Packages that dnf installs next to other versions by default (installonlypkgs of dnf.conf):
 # https://dnf.readthedocs.io/en/latest/conf_ref.html
 BESIDE = ("kernel", "kernel-core", "kernel-devel", "kernel-modules", "kernel-modules-core")
+PIP = "pip"
 JOINTS = {"apt": "=", "dnf": "-", "dnf5": "-", "yum": "-"}
 
 
 def specs(packages: Sequence[Mapping[str, str]], manager: str) -> list[str]:
-    """Return names with versions in the notation of a package manager; only the name if there is no version."""
+    """Return names with versions in the notation of a package manager; only the name if there is no version.
+
+    For pip, they are the lines of a requirements file, with checksums.
+    """
+    if manager == PIP:
+        return [f"{_requirement(package)} --hash=sha256:{package['sha256']}" for package in packages]
     joint = JOINTS[manager]
     return [
         f"{package['name']}{joint}{package['version']}" if package.get("version") else package["name"]
@@ -27,7 +33,7 @@ def specs(packages: Sequence[Mapping[str, str]], manager: str) -> list[str]:
 
 def python_requirements(packages: Sequence[Mapping[str, str]]) -> str:
     """Return the text of a requirements file for pip: each package with its version or address, and a checksum."""
-    return "".join(f"{_requirement(package)} --hash=sha256:{package['sha256']}\n" for package in packages)
+    return "".join(f"{line}\n" for line in specs(packages, PIP))
 
 
 def _requirement(package: Mapping[str, str]) -> str:

@@ -38,7 +38,7 @@ class JobError(ValueError):
 
 
 @dataclass(frozen=True)
-class MpiJob:
+class JobSpec:
     """One training job.
 
     ``command`` is the program of each rank. Every rank gets ``environment``, the values of ``forward`` from the image
@@ -112,14 +112,14 @@ class MpiJob:
         return {"training.kubeflow.org/job-name": self.name, "training.kubeflow.org/job-role": "worker"}
 
 
-_KEYS = tuple(option.name for option in fields(MpiJob))
+_KEYS = tuple(option.name for option in fields(JobSpec))
 # Annotations are texts here.
-_NUMBERS = tuple(option.name for option in fields(MpiJob) if option.type == "int")
-_SWITCHES = tuple(option.name for option in fields(MpiJob) if option.type == "bool")
+_NUMBERS = tuple(option.name for option in fields(JobSpec) if option.type == "int")
+_SWITCHES = tuple(option.name for option in fields(JobSpec) if option.type == "bool")
 _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 
-def job_of(options: Mapping[str, Any]) -> MpiJob:
+def job_of(options: Mapping[str, Any]) -> JobSpec:
     """Return the job for the options; the error lists all options that are invalid."""
     unknown = sorted(set(options) - set(_KEYS))
     if unknown:
@@ -127,7 +127,7 @@ def job_of(options: Mapping[str, Any]) -> MpiJob:
     lacking = [key for key in ("name", "image", "command", "workers") if not options.get(key)]
     if lacking:
         raise JobError(f"the job lacks {', '.join(lacking)}.")
-    job = MpiJob(**{key: _converted(key, value) for key, value in options.items()})
+    job = JobSpec(**{key: _converted(key, value) for key, value in options.items()})
     errors = list(_errors(job))
     if errors:
         raise JobError(f"job {job.name!r}: {'; '.join(errors)}.")
@@ -145,7 +145,7 @@ def _converted(key: str, value: Any) -> Any:
         raise JobError(f"{key} of the job is {value!r}: expected {kind}.") from None
 
 
-def _errors(job: MpiJob) -> Iterator[str]:
+def _errors(job: JobSpec) -> Iterator[str]:
     yield from _invalid_words(job)
     yield from _invalid_scheduling(job)
     yield from _invalid_numbers(job)
@@ -161,7 +161,7 @@ def _errors(job: MpiJob) -> Iterator[str]:
         yield f"{', '.join(twice)} is given twice among environment, secrets and forward"
 
 
-def _invalid_words(job: MpiJob) -> Iterator[str]:
+def _invalid_words(job: JobSpec) -> Iterator[str]:
     longest = f"{job.name}-worker-{max(1, job.workers) - 1}"
     if not _NAME.fullmatch(job.name) or len(longest) > LONGEST_LABEL:
         yield (
@@ -179,7 +179,7 @@ def _invalid_words(job: MpiJob) -> Iterator[str]:
         yield "files are given, but no folder for them: set library"
 
 
-def _invalid_scheduling(job: MpiJob) -> Iterator[str]:
+def _invalid_scheduling(job: JobSpec) -> Iterator[str]:
     if job.queue and not (_NAME.fullmatch(job.queue) and len(job.queue) <= LONGEST_LABEL):
         yield f"queue is {job.queue!r}: expected the name of a LocalQueue"
     strange = sorted(set(job.gang) - set(GANG))
@@ -187,21 +187,21 @@ def _invalid_scheduling(job: MpiJob) -> Iterator[str]:
         yield f"gang has {', '.join(strange)}: expected some of {', '.join(GANG)}"
 
 
-def _invalid_numbers(job: MpiJob) -> Iterator[str]:
+def _invalid_numbers(job: JobSpec) -> Iterator[str]:
     least = {"workers": 1, "slots": 1, "gpus": 0, "toleration_seconds": 0, "backoff_limit": 0}
     for key, number in least.items():
         if getattr(job, key) < number:
             yield f"{key} is {getattr(job, key)}: expected {number} or more"
 
 
-def _invalid_devices(job: MpiJob) -> Iterator[str]:
+def _invalid_devices(job: JobSpec) -> Iterator[str]:
     if job.transport == "rdma" and job.devices == WITHOUT:
         yield "transport is 'rdma', but the pods get no RDMA device: set devices to 'plugin' or 'privileged'"
     if 0 < job.gpus < job.slots:
         yield f"{job.slots} ranks of a worker share {job.gpus} of {job.gpu_resource}: request one for each, or none"
 
 
-def _missing_in_v1alpha2(job: MpiJob) -> Iterator[str]:
+def _missing_in_v1alpha2(job: JobSpec) -> Iterator[str]:
     """Yield the options that the operator of 2019 does not support."""
     given = [key for key in ("queue", "suspend", "gang") if getattr(job, key)]
     if given:

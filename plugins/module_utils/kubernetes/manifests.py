@@ -9,19 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from . import pod_templates
-from .job_spec import CONFIG_MAP, GANG, SECRET, V1ALPHA2, MpiJob
+from .job_spec import CONFIG_MAP, GANG, SECRET, V1ALPHA2, JobSpec
 
 GROUP, KIND = "kubeflow.org", "MPIJob"
 QUEUE = "kueue.x-k8s.io/queue-name"
 OURS = {"app.kubernetes.io/managed-by": "dml.vsphere"}
 
 
-def manifests(job: MpiJob) -> list[dict[str, Any]]:
+def manifests(job: JobSpec) -> list[dict[str, Any]]:
     """Return the objects that are not secret, in the order in which they are applied; the job comes last."""
     return [*([_config_map(job)] if job.files else []), mpijob(job)]
 
 
-def secret(job: MpiJob) -> dict[str, Any] | None:
+def secret(job: JobSpec) -> dict[str, Any] | None:
     """Return the Secret with the secret part of the environment; None if there are no secrets."""
     if not job.secrets:
         return None
@@ -35,7 +35,7 @@ def secret(job: MpiJob) -> dict[str, Any] | None:
     }
 
 
-def mpijob(job: MpiJob) -> dict[str, Any]:
+def mpijob(job: JobSpec) -> dict[str, Any]:
     """Return the MPIJob."""
     metadata = _metadata(job, job.name)
     if job.queue:
@@ -83,16 +83,16 @@ def _is_same_number(desired: Any, found: Any) -> bool:
     return isinstance(desired, scalars) and isinstance(found, scalars) and str(desired) == str(found)
 
 
-def _metadata(job: MpiJob, name: str) -> dict[str, Any]:
+def _metadata(job: JobSpec, name: str) -> dict[str, Any]:
     return {"name": name, "namespace": job.namespace, "labels": dict(OURS)}
 
 
-def _config_map(job: MpiJob) -> dict[str, Any]:
+def _config_map(job: JobSpec) -> dict[str, Any]:
     metadata = _metadata(job, job.config_map)
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(job.files)}
 
 
-def _v2beta1(job: MpiJob) -> dict[str, Any]:
+def _v2beta1(job: JobSpec) -> dict[str, Any]:
     policy: dict[str, Any] = {"cleanPodPolicy": job.clean_pods, "backoffLimit": job.backoff_limit}
     if job.suspend:
         policy["suspend"] = True
@@ -107,7 +107,7 @@ def _v2beta1(job: MpiJob) -> dict[str, Any]:
     }
 
 
-def _v1alpha2(job: MpiJob) -> dict[str, Any]:
+def _v1alpha2(job: JobSpec) -> dict[str, Any]:
     """Return the spec for the API of 2019, whose launcher reaches the workers with ``kubectl exec``."""
     return {
         "slotsPerWorker": job.slots,
@@ -117,7 +117,7 @@ def _v1alpha2(job: MpiJob) -> dict[str, Any]:
     }
 
 
-def _replicas(job: MpiJob) -> dict[str, Any]:
+def _replicas(job: JobSpec) -> dict[str, Any]:
     """Return the replicas; a failed pod is not restarted in place, so that its output remains as evidence."""
     return {
         "Launcher": {"replicas": 1, "restartPolicy": "Never", "template": pod_templates.launcher(job)},

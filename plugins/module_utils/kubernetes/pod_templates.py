@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .job_spec import PLUGIN, PRIVILEGED, MpiJob
+from .job_spec import PLUGIN, PRIVILEGED, JobSpec
 
 INFINIBAND = "/dev/infiniband"
 # sshd of a worker changes its root and writes to the audit log. CRI-O grants neither capability by default:
@@ -20,13 +20,13 @@ TOPOLOGY = "kubernetes.io/hostname"
 TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
-def launcher(job: MpiJob) -> dict[str, Any]:
+def launcher(job: JobSpec) -> dict[str, Any]:
     """Return the pod template of the launcher, which runs mpirun and no rank."""
     container = {**_container(job, "launcher"), "command": mpirun_command(job), **_environment(job)}
     return {"spec": {**_common_spec(job), "containers": [container]}}
 
 
-def mpirun_command(job: MpiJob) -> list[str]:
+def mpirun_command(job: JobSpec) -> list[str]:
     """Return the command of the launcher; the operator passes the hosts, their slots and the access to them to mpirun.
 
     mpirun reads the values of the environment from its environment, so that neither the manifest nor a list of
@@ -38,7 +38,7 @@ def mpirun_command(job: MpiJob) -> list[str]:
     return [*words, *job.mpirun_arguments, *job.command]
 
 
-def worker(job: MpiJob) -> dict[str, Any]:
+def worker(job: JobSpec) -> dict[str, Any]:
     """Return the pod template of a worker, in which the operator starts sshd (v2beta1) or idles (v1alpha2)."""
     container = {**_container(job, "worker"), "securityContext": _security(job)}
     resources = _resources(job)
@@ -60,11 +60,11 @@ def worker(job: MpiJob) -> dict[str, Any]:
     return {"spec": spec}
 
 
-def _container(job: MpiJob, name: str) -> dict[str, Any]:
+def _container(job: JobSpec, name: str) -> dict[str, Any]:
     return {"name": name, "image": job.image, "imagePullPolicy": job.pull}
 
 
-def _environment(job: MpiJob) -> dict[str, Any]:
+def _environment(job: JobSpec) -> dict[str, Any]:
     """Return the environment of a container; the ranks of a worker get theirs from mpirun."""
     environment: dict[str, Any] = {}
     if job.environment:
@@ -74,7 +74,7 @@ def _environment(job: MpiJob) -> dict[str, Any]:
     return environment
 
 
-def _setup(job: MpiJob) -> dict[str, Any]:
+def _setup(job: JobSpec) -> dict[str, Any]:
     """Return the container that runs before the worker; the kubelet reports the end of its output as its message."""
     if not job.setup:
         return {}
@@ -84,7 +84,7 @@ def _setup(job: MpiJob) -> dict[str, Any]:
     return {"initContainers": [{**container, **({"volumeMounts": mounts} if mounts else {})}]}
 
 
-def _common_spec(job: MpiJob) -> dict[str, Any]:
+def _common_spec(job: JobSpec) -> dict[str, Any]:
     """Return the part of the pod spec that launcher and workers have in common."""
     seconds = job.toleration_seconds
     spec: dict[str, Any] = {
@@ -99,27 +99,27 @@ def _common_spec(job: MpiJob) -> dict[str, Any]:
     return spec
 
 
-def _one_per_node(job: MpiJob) -> dict[str, Any]:
+def _one_per_node(job: JobSpec) -> dict[str, Any]:
     """Return the affinity for one worker per node: a node is a virtual machine, and vMotion moves each one alone."""
     term = {"topologyKey": TOPOLOGY, "labelSelector": {"matchLabels": job.worker_labels}}
     return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
 
 
-def _node_affinity(job: MpiJob) -> dict[str, Any]:
+def _node_affinity(job: JobSpec) -> dict[str, Any]:
     """Return the nodes that workers may run on: a term takes the name of one node, and one of the terms must match."""
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in job.nodes]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     return {"nodeAffinity": required} if terms else {}
 
 
-def _security(job: MpiJob) -> dict[str, Any]:
+def _security(job: JobSpec) -> dict[str, Any]:
     if job.devices == PRIVILEGED:
         return {"privileged": True}
     rights = [*SSHD_RIGHTS, *([RDMA_RIGHT] if job.devices == PLUGIN else [])]
     return {"capabilities": {"add": sorted(rights)}}
 
 
-def _resources(job: MpiJob) -> dict[str, Any]:
+def _resources(job: JobSpec) -> dict[str, Any]:
     """Return the resources of a worker; for an extended resource, Kubernetes sets the request to the limit."""
     limits: dict[str, Any] = {job.gpu_resource: job.gpus} if job.gpus else {}
     if job.devices == PLUGIN:
@@ -130,7 +130,7 @@ def _resources(job: MpiJob) -> dict[str, Any]:
     return resources
 
 
-def _volumes(job: MpiJob, in_setup: bool = False) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _volumes(job: JobSpec, in_setup: bool = False) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the volumes of a worker, and their mounts in its container or in that of the setup."""
     each: list[tuple[str, str, dict[str, Any], bool]] = []
     if job.devices == PRIVILEGED:

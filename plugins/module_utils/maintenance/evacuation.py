@@ -10,7 +10,7 @@ from typing import FrozenSet, Tuple
 
 from ..workers.capacity.running_vm import HOT_MIGRATE, Vm
 from ..workers.placement.gpu_slots import Slots, parse
-from ..workers.placement.seating import Guest, seat
+from ..workers.placement.seating import GuestToSeat, seat
 
 DRS, MODULE = "drs", "module"
 FULLY_AUTOMATED = "fullyAutomated"
@@ -19,7 +19,7 @@ VGPU_BY_DRS = "VgpuMMAutomationTimeoutSecs"
 
 
 @dataclass(frozen=True)
-class HostRoom:
+class FreeCapacity:
     """The free capacity of a host for virtual machines of other hosts."""
 
     name: str
@@ -50,7 +50,7 @@ class EvacuationCluster:
     """A cluster as the planner uses it; ``drs`` is empty if DRS is off."""
 
     name: str
-    rooms: tuple[HostRoom, ...]
+    rooms: tuple[FreeCapacity, ...]
     vms: tuple[Vm, ...] = ()
     must_run: tuple[VmHostRule, ...] = ()
     apart: tuple[AntiAffinityRule, ...] = ()
@@ -60,7 +60,7 @@ class EvacuationCluster:
 
 
 @dataclass(frozen=True)
-class Move:
+class EvacuationMove:
     """A virtual machine that leaves, and a host that has room for it."""
 
     vm: Vm
@@ -82,7 +82,7 @@ class Blocker:
 class HostEvacuation:
     """The consequences of emptying one host."""
 
-    moves: tuple[Move, ...] = ()
+    moves: tuple[EvacuationMove, ...] = ()
     power_off: tuple[Vm, ...] = ()
     blocks: tuple[Blocker, ...] = ()
 
@@ -94,7 +94,7 @@ class _Filled:
     All vGPUs are placed on its GPUs at once: one after another, a small one may take the GPU that a large one needs.
     """
 
-    room: HostRoom
+    room: FreeCapacity
     vgpus: tuple[str, ...] = ()
     reserved_mb: int = 0
 
@@ -157,7 +157,7 @@ class _Placing:
         movers = [vm for vm in mine if vm not in off and vm.key not in staying]
         rooms, where = dict(self.rooms), dict(self.where)
         homeless = self._place_all(movers)
-        moves = tuple(Move(vm, self.where[vm.key]) for vm in movers if vm.key not in homeless)
+        moves = tuple(EvacuationMove(vm, self.where[vm.key]) for vm in movers if vm.key not in homeless)
         blocks = tuple(
             Blocker(vm, staying.get(vm.key) or homeless[vm.key])
             for vm in mine
@@ -171,7 +171,7 @@ class _Placing:
 
     def as_placed(self, verdict: HostEvacuation) -> HostEvacuation:
         """Return the verdict with the final placements."""
-        return replace(verdict, moves=tuple(Move(move.vm, self.where[move.vm.key]) for move in verdict.moves))
+        return replace(verdict, moves=tuple(EvacuationMove(move.vm, self.where[move.vm.key]) for move in verdict.moves))
 
     def _place_all(self, movers: Sequence[Vm]) -> dict[str, str]:
         """Places for all of them: the largest first, because they have the fewest; why not, for those without one."""
@@ -192,7 +192,9 @@ class _Placing:
             if host in there:
                 there[host] |= self._groups(key)
         rooms = {name: (_Filled(replace(filled.room, name="")), there[name]) for name, filled in self.open.items()}
-        guests = [Guest(vm.key, (vm.vgpus, vm.reserved_mb, groups[vm.key]), frozenset(self._tied(vm))) for vm in vms]
+        guests = [
+            GuestToSeat(vm.key, (vm.vgpus, vm.reserved_mb, groups[vm.key]), frozenset(self._tied(vm))) for vm in vms
+        ]
         return seat(rooms, guests, _take)
 
     def _groups(self, key: str) -> frozenset[int]:

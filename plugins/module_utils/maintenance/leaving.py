@@ -16,7 +16,7 @@ from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from ..workers.capacity.running_vm import Vm
 from . import evacuation, placements, recent_tasks
-from .evacuation import HostEvacuation, Move
+from .evacuation import EvacuationMove, HostEvacuation
 from .recent_tasks import RecentTask
 from .service_options import ServiceOptions
 
@@ -98,7 +98,7 @@ def _still_running(host: Host, refs: list[Any], deadline: float) -> set[str]:
     return running
 
 
-def move(host: Host, moves: Sequence[Move], desired: ServiceOptions, deadline: float) -> None:
+def move(host: Host, moves: Sequence[EvacuationMove], desired: ServiceOptions, deadline: float) -> None:
     """Move the virtual machines; those with a vGPU one after another, as each move stuns a GPU."""
     targets, under_way = _targets(host), _under_way(host, moves)
     slow = [step for step in moves if step.vm.vgpus]
@@ -108,7 +108,7 @@ def move(host: Host, moves: Sequence[Move], desired: ServiceOptions, deadline: f
         _raise_first(tasks.wait_all(host.session, started, max(deadline - time.monotonic(), 1)))
 
 
-def _relocate(host: Host, step: Move, target: Any, desired: ServiceOptions) -> tasks.Started:
+def _relocate(host: Host, step: EvacuationMove, target: Any, desired: ServiceOptions) -> tasks.Started:
     desired.go_on(host.name, f"move {step.vm.name} away")
     tried = f"move it from {host.name} to {step.to}"
     desired.report(host.name, f"moves {step.vm.name} to {step.to}")
@@ -118,7 +118,7 @@ def _relocate(host: Host, step: Move, target: Any, desired: ServiceOptions) -> t
     return tasks.Started(task, step.vm.name, tried, f"{host.name} is still in service; remove the cause and run again")
 
 
-def _under_way(host: Host, moves: Sequence[Move]) -> dict[str, tasks.Started]:
+def _under_way(host: Host, moves: Sequence[EvacuationMove]) -> dict[str, tasks.Started]:
     """Return the running moves of the machines; the server would refuse to start them again."""
     refs = [vim.VirtualMachine(step.vm.key, host.session.stub) for step in moves]
     names = {step.vm.key: step.vm.name for step in moves}

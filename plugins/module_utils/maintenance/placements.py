@@ -13,7 +13,7 @@ from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from ..workers.capacity import host_capacity, machines
 from ..workers.capacity.running_vm import Vm
-from .evacuation import VGPU_BY_DRS, AntiAffinityRule, EvacuationCluster, HostRoom, VmHostRule
+from .evacuation import VGPU_BY_DRS, AntiAffinityRule, EvacuationCluster, FreeCapacity, VmHostRule
 
 HOST_PATHS = ("vm", *host_capacity.PATHS)
 
@@ -64,16 +64,16 @@ def _by_host(vms: Iterable[Vm], names: Iterable[str]) -> dict[str, list[Vm]]:
     return vms_by_host
 
 
-def _room(host: Values, there: Sequence[Vm] | None) -> HostRoom:
+def _room(host: Values, there: Sequence[Vm] | None) -> FreeCapacity:
     """Return the free capacity of a host; its memory is unknown if its virtual machines were not read."""
     vms = there or []
     free = host_capacity.memory_mb(host) - sum(vm.reserved_mb for vm in vms)
     slots = host_capacity.slots(host, {vm.key: vm.vgpus for vm in vms})
-    return HostRoom(host["name"], host_capacity.in_service(host), slots, None if there is None else free)
+    return FreeCapacity(host["name"], host_capacity.in_service(host), slots, None if there is None else free)
 
 
 def _configured(
-    values: Values, reading: ClusterHosts, rooms: tuple[HostRoom, ...], vms: tuple[Vm, ...], hot: bool
+    values: Values, reading: ClusterHosts, rooms: tuple[FreeCapacity, ...], vms: tuple[Vm, ...], hot: bool
 ) -> EvacuationCluster:
     config = values.get("configurationEx")
     drs = getattr(config, "drsConfig", None)

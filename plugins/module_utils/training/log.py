@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from .formats import HIGHEST, LineContent, Record, decode_json, recognise
 from .mpi_output import Form, tags_of
 
-__all__ = ["Log", "LogReader", "Problem", "Record", "parse"]
+__all__ = ["Log", "LogReader", "Record", "UnparsedPart", "parse"]
 
 LONGEST_LINE = 65536
 LONGEST_RECORD = 8192
@@ -23,7 +23,7 @@ MOST_PROBLEMS = 1000
 
 
 @dataclass(frozen=True)
-class Problem:
+class UnparsedPart:
     """A part of a log that cannot be parsed, and the number of the line where it ends, from 1."""
 
     line: int
@@ -39,7 +39,7 @@ class Log:
 
     steps: list[Record]
     totals: dict[int, float]
-    problems: list[Problem]
+    problems: list[UnparsedPart]
     marks: list[Record]
     unlisted_problems: int = 0
 
@@ -72,7 +72,7 @@ class LogReader:
 
     def __init__(self) -> None:
         self.totals: dict[int, float] = {}
-        self.problems: list[Problem] = []
+        self.problems: list[UnparsedPart] = []
         self.unlisted_problems = 0
         self._line = 0
         self._unfinished = ""
@@ -239,7 +239,7 @@ class LogReader:
 
     def _problem(self, detail: str) -> None:
         if len(self.problems) < MOST_PROBLEMS:
-            self.problems.append(Problem(self._line, detail))
+            self.problems.append(UnparsedPart(self._line, detail))
         else:
             self.unlisted_problems += 1
 

@@ -22,7 +22,7 @@ class Pair(TypedDict):
     latency_us: float | None
 
 
-class Finding(TypedDict):
+class PairFinding(TypedDict):
     """A finding: its rule, the nodes concerned and a sentence."""
 
     rule: str
@@ -65,7 +65,7 @@ def reference(measured: Sequence[Pair]) -> float:
 
 def findings(
     records: Sequence[Record], requested: Mapping[str, Sequence[str]], least: float, goal: float
-) -> list[Finding]:
+) -> list[PairFinding]:
     """Return the findings; ``asked``: node -> its devices for the traffic; ``goal`` in Gbit/s, 0 for none."""
     measured = pairs(records)
     floor = least * reference(measured)
@@ -87,7 +87,7 @@ def _slow_nodes(measured: Sequence[Pair], slow: Sequence[Pair]) -> list[str]:
     return [node for node, own in sorted(of_node.items()) if len(own) > 1 and all(pair in slow for pair in own)]
 
 
-def _slow_node(node: str, measured: Sequence[Pair], usual: float) -> Finding:
+def _slow_node(node: str, measured: Sequence[Pair], usual: float) -> PairFinding:
     own = [pair for pair in measured if node in pair["nodes"]]
     best = max(pair["gbits"] for pair in own)
     out = float(median(pair["sent"][node] for pair in own))
@@ -97,14 +97,14 @@ def _slow_node(node: str, measured: Sequence[Pair], usual: float) -> Finding:
     return {"rule": "slow-node", "nodes": [node], "text": f"{text}. Check its card, link, MTU and ESXi host."}
 
 
-def _slow_pair(pair: Pair, usual: float) -> Finding:
+def _slow_pair(pair: Pair, usual: float) -> PairFinding:
     first, second = pair["nodes"]
     ways = ", ".join(f"{number(gbits)} from {node}" for node, gbits in sorted(pair["sent"].items()))
     text = f"{first} and {second} are slow only with each other: {ways}, of {number(usual)} Gbit/s"
     return {"rule": "slow-pair", "nodes": [first, second], "text": f"{text}. Check the path between their hosts."}
 
 
-def _wrong_cards(records: Sequence[Record], requested: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
+def _wrong_cards(records: Sequence[Record], requested: Mapping[str, Sequence[str]]) -> Iterator[PairFinding]:
     """Return the nodes that sent through other devices to a peer, if the devices are known."""
     for node, desired in requested.items():
         carried = [set(record["carried"]) for record in records if record["node"] == node and record["carried"]]
@@ -120,7 +120,7 @@ def _wrong_cards(records: Sequence[Record], requested: Mapping[str, Sequence[str
 
 def _below(
     measured: Sequence[Pair], records: Sequence[Record], goal: float, least: float, named: set[str]
-) -> Iterator[Finding]:
+) -> Iterator[PairFinding]:
     """Return the pairs below the goal, or below the share of what both cards can carry; others are named already."""
     for pair in measured:
         limits = [goal] if goal else [_limit(records, node, pair) for node in pair["nodes"]]

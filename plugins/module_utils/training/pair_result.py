@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from . import pair_cards, pair_findings
-from .pair_findings import Finding, Record
+from .pair_findings import PairFinding, Record
 
 NAME = re.compile(r"[A-Za-z0-9_.:@-]{1,64}", re.ASCII)
 STALLED = re.compile(r"StalledPairError: the pair (\S+) and (\S+) moved no data for ([\d.]+) s")
@@ -111,7 +111,7 @@ def _card(node: str, records: Sequence[Record]) -> dict[str, Any]:
     }
 
 
-def _gaps(nodes: Sequence[str], measured: Sequence[Sequence[str]], job: Mapping[str, Any]) -> list[Finding]:
+def _gaps(nodes: Sequence[str], measured: Sequence[Sequence[str]], job: Mapping[str, Any]) -> list[PairFinding]:
     """Return the pairs that stalled, or else those without a measurement."""
     output = "\n".join([str(job.get("why") or ""), *map(str, job.get("last_lines") or ())])
     stalled = set(STALLED.findall(output))
@@ -126,7 +126,7 @@ def _gaps(nodes: Sequence[str], measured: Sequence[Sequence[str]], job: Mapping[
     return [{"rule": "not-measured", "nodes": sorted({node for pair in missing for node in pair}), "text": text}]
 
 
-def _stalled(first: str, second: str, seconds: str) -> Finding:
+def _stalled(first: str, second: str, seconds: str) -> PairFinding:
     text = f"{first} and {second} moved no data for {seconds} s, so the measurement was stopped"
     remedy = (
         "Check that the MTU is the same on their cards, the switch and the path, and that no firewall drops packets."

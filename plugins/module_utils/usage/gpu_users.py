@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from ..workers.placement.gpu_slots import Gpu, Slots, parse
+from ..workers.placement.gpu_slots import PhysicalGpu, Slots, parse
 
 VGPU, PASSTHROUGH = "vgpu", "passthrough"
 WHOLE = "whole GPU"
@@ -154,9 +154,9 @@ class HostGpus:
     def _slots(self) -> Slots:
         return Slots(tuple(self._gpu(card) for card in self.cards if card.mode == VGPU), self.offered)
 
-    def _gpu(self, card: GpuCard) -> Gpu:
+    def _gpu(self, card: GpuCard) -> PhysicalGpu:
         used = tuple(what for _one, what, _reported in self.on[card.address] if what != WHOLE)
-        return Gpu(card.address, card.name, card.gigabytes, used, mixed_sizes=card.vgpu_mode == "mixed_size")
+        return PhysicalGpu(card.address, card.name, card.gigabytes, used, mixed_sizes=card.vgpu_mode == "mixed_size")
 
 
 def facts(host: HostGpus, card: GpuCard) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from .machine import Machine
 from .nics import VERSION
 from .placement import mmio
 from .placement.gpu_slots import parse
-from .placement.place import Demand, Device, DeviceRequest, Host
+from .placement.place import Demand, Device, DeviceRequest, HostResources
 
 PATHS = (
     *capacity.PATHS,
@@ -44,13 +44,13 @@ class OtherMachines:
     counted: Mapping[str, Capacity] = field(default_factory=dict)
 
 
-def host_for_planner(host: Values, others: OtherMachines, groups: Iterable[str] = ()) -> Host:
+def host_for_planner(host: Values, others: OtherMachines, groups: Iterable[str] = ()) -> HostResources:
     """Return a host for the placement planner, without the resources that other virtual machines use."""
     nodes, coming = capacity.numa_nodes(host), host.get(TO_COME, ())
     shared = [gpu.pciId for gpu in capacity.shared(host, coming)]
     vgpus = _vgpus(others.running)
     withheld = _withheld(host, others)
-    return Host(
+    return HostResources(
         name=host["name"],
         in_service=capacity.in_service(host),
         slots=capacity.slots(host, vgpus, coming).occupy(profile for _holder, profile in withheld),

@@ -22,7 +22,9 @@ def gpus_of(cluster: WorkerCluster, desired: WorkerSpec) -> tuple[Gpu, ...]:
     return tuple(assigned.gpu for assigned in worker_gpus.assigned_gpus(base)) if base else ()
 
 
-def placement_worker(cluster: WorkerCluster, desired: WorkerSpec, allowed: frozenset[str] | None) -> place.Worker:
+def placement_worker(
+    cluster: WorkerCluster, desired: WorkerSpec, allowed: frozenset[str] | None
+) -> place.WorkerToPlace:
     """Return a worker for the placement planner; a missing template is refused later, when the worker is planned."""
     there, base = cluster.machines.get(desired.name), _base(cluster, desired)
     gpus, hosts_ = gpus_of(cluster, desired), frozenset({desired["host"]}) if desired["host"] else allowed
@@ -33,10 +35,10 @@ def placement_worker(cluster: WorkerCluster, desired: WorkerSpec, allowed: froze
     nic = _nic(desired, base)
     demand = replace(demand, devices=(*demand.devices, *nic))
     if there is None:
-        return place.Worker(desired.name, demand, hosts_)
+        return place.WorkerToPlace(desired.name, demand, hosts_)
     _kept, missing, many = worker_gpus.compare(gpus, worker_gpus.assigned_gpus(there))
     settled = there.on and not missing and not many and nic == _nic(None, there)
-    return place.Worker(desired.name, demand, hosts_, cluster.host_name(there.host) or "", settled)
+    return place.WorkerToPlace(desired.name, demand, hosts_, cluster.host_name(there.host) or "", settled)
 
 
 def missing_preparations(context: Context, desired: WorkerSpec, host: str) -> list[str]:

@@ -71,7 +71,7 @@ class WorkerSet:
             assignment.macs = nics.choose_macs(name, (nics.MANAGEMENT, nics.RDMA), taken)
             taken |= set(assignment.macs.values())
 
-    def _hosts(self, names: Sequence[str]) -> list[place.Host]:
+    def _hosts(self, names: Sequence[str]) -> list[place.HostResources]:
         """Return the hosts for the placement planner."""
         cluster = self.context.cluster
         gpus = [one for desired in self.worker_specs for one in worker_demand.gpus_of(cluster, desired)]

@@ -203,7 +203,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     # The programs of these actions call other modules.
     "esxi_rollout": (),
     "program": (),
-    "cluster_info": (HOST_PROFILES,),
+    "cluster_info": (HOST_PROFILES, "esxcli network diag ping", _RDMA),
     "cluster_lock": LOCK,
     "custom_attributes": ("CustomFieldsManager.RemoveCustomFieldDef", "CustomFieldsManager.SetField"),
     "esxi_image": (
@@ -247,7 +247,6 @@ MODULES: dict[str, tuple[str, ...]] = {
         "HostSystem.UpdateVirtualNic",
         _RDMA,
     ),
-    "rdma_fabric_info": ("esxcli network diag ping", _RDMA),
     "site": ("esxcli vim CLIInfo FetchCLIInfo", *_READERS),
     "shared_settings": (
         *LOCK,

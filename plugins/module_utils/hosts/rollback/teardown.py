@@ -15,7 +15,7 @@ def plan(read: Data) -> dict[str, Any]:
     """Return the plan for the state of a cluster.
 
     ``read`` contains ``cluster``; ``workers`` and ``unfinished``, as worker_vm_info returns them; ``fabric``, as
-    rdma_fabric_info returns it; ``due``, whether ``rules``, ``attributes`` and ``lock`` exist and must be removed;
+    cluster_info returns it; ``due``, whether ``rules``, ``attributes`` and ``lock`` exist and must be removed;
     ``switch``, the name of the RDMA switch; ``record``, the file with old values of shared settings in ``record_dir``,
     and ``evidence``, the file with the old state of the hosts, each empty if there is no such file.
     """

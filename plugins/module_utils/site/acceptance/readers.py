@@ -116,7 +116,7 @@ READERS: tuple[Reader, ...] = (
     Reader("stun times of vGPU profiles", HOST, _stun, is_empty=lambda result: not result),
     Reader("cluster_info", CLUSTER, _cluster),
     Reader("gpu_usage", CLUSTER, _usage, is_empty=partial(is_without, "gpus")),
-    Reader("rdma_fabric_info", CLUSTER, _fabric, is_empty=partial(is_without, "switch")),
+    Reader("rdma_fabric", CLUSTER, _fabric, is_empty=partial(is_without, "switch")),
     Reader("esxi_image", CLUSTER, _image),
     Reader("worker_vm", CLUSTER, _worker_cluster),
     Reader("worker_rules", CLUSTER, _rules),

@@ -24,7 +24,7 @@ NOWHERE: Launched = {"launcher": "", "kubernetes": {}, "watched": []}
 
 
 @dataclass(frozen=True)
-class Started:
+class StartedJob:
     """A job that has started: the state of its nodes, where it runs, its manifest and the counters before it."""
 
     prepared: Prepared
@@ -55,12 +55,12 @@ def train(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
         run = _next_attempt(p, site, run, started, ended)
 
 
-def start(p: Program, site: TrainingSite, run: TrainingRun) -> Started:
+def start(p: Program, site: TrainingSite, run: TrainingRun) -> StartedJob:
     """Prepare the nodes and start the job; a run that is followed by its name alone is only found."""
     if run.is_followed_only:
         p.ensure(lambda: run_files.write_followed(site.calls, run))
         prepared = _found_state(p, site, run)
-        return Started(prepared, p.ensure(lambda: site.job_of(run).found()), run.known, [])
+        return StartedJob(prepared, p.ensure(lambda: site.job_of(run).found()), run.known, [])
     prepared = p.ensure(lambda: node_setup.prepare(site.calls, run, site.library))
     esxi_before = p.ensure(lambda: run_files.esxi_counters(site.calls, run, prepared))
     p.ensure(lambda: run_files.require_repeatable(run, run_files.new_manifest(run, prepared, NOWHERE, 0.0)))
@@ -68,7 +68,7 @@ def start(p: Program, site: TrainingSite, run: TrainingRun) -> Started:
     started = p.once(("started", run.name), lambda: site.job_of(run).begin(prepared))
     new = run_files.new_manifest(run, prepared, started, p.now())
     manifest = p.once(("manifest", run.name), lambda: run_files.write_manifest(site.calls, run, new))
-    return Started(prepared, started, manifest, esxi_before)
+    return StartedJob(prepared, started, manifest, esxi_before)
 
 
 def _found_state(p: Program, site: TrainingSite, run: TrainingRun) -> Prepared:
@@ -85,7 +85,7 @@ def _found_state(p: Program, site: TrainingSite, run: TrainingRun) -> Prepared:
 
 
 def _bring_back(
-    p: Program, site: TrainingSite, run: TrainingRun, started: Started, ended: Ended, watch: RunWatch
+    p: Program, site: TrainingSite, run: TrainingRun, started: StartedJob, ended: Ended, watch: RunWatch
 ) -> None:
     """Write the end of the job, its output and its page, and copy its outputs; a lost node hides nothing of them."""
     calls, job = site.calls, ended.job
@@ -100,7 +100,7 @@ def _bring_back(
         p.say(str(error))
 
 
-def _next_attempt(p: Program, site: TrainingSite, run: TrainingRun, started: Started, ended: Ended) -> TrainingRun:
+def _next_attempt(p: Program, site: TrainingSite, run: TrainingRun, started: StartedJob, ended: Ended) -> TrainingRun:
     """Wait for the nodes, end what the failed attempt left, and return the attempt that begins with its outputs."""
     number, most, seconds = run.number + 1, run.o["attempts"], float(run.o["attempt_wait"])
     _require_same_environment(run)
@@ -139,7 +139,7 @@ def _require_finished(run: TrainingRun, ended: Ended) -> None:
 
 
 def _judge(
-    p: Program, site: TrainingSite, run: TrainingRun, started: Started, ended: Ended, records: str
+    p: Program, site: TrainingSite, run: TrainingRun, started: StartedJob, ended: Ended, records: str
 ) -> dict[str, Any]:
     """Write the result of the run; fail if ranks have different parameters or another transport than requested."""
     seen = {"prepared": started.prepared, "looked": ended.looked, "followed": ended.followed}

@@ -46,7 +46,7 @@ class MoveRequest:
     refusal: Callable[[], str] = lambda: ""
 
 
-class Move:
+class WorkerMove:
     """One worker and its host."""
 
     name = "host"

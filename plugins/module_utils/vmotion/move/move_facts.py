@@ -22,7 +22,7 @@ from ...workers.capacity import machines
 from ...workers.machine import Machine
 from ...workers.placement import gpu_slots
 from ...workers.placement.host_room import DeviceRequest, choose
-from ...workers.placement.place import Host
+from ...workers.placement.place import HostResources
 from ...workers.worker_cluster import WorkerCluster
 from ..checks import move_checks, stun_estimate
 from . import move_watch
@@ -98,7 +98,7 @@ def _rdma(cards: Sequence[Any], target: properties.Values, more: properties.Valu
     }
 
 
-def _room(host: Host, profiles: Sequence[str]) -> move_checks.HostFacts:
+def _room(host: HostResources, profiles: Sequence[str]) -> move_checks.HostFacts:
     """Return the room that other virtual machines leave on the host."""
     return {
         "in_service": host.in_service,
@@ -109,7 +109,7 @@ def _room(host: Host, profiles: Sequence[str]) -> move_checks.HostFacts:
     }
 
 
-def _classes(machine: Machine, host: Host, offered: Mapping[str, bool]) -> move_checks.ClassFacts:
+def _classes(machine: Machine, host: HostResources, offered: Mapping[str, bool]) -> move_checks.ClassFacts:
     """Return the device classes of the worker, those of the target host, and whether it has free devices of them."""
     classes = machines.device_classes(machine.values)
     requests = [DeviceRequest(device_class=name) for name in classes]

@@ -32,7 +32,7 @@ SECONDS_WITHOUT_VGPU = 1.0
 
 
 @dataclass(frozen=True)
-class Rules:
+class FleetLimits:
     """The stun that the job tolerates in sum, and whether each host may have at most one worker."""
 
     budget_s: float
@@ -75,7 +75,7 @@ def read_serving(cluster: WorkerCluster, workers: ClusterWorkers, one_per_host: 
     return replace(fleet, workers=moving)
 
 
-def read_fleet(cluster: WorkerCluster, workers: ClusterWorkers, rules: Rules) -> Fleet:
+def read_fleet(cluster: WorkerCluster, workers: ClusterWorkers, rules: FleetLimits) -> Fleet:
     """Return the fleet with links and stuns; all its workers count as those of one job."""
     fleet, hosts = read_serving(cluster, workers, rules.one_per_host), _hosts(cluster)
     links = {name: vmotion_megabits(host) for name, host in hosts.items()}

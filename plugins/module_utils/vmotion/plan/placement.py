@@ -37,7 +37,7 @@ class Infeasible(ValueError):
 
 
 @dataclass(frozen=True)
-class Placement:
+class RollingPlacement:
     """A placement of workers on hosts and the rules for moving the chosen ones."""
 
     slots: Mapping[str, int]

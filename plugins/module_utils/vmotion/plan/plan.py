@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from .displacing import one_way, round_trips
-from .placement import Infeasible, Placement, PlacementError, Shortage, listed
+from .placement import Infeasible, PlacementError, RollingPlacement, Shortage, listed
 from .problem import Problem, Step, Stuck, independent_parts
 from .search import any_plan, shortest_plan
 from .trips import reachable, trips
@@ -49,7 +49,7 @@ def plan_moves(  # noqa: PLR0913 - each rule of a move has its own name
     demands, permits = dict(demand or {}), dict(allowed or {})
     for option, by_worker in (("demand", demands), ("allowed", permits)):
         _chosen(option, by_worker, at)
-    placement = Placement(
+    placement = RollingPlacement(
         slots=slots,
         at=at,
         chosen=_chosen("movable", at if movable is None else movable, at),
@@ -62,7 +62,7 @@ def plan_moves(  # noqa: PLR0913 - each rule of a move has its own name
     return _moves(placement)
 
 
-def _moves(placement: Placement) -> list[Move]:
+def _moves(placement: RollingPlacement) -> list[Move]:
     hosts = list(placement.slots)
     steps = _steps(placement)
     return [Move(placement.chosen[worker], hosts[source], hosts[target]) for worker, source, target in steps]
@@ -76,7 +76,7 @@ def _chosen(option: str, workers: Iterable[str], at: Mapping[str, str]) -> tuple
     return tuple(worker for worker in at if worker in names)
 
 
-def _steps(placement: Placement) -> list[Step]:
+def _steps(placement: RollingPlacement) -> list[Step]:
     problem = placement.problem()
     steps: list[Step] = []
     failures: list[Stuck] = []

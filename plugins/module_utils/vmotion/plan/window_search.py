@@ -27,13 +27,13 @@ class State(NamedTuple):
     current: int | None = None
 
 
-class Node(NamedTuple):
+class SearchNode(NamedTuple):
     """A state with the number of moves up to it; ``step`` is the worker that moved, or None if a host came next."""
 
     state: State
     moves: int
     step: int | None = None
-    before: Node | None = None
+    before: SearchNode | None = None
 
 
 @dataclass
@@ -138,10 +138,10 @@ class WindowSearch:
         # By the number of waiting hosts: the workers that found no host, with the reasons.
         self.stuck: dict[int, dict[int, set[str]]] = {}
 
-    def run(self, start: State, haste: int, limit: int | None = None) -> Node | None:
+    def run(self, start: State, haste: int, limit: int | None = None) -> SearchNode | None:
         """Return a plan with fewer moves than the limit, with haste 1 a shortest one; None if none was found."""
-        opened: list[tuple[int, int, int, Node]] = []
-        self._push(opened, Node(start, 0), haste)
+        opened: list[tuple[int, int, int, SearchNode]] = []
+        self._push(opened, SearchNode(start, 0), haste)
         closed = set()
         while opened:
             bound, _left, _turn, node = heapq.heappop(opened)
@@ -160,14 +160,14 @@ class WindowSearch:
                 self._push(opened, following, haste)
         return None
 
-    def _push(self, opened: list[tuple[int, int, int, Node]], node: Node, haste: int) -> None:
+    def _push(self, opened: list[tuple[int, int, int, SearchNode]], node: SearchNode, haste: int) -> None:
         """Add a node: each worker on a host that waits or is being emptied moves at least once more."""
         state = node.state
         left = sum(host in state.waiting or host == state.current for host in state.at)
         self.tried += 1
         heapq.heappush(opened, (node.moves + haste * left, left + len(state.waiting), self.tried, node))
 
-    def _following(self, node: Node) -> Iterator[Node]:
+    def _following(self, node: SearchNode) -> Iterator[SearchNode]:
         state = node.state
         if state.current is None:
             counts = {host: state.at.count(host) for host in state.waiting}
@@ -175,12 +175,12 @@ class WindowSearch:
             empty = [host for host, count in counts.items() if not count][:1]
             for host in empty or sorted(state.waiting, key=lambda one: (counts[one], one)):
                 waiting = state.waiting - {host}
-                yield Node(State(state.at, waiting, host if counts[host] else None), node.moves, None, node)
+                yield SearchNode(State(state.at, waiting, host if counts[host] else None), node.moves, None, node)
             return
         here = [worker for worker, host in enumerate(state.at) if host == state.current]
         yield from self._moves(node, max(here, key=lambda worker: (self.window.needs[worker], -worker)), len(here) == 1)
 
-    def _moves(self, node: Node, worker: int, is_last: bool) -> Iterator[Node]:
+    def _moves(self, node: SearchNode, worker: int, is_last: bool) -> Iterator[SearchNode]:
         state, reasons = node.state, set()
         for host in self.window.targets(state):
             reason = self.window.obstacle(worker, host, state)
@@ -189,16 +189,16 @@ class WindowSearch:
                 continue
             at = (*state.at[:worker], host, *state.at[worker + 1 :])
             following = State(at, state.waiting, None if is_last else state.current)
-            yield Node(following, node.moves + 1, worker, node)
+            yield SearchNode(following, node.moves + 1, worker, node)
             reasons.add("")
         if "" not in reasons:
             self.stuck.setdefault(len(state.waiting), {}).setdefault(worker, set()).update(reasons)
 
 
-def steps_of(end: Node) -> list[tuple[int, list[tuple[int, int]]]]:
+def steps_of(end: SearchNode) -> list[tuple[int, list[tuple[int, int]]]]:
     """Return the hosts in the order of their changes, each with its moves: workers and targets."""
-    nodes: list[Node] = []
-    here: Node | None = end
+    nodes: list[SearchNode] = []
+    here: SearchNode | None = end
     while here is not None:
         nodes.append(here)
         here = here.before

@@ -23,7 +23,7 @@ RECORD_STEPS = "record the steps of the script with dml_records, as the page of 
 UNWATCHED = "no watch collects the records of its nodes any longer"
 
 
-class Limits(NamedTuple):
+class WaitLimits(NamedTuple):
     """The steps that each rank must make, the seconds for them and for the first one, and a file that ends the wait."""
 
     steps: int
@@ -39,7 +39,7 @@ class Limits(NamedTuple):
 
 def wait_for_steps(records: str, show: Show, *, since: float = 0.0, **limits: Any) -> dict[str, Any]:
     """Wait until every rank has made some steps since a time, and return the ranks and their last steps."""
-    counted, file, desired = StepsSince(since), Path(records), Limits(**limits)
+    counted, file, desired = StepsSince(since), Path(records), WaitLimits(**limits)
     with GrowingFile(file) as growing:
         _wait(growing, counted, desired, show, file)
     nodes = {short_name(host) for host in counted.hosts.values()}
@@ -52,7 +52,7 @@ def wait_for_steps(records: str, show: Show, *, since: float = 0.0, **limits: An
     }
 
 
-def _wait(growing: GrowingFile, counted: StepsSince, limits: Limits, show: Show, records: Path) -> None:
+def _wait(growing: GrowingFile, counted: StepsSince, limits: WaitLimits, show: Show, records: Path) -> None:
     """Wait until every rank has advanced, and show the progress."""
     steps, timeout, first, _ended_by = limits
     started = shown = watched = time.monotonic()

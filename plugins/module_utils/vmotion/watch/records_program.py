@@ -32,7 +32,7 @@ READ_BYTES, SENT_CHARACTERS = 1 << 16, 1 << 14
 HIDDEN, SHORTEST = "HIDDEN", 8
 
 
-class Folder:
+class RecordFolder:
     """The record files of a folder, kept open: a read that finds nothing new must cost next to nothing."""
 
     def __init__(self, path: str, offsets: dict[str, int], tail: int = 0) -> None:
@@ -194,7 +194,7 @@ def output_end(file: int, size: int, secrets: list[str]) -> str:
 def main() -> None:
     """Follow the folder until the reader ends; ``mark`` distinguishes the messages from other output on the way."""
     mark, tail = sys.argv[3], int(sys.argv[4]) if len(sys.argv) > 4 else 0
-    folder = Folder(sys.argv[1], json.loads(sys.argv[2]), tail)
+    folder = RecordFolder(sys.argv[1], json.loads(sys.argv[2]), tail)
     view = NodeView(sys.argv[1]) if sys.argv[5:] == ["view"] else None
     last_sent = 0.0
     while True:

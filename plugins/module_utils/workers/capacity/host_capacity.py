@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..placement import mmio
-from ..placement.gpu_slots import Gpu, Slots
+from ..placement.gpu_slots import PhysicalGpu, Slots
 from ..placement.place import Device
 from . import pci_ids
 
@@ -115,10 +115,10 @@ def slots(host: Mapping[str, Any], vgpus: Mapping[str, Sequence[str]], coming: S
     return occupied
 
 
-def _gpu(info: Any, vms: Sequence[str], waiting: dict[str, list[str]]) -> Gpu:
+def _gpu(info: Any, vms: Sequence[str], waiting: dict[str, list[str]]) -> PhysicalGpu:
     here = [waiting[vm].pop(0) for vm in vms if waiting.get(vm)]
     mixed = getattr(info, "vgpuMode", None) == MIXED_SIZE
-    return Gpu(info.pciId, info.deviceName, gigabytes(info), tuple(here), mixed)
+    return PhysicalGpu(info.pciId, info.deviceName, gigabytes(info), tuple(here), mixed)
 
 
 def whole_gpus(host: Mapping[str, Any], holders: Mapping[str, str], *, active: bool = True) -> tuple[Device, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import combinations, islice
 from typing import Dict, Optional
 
-from .host_room import Host
+from .host_room import HostResources
 from .matching import Candidate, DemandGroups
 
 # A move of a running worker costs more than moves of any number of workers that are off or change anyway.
@@ -63,7 +63,11 @@ class HostAssignment:
 
 
 def one_per_host(
-    hosts: Sequence[Host], workers: Sequence[Candidate], homes: Mapping[str, str], running: Collection[str], node: str
+    hosts: Sequence[HostResources],
+    workers: Sequence[Candidate],
+    homes: Mapping[str, str],
+    running: Collection[str],
+    node: str,
 ) -> dict[str, str]:
     """Return the host of each worker, one on each: the fewest of ``running`` leave ``homes``, then of the others."""
     kinds = DemandGroups(hosts, workers, node)

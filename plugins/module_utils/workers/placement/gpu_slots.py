@@ -25,7 +25,7 @@ _SHARED_INSTANCES = "rtx_pro_"
 
 
 @dataclass(frozen=True)
-class Profile:
+class VgpuProfile:
     """The model, memory and MIG slices in the name of a vGPU profile."""
 
     name: str
@@ -35,7 +35,7 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class Gpu:
+class PhysicalGpu:
     """One physical GPU: its memory, and the profiles of the vGPUs on it."""
 
     address: str
@@ -49,7 +49,7 @@ class Gpu:
 class Slots:
     """The GPUs of one host, and the profiles that it offers."""
 
-    gpus: tuple[Gpu, ...] = ()
+    gpus: tuple[PhysicalGpu, ...] = ()
     offered: tuple[str, ...] = ()
 
     def free(self, profile: str) -> int:
@@ -99,23 +99,23 @@ class Slots:
         gpus = self.candidates(profile)
         return self._with(min(gpus, key=lambda gpu: sum(map(_size, gpu.used))), profile) if gpus else self
 
-    def _with(self, chosen: Gpu, profile: str) -> Slots:
+    def _with(self, chosen: PhysicalGpu, profile: str) -> Slots:
         taken = replace(chosen, used=(*chosen.used, profile))
         return replace(self, gpus=tuple(taken if gpu is chosen else gpu for gpu in self.gpus))
 
-    def share(self, gpu: Gpu, profile: str) -> float | None:
+    def share(self, gpu: PhysicalGpu, profile: str) -> float | None:
         """Return the share of a GPU's memory for one vGPU of a profile; None if the name contains no size."""
         desired = parse(profile)
         return min(desired.gigabytes / self._gigabytes(gpu, desired), 1.0) if desired else None
 
-    def candidates(self, profile: str) -> Sequence[Gpu]:
+    def candidates(self, profile: str) -> Sequence[PhysicalGpu]:
         """Return the GPUs of the profile's model; if the model of none is known, all GPUs of the host."""
         desired = parse(profile)
         if desired is None or profile not in self.offered:
             return ()
         return [gpu for gpu in self.gpus if fits_profile(gpu.name, desired.model)] or self.gpus
 
-    def _capacity(self, gpu: Gpu, profile: str) -> int:
+    def _capacity(self, gpu: PhysicalGpu, profile: str) -> int:
         desired = parse(profile)
         if desired is None:
             return 0
@@ -123,14 +123,14 @@ class Slots:
         count = gigabytes // desired.gigabytes
         return min(count, _instances(gigabytes, desired)) if desired.slices else count
 
-    def _gigabytes(self, gpu: Gpu, desired: Profile) -> int:
+    def _gigabytes(self, gpu: PhysicalGpu, desired: VgpuProfile) -> int:
         """Return the nominal memory, which is at least the largest offered profile: a GPU reports less."""
         largest = [
             offered.gigabytes for offered in map(parse, self.offered) if offered and offered.model == desired.model
         ]
         return max(math.ceil(gpu.gigabytes), *largest, 0)
 
-    def _free_on(self, gpu: Gpu, profile: str) -> int:
+    def _free_on(self, gpu: PhysicalGpu, profile: str) -> int:
         there = [used for used in map(parse, gpu.used) if used]
         desired = parse(profile)
         if desired is None or (len(there) < len(gpu.used)):
@@ -150,7 +150,7 @@ def _slices(model: str) -> int:
     return next((count for name, count in _MIG_SLICES.items() if model.startswith(name)), _MOST_MIG_SLICES)
 
 
-def _instances(gigabytes: int, desired: Profile) -> int:
+def _instances(gigabytes: int, desired: VgpuProfile) -> int:
     """Return the number of MIG-backed vGPUs that the slices of a GPU allow."""
     slices = _slices(desired.model)
     shared = (
@@ -159,7 +159,7 @@ def _instances(gigabytes: int, desired: Profile) -> int:
     return slices // desired.slices * max(shared, 1)
 
 
-def _order(profile: str) -> Callable[[Gpu], tuple[bool, str]]:
+def _order(profile: str) -> Callable[[PhysicalGpu], tuple[bool, str]]:
     """Return a sort key: a GPU with the same profile is filled first."""
     return lambda gpu: (profile not in gpu.used, gpu.address)
 
@@ -170,9 +170,9 @@ def _size(profile: str) -> int:
     return parsed.gigabytes if parsed else 0
 
 
-def parse(name: str) -> Profile | None:
+def parse(name: str) -> VgpuProfile | None:
     """Return the profile with this name; None if the text is not the name of a profile."""
     match = _PROFILE.match(name)
     if not match or not int(match["gigabytes"]):
         return None
-    return Profile(name, match["model"].lower(), int(match["gigabytes"]), int(match["slices"] or 0))
+    return VgpuProfile(name, match["model"].lower(), int(match["gigabytes"]), int(match["slices"] or 0))

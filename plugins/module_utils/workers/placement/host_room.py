@@ -81,7 +81,7 @@ class Demand:
 
 
 @dataclass(frozen=True)
-class Host:
+class HostResources:
     """The free resources of a host; ``workers`` are its workers without those to be placed.
 
     ``nodes`` are the NUMA nodes of its GPUs by address, ``groups`` the device groups that it offers,
@@ -102,7 +102,7 @@ class Host:
     promises: tuple[Promise, ...] = ()
     given: tuple[Device, ...] = ()
 
-    def take(self, demand: Demand, same_node: str = PREFER) -> Host | None:
+    def take(self, demand: Demand, same_node: str = PREFER) -> HostResources | None:
         """Return the host after the demand is placed on it; None if it does not fit."""
         if not self.in_service or demand.memory_mb > self.free_mb or demand.cpus > self.threads:
             return None
@@ -119,7 +119,7 @@ class Host:
                 return replace(self, slots=here, devices=left, free_mb=free_mb, promises=promises, given=given)
         return None
 
-    def occupy(self, demand: Demand, same_node: str = PREFER) -> Host:
+    def occupy(self, demand: Demand, same_node: str = PREFER) -> HostResources:
         """Return the host with a running worker on it, which is counted even if it seems not to fit."""
         if (fitting := self.take(demand, same_node)) is not None:
             return fitting
@@ -182,7 +182,7 @@ def _give(
     return False
 
 
-def alike(host: Host) -> Host:
+def alike(host: HostResources) -> HostResources:
     """Return the properties in which two interchangeable hosts agree."""
     return replace(host, name="", workers=(), holders=())
 
@@ -193,7 +193,7 @@ def group_profiles(group: str) -> tuple[str, ...] | None:
     return (match["profile"],) * int(match["count"]) if match else None
 
 
-def offered(hosts: Iterable[Host]) -> dict[tuple[str, ...], list[str]]:
+def offered(hosts: Iterable[HostResources]) -> dict[tuple[str, ...], list[str]]:
     """Return the hosts by their offered profiles."""
     by_offer: dict[tuple[str, ...], list[str]] = {}
     for host in hosts:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from .host_room import IGNORE, Demand, Host, alike
+from .host_room import IGNORE, Demand, HostResources, alike
 
 Key = TypeVar("Key")
 Guest = TypeVar("Guest")
@@ -27,7 +27,7 @@ class Candidate(Protocol):
     def hosts(self) -> frozenset[str] | None: ...
 
 
-def match(hosts: Sequence[Host], workers: Sequence[Candidate], same_node: str) -> dict[str, str]:
+def match(hosts: Sequence[HostResources], workers: Sequence[Candidate], same_node: str) -> dict[str, str]:
     """Return the host of each worker that gets one; as many workers as possible get one."""
     kinds = DemandGroups(hosts, workers, same_node)
     there: dict[int, int] = {}  # the worker on each host, by their numbers
@@ -72,9 +72,9 @@ def shift(host: Key, start: Guest, came_from: dict[Key, Guest], there: dict[Key,
 class DemandGroups:
     """The workers by equal demand, and the possible hosts of each group, the best first."""
 
-    def __init__(self, hosts: Sequence[Host], workers: Sequence[Candidate], same_node: str) -> None:
+    def __init__(self, hosts: Sequence[HostResources], workers: Sequence[Candidate], same_node: str) -> None:
         self.all_hosts, self.same_node = hosts, same_node
-        known: dict[Host, int] = {}
+        known: dict[HostResources, int] = {}
         self.alike = [known.setdefault(alike(host), len(known)) for host in hosts]
         numbers: dict[tuple[Demand, frozenset[str] | None], int] = {}
         self.of = [numbers.setdefault((worker.demand, worker.hosts), len(numbers)) for worker in workers]

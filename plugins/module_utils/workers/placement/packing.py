@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .host_room import IGNORE, Demand, Host, alike
+from .host_room import IGNORE, Demand, HostResources, alike
 from .matching import Candidate
 
 # The maximum number of tries, so that the time of the search is bounded.
 PATIENCE = 5_000
 
 
-def pack(hosts: Sequence[Host], workers: Sequence[Candidate], same_node: str) -> dict[str, str]:
+def pack(hosts: Sequence[HostResources], workers: Sequence[Candidate], same_node: str) -> dict[str, str]:
     """Return the host of each worker; if not all fit, the hosts of those that fit one after another."""
     table = _Table(
         hosts, sorted(workers, key=lambda worker: ([-n for n in worker.demand.size], worker.name)), same_node
@@ -57,14 +57,14 @@ def _greedy(table: _Table) -> dict[str, str]:
 class _Table:
     """The state of the search: the hosts with the workers placed so far."""
 
-    hosts: Sequence[Host]
+    hosts: Sequence[HostResources]
     workers: Sequence[Candidate]
     same_node: str
-    now: list[Host] = field(init=False)
+    now: list[HostResources] = field(init=False)
     count: list[int] = field(init=False)
-    history: list[tuple[int, Host]] = field(default_factory=list)
-    _ids: dict[Host, int] = field(default_factory=dict)
-    _fits: dict[tuple[int, Demand], Host | None] = field(default_factory=dict)
+    history: list[tuple[int, HostResources]] = field(default_factory=list)
+    _ids: dict[HostResources, int] = field(default_factory=dict)
+    _fits: dict[tuple[int, Demand], HostResources | None] = field(default_factory=dict)
     _nearby: dict[tuple[int, Demand], bool] = field(default_factory=dict)
     _failed: set[tuple[int, tuple[tuple[int, int], ...]]] = field(default_factory=set)
 
@@ -117,14 +117,14 @@ class _Table:
         """Return the host of each placed worker."""
         return {worker.name: self.hosts[host].name for worker, (host, _before) in zip(self.workers, self.history)}
 
-    def _set(self, host: int, state: Host, more: int) -> None:
+    def _set(self, host: int, state: HostResources, more: int) -> None:
         self.now[host], self.kinds[host] = state, self._kind(state)
         self.count[host] += more
 
     def _places(self) -> Iterator[tuple[int, int]]:
         return ((kind, self._member_ids[member]) for kind, member in zip(self.kinds, self.members))
 
-    def _kind(self, host: Host) -> int:
+    def _kind(self, host: HostResources) -> int:
         return self._ids.setdefault(alike(host), len(self._ids))
 
     def _near(self, host: int, demand: Demand) -> bool:
@@ -133,7 +133,7 @@ class _Table:
             self._nearby[key] = self.now[host].near(demand)
         return self._nearby.get(key, True)
 
-    def _after(self, host: int, demand: Demand) -> Host | None:
+    def _after(self, host: int, demand: Demand) -> HostResources | None:
         key = (self.kinds[host], demand)
         if key not in self._fits:
             self._fits[key] = self.now[host].take(demand, self.same_node)
@@ -141,8 +141,8 @@ class _Table:
         return after and _named(after, self.now[host])
 
 
-def _named(state: Host, host: Host) -> Host:
+def _named(state: HostResources, host: HostResources) -> HostResources:
     """Return the state of an interchangeable host, with the name of this host."""
     if state.name == host.name:
         return state
-    return Host(**{**vars(state), "name": host.name, "workers": host.workers, "holders": host.holders})
+    return HostResources(**{**vars(state), "name": host.name, "workers": host.workers, "holders": host.holders})

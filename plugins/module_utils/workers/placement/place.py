@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .fewest_moves import one_per_host, several_per_host
-from .host_room import IGNORE, PREFER, REQUIRE, Demand, Device, DeviceRequest, Host
+from .host_room import IGNORE, PREFER, REQUIRE, Demand, Device, DeviceRequest, HostResources
 from .matching import match
 from .packing import pack
 from .reasons import why_not
@@ -20,16 +20,16 @@ __all__ = [
     "Demand",
     "Device",
     "DeviceRequest",
-    "Host",
+    "HostResources",
     "Placement",
     "Rules",
-    "Worker",
+    "WorkerToPlace",
     "place",
 ]
 
 
 @dataclass(frozen=True)
-class Worker:
+class WorkerToPlace:
     """A worker to be placed; ``hosts`` are the allowed hosts (None: any), ``at`` is its current host.
 
     A settled worker runs with the requested GPUs and may stay even if no other worker would fit on its host.
@@ -67,7 +67,7 @@ class Placement:
     makes_room_for: tuple[str, ...] = ()
 
 
-def place(hosts: Iterable[Host], workers: Iterable[Worker], rules: Rules | None = None) -> Placement:
+def place(hosts: Iterable[HostResources], workers: Iterable[WorkerToPlace], rules: Rules | None = None) -> Placement:
     """Return the placement of all workers; the fewest running workers change their host, and only to make room."""
     rules, all_hosts = rules or Rules(), sorted(hosts, key=lambda host: host.name)
     ordered = sorted(
@@ -83,7 +83,9 @@ def place(hosts: Iterable[Host], workers: Iterable[Worker], rules: Rules | None 
     return Placement(where, moves=_moves(ordered, where), makes_room_for=tuple(sorted(placement.refusals)))
 
 
-def without_moves(hosts: Iterable[Host], workers: Iterable[Worker], rules: Rules | None = None) -> Placement:
+def without_moves(
+    hosts: Iterable[HostResources], workers: Iterable[WorkerToPlace], rules: Rules | None = None
+) -> Placement:
     """Return the placement without moves of running workers; a refusal names the moves that would make room."""
     everyone, all_hosts = list(workers), list(hosts)
     best = place(all_hosts, everyone, rules)
@@ -101,7 +103,11 @@ def without_moves(hosts: Iterable[Host], workers: Iterable[Worker], rules: Rules
 
 
 def _with_moves(
-    hosts: Sequence[Host], ordered: Sequence[Worker], homes: Mapping[str, str], rules: Rules, refused: Container[str]
+    hosts: Sequence[HostResources],
+    ordered: Sequence[WorkerToPlace],
+    homes: Mapping[str, str],
+    rules: Rules,
+    refused: Container[str],
 ) -> dict[str, str]:
     """Return the hosts of the workers if running workers may move; not all workers are included if they do not fit."""
 
@@ -120,13 +126,13 @@ def _with_moves(
     return several_per_host(homes, running, first, fill) or {}
 
 
-def _moves(ordered: Sequence[Worker], where: Mapping[str, str]) -> dict[str, str]:
+def _moves(ordered: Sequence[WorkerToPlace], where: Mapping[str, str]) -> dict[str, str]:
     """Return the running workers that move although their current host is allowed, with that host."""
     stayers = [worker for worker in ordered if worker.settled and worker.at and worker.may(worker.at)]
     return {worker.name: worker.at for worker in stayers if where[worker.name] != worker.at}
 
 
-def _homes(hosts: Sequence[Host], ordered: Sequence[Worker], rules: Rules) -> dict[str, str]:
+def _homes(hosts: Sequence[HostResources], ordered: Sequence[WorkerToPlace], rules: Rules) -> dict[str, str]:
     """Return the workers that stay, with their hosts."""
     left = {host.name: host for host in hosts}
     homes: dict[str, str] = {}
@@ -140,7 +146,9 @@ def _homes(hosts: Sequence[Host], ordered: Sequence[Worker], rules: Rules) -> di
     return homes
 
 
-def _fill(hosts: Sequence[Host], ordered: Sequence[Worker], homes: Mapping[str, str], rules: Rules) -> Placement:
+def _fill(
+    hosts: Sequence[HostResources], ordered: Sequence[WorkerToPlace], homes: Mapping[str, str], rules: Rules
+) -> Placement:
     """Return the placement after the workers that do not stay get a host."""
     demands = {worker.name: worker.demand for worker in ordered}
     left = {host.name: host for host in hosts}
@@ -167,8 +175,8 @@ def _workers_on(where: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _taken(
-    left: Mapping[str, Host], assigned: Mapping[str, str], demands: Mapping[str, Demand], rules: Rules
-) -> list[Host]:
+    left: Mapping[str, HostResources], assigned: Mapping[str, str], demands: Mapping[str, Demand], rules: Rules
+) -> list[HostResources]:
     """Return the hosts with all placed workers on them."""
     after = dict(left)
     for name, host in assigned.items():

@@ -8,7 +8,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, Tuple
 
-from .host_room import REQUIRE, Demand, Host, offered
+from .host_room import REQUIRE, Demand, HostResources, offered
 from .matching import Candidate
 
 LONGEST = 8
@@ -17,7 +17,7 @@ GAP = "{}"
 Reason = Tuple[str, Tuple[str, ...]]
 
 
-class Rules(Protocol):
+class RequestedRules(Protocol):
     """The rules for all workers."""
 
     @property
@@ -27,7 +27,9 @@ class Rules(Protocol):
     def same_node(self) -> str: ...
 
 
-def why_not(worker: Candidate, hosts: Sequence[Host], here: Mapping[str, Sequence[str]], rules: Rules) -> str:
+def why_not(
+    worker: Candidate, hosts: Sequence[HostResources], here: Mapping[str, Sequence[str]], rules: RequestedRules
+) -> str:
     """Return one sentence with a reason for each host; ``here`` are the workers of this call on each host."""
     unknown = [
         profile for profile in dict.fromkeys(worker.demand.vgpus) if not any(profile in h.slots.offered for h in hosts)
@@ -51,13 +53,13 @@ def why_not(worker: Candidate, hosts: Sequence[Host], here: Mapping[str, Sequenc
     )
 
 
-def offers(hosts: Sequence[Host]) -> str:
+def offers(hosts: Sequence[HostResources]) -> str:
     """Return the profiles that each host offers, as text."""
     texts = [f"{_list(names)} offer{_s(names)} {_list(what) or 'none'}" for what, names in offered(hosts).items()]
     return "; ".join(texts)
 
 
-def _reason(demand: Demand, host: Host, here: Sequence[str], rules: Rules) -> Reason:
+def _reason(demand: Demand, host: HostResources, here: Sequence[str], rules: RequestedRules) -> Reason:
     if not host.in_service:
         return "out of service", ()
     if rules.apart and (host.workers or here):
@@ -73,7 +75,7 @@ def _reason(demand: Demand, host: Host, here: Sequence[str], rules: Rules) -> Re
     return _other_reason(demand, host, here, rules)
 
 
-def _other_reason(demand: Demand, host: Host, here: Sequence[str], rules: Rules) -> Reason:
+def _other_reason(demand: Demand, host: HostResources, here: Sequence[str], rules: RequestedRules) -> Reason:
     if host.free_mb < demand.memory_mb:
         return f"{host.free_mb} MB of memory left, but {demand.memory_mb} MB are to be reserved", ()
     if host.threads < demand.cpus:
@@ -90,7 +92,7 @@ def _other_reason(demand: Demand, host: Host, here: Sequence[str], rules: Rules)
     return "no room for it next to the others ({})", _held(host, here)
 
 
-def _held(host: Host, here: Sequence[str]) -> tuple[str, ...]:
+def _held(host: HostResources, here: Sequence[str]) -> tuple[str, ...]:
     """Return the virtual machines that use the GPUs of a host, as text."""
     texts = [f"{name} has {profile}" for name, profile in host.holders] + [f"{name} is placed here" for name in here]
     return tuple(texts) or ("its GPUs are too small or have vGPUs of another size",)

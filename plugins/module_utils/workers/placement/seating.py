@@ -15,7 +15,7 @@ PATIENCE = 5_000
 
 
 @dataclass(frozen=True)
-class Guest(Generic[Kind]):
+class GuestToSeat(Generic[Kind]):
     """A guest to be placed in one of its rooms; guests of one kind need the same resources."""
 
     key: str
@@ -24,7 +24,7 @@ class Guest(Generic[Kind]):
 
 
 def seat(
-    rooms: Mapping[str, State], guests: Sequence[Guest[Kind]], take: Callable[[State, Kind], State | None]
+    rooms: Mapping[str, State], guests: Sequence[GuestToSeat[Kind]], take: Callable[[State, Kind], State | None]
 ) -> dict[str, str] | None:
     """Return the room of each guest; None if they do not all fit or the search reached its limit.
 
@@ -39,7 +39,7 @@ class _Search(Generic[State, Kind]):
     def __init__(
         self,
         rooms: Mapping[str, State],
-        guests: Sequence[Guest[Kind]],
+        guests: Sequence[GuestToSeat[Kind]],
         take: Callable[[State, Kind], State | None],
     ) -> None:
         self._now, self._take = dict(rooms), take

@@ -22,7 +22,7 @@ from plugins.module_utils.continuity.columns import Columns
 from plugins.module_utils.continuity.limits import HIGHEST, number
 from plugins.module_utils.continuity.lines import IDENTITY, Line
 from plugins.module_utils.continuity.packed import PackedColumns
-from plugins.module_utils.continuity.step_records import Reading, loss_of, rate_of
+from plugins.module_utils.continuity.step_records import StepReading, loss_of, rate_of
 
 from .cases import CONTINUOUS_CASES, INCONCLUSIVE_CASES
 from .harms import BROKEN_CASES
@@ -60,7 +60,7 @@ def test_the_least_offset_between_two_lines(offsets: list[float], data: Any) -> 
     assert _Least(steps, column)._between(begin, end) == min(offsets[begin:end])
 
 
-def read_at_once(records: Iterable[Mapping[str, Any]]) -> Reading:
+def read_at_once(records: Iterable[Mapping[str, Any]]) -> StepReading:
     """Return what ``read_lines`` returns, from lists of all records."""
     made: dict[int, list[tuple[Line, str]]] = defaultdict(list)
     unreadable = 0
@@ -87,7 +87,7 @@ def read_at_once(records: Iterable[Mapping[str, Any]]) -> Reading:
         text = repr(sorted((key, repr(value)) for key, value in record.items() if key != "seen"))
         made[int(rank)].append((one, text))
     ranks = {rank: columns_of(_each_once(made[rank])) for rank in sorted(made)}
-    return Reading(ranks, unreadable, is_stamped=False)
+    return StepReading(ranks, unreadable, is_stamped=False)
 
 
 def _each_once(written: list[tuple[Line, str]]) -> list[Line]:

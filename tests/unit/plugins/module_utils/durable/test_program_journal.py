@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from plugins.module_utils.durable.program_journal import Journal, ends, read
+from plugins.module_utils.durable.program_journal import FileJournal, ends, read
 from plugins.module_utils.errors import Failed, Refused
 
 ROOT = Path(__file__).parents[5]
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[5]
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    with Journal(tmp_path / "journal.jsonl") as journal:
+    with FileJournal(tmp_path / "journal.jsonl") as journal:
         journal.write("start", {"settings": {"cluster": "gpu"}})
         journal.write("hold", "one")
     return tmp_path / "journal.jsonl"
@@ -36,7 +36,7 @@ def test_entries_are_kept_with_their_time_and_only_the_owner_reads_them(path: Pa
     assert first["at"] <= second["at"]
     assert path.stat().st_mode & 0o777 == 0o600
     assert ends(path) == (first["value"], False)
-    with Journal(path) as journal:
+    with FileJournal(path) as journal:
         journal.write("end", {"passed": True})
     assert ends(path).is_ended
 
@@ -46,7 +46,7 @@ def test_a_last_line_that_was_cut_off_is_read_over_and_written_over(path: Path, 
     whole = path.read_bytes()
     path.write_bytes(whole[:-cut])
     assert keys(path) == ["start"]
-    with Journal(path) as journal:
+    with FileJournal(path) as journal:
         assert list(journal.values) == ["start"]
         journal.write("job", {})
     assert keys(path) == ["start", "job"]
@@ -61,7 +61,7 @@ def test_reports_any_other_damage_with_its_line(path: Path, line: bytes) -> None
     with pytest.raises(Failed, match=r"line 1 is not a valid entry .*; restore the file from a copy"):
         read(path)
     with pytest.raises(Failed, match="line 1 is not a valid entry"):
-        Journal(path)
+        FileJournal(path)
     assert path.read_bytes() == line + whole, "what is damaged is left as it is"
 
 
@@ -71,7 +71,7 @@ def test_a_second_process_cannot_write_it(path: Path) -> None:
         "Journal(Path(sys.argv[1])).write('job', {})"
     )
     command = [sys.executable, "-c", program, str(path)]
-    with Journal(path):
+    with FileJournal(path):
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert "another process writes it" in done.stderr
     assert keys(path) == ["start", "hold"]
@@ -88,17 +88,17 @@ def test_the_lock_goes_with_the_process_that_was_killed(path: Path) -> None:
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout and process.stdout.readline() == "open\n"
         with pytest.raises(Refused, match="because its run is in progress"):
-            Journal(path)
+            FileJournal(path)
         process.kill()
         process.wait()
-    with Journal(path) as journal:
+    with FileJournal(path) as journal:
         journal.write("job", {})
 
 
 def test_an_entry_is_on_the_disk_before_the_next_step(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", synced.append)
-    with Journal(path) as journal:
+    with FileJournal(path) as journal:
         journal.write("job", {})
         assert len(synced) == 1
 
@@ -106,7 +106,7 @@ def test_an_entry_is_on_the_disk_before_the_next_step(path: Path, monkeypatch: p
 def test_a_new_journal_is_in_its_folder_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[bool] = []
     monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.path.isdir(f"/proc/self/fd/{handle}")))
-    with Journal(tmp_path / "journal.jsonl") as journal:
+    with FileJournal(tmp_path / "journal.jsonl") as journal:
         journal.write("start", {})
     assert synced == [False, True]
 
@@ -120,7 +120,7 @@ def test_a_time_that_is_not_finite_is_damage(path: Path, at: str) -> None:
 
 def test_a_fifo_in_place_of_a_journal_is_refused_and_blocks_nothing(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "journal.jsonl")
-    for reader in (read, ends, Journal):
+    for reader in (read, ends, FileJournal):
         with pytest.raises(Refused, match="it is not a regular file; remove it, or name another folder"):
             reader(tmp_path / "journal.jsonl")
 
@@ -131,13 +131,13 @@ def test_a_full_disk_is_an_error_sentence_and_the_run_continues(path: Path, monk
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     write = os.write
-    with Journal(path) as journal:
+    with FileJournal(path) as journal:
         monkeypatch.setattr(os, "write", full)
         with pytest.raises(Failed, match="No space left on device; free some space and run the playbook again"):
             journal.write("job", {})
         monkeypatch.undo()
         journal.write("released the lock", True)
-    with Journal(path) as journal:
+    with FileJournal(path) as journal:
         journal.write("job", {})
     assert keys(path) == ["start", "hold", "released the lock", "job"]
 
@@ -146,10 +146,10 @@ def test_a_link_is_not_followed(path: Path) -> None:
     link = path.parent / "link"
     link.symlink_to(path)
     with pytest.raises(OSError, match="link"):
-        Journal(link)
+        FileJournal(link)
 
 
 def test_a_journal_of_an_earlier_version_is_refused(path: Path) -> None:
     path.write_text('{"at": 1.0, "entry": "open", "settings": {}}\n')
     with pytest.raises(Refused, match="earlier version of the collection; move its folder elsewhere"):
-        Journal(path)
+        FileJournal(path)

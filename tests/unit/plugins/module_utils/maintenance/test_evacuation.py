@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugins.module_utils.maintenance import evacuation
-from plugins.module_utils.maintenance.evacuation import AntiAffinityRule, EvacuationCluster, HostRoom, VmHostRule
+from plugins.module_utils.maintenance.evacuation import AntiAffinityRule, EvacuationCluster, FreeCapacity, VmHostRule
 from plugins.module_utils.workers.capacity.running_vm import Vm
-from plugins.module_utils.workers.placement.gpu_slots import Gpu, Slots
+from plugins.module_utils.workers.placement.gpu_slots import PhysicalGpu, Slots
 
 T4 = "grid_t4-16c"
 HALF = "grid_t4-8c"
@@ -23,16 +23,16 @@ QUARTER = "grid_t4-4c"
 GIGABYTES = {T4: 16, HALF: 8, QUARTER: 4}
 
 
-def room(number: int, *used: str, **more: object) -> HostRoom:
-    gpu = Gpu("0000:3b:00.0", "Tesla T4", 15.75, used)
-    return HostRoom(f"esx{number}", slots=Slots((gpu,), (T4, HALF)), **more)  # type: ignore[arg-type]
+def room(number: int, *used: str, **more: object) -> FreeCapacity:
+    gpu = PhysicalGpu("0000:3b:00.0", "Tesla T4", 15.75, used)
+    return FreeCapacity(f"esx{number}", slots=Slots((gpu,), (T4, HALF)), **more)  # type: ignore[arg-type]
 
 
 def worker(number: int, *vgpus: str, **more: object) -> Vm:
     return Vm(f"vm-{number}", f"w{number}", f"esx{number}", "ml", "gold", "carol", vgpus=vgpus, **more)  # type: ignore[arg-type]
 
 
-def cluster(rooms: list[HostRoom], vms: list[Vm], **more: object) -> EvacuationCluster:
+def cluster(rooms: list[FreeCapacity], vms: list[Vm], **more: object) -> EvacuationCluster:
     return EvacuationCluster("gpu", tuple(rooms), tuple(vms), vgpu_by_drs=True, hot_migrate=True, **more)  # type: ignore[arg-type]
 
 
@@ -150,8 +150,11 @@ def test_a_host_that_cannot_be_emptied_takes_no_place_from_the_next() -> None:
 
 def test_a_small_vgpu_leaves_the_gpu_that_a_large_one_needs() -> None:
     """The small one was put on the empty GPU, and the large one of the next host was blocked."""
-    two = (Gpu("0000:3b:00.0", "Tesla T4", 15.75, (), True), Gpu("0000:4b:00.0", "Tesla T4", 15.75, (QUARTER,), True))
-    rooms = [room(1), room(2), HostRoom("esx3", slots=Slots(two, (T4, HALF, QUARTER)))]
+    two = (
+        PhysicalGpu("0000:3b:00.0", "Tesla T4", 15.75, (), True),
+        PhysicalGpu("0000:4b:00.0", "Tesla T4", 15.75, (QUARTER,), True),
+    )
+    rooms = [room(1), room(2), FreeCapacity("esx3", slots=Slots(two, (T4, HALF, QUARTER)))]
     vms = [worker(1, QUARTER, HALF), worker(2, T4)]
     verdicts = evacuation.plan(cluster(rooms, vms), ["esx1", "esx2"])
     assert [verdict.blocks for verdict in verdicts.values()] == [(), ()]
@@ -170,7 +173,7 @@ some_vms = st.lists(
 keys = st.frozensets(st.sampled_from([f"vm-{number}" for number in range(5)]), min_size=1, max_size=3)
 
 
-def holds(gpus: Sequence[Gpu], sizes: Sequence[str]) -> bool:
+def holds(gpus: Sequence[PhysicalGpu], sizes: Sequence[str]) -> bool:
     """Whether GPUs can hold vGPUs of these sizes with those that are there, by trying everything."""
     for choice in itertools.product(range(len(gpus)), repeat=len(sizes)):
         there = [
@@ -197,13 +200,16 @@ def fit(where: dict[str, str], vms: list[Vm], layout: EvacuationCluster) -> bool
     return all(len(set(homes)) == len(homes) for homes in together) and all(host in hosts for host, hosts in tied)
 
 
-def rooms_with(used: list[tuple[str, ...]], mixed: bool) -> list[HostRoom]:
+def rooms_with(used: list[tuple[str, ...]], mixed: bool) -> list[FreeCapacity]:
     """Return hosts with two GPUs each; ``used`` are the vGPUs on those of the first and of the second of two hosts."""
     return [
-        HostRoom(
+        FreeCapacity(
             name,
             slots=Slots(
-                tuple(Gpu(f"0000:{n}b:00.0", "Tesla T4", 15.75, used[2 * (number % 2) + n - 3], mixed) for n in (3, 4)),
+                tuple(
+                    PhysicalGpu(f"0000:{n}b:00.0", "Tesla T4", 15.75, used[2 * (number % 2) + n - 3], mixed)
+                    for n in (3, 4)
+                ),
                 (T4, HALF, QUARTER),
             ),
             free_mb=1000,

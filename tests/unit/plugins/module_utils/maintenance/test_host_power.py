@@ -13,7 +13,7 @@ from pyVmomi import vim
 
 from plugins.module_utils.errors import Refused, Unreachable
 from plugins.module_utils.maintenance import boot, service_note
-from plugins.module_utils.maintenance.evacuation import Blocker, HostEvacuation, Move
+from plugins.module_utils.maintenance.evacuation import Blocker, EvacuationMove, HostEvacuation
 from plugins.module_utils.maintenance.in_service import InService
 from plugins.module_utils.maintenance.leaving import Evacuations
 from plugins.module_utils.maintenance.maintenance_mode import MaintenanceMode, maintenance_spec
@@ -61,7 +61,9 @@ def judged(made: FakeHost, verdict: HostEvacuation, entering: RecentTask | None 
 
 def test_a_host_with_somewhere_to_go_for_all_is_emptied() -> None:
     made = host()
-    plan = planned(MaintenanceMode, made, evacuations=judged(made, HostEvacuation(moves=(Move(VM, "esx02.lab"),))))
+    plan = planned(
+        MaintenanceMode, made, evacuations=judged(made, HostEvacuation(moves=(EvacuationMove(VM, "esx02.lab"),)))
+    )
     assert [change.key for change in plan.changes] == ["maintenance"] and not plan.unmet
     assert plan.why == ("w1 (folder ml) moves, for example to esx02.lab",)
 

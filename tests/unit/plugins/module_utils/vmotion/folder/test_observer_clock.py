@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.durable.program_journal import Journal, read
+from plugins.module_utils.durable.program_journal import FileJournal, read
 from plugins.module_utils.vmotion.folder import observer_clock
 from plugins.module_utils.vmotion.move import clock_offset
 
@@ -28,7 +28,7 @@ def test_a_clock_that_is_set_moves_neither_the_journal_nor_the_times_of_moves(
     server = SimpleNamespace(timestamp=system)
     monkeypatch.setattr(clock_offset, "server_time", lambda _session: server)
     session: Any = None
-    with observer_clock.running(tmp_path), Journal(tmp_path / "journal.jsonl", observer_clock.now) as journal:
+    with observer_clock.running(tmp_path), FileJournal(tmp_path / "journal.jsonl", observer_clock.now) as journal:
         monkeypatch.setattr(observer_clock.time, "time", lambda: system() + jump)
         journal.write("begin", True)
         offset = clock_offset.measure(session)

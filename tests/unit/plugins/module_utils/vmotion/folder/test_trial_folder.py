@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from plugins.module_utils.durable.program import END, START
-from plugins.module_utils.durable.program_journal import NAME, Journal
+from plugins.module_utils.durable.program_journal import NAME, FileJournal
 from plugins.module_utils.errors import CollectionError, Failed, Refused
 from plugins.module_utils.vmotion.folder import trial_folder as folders
 
 
 def started(where: Path, name: str, cluster: str = "gpu", *, ended: bool = False) -> Path:
     (where / name).mkdir(parents=True)
-    with Journal(where / name / NAME) as journal:
+    with FileJournal(where / name / NAME) as journal:
         journal.write(START, {"cluster": cluster})
         if ended:
             journal.write(END, {"passed": True, "said": ""})

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from plugins.module_utils.durable.program import END, START
-from plugins.module_utils.durable.program_journal import NAME, Journal
+from plugins.module_utils.durable.program_journal import NAME, FileJournal
 from plugins.module_utils.vmotion.folder import facts_file
 from tests.fakes.programs import run
 from tests.fakes.trial import World
@@ -16,7 +16,7 @@ from tests.fakes.trial import World
 def keep(world: World, folder: Path, *, is_ended: bool = False) -> Path:
     """Write the journal and the facts of a test into a folder."""
     folder.mkdir(parents=True)
-    with Journal(folder / NAME) as journal:
+    with FileJournal(folder / NAME) as journal:
         journal.write(START, world.settings)
         for key, value in world.values.items():
             journal.write(key, value)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import NotFound, Refused
-from plugins.module_utils.vmotion.move.move import Move, MoveRequest
+from plugins.module_utils.vmotion.move.move import MoveRequest, WorkerMove
 from plugins.module_utils.workers.machine import Machine
 from tests.fakes import hardware
 from tests.fakes.moves import FakeServer, site_of
@@ -21,10 +21,10 @@ def server(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
     return FakeServer(monkeypatch)
 
 
-def moving(server: FakeServer, one: Machine, target: str = "esx2", **more: Any) -> tuple[Move, FakeWorkerCluster]:
+def moving(server: FakeServer, one: Machine, target: str = "esx2", **more: Any) -> tuple[WorkerMove, FakeWorkerCluster]:
     site = site_of(server, one)
     site.marks[one.name] = {"name": one.name, "cluster": "gpu"}
-    return Move(site, MoveRequest(one.name, target, **more)), site
+    return WorkerMove(site, MoveRequest(one.name, target, **more)), site
 
 
 def test_a_move_is_planned_to_the_other_host(server: FakeServer) -> None:

@@ -30,7 +30,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
 def fleet_of(server: FakeServer, *workers: Any, one_per_host: bool = False, **more: Any) -> Fleet:
     cluster = site_of(server, *workers, **more)
     read = rolling_moves.read_workers(cluster, [one.name for one in workers])
-    return moving_fleet.read_fleet(cluster, read, moving_fleet.Rules(60.0, one_per_host))
+    return moving_fleet.read_fleet(cluster, read, moving_fleet.FleetLimits(60.0, one_per_host))
 
 
 def test_a_worker_has_its_needs_its_stun_by_target_and_moves_alone_with_a_vgpu(server: FakeServer) -> None:

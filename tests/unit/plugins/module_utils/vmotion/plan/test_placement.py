@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.vmotion.plan.placement import Infeasible, Placement, Shortage, listed
+from plugins.module_utils.vmotion.plan.placement import Infeasible, RollingPlacement, Shortage, listed
 from plugins.module_utils.vmotion.plan.problem import Problem, Stuck, independent_parts
 from plugins.module_utils.vmotion.plan.trips import Reach, reachable, trips
 
 
-def placement(slots: dict[str, int], at: dict[str, str], **rules: Any) -> Placement:
-    return Placement(
+def placement(slots: dict[str, int], at: dict[str, str], **rules: Any) -> RollingPlacement:
+    return RollingPlacement(
         slots=slots,
         at=at,
         chosen=rules.get("chosen", tuple(at)),
@@ -51,7 +51,7 @@ def test_with_one_per_host_a_host_has_room_if_it_has_slots_and_no_worker_stays()
 def test_a_worker_may_go_to_the_hosts_allowed_to_it_that_have_room_for_it_when_they_are_empty() -> None:
     rules = {"demand": {"a": 2, "b": 3}, "chosen": ("a", "b"), "allowed": {"a": ["h1", "h2", "h3"]}}
     some = placement({"h0": 2, "h1": 4, "h2": 1, "h3": 4}, {"a": "h0", "b": "h1", "c": "h3"}, **rules)
-    some = Placement(**{**vars(some), "demand": {"a": 2, "b": 3, "c": 3}})
+    some = RollingPlacement(**{**vars(some), "demand": {"a": 2, "b": 3, "c": 3}})
     assert numbers(some.problem()) == ([2, 4, 1, 1], [0, 1], [2, 3], [[1], [1]], False)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.durable.program_journal import NAME as JOURNAL
-from plugins.module_utils.durable.program_journal import Journal
+from plugins.module_utils.durable.program_journal import FileJournal
 from plugins.module_utils.vmotion.folder import facts_file
 from plugins.module_utils.vmotion.watch.job_moves import JobMoves
 from tests.fakes.trial import Killed, World
@@ -71,7 +71,7 @@ def test_a_move_in_progress_lasts_until_now_while_its_test_runs(tmp_path: Path) 
     path = keep(world, tmp_path / "gpu-1")
     moves = JobMoves(tmp_path, RUN)
     assert moves.since(0.0, 1e9) == [], "no process runs the test"
-    with Journal(path):
+    with FileJournal(path):
         (move,) = moves.since(0.0, 1e9)
     assert (move.kind, move.until) == ("running", 1e9)
 

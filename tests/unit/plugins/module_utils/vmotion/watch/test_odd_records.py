@@ -189,8 +189,8 @@ def test_a_message_behind_a_word_without_a_line_end_is_read() -> None:
     assert reader.noise == 0
 
 
-def folder(path: Path) -> records_program.Folder:
-    return records_program.Folder(str(path), {})
+def folder(path: Path) -> records_program.RecordFolder:
+    return records_program.RecordFolder(str(path), {})
 
 
 def test_an_entry_that_is_not_a_file_is_reported_once_and_hides_no_file(tmp_path: Path) -> None:

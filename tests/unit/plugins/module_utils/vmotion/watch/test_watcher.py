@@ -133,7 +133,7 @@ def test_retries_and_reports_an_unreachable_node(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["notes.txt", "rank0.json"])
 def test_other_files_are_left_alone(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("x\n")
-    assert records_program.Folder(str(tmp_path), {}).read() == []
+    assert records_program.RecordFolder(str(tmp_path), {}).read() == []
 
 
 def test_the_watch_ends_when_no_one_needs_it(tmp_path: Path) -> None:

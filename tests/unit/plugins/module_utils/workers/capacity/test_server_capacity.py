@@ -12,10 +12,10 @@ from pyVmomi import vim, vmodl
 
 from plugins.module_utils.workers.capacity import server_capacity
 from plugins.module_utils.workers.capacity.server_capacity import Capacity
-from plugins.module_utils.workers.placement.gpu_slots import Gpu, Slots
+from plugins.module_utils.workers.placement.gpu_slots import PhysicalGpu, Slots
 
 HOST = vim.HostSystem("host-1")
-EMPTY = Slots((Gpu("0000:3b:00.0", "NVIDIA Tesla T4", 16.0),), ("grid_t4-16c", "grid_t4-8c"))
+EMPTY = Slots((PhysicalGpu("0000:3b:00.0", "NVIDIA Tesla T4", 16.0),), ("grid_t4-16c", "grid_t4-8c"))
 
 pytestmark = pytest.mark.skipif(
     not hasattr(vim, "DirectPathProfileManager"), reason="this pyVmomi is older than the manager"

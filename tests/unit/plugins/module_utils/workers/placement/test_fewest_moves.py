@@ -12,13 +12,20 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from plugins.module_utils.workers.placement.place import Demand, Host, Rules, Worker, place, without_moves
+from plugins.module_utils.workers.placement.place import (
+    Demand,
+    HostResources,
+    Rules,
+    WorkerToPlace,
+    place,
+    without_moves,
+)
 
 from .test_place import OFFERED, fits, host, hosts_of_a_cluster, people, worker
 from .test_place import rules as any_rules
 
 
-def fewest(hosts: Sequence[Host], workers: Sequence[Worker], rule: Rules) -> int | None:
+def fewest(hosts: Sequence[HostResources], workers: Sequence[WorkerToPlace], rule: Rules) -> int | None:
     """Return the fewest moves of running workers over all placements; None if there is no placement."""
     counts = []
     for choice in itertools.product(hosts, repeat=len(workers)):
@@ -30,7 +37,9 @@ def fewest(hosts: Sequence[Host], workers: Sequence[Worker], rule: Rules) -> int
 
 @settings(max_examples=400)
 @given(hosts_of_a_cluster, people, people, any_rules)
-def test_the_fewest_running_workers_move(hosts: list[Host], old: list[Worker], new: list[Worker], rule: Rules) -> None:
+def test_the_fewest_running_workers_move(
+    hosts: list[HostResources], old: list[WorkerToPlace], new: list[WorkerToPlace], rule: Rules
+) -> None:
     homes = place(hosts, [replace(one, at="") for one in old], rule).where
     running = [replace(one, hosts=None, at=homes[one.name], settled=True) for one in old if one.name in homes]
     workers = [*running[:3], *(replace(one, name=f"new{one.name}", at="") for one in new[:2])]
@@ -86,7 +95,7 @@ def test_if_not_all_fit_no_worker_moves() -> None:
 def test_500_running_workers_and_a_pinned_one_take_seconds(apart: bool) -> None:
     hosts = [host(f"esx{n:03}") for n in range(512)]
     running = [
-        Worker(f"w{n:03}", Demand((OFFERED[0],), memory_mb=1000 + n % 3), at=f"esx{n:03}", settled=True)
+        WorkerToPlace(f"w{n:03}", Demand((OFFERED[0],), memory_mb=1000 + n % 3), at=f"esx{n:03}", settled=True)
         for n in range(500)
     ]
     pinned = worker("new", OFFERED[0], hosts=frozenset({"esx123"}))

@@ -9,11 +9,11 @@ import time
 import pytest
 
 from plugins.module_utils.workers.placement import gpu_slots
-from plugins.module_utils.workers.placement.gpu_slots import Gpu, Slots
+from plugins.module_utils.workers.placement.gpu_slots import PhysicalGpu, Slots
 
 
 def host(name: str, gigabytes: float, *offered: str, used: tuple[str, ...] = (), mixed: bool = False) -> Slots:
-    return Slots((Gpu("0000:3b:00.0", name, gigabytes, used, mixed),), offered)
+    return Slots((PhysicalGpu("0000:3b:00.0", name, gigabytes, used, mixed),), offered)
 
 
 T4 = ("grid_t4-16c", "grid_t4-8c", "grid_t4-4c")
@@ -57,7 +57,7 @@ def test_the_profiles_of_blackwell_have_four_slices_that_vgpus_may_share(size: s
 
 
 def test_a_profile_goes_to_gpus_of_its_model_only() -> None:
-    both = Slots((Gpu("a", "Tesla T4", 16), Gpu("b", "NVIDIA A100-PCIE-40GB", 40)), (*T4, *A100))
+    both = Slots((PhysicalGpu("a", "Tesla T4", 16), PhysicalGpu("b", "NVIDIA A100-PCIE-40GB", 40)), (*T4, *A100))
     assert both.free("grid_t4-8c") == 2 and both.free("grid_a100-40c") == 1
 
 
@@ -74,16 +74,16 @@ def test_other_texts_are_not_profiles(name: str) -> None:
 
 
 def test_the_parts_of_a_name() -> None:
-    assert gpu_slots.parse("grid_a100-2-10c") == gpu_slots.Profile("grid_a100-2-10c", "a100", 10, 2)
-    assert gpu_slots.parse("nvidia_rtxa6000-48q") == gpu_slots.Profile("nvidia_rtxa6000-48q", "rtxa6000", 48, 0)
+    assert gpu_slots.parse("grid_a100-2-10c") == gpu_slots.VgpuProfile("grid_a100-2-10c", "a100", 10, 2)
+    assert gpu_slots.parse("nvidia_rtxa6000-48q") == gpu_slots.VgpuProfile("nvidia_rtxa6000-48q", "rtxa6000", 48, 0)
 
 
 def test_profiles_of_one_worker_are_spread_over_the_gpus_in_any_way_that_fits() -> None:
     offered = ("nvidia_a40-48c", "nvidia_a40-24c", "nvidia_a40-12c")
-    mixed = Slots(tuple(Gpu(address, "NVIDIA A40", 48.0, (), True) for address in "ab"), offered)
+    mixed = Slots(tuple(PhysicalGpu(address, "NVIDIA A40", 48.0, (), True) for address in "ab"), offered)
     assert mixed.take_all(["nvidia_a40-12c", "nvidia_a40-24c", "nvidia_a40-24c", "nvidia_a40-24c"])
     assert mixed.take_all(["nvidia_a40-12c", "nvidia_a40-24c", "nvidia_a40-24c", "nvidia_a40-48c"]) is None
-    two = Slots(tuple(Gpu(address, "Tesla T4", 15.75) for address in "ab"), T4)
+    two = Slots(tuple(PhysicalGpu(address, "Tesla T4", 15.75) for address in "ab"), T4)
     spread = two.take_all(["grid_t4-4c", "grid_t4-16c", "grid_t4-4c"])
     assert spread is not None and spread.free("grid_t4-4c") == 2
 
@@ -100,7 +100,7 @@ def test_profiles_of_two_sizes_that_run_on_one_gpu_are_all_counted() -> None:
 @pytest.mark.parametrize("more", [("nvidia_a16-1c",), ("nvidia_a16-16c",), ("nvidia_a16-2c",) * 3])
 def test_many_profiles_that_do_not_all_fit_end_at_once(more: tuple[str, ...]) -> None:
     offered = tuple(f"nvidia_a16-{size}c" for size in (16, 2, 1))
-    many = Slots(tuple(Gpu(str(n), "NVIDIA A16", 16.0, (), True) for n in range(4)), offered)
+    many = Slots(tuple(PhysicalGpu(str(n), "NVIDIA A16", 16.0, (), True) for n in range(4)), offered)
     began = time.process_time()
     assert many.take_all([*["nvidia_a16-1c"] * 60, *["nvidia_a16-2c"] * 2]) is not None
     assert many.take_all([*["nvidia_a16-1c"] * 60, *["nvidia_a16-2c"] * 2, *more]) is None

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plugins.module_utils.workers.placement.gpu_slots import Gpu, Slots
+from plugins.module_utils.workers.placement.gpu_slots import PhysicalGpu, Slots
 from plugins.module_utils.workers.placement.host_room import choose, group_profiles
 from plugins.module_utils.workers.placement.place import (
     IGNORE,
@@ -22,9 +22,9 @@ from plugins.module_utils.workers.placement.place import (
     Demand,
     Device,
     DeviceRequest,
-    Host,
+    HostResources,
     Rules,
-    Worker,
+    WorkerToPlace,
     place,
 )
 
@@ -33,16 +33,16 @@ A100 = "10de:20f1"
 NVLINK = "Nvidia:2@grid_t4-16c%NVLink"
 
 
-def host(name: str, gpus: int = 1, **more: object) -> Host:
+def host(name: str, gpus: int = 1, **more: object) -> HostResources:
     """Return a host with T4s, much memory and many CPUs."""
-    cards = tuple(Gpu(f"0000:{number:02x}:00.0", "NVIDIA Tesla T4", 15.0) for number in range(gpus))
-    plenty = Host(name, slots=Slots(cards, OFFERED), free_mb=100_000, threads=64)
+    cards = tuple(PhysicalGpu(f"0000:{number:02x}:00.0", "NVIDIA Tesla T4", 15.0) for number in range(gpus))
+    plenty = HostResources(name, slots=Slots(cards, OFFERED), free_mb=100_000, threads=64)
     return replace(plenty, **more)  # type: ignore[arg-type]
 
 
-def worker(name: str, *profiles: str, **more: object) -> Worker:
+def worker(name: str, *profiles: str, **more: object) -> WorkerToPlace:
     """Return a worker with vGPUs."""
-    return replace(Worker(name, Demand(profiles)), **more)  # type: ignore[arg-type]
+    return replace(WorkerToPlace(name, Demand(profiles)), **more)  # type: ignore[arg-type]
 
 
 def cards(*kinds: str) -> tuple[Device, ...]:
@@ -81,16 +81,16 @@ allowed = st.sampled_from(
     [None, *(frozenset(some) for some in (["esx0"], ["esx1"], ["esx0", "esx1"], ["esx1", "esx2"]))]
 )
 people = st.lists(st.tuples(demands, allowed, st.sampled_from(["", "esx0", "esx1"])), min_size=1, max_size=4).map(
-    lambda rows: [Worker(f"w{n}", demand, hosts, at) for n, (demand, hosts, at) in enumerate(rows)]
+    lambda rows: [WorkerToPlace(f"w{n}", demand, hosts, at) for n, (demand, hosts, at) in enumerate(rows)]
 )
 rules = st.builds(Rules, apart=st.booleans(), same_node=st.sampled_from([IGNORE, PREFER]))
 
 
-def fits(there: Host, workers: Sequence[Worker], rule: Rules) -> bool:
+def fits(there: HostResources, workers: Sequence[WorkerToPlace], rule: Rules) -> bool:
     """Return whether all workers fit on a host together: the largest GPUs first, PCI devices in any order."""
     if rule.apart and workers and (len(workers) > 1 or there.workers):
         return False
-    left: Host | None = there
+    left: HostResources | None = there
     for one in sorted(workers, key=lambda one: ([-n for n in one.demand.size], one.name)):
         left = left.take(replace(one.demand, devices=()), rule.same_node) if left else None
     desired = [stop for one in workers for stop in one.demand.devices]
@@ -99,7 +99,7 @@ def fits(there: Host, workers: Sequence[Worker], rule: Rules) -> bool:
     return left is not None and has_devices and all(one.may(there.name) for one in workers)
 
 
-def brute_force(hosts: Sequence[Host], workers: Sequence[Worker], rule: Rules) -> bool:
+def brute_force(hosts: Sequence[HostResources], workers: Sequence[WorkerToPlace], rule: Rules) -> bool:
     """Return whether any placement of all workers fits."""
     for choice in itertools.product(hosts, repeat=len(workers)):
         by_host = {one.name: [w for w, at in zip(workers, choice) if at.name == one.name] for one in hosts}
@@ -110,7 +110,9 @@ def brute_force(hosts: Sequence[Host], workers: Sequence[Worker], rule: Rules) -
 
 @settings(max_examples=400)
 @given(hosts_of_a_cluster, people, rules)
-def test_all_are_placed_if_brute_force_places_all(hosts: list[Host], workers: list[Worker], rule: Rules) -> None:
+def test_all_are_placed_if_brute_force_places_all(
+    hosts: list[HostResources], workers: list[WorkerToPlace], rule: Rules
+) -> None:
     found = place(hosts, workers, rule)
     assert bool(found.refusals) != brute_force(hosts, workers, rule)
     assert set(found.where) | set(found.refusals) == {one.name for one in workers}
@@ -139,7 +141,7 @@ def test_who_is_bound_to_hosts_gets_one_of_them_if_there_is_a_way(
 @settings(max_examples=200)
 @given(hosts_of_a_cluster, people, rules)
 def test_who_is_settled_stays_while_there_is_a_place_for_the_others(
-    hosts: list[Host], workers: list[Worker], rule: Rules
+    hosts: list[HostResources], workers: list[WorkerToPlace], rule: Rules
 ) -> None:
     homes = place(hosts, [replace(one, at="") for one in workers], rule).where
     settled = [replace(one, at=homes[one.name], settled=True) for one in workers if one.name in homes]
@@ -166,7 +168,7 @@ def test_two_workers_share_a_gpu_only_if_allowed_and_with_one_size() -> None:
     assert place([host("esx1")], pair, Rules(apart=True)).refusals
     unequal = [worker("w1", "grid_t4-8c"), worker("w2", "grid_t4-4c")]
     assert place([host("esx1")], unequal, Rules(apart=False)).refusals
-    mixed = host("esx1", slots=Slots((Gpu("0000:01:00.0", "NVIDIA Tesla T4", 15.0, (), True),), OFFERED))
+    mixed = host("esx1", slots=Slots((PhysicalGpu("0000:01:00.0", "NVIDIA Tesla T4", 15.0, (), True),), OFFERED))
     assert not place([mixed], unequal, Rules(apart=False)).refusals
 
 
@@ -174,7 +176,7 @@ def test_gpu_and_rdma_nic_share_a_numa_node_if_required() -> None:
     far = host("esx1", devices=(Device("0000:01:00.0", A100, node=1),), nic_node=0)
     near = host("esx2", devices=(Device("0000:01:00.0", A100, node=0),), nic_node=0)
     silent = host("esx3", devices=(Device("0000:01:00.0", A100),))
-    one = Worker("w1", Demand(devices=(DeviceRequest(A100),)))
+    one = WorkerToPlace("w1", Demand(devices=(DeviceRequest(A100),)))
     assert place([far, near], [one]).where == {"w1": "esx2"}
     assert place([far, near], [one], Rules(same_node=IGNORE)).where == {"w1": "esx1"}
     assert place([far, silent], [one], Rules(same_node=REQUIRE)).where == {"w1": "esx3"}
@@ -204,7 +206,7 @@ def test_linked_gpus_are_a_group_that_the_host_offers() -> None:
     after = linked.take(demand)
     assert after
     assert after.slots.free("grid_t4-16c") == 0
-    found = place([host("esx2", 2)], [Worker("w1", demand)])
+    found = place([host("esx2", 2)], [WorkerToPlace("w1", demand)])
     assert f"no device group {NVLINK} (offered: none)" in found.refusals["w1"]
 
 
@@ -217,8 +219,8 @@ def test_the_most_specific_request_chooses_first() -> None:
 
 
 def test_a_worker_that_takes_any_card_leaves_the_one_that_another_needs() -> None:
-    any_card = Worker("w1", Demand(devices=(DeviceRequest(A100),), memory_mb=2000))
-    gold = Worker("w2", Demand(devices=(DeviceRequest(label="gold"),), memory_mb=1000))
+    any_card = WorkerToPlace("w1", Demand(devices=(DeviceRequest(A100),), memory_mb=2000))
+    gold = WorkerToPlace("w2", Demand(devices=(DeviceRequest(label="gold"),), memory_mb=1000))
     there = host("esx1", devices=tuple(reversed(cards(A100, A100))))
     for pair in ([any_card, gold], [gold, any_card]):
         assert place([there], pair, Rules(apart=False)).where == {"w1": "esx1", "w2": "esx1"}
@@ -247,7 +249,7 @@ def test_sixteen_equal_requests_for_fifteen_devices_end_at_once() -> None:
     assert choose([DeviceRequest(A100)] * 16, cards(*[A100] * 15)) is None
 
 
-def refusal(hosts: Iterable[Host], one: Worker, **rule: object) -> str:
+def refusal(hosts: Iterable[HostResources], one: WorkerToPlace, **rule: object) -> str:
     return place(hosts, [one], Rules(**rule)).refusals[one.name]  # type: ignore[arg-type]
 
 
@@ -258,27 +260,31 @@ def refusal(hosts: Iterable[Host], one: Worker, **rule: object) -> str:
         (host("esx1", in_service=False), worker("w", OFFERED[0]), "esx1: out of service"),
         (host("esx1", workers=("old",)), worker("w"), "taken, and workers are kept apart (old)"),
         (
-            host("esx1", slots=Slots((Gpu("a", "T4", 15.0, (OFFERED[0],)),), OFFERED), holders=(("db", OFFERED[0]),)),
+            host(
+                "esx1",
+                slots=Slots((PhysicalGpu("a", "T4", 15.0, (OFFERED[0],)),), OFFERED),
+                holders=(("db", OFFERED[0]),),
+            ),
             worker("w", OFFERED[0]),
             "no free place for grid_t4-16c (db has grid_t4-16c)",
         ),
-        (host("esx1", free_mb=10), Worker("w", Demand(memory_mb=20)), "10 MB of memory left, but 20 MB"),
-        (host("esx1", threads=4), Worker("w", Demand(cpus=8)), "4 logical CPUs, but 8 are requested"),
+        (host("esx1", free_mb=10), WorkerToPlace("w", Demand(memory_mb=20)), "10 MB of memory left, but 20 MB"),
+        (host("esx1", threads=4), WorkerToPlace("w", Demand(cpus=8)), "4 logical CPUs, but 8 are requested"),
         (
             host("esx1", devices=(Device("0000:01:00.0", A100, holder="db"),)),
-            Worker("w", Demand(devices=(DeviceRequest(A100),))),
+            WorkerToPlace("w", Demand(devices=(DeviceRequest(A100),))),
             "not enough free PCI devices 10de:20f1 (db has 0000:01:00.0)",
         ),
         (host("esx1"), worker("w", hosts=frozenset({"esx9"})), "(esx9) is in the cluster"),
         (host("esx1", 0, slots=Slots((), ())), worker("w", OFFERED[0]), "esx1 offers none"),
     ],
 )
-def test_every_refusal_names_the_reason(there: Host, one: Worker, words: str) -> None:
+def test_every_refusal_names_the_reason(there: HostResources, one: WorkerToPlace, words: str) -> None:
     assert words in refusal([there], one)
 
 
 def test_hosts_are_grouped_by_their_profiles() -> None:
-    other = host("esx2", slots=Slots((Gpu("a", "NVIDIA A100", 40.0),), ("grid_a100-40c",)))
+    other = host("esx2", slots=Slots((PhysicalGpu("a", "NVIDIA A100", 40.0),), ("grid_a100-40c",)))
     full = host("esx1", workers=("old",))
     result = refusal([full, other], worker("w", OFFERED[0]))
     assert result == "esx1: taken, and workers are kept apart (old); esx2: no grid_t4-16c (offered: grid_a100-40c)"
@@ -287,7 +293,7 @@ def test_hosts_are_grouped_by_their_profiles() -> None:
 @pytest.mark.parametrize("apart", [True, False])
 @pytest.mark.parametrize("hosts", [512, 490])
 def test_500_workers_on_about_512_hosts_take_seconds(apart: bool, hosts: int) -> None:
-    workers = [Worker(f"w{n:03}", Demand((OFFERED[0],), memory_mb=1000 + n % 3)) for n in range(500)]
+    workers = [WorkerToPlace(f"w{n:03}", Demand((OFFERED[0],), memory_mb=1000 + n % 3)) for n in range(500)]
     began = time.process_time()
     found = place([host(f"esx{n:03}") for n in range(hosts)], workers, Rules(apart=apart))
     assert time.process_time() - began < 5

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugins.module_utils.workers.placement import seating
-from plugins.module_utils.workers.placement.seating import Guest, seat
+from plugins.module_utils.workers.placement.seating import GuestToSeat, seat
 
 ROOMS = [f"r{number}" for number in range(4)]
 
@@ -22,7 +22,7 @@ def take(left: int, size: int) -> int | None:
     return left - size if left >= size else None
 
 
-def brute_force(rooms: dict[str, int], guests: Sequence[Guest[int]]) -> bool:
+def brute_force(rooms: dict[str, int], guests: Sequence[GuestToSeat[int]]) -> bool:
     """Return whether any choice of rooms fits."""
     return any(
         all(sum(g.kind for g, at in zip(guests, choice) if at == room) <= size for room, size in rooms.items())
@@ -31,13 +31,13 @@ def brute_force(rooms: dict[str, int], guests: Sequence[Guest[int]]) -> bool:
 
 
 guests_of_two_kinds = st.lists(st.tuples(st.integers(1, 3), st.frozensets(st.sampled_from(ROOMS))), max_size=6).map(
-    lambda rows: [Guest(f"g{number}", size, rooms) for number, (size, rooms) in enumerate(rows)]
+    lambda rows: [GuestToSeat(f"g{number}", size, rooms) for number, (size, rooms) in enumerate(rows)]
 )
 
 
 @settings(max_examples=300)
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=4), guests_of_two_kinds)
-def test_all_have_a_room_exactly_if_brute_force_finds_one(sizes: list[int], guests: list[Guest[int]]) -> None:
+def test_all_have_a_room_exactly_if_brute_force_finds_one(sizes: list[int], guests: list[GuestToSeat[int]]) -> None:
     rooms = dict(zip(ROOMS, sizes))
     found = seat(rooms, guests, take)
     assert (found is not None) == brute_force(rooms, guests)
@@ -51,7 +51,7 @@ def test_all_have_a_room_exactly_if_brute_force_finds_one(sizes: list[int], gues
 @pytest.mark.parametrize("rooms", [400, 399])
 def test_hundreds_are_seated_or_refused_within_seconds(rooms: int) -> None:
     names = [f"r{number}" for number in range(rooms)]
-    guests = [Guest(f"g{number}", 1 + number % 2, frozenset(names)) for number in range(400)]
+    guests = [GuestToSeat(f"g{number}", 1 + number % 2, frozenset(names)) for number in range(400)]
     began = time.process_time()
     found = seat({name: 2 - number % 2 for number, name in enumerate(names)}, guests, take)
     assert time.process_time() - began < 5
@@ -60,5 +60,5 @@ def test_hundreds_are_seated_or_refused_within_seconds(rooms: int) -> None:
 
 def test_a_search_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seating, "PATIENCE", -1)
-    guests = [Guest(f"g{number}", 1, frozenset({"r0"})) for number in range(2)]
+    guests = [GuestToSeat(f"g{number}", 1, frozenset({"r0"})) for number in range(2)]
     assert seat({"r0": 2}, guests, take) is None
