@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Harm to a job under vMotion, and the required verdict on each kind: the table of docs/harms.md."""
+"""Harm to a job under vMotion, and the required verdict on each kind: the tables of docs/harms.md."""
 
 from __future__ import annotations
 
@@ -44,7 +44,15 @@ TABLE = (
     Harm("pvrdma_fell_back_to_tcp", "broken", "all", "transport", FELL_BACK),
     Harm("moved_by_another_user", "continuous", "all", "", EXTERNAL),
 )
-HARMS = {harm.name: harm for harm in TABLE}
+JOINED = "ranks that did not move at the time were silent for N s, one after another, until step N of rank N, in phase "
+LEFT_OUT = "records: N were left out, because no job has that number of ranks, phases or processes"
+# Events that the lab cannot cause in a real job, and false records.
+RECORDS_ONLY = (
+    Harm("silent_over_two_moves", "broken", "all", "gap", JOINED + "train (limit N s)"),
+    Harm("rank_beyond_the_size", "broken", "all", "identity", "rank N does not belong to a job of N ranks"),
+    Harm("each_record_has_another_phase", "inconclusive", "all", "", LEFT_OUT),
+)
+HARMS = {harm.name: harm for harm in (*TABLE, *RECORDS_ONLY)}
 
 
 def check(name: str, reported: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from plugins.module_utils.core import names, versions, vgpu_manager
+from plugins.module_utils.core import masked, names, versions, vgpu_manager
 from plugins.module_utils.durable import program_journal
 from plugins.module_utils.fabric import fabric_marks
 from plugins.module_utils.guests import kernel_packages, nvidia, rdma_checks, repositories, stun_timers, task_failure
@@ -221,6 +221,7 @@ READERS = (
     of("hosts/roce_settings.py", roce_settings.pfc_of, mangled(PFC).filter(own), list),
     of("hosts/roce_settings.py", roce_settings.dcbx_of, mangled(DCBX).filter(own), dict),
     of("vmotion/checks/guest_checks.py", lambda seen: guest_checks.findings({"n": seen}, 9, 0), mangled(SEEN), list),
+    of("core/masked.py", lambda value: list(masked.masked_words(value)), text("avai********ility of $REDACTED$"), list),
     of("core/names.py", names.address, text("10.0.0.1", "fe80::1%eth0"), (str, NONE)),
     of("guests/nvidia.py", nvidia.report, text(SMI), dict),
     of("guests/nvidia.py", nvidia.uuids, text("GPU 0: A100 (UUID: GPU-1)"), list),

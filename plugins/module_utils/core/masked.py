@@ -4,12 +4,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..errors import Refused
+
 # Ansible writes these in the place of secrets: the first one before ansible-core 2.22, the second one from then on.
 MASKS = ("********", "$REDACTED$")
-REMEDY = "choose a password that is not a part of a name"
+REMEDY = "choose a password that is not a part of a name or a word"
+_ANY = "|".join(map(re.escape, MASKS))
+# A mask next to letters. A separate mask or row of asterisks in a text may be intended.
+_PART = re.compile(rf"[^\W_][._-]?(?:{_ANY})(?!\*)|(?<!\*)(?:{_ANY})[._-]?[^\W_]")
 
 
 def masked_names(value: Any) -> Iterator[str]:
@@ -17,6 +23,21 @@ def masked_names(value: Any) -> Iterator[str]:
     for text in texts(value):
         if " " not in text and any(mask in text for mask in MASKS):
             yield text
+
+
+def masked_words(value: Any) -> Iterator[str]:
+    """Yield the names with a masked part in nested data, and the words of longer texts of which a part is masked."""
+    yield from masked_names(value)
+    for text in texts(value):
+        if " " in text and _PART.search(text):
+            yield from filter(_PART.search, text.split())
+
+
+def refuse(value: Any, target: str, tried: str) -> None:
+    """Refuse nested data in which a part of a name or of a word is masked: a page or file of it would be wrong."""
+    if wrong := next(masked_words(value), ""):
+        cause = f"{wrong} is a masked name: it contains a secret, such as the password"
+        raise Refused(target, tried, cause, REMEDY)
 
 
 def contains(value: Any, secret: str) -> bool:

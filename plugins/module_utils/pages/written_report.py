@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import runner
+from ..core import masked
 from ..errors import Refused
 from ..training.reports import saved_results
 from ..training.reports.report_files import PRIVATE, ReportFiles
@@ -24,6 +25,7 @@ def write_report(gate: runner.Gate, options: Mapping[str, Any]) -> dict[str, Any
     written.
     """
     report = _report_of(options)
+    masked.refuse(report, options["folder"], "write the report")
     files = ReportFiles(Path(options["folder"]), _texts_of(report), PRIVATE)
     shown = {"lines": training_screen.lines(report), "rows": report["rows"], "not_measured": report["not_measured"]}
     return {**runner.converge_one(gate, files), **shown, "files": files.paths}

@@ -5,8 +5,9 @@
     python3 dml_environment.py --store FOLDER --link RUN/environment requirements.txt
 
 The environment is a folder of the node. Pods with the same store, requirements and packages use it again. Pods of other
-images, folders and namespaces have another store, and the ranks cannot write it. The versions of the image's packages
-are constraints for pip.
+images, folders and namespaces have another store, and the ranks cannot write it. An environment is used again only if
+its files have the digest that was recorded when they were installed. The versions of the image's packages are
+constraints for pip.
 """
 
 # No "from __future__ import annotations" here: the Python of TensorFlow 1 does not support it.
@@ -18,10 +19,11 @@ import json
 import os
 import shutil
 import site
+import stat
 import subprocess
 import sys
 
-COMPLETE = "complete"
+COMPLETE = "complete"  # exists once all packages are installed, and contains the digest of the files
 PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")
 PURELIB = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
 
@@ -56,6 +58,44 @@ def refuse_of_others(path: str) -> None:
         sys.exit(f"could not use the environment {path}: it is a link or belongs to another user; remove it")
 
 
+def digest_of(path: str) -> str:
+    """Return the SHA-256 of the names, modes and contents of an environment, without the file that contains it."""
+    found = hashlib.sha256()
+    for folder, folders, names in os.walk(path):
+        folders.sort()
+        for name in sorted([*folders, *names]):
+            file = os.path.join(folder, name)
+            if file != os.path.join(path, COMPLETE):
+                mode = os.lstat(file).st_mode
+                parts = [os.path.relpath(file, path), mode, content_of(file, mode)]
+                found.update(json.dumps(parts).encode("utf-8", "surrogatepass") + b"\n")
+    return found.hexdigest()
+
+
+def content_of(file: str, mode: int) -> str:
+    """Return the digest of a file, or the target of a link."""
+    if stat.S_ISLNK(mode):
+        return os.readlink(file)
+    read = hashlib.sha256()
+    if stat.S_ISREG(mode):
+        with open(file, "rb") as opened:
+            for part in iter(lambda: opened.read(1 << 20), b""):
+                read.update(part)
+    return read.hexdigest()
+
+
+def refuse_changed(path: str) -> None:
+    """End if the files of the environment are not those that were installed: another user planted or changed them."""
+    complete = os.path.join(path, COMPLETE)
+    if os.path.islink(complete) or os.path.getsize(complete) > 1000:
+        recorded = ""
+    else:
+        with open(complete, encoding="ascii", errors="replace") as file:
+            recorded = file.read()
+    if recorded != digest_of(path):
+        sys.exit(f"could not use the environment {path}: its files are not those that pip installed; remove it")
+
+
 def create(path: str, requirements: str, stack: "dict[str, str]") -> None:
     """Create the environment from the beginning."""
     shutil.rmtree(path, ignore_errors=True)
@@ -67,7 +107,7 @@ def create(path: str, requirements: str, stack: "dict[str, str]") -> None:
     lines = [f"import site; site.addsitedir({each!r})\n" for each in site.getsitepackages() if os.path.isdir(each)]
     write(os.path.join(folder, "dml_image.pth"), "".join(lines))
     run("install the requirements", python, *PIP, "install", "--quiet", "-r", requirements, "-c", constraints)
-    write(os.path.join(path, COMPLETE), "")
+    write(os.path.join(path, COMPLETE), digest_of(path))
 
 
 def write(path: str, text: str) -> None:
@@ -100,7 +140,9 @@ def main() -> None:
     with open(f"{path}.lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         refuse_of_others(path)
-        if not os.path.exists(os.path.join(path, COMPLETE)):
+        if os.path.lexists(os.path.join(path, COMPLETE)):
+            refuse_changed(path)
+        else:
             create(path, os.path.basename(given.requirements), stack)
     link(path, given.link)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,50 @@ def test_an_environment_that_is_a_link_or_of_another_user_is_not_used(
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     with pytest.raises(SystemExit, match=r"could not use the environment .*/planted"):
         dml_environment.refuse_of_others(str(tmp_path / "planted"))
+
+
+def installed(folder: Path) -> Path:
+    """Return an environment with a package, as it is after pip."""
+    (folder / "lib" / "tqdm").mkdir(parents=True)
+    (folder / "lib" / "tqdm" / "__init__.py").write_text("ours = True\n")
+    (folder / "python").symlink_to("/usr/bin/python3")
+    dml_environment.write(str(folder / dml_environment.COMPLETE), dml_environment.digest_of(str(folder)))
+    return folder
+
+
+def write_module(path: Path) -> None:
+    (path / "lib" / "tqdm" / "__init__.py").write_text("ours = None\n")
+
+
+def add_module(path: Path) -> None:
+    (path / "lib" / "sitecustomize.py").write_text("")
+
+
+def move_link(path: Path) -> None:
+    (path / "python").unlink()
+    (path / "python").symlink_to("/tmp/python")
+
+
+def plant(path: Path) -> None:
+    (path / dml_environment.COMPLETE).write_text("")
+
+
+def link_the_digest(path: Path) -> None:
+    (path / dml_environment.COMPLETE).rename(path.parent / "digest")
+    (path / dml_environment.COMPLETE).symlink_to("../digest")
+
+
+@pytest.mark.parametrize("change", [write_module, add_module, move_link, plant, link_the_digest])
+def test_an_environment_whose_files_pip_did_not_install_is_refused(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    path = installed(tmp_path / "environment")
+    dml_environment.refuse_changed(str(path))
+
+    change(path)
+
+    with pytest.raises(SystemExit, match=r"could not use the environment .*: its files are not those that pip"):
+        dml_environment.refuse_changed(str(path))
 
 
 def test_the_link_leads_to_the_newest_environment(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ...core import masked
 from ...core.findings import NOTE, STOP, WARN, Finding, FindingRecord, as_dicts, lines, listed, stops, without_object
 from ...core.versions import ROCE_V1, has_roce_v1
 from ...core.vgpu_manager import is_manager
@@ -25,6 +26,7 @@ _REPORT = "run again, and if it stays so, run dml.vsphere.record and report it"
 def verdict(read: Data, accepted: Sequence[str] = ()) -> dict[str, Any]:
     """Return all findings, those that stop the work, all as lines to show, and the error; empty if nothing stops."""
     all_findings = findings(read)
+    masked.refuse(all_findings, f"the findings about {read['cluster']['cluster']['name']}", "show them")
     stopping = stops(all_findings, accepted)
     texts = " ".join(finding["text"] for finding in stopping)
     number = "1 finding stops" if len(stopping) == 1 else f"{len(stopping)} findings stop"

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core import masked, schema
-from ...errors import Refused
 
 FORMAT = 2
 DIGEST = "digest"
@@ -28,9 +27,7 @@ def document(
     ``wanted`` contains ``profile``, for all hosts, and ``host_profiles``, for hosts with a separate profile.
     """
     state = {key: value for key, value in cluster.items() if key not in _ABOUT_THE_CALL}
-    if wrong := next(masked.masked_names([hosts["hosts"], state]), ""):
-        cause = f"{wrong} is a masked name: it contains a secret, such as the password"
-        raise Refused("the evidence", "write it", cause, masked.REMEDY)
+    masked.refuse([hosts["hosts"], state], "the evidence", "write it")
     kept = {
         "format": FORMAT,
         "taken": when,

@@ -118,3 +118,19 @@ def test_pvrdma_fell_back_to_tcp() -> None:
 def test_moved_by_another_user() -> None:
     external = move(40, 60, rank=2, external=True, by="eve")
     judge("moved_by_another_user", records(300, stall=STUNNED), [move(150, 160), external])
+
+
+def test_silent_over_two_moves() -> None:
+    made = records(100, ranks=2, stall=(50, 231.0))
+    judge("silent_over_two_moves", made, [move(57, 165, rank=1), move(166, 280, rank=0)])
+
+
+def test_rank_beyond_the_size() -> None:
+    made = records(200)
+    claimed = {key: value for key, value in made[400].items() if key != "size"}
+    judge("rank_beyond_the_size", [*made, {**claimed, "rank": 4, "pid": 900}], [move(40, 60)])
+
+
+def test_each_record_has_another_phase() -> None:
+    made = [{**one, "phase": f"phase{number}"} for number, one in enumerate(records(200))]
+    judge("each_record_has_another_phase", made, [move(40, 60)])

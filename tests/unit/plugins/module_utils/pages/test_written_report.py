@@ -46,6 +46,19 @@ def test_four_files_are_written_once(given: dict[str, Any]) -> None:
     assert carry_out("report", **given, title="Another")["changed"]
 
 
+@pytest.mark.parametrize("title", ["esx01.********", "Runs with High avai********ility", "Runs on esx01.********: two"])
+def test_a_report_in_which_a_word_is_masked_is_not_written(given: dict[str, Any], title: str) -> None:
+    result = carry_out("report", **given, title=title)
+
+    assert result["failed"] and "is a masked name: it contains a secret, such as the password" in result["msg"]
+    assert not Path(given["folder"]).exists()
+
+
+@pytest.mark.parametrize("title", ["******** Runs ********", "Runs ****************", "**Runs** of *one* week"])
+def test_asterisks_that_mask_no_part_of_a_word_are_written(given: dict[str, Any], title: str) -> None:
+    assert carry_out("report", **given, title=title)["changed"]
+
+
 def test_check_mode_writes_nothing(given: dict[str, Any]) -> None:
     result = carry_out("report", check=True, **given)
     assert result["changed"] and result["rows"] and not Path(given["folder"]).exists()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.hosts.preflight.host_preflight import expected_models, findings, refusals
+from plugins.module_utils.hosts.preflight.host_preflight import expected_models, findings, refusals, verdict
 from tests.unit.plugins.module_utils.hosts.preflight.preflight_data import (
     PROFILE,
     clock,
@@ -38,6 +38,14 @@ def triples(**changed: Any) -> list[tuple[str, str, str]]:
 
 def test_a_good_site_gives_no_finding() -> None:
     assert triples() == []
+
+
+@pytest.mark.parametrize("mask", ["********", "$REDACTED$"])
+def test_findings_in_which_a_word_is_masked_are_refused(mask: str) -> None:
+    made = read(cluster={"cluster": cluster(), "stops": [stop("ha", text=f"High avai{mask}ility is off; turn it on")]})
+
+    with pytest.raises(Refused, match=r"the findings about gpu: could not show them: avai.*ility is a masked name: "):
+        verdict(made)
 
 
 def test_stops_come_first() -> None:
