@@ -48,7 +48,8 @@ class HostsNotChanged(WholeError):
 
     def __init__(self, hosts: Sequence[str], error: CollectionError, *, is_changed: bool = False) -> None:
         reason = str(error).rstrip(".")
-        if not reason.startswith(tuple(hosts)):
+        # Each of them may be out of service already.
+        if not all(host in reason for host in hosts):
             tried = "return to service" if is_changed else "complete the change"
             reason = f"{listed(hosts)}: could not {tried}: {reason}"
         active = f" The profile is active on {listed(hosts)} already." if is_changed else ""

@@ -1,0 +1,242 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Random sequences of what happens to a site, and the promises that hold after each of them.
+
+Hypothesis shrinks a sequence that breaks a promise, and prints it as Python to paste into a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from hypothesis import event
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from tests.fakes.deaths import Killed
+
+from .modules import SimulatedCalls
+from .operations import Outcome, Team
+from .site import Host, Job, Site, Wish
+
+HOSTS = ["esx1", "esx2", "esx3", "esx4"]
+MOST_RUNS = 8
+STUNS = st.lists(st.sampled_from([1.0, 30.0, 60.0, 90.0, 200.0]), max_size=4)
+# What happens between two effects. Controllers die more often than all else.
+PEOPLE = ["kill", "kill", "kill", "lost_answer", "alarm", "resync", "takes", "loses", "moves", "finishes", "dies"]
+SOME_FAULTS = st.dictionaries(
+    st.integers(0, 250), st.tuples(st.sampled_from(PEOPLE), st.sampled_from(HOSTS)), min_size=1, max_size=3
+)
+FAULTS = st.one_of(st.just({}), SOME_FAULTS)
+
+
+def kill(calls: SimulatedCalls, _host: str) -> None:
+    calls.is_dead = True
+    raise Killed
+
+
+def lost_answer(calls: SimulatedCalls, _host: str) -> None:
+    calls.lost_answers += 1
+
+
+def alarm(calls: SimulatedCalls, host: str) -> None:
+    calls.site.alarms.add(host)
+
+
+def resync(calls: SimulatedCalls, _host: str) -> None:
+    calls.site.resync = 1 << 30
+
+
+def takes(calls: SimulatedCalls, name: str) -> None:
+    """Somebody else empties a host and puts it into maintenance mode."""
+    site, host = calls.site, calls.site.hosts[name]
+    workers = [worker for worker, place in site.workers.items() if place == name]
+    if host.is_out or host.by or not host.responds or any(not site.free_host(worker) for worker in workers):
+        return
+    for worker in workers:
+        site.arrive(site.move(worker, site.free_host(worker), "bob"))
+    host.is_out, host.by = True, "bob"
+
+
+def loses(calls: SimulatedCalls, name: str) -> None:
+    calls.site.lose(name)
+
+
+def moves(calls: SimulatedCalls, name: str) -> None:
+    """DRS moves the worker of a host."""
+    site = calls.site
+    for worker in [worker for worker, place in site.workers.items() if place == name][:1]:
+        is_moving = any(move["worker"] == worker and move["completed"] is None for move in site.moves)
+        if site.free_host(worker) and not is_moving:
+            site.arrive(site.move(worker, site.free_host(worker), "drs"))
+
+
+def finishes(calls: SimulatedCalls, _host: str) -> None:
+    if calls.site.job:
+        calls.site.job.end("finished", calls.site.clock)
+
+
+def dies(calls: SimulatedCalls, _host: str) -> None:
+    if calls.site.job:
+        calls.site.job.end("died", calls.site.clock)
+
+
+ACTS: dict[str, Callable[[SimulatedCalls, str], None]] = {
+    act.__name__: act for act in (kill, lost_answer, alarm, resync, takes, loses, moves, finishes, dies)
+}
+
+
+def acts(faults: dict[int, tuple[str, str]]) -> dict[int, Any]:
+    """Return the faults as functions."""
+    return {point: partial(_act, ACTS[name], host) for point, (name, host) in faults.items()}
+
+
+def _act(act: Callable[[SimulatedCalls, str], None], host: str, calls: SimulatedCalls) -> None:
+    act(calls, host)
+
+
+def locks(machine: SiteMachine, _host: str) -> None:
+    """Another controller holds the lock of the cluster for a while."""
+    if not machine.site.holder:
+        machine.site.holder, machine.site.expires = "alice", machine.site.clock + 900.0
+
+
+def between_runs(act: Callable[[SimulatedCalls, str], None]) -> Callable[[SiteMachine, str], None]:
+    """Return something that others do while no playbook runs."""
+    return lambda machine, host: act(SimulatedCalls(machine.site, "nobody", {}), host)
+
+
+CHANGES: dict[str, Callable[[SiteMachine, str], None]] = {
+    "locks": locks,
+    **{name: between_runs(ACTS[name]) for name in ("alarm", "takes", "loses", "moves", "finishes", "dies")},
+}
+
+
+class SiteMachine(RuleBasedStateMachine):
+    """Administrators and data scientists who share a cluster of four hosts with three workers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.site = Site({name: Host() for name in HOSTS}, {"w1": "esx1", "w2": "esx2", "w3": "esx3"})
+        self.team = Team(self.site)
+
+    @initialize(boots=st.integers(0, 2), is_training=st.booleans())
+    def begin(self, boots: int, is_training: bool) -> None:
+        self.request_profile(boots, leaves=True)
+        if is_training:
+            self.start_job()
+
+    @rule(boots=st.integers(0, 2), leaves=st.booleans())
+    def request_profile(self, boots: int, leaves: bool) -> None:
+        self.site.wish = Wish(self.site.wish.level + 1, boots, leaves or boots > 0)
+
+    @rule()
+    @precondition(lambda self: self.site.job is None or not self.site.job.is_running)
+    def start_job(self) -> None:
+        if all(self.site.hosts[place].responds for place in self.site.workers.values()):
+            self.site.job = Job({0: "w1", 1: "w2"}, self.site.clock)
+            self.site.pass_time(60.0)
+
+    @rule(act=st.sampled_from(sorted(CHANGES)), host=st.sampled_from(HOSTS))
+    def somebody(self, act: str, host: str) -> None:
+        CHANGES[act](self, host)
+
+    @rule()
+    def calm(self) -> None:
+        """Everything that others did is over."""
+        self.site.alarms.clear()
+        self.site.resync = 0
+        self.site.holder = "" if self.site.holder == "alice" else self.site.holder
+        for host in self.site.hosts.values():
+            host.is_lost = False
+            if host.by == "bob":
+                host.is_out, host.by = False, ""
+
+    @rule(under_training=st.booleans(), most=st.integers(1, 2), stuns=STUNS, faults=FAULTS)
+    def run_hosts(
+        self, under_training: bool, most: int, stuns: list[float], faults: dict[int, tuple[str, str]]
+    ) -> None:
+        self.site.stuns, left = list(stuns), self.left_out()
+        outcome = self.team.hosts(under_training=under_training, most=most, faults=acts(faults))
+        self.check(outcome, left)
+        if outcome.is_success:
+            self.check_profile()
+
+    @rule(stuns=STUNS, faults=FAULTS)
+    def run_vmotion_test(self, stuns: list[float], faults: dict[int, tuple[str, str]]) -> None:
+        self.site.stuns, left = list(stuns), self.left_out()
+        self.check(self.team.vmotion_test(acts(faults)), left)
+
+    def left_out(self) -> set[str]:
+        """Return the hosts that earlier runs left out of service."""
+        return {name for name, host in self.site.hosts.items() if host.by == "us"}
+
+    def check(self, outcome: Outcome, left: set[str]) -> None:
+        """What a run leaves behind is said, or belongs to a run that was killed; ``left`` was so before."""
+        site, message = self.site, outcome.message
+        event(f"{outcome.play} ended: {outcome.kind}")
+        if outcome.is_killed:
+            self.next_controller()
+            return
+        for name in self.left_out() - left:
+            assert name in message, f"{name} was left out of service without a word: {message}"
+        is_open = any(folder.is_open for folder in self.team.folders)
+        is_held = site.holder == f"run {self.team.runs}"
+        assert not is_held or is_open or "lock" in message, f"the lock was left: {message}"
+        assert not site.is_overridden or is_open, f"an override was left: {message}"
+        assert not site.is_watched or is_open, f"the watch was left: {message}"
+        assert message or outcome.verdict in ("", "continuous"), "a run around a broken job succeeded"
+
+    def next_controller(self) -> None:
+        """Let the time pass until somebody runs a playbook again: a host that boots is back."""
+        self.site.pass_time(400.0)
+        for host in self.site.hosts.values():
+            if not host.is_up and not host.is_lost:
+                host.boot()
+
+    def check_profile(self) -> None:
+        """The requested profile is in force on each host, and none of this collection is out of service."""
+        for name, host in self.site.hosts.items():
+            if host.by != "bob" and not host.is_lost:
+                assert host.has(self.site.wish), f"success, but {name} has {host.level}, not {self.site.wish.level}"
+                assert not host.is_out and not host.by, f"success, but {name} is out of service"
+
+    @invariant()
+    def no_rank_is_out_of_service(self) -> None:
+        for name in self.site.ranks_on:
+            host = self.site.hosts[name]
+            assert not host.is_out and host.is_up, f"{name} is out of service with a rank"
+
+    def teardown(self) -> None:
+        """When others have left, running again converges, and one more run writes nothing."""
+        self.next_controller()
+        self.calm()
+        self.site.stuns = []
+        self.finish_open_folders()
+        finishes(SimulatedCalls(self.site, "nobody", {}), "")
+        outcomes = []
+        for _run in range(MOST_RUNS):
+            outcomes.append(self.team.hosts())
+            if outcomes[-1].is_success:
+                break
+        assert outcomes[-1].is_success, f"running again does not converge: {[one.message for one in outcomes]}"
+        self.check_profile()
+        writes = self.site.writes
+        assert self.team.hosts().is_success and self.site.writes == writes, "a second run writes"
+
+    def finish_open_folders(self) -> None:
+        """Continue what was killed with the settings with which it began."""
+        for _run in range(MOST_RUNS):
+            folder = next((folder for folder in self.team.folders if folder.is_open), None)
+            if folder is None:
+                return
+            settings = folder.values["start"]
+            if settings["window"]:
+                present, self.site.wish = self.site.wish, Wish(**settings["window"]["profile"])
+                self.check(self.team.hosts(under_training=True), set(HOSTS))
+                self.site.wish = present
+            else:
+                self.check(self.team.vmotion_test(), set(HOSTS))
+        raise AssertionError("an unfinished test or window never ends")

@@ -1,0 +1,343 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The modules as a program calls them, on a data centre in memory; other people act and controllers die in between."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
+
+from plugins.module_utils.continuity.verdict import verdict
+from plugins.module_utils.maintenance import out_of_service, stop_rules
+from plugins.module_utils.maintenance.cluster_facts import ClusterState
+from plugins.module_utils.vmotion.evidence.facts import Facts
+from plugins.module_utils.vmotion.evidence.verdict_input import verdict_input, with_left
+from plugins.module_utils.vmotion.plan.placement import Infeasible
+from plugins.module_utils.vmotion.plan.plan import plan_moves
+from plugins.module_utils.vmotion.plan.window import HostSlots, plan_window
+from tests.fakes.deaths import MortalWorld
+
+from .site import CLUSTER, LAUNCHER, STEP_SECONDS, Host, Job, Site, Wish
+
+Options = Mapping[str, Any]
+Result = dict[str, Any]
+REBOOT_SECONDS, MODE_SECONDS, CALL_SECONDS, LOCK_SECONDS = 300.0, 20.0, 0.5, 7200.0
+BROKEN_CONNECTION = "the connection broke"
+
+
+class SimulatedCalls(MortalWorld):
+    """One controller's calls. ``faults`` are what happens at the points with the given numbers."""
+
+    def __init__(self, site: Site, run: str, faults: Mapping[int, Callable[[SimulatedCalls], None]]) -> None:
+        super().__init__(())
+        self.site, self.run, self.faults = site, run, dict(faults)
+        self.lost_answers = 0
+        self.story: list[str] = []
+
+    # The world of a program.
+
+    def point(self) -> None:
+        number, self.points = self.points, self.points + 1
+        if number in self.faults:
+            self.faults[number](self)
+        self.site.pass_time(CALL_SECONDS)
+
+    def now(self) -> float:
+        return self.site.clock
+
+    def pause(self) -> None:
+        self.site.pass_time(2.0)
+
+    def join(self, run: str) -> None:
+        assert run == self.run
+
+    # The modules.
+
+    def here(self, module: str, options: Options) -> Result:
+        return self._called(module, options, is_planned=False)
+
+    there = here
+
+    def planned(self, module: str, options: Options) -> Result:
+        return self._called(module, options, is_planned=True)
+
+    def _called(self, module: str, options: Options, *, is_planned: bool) -> Result:
+        name = module.rpartition(".")[2]
+        if name in ("esxi_profile", "esxi_power"):
+            answer = getattr(self, name)(dict(options), is_planned)
+        else:
+            answer = self.effect(name, lambda: getattr(self, name)(dict(options)))
+        if self.lost_answers and not is_planned:
+            self.lost_answers -= 1
+            answer = {"failed": True, "msg": f"{name}: could not end: {BROKEN_CONNECTION}"}
+        return cast(Result, json.loads(json.dumps(answer)))
+
+    def cluster_lock(self, options: Result) -> Result:
+        site = self.site
+        is_others = site.holder not in ("", self.run) and not site.holder.startswith("run ")
+        if is_others and site.clock < site.expires:
+            return failed(f"{CLUSTER}: could not take its lock: {site.holder} holds it")
+        # An earlier run of this collection on this controller has ended.
+        site.holder = "" if options.get("state") == "free" else self.run
+        site.expires = site.clock + LOCK_SECONDS
+        return {"state": {"run": site.holder or None}}
+
+    def cluster_info(self, options: Result) -> Result:
+        cluster = self._cluster()
+        leaving = tuple(options.get("leaving") or ())
+        stops = stop_rules.stops(cluster, stop_rules.LeavingHosts(leaving, options.get("max_out_of_service", 1)))
+        for host in leaving:
+            self.site.rules_read[host] = [stop["rule"] for stop in stops]
+        return {"cluster": cluster, "stops": stops}
+
+    def _cluster(self) -> ClusterState:
+        site = self.site
+        hosts = [_host_facts(name, host) for name, host in site.hosts.items()]
+        out = [
+            {"host": name, "why": "it is in maintenance mode", "ours": host.by == "us", "by": host.by or None}
+            for name, host in site.hosts.items()
+            if name in site.out()
+        ]
+        alarm = {"alarm": "Host memory", "status": "red", "since": "now", "acknowledged": False}
+        cluster: dict[str, Any] = {
+            "name": CLUSTER,
+            "vcenter": {"version": "8.0.3"},
+            "options": {},
+            "hosts": hosts,
+            "out_of_service": out,
+            "ha": {"enabled": True, "admission_control": False, "policy": "off", "failover_hosts": None},
+            "alarms": [{"object": name, **alarm} for name in sorted(site.alarms)],
+            "vsan": {"enabled": True, "resync_bytes": site.resync},
+            "tasks": [],
+            "gpu_slots": [],
+            "clocks": [],
+            "licences": [],
+        }
+        allowed, why = out_of_service.allowed(cast(ClusterState, cluster))
+        return cast(ClusterState, {**cluster, "max_out_of_service": {"allowed": allowed, "why": why}})
+
+    def esxi_profile(self, options: Result, is_planned: bool) -> Result:
+        names = options.get("hosts") or sorted(self.site.hosts)
+        silent = [name for name in names if not self.site.hosts[name].responds]
+        if silent:
+            return failed(f"{silent[0]}: could not read it: vCenter shows it as notResponding")
+        wish = Wish(**options["profile"])
+        reports = [self._profile_of(name, wish, is_planned) for name in names]
+        changed = [report["host"] for report in reports if report["changed"]]
+        needs = sorted({need for report in reports for need in report["needs"]})
+        return {"hosts": reports, "changed": bool(changed), "needs": needs, "diff": changed}
+
+    def _profile_of(self, name: str, wish: Wish, is_planned: bool) -> Result:
+        host = self.site.hosts[name]
+        changed = host.differs(wish)
+        if changed and not is_planned:
+            self.effect(f"change {name}", lambda: self.site.apply(name, wish, self.run))
+        report = {"host": name, "changed": changed, "needs": host.needs(wish), "reboots": host.boots_for(wish)}
+        is_out = host.is_out or bool(host.by)
+        return {**report, "why": ["it differs"], "unmet": [], "boot_time": host.boot_time, "out_of_service": is_out}
+
+    def esxi_power(self, options: Result, is_planned: bool) -> Result:
+        names, state = options.get("hosts") or sorted(self.site.hosts), options["state"]
+        reports = []
+        for name in names:
+            host = self.site.hosts[name]
+            if host.is_lost or (not host.is_up and state != "rebooted"):
+                return failed(f"{name}: could not read its state: vCenter shows it as notResponding")
+            changed = state == "in_service" and host.by == "us"
+            if not is_planned:
+                failure = self._power(name, state, options)
+                if failure:
+                    return failed(failure)
+            is_ours = host.is_out and host.by == "us"
+            told = {"maintenance": host.is_out and not changed, "ours": is_ours and not changed}
+            reports.append({"host": name, "changed": changed, "state": told})
+        return {"hosts": reports, "changed": any(report["changed"] for report in reports)}
+
+    def _power(self, name: str, state: str, options: Options) -> str:
+        """Bring a host into a state; return why that failed."""
+        host = self.site.hosts[name]
+        if state == "maintenance":
+            return "" if host.is_out else self._leave(name)
+        if state == "in_service":
+            if host.by == "us":
+                self.effect(f"return {name}", lambda: self._return(host))
+            return ""
+        return self._reboot(name, host, options.get("boot_times") or {})
+
+    def _leave(self, name: str) -> str:
+        for worker in [one for one, place in self.site.workers.items() if place == name]:
+            target = self.site.free_host(worker)
+            if not target:
+                return f"{name}: could not enter maintenance mode: no other host has room for {worker}"
+            if name not in self.site.ranks_on:
+                self.site.workers[worker] = target
+        self.effect(f"maintenance {name}", lambda: self.site.leave(name, self.run))
+        self.site.pass_time(MODE_SECONDS)
+        return ""
+
+    def _return(self, host: Host) -> None:
+        host.is_out, host.by, host.ending_boot = False, "", ""
+
+    def _reboot(self, name: str, host: Host, boot_times: Options) -> str:
+        has_booted = boot_times.get(name, host.boot_time) != host.boot_time
+        is_asked = bool(host.ending_boot) and host.ending_boot != host.boot_time
+        if host.is_up and not has_booted and not is_asked:
+            self.effect(f"reboot {name}", lambda: self.site.boot(name, self.run))
+        if not host.is_up:
+            self.effect(f"wait for {name}", lambda: self._up(host))
+        if host.is_lost:
+            return f"{name}: could not reboot: it went down and did not return"
+        self.effect(f"forget the reboot of {name}", lambda: setattr(host, "ending_boot", ""))
+        return ""
+
+    def _up(self, host: Host) -> None:
+        self.site.pass_time(REBOOT_SECONDS)
+        if not host.is_lost:
+            host.boot()
+
+    def worker_rules(self, options: Result) -> Result:
+        self.site.write(self.run, "a DRS override")
+        self.site.is_overridden = options.get("state") != "absent"
+        return {}
+
+    def esxi_info(self, _options: Result) -> Result:
+        return {"hosts": [{"host": name, "vibs": {"running": []}} for name in self.site.hosts]}
+
+    def vmotion_plan(self, options: Result) -> Result:
+        more = {"not_applicable": {}, "rdma": {}, "profile": "", "slots": {}, "at": dict(self.site.workers)}
+        slots, at, serving = dict.fromkeys(self.site.hosts, 1), dict(self.site.workers), self.site.serving()
+        try:
+            if options.get("empty_hosts") is None:
+                open_slots = {name: 1 for name in slots if name in serving or name in at.values()}
+                return {"moves": [move._asdict() for move in plan_moves(open_slots, at, one_per_host=True)], **more}
+            plan = plan_window(HostSlots(slots, {}, serving), at, options["empty_hosts"])
+        except Infeasible as error:
+            return failed(f"{CLUSTER}: could not plan the moves: {error}")
+        stages = [{"host": change.host, "moves": [move._asdict() for move in change.moves]} for change in plan]
+        return {"stages": stages, "moves": [move for stage in stages for move in stage["moves"]], **more}
+
+    def vmotion(self, options: Result) -> Result:
+        worker, target, site = options["worker"], options["target"], self.site
+        running = next((one for one in site.moves if one["worker"] == worker and one["completed"] is None), None)
+        if site.workers[worker] == target and not running:
+            return {"state": {"host": target}}
+        host = site.hosts[target]
+        if not running and (not host.responds or host.is_out or target in site.workers.values()):
+            return {"failed": True, "begun": False, "msg": f"{worker}: could not move it to {target}: no room there"}
+        move = running or site.move(worker, target, "us", self.run)
+        self.point()
+        site.arrive(move)
+        places = {"before": move["source"], "after": target}
+        vsphere = {**move["vsphere"], "host": places, "gpus": {"before": [], "after": []}}
+        return {"move": {**move, "vsphere": vsphere, "attached": running is not None, "task": {"key": "task-1"}}}
+
+    def vmotion_info(self, options: Result) -> Result:
+        names = options.get("workers") or sorted(self.site.workers)
+        moves = [one for one in self.site.moves if one["started"] >= options["since"] and one["worker"] in names]
+        place = {"power": "on", "powered_on": "then", "encryption": "", "gpus": []}
+        places = {name: {"host": self.site.workers[name], **place} for name in names}
+        return {"moves": moves, "power": [], "places": places}
+
+    def training_job_info(self, _options: Result) -> Result:
+        job = self.site.job
+        if job is None:
+            return {"job": {"state": "none", "launcher": None, "run_id": "", "steps_by": "auto", "ended": None}}
+        read = {"state": job.state, "launcher": LAUNCHER, "run_id": "r", "steps_by": "auto", "ended": job.ended}
+        return {"job": {**read, "started": job.started}}
+
+    def training_wait(self, options: Result) -> Result:
+        """Wait until every rank has made a number of steps since a time."""
+        job, deadline = self.site.job, self.site.clock + float(options["timeout"])
+        while job is not None and self.site.clock < deadline:
+            made = sum(at > options["since"] for at in job.step_times)
+            if made >= options["steps"]:
+                return {"ranks": len(job.ranks), "hosts": _ranks_by_worker(job), "step": job.step}
+            if not job.is_running:
+                break
+            self.site.pass_time(STEP_SECONDS)
+        return failed("the job made too few steps")
+
+    def training_transport_info(self, _options: Result) -> Result:
+        pairs = [["10.0.0.1", "10.0.0.2"]]
+        ranks = self.site.job.ranks if self.site.job else {}
+        step = self.site.job.step if self.site.job else 0
+        rank = {"pid": 1, "step": step, "connections": pairs, "rdma_open": False}
+        nodes = {
+            worker: {"ranks": [{"rank": number, **rank}], "devices": [], "checksums": {}}
+            for number, worker in ranks.items()
+        }
+        return {"nodes": nodes}
+
+    def training_guest_info(self, _options: Result) -> Result:
+        facts = {"sysctls": {"net.ipv4.tcp_retries2": 15}, "ssh": None, "sshd": "", "mca": {}, "mpirun": []}
+        node = {**facts, "environment": {}, "nvidia": None, "checkpoint": None}
+        return {"nodes": dict.fromkeys(self.site.workers, node)}
+
+
+class TrialCalls(SimulatedCalls):
+    """The calls of a vMotion test or a window, with the files in its folder."""
+
+    def __init__(
+        self,
+        site: Site,
+        run: str,
+        faults: Mapping[int, Callable[[SimulatedCalls], None]],
+        folder: str,
+        files: dict[str, Any],
+    ) -> None:
+        super().__init__(site, run, faults)
+        self.folder, self.files, self.controller = folder, files, run
+        self.drivers, self.versions = dict[str, Any](), {"ansible": "2.20"}
+
+    def start_watch(self, _options: Options) -> Result:
+        self.effect("start the watch", lambda: setattr(self.site, "is_watched", True))
+        return {}
+
+    def stop_watch(self) -> Result:
+        self.effect("stop the watch", lambda: setattr(self.site, "is_watched", False))
+        return {}
+
+    def write(self, name: str, content: Any) -> None:
+        self.must_be_attended()
+        self.files[name] = json.loads(json.dumps(content))
+
+    def write_facts(self, facts: Facts) -> None:
+        self.write("facts", vars(facts))
+
+    def continuity_verdict(self, _options: Result) -> Result:
+        facts = Facts(**self.files["facts"])
+        case = verdict_input(facts)
+        assert self.site.job is not None
+        records: Iterable[dict[str, Any]] = self.site.job.records()
+        result = judged(verdict(records, case.pop("moves"), case.pop("limits"), **case))
+        return {**with_left(result, facts), "lines": []}
+
+
+def judged(result: Result) -> Result:
+    """Return a verdict; a test replaces this to see that a wrong one is noticed."""
+    return result
+
+
+def failed(message: str) -> Result:
+    """Return the result of a module that failed."""
+    return {"failed": True, "msg": message}
+
+
+def _host_facts(name: str, host: Host) -> Result:
+    return {
+        "host": name,
+        "version": "8.0.3",
+        "build": "1",
+        "maintenance": host.is_out,
+        "ours": host.by == "us",
+        "connection": "connected" if host.responds else "notResponding",
+        "device_classes": {},
+    }
+
+
+def _ranks_by_worker(job: Job) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for rank, worker in job.ranks.items():
+        found.setdefault(worker, []).append(rank)
+    return found

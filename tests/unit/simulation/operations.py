@@ -1,0 +1,183 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What people do: run a playbook, whose programs are the real ones, while others act; the result is checked.
+
+The parts of a playbook that are not programs are short here: which job runs, and which folder continues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plugins.module_utils.durable.program import END, START, ControllerGone, MemoryJournal, Program
+from plugins.module_utils.errors import CollectionError, Refused
+from plugins.module_utils.hosts.change_hosts import HostChangeOptions
+from plugins.module_utils.hosts.programs.rollout import rollout
+from plugins.module_utils.hosts.rollout_plan import RolloutOptions, plan_hosts, require_possible, window_of
+from plugins.module_utils.jobs.running_job import job_from
+from plugins.module_utils.vmotion.evidence.facts import Facts
+from plugins.module_utils.vmotion.folder import trial_folder
+from plugins.module_utils.vmotion.programs.maintenance_window import window
+from plugins.module_utils.vmotion.programs.test import test
+from plugins.module_utils.vmotion.trial.trial import Trial
+from plugins.plugin_utils.trial import _reason
+from tests.fakes.deaths import Killed
+from tests.fakes.trial import SETTINGS
+
+from .modules import SimulatedCalls, TrialCalls
+from .site import CLUSTER, Site
+
+Faults = Mapping[int, Callable[[SimulatedCalls], None]]
+# The verdict measures silences by the records; a step more or less is no error.
+TOLERANCE_SECONDS, MAX_GAP_S = 10.0, 120.0
+
+
+@dataclass
+class Folder:
+    """The folder of a test or a window, which outlives its controllers."""
+
+    path: Path
+    values: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_open(self) -> bool:
+        return START in self.values and END not in self.values
+
+
+class FolderJournal(MemoryJournal):
+    """The journal of a folder. Its file has a second name, which the result of a program is written under."""
+
+    def __init__(self, calls: SimulatedCalls, folder: Folder) -> None:
+        self._calls, self.path, self.values = calls, folder.path / "journal", folder.values
+
+    def write(self, key: str, value: Any) -> Any:
+        self._calls.must_be_attended()
+        self._calls.point()
+        self.values[key] = value
+        self._calls.point()
+        return value
+
+
+@dataclass
+class Outcome:
+    """How a playbook ended: its message, empty if it succeeded; whether its controller was killed."""
+
+    message: str = ""
+    is_killed: bool = False
+    verdict: str = ""
+    play: str = ""
+
+    @property
+    def kind(self) -> str:
+        """Return the kind of this end, for statistics."""
+        if self.is_killed:
+            return "killed"
+        ended = "success" if not self.message else "failure"
+        return f"{ended}, {self.verdict}" if self.verdict else ended
+
+    @property
+    def is_success(self) -> bool:
+        return not self.message and not self.is_killed
+
+
+@dataclass
+class Team:
+    """The people who run playbooks on a site, and the folders that they left."""
+
+    site: Site
+    folders: list[Folder] = field(default_factory=list)
+    runs: int = 0
+
+    def hosts(self, *, under_training: bool = False, most: int = 1, faults: Faults | None = None) -> Outcome:
+        """Run the playbook hosts, as its role does: plan, then roll out, then open a window for the rest."""
+        self.site.most = most
+        how = HostChangeOptions(CLUSTER, self.site.wish.profile, max_out_of_service=most)
+        options = RolloutOptions(how, around_job=under_training)
+        name = "hosts around a job" if under_training else "hosts"
+        return self._played(name, faults, lambda calls: self._change(calls, options))
+
+    def vmotion_test(self, faults: Faults | None = None) -> Outcome:
+        """Run the playbook vmotion_test."""
+        return self._played("vmotion_test", faults, lambda calls: self._carry_out(calls, {}))
+
+    def _played(self, name: str, faults: Faults | None, play: Callable[[SimulatedCalls], Outcome]) -> Outcome:
+        """Run a playbook as the next run, whose faults come at their points."""
+        self.runs += 1
+        calls = SimulatedCalls(self.site, f"run {self.runs}", faults or {})
+        self.site.rules_read.clear()
+        try:
+            outcome = play(calls)
+        except (Killed, ControllerGone):
+            outcome = Outcome(is_killed=True)
+        except CollectionError as error:
+            outcome = Outcome(str(error))
+        outcome.play = name
+        return outcome
+
+    def _change(self, calls: SimulatedCalls, options: RolloutOptions) -> Outcome:
+        plan = plan_hosts(calls, options)
+        require_possible(plan)
+        is_training = self.site.job is not None and self.site.job.is_running
+        if is_training and not options.around_job:
+            raise Refused(CLUSTER, "change its hosts", "a training job runs on its workers", "wait until it ends")
+        begun = self._open_folder() if options.around_job else None
+        if options.around_job and not is_training and begun is None:
+            raise Refused(CLUSTER, "change its hosts around a job", "no job was found", "leave out under_training")
+        asked = window_of(plan, options.change)
+        if begun:
+            trial_folder.refuse_other(begun.path, begun.values[START], {"window": asked})
+        if plan["in_service"] or plan["leaving"]:
+            rollout(Program(MemoryJournal(), calls), calls, options)
+        if options.around_job and (plan["leaving"] or begun):
+            return self._carry_out(calls, asked)
+        return Outcome()
+
+    def _open_folder(self) -> Folder | None:
+        return next((folder for folder in self.folders if folder.is_open), None)
+
+    def _carry_out(self, calls: SimulatedCalls, asked: Mapping[str, Any]) -> Outcome:
+        """Begin or continue a vMotion test or a window in its folder, as the action does."""
+        settings = {
+            **SETTINGS,
+            "window": dict(asked),
+            "canary": "",
+            "steps": 20,
+            "warm_timeout": 600,
+            "limits": {"max_gap_s": MAX_GAP_S},
+        }
+        folder = self._open_folder()
+        if folder is None:
+            folder = Folder(Path(f"/test/{len(self.folders) + 1}"))
+            self.folders.append(folder)
+        else:
+            trial_folder.refuse_other(folder.path, folder.values[START], settings)
+        site = TrialCalls(calls.site, calls.run, calls.faults, str(folder.path), folder.files)
+        site.points = calls.points
+        journal = FolderJournal(site, folder)
+        kept = trial_folder.continued(folder.values.get(START) or journal.write(START, settings), settings)
+        trial = Trial(site, job_from(kept), Facts(kept))
+        run = window if kept["window"] else test
+        try:
+            message = _reason(run, Program(journal, site), trial, journal)  # type: ignore[arg-type]
+        except CollectionError as error:
+            # The action says so too, if anybody still listens.
+            raise Killed if site.is_dead else error from error
+        verdict = str((trial.facts.judged or {}).get("verdict", ""))
+        self._check_verdict(verdict, trial.facts)
+        return Outcome(message, verdict=verdict)
+
+    def _check_verdict(self, verdict: str, facts: Facts) -> None:
+        """Compare a verdict with the truth about the job."""
+        job = self.site.job
+        if not verdict or job is None or not job.step_times:
+            return
+        silence = job.longest_silence(job.step_times[0], facts.heard_until)
+        has_died = job.state == "died"
+        is_broken = (has_died and (job.ended or 0.0) < facts.heard_until) or silence > MAX_GAP_S + TOLERANCE_SECONDS
+        is_fine = not has_died and silence < MAX_GAP_S - TOLERANCE_SECONDS
+        assert not (is_broken and verdict == "continuous"), f"continuous, but it was silent for {silence} s"
+        assert not (is_fine and verdict == "broken"), f"broken, but its longest silence was {silence} s: {facts.judged}"

@@ -1,0 +1,90 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Random histories of a shared cluster keep the promises of the collection, and each promise can be broken."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from plugins.module_utils.durable.program import Program
+from plugins.module_utils.hosts import change_hosts
+from plugins.module_utils.hosts.programs import rollout
+from plugins.module_utils.maintenance import rolling_change, stop_rules
+from plugins.module_utils.vmotion.folder import trial_folder
+from plugins.module_utils.vmotion.programs import maintenance_window
+from plugins.module_utils.vmotion.trial import holding
+
+from . import modules
+from .machine import SiteMachine
+
+HISTORIES = settings(
+    max_examples=int(os.environ.get("DML_HISTORIES", "250")),
+    stateful_step_count=12,
+    deadline=None,
+    derandomize="DML_EXPLORE" not in os.environ,
+    print_blob=False,
+    suppress_health_check=list(HealthCheck),
+)
+# A promise that is broken on purpose need not be shrunk.
+UNSHRUNK = settings(HISTORIES, max_examples=1500, phases=[Phase.generate])
+
+
+def test_random_histories_keep_every_promise() -> None:
+    run_state_machine_as_test(SiteMachine, settings=HISTORIES)
+
+
+def nothing(*_arguments: Any, **_options: Any) -> None:
+    """Do nothing in the place of a mend."""
+
+
+@contextmanager
+def released_by_nobody(_p: Program, _trial: Any) -> Iterator[None]:
+    """Take nothing, and release nothing."""
+    yield
+
+
+def without_silence(result: dict[str, Any]) -> dict[str, Any]:
+    """Return a verdict that overlooks each silence."""
+    return {**result, "verdict": "continuous", "breaches": []}
+
+
+MENDS: dict[str, list[tuple[Any, str, Any]]] = {
+    "stop rules are read before each host": [(change_hosts.HostChange, "check_stop_rules", lambda _change: [])],
+    "stop rules are obeyed": [(change_hosts, "stops", lambda _found, _accepted: [])],
+    "a lost host keeps the others in service": [
+        (stop_rules, "_silent", lambda *_arguments: iter(())),
+        (stop_rules, "_strangers", lambda *_arguments: iter(())),
+        (stop_rules, "_too_many", lambda *_arguments: iter(())),
+    ],
+    "a host of others is neither changed nor rebooted": [
+        (rolling_change, "refusals", lambda *_arguments: []),
+        (rolling_change, "_taken_out", lambda _left: set()),
+        (stop_rules, "_strangers", lambda *_arguments: iter(())),
+        (stop_rules, "_too_many", lambda *_arguments: iter(())),
+        (change_hosts.HostChange, "leave_service", nothing),
+    ],
+    "a window continues with its own profile only": [(trial_folder, "refuse_other", nothing)],
+    "no run without the lock": [(rollout, "take_lock", nothing)],
+    "DRS gets its settings back": [(holding, "required", nothing)],
+    "workers leave a host before it is changed": [
+        (maintenance_window, "start_round", nothing),
+        (maintenance_window, "wave", nothing),
+    ],
+    "a silence breaks the verdict": [(modules, "judged", without_silence)],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mend", sorted(MENDS))
+def test_a_mend_that_is_taken_out_again_is_missed(monkeypatch: pytest.MonkeyPatch, mend: str) -> None:
+    for module, name, replacement in MENDS[mend]:
+        monkeypatch.setattr(module, name, replacement)
+    with pytest.raises((AssertionError, ExceptionGroup)):
+        run_state_machine_as_test(SiteMachine, settings=UNSHRUNK)
