@@ -144,13 +144,15 @@ class SimulatedCalls(MortalWorld):
             host = self.site.hosts[name]
             if host.is_lost or (not host.is_up and state != "rebooted"):
                 return failed(f"{name}: could not read its state: vCenter shows it as notResponding")
-            changed = state == "in_service" and host.by == "us"
+            changed = {"in_service": host.by == "us", "maintenance": not host.is_out}.get(state, True)
             if not is_planned:
                 failure = self._power(name, state, options)
                 if failure:
                     return failed(failure)
             is_ours = host.is_out and host.by == "us"
-            told = {"maintenance": host.is_out and not changed, "ours": is_ours and not changed}
+            told = {"maintenance": host.is_out, "ours": is_ours}
+            if is_planned and changed:
+                told = dict.fromkeys(told, state == "maintenance")
             reports.append({"host": name, "changed": changed, "state": told})
         return {"hosts": reports, "changed": any(report["changed"] for report in reports)}
 

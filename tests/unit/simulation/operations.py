@@ -159,7 +159,7 @@ class Team:
         site.points = calls.points
         journal = FolderJournal(site, folder)
         kept = trial_folder.continued(folder.values.get(START) or journal.write(START, settings), settings)
-        trial = Trial(site, job_from(kept), Facts(kept))
+        trial = Trial(site, job_from(site, kept), Facts(kept))
         run = window if kept["window"] else test
         try:
             message = _reason(run, Program(journal, site), trial, journal)  # type: ignore[arg-type]

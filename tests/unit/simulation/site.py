@@ -7,6 +7,7 @@ It is the truth that programs are judged by. What no program may ever do raises 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,7 +70,7 @@ class Host:
 
     def needs(self, wish: Wish) -> list[str]:
         if self.boots_for(wish):
-            return ["maintenance", "reboot"]
+            return ["reboot"]
         return ["maintenance"] if self.differs(wish) and wish.leaves else []
 
     def apply(self, wish: Wish) -> None:
@@ -139,7 +140,7 @@ class Job:
     def longest_silence(self, since: float, until: float) -> float:
         """Return the longest time without a step between two times."""
         times = [since, *(at for at in self.step_times if since < at < until), min(until, self.ended or until)]
-        return max(after - before for before, after in zip(times, times[1:]))
+        return max(after - before for before, after in itertools.pairwise(times))
 
 
 @dataclass

@@ -1,0 +1,142 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The data centre in memory, on which histories are explored, answers as the modules do on the simulated data centre."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from lab.simulator import Simulator
+from tests.integration.ansible import Ansible
+from tests.integration.test_power import START
+from tests.unit.simulation.modules import SimulatedCalls
+from tests.unit.simulation.site import CLUSTER, Host, Site, Wish
+
+HOSTS = ["esx01.lab", "esx02.lab", "esx03.lab", "esx04.lab"]
+STEPS = 16
+SITE = """
+version: 8.0.3
+datacenter: dc1
+datastores: [shared]
+host_defaults: {reboot_seconds: 0.2, hardware: t4_cx5}
+clusters:
+  - name: gpu
+    drs: {enabled: true, behaviour: fullyAutomated}
+    hosts: [{name: "esx%02d.lab", count: 4}]
+"""
+
+
+class Both:
+    """The same calls to the modules on the simulated data centre and to the model."""
+
+    def __init__(self, vcenter: Simulator, ansible: Ansible) -> None:
+        self.vcenter, self.ansible = vcenter, ansible
+        self.site = Site({name: Host() for name in HOSTS}, {})
+        self.model = SimulatedCalls(self.site, "run 1", {})
+        self.story: list[str] = []
+
+    def ask(self, module: str, options: Mapping[str, Any], *, check: bool = False) -> dict[str, Any]:
+        """Ask both, compare their answers, and return that of the model."""
+        given = dict(options)
+        self.story.append(f"{module} {given}{' in check mode' if check else ''}")
+        modelled = (self.model.planned if check else self.model.here)(module, given)
+        if module == "esxi_profile":
+            given["profile"] = real_profile(options["profile"])
+        if module == "cluster_lock":
+            given["run"] = "model"
+        real = self.ansible.module(module, check=check, **given)
+        if options.get("state") == "rebooted":
+            # Its state is that of the reboot; the next call shows the host.
+            assert bool(real.result.get("failed")) == bool(modelled.get("failed")), f"{self.story}: {real.out}"
+            return modelled
+        assert seen(module, real.result) == seen(module, modelled), f"{self.story}: {real.out}"
+        return modelled
+
+
+def real_profile(profile: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a profile that needs one boot, as a real host takes it."""
+    return {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": profile["level"]}}]}
+
+
+# What programs decide by, of each host in the answer of a module.
+KEYS = {
+    "esxi_profile": ("host", "changed", "needs", "reboots", "out_of_service"),
+    "esxi_power": ("host", "changed"),
+}
+
+
+def seen(module: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what programs decide by in the answer of a module."""
+    cluster = result.get("cluster") or {}
+    hosts = [
+        {
+            **{key: host[key] for key in KEYS[module]},
+            **({key: host["state"][key] for key in ("maintenance", "ours")} if module == "esxi_power" else {}),
+        }
+        for host in result.get("hosts") or []
+    ]
+    members = [{key: host[key] for key in ("host", "maintenance", "ours")} for host in cluster.get("hosts", [])]
+    return {
+        "failed": bool(result.get("failed")),
+        "hosts": hosts,
+        "members": sorted(members, key=lambda host: str(host["host"])),
+        "out": sorted(host["host"] for host in cluster.get("out_of_service", [])),
+        "stops": sorted((stop["rule"], stop["object"]) for stop in result.get("stops") or []),
+    }
+
+
+def leave(both: Both, choice: random.Random) -> None:
+    """Take a host out of service if the stop rules allow it, as a program does."""
+    host = choice.choice(HOSTS)
+    stops = both.ask("cluster_info", {"cluster": CLUSTER, "leaving": [host], "max_out_of_service": 1})["stops"]
+    if not stops:
+        both.ask("esxi_power", {"hosts": [host], "state": "maintenance"})
+
+
+def change(both: Both, choice: random.Random) -> None:
+    """Apply the requested profile to the hosts that this collection took out of service, and reboot them."""
+    profile = {"profile": both.site.wish.profile}
+    for name, host in both.site.hosts.items():
+        if host.by == "us" and choice.random() < 0.8:
+            both.ask("esxi_profile", {"hosts": [name], **profile})
+            both.ask("esxi_power", {"hosts": [name], "state": "rebooted"})
+
+
+def plan(both: Both, _choice: random.Random) -> None:
+    both.ask("esxi_profile", {"hosts": HOSTS, "profile": both.site.wish.profile}, check=True)
+
+
+def give_back(both: Both, choice: random.Random) -> None:
+    both.ask("esxi_power", {"hosts": [choice.choice(HOSTS)], "state": "in_service"})
+
+
+def wish(both: Both, _choice: random.Random) -> None:
+    both.site.wish = Wish(both.site.wish.level + 1, boots=1)
+
+
+def another_user(both: Both, choice: random.Random) -> None:
+    """Somebody takes a host into maintenance mode, or returns one."""
+    name = choice.choice(HOSTS)
+    host = both.site.hosts[name]
+    if host.by != "us":
+        host.is_out = not host.is_out
+        host.by = "bob" if host.is_out else ""
+        both.story.append(f"another user: maintenance of {name} is {host.is_out}")
+        both.vcenter.set_host(name, maintenance=host.is_out)
+
+
+@pytest.mark.parametrize("seed", [1, 2, pytest.param(3, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)])
+def test_the_model_answers_like_the_modules_on_the_simulated_data_centre(
+    start: START, ansible_for: Callable[[Simulator], Ansible], seed: int
+) -> None:
+    vcenter = start(text=SITE)
+    both, choice = Both(vcenter, ansible_for(vcenter)), random.Random(seed)
+    both.ask("cluster_lock", {"cluster": CLUSTER, "state": "held"})
+    wish(both, choice)
+    for _step in range(STEPS):
+        choice.choice([leave, change, plan, give_back, wish, another_user, leave, change])(both, choice)
+    plan(both, choice)
