@@ -26,8 +26,10 @@ MOST_RUNS = 8
 STUNS = st.lists(st.sampled_from([1.0, 30.0, 60.0, 90.0, 200.0]), max_size=4)
 # What happens between two effects. Controllers die more often than all else.
 PEOPLE = ["kill", "kill", "kill", "lost_answer", "alarm", "resync", "takes", "loses", "moves", "finishes", "dies"]
+# A rollout has some 60 points without a job, and 250 around one.
+POINTS = st.one_of(st.integers(0, 60), st.integers(0, 250))
 SOME_FAULTS = st.dictionaries(
-    st.integers(0, 250), st.tuples(st.sampled_from(PEOPLE), st.sampled_from(HOSTS)), min_size=1, max_size=3
+    POINTS, st.tuples(st.sampled_from(PEOPLE), st.sampled_from(HOSTS)), min_size=1, max_size=3
 )
 FAULTS = st.one_of(st.just({}), SOME_FAULTS)
 
@@ -168,6 +170,19 @@ class SiteMachine(RuleBasedStateMachine):
     def run_vmotion_test(self, stuns: list[float], faults: dict[int, tuple[str, str]]) -> None:
         self.site.stuns, left = list(stuns), self.left_out()
         self.check(self.team.vmotion_test(acts(faults)), left)
+
+    @rule(point=st.integers(20, 250), is_corrected=st.booleans(), boots=st.integers(0, 2))
+    def kill_a_window_and_go_on(self, point: int, is_corrected: bool, boots: int) -> None:
+        """A window is killed, its profile may be corrected, and it runs again."""
+        self.start_job_if_none()
+        self.run_hosts(under_training=True, most=1, stuns=[], faults={point: ("kill", "")})
+        if is_corrected:
+            self.request_profile(boots, leaves=True)
+        self.run_hosts(under_training=True, most=1, stuns=[], faults={})
+
+    def start_job_if_none(self) -> None:
+        if self.site.job is None or not self.site.job.is_running:
+            self.start_job()
 
     def left_out(self) -> set[str]:
         """Return the hosts that earlier runs left out of service."""

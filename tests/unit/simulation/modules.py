@@ -248,7 +248,7 @@ class SimulatedCalls(MortalWorld):
         read = {"state": job.state, "launcher": LAUNCHER, "run_id": "r", "steps_by": "auto", "ended": job.ended}
         return {"job": {**read, "started": job.started}}
 
-    def training_wait(self, options: Result) -> Result:
+    def wait_for_steps(self, options: Result) -> Result:
         """Wait until every rank has made a number of steps since a time."""
         job, deadline = self.site.job, self.site.clock + float(options["timeout"])
         while job is not None and self.site.clock < deadline:
@@ -260,7 +260,7 @@ class SimulatedCalls(MortalWorld):
             self.site.pass_time(STEP_SECONDS)
         return failed("the job made too few steps")
 
-    def training_transport_info(self, _options: Result) -> Result:
+    def read_connections(self, _options: Result) -> Result:
         pairs = [["10.0.0.1", "10.0.0.2"]]
         ranks = self.site.job.ranks if self.site.job else {}
         step = self.site.job.step if self.site.job else 0
@@ -271,7 +271,7 @@ class SimulatedCalls(MortalWorld):
         }
         return {"nodes": nodes}
 
-    def training_guest_info(self, _options: Result) -> Result:
+    def read_guests(self, _options: Result) -> Result:
         facts = {"sysctls": {"net.ipv4.tcp_retries2": 15}, "ssh": None, "sshd": "", "mca": {}, "mpirun": []}
         node = {**facts, "environment": {}, "nvidia": None, "checkpoint": None}
         return {"nodes": dict.fromkeys(self.site.workers, node)}

@@ -19,7 +19,7 @@ from plugins.module_utils.hosts.programs import rollout
 from plugins.module_utils.maintenance import rolling_change, stop_rules
 from plugins.module_utils.vmotion.folder import trial_folder
 from plugins.module_utils.vmotion.programs import maintenance_window
-from plugins.module_utils.vmotion.trial import holding
+from plugins.module_utils.vmotion.programs import test as vmotion_test
 
 from . import modules
 from .machine import SiteMachine
@@ -45,8 +45,9 @@ def nothing(*_arguments: Any, **_options: Any) -> None:
 
 
 @contextmanager
-def released_by_nobody(_p: Program, _trial: Any) -> Iterator[None]:
-    """Take nothing, and release nothing."""
+def override_that_stays(p: Program, trial: Any) -> Iterator[None]:
+    """Take the override of DRS, and release nothing."""
+    p.ensure(lambda: trial.of_cluster("worker_rules", state="present"))
     yield
 
 
@@ -72,7 +73,7 @@ MENDS: dict[str, list[tuple[Any, str, Any]]] = {
     ],
     "a window continues with its own profile only": [(trial_folder, "refuse_other", nothing)],
     "no run without the lock": [(rollout, "take_lock", nothing)],
-    "DRS gets its settings back": [(holding, "required", nothing)],
+    "DRS gets its settings back": [(vmotion_test, "drs_override", override_that_stays)],
     "workers leave a host before it is changed": [
         (maintenance_window, "start_round", nothing),
         (maintenance_window, "wave", nothing),
