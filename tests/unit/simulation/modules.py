@@ -172,6 +172,8 @@ class SimulatedCalls(MortalWorld):
             target = self.site.free_host(worker)
             if not target:
                 return f"{name}: could not enter maintenance mode: no other host has room for {worker}"
+            if self.site.came_back(worker):
+                return f"{name}: could not enter maintenance mode: {worker} runs there, and DRS does not move it"
             if name not in self.site.ranks_on:
                 self.site.workers[worker] = target
         self.effect(f"maintenance {name}", lambda: self.site.leave(name, self.run))

@@ -179,6 +179,11 @@ class Site:
             found.setdefault(self.workers[worker], []).append(rank)
         return found
 
+    def came_back(self, worker: str) -> bool:
+        """Return whether somebody else moved a worker while its DRS override kept it from moving by itself."""
+        moves = [move for move in self.moves if move["worker"] == worker]
+        return self.is_overridden and bool(moves) and moves[-1]["by"] != "us"
+
     def out(self) -> list[str]:
         return [name for name, host in self.hosts.items() if host.is_out or host.by or not host.responds]
 
