@@ -302,6 +302,15 @@ class TrialCalls(SimulatedCalls):
         self.effect("stop the watch", lambda: setattr(self.site, "is_watched", False))
         return {}
 
+    def must_pause(self) -> bool:
+        return False
+
+    def earlier_changes(self) -> list[dict[str, Any]]:
+        return []
+
+    def notify(self, hook: Options, _text: str) -> Result:
+        raise AssertionError(f"no hook is given, but {hook}")
+
     def write(self, name: str, content: Any) -> None:
         self.must_be_attended()
         self.files[name] = json.loads(json.dumps(content))

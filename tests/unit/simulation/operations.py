@@ -159,7 +159,7 @@ class Team:
         site.points = calls.points
         journal = FolderJournal(site, folder)
         kept = trial_folder.continued(folder.values.get(START) or journal.write(START, settings), settings)
-        trial = Trial(site, job_from(site, kept), Facts(kept))
+        trial = Trial(site, job_from(site, kept), Facts(kept), requested=dict(asked), started=site.now())
         run = window if kept["window"] else test
         try:
             message = _reason(run, Program(journal, site), trial, journal)  # type: ignore[arg-type]
@@ -175,9 +175,9 @@ class Team:
         job = self.site.job
         if not verdict or job is None or not job.step_times:
             return
-        silence = job.longest_silence(job.step_times[0], facts.heard_until)
+        silence = job.longest_silence(job.step_times[0], facts.observed_until)
         has_died = job.state == "died"
-        is_broken = (has_died and (job.ended or 0.0) < facts.heard_until) or silence > MAX_GAP_S + TOLERANCE_SECONDS
+        is_broken = (has_died and (job.ended or 0.0) < facts.observed_until) or silence > MAX_GAP_S + TOLERANCE_SECONDS
         is_fine = not has_died and silence < MAX_GAP_S - TOLERANCE_SECONDS
         assert not (is_broken and verdict == "continuous"), f"continuous, but it was silent for {silence} s"
         assert not (is_fine and verdict == "broken"), f"broken, but its longest silence was {silence} s: {facts.judged}"

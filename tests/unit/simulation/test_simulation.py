@@ -71,7 +71,10 @@ MENDS: dict[str, list[tuple[Any, str, Any]]] = {
         (stop_rules, "_too_many", lambda *_arguments: iter(())),
         (change_hosts.HostChange, "leave_service", nothing),
     ],
-    "a window continues with its own profile only": [(trial_folder, "refuse_other", nothing)],
+    "a window continues with its own profile only": [
+        (trial_folder, "refuse_other", nothing),
+        (maintenance_window, "not_as_requested", lambda _trial: ""),
+    ],
     "no run without the lock": [(rollout, "take_lock", nothing)],
     "DRS gets its settings back": [(vmotion_test, "drs_override", override_that_stays)],
     "workers leave a host before it is changed": [
