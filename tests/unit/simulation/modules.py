@@ -13,9 +13,10 @@ from plugins.module_utils.maintenance import out_of_service, stop_rules
 from plugins.module_utils.maintenance.cluster_facts import ClusterState
 from plugins.module_utils.vmotion.evidence.facts import Facts
 from plugins.module_utils.vmotion.evidence.verdict_input import verdict_input, with_left
+from plugins.module_utils.vmotion.plan.fleet import Fleet, HostRoom, MovingWorker
 from plugins.module_utils.vmotion.plan.placement import Infeasible
 from plugins.module_utils.vmotion.plan.plan import plan_moves
-from plugins.module_utils.vmotion.plan.window import HostSlots, plan_window
+from plugins.module_utils.vmotion.plan.window import plan_window
 from tests.fakes.deaths import MortalWorld
 
 from .site import CLUSTER, LAUNCHER, STEP_SECONDS, Host, Job, Site, Wish
@@ -215,7 +216,9 @@ class SimulatedCalls(MortalWorld):
             if options.get("empty_hosts") is None:
                 open_slots = {name: 1 for name in slots if name in serving or name in at.values()}
                 return {"moves": [move._asdict() for move in plan_moves(open_slots, at, one_per_host=True)], **more}
-            plan = plan_window(HostSlots(slots, {}, serving), at, options["empty_hosts"])
+            workers = {name: MovingWorker((1, 0, 0), tuple(slots)) for name in at}
+            fleet = Fleet(workers, dict.fromkeys(slots, HostRoom((1, 0, 0))))
+            plan = plan_window(fleet, at, options["empty_hosts"], serving)
         except Infeasible as error:
             return failed(f"{CLUSTER}: could not plan the moves: {error}")
         stages = [{"host": change.host, "moves": [move._asdict() for move in change.moves]} for change in plan]

@@ -159,7 +159,8 @@ class Team:
         site.points = calls.points
         journal = FolderJournal(site, folder)
         kept = trial_folder.continued(folder.values.get(START) or journal.write(START, settings), settings)
-        trial = Trial(site, job_from(site, kept), Facts(kept), requested=dict(asked), started=site.now())
+        job = job_from(site.here, site.there, kept)
+        trial = Trial(site, job, Facts(kept), requested=dict(asked), started=site.now())
         run = window if kept["window"] else test
         try:
             message = _reason(run, Program(journal, site), trial, journal)  # type: ignore[arg-type]
