@@ -246,7 +246,7 @@ class SimulatedCalls(MortalWorld):
         places = {name: {"host": self.site.workers[name], **place} for name in names}
         return {"moves": moves, "power": [], "places": places}
 
-    def training_job_info(self, _options: Result) -> Result:
+    def training_info(self, _options: Result) -> Result:
         job = self.site.job
         if job is None:
             return {"job": {"state": "none", "launcher": None, "run_id": "", "steps_by": "auto", "ended": None}}
