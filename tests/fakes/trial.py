@@ -217,7 +217,7 @@ class World(MortalWorld):
         }
 
     def read_guests(self, _options: dict[str, Any]) -> dict[str, Any]:
-        facts = {
+        facts: dict[str, Any] = {
             "sysctls": SYSCTLS,
             "ssh": None,
             "sshd": "",

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The data centre in memory, on which histories are explored, answers as the modules do on the simulated data centre."""
+"""The data centre in memory, on which histories are explored, answers as modules do on the simulated data centre."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def another_user(both: Both, choice: random.Random) -> None:
         both.vcenter.set_host(name, maintenance=host.is_out)
 
 
-@pytest.mark.parametrize("seed", [1, 2, pytest.param(3, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (3, 4))])
 def test_the_model_answers_like_the_modules_on_the_simulated_data_centre(
     start: START, ansible_for: Callable[[Simulator], Ansible], seed: int
 ) -> None:

@@ -31,7 +31,7 @@ POINTS = st.one_of(st.integers(0, 60), st.integers(0, 250))
 SOME_FAULTS = st.dictionaries(
     POINTS, st.tuples(st.sampled_from(PEOPLE), st.sampled_from(HOSTS)), min_size=1, max_size=3
 )
-FAULTS = st.one_of(st.just({}), SOME_FAULTS)
+FAULTS: st.SearchStrategy[dict[int, tuple[str, str]]] = st.one_of(st.just({}), SOME_FAULTS)
 
 
 def kill(calls: SimulatedCalls, _host: str) -> None:

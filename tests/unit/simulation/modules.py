@@ -23,7 +23,7 @@ from .site import CLUSTER, LAUNCHER, STEP_SECONDS, Host, Job, Site, Wish
 
 Options = Mapping[str, Any]
 Result = dict[str, Any]
-REBOOT_SECONDS, MODE_SECONDS, CALL_SECONDS, LOCK_SECONDS = 300.0, 20.0, 0.5, 7200.0
+REBOOT_SECONDS, MODE_SECONDS, CALL_SECONDS, LOCK_SECONDS = 120.0, 20.0, 0.5, 7200.0
 BROKEN_CONNECTION = "the connection broke"
 
 
@@ -277,7 +277,7 @@ class SimulatedCalls(MortalWorld):
         return {"nodes": nodes}
 
     def read_guests(self, _options: Result) -> Result:
-        facts = {"sysctls": {"net.ipv4.tcp_retries2": 15}, "ssh": None, "sshd": "", "mca": {}, "mpirun": []}
+        facts: Result = {"sysctls": {"net.ipv4.tcp_retries2": 15}, "ssh": None, "sshd": "", "mca": {}, "mpirun": []}
         node = {**facts, "environment": {}, "nvidia": None, "checkpoint": None}
         return {"nodes": dict.fromkeys(self.site.workers, node)}
 
@@ -295,7 +295,8 @@ class TrialCalls(SimulatedCalls):
     ) -> None:
         super().__init__(site, run, faults)
         self.folder, self.files, self.controller = folder, files, run
-        self.drivers, self.versions = dict[str, Any](), {"ansible": "2.20"}
+        self.drivers: Mapping[str, Any] = {}
+        self.versions: Mapping[str, str] = {"ansible": "2.20"}
 
     def start_watch(self, _options: Options) -> Result:
         self.effect("start the watch", lambda: setattr(self.site, "is_watched", True))
@@ -304,6 +305,12 @@ class TrialCalls(SimulatedCalls):
     def stop_watch(self) -> Result:
         self.effect("stop the watch", lambda: setattr(self.site, "is_watched", False))
         return {}
+
+    def roll_records(self) -> bool:
+        return self.site.is_watched
+
+    def run_command(self, words: tuple[str, ...], _text: str, _seconds: float) -> Result:
+        raise AssertionError(f"no command is given, but {words}")
 
     def must_pause(self) -> bool:
         return False

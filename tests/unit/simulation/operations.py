@@ -28,11 +28,11 @@ from tests.fakes.deaths import Killed
 from tests.fakes.trial import SETTINGS
 
 from .modules import SimulatedCalls, TrialCalls
-from .site import CLUSTER, Site
+from .site import CLUSTER, STEP_SECONDS, Site
 
 Faults = Mapping[int, Callable[[SimulatedCalls], None]]
 # The verdict measures silences by the records; a step more or less is no error.
-TOLERANCE_SECONDS, MAX_GAP_S = 10.0, 120.0
+TOLERANCE_SECONDS, MAX_GAP_S = 2 * STEP_SECONDS, 120.0
 
 
 @dataclass
@@ -145,7 +145,7 @@ class Team:
             **SETTINGS,
             "window": dict(asked),
             "canary": "",
-            "steps": 20,
+            "steps": 8,
             "warm_timeout": 600,
             "limits": {"max_gap_s": MAX_GAP_S},
         }

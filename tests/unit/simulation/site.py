@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 CLUSTER = "gpu"
-STEP_SECONDS = 4.0
+STEP_SECONDS = 8.0
 LAUNCHER = {"host": "w1", "pid": 7, "start": 1, "boot_id": "b"}
 
 
