@@ -14,7 +14,7 @@ from lab.simulator import Simulator
 from tests.integration.ansible import Ansible
 from tests.integration.test_power import START
 from tests.unit.simulation.modules import SimulatedCalls
-from tests.unit.simulation.site import CLUSTER, Host, Site, Wish
+from tests.unit.simulation.site import CLUSTER, Host, Profile, Site
 
 HOSTS = ["esx01.lab", "esx02.lab", "esx03.lab", "esx04.lab"]
 STEPS = 16
@@ -62,7 +62,7 @@ def real_profile(profile: Mapping[str, Any]) -> dict[str, Any]:
     return {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": profile["level"]}}]}
 
 
-# What programs decide by, of each host in the answer of a module.
+# The keys of each host by which programs decide.
 KEYS = {
     "esxi_profile": ("host", "changed", "needs", "reboots", "out_of_service"),
     "esxi_power": ("host", "changed"),
@@ -99,7 +99,7 @@ def leave(both: Both, choice: random.Random) -> None:
 
 def change(both: Both, choice: random.Random) -> None:
     """Apply the requested profile to the hosts that this collection took out of service, and reboot them."""
-    profile = {"profile": both.site.wish.profile}
+    profile = {"profile": both.site.requested.option}
     for name, host in both.site.hosts.items():
         if host.by == "us" and choice.random() < 0.8:
             both.ask("esxi_profile", {"hosts": [name], **profile})
@@ -107,19 +107,19 @@ def change(both: Both, choice: random.Random) -> None:
 
 
 def plan(both: Both, _choice: random.Random) -> None:
-    both.ask("esxi_profile", {"hosts": HOSTS, "profile": both.site.wish.profile}, check=True)
+    both.ask("esxi_profile", {"hosts": HOSTS, "profile": both.site.requested.option}, check=True)
 
 
-def give_back(both: Both, choice: random.Random) -> None:
+def return_host(both: Both, choice: random.Random) -> None:
     both.ask("esxi_power", {"hosts": [choice.choice(HOSTS)], "state": "in_service"})
 
 
-def wish(both: Both, _choice: random.Random) -> None:
-    both.site.wish = Wish(both.site.wish.level + 1, boots=1)
+def request(both: Both, _choice: random.Random) -> None:
+    both.site.requested = Profile(both.site.requested.level + 1, boots=1)
 
 
 def another_user(both: Both, choice: random.Random) -> None:
-    """Somebody takes a host into maintenance mode, or returns one."""
+    """Another user takes a host into maintenance mode, or returns one."""
     name = choice.choice(HOSTS)
     host = both.site.hosts[name]
     if host.by != "us":
@@ -136,7 +136,7 @@ def test_the_model_answers_like_the_modules_on_the_simulated_data_centre(
     vcenter = start(text=SITE)
     both, choice = Both(vcenter, ansible_for(vcenter)), random.Random(seed)
     both.ask("cluster_lock", {"cluster": CLUSTER, "state": "held"})
-    wish(both, choice)
+    request(both, choice)
     for _step in range(STEPS):
-        choice.choice([leave, change, plan, give_back, wish, another_user, leave, change])(both, choice)
+        choice.choice([leave, change, plan, return_host, request, another_user, leave, change])(both, choice)
     plan(both, choice)

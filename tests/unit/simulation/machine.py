@@ -19,12 +19,12 @@ from tests.fakes.deaths import Killed
 
 from .modules import SimulatedCalls
 from .operations import Outcome, Team
-from .site import Host, Job, Site, Wish
+from .site import Host, Job, Profile, Site
 
 HOSTS = ["esx1", "esx2", "esx3", "esx4"]
 MOST_RUNS = 8
 STUNS = st.lists(st.sampled_from([1.0, 30.0, 60.0, 90.0, 200.0]), max_size=4)
-# What happens between two effects. Controllers die more often than all else.
+# Faults between two effects. Controllers die more often than all else.
 PEOPLE = ["kill", "kill", "kill", "lost_answer", "alarm", "resync", "takes", "loses", "moves", "finishes", "dies"]
 # A rollout has some 60 points without a job, and 250 around one.
 POINTS = st.one_of(st.integers(0, 60), st.integers(0, 250))
@@ -52,7 +52,7 @@ def resync(calls: SimulatedCalls, _host: str) -> None:
 
 
 def takes(calls: SimulatedCalls, name: str) -> None:
-    """Somebody else empties a host and puts it into maintenance mode."""
+    """Another user empties a host and puts it into maintenance mode."""
     site, host = calls.site, calls.site.hosts[name]
     workers = [worker for worker, place in site.workers.items() if place == name]
     if host.is_out or host.by or not host.responds or any(not site.free_host(worker) for worker in workers):
@@ -132,7 +132,7 @@ class SiteMachine(RuleBasedStateMachine):
 
     @rule(boots=st.integers(0, 2), leaves=st.booleans())
     def request_profile(self, boots: int, leaves: bool) -> None:
-        self.site.wish = Wish(self.site.wish.level + 1, boots, leaves or boots > 0)
+        self.site.requested = Profile(self.site.requested.level + 1, boots, leaves or boots > 0)
 
     @rule()
     @precondition(lambda self: self.site.job is None or not self.site.job.is_running)
@@ -142,7 +142,7 @@ class SiteMachine(RuleBasedStateMachine):
             self.site.pass_time(60.0)
 
     @rule(act=st.sampled_from(sorted(CHANGES)), host=st.sampled_from(HOSTS))
-    def somebody(self, act: str, host: str) -> None:
+    def another_user(self, act: str, host: str) -> None:
         CHANGES[act](self, host)
 
     @rule()
@@ -189,7 +189,7 @@ class SiteMachine(RuleBasedStateMachine):
         return {name for name, host in self.site.hosts.items() if host.by == "us"}
 
     def check(self, outcome: Outcome, left: set[str]) -> None:
-        """What a run leaves behind is said, or belongs to a run that was killed; ``left`` was so before."""
+        """A run names each thing that it leaves behind, unless it was killed; the hosts of ``left`` were out before."""
         site, message = self.site, outcome.message
         event(f"{outcome.play} ended: {outcome.kind}")
         if outcome.is_killed:
@@ -205,7 +205,7 @@ class SiteMachine(RuleBasedStateMachine):
         assert message or outcome.verdict in ("", "continuous"), "a run around a broken job succeeded"
 
     def next_controller(self) -> None:
-        """Let the time pass until somebody runs a playbook again: a host that boots is back."""
+        """Let the time pass until a user runs a playbook again: a host that boots is back."""
         self.site.pass_time(400.0)
         for host in self.site.hosts.values():
             if not host.is_up and not host.is_lost:
@@ -215,7 +215,9 @@ class SiteMachine(RuleBasedStateMachine):
         """The requested profile is in force on each host, and none of this collection is out of service."""
         for name, host in self.site.hosts.items():
             if host.by != "bob" and not host.is_lost:
-                assert host.has(self.site.wish), f"success, but {name} has {host.level}, not {self.site.wish.level}"
+                assert host.has(self.site.requested), (
+                    f"success, but {name} has {host.level}, not {self.site.requested.level}"
+                )
                 assert not host.is_out and not host.by, f"success, but {name} is out of service"
 
     @invariant()
@@ -249,9 +251,9 @@ class SiteMachine(RuleBasedStateMachine):
                 return
             settings = folder.values["start"]
             if settings["window"]:
-                present, self.site.wish = self.site.wish, Wish(**settings["window"]["profile"])
+                present, self.site.requested = self.site.requested, Profile(**settings["window"]["profile"])
                 self.check(self.team.hosts(under_training=True), set(HOSTS))
-                self.site.wish = present
+                self.site.requested = present
             else:
                 self.check(self.team.vmotion_test(), set(HOSTS))
         raise AssertionError("an unfinished test or window never ends")

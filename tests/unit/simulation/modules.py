@@ -19,7 +19,7 @@ from plugins.module_utils.vmotion.plan.plan import plan_moves
 from plugins.module_utils.vmotion.plan.window import plan_window
 from tests.fakes.deaths import MortalWorld
 
-from .site import CLUSTER, LAUNCHER, STEP_SECONDS, Host, Job, Site, Wish
+from .site import CLUSTER, LAUNCHER, STEP_SECONDS, Host, Job, Profile, Site
 
 Options = Mapping[str, Any]
 Result = dict[str, Any]
@@ -123,18 +123,18 @@ class SimulatedCalls(MortalWorld):
         silent = [name for name in names if not self.site.hosts[name].responds]
         if silent:
             return failed(f"{silent[0]}: could not read it: vCenter shows it as notResponding")
-        wish = Wish(**options["profile"])
-        reports = [self._profile_of(name, wish, is_planned) for name in names]
+        profile = Profile(**options["profile"])
+        reports = [self._profile_of(name, profile, is_planned) for name in names]
         changed = [report["host"] for report in reports if report["changed"]]
         needs = sorted({need for report in reports for need in report["needs"]})
         return {"hosts": reports, "changed": bool(changed), "needs": needs, "diff": changed}
 
-    def _profile_of(self, name: str, wish: Wish, is_planned: bool) -> Result:
+    def _profile_of(self, name: str, profile: Profile, is_planned: bool) -> Result:
         host = self.site.hosts[name]
-        changed = host.differs(wish)
+        changed = host.differs(profile)
         if changed and not is_planned:
-            self.effect(f"change {name}", lambda: self.site.apply(name, wish, self.run))
-        report = {"host": name, "changed": changed, "needs": host.needs(wish), "reboots": host.boots_for(wish)}
+            self.effect(f"change {name}", lambda: self.site.apply(name, profile, self.run))
+        report = {"host": name, "changed": changed, "needs": host.needs(profile), "reboots": host.boots_for(profile)}
         is_out = host.is_out or bool(host.by)
         return {**report, "why": ["it differs"], "unmet": [], "boot_time": host.boot_time, "out_of_service": is_out}
 
@@ -151,10 +151,10 @@ class SimulatedCalls(MortalWorld):
                 if failure:
                     return failed(failure)
             is_ours = host.is_out and host.by == "us"
-            told = {"maintenance": host.is_out, "ours": is_ours}
+            shown = {"maintenance": host.is_out, "ours": is_ours}
             if is_planned and changed:
-                told = dict.fromkeys(told, state == "maintenance")
-            reports.append({"host": name, "changed": changed, "state": told})
+                shown = dict.fromkeys(shown, state == "maintenance")
+            reports.append({"host": name, "changed": changed, "state": shown})
         return {"hosts": reports, "changed": any(report["changed"] for report in reports)}
 
     def _power(self, name: str, state: str, options: Options) -> str:
@@ -186,8 +186,8 @@ class SimulatedCalls(MortalWorld):
 
     def _reboot(self, name: str, host: Host, boot_times: Options) -> str:
         has_booted = boot_times.get(name, host.boot_time) != host.boot_time
-        is_asked = bool(host.ending_boot) and host.ending_boot != host.boot_time
-        if host.is_up and not has_booted and not is_asked:
+        is_requested = bool(host.ending_boot) and host.ending_boot != host.boot_time
+        if host.is_up and not has_booted and not is_requested:
             self.effect(f"reboot {name}", lambda: self.site.boot(name, self.run))
         if not host.is_up:
             self.effect(f"wait for {name}", lambda: self._up(host))

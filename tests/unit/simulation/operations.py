@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What people do: run a playbook, whose programs are the real ones, while others act; the result is checked.
+"""Users run playbooks, whose programs are the real ones, while others act; the result is checked.
 
 The parts of a playbook that are not programs are short here: which job runs, and which folder continues.
 """
@@ -31,7 +31,7 @@ from .modules import SimulatedCalls, TrialCalls
 from .site import CLUSTER, STEP_SECONDS, Site
 
 Faults = Mapping[int, Callable[[SimulatedCalls], None]]
-# The verdict measures silences by the records; a step more or less is no error.
+# The verdict measures silences by the records; a step more or less is accepted.
 TOLERANCE_SECONDS, MAX_GAP_S = 2 * STEP_SECONDS, 120.0
 
 
@@ -95,7 +95,7 @@ class Team:
     def hosts(self, *, under_training: bool = False, most: int = 1, faults: Faults | None = None) -> Outcome:
         """Run the playbook hosts, as its role does: plan, then roll out, then open a window for the rest."""
         self.site.most = most
-        how = HostChangeOptions(CLUSTER, self.site.wish.profile, max_out_of_service=most)
+        how = HostChangeOptions(CLUSTER, self.site.requested.option, max_out_of_service=most)
         options = RolloutOptions(how, around_job=under_training)
         name = "hosts around a job" if under_training else "hosts"
         return self._played(name, faults, lambda calls: self._change(calls, options))
@@ -124,26 +124,26 @@ class Team:
         is_training = self.site.job is not None and self.site.job.is_running
         if is_training and not options.around_job:
             raise Refused(CLUSTER, "change its hosts", "a training job runs on its workers", "wait until it ends")
-        begun = self._open_folder() if options.around_job else None
-        if options.around_job and not is_training and begun is None:
+        unfinished = self._open_folder() if options.around_job else None
+        if options.around_job and not is_training and unfinished is None:
             raise Refused(CLUSTER, "change its hosts around a job", "no job was found", "leave out under_training")
-        asked = window_of(plan, options.change)
-        if begun:
-            trial_folder.refuse_other(begun.path, begun.values[START], {"window": asked})
+        requested = window_of(plan, options.change)
+        if unfinished:
+            trial_folder.refuse_other(unfinished.path, unfinished.values[START], {"window": requested})
         if plan["in_service"] or plan["leaving"]:
             rollout(Program(MemoryJournal(), calls), calls, options)
-        if options.around_job and (plan["leaving"] or begun):
-            return self._carry_out(calls, asked)
+        if options.around_job and (plan["leaving"] or unfinished):
+            return self._carry_out(calls, requested)
         return Outcome()
 
     def _open_folder(self) -> Folder | None:
         return next((folder for folder in self.folders if folder.is_open), None)
 
-    def _carry_out(self, calls: SimulatedCalls, asked: Mapping[str, Any]) -> Outcome:
+    def _carry_out(self, calls: SimulatedCalls, requested: Mapping[str, Any]) -> Outcome:
         """Begin or continue a vMotion test or a window in its folder, as the action does."""
         settings = {
             **SETTINGS,
-            "window": dict(asked),
+            "window": dict(requested),
             "canary": "",
             "steps": 8,
             "warm_timeout": 600,
@@ -160,7 +160,7 @@ class Team:
         journal = FolderJournal(site, folder)
         kept = trial_folder.continued(folder.values.get(START) or journal.write(START, settings), settings)
         job = job_from(site.here, site.there, kept)
-        trial = Trial(site, job, Facts(kept), requested=dict(asked), started=site.now())
+        trial = Trial(site, job, Facts(kept), requested=dict(requested), started=site.now())
         run = window if kept["window"] else test
         try:
             message = _reason(run, Program(journal, site), trial, journal)  # type: ignore[arg-type]

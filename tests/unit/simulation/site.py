@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A data centre in memory and in virtual time: hosts, workers, a job that makes steps, a lock, and other people.
 
-It is the truth that programs are judged by. What no program may ever do raises Violation at the moment of the write.
+It is the truth that programs are judged by. A write that no program may ever send raises Violation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Violation(AssertionError):
 
 
 @dataclass(frozen=True)
-class Wish:
+class Profile:
     """A requested profile: its number, the boots that it needs, and whether hosts must leave service for it."""
 
     level: int = 0
@@ -30,7 +30,7 @@ class Wish:
     leaves: bool = True
 
     @property
-    def profile(self) -> dict[str, Any]:
+    def option(self) -> dict[str, Any]:
         """Return the profile as an option."""
         return {"level": self.level, "boots": self.boots, "leaves": self.leaves}
 
@@ -57,25 +57,25 @@ class Host:
     def boot_time(self) -> str:
         return f"boot {self.boots}"
 
-    def has(self, wish: Wish) -> bool:
+    def has(self, profile: Profile) -> bool:
         """Return whether a profile is in force."""
-        return self.level == wish.level and not self.boots_left
+        return self.level == profile.level and not self.boots_left
 
-    def differs(self, wish: Wish) -> bool:
+    def differs(self, profile: Profile) -> bool:
         """Return whether a write is left to do."""
-        return self.level != wish.level or not self.is_applied
+        return self.level != profile.level or not self.is_applied
 
-    def boots_for(self, wish: Wish) -> int:
-        return self.boots_left if self.level == wish.level else wish.boots
+    def boots_for(self, profile: Profile) -> int:
+        return self.boots_left if self.level == profile.level else profile.boots
 
-    def needs(self, wish: Wish) -> list[str]:
-        if self.boots_for(wish):
+    def needs(self, profile: Profile) -> list[str]:
+        if self.boots_for(profile):
             return ["reboot"]
-        return ["maintenance"] if self.differs(wish) and wish.leaves else []
+        return ["maintenance"] if self.differs(profile) and profile.leaves else []
 
-    def apply(self, wish: Wish) -> None:
-        if self.level != wish.level:
-            self.level, self.boots_left = wish.level, wish.boots
+    def apply(self, profile: Profile) -> None:
+        if self.level != profile.level:
+            self.level, self.boots_left = profile.level, profile.boots
         self.is_applied = True
 
     def boot(self) -> None:
@@ -145,12 +145,12 @@ class Job:
 
 @dataclass
 class Site:
-    """The truth about the data centre. ``wish`` is the profile that was requested last."""
+    """The truth about the data centre. ``requested`` is the profile that was requested last."""
 
     hosts: dict[str, Host]
     workers: dict[str, str]
     clock: float = 1000.0
-    wish: Wish = field(default_factory=Wish)
+    requested: Profile = field(default_factory=Profile)
     job: Job | None = None
     alarms: set[str] = field(default_factory=set)
     resync: int = 0
@@ -180,7 +180,7 @@ class Site:
         return found
 
     def came_back(self, worker: str) -> bool:
-        """Return whether somebody else moved a worker while its DRS override kept it from moving by itself."""
+        """Return whether another user moved a worker while its DRS override kept it from moving by itself."""
         moves = [move for move in self.moves if move["worker"] == worker]
         return self.is_overridden and bool(moves) and moves[-1]["by"] != "us"
 
@@ -202,7 +202,7 @@ class Site:
         self.writes += 1
 
     def own(self, name: str, what: str) -> Host:
-        """Return a host that a program changes; one of somebody else is a violation."""
+        """Return a host that a program changes; one that another user took out is a violation."""
         host = self.hosts[name]
         if host.by not in ("", "us"):
             raise Violation(f"{what} {name}, which {host.by} took out of service")
@@ -212,7 +212,7 @@ class Site:
         """Put a host into maintenance mode; its workers move away as DRS moves them."""
         host = self.hosts[name]
         if host.is_out:
-            # Somebody else was faster by an instant; the server accepts the call, and changes nothing.
+            # Another user was faster by an instant; the server accepts the call, and changes nothing.
             return
         self.write(run, f"maintenance mode of {name}")
         if name in self.ranks_on:
@@ -232,13 +232,13 @@ class Site:
             raise Violation(f"{name} reboots in service")
         host.ending_boot, host.is_up = host.boot_time, False
 
-    def apply(self, name: str, wish: Wish, run: str) -> None:
+    def apply(self, name: str, profile: Profile, run: str) -> None:
         """Apply a profile."""
         host = self.own(name, "changes")
         self.write(run, f"change of {name}")
-        if host.needs(wish) and not host.is_out:
+        if host.needs(profile) and not host.is_out:
             raise Violation(f"{name} is changed in service")
-        host.apply(wish)
+        host.apply(profile)
 
     def move(self, worker: str, target: str, by: str, run: str = "") -> dict[str, Any]:
         """Begin a move; the job stands still for the next stun at its end."""
