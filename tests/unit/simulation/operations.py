@@ -149,12 +149,7 @@ class Team:
             "warm_timeout": 600,
             "limits": {"max_gap_s": MAX_GAP_S},
         }
-        folder = self._open_folder()
-        if folder is None:
-            folder = Folder(Path(f"/test/{len(self.folders) + 1}"))
-            self.folders.append(folder)
-        else:
-            trial_folder.refuse_other(folder.path, folder.values[START], settings)
+        folder = self._folder(settings)
         site = TrialCalls(calls.site, calls.run, calls.faults, str(folder.path), folder.files)
         site.points = calls.points
         journal = FolderJournal(site, folder)
@@ -170,6 +165,16 @@ class Team:
         verdict = str((trial.facts.judged or {}).get("verdict", ""))
         self._check_verdict(verdict, trial.facts)
         return Outcome(message, verdict=verdict)
+
+    def _folder(self, settings: Mapping[str, Any]) -> Folder:
+        """Return the open folder, if these settings may continue it, or else a new one."""
+        folder = self._open_folder()
+        if folder is None:
+            folder = Folder(Path(f"/test/{len(self.folders) + 1}"))
+            self.folders.append(folder)
+        else:
+            trial_folder.refuse_other(folder.path, folder.values[START], settings)
+        return folder
 
     def _check_verdict(self, verdict: str, facts: Facts) -> None:
         """Compare a verdict with the truth about the job."""
