@@ -51,6 +51,8 @@ class HostWorld(MortalWorld):
         super().__init__(deaths)
         self.hosts, self.holder, self.run = dict(hosts), "", ""
         self.stops: list[dict[str, str]] = []
+        # The stop rules that apply although no host leaves service.
+        self.stops_after: list[dict[str, str]] = []
         self.failures: dict[str, str] = {}
         self.most_out, self.allowed = 0, 9
         self.on_return: Callable[[], Any] = lambda: None
@@ -107,7 +109,7 @@ class HostWorld(MortalWorld):
         out = [{"host": name} for name, host in self.hosts.items() if host.is_out or host.by or not host.is_up]
         most = {"allowed": self.allowed, "why": "so"}
         cluster = {"hosts": hosts, "out_of_service": out, "max_out_of_service": most}
-        return {"cluster": cluster, "stops": self.stops if options.get("leaving") else []}
+        return {"cluster": cluster, "stops": self.stops if options.get("leaving") else self.stops_after}
 
     def _profile(self, names: Iterable[str], is_planned: bool) -> dict[str, Any]:
         silent = [name for name in names if not self.hosts[name].is_up]

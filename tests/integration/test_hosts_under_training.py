@@ -221,7 +221,10 @@ def test_a_host_that_does_not_come_back_ends_the_window_and_not_the_job(trial: T
     reboots = [write["name"] for write in trial.vcenter.writes() if write["method"] == "RebootHost_Task"]
     gone = reboots[-1]
     assert len(reboots) == 2 and trial.nodes.look()["state"] == "running"
-    assert json.loads(trial.kept("verdict.json"))["verdict"] == "continuous"
+    verdict = json.loads(trial.kept("verdict.json"))
+    assert verdict["verdict"] == "continuous"
+    assert [(host["host"], host["back_at"] is None) for host in verdict["cost"]["hosts"]][-1] == (gone, True)
+    assert f"{gone}: out of service since" in text
     trial.vcenter.set_host(gone, connection="connected")
     done = window.run()
     assert done.rc == 0, done.out

@@ -16,8 +16,9 @@ from uuid import uuid4
 import pytest
 
 from lab.simulator import USERNAME
+from plugins.module_utils.vmotion.watch.watcher import is_watched
 from tests.govc import output
-from tests.integration.killing import tree, wait_for, wait_for_end
+from tests.integration.killing import kill_all, tree, wait_for, wait_for_end
 from tests.integration.releases import NEWEST
 from tests.integration.test_vmotion_test import LONG, PROGRAM, WORKERS, Trial, trial
 from tests.integration.workers import host
@@ -65,6 +66,10 @@ class Observation:
         found = (self.trial.folder / "tests").glob("*/journal.jsonl")
         entries = [json.loads(line) for path in found for line in path.read_text().splitlines(keepends=False)]
         return [entry["value"] for entry in entries if entry["key"].startswith(key)]
+
+    def has(self, key: str) -> bool:
+        """Return whether a journal has the key."""
+        return bool(self.values(key))
 
     def until_judged(self, running: subprocess.Popen[str], times: int = 1) -> None:
         """Wait until the job was judged that often from now on."""
@@ -154,6 +159,40 @@ def test_old_records_are_dropped_and_the_report_still_has_each_move(trial: Trial
     assert verdict["windows"] >= 3 and verdict["verdict"] == "continuous", verdict
     page = next(name for name in window["files"] if name.endswith(".html"))
     assert "esx05.lab" in trial.kept(page) and BUSY[0] in trial.kept("timeline.html")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["measured", "judged 2", "end of the watch"])
+def test_an_observation_whose_controller_is_killed_goes_on(trial: Trial, moment: str) -> None:
+    """The next one finds the move of others once, calls the command once for it, and judges the job as continuous."""
+    watched, calls = Observation(trial), trial.folder / "calls.jsonl"
+    options = {"observe_hook": [sys.executable, "-c", HOOK, str(calls)], "observe_stall_seconds": 0.001}
+    running = watched.begin(**options)
+    if moment != "measured":
+        watched.until_judged(running)
+        output(trial.vcenter, "vm.migrate", "-host", "esx05.lab", BUSY[0])
+        wait_for(lambda: watched.values("hook ") or running.poll() is not None, LONG)
+    if moment == "end of the watch":
+        ask_for_end(trial)
+    wait_for(lambda: watched.has(moment) or running.poll() is not None, LONG)
+    assert running.poll() is None, running.communicate()[0]
+    kill_all(running)
+    theirs = trial.vcenter.writes()
+
+    again = watched.begin(**options)
+    if moment != "end of the watch":
+        watched.until_judged(again, 2)
+        ask_for_end(trial)
+    text = " ".join(again.communicate(timeout=LONG)[0].split())
+
+    assert again.returncode == 0, text
+    verdict = json.loads(trial.kept("verdict.json"))
+    assert (verdict["verdict"], verdict["breaches"]) == ("continuous", [])
+    moved = [] if moment == "measured" else [BUSY[0]]
+    assert [move["worker"] for move in verdict["moves"]] == moved
+    assert len(calls.read_text().splitlines() if calls.exists() else []) == len(moved)
+    assert trial.vcenter.writes() == theirs, "the observation wrote to vCenter"
+    assert not is_watched(next((trial.folder / "tests").glob("gpu-*")) / "records.jsonl")
 
 
 def ask_for_end(trial: Trial) -> None:

@@ -167,6 +167,24 @@ def test_a_run_of_another_kind_is_not_continued(trial: Trial, tmp_path: Path) ->
     assert "it has an unfinished maintenance window, not a vMotion test" in words(done.out), done.out
 
 
+@pytest.mark.slow
+def test_a_window_whose_job_ended_while_no_controller_ran_is_finished(trial: Trial) -> None:
+    end = trial.folder / "end"
+    window = Window(trial, f"--checkpoint-file={end}", "--stop-after-checkpoint")
+    running = trial.ansible.start(*window.command())
+    started = has_started(trial.vcenter, "RebootHost_Task")
+    wait_for(lambda: started() or running.poll() is not None, LONG)
+    kill_all(running)
+    end.touch()
+    trial.nodes.ended()
+
+    done = window.run()
+
+    assert done.rc == 0, done.out
+    assert window.booted() == dict.fromkeys(HOSTS, 1) and trial.free()
+    assert json.loads(trial.kept("verdict.json"))["verdict"] == "continuous"
+
+
 def test_a_named_job_that_does_not_run_is_refused_before_the_first_write(trial: Trial) -> None:
     window = Window(trial)
     trial.nodes.stop()

@@ -119,8 +119,8 @@ class Program:
 
     @property
     def is_replaying(self) -> bool:
-        """Return whether an earlier controller came further than this one so far."""
-        return self._place < len(self._places) - 1
+        """Return whether an earlier controller came further than this one so far, or failed in the attempt at hand."""
+        return self._over or self._place < len(self._places) - 1
 
     def once(self, key: Key, effect: Callable[[], Any]) -> Any:
         """Return the written value, or do the effect and write its value; an effect that fails writes nothing."""
@@ -129,6 +129,10 @@ class Program:
             return self._journal.values[name]
         self._must_go_on()
         return self._journal.write(name, effect())
+
+    def written(self, key: Key) -> Any:
+        """Return the value that a controller wrote for an effect which not every controller does; None without one."""
+        return self._journal.values.get(_text_of(key))
 
     def ensure(self, effect: Callable[[], T]) -> T:
         """Do an idempotent effect, which each controller does again, and return its value."""
@@ -228,9 +232,13 @@ class Program:
 
     def _name(self, key: Key) -> str:
         """Return the text of a key; a key that names two effects in one run is a fault of the program."""
-        name = " ".join(map(str, key)) if isinstance(key, tuple) else key
+        name = _text_of(key)
         if name in self._used:
             raise RuntimeError(f"{name} names two effects")
         self._used.add(name)
         self._place = max(self._place, self._places.get(name, -1))
         return name
+
+
+def _text_of(key: Key) -> str:
+    return " ".join(map(str, key)) if isinstance(key, tuple) else key

@@ -57,7 +57,10 @@ class HostsNotChanged(WholeError):
 
 
 def change_hosts(p: Program, calls: Calls, hosts: Sequence[str], how: HostChangeOptions) -> HostChanges:
-    """Change hosts out of service, and return when each left and returned, its reboots, and the rounds of its profile.
+    """Change hosts out of service, and return the facts about each.
+
+    They are when it left and returned, its reboots, the rounds of its profile, and the stop rules that apply after its
+    return.
 
     The caller holds the lock of the cluster. If a step fails, the hosts stay as they are: out of service once they
     have left it.
@@ -73,7 +76,8 @@ def change_hosts(p: Program, calls: Calls, hosts: Sequence[str], how: HostChange
         back_at = p.once(("returned", *hosts), partial(_return, p, change))
     except CollectionError as error:
         raise HostsNotChanged(hosts, error, is_changed=True) from error
-    changes = [{"host": host, **done[host], "back_at": back_at} for host in hosts]
+    stops = p.once(("rules after", *hosts), change.stops_after)
+    changes = [{"host": host, **done[host], "back_at": back_at, "stops": stops} for host in hosts]
     for entry in changes:
         p.say(_summary(entry))
     return changes
@@ -118,7 +122,7 @@ def _bring_into_force(p: Program, change: HostChange) -> tuple[int, dict[str, in
 
 
 def _return(p: Program, change: HostChange) -> float:
-    change.return_to_service()
+    return_to_service(change.calls, change.hosts)
     return p.now()
 
 
@@ -132,16 +136,26 @@ def check_stop_rules(calls: Calls, hosts: Sequence[str], how: HostChangeOptions)
 
     Hosts that are all out of service already may go on: they return to service sooner.
     """
-    options = {"cluster": how.cluster, "leaving": list(hosts), "max_out_of_service": how.max_out_of_service}
-    read = required(calls.here("cluster_info", options))
+    read, texts = _read_rules(calls, hosts, how)
     ours = {host["host"]: host for host in read["cluster"]["hosts"] if host["maintenance"] and host["ours"]}
-    taken_over = [f"{rule}:{host}" for host in how.take_over for rule in ("taken_out", "out_of_service")]
-    found = stops(read["stops"], [*how.accepted_stops, *taken_over])
-    texts = [str(stop["text"]).rstrip(".") for stop in found]
     if texts and not set(hosts) <= set(ours):
         remedy = "remove the cause and run again, or accept it by its rule in esxi_host_accepted_stops"
         raise Refused(listed(hosts), "leave service", "; ".join(texts), remedy)
     return [host for host in hosts if host in ours and ours[host]["connection"] != "connected"]
+
+
+def _read_rules(calls: Calls, leaving: Sequence[str], how: HostChangeOptions) -> tuple[Result, list[str]]:
+    """Return the state of the cluster, and the stop rules that apply and that the user did not accept, in words."""
+    options = {"cluster": how.cluster, "leaving": list(leaving), "max_out_of_service": how.max_out_of_service}
+    read = required(calls.here("cluster_info", options))
+    taken_over = [f"{rule}:{host}" for host in how.take_over for rule in ("taken_out", "out_of_service")]
+    found = stops(read["stops"], [*how.accepted_stops, *taken_over])
+    return read, [str(stop["text"]).rstrip(".") for stop in found]
+
+
+def return_to_service(calls: Calls, hosts: Sequence[str]) -> None:
+    """Take hosts out of maintenance mode that the collection put there."""
+    required(calls.here("esxi_power", {"hosts": list(hosts), "state": "in_service"}))
 
 
 @dataclass(frozen=True)
@@ -199,9 +213,9 @@ class HostChange:
         if left:
             raise WholeError("; ".join(left))
 
-    def return_to_service(self) -> None:
-        """Take the hosts out of maintenance mode."""
-        self._power(self.hosts, "in_service", {})
+    def stops_after(self) -> list[str]:
+        """Return the stop rules that apply after the return of the hosts, in words."""
+        return _read_rules(self.calls, [], self.how)[1]
 
     def _planned(self) -> Result:
         return required(self.calls.planned("esxi_profile", self._profile(self.hosts)))

@@ -40,7 +40,8 @@ def timeline_texts(
         {
             "host": change["host"],
             "from": change["out_at"] - content["began"],
-            "until": change["back_at"] - content["began"],
+            # A host whose change failed is still out of service.
+            "until": change["back_at"] - content["began"] if change["back_at"] else content["seconds"],
             "reboots": change["reboots"],
         }
         for change in changes

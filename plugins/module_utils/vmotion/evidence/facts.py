@@ -74,7 +74,7 @@ class Facts:
     earlier: list[dict[str, Any]] = field(default_factory=list)
     rolled_at: float = 0.0
     listed_until: float = 0.0
-    # Fields of a maintenance window: the hosts that are changed, and the one whose change has started.
+    # Fields of a maintenance window: the hosts that left service, and the one whose change has started.
     host_changes: list[dict[str, Any]] = field(default_factory=list)
     at_hand: str = ""
     prediction: dict[str, Any] | None = None
@@ -87,8 +87,13 @@ class Facts:
     @property
     def waiting_hosts(self) -> list[str]:
         """Return the hosts of the maintenance window that are not changed yet; empty without one."""
-        changed = {change["host"] for change in self.host_changes if change["back_at"]}
+        changed = {change["host"] for change in self.finished_changes}
         return [host for host in (self.settings.get("window") or {}).get("hosts") or [] if host not in changed]
+
+    @property
+    def finished_changes(self) -> list[dict[str, Any]]:
+        """Return the changes of hosts that serve again."""
+        return [change for change in self.host_changes if change["back_at"]]
 
     @property
     def every_move(self) -> list[Move]:

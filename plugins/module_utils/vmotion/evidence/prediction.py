@@ -65,7 +65,7 @@ def _whole(prediction: Value) -> str:
 
 def comparison(facts: Facts, cost: Value) -> str:
     """Return a prediction beside what came; empty without a prediction or before a host was changed."""
-    changes, expected = facts.host_changes, facts.prediction
+    changes, expected = facts.finished_changes, facts.prediction
     if not expected or not changes:
         return ""
     seconds = sum(change["back_at"] - change["began"] for change in changes)

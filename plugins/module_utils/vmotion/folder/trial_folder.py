@@ -178,7 +178,7 @@ def earlier_changes(where: Path, cluster: str) -> list[dict[str, Any]]:
         with suppress(OSError, ValueError, TypeError, KeyError):
             found = json.loads(path.read_text(encoding="utf-8"))
             if cluster_of(start_of(path.parent / NAME)) == cluster:
-                changes += [change for change in found if change["back_at"] > change["began"]]
+                changes += [one for one in found if one["back_at"] and one["back_at"] > one["began"]]
     return changes
 
 

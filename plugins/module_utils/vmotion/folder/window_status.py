@@ -44,7 +44,7 @@ def _holder(cluster: str, lock: Record) -> str:
 
 def _progress(facts: Facts) -> Iterator[str]:
     at_hand = facts.at_hand or "none"
-    done = [str(change["host"]) for change in facts.host_changes]
+    done = [str(change["host"]) for change in facts.finished_changes]
     left = [host for host in facts.waiting_hosts if host != at_hand]
     yield f"{facts.cluster}: done {_listed(done)}; at hand {at_hand}; left {_listed(left)}"
     places = move_lines.hosts_after(facts.at, facts.every_move)

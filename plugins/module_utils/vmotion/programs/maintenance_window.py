@@ -12,13 +12,14 @@ from typing import Any
 from ...core.findings import listed
 from ...durable.calls import required
 from ...durable.program import Program
-from ...hosts.change_hosts import HostChangeOptions, change_hosts, check_stop_rules
+from ...hosts.change_hosts import HostChangeOptions, change_hosts, check_stop_rules, return_to_service
+from ..evidence.facts import Facts
 from ..evidence.prediction import predicted
 from ..trial.judgement import judge, review
 from ..trial.opening import planned
 from ..trial.trial import Trial
 from ..trial.wave_of_moves import start_round, wave
-from ..trial.window_end import attend, reason_to_end
+from ..trial.window_end import attend, ended, reason_to_end
 from ..trial.window_notices import notify, require_acknowledgement
 from .test import around_job
 
@@ -56,6 +57,17 @@ def change_all(p: Program, trial: Trial) -> None:
     facts = trial.facts
     require_acknowledgement(p, trial)
     trial.earlier = p.once("earlier windows", trial.site.earlier_changes)
+    try:
+        change_each(p, trial)
+    finally:
+        keep_unfinished(p, facts)
+    if facts.stopped and (facts.judged or {}).get("breaches"):
+        notify(p, trial, "breach", facts.stopped)
+
+
+def change_each(p: Program, trial: Trial) -> None:
+    """Change one host after another, as long as no breach, limit, request or stop rule ends the window."""
+    facts = trial.facts
     while facts.waiting_hosts and not facts.stopped:
         number = facts.round + 1
         facts.stopped = p.once(("requests", number), partial(attend, p, trial))
@@ -70,8 +82,16 @@ def change_all(p: Program, trial: Trial) -> None:
         if not facts.stopped:
             notify(p, trial, "host", stage["host"])
             empty_and_change(p, trial, plan, stage["host"])
-    if facts.stopped and (facts.judged or {}).get("breaches"):
-        notify(p, trial, "breach", facts.stopped)
+
+
+def keep_unfinished(p: Program, facts: Facts) -> None:
+    """Keep since when the host is out of service whose change failed: it stays there for the next run."""
+    host = facts.at_hand
+    changed = (p.written(("changed", host)) or {}).get(host)
+    out_at = p.written(("out of service", host))
+    if host and out_at is not None:
+        known = changed or {"out_at": out_at, "reboots": 0}
+        facts.host_changes.append({"host": host, **known, "began": p.written(("begin of", host)), "back_at": None})
 
 
 def empty_and_change(p: Program, trial: Trial, plan: Mapping[str, Any], host: str) -> None:
@@ -84,14 +104,22 @@ def empty_and_change(p: Program, trial: Trial, plan: Mapping[str, Any], host: st
         p.once(("stop rules", host, len(facts.moves)), lambda: check_stop_rules(trial.site, [host], options))
         wave(p, trial)
     review(p, trial, f"review before {host}")
-    if not facts.stopped:
-        facts.at_hand = host
-        # People read the facts while the host is out of service.
-        p.ensure(partial(trial.site.write_facts, facts))
-        changes = change_hosts(p, trial.site, [host], options)
-        facts.host_changes += [{**change, "began": began} for change in changes]
-        facts.at_hand = ""
-        judge(p, trial)
+    if facts.stopped:
+        # An earlier controller may have taken it out of service before it died.
+        p.ensure(partial(return_to_service, trial.site, [host]))
+        return
+    facts.at_hand = host
+    # People read the facts while the host is out of service.
+    p.ensure(partial(trial.site.write_facts, facts))
+    changes = change_hosts(p, trial.site, [host], options)
+    facts.host_changes += [{**change, "began": began} for change in changes]
+    facts.at_hand = ""
+    judge(p, trial)
+    # Without a breach, what the host left behind in its cluster keeps the others in service.
+    stops = "; ".join(changes[0]["stops"])
+    p.say(f"after {host} returned: {stops}" if stops else "")
+    if stops and facts.waiting_hosts and not facts.stopped:
+        facts.stopped = ended(facts, stops)
 
 
 def options_of(trial: Trial) -> HostChangeOptions:

@@ -31,9 +31,14 @@ def judge(p: Program, trial: Trial, of_wave: bool = False) -> None:
 def review(p: Program, trial: Trial, key: str) -> None:
     """Judge the job if an earlier controller judged it last: it may have changed while no controller was at work."""
     for attempt in count(1):
-        if trial.facts.stopped or p.once((key, attempt), lambda: trial.is_current):
+        if trial.facts.stopped:
             return
-        judge(p, trial)
+        is_over = p.once((key, attempt), lambda: trial.is_current)
+        # An earlier controller may have reviewed the job and died before the next effect.
+        if is_over and (trial.is_current or p.is_replaying) and p.written((key, attempt + 1)) is None:
+            return
+        if not is_over:
+            judge(p, trial)
 
 
 def changed_job(trial: Trial) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def _no_time(trial: Trial, stage: Value, now: float) -> str:
     until, option = deadline(trial.settings["window"], trial.started)
     if until is None:
         return ""
-    seconds = prediction.host_seconds(trial.settings["window"], stage, trial.facts.host_changes or trial.earlier)
+    seconds = prediction.host_seconds(trial.settings["window"], stage, trial.facts.finished_changes or trial.earlier)
     if now + seconds <= until:
         return ""
     needs = f"{stage['host']} needs about {seconds / 60:.0f} min"

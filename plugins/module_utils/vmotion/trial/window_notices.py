@@ -40,7 +40,7 @@ def _text(trial: Trial, event: str, about: str) -> str:
         "about": about,
         "cluster": facts.cluster,
         "folder": trial.site.folder,
-        "done": [change["host"] for change in facts.host_changes],
+        "done": [change["host"] for change in facts.finished_changes],
         "left": facts.waiting_hosts,
         "verdict": (facts.judged or {}).get("verdict"),
     }
