@@ -42,6 +42,17 @@ type State struct {
 	ConfigProfile   bool
 	VsanResyncBytes int64
 	Components      map[string]string // of the image; replaced, never modified in place
+	BaseImage       string            // of the image; that of the description if empty
+	AddOn           AddOn             // of the image
+	ImagePolicy     map[string]any    // what differs from the usual remediation policy
+	EULAAccepted    bool              // whether a remediation needs no acceptance
+	CheckIssues     []string          // what the check of a remediation finds
+}
+
+// AddOn is the vendor add-on of an image.
+type AddOn struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
 }
 
 // Change is a change of a cluster through the control interface; absent fields change nothing.
@@ -54,6 +65,9 @@ type Change struct {
 	ImageManaged    *bool             `json:"image_managed"`
 	ConfigProfile   *bool             `json:"config_profile"`
 	ImageComponents map[string]string `json:"image_components"`
+	ImagePolicy     map[string]any    `json:"image_policy"`
+	EULAAccepted    *bool             `json:"eula_accepted"`
+	CheckIssues     []string          `json:"check_issues"`
 }
 
 // Report is the state of a cluster in the control interface.
@@ -117,8 +131,22 @@ func (c *Cluster) Apply(ch Change) error {
 		if ch.ConfigProfile != nil {
 			state.ConfigProfile = *ch.ConfigProfile
 		}
+		ch.ofRemediation(state)
 	})
 	return nil
+}
+
+// ofRemediation applies the part of a change that concerns the remediation of hosts.
+func (ch Change) ofRemediation(state *State) {
+	if ch.ImagePolicy != nil {
+		state.ImagePolicy = ch.ImagePolicy
+	}
+	if ch.EULAAccepted != nil {
+		state.EULAAccepted = *ch.EULAAccepted
+	}
+	if ch.CheckIssues != nil {
+		state.CheckIssues = ch.CheckIssues
+	}
 }
 
 // SetImageManaged sets whether an image manages the cluster, for REST and in the cluster's lifecycleManaged property.
@@ -146,6 +174,6 @@ func (r Report) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{
 		"name": r.Name, "moid": r.MOID, "image_managed": r.ImageManaged, "config_profile": r.ConfigProfile,
 		"vsan_resync_bytes": r.VsanResyncBytes, "drs_options": r.DRSOptions,
-		"image_components": r.Components,
+		"image_components": r.Components, "image_base": r.BaseImage, "image_add_on": r.AddOn,
 	})
 }

@@ -117,10 +117,12 @@ type VIB struct {
 	ComponentTitle      string `yaml:"component_title"`
 }
 
-// Depot maps paths on the host or URLs (of a zip, an index or a .vib) to the VIBs at them.
+// Depot maps paths on the host or URLs (of a zip, an index or a .vib) to the VIBs at them. vCenter's own depot has them
+// from the start, unless they are to be imported.
 type Depot struct {
-	Paths []string `yaml:"paths"`
-	VIBs  []VIB    `yaml:"vibs"`
+	Paths      []string `yaml:"paths"`
+	VIBs       []VIB    `yaml:"vibs"`
+	Unimported bool     `yaml:"unimported"`
 }
 
 // VM is one virtual machine that exists from the start.

@@ -23,8 +23,8 @@ type hostMethods struct {
 	host *Host
 }
 
-// poweredOn returns the names of the powered-on virtual machines of the host, sorted.
-func (h *Host) poweredOn(ctx *simulator.Context) []string {
+// PoweredOn returns the names of the powered-on virtual machines of the host, sorted.
+func (h *Host) PoweredOn(ctx *simulator.Context) []string {
 	var names []string
 	for _, ref := range h.Machines(ctx) {
 		vm, ok := h.Sim.Registry.Get(ref).(*simulator.VirtualMachine)
@@ -69,7 +69,7 @@ func (m *hostMethods) EnterMaintenanceModeTask(
 func (h *Host) enterMaintenance(j *vcsim.Job, timeout time.Duration) vcsim.Fault {
 	h.Sim.Post(j.Ctx, &types.EnteringMaintenanceModeEvent{HostEvent: h.Event()}, j.Task.Info.EventChainId)
 	j.Progress(2)
-	for begin := time.Now(); len(h.poweredOn(j.Ctx)) > 0; time.Sleep(vcsim.Poll) {
+	for begin := time.Now(); len(h.PoweredOn(j.Ctx)) > 0; time.Sleep(vcsim.Poll) {
 		switch {
 		case j.Cancelled():
 			h.Sim.Post(j.Ctx, &types.CanceledHostOperationEvent{HostEvent: h.Event()}, j.Task.Info.EventChainId)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
 // serveREST counts REST calls and logs those that can change state.
@@ -64,7 +66,8 @@ func (f *Front) rest(r *http.Request, body []byte) *recorder {
 		return f.forward(r, body)
 	}
 	rec := &recorder{header: http.Header{}, status: http.StatusOK}
-	if _, known := f.sessions.user(r.Header.Get(restSessionHeader)); !known {
+	user, known := f.sessions.user(r.Header.Get(restSessionHeader))
+	if !known {
 		rec.header.Set("Content-Type", "application/json")
 		rec.status = http.StatusUnauthorized
 		rec.body.WriteString(
@@ -73,6 +76,7 @@ func (f *Front) rest(r *http.Request, body []byte) *recorder {
 		return rec
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.Header.Set(vcsim.UserHeader, user)
 	f.dataCentre.ServeREST(rec, r)
 	return rec
 }

@@ -1,15 +1,14 @@
 package lifecycle
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
-	"sort"
 	"strconv"
 
 	"dml.vsphere/lab/vcenter/internal/cluster"
-	"dml.vsphere/lab/vcenter/internal/esxi"
 	"dml.vsphere/lab/vcenter/internal/host/software"
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
@@ -18,58 +17,66 @@ import (
 type imageDraft struct {
 	id         string
 	components map[string]string
+	base       string
+	addOn      cluster.AddOn
 }
 
 // imageOf returns a cluster's image.
 func (s *Service) imageOf(cluster vcsim.Ref) map[string]any {
-	return s.software(s.clusters.State(cluster).Components)
+	state := s.clusters.State(cluster)
+	return s.software(imageDraft{components: state.Components, base: state.BaseImage, addOn: state.AddOn})
 }
 
-func (s *Service) software(components map[string]string) map[string]any {
-	base := s.sim.Description.Version + "-0.0." + s.sim.Description.Build
+// baseImage returns the version of the base image of the description.
+func (s *Service) baseImage() string {
+	return s.sim.Description.Version + "-0.0." + s.sim.Description.Build
+}
+
+func (s *Service) software(image imageDraft) map[string]any {
+	base, components := cmp.Or(image.base, s.baseImage()), image.components
 	shown := map[string]any{}
 	for name, version := range components {
 		shown[name] = map[string]any{"version": version,
 			"details": map[string]any{"display_name": name, "display_version": version, "vendor": "NVIDIA"}}
 	}
-	return map[string]any{
+	answer := map[string]any{
 		"base_image": map[string]any{"version": base,
 			"details": map[string]any{"display_name": "ESXi", "display_version": s.sim.Description.Version,
 				"release_date": software.InstallDate + "T00:00:00.000Z"}},
 		"components": shown, "solutions": map[string]any{},
 	}
+	if image.addOn.Name != "" {
+		answer["add_on"] = map[string]any{"name": image.addOn.Name, "version": image.addOn.Version}
+	}
+	return answer
 }
 
-// compliance compares the running vendor components of each host with the image of the cluster.
-// VMware: vSphere Automation API reference, software/compliance: status, impact, compliant and non-compliant hosts.
-func (s *Service) compliance(cluster vcsim.Ref) map[string]any {
-	good, bad := []string{}, []string{}
-	for _, h := range s.hosts.All() {
-		var parent vcsim.Ref
-		ctx := s.sim.Context()
-		ctx.WithLock(h.Entity, func() { parent = *h.Entity.Parent })
-		if parent != cluster {
-			continue
-		}
-		if follows(h, s.clusters.State(cluster).Components) {
-			good = append(good, h.Self.Value)
+// compliance compares the running packages of each host with the image of the cluster.
+// VMware: vSphere Automation SDK, com.vmware.esx.settings.ClusterCompliance and HostCompliance: status, impact, commit,
+// scan time, the hosts of each status.
+// Ours: the hosts are compared when the compliance is read.
+func (s *Service) compliance(of vcsim.Ref) map[string]any {
+	good, bad, info, hosts := []string{}, []string{}, map[string]any{}, map[string]any{}
+	d := s.desired(of)
+	for _, h := range s.members(of) {
+		id, status, impact := h.Self.Value, "COMPLIANT", "NO_IMPACT"
+		if h.Software.Follows(d) {
+			good = append(good, id)
 		} else {
-			bad = append(bad, h.Self.Value)
+			bad = append(bad, id)
+			status, impact = "NON_COMPLIANT", "REBOOT_REQUIRED"
 		}
+		info[id] = map[string]any{"name": h.Spec.Name}
+		hosts[id] = map[string]any{"status": status, "impact": impact, "scan_time": s.now(),
+			"notifications": map[string]any{}}
 	}
-	sort.Strings(good)
-	sort.Strings(bad)
 	out := map[string]any{"status": "COMPLIANT", "impact": "NO_IMPACT", "compliant_hosts": good,
-		"non_compliant_hosts": bad}
+		"non_compliant_hosts": bad, "incompatible_hosts": []string{}, "unavailable_hosts": []string{},
+		"notifications": map[string]any{}, "scan_time": s.now(), "hosts": hosts, "host_info": info}
 	if len(bad) > 0 {
 		out["status"], out["impact"] = "NON_COMPLIANT", "REBOOT_REQUIRED"
 	}
 	return out
-}
-
-// follows reports whether the host runs exactly the vendor components of an image.
-func follows(h *esxi.Host, components map[string]string) bool {
-	return maps.Equal(h.Software.VendorComponents(), components)
 }
 
 // restDrafts answers the calls to the image drafts of a cluster.
@@ -97,7 +104,9 @@ func (s *Service) restDrafts(out http.ResponseWriter, r *http.Request, cluster v
 		s.endDraft(out, r.URL.Query().Get("action"), cluster, open)
 	case len(words) == 1:
 		restReply(out, map[string]any{"metadata": map[string]any{"owner": "lab", "status": "VALID"},
-			"software": s.software(open.components)})
+			"software": s.software(*open)})
+	case len(words) == 3 && words[1] == "software" && (words[2] == "base-image" || words[2] == "add-on"):
+		s.draftParts(out, r, open, words[2])
 	case len(words) >= 3 && words[1] == "software" && words[2] == "components":
 		s.draftComponents(out, r, open, words[3:])
 	default:
@@ -108,7 +117,8 @@ func (s *Service) restDrafts(out http.ResponseWriter, r *http.Request, cluster v
 // openDraft opens the draft of a cluster, which can have only one.
 // Ours: NOT_ALLOWED_IN_CURRENT_STATE if a draft is already open (unproven).
 func (s *Service) openDraft(out http.ResponseWriter, cluster vcsim.Ref) {
-	components := maps.Clone(s.clusters.State(cluster).Components)
+	state := s.clusters.State(cluster)
+	components := maps.Clone(state.Components)
 	if components == nil {
 		components = map[string]string{}
 	}
@@ -118,7 +128,7 @@ func (s *Service) openDraft(out http.ResponseWriter, cluster vcsim.Ref) {
 	if !busy {
 		s.counter++
 		id = strconv.Itoa(s.counter)
-		s.drafts[cluster] = &imageDraft{id: id, components: components}
+		s.drafts[cluster] = &imageDraft{id: id, components: components, base: state.BaseImage, addOn: state.AddOn}
 	}
 	s.mu.Unlock()
 	if busy {
@@ -138,7 +148,7 @@ func (s *Service) closeDraft(cluster vcsim.Ref) {
 
 // endDraft validates or commits a draft, each as a task. A component that is in no depot is an error.
 // VMware: vSphere Automation API reference, actions validate and commit.
-// Ours: the texts of errors; there is no remediation.
+// Ours: the texts of errors.
 func (s *Service) endDraft(out http.ResponseWriter, action string, of vcsim.Ref, open *imageDraft) {
 	missing := s.missing(open)
 	switch action {
@@ -152,17 +162,19 @@ func (s *Service) endDraft(out http.ResponseWriter, action string, of vcsim.Ref,
 			out,
 			s.restDone(
 				map[string]any{
-					"notifications": map[string]any{"errors": errors, "warnings": []any{}, "infos": []any{}}}, ""))
+					"notifications": map[string]any{"errors": errors, "warnings": []any{}, "info": []any{}}}, ""))
 	case "commit":
 		if len(missing) > 0 {
 			restReply(out, s.restDone(nil, missing[0]))
 			return
 		}
 		s.mu.Lock()
-		components := open.components
+		draft := *open
 		delete(s.drafts, of)
 		s.mu.Unlock()
-		s.clusters.Change(of, func(state *cluster.State) { state.Components = components })
+		s.clusters.Change(of, func(state *cluster.State) {
+			state.Components, state.BaseImage, state.AddOn = draft.components, draft.base, draft.addOn
+		})
 		restReply(out, s.restDone(open.id, ""))
 	default:
 		restError(out, http.StatusBadRequest, "UNSUPPORTED", "The action '"+action+"' is not simulated.")
@@ -180,7 +192,33 @@ func (s *Service) missing(open *imageDraft) []string {
 			out = append(out, "Component "+name+" with version "+open.components[name]+" cannot be found in depot.")
 		}
 	}
+	if open.addOn.Name != "" && !slices.Contains(held[open.addOn.Name], open.addOn.Version) {
+		out = append(out, "Add-on "+open.addOn.Name+" with version "+open.addOn.Version+" cannot be found in depot.")
+	}
+	if open.base != "" && open.base != s.baseImage() && !slices.Contains(held["ESXi"], open.base) {
+		out = append(out, "Base image with version "+open.base+" cannot be found in depot.")
+	}
 	return out
+}
+
+// draftParts sets the base image of a draft, and sets or removes its add-on.
+// VMware: vSphere Automation SDK, software/drafts/DRAFT/software: base-image with version, add-on with name and version.
+func (s *Service) draftParts(out http.ResponseWriter, r *http.Request, open *imageDraft, part string) {
+	var spec cluster.AddOn
+	if r.Method == http.MethodPut {
+		if err := json.NewDecoder(r.Body).Decode(&spec); err != nil {
+			restError(out, http.StatusBadRequest, "INVALID_ARGUMENT", err.Error())
+			return
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if part == "base-image" {
+		open.base = spec.Version
+	} else {
+		open.addOn = spec
+	}
+	out.WriteHeader(http.StatusNoContent)
 }
 
 // componentChange is a change of a draft's components.
@@ -233,7 +271,7 @@ func (s *Service) draftComponents(out http.ResponseWriter, r *http.Request, open
 // showComponents returns all components of a draft, or the named one.
 // VMware: vSphere Automation API reference, software/drafts/DRAFT/software/components: GET.
 func (s *Service) showComponents(out http.ResponseWriter, components map[string]string, words []string) {
-	shown := s.software(components)["components"].(map[string]any)
+	shown := s.software(imageDraft{components: components})["components"].(map[string]any)
 	if len(words) == 0 {
 		restReply(out, shown)
 		return

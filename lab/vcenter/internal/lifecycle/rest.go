@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -18,8 +17,12 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// restBase is the path of clusters in the REST API of vLCM.
-const restBase = "/api/esx/settings/clusters/"
+// The paths of clusters, tasks and offline depots in the REST API.
+const (
+	restBase    = "/api/esx/settings/clusters/"
+	tasksBase   = "/api/cis/tasks"
+	offlineBase = "/api/esx/settings/depots/offline"
+)
 
 // Service answers the REST calls of image-managed clusters.
 type Service struct {
@@ -29,20 +32,22 @@ type Service struct {
 
 	mu      sync.Mutex
 	counter int
-	tasks   map[string]map[string]any
+	tasks   map[string]map[string]any // replaced, never modified in place
 	drafts  map[vcsim.Ref]*imageDraft // changes of images that are not committed yet, by cluster
+	busy    map[vcsim.Ref]string      // the tasks that change hosts, by cluster
+	depots  map[string]offlineDepot   // the imported offline depots
 }
 
 // New returns the service without open drafts.
 func New(sim *vcsim.Sim, hosts *esxi.Hosts, clusters *cluster.Clusters) *Service {
 	return &Service{sim: sim, hosts: hosts, clusters: clusters, tasks: map[string]map[string]any{},
-		drafts: map[vcsim.Ref]*imageDraft{}}
+		drafts: map[vcsim.Ref]*imageDraft{}, busy: map[vcsim.Ref]string{}, depots: map[string]offlineDepot{}}
 }
 
 // OwnsREST reports whether this package answers a REST path; vcsim has one draft and one image for all clusters.
 func (*Service) OwnsREST(path string) bool {
-	return strings.HasPrefix(path, restBase) || strings.HasPrefix(path, "/api/cis/tasks/") ||
-		path == "/api/esx/settings/depot-content/components"
+	return strings.HasPrefix(path, restBase) || strings.HasPrefix(path, tasksBase) ||
+		path == offlineBase || path == "/api/esx/settings/depot-content/components"
 }
 
 // ServeREST answers the REST calls of image-managed clusters (vLCM), their tasks and the depot's components.
@@ -50,8 +55,14 @@ func (*Service) OwnsREST(path string) bool {
 // /api/esx/settings/depot-content/components.
 func (s *Service) ServeREST(out http.ResponseWriter, r *http.Request) {
 	switch {
-	case strings.HasPrefix(r.URL.Path, "/api/cis/tasks/"):
-		s.restTask(out, strings.TrimPrefix(r.URL.Path, "/api/cis/tasks/"))
+	case r.URL.Path == tasksBase:
+		s.restTasks(out, r)
+		return
+	case strings.HasPrefix(r.URL.Path, tasksBase+"/"):
+		s.restTask(out, strings.TrimPrefix(r.URL.Path, tasksBase+"/"))
+		return
+	case r.URL.Path == offlineBase:
+		s.offline(out, r)
 		return
 	case !strings.HasPrefix(r.URL.Path, restBase):
 		s.restComponents(out)
@@ -79,8 +90,12 @@ func (s *Service) serveCluster(out http.ResponseWriter, r *http.Request, cluster
 	case !s.clusters.State(cluster).ImageManaged:
 		restError(out, http.StatusBadRequest, "NOT_ALLOWED_IN_CURRENT_STATE",
 			"The cluster '"+words[0]+"' is not managed with a single image.")
+	case area == "software" && r.Method == http.MethodPost:
+		s.softwareAction(out, r, cluster)
 	case area == "software":
 		restReply(out, s.imageOf(cluster))
+	case strings.HasSuffix(r.URL.Path, "/policies/apply/effective"):
+		s.policy(out, cluster)
 	case area == "software/components":
 		restReply(out, s.imageOf(cluster)["components"])
 	case area == "software/compliance":
@@ -128,38 +143,13 @@ func (s *Service) restEnablement(out http.ResponseWriter, r *http.Request, clust
 	}
 }
 
-// restDone returns a finished task, which succeeded or failed with a message.
-func (s *Service) restDone(result any, failure string) string {
-	task := map[string]any{"status": "SUCCEEDED", "result": result, "operation": "lab", "cancelable": false}
-	if failure != "" {
-		task["status"] = "FAILED"
-		task["error"] = map[string]any{"error_type": "ERROR", "messages": []any{restMessage("lab.rest", failure)}}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.counter++
-	id := "lab-rest-task-" + strconv.Itoa(s.counter)
-	s.tasks[id] = task
-	return id
-}
-
-// restTask returns the state of a task.
-// VMware: vSphere Automation API reference, GET /api/cis/tasks/TASK: status, result, error.
-func (s *Service) restTask(out http.ResponseWriter, id string) {
-	s.mu.Lock()
-	task, ok := s.tasks[id]
-	s.mu.Unlock()
-	if !ok {
-		restError(out, http.StatusNotFound, "NOT_FOUND", "The task '"+id+"' does not exist.")
-		return
-	}
-	restReply(out, task)
-}
-
-// depotComponents returns the versions of each component in the depots of the description.
+// depotComponents returns the versions of each component in the depots of the description that vCenter has.
 func (s *Service) depotComponents() map[string][]string {
 	out := map[string][]string{}
 	for _, d := range s.sim.Description.Depots {
+		if d.Unimported && !s.hasImported(d.Paths) {
+			continue
+		}
 		for _, v := range d.VIBs {
 			if v.Component != "" && !slices.Contains(out[v.Component], v.Version) {
 				out[v.Component] = append(out[v.Component], v.Version)
