@@ -117,8 +117,8 @@ type VIB struct {
 	ComponentTitle      string `yaml:"component_title"`
 }
 
-// Depot maps paths on the host or URLs (of a zip, an index or a .vib) to the VIBs at them. vCenter's own depot has them
-// from the start, unless they are to be imported.
+// Depot maps paths on the host or URLs (of a zip, an index or a .vib) to the VIBs at them. The depot of vCenter has
+// them from the start, unless the depot is unimported.
 type Depot struct {
 	Paths      []string `yaml:"paths"`
 	VIBs       []VIB    `yaml:"vibs"`

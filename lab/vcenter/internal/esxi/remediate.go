@@ -9,10 +9,10 @@ import (
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// Remediate brings the host to an image as vLCM does, and returns why that failed, or "". A host that was in maintenance
-// mode before stays there.
-// VMware: vSphere documentation, remediation of a host against the image of its cluster: maintenance mode, installation,
-// reboot if needed.
+// Remediate brings the host to an image as vLCM does, and returns why that failed, or "". A host that was in
+// maintenance mode before stays there.
+// VMware: vSphere documentation, remediation of a host against the image of its cluster: maintenance mode,
+// installation, reboot if needed.
 // Ours: a host that was in maintenance mode stays there (unproven); no virtual machine is evacuated.
 func (h *Host) Remediate(j *vcsim.Job, d software.Desired, patience time.Duration, progress func(int)) string {
 	stays := h.Runtime(j.Ctx).InMaintenanceMode

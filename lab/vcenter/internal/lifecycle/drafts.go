@@ -52,8 +52,8 @@ func (s *Service) software(image imageDraft) map[string]any {
 }
 
 // compliance compares the running packages of each host with the image of the cluster.
-// VMware: vSphere Automation SDK, com.vmware.esx.settings.ClusterCompliance and HostCompliance: status, impact, commit,
-// scan time, the hosts of each status.
+// VMware: vSphere Automation SDK, com.vmware.esx.settings.ClusterCompliance and HostCompliance: status, impact, scan
+// time, the hosts of each status.
 // Ours: the hosts are compared when the compliance is read.
 func (s *Service) compliance(of vcsim.Ref) map[string]any {
 	good, bad, info, hosts := []string{}, []string{}, map[string]any{}, map[string]any{}
@@ -202,7 +202,8 @@ func (s *Service) missing(open *imageDraft) []string {
 }
 
 // draftParts sets the base image of a draft, and sets or removes its add-on.
-// VMware: vSphere Automation SDK, software/drafts/DRAFT/software: base-image with version, add-on with name and version.
+// VMware: vSphere Automation SDK, software/drafts/DRAFT/software: base-image with version, add-on with name and
+// version.
 func (s *Service) draftParts(out http.ResponseWriter, r *http.Request, open *imageDraft, part string) {
 	var spec cluster.AddOn
 	if r.Method == http.MethodPut {

@@ -149,7 +149,7 @@ func (s *Service) issues(h *esxi.Host, of vcsim.Ref) []string {
 		return append(issues, "The host is not connected.")
 	}
 	if names := h.PoweredOn(ctx); len(names) > 0 && !h.Runtime(ctx).InMaintenanceMode {
-		issues = append(issues, "The host has running virtual machines that cannot be moved: "+strings.Join(names, ", "))
+		issues = append(issues, "The host has running virtual machines: "+strings.Join(names, ", "))
 	}
 	return issues
 }

@@ -29,8 +29,8 @@ type operation struct {
 }
 
 // softwareAction answers apply, stage, check and scan, which are tasks; a cluster has one apply or stage at a time.
-// VMware: vSphere Automation SDK, com.vmware.esx.settings.clusters.Software: ApplySpec, StageSpec, CheckSpec with hosts
-// and commit; scan has no body; InvalidArgument, NotAllowedInCurrentState, AlreadyInDesiredState.
+// VMware: vSphere Automation SDK, com.vmware.esx.settings.clusters.Software: ApplySpec, StageSpec, CheckSpec with
+// hosts and commit; scan has no body; InvalidArgument, NotAllowedInCurrentState, AlreadyInDesiredState.
 func (s *Service) softwareAction(out http.ResponseWriter, r *http.Request, of vcsim.Ref) {
 	op := operation{action: r.URL.Query().Get("action"), user: r.Header.Get(vcsim.UserHeader), cluster: of}
 	work := map[string]func(operation){"apply": s.apply, "stage": s.stage, "check": s.check, "scan": s.scan}[op.action]

@@ -28,8 +28,8 @@ func (s *Service) restDone(result any, failure string) string {
 // begin returns a new task that runs.
 // VMware: vSphere Automation SDK, com.vmware.cis.task.Info.
 func (s *Service) begin(user, operation string, target vcsim.Ref) string {
-	task := map[string]any{"status": "RUNNING", "service": softwareService, "operation": operation, "cancelable": false,
-		"description": restMessage("lab.task", operation), "start_time": s.now(), "user": user}
+	task := map[string]any{"status": "RUNNING", "service": softwareService, "operation": operation,
+		"cancelable": false, "description": restMessage("lab.task", operation), "start_time": s.now(), "user": user}
 	if target.Value != "" {
 		task["target"] = map[string]any{"type": target.Type, "id": target.Value}
 	}

@@ -31,8 +31,8 @@ func (s *System) BaseImage() string {
 	return running[baseVIB].Version
 }
 
-// Install brings the packages of the next boot to an image, and reports whether they need a reboot; the second value is
-// the reason of a refusal.
+// Install brings the packages of the next boot to an image, and reports whether they need a reboot; the second value
+// is the reason of a refusal.
 // VMware: vSphere Automation SDK, Software.apply; packages that are not part of the image are removed.
 // Ours: the packages of the description's depots are at hand.
 func (s *System) Install(ctx *simulator.Context, d Desired) (bool, string) {

@@ -153,13 +153,13 @@ def test_a_job_that_broke_while_no_controller_ran_keeps_the_next_hosts_in_servic
     class Breaks(Window):
         """The job breaks with the first controller."""
 
-        left_service: list[str] = []
+        left_service: tuple[str, ...] = ()
         warm_before = True
 
         def carry_out(self) -> Any:
             if self.controllers == 1:
                 self.verdict.update(BROKEN)
-                self.left_service = [key.split()[-1] for key in self.values if key.startswith("out of service")]
+                self.left_service = tuple(key.split()[-1] for key in self.values if key.startswith("out of service"))
                 # A controller that sees the job become warm knows its state.
                 self.warm_before = "warm" in self.values
             return super().carry_out()
@@ -184,11 +184,11 @@ def test_a_failed_change_ends_the_window_with_its_reason_and_the_job_is_judged(f
         left = with_left({"moved": "all", "notes": []}, facts)["not_made"]
         assert left == ["esx1: not changed", "esx2: not changed", "esx3: its change is not complete"]
         assert ("The profile is active on esx3 already." in world.outcome) == (failing == "in_service")
-        kept = [(change["host"], change["out_at"] > change["began"], change["back_at"]) for change in facts.host_changes]
+        kept = [(one["host"], one["out_at"] > one["began"], one["back_at"]) for one in facts.host_changes]
         assert kept == ([] if failing == "maintenance" else [("esx3", True, None)])
 
 
-def test_what_a_host_leaves_behind_in_its_cluster_ends_the_window_before_the_next_host() -> None:
+def test_a_stop_rule_that_applies_after_a_host_ends_the_window_before_the_next_one() -> None:
     world = Window()
     world.cluster.on_return = lambda: world.cluster.stops_after.append(ALARM)
 
@@ -198,7 +198,7 @@ def test_what_a_host_leaves_behind_in_its_cluster_ends_the_window_before_the_nex
     assert "1 of 3 hosts are changed, 2 left (esx1, esx2): esx9: the alarm 'Host memory' is red" in world.outcome
 
 
-def test_what_the_last_host_leaves_behind_is_shown() -> None:
+def test_a_stop_rule_that_applies_after_the_last_host_is_shown() -> None:
     world = Window(window={**WINDOW, "hosts": ["esx3"]})
     world.cluster.on_return = lambda: world.cluster.stops_after.append(ALARM)
 
