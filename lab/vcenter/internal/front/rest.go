@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/vmware/govmomi/vim25/types"
-
-	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
 // serveREST counts REST calls and logs those that can change state.
@@ -76,7 +74,7 @@ func (f *Front) rest(r *http.Request, body []byte) *recorder {
 		return rec
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	r.Header.Set(vcsim.UserHeader, user)
+	r.SetBasicAuth(user, "") // tasks show who started them
 	f.dataCentre.ServeREST(rec, r)
 	return rec
 }

@@ -43,6 +43,8 @@ func (s *Service) offline(out http.ResponseWriter, r *http.Request) {
 	restReply(out, s.restDone(nil, "Cannot download the bundle from "+spec.Location+"."))
 }
 
+// listOffline lists the imported offline depots.
+// VMware: vSphere Automation SDK, com.vmware.esx.settings.depots.Offline.Summary.
 func (s *Service) listOffline(out http.ResponseWriter) {
 	list := map[string]any{}
 	s.mu.Lock()

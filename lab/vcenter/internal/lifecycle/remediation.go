@@ -32,7 +32,8 @@ type operation struct {
 // VMware: vSphere Automation SDK, com.vmware.esx.settings.clusters.Software: ApplySpec, StageSpec, CheckSpec with
 // hosts and commit; scan has no body; InvalidArgument, NotAllowedInCurrentState, AlreadyInDesiredState.
 func (s *Service) softwareAction(out http.ResponseWriter, r *http.Request, of vcsim.Ref) {
-	op := operation{action: r.URL.Query().Get("action"), user: r.Header.Get(vcsim.UserHeader), cluster: of}
+	user, _, _ := r.BasicAuth()
+	op := operation{action: r.URL.Query().Get("action"), user: user, cluster: of}
 	work := map[string]func(operation){"apply": s.apply, "stage": s.stage, "check": s.check, "scan": s.scan}[op.action]
 	if work == nil {
 		restError(out, http.StatusBadRequest, "UNSUPPORTED", "The action '"+op.action+"' is not simulated.")

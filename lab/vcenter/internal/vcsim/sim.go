@@ -67,9 +67,6 @@ func emptyModel(desc *datacentre.Datacentre) *simulator.Model {
 	return m
 }
 
-// UserHeader has the user of a REST call, whom the front knows.
-const UserHeader = "Lab-User"
-
 // Context returns a new owner of locks that acts as the simulator.
 func (s *Sim) Context() *simulator.Context {
 	c := *s.Model.Service.Context
