@@ -31,6 +31,11 @@ options:
       - V(node) takes C(sysctls), C(limits), and C(ssh) and C(sshd), the output of C(ssh -G) and C(sshd -T); and wants
         C(sysctls), C(limits) and C(stun_seconds), the seconds for which each timer must wait for a silent peer.
       - V(gpu_driver) takes the result of C(nvidia-smi -q), and wants C(driver), C(gpus), C(licensed) and C(persistent).
+      - V(gpu_health) takes C(smi), the result of C(nvidia-smi -q -x), and C(log), the lines of the kernel's log, or
+        V(null) if they cannot be read; and wants C(since), the time from which errors in the log count, and C(idle),
+        whether no process should use the GPUs. Its facts have the C(notes).
+      - V(memory_pools) takes C(pools), CUDA's attribute 115 of each GPU, and C(nccl), the number of the version that
+        C(ncclGetVersion) returns. It has a misfit if this NCCL needs memory pools that a GPU does not have.
       - V(cuda) takes C(reported), JSON with the versions that nvcc, cuDNN and NCCL report, and wants C(versions) and
         C(devices), V(-1) for no check of devices.
       - V(docker) takes C(info), the JSON of C(docker info), and C(settings), the text of C(daemon.json); and wants
@@ -60,9 +65,11 @@ options:
       - docker
       - docker_change
       - gpu_driver
+      - gpu_health
       - horovod
       - kernel_settings
       - kubernetes_node
+      - memory_pools
       - node
       - openmpi
       - packages

@@ -25,7 +25,7 @@ from ..module_utils.training.reports.saved_checkpoints import newest_checkpoint
 from ..module_utils.training.reports.saved_manifests import write_manifest
 from ..module_utils.training.reports.saved_results import network_findings, remaining_runs, write_pairs
 from ..module_utils.vmotion.watch.awaited_steps import wait_for_steps
-from ..module_utils.vmotion.watch.node_programs import read_connections, read_guests
+from ..module_utils.vmotion.watch.node_programs import read_connections, read_gpus, read_guests, read_hang
 from ..module_utils.vmotion.watch.watch_process import output_of, why_watch_ended
 from .modules import as_text
 
@@ -40,7 +40,9 @@ FUNCTIONS: dict[str, Callable[..., Result]] = {
         network_findings,
         newest_checkpoint,
         read_connections,
+        read_gpus,
         read_guests,
+        read_hang,
         remaining_runs,
         why_watch_ended,
         write_manifest,

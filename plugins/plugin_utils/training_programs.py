@@ -22,7 +22,7 @@ Result = dict[str, Any]
 
 
 def _train(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
-    run = setup.run()
+    setup, run = setup.healthy()
     if is_check:
         node_setup.prepare(setup.calls, run, setup.site.library)
         setup.calls.show(train.planned(run))
@@ -32,7 +32,7 @@ def _train(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
 
 
 def _start(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
-    run = setup.run()
+    setup, run = setup.healthy()
     if is_check:
         return {"changed": True}
     started = train.start(p, setup.site, run)

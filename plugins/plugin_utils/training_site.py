@@ -20,7 +20,7 @@ from ..module_utils.errors import NotFound, Refused
 from ..module_utils.kubernetes.own_mpijob import OwnMpiJob
 from ..module_utils.training.programs.follow import TrainingSite
 from ..module_utils.training.reports import saved_manifests
-from ..module_utils.training.runs import job_search, run_source, training_run
+from ..module_utils.training.runs import gpu_gate, job_search, run_source, training_run
 from ..module_utils.training.runs.launching import OwnMpirun
 from ..module_utils.training.runs.training_run import KUBERNETES, TrainingRun
 from ..module_utils.training.transport import node_transport
@@ -74,6 +74,19 @@ class TrainingSetup:
             if known:
                 return run_source.taken_up(self._made(run_source.with_followed(o, known), known_job=known), known)
         return self._new(own)
+
+    def healthy(self) -> tuple[TrainingSetup, TrainingRun]:
+        """Return the run on nodes with healthy GPUs, and its setup: spare nodes take the place of sick ones."""
+        run = self.run()
+        if run.is_followed_only:
+            return self, run
+        spares = {name: node for name, node in self.all_nodes().items() if name not in run.nodes}
+        taken = gpu_gate.replacements(self.calls, run, spares)
+        if not taken:
+            return self, run
+        nodes = [taken.get(name, name) for name in run.nodes]
+        setup = TrainingSetup(self._action, {**self._vars, "training_nodes": nodes})
+        return setup, setup.run()
 
     def point(self, point: Mapping[str, Any]) -> TrainingRun:
         """Return a run of a scaling measurement."""

@@ -53,6 +53,8 @@ OPTIONS: dict[str, Any] = {
     "attempts": 1,
     "attempt_wait": 900,
     "follow": True,
+    "gpu_health": "stop",
+    "gpu_xid_seconds": 86400,
     "silence": 600,
     "prove": True,
     "ranks_per_node": 1,

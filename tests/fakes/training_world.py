@@ -69,6 +69,8 @@ class TrainingWorld(MortalWorld):
         self.stops: list[str] = []
         self.network: list[str] = []
         self.left: list[dict[str, Any]] = []
+        self.sick: dict[str, str] = {}
+        self.waits: list[str] = []
 
     @property
     def site(self) -> TrainingSite:
@@ -229,6 +231,14 @@ class TrainingWorld(MortalWorld):
         ]
         text = self.node_files.get((host, f"{options.get('manifest')}/{manifest.FILE}"), "")
         return {"jobs": jobs, "free_port": 29501, "manifest": text}
+
+    def _read_gpus(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        names = [node["name"] for node in options["nodes"] if node["name"] in self.sick]
+        finding = {"severity": "stop", "rule": "gpu_health"}
+        return {"findings": [{**finding, "object": name, "text": f"{name}: {self.sick[name]}"} for name in names]}
+
+    def _read_hang(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"sentences": self.waits, "errors": {}}
 
     def _network_findings(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
         return {"stops": self.network}

@@ -56,4 +56,6 @@ ELSEWHERE: dict[str, str] = {
     **{f"vmotion/watch/{one}.py": _RECORDS for one in ("growing_file", "guest_program", "link", "node_programs")},
     **{f"vmotion/watch/{one}.py": _RECORDS for one in ("records_program", "transport_program", "watcher")},
     **{f"vmotion/watch/{one}.py": OURS for one in ("beside_records", "watch_process")},
+    "vmotion/watch/gpu_program.py": f"{_UNIT}/vmotion/watch/test_read_gpus.py",
+    "vmotion/watch/hang_program.py": f"{_UNIT}/vmotion/watch/test_hang_program.py",
 }

@@ -19,13 +19,31 @@ from hypothesis import strategies as st
 from plugins.module_utils.core import masked, names, versions, vgpu_manager
 from plugins.module_utils.durable import program_journal
 from plugins.module_utils.fabric import fabric_marks
-from plugins.module_utils.guests import kernel_packages, nvidia, rdma_checks, repositories, stun_timers, task_failure
+from plugins.module_utils.guests import (
+    gpu_report,
+    kernel_packages,
+    nvidia,
+    rdma_checks,
+    repositories,
+    stun_timers,
+    task_failure,
+    xid,
+)
 from plugins.module_utils.hosts import driver_options, roce_settings
 from plugins.module_utils.hosts.pci_address import pci_address
 from plugins.module_utils.maintenance import availability, boot, service_note
 from plugins.module_utils.maintenance.lock import lock_rules
 from plugins.module_utils.site.recording import archive
-from plugins.module_utils.training import busy, job_end, manifest, mpi_output, rank_errors, requirements, shown_lines
+from plugins.module_utils.training import (
+    busy,
+    hangs,
+    job_end,
+    manifest,
+    mpi_output,
+    rank_errors,
+    requirements,
+    shown_lines,
+)
 from plugins.module_utils.training.gpu_use import gpus_of
 from plugins.module_utils.training.guest import git_commit, job, others_job, supervisor
 from plugins.module_utils.training.reports import saved_results
@@ -47,6 +65,9 @@ Strategy = st.SearchStrategy[Any]
 NONE = type(None)
 BOOTED = "2026-01-01T00:00:00+00:00"
 SMI = "Driver Version : 580.65\nGPU 00000000:02:01.0\n Product Name : A100\n vGPU Software Licensed Product\n"
+SMI_XML = '<nvidia_smi_log><gpu id="0:3b:0.0"><product_name>A100</product_name></gpu></nvidia_smi_log>'
+XID = "[ 1.5] NVRM: Xid (PCI:0000:3b:00): 79, gone\nNVRM: The NVIDIA GPU 0000:b3:00.0\nNVRM: fallen off the bus\n"
+RAS = "Communicator ranks have different operation counts\n2 ranks have launched up to operation 6\n"
 SMI_ROW = "0, NVIDIA A100-SXM4-80GB, 93, 70123, [N/A]\nNo devices were found\n"
 MPI = "[1,0]<stdout>:step 3\n[1,1]<stderr>:ValueError: no\nmpirun noticed that process rank 1 exited on signal 9"
 IB = " #bytes BW average[Gb/sec]\n 65536 5000 24.10 23.55 0.044917\n"
@@ -224,6 +245,9 @@ READERS = (
     of("core/masked.py", lambda value: list(masked.masked_words(value)), text("avai********ility of $REDACTED$"), list),
     of("core/names.py", names.address, text("10.0.0.1", "fe80::1%eth0"), (str, NONE)),
     of("guests/nvidia.py", nvidia.report, text(SMI), dict),
+    of("guests/gpu_report.py", gpu_report.report, text(SMI_XML), gpu_report.GpuReport, gpu_report.ReportError),
+    of("guests/xid.py", lambda one: list(xid.xids(one.splitlines())), text(XID), list),
+    of("training/hangs.py", lambda one: hangs.sentences({}, [one]), text(RAS), list),
     of("guests/nvidia.py", nvidia.uuids, text("GPU 0: A100 (UUID: GPU-1)"), list),
     of(
         "guests/kernel_packages.py",

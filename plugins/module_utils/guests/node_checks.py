@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ..core.findings import STOP
 from . import (
     docker,
+    gpu_health,
     kubernetes_member,
+    memory_pools,
     mpi_checks,
     node_settings,
     nvidia,
@@ -102,6 +105,26 @@ def _gpu_driver(found: Values, desired: Values) -> CheckResult:
         return CheckResult({}, [f"nvidia-smi failed: {(found['stdout'] + ' ' + found['stderr']).strip()}"])
     facts = nvidia.report(found["stdout"])
     return CheckResult(facts, nvidia.driver_misfits(facts, {**desired, "gpus": int(desired["gpus"])}))
+
+
+def _gpu_health(found: Values, desired: Values) -> CheckResult:
+    read = {**_smi(found["smi"]), "log": found.get("log")}
+    findings = gpu_health.findings("the node", read, float(desired.get("since") or 0.0), idle=bool(desired.get("idle")))
+    notes = [f"{finding.severity}: {finding.text}." for finding in findings if finding.severity != STOP]
+    return CheckResult({"notes": notes}, [f"{finding.text}." for finding in findings if finding.severity == STOP])
+
+
+def _smi(result: Values) -> dict[str, str | None]:
+    """Return the report of nvidia-smi, or why it failed; neither on a node without the program."""
+    if result["rc"] == 0:
+        return {"smi": result["stdout"], "failure": None}
+    message = " ".join(str(result.get(key) or "") for key in ("stdout", "stderr")).strip()
+    is_missing = not message and "No such file" in str(result.get("msg"))
+    return {"smi": None, "failure": None if is_missing else message or str(result.get("msg"))}
+
+
+def _memory_pools(found: Values, _desired: Values) -> CheckResult:
+    return CheckResult(memory_pools.facts(found), [f"{sentence}." for sentence in memory_pools.misfits(found)])
 
 
 def _cuda(found: Values, desired: Values) -> CheckResult:
@@ -220,9 +243,11 @@ KINDS = {
         "Wait until the containers have ended, or set container_runtime_stop_containers to true.",
     ),
     "gpu_driver": CheckKind(_gpu_driver, "The GPUs of {node} are not as they should be:"),
+    "gpu_health": CheckKind(_gpu_health, "The GPUs of {node} are not healthy:"),
     "horovod": CheckKind(_horovod, "Horovod on {node} does not match its settings:"),
     "kernel_settings": CheckKind(_kernel_settings, "The kernel settings of {node} are not in force:"),
     "kubernetes_node": CheckKind(_kubernetes_node, "{node} is not fit for training on Kubernetes:"),
+    "memory_pools": CheckKind(_memory_pools, "NCCL does not start on the GPUs of {node}:"),
     "node": CheckKind(_node, "{node} is not fit for training:"),
     "openmpi": CheckKind(_openmpi, "OpenMPI on {node} does not match its settings:"),
     "packages": CheckKind(_packages, "The packages of {node} are not as they should be:"),

@@ -275,9 +275,26 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
     ),
     Assumption(
         "use of GPUs",
-        "`nvidia-smi --query-gpu` prints the use and the memory of each GPU in one row, also in a guest with a vGPU. "
-        "The program was never called on a machine with a GPU: only texts of its output were read.",
+        "`nvidia-smi --query-gpu` prints the use and the memory of each GPU in one row, also in a guest with a vGPU.",
         (f"{_HERE}/training/gpu_use.py", "utilization in percent"),
-        "`train` on a worker with a GPU: `live.html` beside `nvidia-smi`",
+        "`make gpu` on a machine with a GPU, then `train` on a worker with one: `live.html` beside `nvidia-smi`",
+    ),
+    Assumption(
+        "NCCL without memory pools",
+        "NCCL from 2.32.3 on starts on a vGPU without unified memory, as its text says, and PyTorch 2.15 with it.",
+        (f"{_HERE}/guests/memory_pools.py", "NEEDS_NONE"),
+        "`make gpu` with a GPU, then `train` with the stack `vgpu-ubuntu24-nccl232` on workers with vGPUs",
+    ),
+    Assumption(
+        "health of GPUs",
+        "`nvidia-smi -q -x` in a guest, also with a Hopper GPU, has the elements of published output.",
+        (f"{_HERE}/guests/gpu_report.py", "remapped_row_pending"),
+        "`make gpu` on a machine with a GPU, then `train` and `audit` with a worker that has one",
+    ),
+    Assumption(
+        "unified memory of vGPUs",
+        "`pciPassthruN.cfg.enable_uvm` gives the vGPU N of a worker unified memory; N counts its devices from 0.",
+        (f"{_HERE}/workers/unified_memory.py", "cfg.enable_uvm"),
+        "`workers` with `vgpu_unified_memory`, then `train` on the worker",
     ),
 )

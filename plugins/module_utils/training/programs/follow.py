@@ -10,6 +10,7 @@ from typing import Any
 
 from ...durable.calls import NodeCalls, Result
 from ...durable.program import Program
+from ..runs.hang_look import who_waits
 from ..runs.launching import OwnJob
 from ..runs.run_watch import RunWatch
 from ..runs.training_run import TrainingFailed, TrainingRun
@@ -62,8 +63,9 @@ def follow(p: Program, site: TrainingSite, run: TrainingRun, watch: RunWatch) ->
             is_estimate = followed["ended"] == "finished"
             return Ended(looked, p.ensure(watch.read_again) if is_estimate else followed)
         if _is_silent(p, run, job, followed):
+            who = p.ensure(lambda: who_waits(site.calls, run))
             p.ensure(lambda: site.job_of(run).stop())
-            raise _made_no_step(run, followed)
+            raise _made_no_step(run, followed, who)
 
 
 def _look(p: Program, site: TrainingSite, run: TrainingRun, followed: Mapping[str, Any]) -> Result:
@@ -129,11 +131,12 @@ def _is_silent(p: Program, run: TrainingRun, job: Mapping[str, Any], followed: M
     return since is not None and p.now() - float(since) > int(o["silence"])
 
 
-def _made_no_step(run: TrainingRun, followed: Mapping[str, Any]) -> TrainingFailed:
-    pace = followed["pace"]
+def _made_no_step(run: TrainingRun, followed: Mapping[str, Any], who: str) -> TrainingFailed:
+    pace, waits = followed["pace"], f" {who}" if who else ""
     return TrainingFailed(
         f"{run.job} made no step for {run.o['silence']} s and was stopped; the slowest rank was {pace.get('slowest')} "
-        f"on {pace.get('host')}, at step {pace.get('step')}. Check the nodes and the network, then run the job again."
+        f"on {pace.get('host')}, at step {pace.get('step')}.{waits} Check the nodes and the network, then run the job "
+        "again."
     )
 
 

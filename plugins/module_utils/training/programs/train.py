@@ -14,7 +14,8 @@ from typing import Any
 
 from ...durable.program import Program
 from ...errors import CollectionError
-from ..runs import node_setup, run_files
+from ..runs import gpu_gate, node_setup, run_files
+from ..runs.hang_look import who_waits
 from ..runs.launching import Launched
 from ..runs.run_watch import RunWatch
 from ..runs.training_run import Prepared, TrainingFailed, TrainingRun, hashed_environment
@@ -50,7 +51,7 @@ def train(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
             ended = follow(p, site, run, watch)
             _bring_back(p, site, run, started, ended, watch)
         if not (ended.is_of_machine and run.has_another_attempt):
-            _require_finished(run, ended)
+            _require_finished(p, site, run, ended)
             return _judge(p, site, run, started, ended, watch.records)
         run = _next_attempt(p, site, run, started, ended)
 
@@ -111,6 +112,7 @@ def _next_attempt(p: Program, site: TrainingSite, run: TrainingRun, started: Sta
             f"them, then resume the run with training_resume={run.name}."
         )
     p.ensure(site.job_of(run).end_leftovers)
+    p.ensure(lambda: gpu_gate.require_healthy(site.calls, run))
     # The node of rank 0 may have been what failed, so that its outputs come back only now.
     p.ensure(lambda: run_files.bring_outputs(site.calls, run, started.rank_0(run)))
     return run.attempt(number)
@@ -129,11 +131,12 @@ def _require_same_environment(run: TrainingRun) -> None:
         )
 
 
-def _require_finished(run: TrainingRun, ended: Ended) -> None:
-    """Fail with the cause of a job that did not finish."""
+def _require_finished(p: Program, site: TrainingSite, run: TrainingRun, ended: Ended) -> None:
+    """Fail with the cause of a job that did not finish, and with who waited for whom if it died."""
     job, silent = ended.job, str(ended.followed["pace"].get("first_silent") or "")
     if job["state"] != "finished":
-        why = "; ".join(text for text in (str(job.get("why") or "-"), silent) if text)
+        waits = p.ensure(lambda: who_waits(site.calls, run)) if job["state"] == "died" else ""
+        why = "; ".join(text for text in (str(job.get("why") or "-"), silent, waits.rstrip(".")) if text)
         where = f"The end of its output is in {run.results}/output.log."
         raise TrainingFailed(f"{run.job} {job['state']}: {why}. {where}")
 

@@ -81,7 +81,12 @@ class OwnMpirun(JobOnNodes):
             "run_dir": run.dir,
             "command": [*rank_words.lock_words(o), *rank.words],
             "hosts": [{"name": node["name"], "slots": int(o["ranks_per_node"])} for node in nodes],
-            "environment": {**settings["environment"], **meeting, **rank_words.run_environment(run, prepared)},
+            "environment": {
+                **settings["environment"],
+                **meeting,
+                **rank_words.recorder_environment(run, prepared),
+                **rank_words.run_environment(run, prepared),
+            },
             "secret_environment": o["environment"],
             "mpirun_arguments": [*settings["mpirun_arguments"], *wdir, *o["mpirun_arguments"]],
             **launch_options(o),

@@ -31,7 +31,7 @@ def prepare(calls: NodeCalls, run: TrainingRun, library: str) -> Prepared:
     if run.requirements and o["backend"] == KUBERNETES:
         environment = _of_pods(calls, run, code)
     resume = _send_outputs(calls, run) if run.resumed else ""
-    folders = [run.dir, *([run.outputs] if o["folder"] else [])]
+    folders = [run.dir, *([run.outputs] if o["folder"] else []), *([run.recorders] if o["nccl"] else [])]
     for path in folders:
         on_all(calls, run.nodes, FILE, {"path": path, "state": "directory", "mode": "0755"})
     on_all(calls, run.nodes, FOLDER, {"path": library, "dest": o["dir"], "store": run.archives})

@@ -15,6 +15,8 @@ from .training_run import Prepared, TrainingRun
 
 ALONE = "pytorch_ddp"
 TF_CNN = "tf_cnn_benchmarks"
+# The collectives that each rank remembers, and the distance of the port of RAS from that of the rendezvous.
+RECORDED, RAS_OFFSET = 2000, 1000
 PYTHONS = (["python"], ["python3"])
 OF_PYTHON = (".py",)
 Options = Mapping[str, Any]
@@ -106,6 +108,25 @@ def lock_words(o: Options) -> list[str]:
     if o["share_nodes"] or o["image"]:
         return []
     return [o["remote_python"], f"{o['dir']}/dml_node_lock.py", o["dir"]]
+
+
+def recorder_environment(run: TrainingRun, prepared: Prepared) -> dict[str, str]:
+    """Return the variables with which ranks over NCCL record their collectives, and answer who waits for whom.
+
+    PyTorch up to 2.8 has the older names only. Each job of a node needs its own port of RAS.
+    """
+    if not run.o["nccl"]:
+        return {}
+    dump, size = f"{run.recorders}/rank_", str(RECORDED)
+    return {
+        "NCCL_RAS_ADDR": f"localhost:{prepared.port + RAS_OFFSET}",
+        "TORCH_FR_BUFFER_SIZE": size,
+        "TORCH_FR_DUMP_TEMP_FILE": dump,
+        "TORCH_NCCL_DEBUG_INFO_PIPE_FILE": f"{run.recorders}/pipe_",
+        "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": dump,
+        "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
+        "TORCH_NCCL_TRACE_BUFFER_SIZE": size,
+    }
 
 
 def run_environment(run: TrainingRun, prepared: Prepared) -> dict[str, str]:

@@ -76,6 +76,11 @@ class TrainingRun:
         return f"{self.work}/{self.o['outputs']}"
 
     @property
+    def recorders(self) -> str:
+        """Return the folder on the nodes for the recorders of PyTorch's collectives, outside the user's folder."""
+        return f"{self.dir}/recorders"
+
+    @property
     def launcher(self) -> str:
         """Return the node on which the job starts."""
         return str(self.o["launcher"])

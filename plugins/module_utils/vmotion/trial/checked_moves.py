@@ -11,6 +11,7 @@ from ...core.findings import WARN, stops
 from ...durable.program import Program
 from ..checks import move_lines, node_findings
 from ..evidence.facts import next_wave
+from . import gpu_looks
 from .holding import renew_lock
 from .opening import in_rank_order, rank_list
 from .trial import Trial
@@ -63,8 +64,10 @@ def _of_nodes(p: Program, trial: Trial) -> list[Any]:
     settings = trial.settings
     if not settings["guest_checks"]:
         return []
+    # After the first moves, the health of the GPUs was checked after the moves before.
+    sick = [] if trial.facts.moves else gpu_looks.findings(p, trial)
     p.say("checks the timers, licences, checkpoints and drivers of the nodes")
-    return node_findings.findings(
+    inside = node_findings.findings(
         trial.here("read_guests", **trial.nodes, checkpoints=settings["checkpoints"])["nodes"],
         settings["stun_budget"],
         p.now(),
@@ -72,6 +75,7 @@ def _of_nodes(p: Program, trial: Trial) -> list[Any]:
         lasts=float(settings["duration"]),
         minutes=float(settings["checkpoint_minutes"]) if settings["checkpoints"] else 0.0,
     )
+    return [*sick, *inside]
 
 
 def _of_kubernetes(p: Program, trial: Trial) -> list[Any]:

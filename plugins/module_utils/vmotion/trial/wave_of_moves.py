@@ -14,6 +14,7 @@ from typing import Any
 from ...durable.program import Program
 from ...training.transport.connections import uses_rdma
 from ..checks import move_lines
+from . import gpu_looks
 from .checked_moves import checked_request, request
 from .judgement import judge
 from .opening import look, managers, resumed
@@ -51,6 +52,8 @@ def wave(p: Program, trial: Trial) -> None:
         p.once(("resumed", number), lambda: resumed(trial, since))
         look(p, trial)
     judge(p, trial, of_wave=True)
+    if not facts.outlives_job:
+        gpu_looks.require_healthy(p, trial, number)
 
 
 def move_alone(p: Program, trial: Trial) -> None:

@@ -18,7 +18,10 @@ from types import ModuleType
 from typing import Any
 
 from ...core.child_environment import without_account
-from . import guest_program, transport_program
+from ...core.findings import as_dicts
+from ...guests import gpu_health
+from ...training import hangs
+from . import gpu_program, guest_program, hang_program, transport_program
 
 Nodes = Sequence[Mapping[str, Any]]
 
@@ -37,6 +40,30 @@ def read_guests(nodes: Nodes, folder: str, checkpoints: str = "", timeout: float
     A value that could not be read is None. ``checkpoints`` is the folder on the nodes with the job's checkpoints.
     """
     return {"nodes": run_on_nodes(nodes, guest_program, [folder, checkpoints], timeout)}
+
+
+def read_gpus(
+    nodes: Nodes, python: str = "", idle: bool = True, xid_seconds: float = 86400.0, timeout: float = 120.0
+) -> dict[str, Any]:
+    """Read in parallel, on all nodes, the health of the GPUs, and whether the NCCL of a job starts on them.
+
+    ``python`` is the interpreter of the job; without one, its NCCL is unknown. ``idle`` says that no process should use
+    the GPUs, and ``xid_seconds`` is the age up to which errors in the log of the kernel count.
+    """
+    found = run_on_nodes(nodes, gpu_program, [python], timeout)
+    findings = gpu_health.all_findings(found, time.time() - xid_seconds, idle=idle)
+    versions = {node: gpu_health.versions(answer) for node, answer in found.items()}
+    return {"findings": as_dicts(findings), "nodes": versions}
+
+
+def read_hang(nodes: Nodes, folder: str, recorders: str, timeout: float = 60.0) -> dict[str, Any]:
+    """Ask on all nodes of a silent job PyTorch's Flight Recorder and NCCL's RAS service which ranks wait for others.
+
+    ``folder`` is that of the records, ``recorders`` that of the dumps. It changes nothing in the job.
+    """
+    found = run_on_nodes(nodes, hang_program, [folder, recorders], timeout)
+    errors = {name: str(node["error"]) for name, node in found.items() if "error" in node}
+    return {"sentences": hangs.of_nodes(found), "errors": errors}
 
 
 def run_on_nodes(nodes: Nodes, program: ModuleType, words: Sequence[str], seconds: float) -> Any:

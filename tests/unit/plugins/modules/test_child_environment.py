@@ -32,7 +32,7 @@ ACCOUNT = {"VMWARE_HOST": "vc", "VMWARE_USER": "somebody", "VMWARE_PASSWORD": "h
 STARTS = ("subprocess.", "os.exec", "os.posix_spawn", "os.system")
 ROOT = Path(__file__).parents[4]
 # Programs that run alone on a node; what starts them hides the account.
-ON_A_NODE = ("guest_program", "records_program", "supervisor", "transport_program")
+ON_A_NODE = ("gpu_program", "guest_program", "hang_program", "records_program", "supervisor", "transport_program")
 
 
 @pytest.fixture
@@ -85,6 +85,10 @@ def run_guest_info(folder: Path, spy: Path) -> Any:
     return here("read_guests", nodes=[{"name": "n", "reach": [str(spy)]}], folder=str(folder))
 
 
+def run_gpus(folder: Path, spy: Path) -> Any:
+    return here("read_gpus", nodes=[{"name": "n", "reach": [str(spy)]}])
+
+
 def run_signing_key(folder: Path, spy: Path) -> Any:
     os.environ["PATH"] = f"{spy.parent}:{os.environ['PATH']}"
     (folder / "key").write_text("x")
@@ -107,7 +111,7 @@ def run_job(folder: Path, spy: Path) -> Any:
 
 @pytest.mark.parametrize(
     "run",
-    [run_watch, run_environment, run_outputs, run_guest_info, run_signing_key, run_mpijob_info, run_job],
+    [run_watch, run_environment, run_outputs, run_guest_info, run_gpus, run_signing_key, run_mpijob_info, run_job],
     ids=lambda run: run.__name__,
 )
 def test_a_child_process_does_not_get_the_account(

@@ -14,6 +14,8 @@ import yaml
 from plugins.module_utils.guests import node_checks
 from plugins.module_utils.guests.json_text import parse_json
 
+from .node_check_cases import OF_GPUS
+
 ROOT = Path(__file__).parents[5]
 PACKAGE = {"name": "openmpi-bin", "version": "4.1.4"}
 CUDA = {"url": "https://mirror/cuda/", "name": "cuda", "keys": ["own"]}
@@ -65,6 +67,7 @@ MEMBER = {"node": JOINED, "limits": LIMITS, "local": PROVEN, "devices": ["/dev/i
 AS_MEMBER = {"name": "w1", "runtime": "containerd", "memlock": "unlimited", "resources": ["nvidia.com/gpu"]}
 # kind, found and wanted without a misfit; then their changes, and words of the only misfit.
 CASES: list[tuple[str, Any, Any, dict[str, Any], dict[str, Any], str]] = [
+    *OF_GPUS,
     (
         "packages",
         {"installed": ["openmpi-bin 4.1.4 installed"], "held": ["openmpi-bin"]},

@@ -248,3 +248,32 @@ def test_a_manifest_has_all_keys_that_a_repeated_run_compares() -> None:
     world = TrainingWorld()
     once(world)
     assert set(manifest.OF_A_REPEAT) <= set(world.kept("one"))
+
+
+WAITS = "ranks 0, 1 wait in all_reduce number 6 of the group default_pg for rank 2, which wrote no dump."
+
+
+def test_a_silent_job_with_nccl_is_stopped_with_the_rank_that_the_others_wait_for() -> None:
+    world = TrainingWorld(nccl="2.30.7", silence=10)
+    world.ends, world.last_seen, world.waits = [{"state": "running"}], 0.0, [WAITS]
+    world.clock = 1000.0
+
+    with pytest.raises(TrainingFailed) as failed:
+        once(world)
+
+    assert f"was stopped; the slowest rank was 1 on w2, at step 40. {WAITS} Check the nodes" in str(failed.value)
+    assert world.stops == ["/runs/one"]
+
+
+def test_a_job_with_nccl_records_its_collectives_outside_the_users_folder() -> None:
+    world = TrainingWorld(nccl="2.30.7", transport="tcp")
+
+    once(world)
+
+    environment = world.jobs["/runs/one"].options["environment"]
+    assert environment["TORCH_FR_DUMP_TEMP_FILE"] == "/runs/one/recorders/rank_"
+    assert environment["NCCL_RAS_ADDR"] == "localhost:30500"
+    once(plain := TrainingWorld())
+    assert not [
+        name for name in plain.jobs["/runs/one"].options["environment"] if name.startswith(("TORCH", "NCCL_RAS"))
+    ]

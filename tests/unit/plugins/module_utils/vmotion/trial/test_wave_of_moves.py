@@ -112,3 +112,39 @@ def test_a_call_that_fails_as_a_whole_is_looked_up_for_each_of_its_moves() -> No
     facts = changed(world, vmotion=lambda options: answers.pop() if answers else answer(options)).carry_out()
     assert [move["ok"] for move in facts.moves] == [True, True]
     assert sum(line.endswith("the server has no such move: it starts now") for line in world.lines) == 2
+
+
+SICK = {"severity": "stop", "rule": "gpu_health", "object": "w1", "text": "w1: GPU 0000:3b:00.0: Xid 79: replace it."}
+
+
+def test_a_gpu_that_is_sick_after_a_move_ends_the_test_after_its_verdict() -> None:
+    world = World()
+    moves = world.vmotion
+
+    def vmotion(options: dict[str, Any]) -> dict[str, Any]:
+        world.sick = [SICK]
+        return moves(options)
+
+    facts = changed(world, vmotion=vmotion).carry_out()
+
+    assert moved(world) == ["w1"] and world.calls["continuity_verdict"] >= 1
+    assert "go on after the move of w1" in world.outcome and "Xid 79" in world.outcome
+    assert facts.is_over and world.is_clean
+
+
+def test_a_sick_gpu_before_the_first_move_is_a_reason_not_to_move() -> None:
+    world = World()
+    world.sick = [SICK]
+
+    world.carry_out()
+
+    assert moved(world) == [] and "Xid 79" in world.outcome
+
+
+def test_an_accepted_finding_on_a_gpu_ends_nothing() -> None:
+    world = World(accept=["gpu_health"])
+    world.sick = [SICK]
+
+    world.carry_out()
+
+    assert sorted(moved(world)) == ["w1", "w2"]

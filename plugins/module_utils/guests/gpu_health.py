@@ -1,0 +1,179 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The health of a node's GPUs: findings with GPU and remedy, before a job starts, between moves, and in an audit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..core.findings import NOTE, STOP, WARN, Finding, listed
+from ..core.names import printable
+from . import gpu_report, memory_pools, xid
+from .gpu_report import Gpu
+
+RULE = "gpu_health"
+# A GPU that no process uses holds less memory than this, in MiB.
+IDLE_MIB = 1024
+LONGEST_ERROR = 300
+_DRAIN, _REPLACE = xid.RESET, xid.REPLACE
+_HARDWARE = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
+_MISMATCH = "Driver/library version mismatch"
+_NO_REPORT = "nvidia-smi did not write the XML that it usually writes: the health of its GPUs is unknown"
+_NO_GPU = "nvidia-smi lists no GPU: check the devices of the worker and its driver"
+_NOT_PERSISTENT = "its persistence mode is off: start nvidia-persistenced"
+_HOT = "its driver slows it down because it is hot: check the cooling of the host"
+_NO_LOG = "this user may not read the log of the kernel: whether it has errors of GPUs (Xid) is unknown"
+# An idle GPU saves power with a slower link; in these states it does not.
+_BUSY = ("P0", "P1", "P2")
+
+# The severity and text of each finding.
+Rows = Iterator["tuple[str, str]"]
+
+
+def findings(node: str, found: Mapping[str, Any], since: float = 0.0, *, idle: bool = True) -> list[Finding]:
+    """Return the findings on one node.
+
+    ``found`` is the answer of the program that reads the GPUs of a node, ``since`` the time from which errors in the
+    log of the kernel count, and ``idle`` says that no process should use the GPUs yet.
+    """
+    if "error" in found:
+        return [Finding(WARN, RULE, node, f"its GPUs could not be read: {_message(found['error'])}")]
+    if found.get("smi") is None and found.get("failure") is None:
+        return []
+    rows = [*_of_report(found, idle=idle), *_of_log(found, since), *_of_pools(found)]
+    return [Finding(severity, RULE, node, text) for severity, text in rows]
+
+
+def all_findings(nodes: Mapping[str, Mapping[str, Any]], since: float = 0.0, *, idle: bool = True) -> list[Finding]:
+    """Return the findings on all nodes, and on the differences between them."""
+    each = [finding for node, found in sorted(nodes.items()) for finding in findings(node, found, since, idle=idle)]
+    return [*each, *driver_differences(nodes)]
+
+
+def versions(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the versions of driver and NCCL of a node, and its memory pools; None is unknown."""
+    report = _report(found)
+    return {"driver": report.driver if report else None, **memory_pools.facts(found)}
+
+
+def driver_differences(nodes: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
+    """Return a finding if the drivers of nodes differ: NCCL between them may fail or use another protocol."""
+    drivers: dict[str, list[str]] = {}
+    for node, found in nodes.items():
+        report = _report(found)
+        if report and report.driver:
+            drivers.setdefault(report.driver, []).append(node)
+    if len(drivers) < 2:
+        return []
+    words = " and ".join(f"{version} on {listed(there)}" for version, there in drivers.items())
+    return [
+        Finding(WARN, RULE, listed(nodes), f"their NVIDIA drivers differ, {words}: install one stack on all of them")
+    ]
+
+
+def _report(found: Mapping[str, Any]) -> gpu_report.GpuReport | None:
+    try:
+        return gpu_report.report(str(found.get("smi") or ""))
+    except gpu_report.ReportError:
+        return None
+
+
+def _of_report(found: Mapping[str, Any], *, idle: bool) -> Rows:
+    if found.get("smi") is None:
+        yield STOP, _failed(_message(found["failure"]))
+        return
+    report = _report(found)
+    if report is None:
+        yield WARN, _NO_REPORT
+        return
+    if not report.gpus:
+        yield STOP, _NO_GPU
+    for gpu in report.gpus:
+        for severity, text in _of_gpu(gpu, idle=idle):
+            yield severity, f"GPU {gpu.address} ({gpu.name}): {text}"
+
+
+def _failed(message: str) -> str:
+    if _MISMATCH in message:
+        return f"nvidia-smi fails ({message}): the driver was updated and not loaded again; restart the worker"
+    return f"nvidia-smi fails ({message}): {_DRAIN}"
+
+
+def _of_gpu(gpu: Gpu, *, idle: bool) -> Rows:
+    now, ever = gpu.uncorrected
+    if gpu.recovery:
+        yield STOP, f"its driver asks for the recovery {gpu.recovery!r}: {_DRAIN}"
+    for text in gpu.failed:
+        yield STOP, f"{text}: {_REPLACE}"
+    for text in gpu.waiting:
+        yield STOP, f"{text}: {_DRAIN}"
+    if now:
+        yield STOP, f"{now} memory errors were not corrected since its driver was loaded: {_DRAIN}"
+    elif ever:
+        yield NOTE, f"{ever} memory errors were not corrected in its lifetime"
+    yield from _clocks_and_link(gpu)
+    if gpu.is_persistent is False:
+        yield NOTE, _NOT_PERSISTENT
+    if idle:
+        yield from _held_memory(gpu)
+
+
+def _clocks_and_link(gpu: Gpu) -> Rows:
+    hardware = [reason for reason in gpu.slowed if reason in _HARDWARE]
+    if hardware:
+        words = ", ".join(hardware)
+        yield STOP, f"its hardware slows it down ({words}): check the cooling and the power supply of the host"
+    if "sw_thermal_slowdown" in gpu.slowed:
+        yield WARN, _HOT
+    width, widest = gpu.width
+    if width and widest and width < widest:
+        yield WARN, f"it has {width} of {widest} PCIe lanes: check its slot, unless the machine is made so"
+    generation, newest = gpu.generation
+    if gpu.state in _BUSY and generation and newest and generation < newest:
+        yield (
+            WARN,
+            f"its PCIe link has generation {generation} of {newest}: check its slot, unless the machine is made so",
+        )
+
+
+def _held_memory(gpu: Gpu) -> Rows:
+    used, total = gpu.memory
+    if gpu.processes:
+        words = listed(f"{printable(process.name) or 'a process'} ({process.pid})" for process in gpu.processes)
+        yield STOP, f"other processes hold its memory: {words}; end them, or train on another node"
+    elif used and total and used >= IDLE_MIB:
+        yield WARN, f"{used} of {total} MiB of its memory are in use by no process that nvidia-smi lists"
+
+
+def _of_log(found: Mapping[str, Any], since: float) -> Rows:
+    lines: Sequence[str] | None = found.get("log")
+    if lines is None:
+        yield NOTE, _NO_LOG
+        return
+    for number, events in _by_number(xid.xids(map(str, lines), since)).items():
+        last = events[-1]
+        where = listed(dict.fromkeys(event.address for event in events))
+        words = f"Xid {number} at GPU {where} in the log of the kernel, {len(events)} times ({printable(last.text)})"
+        if last.remedy:
+            yield STOP, f"{words}: {last.remedy}"
+        elif last.is_of_program:
+            yield NOTE, f"{words}: a program caused it"
+        else:
+            yield WARN, f"{words}: see https://docs.nvidia.com/deploy/xid-errors/"
+
+
+def _by_number(events: Iterator[xid.Xid]) -> dict[int, list[xid.Xid]]:
+    groups: dict[int, list[xid.Xid]] = {}
+    for event in events:
+        groups.setdefault(event.number, []).append(event)
+    return groups
+
+
+def _of_pools(found: Mapping[str, Any]) -> Rows:
+    for sentence in memory_pools.misfits(found):
+        yield STOP, sentence
+
+
+def _message(text: Any) -> str:
+    return printable(" ".join(str(text).split())[:LONGEST_ERROR])

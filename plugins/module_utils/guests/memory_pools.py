@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Whether the NCCL of a job starts on GPUs: some versions need memory pools, which a vGPU that moves does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+# As stacks/facts/compatibility.yml says: NCCL from the first to before the second makes a memory pool for each
+# communicator. From the second on its program text names a way without, which no one has run on a vGPU.
+NEEDS_POOLS, NEEDS_NONE = (2, 23, 4), (2, 32, 3)
+REMEDY = (
+    "use the stack vgpu-ubuntu24 (NCCL 2.21.5) or vgpu-ubuntu24-nccl232 (NCCL 2.32.3), train over Gloo or MPI, or give "
+    "the worker vgpu_unified_memory, with which it does not move"
+)
+
+
+def version(code: object) -> tuple[int, int, int]:
+    """Return the version that ncclGetVersion reports as a number: 23203 is 2.32.3, and 2408 is 2.4.8."""
+    number = code if isinstance(code, int) and not isinstance(code, bool) else 0
+    if number < 10000:
+        return number // 1000, number // 100 % 10, number % 100
+    return number // 10000, number // 100 % 100, number % 100
+
+
+def misfits(found: Mapping[str, Any]) -> list[str]:
+    """Return a sentence if the NCCL of the job needs memory pools that a GPU does not have; both must be known.
+
+    ``found`` has ``pools``, the attribute of each GPU, and ``nccl``, the number of the version.
+    """
+    pools, loaded = found.get("pools"), version(found.get("nccl"))
+    if not isinstance(pools, list) or not NEEDS_POOLS <= loaded < NEEDS_NONE:
+        return []
+    without = [str(number) for number, has_pools in enumerate(pools) if has_pools == 0]
+    if not without:
+        return []
+    words = ".".join(map(str, loaded))
+    which = f"GPU {', '.join(without)} has none" if len(without) == 1 else f"the GPUs {', '.join(without)} have none"
+    return [f"NCCL {words} of the job needs CUDA's memory pools, and {which}: {REMEDY}"]
+
+
+def facts(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the driver and the job's NCCL report; None is unknown."""
+    loaded = version(found.get("nccl"))
+    return {"memory_pools": found.get("pools"), "nccl": ".".join(map(str, loaded)) if any(loaded) else None}

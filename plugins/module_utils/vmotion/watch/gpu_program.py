@@ -1,0 +1,109 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Runs on a node: reports the state of its GPUs, their errors in the kernel's log, memory pools, and the job's NCCL."""
+
+# This file is sent to the node as text: it imports only the standard library, and any Python from 3.8 on runs it.
+from __future__ import annotations
+
+# pylint: disable=ansible-bad-function  # this runs on a node, without Ansible
+import json
+import subprocess
+import sys
+
+SECONDS = 30
+# A log of the kernel may have an error of a GPU in each line.
+MOST_LINES = 1000
+MISSING = 127
+# CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED. A separate program asks, because a sick GPU may end it or never answer.
+POOLS = """
+import ctypes, json
+cuda, count, pools = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), []
+if cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count)):
+    raise SystemExit(1)
+for number in range(count.value):
+    device, value = ctypes.c_int(), ctypes.c_int()
+    failed = cuda.cuDeviceGet(ctypes.byref(device), number)
+    failed = failed or cuda.cuDeviceGetAttribute(ctypes.byref(value), 115, device)
+    pools.append(None if failed else value.value)
+print(json.dumps(pools))
+"""
+# PyTorch loads NCCL from the package nvidia.nccl of its environment, others the library of the system.
+NCCL = """
+import ctypes, glob, importlib.util, json
+try:
+    spec = importlib.util.find_spec("nvidia.nccl")
+except ImportError:
+    spec = None
+folders = list(spec.submodule_search_locations or []) if spec else []
+files = [file for folder in folders for file in glob.glob(folder + "/lib/libnccl.so*")]
+version = ctypes.c_int()
+if ctypes.CDLL((files + ["libnccl.so.2"])[0]).ncclGetVersion(ctypes.byref(version)):
+    raise SystemExit(1)
+print(json.dumps(version.value))
+"""
+
+
+def run(*command: str) -> tuple[int, str, str]:
+    """Return exit code, output and errors of a program; one that is missing has the code of a shell for that."""
+    try:
+        done = subprocess.run(  # noqa: S603 - fixed programs
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=SECONDS,
+            check=False,
+        )
+    except FileNotFoundError:
+        return MISSING, "", ""
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return 1, "", str(error)
+    return done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+
+
+def smi() -> dict[str, str | None]:
+    """Return the report of nvidia-smi, or why it failed; neither without the program."""
+    code, output, errors = run("nvidia-smi", "-q", "-x")
+    if code == MISSING:
+        return {"smi": None, "failure": None}
+    message = (output if code else "") + " " + errors
+    return {"smi": None if code else output, "failure": message.strip() or "no message" if code else None}
+
+
+def log() -> list[str] | None:
+    """Return the lines of the kernel's log about GPUs, with their time since 1970; None if they cannot be read."""
+    for command in (
+        ("journalctl", "-k", "-b", "-q", "--no-pager", "-o", "short-unix"),
+        ("sudo", "-n", "journalctl", "-k", "-b", "-q", "--no-pager", "-o", "short-unix"),
+    ):
+        code, output, _errors = run(*command)
+        # Without the right to read it, the log of the kernel is empty, and it never is.
+        if code == 0 and output.strip():
+            return [line for line in output.splitlines() if "NVRM:" in line][-MOST_LINES:]
+    return None
+
+
+def value(*command: str) -> object:
+    """Return the JSON value that a program prints; None if it fails."""
+    code, output, _errors = run(*command)
+    try:
+        return json.loads(output) if code == 0 else None
+    except ValueError:
+        return None
+
+
+def main() -> None:
+    """Print the report."""
+    python = sys.argv[1]
+    found = smi()
+    has_gpus = found["smi"] is not None
+    report = {
+        **found,
+        "log": log() if has_gpus or found["failure"] else None,
+        "pools": value(sys.executable, "-c", POOLS) if has_gpus else None,
+        "nccl": value(python, "-c", NCCL) if has_gpus and python else None,
+    }
+    sys.stdout.write(json.dumps(report) + "\n")
+
+
+if __name__ == "__main__":
+    main()

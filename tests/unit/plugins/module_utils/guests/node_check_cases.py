@@ -1,0 +1,37 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Cases of the checks of GPUs: kind, found and wanted without a misfit; then their changes, and words of the misfit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .test_gpu_report import dump
+
+HEALTHY = dump("blackwell-v13")
+OF_GPUS: list[tuple[str, Any, Any, dict[str, Any], dict[str, Any], str]] = [
+    (
+        "gpu_health",
+        {"smi": {"rc": 0, "stdout": HEALTHY}, "log": []},
+        {"idle": False},
+        {"smi": {"rc": 15, "stdout": "No devices were found", "stderr": ""}},
+        {},
+        "nvidia-smi fails (No devices were found): drain the node",
+    ),
+    (
+        "gpu_health",
+        {"smi": {"rc": 2, "msg": "[Errno 2] No such file or directory: b'nvidia-smi'"}, "log": None},
+        {"idle": True},
+        {"smi": {"rc": 0, "stdout": HEALTHY.replace("<gpu_recovery_action>None", "<gpu_recovery_action>Reset")}},
+        {},
+        "(NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition): its driver asks for the recovery 'Reset'",
+    ),
+    (
+        "memory_pools",
+        {"pools": [1, 1], "nccl": 23007},
+        {},
+        {"pools": [1, 0]},
+        {},
+        "NCCL 2.30.7 of the job needs CUDA's memory pools, and GPU 1 has none",
+    ),
+]

@@ -1,0 +1,173 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A sick GPU is a finding with its remedy, and no published state of a healthy one stops a job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.core.findings import NOTE, STOP, WARN, Finding
+from plugins.module_utils.guests import gpu_health, xid
+
+from .test_gpu_report import DUMPS, dump
+
+LINES = (DUMPS / "xids.txt").read_text().splitlines()
+
+
+def found(name: str = "blackwell-v13", *changes: tuple[str, str], **more: Any) -> dict[str, Any]:
+    text = dump(name)
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return {"smi": text, "failure": None, "log": [], "pools": None, "nccl": None, **more}
+
+
+def texts(findings: list[Finding], severity: str = STOP) -> list[str]:
+    return [finding.text for finding in findings if finding.severity == severity]
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in DUMPS.glob("*.xml")))
+def test_no_published_state_stops_a_job_while_it_runs(name: str) -> None:
+    assert texts(gpu_health.findings("w1", found(name), idle=False)) == []
+
+
+def test_lanes_that_are_missing_are_a_warning_and_not_a_slow_link_of_an_idle_gpu() -> None:
+    of_t4, of_a10g, of_blackwell = (
+        texts(gpu_health.findings("w1", found(name), idle=False), WARN)
+        for name in ("t4-passthrough", "a10g-passthrough", "blackwell-v13")
+    )
+
+    assert len(of_t4) == len(of_a10g) == 1
+    assert "it has 8 of 16 PCIe lanes" in of_t4[0]
+    assert of_blackwell == [], "generation 1 of 5 in state P8"
+
+
+def test_the_link_of_a_busy_gpu_counts() -> None:
+    busy = found("blackwell-v13", ("<performance_state>P8", "<performance_state>P0"))
+
+    assert "its PCIe link has generation 1 of 5" in texts(gpu_health.findings("w1", busy, idle=False), WARN)[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            ("<gpu_recovery_action>None", "<gpu_recovery_action>Reset"),
+            "its driver asks for the recovery 'Reset': drain the node",
+        ),
+        (
+            ("<remapped_row_pending>No", "<remapped_row_pending>Yes"),
+            "wait to be remapped: drain the node, then reset the GPU",
+        ),
+        (
+            ("<remapped_row_failure>No", "<remapped_row_failure>Yes"),
+            "could not be remapped: take the GPU out of service",
+        ),
+        (("<dram_uncorrectable>N/A", "<dram_uncorrectable>32"), "32 memory errors were not corrected since its driver"),
+        (
+            ("power_brake_slowdown>Not Active", "power_brake_slowdown>Active"),
+            "(hw_power_brake_slowdown): check the cooling",
+        ),
+    ],
+)
+def test_a_sick_gpu_stops_a_job_with_its_address_and_a_remedy(change: tuple[str, str], words: str) -> None:
+    (text,) = texts(gpu_health.findings("w1", found("blackwell-v13", change), idle=False))
+
+    assert text.startswith("GPU 00000000:61:00.0 (NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition): ")
+    assert words in text
+
+
+def test_memory_that_others_hold_stops_a_job_before_it_starts() -> None:
+    before = texts(gpu_health.findings("w1", found("t4-passthrough")))
+
+    assert len(before) == 1
+    assert "(Tesla T4): other processes hold its memory: /usr/lib/xorg/Xorg (" in before[0]
+    assert before[0].endswith("); end them, or train on another node")
+    assert "65720 of 97887 MiB" in texts(gpu_health.findings("w1", found("blackwell-v13")), WARN)[0]
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (
+            "Failed to initialize NVML: Driver/library version mismatch NVML library version: 550.54",
+            "restart the worker",
+        ),
+        (
+            "Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error",
+            "reset the GPU or restart the worker",
+        ),
+        ("No devices were found", "reset the GPU or restart the worker"),
+    ],
+)
+def test_a_failing_nvidia_smi_stops_a_job_with_its_message(message: str, words: str) -> None:
+    (text,) = texts(gpu_health.findings("w1", {"smi": None, "failure": message, "log": []}))
+
+    assert text.startswith(f"nvidia-smi fails ({message})") and words in text
+
+
+def test_a_node_without_gpus_has_no_findings() -> None:
+    assert gpu_health.findings("w1", {"smi": None, "failure": None, "log": None}) == []
+
+
+def test_errors_in_the_kernels_log_are_told_apart_by_their_remedy() -> None:
+    events = list(xid.xids(LINES))
+
+    assert [(event.number, event.address) for event in events] == [
+        *((32, "0000:01:00"), (31, "0000:01:00"), (13, "0000:cb:00"), (109, "0000:cb:00"), (45, "0000:dc:00")),
+        *((149, "0019:01:00"), (145, "0018:01:00"), (79, "0000:44:00"), (79, "0000:b3:00")),
+    ]
+    findings = gpu_health.findings("w1", found(log=LINES), idle=False)
+    assert [text.split(" in the log")[0] for text in texts(findings)] == [
+        "Xid 109 at GPU 0000:cb:00",
+        "Xid 149 at GPU 0019:01:00",
+        "Xid 79 at GPU 0000:44:00, 0000:b3:00",
+    ]
+    assert [text[:6] for text in texts(findings, NOTE)] == ["Xid 31", "Xid 13", "Xid 45"]
+    assert [text[:7] for text in texts(findings, WARN)] == ["Xid 32 ", "Xid 145"]
+
+
+def test_errors_before_the_last_look_do_not_count() -> None:
+    findings = gpu_health.findings("w1", found(log=LINES), since=1725017003.0, idle=False)
+
+    assert [text[:7] for text in texts(findings)] == ["Xid 149", "Xid 79 "]
+
+
+def test_drivers_that_differ_between_nodes_are_named() -> None:
+    (finding,) = gpu_health.driver_differences({"w1": found(), "w2": found("ada-v13"), "w3": {"error": "gone"}})
+
+    assert "590.44.01 on w1 and 595.84 on w2" in finding.text
+    assert gpu_health.driver_differences({"w1": found(), "w2": found()}) == []
+
+
+def test_output_without_a_report_is_a_warning() -> None:
+    (text,) = texts(gpu_health.findings("w1", {**found(), "smi": "<html/>"}), WARN)
+
+    assert text == "nvidia-smi did not write the XML that it usually writes: the health of its GPUs is unknown"
+
+
+def test_a_driver_without_a_gpu_stops_a_job() -> None:
+    none = {**found(), "smi": "<nvidia_smi_log><driver_version>580</driver_version></nvidia_smi_log>"}
+
+    assert texts(gpu_health.findings("w1", none)) == [
+        "nvidia-smi lists no GPU: check the devices of the worker and its driver"
+    ]
+
+
+def test_persistence_and_heat_are_reported_with_their_remedy() -> None:
+    (note,) = texts(gpu_health.findings("w1", found("a100-mig"), idle=False), NOTE)
+    hot = found("a10g-passthrough", ("sw_thermal_slowdown>Not Active", "sw_thermal_slowdown>Active"))
+
+    assert note.endswith("its persistence mode is off: start nvidia-persistenced")
+    assert any(
+        text.endswith("its driver slows it down because it is hot: check the cooling of the host")
+        for text in texts(gpu_health.findings("w1", hot, idle=False), WARN)
+    )
+
+
+def test_the_log_that_a_user_may_not_read_is_reported() -> None:
+    assert texts(gpu_health.findings("w1", found(log=None), idle=False), NOTE) == [
+        "this user may not read the log of the kernel: whether it has errors of GPUs (Xid) is unknown"
+    ]
