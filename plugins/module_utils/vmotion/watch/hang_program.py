@@ -70,7 +70,7 @@ def files(folder: str) -> dict[int, str]:
     return found
 
 
-def dumps(folder: str) -> dict[int, object]:
+def dumps(folder: str) -> dict[int, dict[str, object]]:
     """Return the recorders of the ranks of this node, as they are now if the ranks can still write them."""
     began = time.time()
     requested = request_dumps(folder)
