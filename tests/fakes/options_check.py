@@ -46,7 +46,9 @@ def documented(module: str) -> dict[str, Any]:
 def fragment(name: str) -> dict[str, Any]:
     """Return a fragment of documentation, such as dml.vsphere.waiting or dml.vsphere.attributes.info."""
     _namespace, _collection, file, *section = name.split(".")
-    return documentation_of(PLUGINS / "doc_fragments" / f"{file}.py", section[0].upper() if section else "DOCUMENTATION")
+    return documentation_of(
+        PLUGINS / "doc_fragments" / f"{file}.py", section[0].upper() if section else "DOCUMENTATION"
+    )
 
 
 def documentation_of(path: Path, name: str = "DOCUMENTATION") -> dict[str, Any]:
