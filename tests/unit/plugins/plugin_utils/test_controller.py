@@ -1,0 +1,19 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The functions that a program runs on the controller."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from plugins.plugin_utils import controller
+
+
+def test_a_watch_that_cannot_write_names_its_file_and_the_reason(tmp_path: Path) -> None:
+    records = tmp_path / "gone" / "records.jsonl"
+
+    result = controller.start_watch({"records": str(records)})
+
+    assert result["failed"]
+    assert result["msg"].startswith(f"{records.parent}/")
+    assert result["msg"].endswith(": could not start the watch: No such file or directory")
