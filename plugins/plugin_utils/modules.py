@@ -31,6 +31,7 @@ CONNECTION = (
     "timeout",
     "vcenter_uuid",
 )
+KUBECONFIG, KUBECONFIGS = "kubeconfig", ("KUBECONFIG", "K8S_AUTH_KUBECONFIG")
 WITHOUT_VCENTER = ("continuity_verdict", "mpijob_info")
 WITH_PROGRESS = ("esxi_power", "vmotion")
 
@@ -38,6 +39,22 @@ WITH_PROGRESS = ("esxi_power", "vmotion")
 def as_text(value: Any) -> str:
     """Return a warning of Ansible as its text, and any other object as Python shows it."""
     return str(getattr(getattr(value, "event", None), "msg", value))
+
+
+def from_here(path: str) -> str:
+    """Return a path of the user, or several of KUBECONFIG: they are relative to the folder in which Ansible started."""
+    parts = [os.path.expanduser(os.path.expandvars(part)) for part in path.split(os.pathsep)]
+    return os.pathsep.join(os.path.abspath(part) if part else "" for part in parts)
+
+
+def _absolute(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options whose kubeconfig is absolute: a module runs in the folder of the playbook."""
+    return {**options, **({KUBECONFIG: from_here(options[KUBECONFIG])} if options.get(KUBECONFIG) else {})}
+
+
+def _kubernetes_environment() -> dict[str, str]:
+    """Return the variables that name a kubeconfig, with absolute paths."""
+    return {name: from_here(os.environ[name]) for name in KUBECONFIGS if os.environ.get(name)}
 
 
 def _without_account(name: str) -> dict[str, str]:
@@ -107,9 +124,14 @@ class Modules:
         """Return an action as Ansible creates it from a task, with a connection to this machine."""
         outer = self._action
         task, context = outer._task.copy(), outer._play_context.copy()
-        task.action, task.args, task.delegate_to = name if "." in name else f"{COLLECTION}.{name}", options, None
+        task.action, task.args, task.delegate_to = (
+            name if "." in name else f"{COLLECTION}.{name}",
+            _absolute(options),
+            None,
+        )
         task.async_val = 0
-        task.environment = [*(outer._task.environment or []), self.environment, _without_account(name)]
+        given = outer._task.environment or []
+        task.environment = [_kubernetes_environment(), *given, self.environment, _without_account(name)]
         connection = connection_loader.get("ansible.builtin.local", context, "/dev/null")
         connection.set_options()
         parts = {"loader": outer._loader, "templar": outer._templar, "shared_loader_obj": outer._shared_loader_obj}

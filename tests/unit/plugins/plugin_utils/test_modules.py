@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from unittest import mock
 
+import pytest
 import yaml
 
 from plugins.doc_fragments.connection import ModuleDocFragment
@@ -27,3 +30,14 @@ def test_a_result_of_a_module_is_plain_data_that_a_journal_can_keep() -> None:
     result = modules.Modules(action, {}).there("training_job", {"state": "stopped"})
 
     assert result == {"changed": True, "warnings": ["a warning"]}
+
+
+def test_a_kubeconfig_is_relative_to_the_folder_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/anna")
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join(["lab.yml", "~/.kube/config"]))
+    monkeypatch.delenv("K8S_AUTH_KUBECONFIG", raising=False)
+
+    assert modules._absolute({"kubeconfig": "keys/admin.conf"}) == {"kubeconfig": f"{tmp_path}/keys/admin.conf"}
+    assert modules._absolute({"kubeconfig": "", "name": "job"}) == {"kubeconfig": "", "name": "job"}
+    assert modules._kubernetes_environment() == {"KUBECONFIG": f"{tmp_path}/lab.yml:/home/anna/.kube/config"}
