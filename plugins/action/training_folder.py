@@ -22,6 +22,7 @@ ARGUMENTS = {
     "sha256": {"type": "str", "default": ""},
     "kept": {"type": "path", "default": ""},
     "environment": {"type": "dict"},
+    "folders": {"type": "list", "elements": "str", "default": []},
     # Paths of the node, which the controller does not expand.
     "dest": {"type": "str", "required": True},
     "store": {"type": "str", "required": True},

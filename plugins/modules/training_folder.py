@@ -56,6 +56,11 @@ options:
     description: Whether to leave the files in O(dest) as they are after they were unpacked, because a run changes them.
     type: bool
     default: false
+  folders:
+    description: Further folders on the node that are made if they are missing.
+    type: list
+    elements: path
+    default: []
   sha256:
     description:
       - The checksum of an archive of an earlier run, to unpack this one instead of O(path). By default, the controller
@@ -152,7 +157,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.training.folder import ARGUMENTS_OF_FOLDER
-from ..module_utils.training.guest.code_folder import CodeFolder
+from ..module_utils.training.guest.code_folder import CodeFolder, MadeFolders
 from ..module_utils.training.guest.environment import Environment
 
 ENVIRONMENT = {
@@ -166,6 +171,7 @@ ARGUMENTS = {
     **ARGUMENTS_OF_FOLDER,
     "dest": {"type": "path", "required": True},
     "store": {"type": "path", "required": True},
+    "folders": {"type": "list", "elements": "path", "default": []},
     "sha256": {"type": "str", "default": ""},
     "archive": {"type": "path"},
     "kept": {"type": "path"},
@@ -173,11 +179,21 @@ ARGUMENTS = {
 }
 
 
-def body(module: AnsibleModule) -> dict[str, Any]:
-    params = module.params
-    code = CodeFolder(params)
+def _unpacked(module: AnsibleModule) -> dict[str, Any]:
+    """Unpack the files, and make the other folders."""
+    code = CodeFolder(module.params)
     is_missing = code.is_missing
     unpacked = {**runner.converge_one(module, code), "missing": is_missing}
+    if unpacked.get("failed"):
+        return unpacked
+    made = runner.converge_one(module, MadeFolders(module.params["folders"]))
+    failed = made if made.get("failed") else {}
+    return {**unpacked, **failed, "changed": bool(unpacked["changed"] or made["changed"])}
+
+
+def body(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    unpacked = _unpacked(module)
     if unpacked.get("failed") or not params["environment"]:
         return unpacked
     place = {"folder": params["dest"], "code": params["sha256"]}

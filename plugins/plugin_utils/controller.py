@@ -21,13 +21,15 @@ from ..module_utils.core.child_environment import without_account
 from ..module_utils.pages.followed_job import follow_records
 from ..module_utils.training.reports.known_runs import list_runs
 from ..module_utils.training.reports.outputs import copy_outputs
+from ..module_utils.training.reports.report_files import write_output, write_private
 from ..module_utils.training.reports.saved_checkpoints import newest_checkpoint
 from ..module_utils.training.reports.saved_manifests import write_manifest
 from ..module_utils.training.reports.saved_results import network_findings, remaining_runs, write_pairs
 from ..module_utils.vmotion.watch.awaited_steps import wait_for_steps
 from ..module_utils.vmotion.watch.node_programs import read_connections, read_gpus, read_guests, read_hang
-from ..module_utils.vmotion.watch.watch_process import output_of, why_watch_ended
+from ..module_utils.vmotion.watch.watch_process import new_watch_folder, output_of, why_watch_ended
 from .modules import as_text
+from .packed_folder import keep_code
 
 Result = dict[str, Any]
 Show = Callable[[str, str], None]
@@ -36,8 +38,10 @@ FUNCTIONS: dict[str, Callable[..., Result]] = {
     function.__name__: function
     for function in (
         copy_outputs,
+        keep_code,
         list_runs,
         network_findings,
+        new_watch_folder,
         newest_checkpoint,
         read_connections,
         read_gpus,
@@ -46,7 +50,9 @@ FUNCTIONS: dict[str, Callable[..., Result]] = {
         remaining_runs,
         why_watch_ended,
         write_manifest,
+        write_output,
         write_pairs,
+        write_private,
     )
 }
 # Functions that take long, and show their progress: an object, and what happens to it.

@@ -5,16 +5,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import shutil
 import tarfile
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any
 
 from ..module_utils.core import regular_file
-from ..module_utils.errors import Refused
+from ..module_utils.errors import Failed, Refused
 from ..module_utils.training.folder import FILE, IGNORE_FILE, LINK, NEVER, OTHER, FolderFile, is_ignored, patterns_of
-from ..module_utils.training.guest import git_commit
+from ..module_utils.training.guest import code_archive, git_commit
 from ..module_utils.training.secrets import is_private_name, secret_in
 
 MOST_IGNORE_BYTES, BLOCK = 1 << 20, 1 << 20
@@ -136,3 +139,37 @@ def pack(folder: str, files: Iterable[FolderFile], output: IO[bytes]) -> None:
             with open(regular_file.opened(os.path.join(folder, file.path), os.O_NOFOLLOW), "rb") as content:
                 member.size = file.size
                 archive.addfile(member, content)
+
+
+def keep_code(folder: str, exclude: Sequence[str], sha256: str, earlier: str, dest: str) -> dict[str, bool]:
+    """Keep the archive with this checksum as ``dest``: the one of an earlier run, or one of the folder.
+
+    ``lacks`` if neither has the checksum: another controller has the folder, or its files have changed.
+    """
+    if code_archive.checksum(dest) == sha256:
+        return {"lacks": False}
+    try:
+        os.makedirs(os.path.dirname(dest), mode=0o700, exist_ok=True)
+        handle, new = tempfile.mkstemp(prefix=".code-", dir=os.path.dirname(dest))
+        try:
+            with open(handle, "wb") as archive:
+                _write_code(folder, exclude, sha256, earlier, archive)
+            lacks = code_archive.checksum(new) != sha256
+            if not lacks:
+                os.replace(new, dest)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(new)
+    except OSError as error:
+        raise Failed(dest, "keep the program of the run", error.strerror or str(error)) from error
+    return {"lacks": lacks}
+
+
+def _write_code(folder: str, exclude: Sequence[str], sha256: str, earlier: str, archive: IO[bytes]) -> None:
+    """Write the archive of an earlier run if it has the checksum, else that of the folder; nothing without either."""
+    if code_archive.checksum(earlier) == sha256:
+        with open(earlier, "rb") as kept:
+            shutil.copyfileobj(kept, archive)
+        return
+    with contextlib.suppress(Refused, OSError):
+        pack(folder, files_of(folder, exclude), archive)

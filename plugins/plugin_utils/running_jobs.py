@@ -182,6 +182,13 @@ def run(action: ActionBase, task_vars: dict[str, Any], options: Mapping[str, Any
         return {"failed": True, "msg": str(error)}
 
 
+def require_free(action: ActionBase, task_vars: dict[str, Any], ignored: str, wait: int) -> None:
+    """Refuse nodes on which other jobs than the ignored ones train, or wait for their end."""
+    given = {"ignored": ignored, "wait": wait, "remedies": ["wait"], "interrupt": False, "cluster": "", "around": {}}
+    calls = NodeWorld(Modules(action, task_vars), NodeModules(action, task_vars), "training")
+    _require_read(JobSearch(calls, {**given, "under_training": False}, task_vars).answers())
+
+
 def _require_read(answers: Mapping[str, Result]) -> None:
     """Refuse workers that could not be read: nothing else asks whether they train."""
     lines = interruption.unread(answers)

@@ -27,6 +27,7 @@ def _train(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
         node_setup.prepare(setup.calls, run, setup.site.library)
         setup.calls.show(train.planned(run))
         return {"changed": True, "run": run.name}
+    setup.require_free(run)
     with shown_if_interrupted(lambda: f"The training run {run.name} continues. {train.ways(run)}"):
         return train.train(p, setup.site, run)
 

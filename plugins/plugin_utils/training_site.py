@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 import time
 from collections.abc import Mapping
 from functools import cached_property, partial
@@ -24,6 +25,7 @@ from ..module_utils.training.runs import gpu_gate, job_search, run_source, train
 from ..module_utils.training.runs.launching import OwnMpirun
 from ..module_utils.training.runs.training_run import KUBERNETES, TrainingRun
 from ..module_utils.training.transport import node_transport
+from . import running_jobs
 from .modules import ROOT, Modules
 from .node_modules import NodeModules
 from .role_options import role_options
@@ -55,6 +57,9 @@ class TrainingSetup:
         # The type of the role would split the text of a command at its commas.
         options["command"] = self._raw("training_command")
         options.update({name: _from_here(options[name]) for name in PATHS if options[name]})
+        if options["folder"] and f"{ROLE}_steps" not in self._extra:
+            # The number of an inventory is that of another program.
+            options["steps"] = 0
         return {**options, "interfaces": known["interfaces"], "left_out": _left_out(options)}
 
     @property
@@ -67,7 +72,7 @@ class TrainingSetup:
         """Return the run that the options ask for: a new one, or one that is followed, resumed or repeated."""
         o = self.options
         own = run_source.latest_attempt(self._own, o["name"]) if o["name"] else {}
-        if o["name"] and not self._has_program(own):
+        if o["name"] and (run_source.is_taken_up(o, own) or not self._names_program):
             o = {**o, "name": own.get("name") or o["name"]}
             reported = job_search.reported_manifest(self.calls, o, self.all_nodes())
             known = job_search.known_manifest(self.calls, o, own, reported)
@@ -109,6 +114,15 @@ class TrainingSetup:
         """Return every node of the play that was described."""
         described = {name: self._described(name) for name in self._vars["ansible_play_hosts_all"]}
         return {name: node for name, node in described.items() if node is not None}
+
+    def require_free(self, run: TrainingRun) -> None:
+        """Refuse nodes on which other runs train; to follow a run needs none."""
+        if run.is_followed_only or self.options["share_nodes"]:
+            return
+        # Later attempts have a number after the name.
+        own = f"{re.escape(run.first)}(-[0-9]+)?$" if self.options["name"] else ""
+        ignored = str(self._templated("continued_runs") or own)
+        running_jobs.require_free(self._action, self._vars, ignored, int(self._templated("training_wait") or 0))
 
     @property
     def requested_by(self) -> str:
@@ -168,18 +182,17 @@ class TrainingSetup:
         """Return whether the user has given a program, in the inventory or on the command line."""
         return any(self.options[key] for key in run_source.GIVEN)
 
-    def _has_program(self, own: Mapping[str, Any]) -> bool:
-        """Return whether a named run has a program; those of the inventory do not count if the run is known.
-
-        Nor does the program of the run itself, if attempts are left.
-        """
-        if run_source.is_taken_up(self.options, own):
-            return False
-        on_command_line = any(self._extra.get(f"{ROLE}_{key}") for key in run_source.GIVEN)
-        return on_command_line or (self._is_given and not own and bool(self.options["command"]))
+    @property
+    def _names_program(self) -> bool:
+        """Return whether the command line names a program; a run that is known is followed with any other one."""
+        return any(self._extra.get(f"{ROLE}_{key}") for key in run_source.GIVEN)
 
     def _raw(self, name: str) -> Any:
         return self._action._templar.template(self._vars[name])
+
+    def _templated(self, name: str) -> Any:
+        """Return the value of a variable of playbooks; None if it is not set."""
+        return self._raw(name) if name in self._vars else None
 
 
 def describe(action: ActionBase, task_vars: dict[str, Any]) -> dict[str, Any]:

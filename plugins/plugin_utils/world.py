@@ -37,6 +37,9 @@ def shown_with_time() -> Callable[[str, str], None]:
     began: dict[str, float] = {}
 
     def report(about: str, what: str) -> None:
+        if not about:  # a line of another program
+            show(what)
+            return
         now = time.monotonic()
         Display().display(line_of({"about": about, "what": what, "seconds": now - began.setdefault(about, now)}))
 

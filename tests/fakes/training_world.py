@@ -66,6 +66,7 @@ class TrainingWorld(MortalWorld):
         self.sent: list[dict[str, Any]] = []
         self.last_seen: float | None = 1e9
         self.has_records = True
+        self.lacks_code, self.kept_code = False, list[str]()
         self.stops: list[str] = []
         self.network: list[str] = []
         self.left: list[dict[str, Any]] = []
@@ -128,23 +129,31 @@ class TrainingWorld(MortalWorld):
 
     _get_url = _unarchive = _fetch = _ping = lambda self, host, options: None
 
-    def _tempfile(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        return {"path": f"{options['path']}/watch-{len(self.watches)}"}
+    def _new_watch_folder(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"path": f"{options['results']}/watch-{len(self.watches)}"}
 
     def _why_watch_ended(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
         return {"msg": "no node can be reached"}
 
     def _stat(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        if "checksum_algorithm" in options:
-            return {"stat": self.archive}
-        return {"stat": {"exists": self.has_records}}
+        assert options["checksum_algorithm"] == "sha256"
+        return {"stat": self.archive}
+
+    def _write_private(self, _host: str, options: Mapping[str, Any]) -> None:
+        for name, text in options["files"].items():
+            path = f"{options['folder']}/{name}"
+            self.here_files[path] = text
+            self.watches.discard(path)
+
+    def _write_output(self, _host: str, options: Mapping[str, Any]) -> None:
+        self.here_files[f"{options['folder']}/output.log"] = options["text"]
+
+    def _keep_code(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        self.kept_code.append(str(options["dest"]))
+        return {"lacks": self.lacks_code}
 
     def _copy(self, host: str, options: Mapping[str, Any]) -> None:
-        if host:
-            self.node_files[host, str(options["dest"])] = str(options["content"])
-            return
-        self.here_files[str(options["dest"])] = options["content"]
-        self.watches.discard(str(options["dest"]))
+        self.node_files[host, str(options["dest"])] = str(options["content"])
 
     def _command(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         (path,) = (word.partition("=")[2] for word in options["argv"] if word.startswith("if="))
@@ -199,7 +208,7 @@ class TrainingWorld(MortalWorld):
             self.away[host] = self.clock + seconds
         self.powers_off = {}
         pace = {"step": 40, "slowest": 1, "host": "w2", "loss": 0.5, "first_silent": ""}
-        return {"ended": "quiet", "last_seen": self.last_seen, "pace": pace, "curve": {}}
+        return {"ended": "quiet", "last_seen": self.last_seen, "has_file": self.has_records, "pace": pace, "curve": {}}
 
     def _write_manifest(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         path = f"{options['folder']}/{manifest.FILE}"

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..durable.calls import NodeCalls, Result, required
 from ..errors import Refused
+from ..training.printed_figures import figures
 from ..training.runs import node_setup, rank_words
 from ..training.runs.launching import Launched, watched_nodes
 from ..training.runs.training_run import PLACE, Prepared, TrainingFailed, TrainingRun
@@ -64,9 +65,10 @@ class OwnMpiJob(MpiJob):
     def end_leftovers(self) -> None:
         """Leave the failed MPIJob: the operator ends its pods, unless its cleanPodPolicy is None."""
 
-    def output(self, looked: Result) -> str | None:
-        """Return the log of the launcher."""
-        return str(looked.get("log") or "")
+    def report(self, looked: Result) -> Result:
+        """Return the job with the log of the launcher, and the figures in it."""
+        log = str(looked.get("log") or "")
+        return {"job": looked["job"], "output": log, "printed": figures(log)}
 
     def forget(self) -> None:
         """Delete the job and its run directories; files that pods wrote there belong to root."""

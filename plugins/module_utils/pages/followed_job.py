@@ -14,21 +14,30 @@ from .. import runner
 from ..training.curve import Curve
 from ..training.live_pace import LivePace
 from ..training.live_state import JobMove, LiveState, silence_text
-from ..vmotion.watch import watcher
+from ..vmotion.watch import beside_records, watcher
 from ..vmotion.watch.growing_file import GrowingFile
 from ..vmotion.watch.job_moves import JobMoves
+from ..vmotion.watch.shown_output import ShownOutput
 from . import live_files
 
 Show = Callable[[str, str], None]
+# The kinds of lines of a job on the screen, and the reasons why following it ends.
+PROGRESS, LOG, BOTH = "progress", "log", "both"
+ENDED, FINISHED, QUIET = "ended", "finished", "quiet"
+# Nodes send their records at least this often.
+SETTLE_SECONDS = 0.8
 
 
 @dataclass(frozen=True)
 class PageOptions:
-    """The content of the page of a job, and its folder; without a ``folder``, no page is written.
+    """The content of the page and the screen of a job, and the folder of the page; without one, no page is written.
 
     ``steps`` is the last step of the job, 0 if it is unknown; a job that makes more is followed until its records end.
     ``metrics`` is another folder for the metrics, such as that of node_exporter. ``vmotion_tests`` is the folder of
     vMotion tests, of which the page shows the moves of the job in ``run_dir``.
+
+    ``shows`` is ``progress`` if the screen shows the pace, ``log`` for the lines that the watch writes to ``output``,
+    ``both``, or ``page``. With ``awaits_end``, a node reports the end of the job, whatever the number of its steps.
     """
 
     steps: int = 0
@@ -39,6 +48,9 @@ class PageOptions:
     state: str = "running"
     why: str = ""
     run: str = ""
+    shows: str = PROGRESS
+    output: str = ""
+    awaits_end: bool = False
 
 
 class _Shown:
@@ -83,48 +95,72 @@ def follow_records(
     warmup: int = 0,
     quiet: float = 15.0,
     every: float = 5.0,
-    lines: bool = True,
     **page: Any,
 ) -> dict[str, Any]:
-    """Show the pace every few seconds until all steps are made, or no record has arrived for ``quiet`` seconds.
+    """Show the pace every few seconds until the job ends, or no record has arrived for ``quiet`` seconds.
 
-    Without ``lines``, only the page shows it.
-
-    ``ended`` is ``finished`` if every rank made all steps, ``unwatched`` if no watch collects records any longer, so
-    that the state of the job is unknown, else ``quiet``: the job may have ended, or may not train yet.
+    ``ended`` is ``ended`` if a node reported the end of the job, ``finished`` if every rank made all steps,
+    ``unwatched`` if no watch collects records any longer, so that the state of the job is unknown, else ``quiet``: the
+    job may have ended, or may not train yet.
     """
     file, curve, options = Path(records), Curve(warmup), PageOptions(**page)
     pace = LivePace(options.steps, curve)
-    shown = _Shown(file, options, pace, curve, show if lines else _nothing)
+    shown = _Shown(file, options, pace, curve, show if options.shows in (PROGRESS, BOTH) else _nothing)
+    log = ShownOutput(Path(options.output), show if options.shows in (LOG, BOTH) else None)
     with GrowingFile(file) as growing:
-        ended = _follow(growing, pace, quiet, every, shown.show)
+        ended = _Following(file, growing, pace, shown, log, options.awaits_end).until_end(quiet, every)
     shown.write(watcher.troubles(file))
-    ended = "unwatched" if ended == "quiet" and watcher.is_left(file) else ended
+    ended = "unwatched" if ended == QUIET and watcher.is_left(file) else ended
     drawn = {"images_per_sec": curve.rate(), "points": curve.points()}
     summary = {**pace.summary(), "first_silent": silence_text(pace.first_silence(), shown.moves(time.time()))}
-    return {"ended": ended, "last_seen": pace.last_seen, "pace": summary, "curve": drawn}
+    seen = {"last_seen": pace.last_seen, "has_file": file.exists()}
+    return {"ended": ended, **seen, "pace": summary, "curve": drawn}
 
 
 def _nothing(_about: str, _what: str) -> None:
     """Show nothing."""
 
 
-def _follow(growing: GrowingFile, pace: LivePace, quiet: float, every: float, show: Callable[[], None]) -> str:
-    """Follow the records until all steps are made or no record arrives, show the pace, and return how it ended.
+@dataclass
+class _Following:
+    """The records and the output of a job while they arrive."""
 
-    The number of steps may be an estimate: if the job makes more, they are followed too.
-    """
-    received = shown = time.monotonic()
-    while True:
-        now = time.monotonic()
-        if pace.feed(growing.new_records()):
-            received = now
-        is_finished = pace.is_done and time.time() - (pace.last_seen or 0.0) > min(quiet, pace.usual_silence)
-        if is_finished or now - shown >= every:
-            shown = now
-            show()
-        if is_finished:
-            return "finished"
-        if now - received > quiet:
-            return "quiet"
-        growing.wait()
+    records: Path
+    growing: GrowingFile
+    pace: LivePace
+    shown: _Shown
+    log: ShownOutput
+    awaits_end: bool
+
+    def until_end(self, quiet: float, every: float) -> str:
+        """Show the pace until the job ends, all steps are made or no record arrives, and return how it ended.
+
+        The number of steps may be an estimate: if the job makes more, they are followed too.
+        """
+        received = shown = time.monotonic()
+        while True:
+            now = time.monotonic()
+            if self.pace.feed(self.growing.new_records()):
+                received = now
+            self.log.show()
+            why = self._ended(now - received, quiet)
+            if why in (ENDED, FINISHED) or now - shown >= every:
+                shown = now
+                self.shown.show()
+            if why:
+                return why
+            self.growing.wait()
+
+    def _ended(self, silence: float, quiet: float) -> str:
+        """Return why following ends; empty if it goes on."""
+        if beside_records.read(self.records, beside_records.ENDS):
+            # The last records of other nodes arrive later.
+            return ENDED if silence > SETTLE_SECONDS else ""
+        pace = self.pace
+        if (
+            not self.awaits_end
+            and pace.is_done
+            and time.time() - (pace.last_seen or 0.0) > min(quiet, pace.usual_silence)
+        ):
+            return FINISHED
+        return QUIET if silence > quiet else ""

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..training.gpu_use import gpus_of
 from ..training.live_state import JobMove, LiveState, metrics
 from ..training.reports.report_files import PRIVATE, FileModes, ReportFiles
-from ..training.shown_lines import last_lines, output_of
+from ..training.shown_lines import last_lines
 from ..vmotion.watch import beside_records
 from . import live_page
 
@@ -24,12 +24,11 @@ NEW_FOLDER, FOR_ALL = 0o755, 0o644
 def with_views(state: LiveState, records: Path, folder: Path, moves: Sequence[JobMove]) -> LiveState:
     """Return the state with the moves, and with what the watch reads of the nodes beside their records."""
     views = beside_records.read(records, beside_records.VIEWS) if state.is_running else {}
-    output = output_of(views) if state.is_running else _end_of(folder / OUTPUT)
-    return state._replace(moves=moves, gpus=gpus_of(views, state.now), output=last_lines(output))
+    return state._replace(moves=moves, gpus=gpus_of(views, state.now), output=last_lines(_end_of(folder / OUTPUT)))
 
 
 def _end_of(path: Path) -> str:
-    """Return the end of the output of a job that has ended; empty without an output."""
+    """Return the end of the output of a job; empty without an output."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - OUTPUT_BYTES))

@@ -102,7 +102,8 @@ def _gib(count: int | None) -> str:
 def output(state: LiveState) -> str:
     """Return the last lines of the output; empty without an output."""
     lines = "\n".join(escape(line) for line in state.output)
-    return f'<section><h2>Output</h2><pre class="output">{lines}</pre></section>' if lines else ""
+    all_lines = '<p><a href="output.log">All lines</a></p>'
+    return f'<section><h2>Output</h2><pre class="output">{lines}</pre>{all_lines}</section>' if lines else ""
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..core.names import short_name
 from .curve import Curve
+from .not_finite import NotFinite
 from .received_record import ReceivedRecord, received_record
 
 RECENT = 20
@@ -45,6 +46,7 @@ class LivePace:
         self._ranks: dict[int, _Rank] = {}
         self._size = 0
         self._phase = self._by = ""
+        self._not_finite = NotFinite()
         self._others = 0
         self.last_seen: float | None = None
 
@@ -65,6 +67,7 @@ class LivePace:
 
     def _take_step(self, record: ReceivedRecord) -> None:
         self._by, self._others = record.by, max(self._others, record.others)
+        self._not_finite.feed(record)
         rank = self._ranks.setdefault(record.rank, _Rank())
         rank.step, rank.host, rank.loss = record.step, record.host, record.loss
         if rank.seen:
@@ -114,6 +117,7 @@ class LivePace:
             "first_silent": self._first_silent(),
             "steps_per_sec": 1 / max(pace) if pace and max(pace) > 0 else None,
             "steps_by": self._source(),
+            "not_finite": self._not_finite.sentence(),
         }
 
     def ranks(self) -> list[dict[str, Any]]:
@@ -145,7 +149,9 @@ class LivePace:
         if pace["phase"] != "train":
             parts.append(pace["phase"])
         parts += _rate(pace)
-        if pace["loss"] is not None:
+        if pace["not_finite"]:
+            parts.append(pace["not_finite"])
+        elif pace["loss"] is not None:
             parts.append(f"loss {pace['loss']:.4g}")
         if pace["seconds_to_go"] is not None:
             parts.append(f"{pace['seconds_to_go']:.0f} s to go")

@@ -19,6 +19,8 @@ class ReceivedRecord(NamedTuple):
     """A step of a rank, or with ``mark`` the begin or the end of a phase; its loss may be NaN.
 
     ``by`` is the source of the steps of a script that does not record them, ``others`` the number of further ones.
+    ``not_finite`` is the step at which the gradients of the rank were not finite, and ``checked_every`` how often they
+    are checked.
     """
 
     rank: int
@@ -33,6 +35,8 @@ class ReceivedRecord(NamedTuple):
     mark: str | None
     by: str = ""
     others: int = 0
+    not_finite: int | None = None
+    checked_every: int = 1
 
 
 def received_record(record: Mapping[str, Any]) -> ReceivedRecord | None:
@@ -55,6 +59,8 @@ def received_record(record: Mapping[str, Any]) -> ReceivedRecord | None:
         mark=_text(mark) if "mark" in record else None,
         by=printable(_text(record.get("by"))[:MOST_OF_A_SOURCE]),
         others=whole(record.get("others")) or 0,
+        not_finite=whole(record.get("not_finite")),
+        checked_every=whole(record.get("checked_every")) or 1,
     )
 
 

@@ -37,6 +37,7 @@ def result(run: Fields, job: Fields, printed: Figures) -> dict[str, Any]:
         "loss": pace.get("loss"),
         "steps": pace.get("step"),
         "steps_by": pace.get("steps_by") or "",
+        "not_finite": pace.get("not_finite") or "",
         "stack": run["stack"],
         "curve": curve.get("points", []),
         "built": run["built"],
@@ -46,11 +47,15 @@ def result(run: Fields, job: Fields, printed: Figures) -> dict[str, Any]:
     }
 
 
-def faults(run_result: Fields, summaries: Iterable[Fields], run_dir: str, prove: bool) -> list[str]:
+def faults(
+    run_result: Fields, summaries: Iterable[Fields], run_dir: str, *, prove: bool, fail_on_nan: bool
+) -> list[str]:
     """Return the reasons why a run does not count, in sentences; a run on one node has no transport to check."""
     checksums = sorted({str(each["parameters_sha256"]) for each in summaries if each.get("parameters_sha256")})
     transport, why = run_result["proof"]["transport"], run_result["proof"]["why"]
     reasons = []
+    if fail_on_nan and run_result["not_finite"]:
+        reasons.append(f"The training job {run_dir} finished, {run_result['not_finite']}.")
     if len(checksums) > 1:
         reasons.append(f"The ranks of {run_dir} ended with different parameters: {', '.join(checksums)}.")
     if prove and not run_result["proof"]["ok"] and run_result["nodes"] > 1:
@@ -63,8 +68,9 @@ def summary(run_result: Fields) -> str:
     rate, checked = run_result["images_per_sec"], run_result["proof"]
     pace = _steps_made(run_result) if rate is None else f"{float(rate):.1f} images/s"
     ranks = f"{run_result['gpus']} ranks of {run_result['nodes']} nodes"
+    finished = f"finished, {run_result['not_finite']}: " if run_result["not_finite"] else ""
     loss = ", without a loss," if run_result["steps_by"] and run_result["loss"] is None else ""
-    return f"{pace}{loss} on {ranks} by {checked['transport']}: {checked['why']}"
+    return f"{finished}{pace}{loss} on {ranks} by {checked['transport']}: {checked['why']}"
 
 
 def _steps_made(run_result: Fields) -> str:

@@ -1,28 +1,23 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The last lines of the output of a job for its page."""
+"""The lines of the output of a job, for its page and for the screen."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from .mpi_output import lines_of
+from .mpi_output import OutputLine, lines_of
 
 SHOWN, LONGEST = 20, 300
 
 
-def output_of(views: Mapping[str, Any]) -> str:
-    """Return the end of the output, from what a watch keeps of each node; only the launcher has one."""
-    texts = [view["output"] for view in views.values() if isinstance(view, Mapping) and "output" in view]
-    valid = [text for text in texts if isinstance(text, list) and len(text) > 1 and isinstance(text[1], str)]
-    return str(valid[0][1]) if valid else ""
-
-
 def last_lines(output: str) -> list[str]:
     """Return the last lines, each with its rank."""
-    lines = [(line.rank, _last_state(line.text)) for line in lines_of(output)[-SHOWN:]]
-    return [_short(text if rank is None else f"rank {rank}: {text}") for rank, text in lines]
+    return [line_of(line) for line in lines_of(output)[-SHOWN:]]
+
+
+def line_of(line: OutputLine) -> str:
+    """Return a line with its rank, as long as a screen shows it."""
+    text = _last_state(line.text)
+    return _short(text if line.rank is None else f"rank {line.rank}: {text}")
 
 
 def _last_state(text: str) -> str:

@@ -12,6 +12,7 @@ precedence. Only the process of the rank records steps, no child process.
 
 # No "from __future__ import annotations" here: the Python of TensorFlow 1 does not support it.
 
+import math
 import os
 import runpy
 import sys
@@ -20,7 +21,7 @@ from typing import Any
 
 import dml_records
 
-BY, FOLDER = "DML_STEPS_BY", "DML_RECORDS"
+BY, FOLDER, EVERY = "DML_STEPS_BY", "DML_RECORDS", "DML_CHECK_GRADIENTS"
 TORCH = "torch.optim.optimizer"
 # The modules that define CallbackList in Keras 3, Keras 2, and TensorFlow up to 2.5.
 KERAS = (
@@ -38,6 +39,13 @@ class Steps:
         self._pid, self._records = os.getpid(), None  # type: Any
         self._has_failed = False
         self.by, self.others = "", 0
+        # The first step with gradients that are not finite, and how often they are checked.
+        self.not_finite = {}  # type: dict[str, int]
+
+    @property
+    def next_step(self) -> int:
+        """Return the number of the next step."""
+        return self._records.next_step if self._records is not None else 1
 
     def take(self, by: str, others: int = 0, loss: Any = None) -> None:
         """Record a step, unless the script records its steps or another framework came first."""
@@ -63,18 +71,72 @@ class Steps:
         try:
             if self._records is None:
                 self._records = dml_records.automatic()
-            self._records.source = {"by": self.by, "others": self.others}
+            self._records.source = dict({"by": self.by, "others": self.others}, **self.not_finite)
             write()
         except (OSError, ValueError, TypeError) as error:
             self._has_failed = True
             sys.stderr.write(f"dml_steps.py records no more steps: {error}\n")
 
 
+class Gradients:
+    """Whether the gradients of this rank are finite, every few steps, until they are not."""
+
+    def __init__(self, steps: Steps, every: int) -> None:
+        self._steps, self._every, self._made = steps, every, 0
+        self._largest = None  # type: Any
+
+    def check(self, optimizer: Any) -> None:
+        """Read the last check, which a GPU has made meanwhile, and begin another one if it is due."""
+        if not self._every or self._steps.not_finite:
+            return
+        self._made += 1
+        if self._largest is not None:
+            step, largest = self._largest
+            self._largest = None
+            if not math.isfinite(float(largest)):
+                self._steps.not_finite = {"not_finite": step, "checked_every": self._every}
+        if self._made % self._every == 0:
+            self._begin(optimizer)
+
+    def _begin(self, optimizer: Any) -> None:
+        torch = sys.modules["torch"]  # type: Any
+        # A fused optimizer skips such steps of a GradScaler itself, and a captured graph must not grow.
+        if getattr(optimizer, "found_inf", None) is not None or _is_capturing(torch):
+            return
+        gradients = [_local(each.grad) for group in optimizer.param_groups for each in group["params"]]
+        gradients = [each for each in gradients if each is not None and each.numel()]
+        if gradients:
+            self._largest = self._steps.next_step, _largest(torch, gradients)
+
+
+def _local(gradient: Any) -> Any:
+    """Return the values of a gradient on this rank: those of others would need a collective."""
+    if gradient is None:
+        return None
+    gradient = gradient.to_local() if hasattr(gradient, "to_local") else gradient
+    return (gradient._values() if gradient.is_sparse else gradient).detach()
+
+
+def _largest(torch: Any, gradients: Any) -> Any:
+    """Return the largest absolute value, which is not finite if any value is not."""
+    try:
+        each = torch._foreach_norm(gradients, math.inf)
+    except (AttributeError, RuntimeError, TypeError):
+        each = [gradient.norm(math.inf) for gradient in gradients]
+    return torch.stack([norm.to(each[0].device, torch.float32) for norm in each]).max()
+
+
+def _is_capturing(torch: Any) -> bool:
+    """Return whether CUDA captures a graph."""
+    is_used = torch.cuda.is_available() and torch.cuda.is_initialized()
+    return bool(is_used and torch.cuda.is_current_stream_capturing())
+
+
 class Optimizers:
     """The steps of the optimizers in PyTorch; those of one of them count."""
 
-    def __init__(self, steps: Steps, is_compiling: Any) -> None:
-        self._steps, self._is_compiling = steps, is_compiling
+    def __init__(self, steps: Steps, is_compiling: Any, gradients: Gradients) -> None:
+        self._steps, self._is_compiling, self._gradients = steps, is_compiling, gradients
         self._open = self._counted = None  # type: Any
         self._known, self._number = weakref.WeakSet(), 0  # type: Any
         # The steps of others since the last one that counted, and the most that there ever were.
@@ -84,6 +146,7 @@ class Optimizers:
         """Note the outermost step: an optimizer may call that of another, or its own class twice."""
         if not self._is_compiling() and (self._open is None or self._open() is None):
             self._open = weakref.ref(optimizer)
+            self._gradients.check(optimizer)
 
     def after(self, optimizer: Any, *_arguments: Any) -> None:
         """Record the step if it counts."""
@@ -115,7 +178,8 @@ def watch_torch(steps: Steps) -> Any:
     def then(module: Any) -> None:
         if not hasattr(module, "register_optimizer_step_post_hook"):
             return
-        optimizers = Optimizers(steps, _is_compiling)
+        gradients = Gradients(steps, int(os.environ.get(EVERY) or 0))
+        optimizers = Optimizers(steps, _is_compiling, gradients)
         module.register_optimizer_step_pre_hook(optimizers.before)
         module.register_optimizer_step_post_hook(optimizers.after)
 

@@ -109,6 +109,49 @@ def test_counts_one_of_several_optimizers(folder: Path, script: str, steps: int,
     assert (made[-1]["by"], made[-1]["others"]) == (by, others)
 
 
+# The part of tensors that the check of gradients needs.
+TENSORS = """
+import math, types
+import torch
+class Tensor:
+    is_sparse = False
+    def __init__(self, value): self.value = value
+    def detach(self): return self
+    def numel(self): return 1
+    def norm(self, order): return self
+    def to(self, *place): return self
+    def max(self): return self
+    def __float__(self): return self.value
+    device = None
+torch.float32, torch.stack = None, lambda norms: max(norms, key=lambda norm: math.isnan(norm.value))
+torch.cuda = types.SimpleNamespace(is_available=lambda: False)
+def gradients(*values):
+    one.param_groups = [{"params": [types.SimpleNamespace(grad=Tensor(value)) for value in values]}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("every", "first", "expected"),
+    [("1", 3, {3}), ("2", 3, {4}), ("20", 3, {None}), ("0", 3, {None}), ("1", 9, {None})],
+)
+def test_reports_the_step_whose_gradients_are_not_finite(
+    folder: Path, every: str, first: int, expected: set[Any]
+) -> None:
+    script = f"for n in range(1, 9):\n    gradients(1.0, float('nan') if n >= {first} else 2.0)\n    one.step()\n"
+
+    made = records(folder, BEGIN + TENSORS + script, DML_CHECK_GRADIENTS=every)
+
+    assert {each.get("not_finite") for each in made[-2:]} == expected
+    assert "not_finite" not in made[1]
+    assert made[-1].get("checked_every") == (int(every) if expected != {None} else None)
+
+
+def test_a_fused_optimizer_that_skips_steps_itself_is_not_checked(folder: Path) -> None:
+    script = "one.found_inf = 0.0\ngradients(float('inf'))\nfor _ in range(5): one.step()\n"
+    made = records(folder, BEGIN + TENSORS + script, DML_CHECK_GRADIENTS="1")
+    assert len(made) == 5 and "not_finite" not in made[-1]
+
+
 def test_records_of_the_script_take_precedence_and_continue_the_count(folder: Path) -> None:
     script = "import dml_records\none.step()\nrecords = dml_records.start()\none.step()\nrecords.step(8, 0.5)\n"
     made = records(folder, BEGIN + script)

@@ -8,7 +8,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import Failed, Refused, os_words
@@ -115,3 +115,29 @@ class CodeFolder:
             if code_archive.differing(self._archive, self._dest):
                 remedy = "set another training_name, or remove this folder"
                 raise Refused(self.target, "unpack the code", "it contains other files", remedy) from error
+
+
+class MadeFolders:
+    """Folders of a node that must exist; one that exists is left as it is."""
+
+    name = "folders"
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = [str(path) for path in paths]
+        self.target = ", ".join(self._paths)
+
+    def read(self) -> dict[str, Any]:
+        """Return the folders that exist."""
+        return {"folders": [path for path in self._paths if os.path.isdir(path)]}
+
+    def plan(self, state: Mapping[str, Any]) -> Plan:
+        """Plan to make the others."""
+        return Plan(before=dict(state), after={"folders": self._paths})
+
+    def apply(self, plan: Plan) -> None:
+        """Make them, readable for all users."""
+        try:
+            for path in plan.after["folders"]:
+                os.makedirs(path, mode=0o755, exist_ok=True)
+        except OSError as error:
+            raise Failed(self.target, "make the folders", os_words(error, self.target)) from error

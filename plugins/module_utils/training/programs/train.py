@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...durable.calls import Result
 from ...durable.program import Program
 from ...errors import CollectionError
 from ..runs import gpu_gate, node_setup, run_files
@@ -49,10 +50,10 @@ def train(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
         watch = RunWatch(site.calls, run, started.launched)
         with p.held(f"the watch of {run.name}", watch.start, watch.stop):
             ended = follow(p, site, run, watch)
-            _bring_back(p, site, run, started, ended, watch)
+            report = _bring_back(p, site, run, started, ended, watch)
         if not (ended.is_of_machine and run.has_another_attempt):
             _require_finished(p, site, run, ended)
-            return _judge(p, site, run, started, ended, watch.records)
+            return _judge(p, site, run, started, {"report": report, "followed": ended.followed}, watch.records)
         run = _next_attempt(p, site, run, started, ended)
 
 
@@ -87,18 +88,24 @@ def _found_state(p: Program, site: TrainingSite, run: TrainingRun) -> Prepared:
 
 def _bring_back(
     p: Program, site: TrainingSite, run: TrainingRun, started: StartedJob, ended: Ended, watch: RunWatch
-) -> None:
-    """Write the end of the job, its output and its page, and copy its outputs; a lost node hides nothing of them."""
+) -> Result:
+    """Write the end of the job, its output and its page, and copy its outputs; a lost node hides nothing of them.
+
+    Return the report of the job.
+    """
     calls, job = site.calls, ended.job
     p.ensure(lambda: run_files.write_end(calls, run, job, ended.followed["pace"]))
-    p.ensure(lambda: run_files.write_output(calls, run, site.job_of(run).output(ended.looked)))
+    report = p.ensure(lambda: site.job_of(run).report(ended.looked))
+    p.ensure(lambda: run_files.write_output(calls, run, report.get("output")))
     p.ensure(lambda: watch.write_last_page(job))
     try:
         p.ensure(lambda: run_files.bring_outputs(calls, run, started.rank_0(run)))
+        p.ensure(lambda: run_files.bring_archive(calls, run, started.manifest))
     except CollectionError as error:
         if job["state"] == "finished":
             raise
         p.say(str(error))
+    return report
 
 
 def _next_attempt(p: Program, site: TrainingSite, run: TrainingRun, started: StartedJob, ended: Ended) -> TrainingRun:
@@ -142,16 +149,17 @@ def _require_finished(p: Program, site: TrainingSite, run: TrainingRun, ended: E
 
 
 def _judge(
-    p: Program, site: TrainingSite, run: TrainingRun, started: StartedJob, ended: Ended, records: str
+    p: Program, site: TrainingSite, run: TrainingRun, started: StartedJob, seen: Mapping[str, Any], records: str
 ) -> dict[str, Any]:
     """Write the result of the run; fail if ranks have different parameters or another transport than requested."""
-    seen = {"prepared": started.prepared, "looked": ended.looked, "followed": ended.followed}
-    seen["esxi_before"] = started.esxi_before
-    judged = p.ensure(lambda: run_files.judge(site.calls, run, seen, records))
+    before = {"prepared": started.prepared, "esxi_before": started.esxi_before}
+    judged = p.ensure(lambda: run_files.judge(site.calls, run, {**before, **seen}, records))
     if judged["faults"]:
         raise TrainingFailed(" ".join(judged["faults"]))
     p.say(str(judged["summary"]))
-    return {"run": run.name, "changed": True, "result": judged["result"], "msg": judged["summary"]}
+    not_finite = str(judged["result"]["not_finite"])
+    warned = {"warnings": [f"The training run {run.name} finished, {not_finite}."]} if not_finite else {}
+    return {"run": run.name, "changed": True, "result": judged["result"], "msg": judged["summary"], **warned}
 
 
 def planned(run: TrainingRun) -> str:

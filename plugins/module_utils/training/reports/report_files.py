@@ -5,17 +5,21 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ... import runner
 from ...core import whole_file
 from ...errors import Failed, Refused
 from ...plan import Plan
 
 FOLDER = "."
+# Two outputs of a job whose last bytes are the same are the same.
+SAME_BYTES = 8192
 REMEDY = "check the folder's owner, its mode and the free space, then run again"
 
 
@@ -28,6 +32,24 @@ class FileModes:
 
 
 PRIVATE = FileModes(0o700, 0o600)
+
+
+def write_private(folder: str, files: Mapping[str, str]) -> dict[str, Any]:
+    """Write files in a folder that only its owner can read."""
+    return runner.converge_one(runner.OfProgram(), ReportFiles(Path(folder), files, PRIVATE))
+
+
+def write_output(folder: str, text: str) -> dict[str, Any]:
+    """Write the end of the output of a job, unless the file has all of it: the watch collects it while the job runs."""
+    path = Path(folder, "output.log")
+    try:
+        with path.open("rb") as file:
+            file.seek(-min(SAME_BYTES, file.seek(0, os.SEEK_END)), os.SEEK_END)
+            kept = file.read()
+    except OSError:
+        kept = b""
+    end = text.encode(errors="replace").rstrip()[-SAME_BYTES // 2 :]
+    return {"changed": False} if end in kept and path.exists() else write_private(folder, {path.name: text})
 
 
 class ReportFiles:

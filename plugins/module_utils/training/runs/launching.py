@@ -36,8 +36,8 @@ class OwnJob(Job, Protocol):
     def end_leftovers(self) -> None:
         """End the processes that a failed attempt left."""
 
-    def output(self, looked: Result) -> str | None:
-        """Return the end of the output of the job; None if it cannot be read."""
+    def report(self, looked: Result) -> Result:
+        """Return ``job``, the end of its ``output`` and the ``printed`` figures in it; failed if unreadable."""
 
     def forget(self) -> None:
         """Remove an earlier job of this name that cannot be used."""
@@ -97,12 +97,13 @@ class OwnMpirun(JobOnNodes):
         """End the ranks on the other nodes: a launcher that was rebooted could not do so."""
         self.stop()
 
-    def output(self, looked: Result) -> str | None:
-        """Return the end of the output; the launcher may be what failed."""
+    def report(self, looked: Result) -> Result:
+        """Return the job with the end of its output, and the figures in it; the launcher may be what failed."""
         del looked
-        answer = self._on_launcher(INFO, {"gather": ["job"], "run_dir": self._run_dir, "output_bytes": OUTPUT_BYTES})
+        options = {"gather": ["job", "printed"], "run_dir": self._run_dir, "output_bytes": OUTPUT_BYTES}
+        answer = self._on_launcher(INFO, options)
         job: Mapping[str, Any] = answer.get("job") or {}
-        return str(job["output"]) if "output" in job else None
+        return {**answer, **({"output": str(job["output"])} if "output" in job else {})}
 
     def forget(self) -> None:
         """Remove the run directory on each node."""

@@ -32,9 +32,8 @@ def prepare(calls: NodeCalls, run: TrainingRun, library: str) -> Prepared:
         environment = _of_pods(calls, run, code)
     resume = _send_outputs(calls, run) if run.resumed else ""
     folders = [run.dir, *([run.outputs] if o["folder"] else []), *([run.recorders] if o["nccl"] else [])]
-    for path in folders:
-        on_all(calls, run.nodes, FILE, {"path": path, "state": "directory", "mode": "0755"})
-    on_all(calls, run.nodes, FOLDER, {"path": library, "dest": o["dir"], "store": run.archives})
+    copied = {"path": library, "dest": o["dir"], "store": run.archives, "folders": folders}
+    on_all(calls, run.nodes, FOLDER, copied)
     if o["framework"] == rank_words.TF_CNN and not o["command"]:
         _install_tf_cnn(calls, run)
     return Prepared(
@@ -57,7 +56,7 @@ def _send_folder(calls: NodeCalls, run: TrainingRun) -> tuple[dict[str, Any], di
     options = {
         "path": o["folder"],
         "command": o["command"],
-        "exclude": [o["left_out"], *([f"/{o['outputs']}"] if run.resumed else [])],
+        "exclude": left_out(run),
         "include": o["include"],
         "limit": o["folder_limit"],
         "dest": run.work,
@@ -72,6 +71,11 @@ def _send_folder(calls: NodeCalls, run: TrainingRun) -> tuple[dict[str, Any], di
     facts = {key: result.get(key) for key in ("files", "bytes")}
     sent = {"sha256": result["state"]["sha256"], **facts, "git": result.get("git") or {}}
     return dict(source["code"]) if taken else sent, dict(results[run.launcher])
+
+
+def left_out(run: TrainingRun) -> list[str]:
+    """Return the patterns of files that stay on the controller; outputs of an earlier run come from its results."""
+    return [run.o["left_out"], *([f"/{run.o['outputs']}"] if run.resumed else [])]
 
 
 def _requirements(run: TrainingRun) -> dict[str, Any]:

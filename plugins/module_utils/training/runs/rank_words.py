@@ -135,6 +135,7 @@ def run_environment(run: TrainingRun, prepared: Prepared) -> dict[str, str]:
     return {
         "PYTHONPATH": o["dir"],
         "DML_STEPS_BY": o["steps_by"],
+        "DML_CHECK_GRADIENTS": str(o["check_gradients"]),
         "DML_RUN_BY": run.requested_by,
         **({"PYTHONUNBUFFERED": "1"} if o["folder"] else {}),
         **({"DML_RESUME": prepared.resume} if run.resumed else {}),

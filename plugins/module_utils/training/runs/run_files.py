@@ -15,7 +15,6 @@ from ...durable.calls import NodeCalls, Result, required
 from ...durable.node_results import on_all
 from ...errors import CollectionError, Refused
 from .. import manifest, result
-from ..printed_figures import Figures, figures
 from . import node_setup, rank_words
 from .launching import Launched
 from .training_run import KUBERNETES, Prepared, TrainingFailed, TrainingRun, request_of
@@ -96,7 +95,6 @@ def write_manifest(calls: NodeCalls, run: TrainingRun, new: Mapping[str, Any]) -
 def write_followed(calls: NodeCalls, run: TrainingRun) -> None:
     """Write the manifest of a run that is only followed; one of another controller is marked as reported."""
     _keep(calls, run, manifest=dict(run.known))
-    _keep_archive(calls, run, run.known)
 
 
 def _keep(calls: NodeCalls, run: TrainingRun, **content: Any) -> Result:
@@ -104,10 +102,28 @@ def _keep(calls: NodeCalls, run: TrainingRun, **content: Any) -> Result:
     return required(calls.here("write_manifest", {"folder": run.results, **content}))
 
 
-def _keep_archive(calls: NodeCalls, run: TrainingRun, content: Mapping[str, Any]) -> None:
-    """Keep the archive of the program on the controller, for a run that repeats this one."""
+def _keep_archive(calls: NodeCalls, run: TrainingRun, content: Mapping[str, Any]) -> bool:
+    """Keep the archive of the program for a run that repeats this one; return whether this controller has it.
+
+    The controller packed the folder, so that it need not come back from a node.
+    """
     sha256 = str((content.get("code") or {}).get("sha256") or "")
-    if run.o["folder"] and sha256:
+    if not run.o["folder"] or not sha256:
+        return True
+    options = {
+        "folder": run.o["folder"],
+        "exclude": node_setup.left_out(run),
+        "sha256": sha256,
+        "earlier": f"{run.o['results']}/{run.source.get('name', '')}/code.tar",
+        "dest": f"{run.results}/code.tar",
+    }
+    return not required(calls.here("keep_code", options))["lacks"]
+
+
+def bring_archive(calls: NodeCalls, run: TrainingRun, content: Mapping[str, Any]) -> None:
+    """Fetch the archive of a program that another controller packed."""
+    if not _keep_archive(calls, run, content):
+        sha256 = str(content["code"]["sha256"])
         path = f"{run.archives}/{sha256}.tar"
         _require_archive(calls, run, path, sha256)
         archive = {"src": path, "dest": f"{run.results}/code.tar", "flat": True}
@@ -132,15 +148,15 @@ def write_end(calls: NodeCalls, run: TrainingRun, job: Mapping[str, Any], pace: 
         "cause": job.get("why") or "",
         "steps": pace.get("step"),
         "loss": pace.get("loss"),
+        **({"not_finite": pace["not_finite"]} if pace.get("not_finite") else {}),
     }
     _keep(calls, run, end=end)
 
 
 def write_output(calls: NodeCalls, run: TrainingRun, text: str | None) -> None:
-    """Write the end of the output of the job to the controller, if it could be read."""
+    """Complete the output of the job on the controller with its end, if that could be read."""
     if text is not None:
-        written = {"content": text, "dest": f"{run.results}/output.log", "mode": "0600"}
-        required(calls.here(COPY, written))
+        required(calls.here("write_output", {"folder": run.results, "text": text}))
 
 
 def write_stop(calls: NodeCalls, run: TrainingRun, ended: float | None, by: str, step: int | None) -> None:
@@ -210,10 +226,10 @@ def esxi_counters_after(calls: NodeCalls, run: TrainingRun, prepared: Prepared) 
 def judge(calls: NodeCalls, run: TrainingRun, seen: Mapping[str, Any], records: str) -> Result:
     """Write the result of a run, and fail if ranks have different parameters or another transport than requested.
 
-    ``seen`` has ``prepared``, ``looked``, ``followed`` and ``esxi_before``.
+    ``seen`` has ``prepared``, ``report``, ``followed`` and ``esxi_before``.
     """
     o, prepared, followed = run.o, seen["prepared"], seen["followed"]
-    job, printed = _printed(calls, run, seen["looked"])
+    report = required(seen["report"])
     summaries = read_summaries(calls, run)
     fields = {
         "name": run.name,
@@ -232,24 +248,15 @@ def judge(calls: NodeCalls, run: TrainingRun, seen: Mapping[str, Any], records: 
         "esxi_before": seen["esxi_before"],
         "esxi_after": esxi_counters_after(calls, run, prepared),
     }
-    judged = result.result(fields, job, printed)
+    judged = result.result(fields, dict(report["job"]), report["printed"])
     _write_result(calls, run, judged)
-    faults = result.faults(judged, summaries, run.dir, bool(o["prove"]))
+    faults = result.faults(judged, summaries, run.dir, prove=bool(o["prove"]), fail_on_nan=bool(o["fail_on_nan"]))
     return {"result": judged, "faults": faults, "summary": result.summary(judged)}
-
-
-def _printed(calls: NodeCalls, run: TrainingRun, looked: Result) -> tuple[dict[str, Any], Figures]:
-    """Return the job and the figures in its output: of a pod from its log, else from the launcher, which reads it."""
-    if "log" in looked:
-        return dict(looked["job"]), figures(str(looked["log"]))
-    options = {"gather": ["job", "printed"], "run_dir": run.dir}
-    read = required(calls.on(run.launcher, node_setup.INFO, options))
-    return dict(read["job"]), read["printed"]
 
 
 def _write_result(calls: NodeCalls, run: TrainingRun, judged: Mapping[str, Any]) -> None:
     text = json.dumps(judged, indent=4, sort_keys=True)
-    required(calls.here(COPY, {"content": text, "dest": f"{run.o['results']}/{run.name}.json", "mode": "0600"}))
+    required(calls.here("write_private", {"folder": run.o["results"], "files": {f"{run.name}.json": text}}))
     proof = judged["proof"]
     end = {
         "images_per_sec": judged["images_per_sec"],

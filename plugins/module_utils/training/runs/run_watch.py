@@ -9,7 +9,7 @@ from typing import Any
 
 from ...durable.calls import NodeCalls, Result, required
 from .launching import Launched
-from .training_run import TrainingFailed, TrainingRun
+from .training_run import MPI, TrainingFailed, TrainingRun
 
 # A script may report no steps at all: the watch ends with its job or its controller.
 WEEK_SECONDS = 604_800
@@ -34,15 +34,14 @@ class RunWatch:
     def start(self) -> None:
         """Open a connection to each watched node, in the background of the controller."""
         calls, run = self._calls, self._run
-        required(calls.here("ansible.builtin.file", {"path": run.results, "state": "directory", "mode": "0700"}))
-        made = {"path": run.results, "state": "directory", "prefix": "watch-"}
-        self._folder = str(required(calls.here("ansible.builtin.tempfile", made))["path"])
+        self._folder = str(required(calls.here("new_watch_folder", {"results": run.results}))["path"])
         options = {
             "nodes": self._launched["watched"],
             "folder": run.dir,
             "records": self.records,
             "stop": f"{self._folder}/stop",
             "view": True,
+            "output": f"{run.results}/output.log",
             "silence": WEEK_SECONDS if run.o["command"] else int(run.o["silence"]) * 2,
             "timeout": WEEK_SECONDS,
             # The watch ends itself if the playbook is killed.
@@ -57,20 +56,15 @@ class RunWatch:
 
     def stop(self) -> None:
         """Have the watch end itself."""
-        written = {"content": "", "dest": f"{self._folder}/stop", "mode": "0600"}
-        required(self._calls.here("ansible.builtin.copy", written))
+        required(self._calls.here("write_private", {"folder": self._folder, "files": {"stop": ""}}))
 
     def show_pace(self) -> Result:
         """Show the pace until all steps are made or no record arrives for a moment, and return it."""
         run = self._run
-        more = {"folder": run.results, "run": run.name, **self._metrics()}
+        more = {"folder": run.results, "run": run.name, "shows": run.o["show"], **self._metrics()}
+        more["awaits_end"] = run.o["backend"] == MPI and run.launcher in run.o["watched"]
         followed = required(self._calls.here("follow_records", {**self._options(), **more}))
-        return {**followed, "has_records": followed["last_seen"] is not None or self._has_file()}
-
-    def _has_file(self) -> bool:
-        """Return whether the watch has made the file of the records."""
-        found = required(self._calls.here("ansible.builtin.stat", {"path": self.records, "get_checksum": False}))
-        return bool(found["stat"]["exists"])
+        return {**followed, "has_records": followed["last_seen"] is not None or followed["has_file"]}
 
     def read_again(self) -> Result:
         """Return the pace with the steps after the estimated number of steps, which only the records show."""
@@ -79,7 +73,7 @@ class RunWatch:
     def write_last_page(self, job: Mapping[str, Any]) -> None:
         """Write the live page of a job that has ended."""
         run, why = self._run, str(job.get("why") or "")
-        end = {"quiet": 0, "state": job["state"], "why": why, "folder": run.results, "run": run.name, "lines": False}
+        end = {"quiet": 0, "state": job["state"], "why": why, "folder": run.results, "run": run.name, "shows": "page"}
         required(self._calls.here("follow_records", {**self._options(), **end, **self._metrics()}))
 
     def why_it_ended(self) -> str:
@@ -90,7 +84,7 @@ class RunWatch:
     def _options(self) -> dict[str, Any]:
         o = self._run.o
         tests = {"vmotion_tests": o["vmotion_tests"]} if o["vmotion_tests"] else {}
-        steps = {"steps": int(o["steps"]), "warmup": int(o["warmup"])}
+        steps = {"steps": int(o["steps"]), "warmup": int(o["warmup"]), "output": f"{self._run.results}/output.log"}
         return {"records": self.records, "run_dir": self._run.dir, **steps, **tests}
 
     def _metrics(self) -> Mapping[str, Any]:

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-# Why nodes cannot be read, and what nodes send beside their records.
-TROUBLES, VIEWS = "troubles", "views"
+# Why nodes cannot be read, what nodes send beside their records, and the node that reported the end of the job.
+TROUBLES, VIEWS, ENDS = "troubles", "views", "ends"
 
 
 def read(records: Path, kind: str) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def write(records: Path, kind: str, content: Mapping[str, Any]) -> None:
 
 def remove(records: Path) -> None:
     """Remove all files of a watch that ends."""
-    for kind in (TROUBLES, VIEWS):
+    for kind in (TROUBLES, VIEWS, ENDS):
         with contextlib.suppress(FileNotFoundError):
             _file(records, kind).unlink()
 

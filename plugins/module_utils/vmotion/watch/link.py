@@ -42,8 +42,8 @@ class Link:
 
     If the watch continues that of an earlier process, ``late`` gets the lines that are older than this connection.
     ``tail`` are the bytes at the end of each file with which the first connection begins; 0 for all of it.
-    With ``has_view``, the node also sends the use of its GPUs and the end of the output of the job: ``view`` has the
-    latest of each, with the time of its arrival.
+    With ``has_view``, the node also sends the use of its GPUs and the end of the job: ``view`` has the latest of each,
+    with the time of its arrival. ``printed`` gets the output of the job.
     ``noise`` counts the output that is not a message, such as a shell's greeting at login.
     """
 
@@ -60,6 +60,7 @@ class Link:
     has_view: bool = False
     view: dict[str, tuple[float, Any]] = field(default_factory=dict)
     late: list[str] = field(default_factory=list)
+    printed: list[str] = field(default_factory=list)
     _process: subprocess.Popen[bytes] | None = None
     _began: float = 0.0
     _rest: bytes = b""
@@ -173,6 +174,11 @@ class Link:
             else:
                 self.last_error = f"{message.get('file')}: {message['error']}"
             return []
+        if "output" in message:
+            self.offsets[records_program.OUTPUT] = message["offset"]
+            left_out = f"({message['skipped']} bytes were left out here)\n" if message["skipped"] else ""
+            self.printed.append(left_out + message["output"])
+            return []
         if not _has_lines(message):
             self.view.update({key: (time.time(), content) for key, content in message.items()})
             return []
@@ -205,7 +211,12 @@ def _is_view(message: dict[str, Any]) -> bool:
     """Return whether a message is a part of the view of the node; a sign of life is an empty one."""
     if isinstance(message.get("gpus"), dict):
         return len(message) == 1 and isinstance(message["gpus"].get("text"), str)
-    return not message or (len(message) == 1 and isinstance(message.get("output"), str))
+    if "output" in message:
+        numbers = [message.get(key) for key in ("offset", "skipped")]
+        # pylint: disable-next=unidiomatic-typecheck # True is not a valid number of bytes
+        are_valid = all(type(number) is int and number >= 0 for number in numbers)
+        return are_valid and isinstance(message["output"], str) and len(message) == len(numbers) + 1
+    return not message or message == {"end": True}
 
 
 def _has_lines(message: dict[str, Any]) -> bool:

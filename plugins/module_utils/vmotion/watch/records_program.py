@@ -2,7 +2,7 @@
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """Runs on a node: sends each complete line that is appended to the record files of a folder, and signs of life.
 
-If asked, it also sends the use of the GPUs and the end of the output of the job.
+If asked, it also sends the use of the GPUs, the output of the job, and that the job has ended.
 """
 
 # This file is sent to the node as text: it imports only the standard library, and any Python from 3.8 on runs it.
@@ -26,9 +26,9 @@ MOST_BYTES = 1 << 20
 VIEW_SECONDS, GPU_SECONDS = 5.0, 15.0
 GPU_FIELDS = "index,name,utilization.gpu,memory.used,memory.total"
 GPU_QUERY = ("nvidia-smi", f"--query-gpu={GPU_FIELDS}", "--format=csv,noheader,nounits")
-# The output of the job on its launcher, and the file with the secret values that the output may contain.
-OUTPUT, DESIRED = "output.log", "wish.json"
-READ_BYTES, SENT_CHARACTERS = 1 << 16, 1 << 14
+# The output of the job on its launcher, the file with the secret values that the output may contain, and its end.
+OUTPUT, DESIRED, END = "output.log", "wish.json", "end.json"
+SENT_CHARACTERS, MOST_BEHIND = 1 << 14, 64 << 20
 HIDDEN, SHORTEST = "HIDDEN", 8
 
 
@@ -115,11 +115,11 @@ class RecordFolder:
 
 
 class NodeView:
-    """The use of the GPUs of the node and the end of the output of the job, at most every few seconds."""
+    """The use of the GPUs of the node at most every few seconds, the output of the job, and its end."""
 
-    def __init__(self, path: str) -> None:
-        self._path, self._due = path, 0.0
-        self._output = (-1, -1)
+    def __init__(self, path: str, offset: int = 0) -> None:
+        self._path, self._output = path, Output(path, offset)
+        self._has_ended = False
         self._gpus: deque[dict[str, object]] = deque(maxlen=1)
         if shutil.which(GPU_QUERY[0]):
             # In a thread: the program may hang while a GPU fails, and records must not wait for it.
@@ -128,29 +128,71 @@ class NodeView:
     def read(self) -> list[dict[str, object]]:
         """Return the readings that are new since the last call."""
         messages: list[dict[str, object]] = [{"gpus": self._gpus.popleft()}] if self._gpus else []
-        if time.monotonic() >= self._due:
-            self._due = time.monotonic() + VIEW_SECONDS
-            text = self._new_output()
-            messages += [] if text is None else [{"output": text}]
-        return messages
+        # The end is read first: the output is complete by then.
+        has_ended = not self._has_ended and is_swept(self._path)
+        printed = self._output.read()
+        if has_ended and not printed:
+            self._has_ended = True
+            messages.append({"end": True})
+        return messages + printed
 
     def _follow_gpus(self) -> None:
         while True:
             self._gpus.append(gpu_use())
             time.sleep(VIEW_SECONDS)
 
-    def _new_output(self) -> str | None:
-        """Return the end of the output; None if unchanged or not maskable."""
+
+def is_swept(path: str) -> bool:
+    """Return whether the supervisor of the job has written its end, after it ended what the job left."""
+    try:
+        with open(os.path.join(path, END), encoding="utf-8") as file:
+            return bool(json.load(file)["swept"])
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return False
+
+
+class Output:
+    """The output of the job, whose end is at most a few MiB away: whoever prints more is not waited for."""
+
+    def __init__(self, path: str, offset: int) -> None:
+        self._path, self._offset = path, offset
+        self._file = -1
+        self._secrets: list[str] = []
+
+    def read(self) -> list[dict[str, object]]:
+        """Return the next lines with each secret value replaced, and how many bytes before them were left out."""
         try:
-            with open(os.open(os.path.join(self._path, OUTPUT), os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-                facts = os.fstat(file.fileno())
-                if (facts.st_size, facts.st_mtime_ns) == self._output or not stat.S_ISREG(facts.st_mode):
-                    return None
-                text = output_end(file.fileno(), facts.st_size, secret_values(self._path))
+            size = self._size()
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            return None
-        self._output = (facts.st_size, facts.st_mtime_ns)
-        return text
+            return []
+        self._offset = self._offset if self._offset <= size else 0
+        skipped = max(0, size - self._offset - MOST_BEHIND)
+        data = os.pread(self._file, MOST_BYTES, self._offset + skipped) if size > self._offset else b""
+        if skipped:
+            # The beginning may be the rest of a secret value.
+            rest = data.find(b"\n", len(self._secrets[0].encode()) if self._secrets else 0) + 1
+            skipped, data = skipped + rest, data[rest:]
+        # A progress bar ends its lines with a carriage return.
+        end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+        end = outside(data, end or (len(data) if len(data) == MOST_BYTES else 0), self._secrets)
+        if not end:
+            return []
+        self._offset += skipped + end
+        text = data[:end].decode("utf-8", "replace")
+        for secret in self._secrets:
+            text = text.replace(secret, HIDDEN)
+        return [{"output": text, "offset": self._offset, "skipped": skipped}]
+
+    def _size(self) -> int:
+        """Open the output, once its secret values are known, and return its size."""
+        if self._file < 0:
+            secrets = secret_values(self._path)
+            file = os.open(os.path.join(self._path, OUTPUT), os.O_RDONLY | os.O_NONBLOCK)
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                os.close(file)
+                raise ValueError(OUTPUT)
+            self._file, self._secrets = file, secrets
+        return os.fstat(self._file).st_size
 
 
 def gpu_use() -> dict[str, object]:
@@ -179,23 +221,23 @@ def secret_values(path: str) -> list[str]:
     return sorted((value for value in values if len(value) >= SHORTEST), key=lambda value: (-len(value), value))
 
 
-def output_end(file: int, size: int, secrets: list[str]) -> str:
-    """Return the last lines of the output with each secret value replaced."""
-    begin = max(0, size - READ_BYTES)
-    text = os.pread(file, READ_BYTES, begin).decode("utf-8", "replace")
-    for secret in secrets:
-        text = text.replace(secret, HIDDEN)
-    if secrets:
-        # The beginning may be the rest of a secret value, and the last line the first part of one.
-        text = text[len(secrets[0]) if begin else 0 : text.rfind("\n") + 1]
-    return text if len(text) <= SENT_CHARACTERS else text[-SENT_CHARACTERS:].partition("\n")[2]
+def outside(data: bytes, end: int, secrets: list[str]) -> int:
+    """Return a position near ``end`` that is in no secret value: after a complete one, before one that begins there."""
+    for secret in (each.encode() for each in secrets):
+        starts = (length for length in range(len(secret) - 1, 0, -1) if data.endswith(secret[:length]))
+        end = min(end, len(data) - next(starts, 0))
+    for secret in (each.encode() for each in secrets):
+        begin = data.rfind(secret, 0, end + len(secret) - 1)
+        end = max(end, begin + len(secret)) if 0 <= begin < end else end
+    return end
 
 
 def main() -> None:
     """Follow the folder until the reader ends; ``mark`` distinguishes the messages from other output on the way."""
     mark, tail = sys.argv[3], int(sys.argv[4]) if len(sys.argv) > 4 else 0
-    folder = RecordFolder(sys.argv[1], json.loads(sys.argv[2]), tail)
-    view = NodeView(sys.argv[1]) if sys.argv[5:] == ["view"] else None
+    offsets = json.loads(sys.argv[2])
+    folder = RecordFolder(sys.argv[1], offsets, tail)
+    view = NodeView(sys.argv[1], offsets.get(OUTPUT, 0)) if sys.argv[5:] == ["view"] else None
     last_sent = 0.0
     while True:
         messages = folder.read() + (view.read() if view else [])
@@ -204,7 +246,9 @@ def main() -> None:
             last_sent = now
             sys.stdout.write("".join(f"{mark}{json.dumps(message)}\n" for message in messages or [{}]))
             sys.stdout.flush()
-        time.sleep(LOOK_SECONDS)
+        # A job that prints much must not get further ahead.
+        if not any("output" in message for message in messages):
+            time.sleep(LOOK_SECONDS)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,8 @@ def watch_records(
     A broken connection is opened again; no record is lost or written twice. A watch that continues an earlier one reads
     all records again; those that were written between the two have no ``seen``.
     ``folder`` is that of the records on the nodes. ``tail`` are the bytes at the end of each file with which the watch
-    begins, 0 for all of it. With ``view``, it also reads the use of the GPUs and the end of the output of the job.
+    begins, 0 for all of it. With ``view``, it also reads the use of the GPUs, the output of the job, which it writes to
+    the file ``output``, and the end of the job.
     """
     links = [Link(node["name"], node["reach"], folder, tail=tail, has_view=view) for node in nodes]
     try:
@@ -47,11 +49,18 @@ def watch_records(
 
 
 def watch_options(
-    records: str, stop: str, silence: float = 600.0, timeout: float = 86400.0, roll: str = "", **clients: Any
+    records: str,
+    stop: str,
+    silence: float = 600.0,
+    timeout: float = 86400.0,
+    roll: str = "",
+    output: str = "",
+    **clients: Any,
 ) -> watcher.WatchOptions:
     """Return the options of a watch: its files, and the seconds without a record and in all after which it ends."""
     files = (Path(records), Path(stop))
-    return watcher.WatchOptions(*files, silence, timeout, _has_client(**clients), Path(roll) if roll else None)
+    more = [Path(path) if path else None for path in (roll, output)]
+    return watcher.WatchOptions(*files, silence, timeout, _has_client(**clients), *more)
 
 
 def _has_client(started_by: int = 0, attended: str = "", alone: float = 600.0) -> Callable[[], bool]:
@@ -68,6 +77,15 @@ def _has_client(started_by: int = 0, attended: str = "", alone: float = 600.0) -
 def _of(node: Link, state: watcher.WatchState) -> dict[str, Any]:
     lines = state.lines.get(node.name, 0)
     return {"lines": lines, "breaks": node.breaks, "said": node.last_error, "noise": node.noise}
+
+
+def new_watch_folder(results: str) -> dict[str, Any]:
+    """Make a new folder for the files of a watch; one whose controller was killed may still write to the former."""
+    try:
+        os.makedirs(results, mode=0o700, exist_ok=True)
+        return {"path": tempfile.mkdtemp(prefix="watch-", dir=results)}
+    except OSError as error:
+        raise Failed(results, "make a folder for the records", str(error.strerror or error)) from error
 
 
 def output_of(records: Path) -> Path:

@@ -18,10 +18,12 @@ from typing import Any
 from ..folder import observer_clock
 from . import beside_records
 from .link import Link
+from .printed_output import PrintedOutput
 from .records_file import LOCK_SECONDS, RecordsFile, acquire, lock
 
 WAIT_SECONDS = 0.5
 TROUBLE_SECONDS = 1.0
+END = "end"
 STOPPED, SILENT, OUT_OF_TIME, ABANDONED = "stopped", "silent", "out of time", "abandoned"
 WATCHED = "watched already"
 
@@ -67,6 +69,8 @@ class WatchOptions:
     is_needed: Callable[[], bool] = lambda: True
     # A file whose appearance begins a new file of records.
     roll: Path | None = None
+    # The file for the output of the job.
+    output: Path | None = None
 
 
 @dataclass
@@ -121,14 +125,16 @@ def troubles(records: Path) -> dict[str, str]:
 
 
 def _update_files(links: Sequence[Link], records: Path, state: WatchState) -> None:
-    """Write the nodes that cannot be read, and the views of the nodes, to files next to the records, once a second."""
+    """Write the nodes that cannot be read and their views to files next to the records, once a second or at an end."""
     now = time.monotonic()
-    if now - state.troubles_at < TROUBLE_SECONDS:
+    ends = {link.name: link.view[END][0] for link in links if END in link.view}
+    if now - state.troubles_at < TROUBLE_SECONDS and ends == state.beside.get(beside_records.ENDS, {}):
         return
     state.troubles_at = now
     current: dict[str, dict[str, Any]] = {
         beside_records.TROUBLES: {link.name: why for link in links if (why := link.trouble(now))},
         beside_records.VIEWS: {link.name: dict(link.view) for link in links if link.view},
+        beside_records.ENDS: ends,
     }
     for kind, content in current.items():
         if content != state.beside.get(kind, {}):
@@ -140,7 +146,7 @@ def _update_files(links: Sequence[Link], records: Path, state: WatchState) -> No
 def _follow(links: Sequence[Link], options: WatchOptions, records: RecordsFile, state: WatchState) -> None:
     """Write records until there is a reason to end. Their times increase evenly, even if the local clock is set."""
     anchor, began = observer_clock.now() - time.monotonic(), time.monotonic()
-    arrivals = _Arrivals(links)
+    arrivals, printed = _Arrivals(links), PrintedOutput(options.output)
     try:
         while not state.ended:
             for link in arrivals.wait():
@@ -153,6 +159,7 @@ def _follow(links: Sequence[Link], options: WatchOptions, records: RecordsFile, 
                 if not _write_pending(records, state):
                     state.ended = _wait_for_room(links, options, records, state, began)
                     break
+            printed.take(links)
             _update_files(links, options.records, state)
             if options.roll is not None:
                 records.roll(options.roll)

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.training.guest import code_archive
 from plugins.plugin_utils import packed_folder
+from tests.fakes.calling import here
 from tests.fakes.training_folder import make, packed
 
 
@@ -91,3 +93,19 @@ def test_the_files_that_stay_are_not_listed(tmp_path: Path) -> None:
 def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="could not read the folder: there is no such folder; specify a folder"):
         packed_folder.files_of(str(tmp_path / "nothing"))
+
+
+def test_the_archive_of_a_program_is_kept_without_a_node(tmp_path: Path) -> None:
+    folder, kept = make(tmp_path / "mine"), tmp_path / "results" / "one" / "code.tar"
+    sha256 = packed_folder.digest(str(folder), packed_folder.files_of(str(folder)))
+    options: dict[str, Any] = {"folder": str(folder), "exclude": [], "sha256": sha256, "earlier": "/nowhere"}
+
+    assert here("keep_code", **options, dest=str(kept)) == {"lacks": False}
+
+    assert code_archive.checksum(str(kept)) == sha256
+    (folder / "train.py").write_text("changed")
+    again = tmp_path / "results" / "two" / "code.tar"
+    assert here("keep_code", **options, dest=str(again)) == {"lacks": True}
+    assert list(again.parent.iterdir()) == []
+    assert here("keep_code", **{**options, "earlier": str(kept)}, dest=str(again)) == {"lacks": False}
+    assert again.read_bytes() == kept.read_bytes()

@@ -63,12 +63,14 @@ def test_the_page_loads_itself_again_until_the_job_ends(tmp_path: Path) -> None:
 
 def test_the_page_has_gpus_output_and_moves(tmp_path: Path) -> None:
     now = time.time()
-    views = {"n1": {"gpus": [now, {"text": "0, A100, 93, 1024, 2048", "code": 0}], "output": [now, "hello\n"]}}
+    views = {"n1": {"gpus": [now, {"text": "0, A100, 93, 1024, 2048", "code": 0}]}}
     (tmp_path / "records.jsonl.views").write_text(json.dumps(views))
     world = World()
     world.carry_out()
     keep(world, tmp_path / "tests" / "gpu-1")
     folder = tmp_path / "one"
+    folder.mkdir()
+    (folder / "output.log").write_text("hello\n")
     tests = {"vmotion_tests": str(tmp_path / "tests"), "run_dir": "/run/one"}
     followed(tmp_path, folder=str(folder), **tests)
     page = (folder / "live.html").read_text()
@@ -90,7 +92,7 @@ def test_a_page_that_cannot_be_written_does_not_end_the_watch(tmp_path: Path) ->
 
 def test_a_last_page_shows_no_lines(tmp_path: Path) -> None:
     shown: list[tuple[str, str]] = []
-    followed(tmp_path, folder=str(tmp_path / "one"), state="finished", lines=False, shown=shown)
+    followed(tmp_path, folder=str(tmp_path / "one"), state="finished", shows="page", shown=shown)
     assert shown == [] and (tmp_path / "one" / "live.html").exists()
 
 
@@ -144,3 +146,42 @@ def test_a_job_that_has_just_made_its_last_step_may_make_another_one(tmp_path: P
     ended = here("follow_records", records=str(records), steps=3, quiet=60.0)["ended"]
 
     assert (ended, time.monotonic() - begin > 1.5) == ("finished", True)
+
+
+def test_the_end_of_the_job_is_noticed_when_a_node_reports_it_and_the_last_records_are_read(tmp_path: Path) -> None:
+    records, began = tmp_path / "records.jsonl", time.monotonic()
+    records.write_text(of_steps(1, 2, 3))
+    (tmp_path / "records.jsonl.ends").write_text('{"n1": 1.0}')
+
+    job = here("follow_records", records=str(records), steps=3, quiet=60.0, awaits_end=True)
+
+    assert (job["ended"], job["pace"]["step"], job["has_file"]) == ("ended", 3, True)
+    assert time.monotonic() - began < 2.0
+
+
+def test_an_estimate_of_the_steps_ends_nothing_if_a_node_will_report_the_end(tmp_path: Path) -> None:
+    records = tmp_path / "records.jsonl"
+    records.write_text(of_steps(1, 2, 3))
+    with records.open("a") as watch:
+        fcntl.flock(watch, fcntl.LOCK_EX)
+        assert here("follow_records", records=str(records), steps=3, quiet=3.0, awaits_end=True)["ended"] == "quiet"
+
+
+def test_the_lines_of_the_ranks_are_shown_as_they_come(tmp_path: Path) -> None:
+    output, shown = tmp_path / "output.log", list[tuple[str, str]]()
+    output.write_text("[1,0]<stdout>:epoch 1\n[1,1]<stderr>:warn")
+    (tmp_path / "records.jsonl.ends").write_text('{"n1": 1.0}')
+
+    def print_more() -> None:
+        while not shown:
+            time.sleep(0.01)
+        with output.open("a") as file:
+            file.write("ing\n" + "x\n" * 150)
+
+    writer = threading.Thread(target=print_more)
+    writer.start()
+    here("follow_records", shown, records=str(tmp_path / "records.jsonl"), shows="log", output=str(output))
+    writer.join()
+
+    assert shown[:2] == [("", "rank 0: epoch 1"), ("", "rank 1: warning")]
+    assert shown[-1] == ("", f"and 51 more lines, which are in {output}")

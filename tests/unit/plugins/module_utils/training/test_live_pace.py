@@ -62,7 +62,7 @@ def test_a_rank_behind_is_the_slowest_and_holds_the_step_back() -> None:
 def test_a_silent_rank_is_named_and_a_job_is_not_done_without_it() -> None:
     pace = LivePace(total_steps=1)
     pace.feed([record(0, 1, 1.0, loss="nan", images_per_sec=None)])
-    assert pace.line() == "step 1 of 1, loss nan, nothing yet from rank 1"
+    assert pace.line() == "step 1 of 1, loss not finite since step 1 on rank 0, nothing yet from rank 1"
     assert not pace.is_done
 
 

@@ -117,20 +117,31 @@ def test_compares_rdma_counters_with_the_gradients_of_all_steps(
     run = {**RUN, **counted, "transport": "rdma", "gradient_bytes": gradients, "summaries": summaries}
     run_result = result(run, JOB, figures(IB))
     assert run_result["proof"]["transport"] == transport, run_result["proof"]
-    reasons = faults(run_result, summaries, "/runs/one", prove=True)
+    reasons = faults(run_result, summaries, "/runs/one", prove=True, fail_on_nan=False)
     assert (reasons == []) == (transport == "rdma")
     assert all(
         text.startswith(f"The training job /runs/one was set to rdma and used {transport}: ") for text in reasons
     )
-    assert faults(run_result, summaries, "/runs/one", prove=False) == []
-    assert faults({**run_result, "nodes": 1}, summaries, "/runs/one", prove=True) == []
+    assert faults(run_result, summaries, "/runs/one", prove=False, fail_on_nan=False) == []
+    assert faults({**run_result, "nodes": 1}, summaries, "/runs/one", prove=True, fail_on_nan=False) == []
+
+
+def test_a_run_whose_gradients_are_not_finite_is_reported_and_fails_only_on_request() -> None:
+    sentence = "gradients not finite since step 40 (checked every 20 steps) on ranks 0, 1"
+    run_result = result({**RUN, "pace": {**RUN["pace"], "not_finite": sentence}}, JOB, figures(SOCKET))
+
+    assert summary(run_result).startswith(f"finished, {sentence}: ")
+    assert faults(run_result, [], "/runs/one", prove=False, fail_on_nan=False) == []
+    assert faults(run_result, [], "/runs/one", prove=False, fail_on_nan=True) == [
+        f"The training job /runs/one finished, {sentence}."
+    ]
 
 
 def test_ranks_with_different_parameters_are_a_fault_in_any_case() -> None:
     run_result = result(RUN, JOB, figures(SOCKET))
     same, other = {"parameters_sha256": "aa"}, {"parameters_sha256": "bb"}
-    assert faults(run_result, [same, {}, same], "/runs/one", prove=False) == []
-    assert faults(run_result, [other, same], "/runs/one", prove=False) == [
+    assert faults(run_result, [same, {}, same], "/runs/one", prove=False, fail_on_nan=False) == []
+    assert faults(run_result, [other, same], "/runs/one", prove=False, fail_on_nan=False) == [
         "The ranks of /runs/one ended with different parameters: aa, bb."
     ]
 

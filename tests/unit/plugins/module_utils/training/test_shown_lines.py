@@ -4,11 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
-
-from plugins.module_utils.training.shown_lines import LONGEST, SHOWN, last_lines, output_of
+from plugins.module_utils.training.shown_lines import LONGEST, SHOWN, last_lines
 
 
 def test_the_last_lines_have_their_ranks() -> None:
@@ -25,12 +21,3 @@ def test_a_progress_bar_shows_its_last_state_and_colours_are_left_out() -> None:
     ]
     assert last_lines("x" * 999) == ["x" * LONGEST + " ..."]
     assert last_lines("") == []
-
-
-def test_the_output_comes_from_the_launcher() -> None:
-    assert output_of({"n1": {"gpus": [1.0, {}]}, "n2": {"output": [1.0, "text"]}}) == "text"
-
-
-@pytest.mark.parametrize("odd", [{}, {"n1": 5}, {"n1": {"output": "text"}}, {"n1": {"output": [1.0, 5]}}])
-def test_odd_views_have_no_output(odd: Any) -> None:
-    assert output_of(odd) == ""

@@ -13,7 +13,7 @@ import pytest
 
 from plugins.module_utils.errors import Failed, Refused
 from plugins.module_utils.training.guest import code_archive
-from plugins.module_utils.training.guest.code_folder import CodeFolder
+from plugins.module_utils.training.guest.code_folder import CodeFolder, MadeFolders
 from tests.fakes.training_folder import make, packed
 
 
@@ -24,7 +24,7 @@ def code(tmp_path: Path, sha256: str, archive: Path | None = None, once: bool = 
     return CodeFolder({"sha256": sha256, "archive": sent, "once": once, **paths})
 
 
-def converge(subject: CodeFolder) -> list[Any]:
+def converge(subject: CodeFolder | MadeFolders) -> list[Any]:
     """Apply what is due and return the changes."""
     plan = subject.plan(subject.read())
     assert not plan.unmet
@@ -122,3 +122,13 @@ def test_a_member_outside_the_folder_is_refused(tmp_path: Path, name: str) -> No
         output.addfile(tarfile.TarInfo(name), io.BytesIO())
     with pytest.raises(OSError, match="a member that is not a file in the folder"):
         code_archive.unpack(str(archive), str(tmp_path / "to"))
+
+
+def test_folders_are_made_once_for_all_users(tmp_path: Path) -> None:
+    paths = [str(tmp_path / "run" / "work" / "outputs"), str(tmp_path / "run")]
+    assert converge(MadeFolders(paths))
+    assert not converge(MadeFolders(paths))
+    assert Path(paths[0]).stat().st_mode & 0o777 == 0o755
+    (tmp_path / "file").touch()
+    with pytest.raises(Failed, match="could not make the folders: "):
+        converge(MadeFolders([str(tmp_path / "file" / "below")]))

@@ -222,10 +222,25 @@ def test_the_manifest_on_a_launcher_changes_nothing_of_the_next_run() -> None:
     assert world.kept("one")["command"] == ["python", "train.py"]
 
 
+def test_the_controller_keeps_the_program_that_it_packed() -> None:
+    """A folder of 50 MB came back from a node before the first step was shown."""
+    world = TrainingWorld()
+    once(world)
+    assert "/results/one/code.tar" in world.kept_code
+    assert not any("fetch" in line for line in world.log)
+
+    other = TrainingWorld()
+    other.lacks_code = True
+    once(other)
+    fetched = next(number for number, line in enumerate(other.log) if "fetch" in line)
+    assert fetched > other.log.index("follow_records"), "another controller's program comes back after the job"
+
+
 @pytest.mark.parametrize("lie", [{"isreg": False}, {"size": 1 << 40}, {"checksum": "00" * 32}])
 def test_an_archive_that_the_user_of_the_launcher_replaced_is_not_fetched(lie: dict[str, Any]) -> None:
     world = TrainingWorld()
     world.archive.update(lie)
+    world.lacks_code = True
 
     with pytest.raises(Refused, match=r"w1: could not keep the program of the run: .* is not the archive that this"):
         once(world)

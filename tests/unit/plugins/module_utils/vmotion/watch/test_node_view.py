@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -25,7 +27,7 @@ class ViewBench(Bench):
 
     def __init__(self, folder: Path, path: str) -> None:
         self.place = folder
-        super().__init__(folder, 1, ["sh", "-c", f'PATH={path}:$PATH; sh -c "$0"'])
+        super().__init__(folder, 1, ["sh", "-c", f'PATH={path}:$PATH; sh -c "$0"'], output=folder / "here.log")
 
     def view(self) -> dict[str, Any]:
         """Return the latest part of each kind."""
@@ -80,58 +82,113 @@ def test_a_program_that_hangs_delays_no_record(tmp_path: Path) -> None:
     bench.end()
 
 
+def job_in(folder: Path, output: str, secrets: dict[str, Any] | None = None) -> Path:
+    """Write the files of a job on its launcher, and return its output."""
+    folder.mkdir(exist_ok=True)
+    (folder / "wish.json").write_text(json.dumps({"secret_environment": secrets or {}}))
+    path = folder / "output.log"
+    path.write_text(output)
+    return path
+
+
 @pytest.mark.usefixtures("viewed")
-def test_the_output_comes_without_secrets(tmp_path: Path) -> None:
+def test_the_whole_output_comes_while_the_job_runs_without_secrets(tmp_path: Path) -> None:
     bench = bench_of(tmp_path, "")
-    folder = tmp_path / "node0"
-    bench.write(0, record(1))
-    (folder / "wish.json").write_text(json.dumps({"secret_environment": SECRETS}))
-    (folder / "output.log").write_text("hello a-secret-token-and-more\nlo 1234567890\na-secret-tok")
-    wait_for(lambda: "output" in bench.view())
-    assert bench.view()["output"] == "hello HIDDEN\nlo HIDDEN\n", "the incomplete line may begin with a secret value"
+    output = job_in(tmp_path / "node0", "hello a-secret-token-and-more\nlo 1234567890\na-secret-tok", SECRETS)
+    here = tmp_path / "here.log"
+
+    wait_for(lambda: here.exists() and here.read_text() == "hello HIDDEN\nlo HIDDEN\n")
+    process = bench.links[0]._process
+    assert process
+    os.killpg(process.pid, signal.SIGKILL)
+    with output.open("a") as more:
+        more.write("en\n" + "x\n" * 3_000_000)
+
+    wait_for(lambda: here.stat().st_size == len("hello HIDDEN\nlo HIDDEN\nHIDDEN\n") + 6_000_000)
+    assert here.stat().st_mode & 0o777 == 0o600
     bench.end()
 
 
-def end_of(folder: Path, output: str, secrets: dict[str, Any]) -> str:
-    path = folder / "output.log"
-    path.write_text(output)
-    (folder / "wish.json").write_text(json.dumps({"secret_environment": secrets}))
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        return records_program.output_end(handle, path.stat().st_size, records_program.secret_values(str(folder)))
-    finally:
-        os.close(handle)
+@pytest.mark.usefixtures("viewed")
+def test_the_end_of_the_job_is_reported_at_once_and_after_its_output(tmp_path: Path) -> None:
+    bench = bench_of(tmp_path, "")
+    end = tmp_path / "node0" / "end.json"
+    job_in(end.parent, "hello\n")
+    end.write_text(" " * 100)
+    wait_for((tmp_path / "here.log").exists)
+    end.write_text(json.dumps({"swept": False}))
+    time.sleep(1.0)
+    assert beside_records.read(bench.out, beside_records.ENDS) == {}
+
+    began = time.monotonic()
+    end.write_text(json.dumps({"swept": True}))
+    wait_for(lambda: beside_records.read(bench.out, beside_records.ENDS))
+
+    assert time.monotonic() - began < 1.0
+    bench.end()
+
+
+def read_all(folder: Path, chunk: int) -> str:
+    """Return all parts of the output, read in chunks."""
+    output = records_program.Output(str(folder), 0)
+    parts = []
+    with mock.patch.object(records_program, "MOST_BYTES", chunk):
+        while messages := output.read():
+            parts += [str(message["output"]) for message in messages]
+    return "".join(parts)
 
 
 def test_the_values_to_hide_are_those_of_the_job(tmp_path: Path) -> None:
     output = "x a-secret-token-and-more 1234567890 lo a-secret-token\n"
-    assert end_of(tmp_path, output, SECRETS) == job_secrets.without(output, job_secrets.values(SECRETS))
-    assert end_of(tmp_path, "no line end", {}) == "no line end"
+    job_in(tmp_path, output, SECRETS)
+    assert read_all(tmp_path, 1 << 20) == job_secrets.without(output, job_secrets.values(SECRETS))
 
 
-@pytest.mark.parametrize("cut", range(1, 40))
-def test_a_secret_value_that_the_limit_cuts_is_not_shown(tmp_path: Path, cut: int) -> None:
+@pytest.mark.parametrize("chunk", range(33, 60))
+def test_a_secret_value_that_two_chunks_share_is_not_shown(tmp_path: Path, chunk: int) -> None:
     secret = "first line\nsecond one\nthird line"
-    begin = "y" * 10 + secret
-    rest = "z" * (records_program.READ_BYTES - len(begin) + cut - 1) + "\n"
-    shown = end_of(tmp_path, begin + rest, {"KEY": secret})
-    assert "line" not in shown and "second" not in shown
-    many = "".join(f"{number}\n" for number in range(100_000))
-    assert len(end_of(tmp_path, many, {"KEY": secret})) <= records_program.SENT_CHARACTERS
+    job_in(tmp_path, f"{'y' * 10}{secret}{'z' * 30}\nthe end\n", {"KEY": secret})
+
+    assert read_all(tmp_path, chunk) == f"{'y' * 10}HIDDEN{'z' * 30}\nthe end\n"
+
+
+def test_a_job_that_prints_faster_than_it_is_read_loses_the_middle_and_no_secret(tmp_path: Path) -> None:
+    secret = "first line\nsecond one\nthird line"
+    job_in(tmp_path, f"{'y' * 100}{secret}\n{'z' * 30}\nthe end\n", {"KEY": secret})
+    with mock.patch.object(records_program, "MOST_BEHIND", len(f"line\nsecond one\nthird line\n{'z' * 30}\nthe end\n")):
+        (message,) = records_program.Output(str(tmp_path), 0).read()
+
+    assert "line" not in str(message["output"]) and str(message["output"]).endswith("the end\n")
+    assert message["skipped"]
+
+
+def test_a_progress_bar_is_shown_before_its_line_ends(tmp_path: Path) -> None:
+    job_in(tmp_path, "[1,0]<stderr>: 10%\r 20%\r 3")
+    assert read_all(tmp_path, 1 << 20) == "[1,0]<stderr>: 10%\r 20%\r"
 
 
 def test_shows_no_output_without_the_secret_values(tmp_path: Path) -> None:
     (tmp_path / "output.log").write_text("hello\n")
-    view = records_program.NodeView(str(tmp_path))
-    assert [message for message in view.read() if "output" in message] == []
+    output = records_program.Output(str(tmp_path), 0)
+    assert output.read() == []
     (tmp_path / "wish.json").write_text("[]")
-    assert view._new_output() is None
+    assert output.read() == []
     (tmp_path / "wish.json").write_text("{}")
-    assert view._new_output() == "hello\n"
-    assert view._new_output() is None, "it has not changed"
-    (tmp_path / "output.log").unlink()
-    (tmp_path / "output.log").mkdir()
-    assert view._new_output() is None
+    assert output.read() == [{"output": "hello\n", "offset": 6, "skipped": 0}]
+    assert output.read() == [], "it has not changed"
+    (tmp_path / "other").mkdir()
+    job_in(tmp_path / "other", "").unlink()
+    (tmp_path / "other" / "output.log").mkdir()
+    assert records_program.Output(str(tmp_path / "other"), 0).read() == []
+
+
+@pytest.mark.parametrize(
+    "odd", [{"output": 5, "offset": 1, "skipped": 0}, {"output": "x"}, {"output": "x", "offset": True, "skipped": 0}]
+)
+def test_an_odd_message_about_the_output_is_noise(odd: dict[str, Any]) -> None:
+    node = link.Link("n1", ["true"], "/run")
+    assert node._lines_in(json.dumps(odd).encode()) == []
+    assert (node.printed, node.noise) == ([], 1)
 
 
 def test_requests_a_view(tmp_path: Path) -> None:
