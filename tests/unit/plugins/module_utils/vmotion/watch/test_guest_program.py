@@ -19,9 +19,12 @@ from tests.reuse import reused
 
 def test_the_environment_of_a_rank_is_reported_without_its_keys(tmp_path: Path) -> None:
     environment = {"HOROVOD_SECRET_KEY": "hush", "NCCL_API_TOKEN": "hush", "HOME": "hush", "NCCL_IB_TIMEOUT": "20"}
-    with subprocess.Popen(["sleep", "60"], env={**environment, "PATH": "/usr/bin:/bin"}) as rank:
+    program, pipe = ["sh", "-c", "echo runs; read -r line"], subprocess.PIPE
+    with subprocess.Popen(program, env={**environment, "PATH": "/usr/bin:/bin"}, stdin=pipe, stdout=pipe) as rank:
         (tmp_path / "rank0.jsonl").write_text(json.dumps({"pid": rank.pid}) + "\n")
         try:
+            # Its environment cannot be read before it runs.
+            assert rank.stdout and rank.stdout.readline() == b"runs\n"
             assert guest_program.rank_environment(str(tmp_path)) == {"NCCL_IB_TIMEOUT": "20"}
         finally:
             rank.kill()
