@@ -5,9 +5,14 @@ cd "$(dirname "$0")/.."
 mkdir -p .cache
 log=.cache/demo-setup.log
 
-# Runs a command with its output in the log, and shows the log if the command fails.
+# Runs a command with its output in the log, shows the last line of the log while it runs, and the log if it fails.
 quietly() {
-  "$@" >>"$log" 2>&1 || { status=$?; tail -n 40 "$log" >&2; exit "$status"; }
+  if command -v python3 >/dev/null; then
+    set -- python3 -m lab.progress "$log" "$@"
+  else
+    set -- sh -c 'log=$1; shift; "$@" >>"$log" 2>&1' quietly "$log" "$@"
+  fi
+  "$@" || { status=$?; tail -n 40 "$log" >&2; exit "$status"; }
 }
 
 : >"$log"
@@ -24,7 +29,7 @@ quietly make setup
 if [ "$(id -u)" = 0 ]; then
   case " $* " in
     *" --lab vm "*) quietly tools/setup --machines ;;
-    *" --lab kubernetes "*) KUBERNETES=1 quietly tools/setup --nodes ;;
+    *" --lab kubernetes "*) quietly env KUBERNETES=1 tools/setup --nodes ;;
     *) quietly tools/setup --nodes ;;
   esac
 fi

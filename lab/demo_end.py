@@ -30,7 +30,9 @@ GONE = (
 def results(work: Path) -> Iterator[str]:
     """Yield the verdict on the training and the files of the demo."""
     for path in sorted(work.glob("vmotion/*/verdict.json")):
-        yield f"The training while its hosts changed: {sentence(json.loads(path.read_text()))}"
+        # Only a maintenance window writes the times of its hosts.
+        changed = "its hosts changed" if path.with_name("window.json").exists() else "its workers moved"
+        yield f"The training while {changed}: {sentence(json.loads(path.read_text()))}"
     for path in sorted(work.glob("report/*.html")):
         yield f"Report: {path}"
     yield f"Evidence from before each change, outputs of the training, and the full output of each chapter: {work}"

@@ -30,6 +30,7 @@ from lab.nodes import image, network
 from lab.nodes.nodes import Nodes
 from lab.nodes.podman import Podman
 from lab.nodes.programs import LabError, can_make_nodes, require, run
+from lab.progress import Progress
 from lab.simulator import DATACENTRES, ROOT, Centre, Control, Simulator
 
 FOLDER = ROOT / ".cache" / "lab"
@@ -159,7 +160,8 @@ class Lab:
     def built(self) -> Built:
         """Return the build results that Kubernetes needs, building those that are missing."""
         self.podman.prepare()
-        return images.ensure(self.podman, KUBERNETES, HOROVOD, _report)
+        with Progress() as progress:
+            return images.ensure(self.podman, KUBERNETES, HOROVOD, progress)
 
     def _refuse_other(self, desired: Desired) -> None:
         if desired.kubernetes and not self.kubernetes.kubeconfig.exists():
@@ -169,11 +171,12 @@ class Lab:
         if desired.kubernetes:
             self.kubernetes.prepare(self.built())
         if desired.nodes:
-            if desired.machines:
-                roots.ensure(MACHINES, _report)
-            else:
-                self.podman.prepare()
-                image.ensure(self.podman, _report, desired.suite)
+            with Progress() as progress:
+                if desired.machines:
+                    roots.ensure(MACHINES, progress)
+                else:
+                    self.podman.prepare()
+                    image.ensure(self.podman, progress, desired.suite)
             self.key.unlink(missing_ok=True)
             run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.lab, "-f", str(self.key))
         control = ""
@@ -226,10 +229,6 @@ class Lab:
         with (self.folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
-
-
-def _report(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def _end(pid: int) -> None:

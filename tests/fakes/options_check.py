@@ -54,7 +54,7 @@ def fragment(name: str) -> dict[str, Any]:
 def documentation_of(path: Path, name: str = "DOCUMENTATION") -> dict[str, Any]:
     """Return the documentation of this name in a file of the collection."""
     texts = [
-        node.value.value
+        str(node.value.value)
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Assign)
         and any(isinstance(target, ast.Name) and target.id == name for target in node.targets)

@@ -227,7 +227,10 @@ def test_the_end_names_the_verdict_and_the_report(tmp_path: Path) -> None:
     (tmp_path / "report").mkdir()
     (tmp_path / "report" / "report.html").touch()
     first, second, _third = demo_end.results(tmp_path)
-    assert first.endswith("changed: continuous, moved: all, longest silence 2.0 s.")
+    (tmp_path / "vmotion" / "one" / "window.json").write_text("[]")
+    of_a_window = next(demo_end.results(tmp_path))
+    assert first == "The training while its workers moved: continuous, moved: all, longest silence 2.0 s."
+    assert of_a_window.startswith("The training while its hosts changed: continuous")
     assert second == f"Report: {tmp_path}/report/report.html"
 
 
