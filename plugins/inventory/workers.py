@@ -154,7 +154,7 @@ from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructa
 from ansible.utils.unsafe_proxy import wrap_var
 
 from ..module_utils import runner
-from ..module_utils.core import names
+from ..module_utils.core import child_environment, names
 from ..module_utils.errors import CollectionError
 from ..module_utils.vsphere import session
 from ..module_utils.workers import existing_workers
@@ -198,6 +198,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
         # Ansible turns an empty path, such as an empty environment variable, into the working directory.
         if connection["ca_path"] == os.path.realpath(os.getcwd()):
             connection["ca_path"] = None
+        # Another reading of the inventory in the same run.
+        for name in ("username", "password"):
+            connection[name] = connection[name] or child_environment.login(session.NEEDED[name], os.environ) or None
         if runner.trusts_anybody(connection):
             self.display.warning(runner.UNCHECKED)
         try:

@@ -18,6 +18,9 @@ description:
     C(--skip-tags always).
   - For a host of a play, it returns the sentences about variables of the inventory that do not exist or have a wrong
     type.
+  - If the command line names only playbooks of this collection, or playbooks that only import them, child processes of
+    the run, such as ssh, do not get E(VMWARE_USER) and E(VMWARE_PASSWORD). The modules get both from
+    P(dml.vsphere.login#lookup).
   - If AWX started the run, an extra variable of this collection with an empty text is an unanswered question of a
     survey, and does not override the inventory.
 options:
@@ -67,7 +70,11 @@ from ansible.module_utils.common.yaml import yaml_load
 from ansible.plugins.loader import filter_loader
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.vars import load_extra_vars
-from ansible_collections.dml.vsphere.plugins.module_utils.core import run_request, variable_types
+from ansible_collections.dml.vsphere.plugins.module_utils.core import (
+    child_environment,
+    run_request,
+    variable_types,
+)
 from ansible_collections.dml.vsphere.plugins.module_utils.core.run_request import Known, RunRequest
 from ansible_collections.dml.vsphere.plugins.plugin_utils.window_signal import pause_before_the_end
 
@@ -77,6 +84,7 @@ OPTIONS = COLLECTION / "playbooks" / "vars" / "options.yml"
 LISTING = ("syntax", "listhosts", "listtasks", "listtags")
 # The line that makes a file the settings of an inventory plugin.
 PLUGIN = re.compile(rb"^['\"]?plugin['\"]?\s*:", re.MULTILINE)
+IMPORT = ("import_playbook", "ansible.builtin.import_playbook")
 # One filter of each file: what the file imports is then loaded too.
 OFTEN_USED = ("package_specs", "network_card")
 
@@ -150,6 +158,8 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
             pattern = run_request.worker_pattern(self._templar.template(given.get("guests")) or pattern)
         if any(context.CLIARGS.get(option) for option in LISTING):
             return [pattern]
+        if all(_is_ours(argument, self._loader) for argument in context.CLIARGS.get("args", ())):
+            child_environment.hide_login(os.environ)
         load_filters()
         if playbook == "hosts":
             pause_before_the_end()
@@ -240,6 +250,26 @@ def _is_dynamic(source: Path) -> bool:
         return False
     # A script, or the settings of an inventory plugin. The file may have tags of Ansible, such as !vault.
     return os.access(source, os.X_OK) or bool(PLUGIN.search(source.read_bytes()))
+
+
+def _is_ours(argument: str, loader: Any) -> bool:
+    """Return whether a playbook of the command line has only plays of this collection: others may need the login."""
+    path = Path(argument)
+    if path.suffix not in {".yml", ".yaml"}:
+        return argument.startswith("dml.vsphere.")
+    if path.resolve() in {COLLECTION / "site.yml", *(COLLECTION / "playbooks").iterdir()}:
+        return True
+    try:
+        plays = loader.load_from_file(str(path))
+    except AnsibleError:
+        return False
+    return isinstance(plays, list) and all(map(_imports_ours, plays))
+
+
+def _imports_ours(play: Any) -> bool:
+    """Return whether an entry of a playbook imports a playbook of this collection."""
+    imported = [play.get(key) for key in IMPORT if key in play] if isinstance(play, dict) else []
+    return bool(imported) and all(str(name).startswith("dml.vsphere.") for name in imported)
 
 
 def _name(argument: str) -> str:

@@ -29,6 +29,10 @@ def test_the_connection_gives_every_option_and_leaves_out_what_is_not_set() -> N
     options = yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"]
     ca_path = given.pop("ca_path")
     assert "vsphere_ca_path | default(omit)" in ca_path and "| map('realpath')" in ca_path
+    for option, variable in (("username", "VMWARE_USER"), ("password", "VMWARE_PASSWORD")):
+        login = f"lookup('dml.vsphere.login', '{variable}')"
+        assert given.pop(option) == f"{{{{ vsphere_{option} | default('', true) or {login} or omit }}}}"
+        del options[option]
     names = {option: option if option == "vcenter_uuid" else f"vsphere_{option}" for option in options}
     assert given == {
         option: f"{{{{ {name} | default(omit) }}}}" for option, name in names.items() if option != "ca_path"
