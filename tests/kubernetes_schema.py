@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The schemas of the MPI Operator and of Kubernetes, read strictly: an unknown field is a fault."""
+"""The schemas of the MPI Operator, of Trainer and of Kubernetes, read strictly: an unknown field is a fault."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ import yaml
 
 FOLDER = Path(__file__).parent / "fixtures" / "kubernetes"
 INDEX = yaml.safe_load((FOLDER / "index.yml").read_text())
-OPERATORS = {"v2beta1": "mpi-operator-0.8.2.yaml.xz", "v1alpha2": "mpi-operator-0.2.3.yaml.xz"}
+OPERATORS = {
+    "kubeflow.org/v2beta1 MPIJob": "mpi-operator-0.8.2.yaml.xz",
+    "kubeflow.org/v1alpha2 MPIJob": "mpi-operator-0.2.3.yaml.xz",
+    "trainer.kubeflow.org/v1alpha1 TrainJob": "trainer-2.3.0-trainjobs.yaml.xz",
+    "trainer.kubeflow.org/v1alpha1 TrainingRuntime": "trainer-2.3.0-trainingruntimes.yaml.xz",
+}
 # The oldest whose schema there is, the one of the lab, and the newest.
 RELEASES = ("1.25", "1.35", "1.37")
 _INT_OR_STRING = {"anyOf": [{"type": "integer"}, {"type": "string"}]}
@@ -27,15 +32,15 @@ def content(name: str) -> bytes:
 
 
 @cache
-def documents(api: str) -> list[dict[str, Any]]:
+def documents(kind: str) -> list[dict[str, Any]]:
     """Return the objects of the operator's manifest."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return [one for one in yaml.load_all(content(OPERATORS[api]), loader) if one]
+    return [one for one in yaml.load_all(content(OPERATORS[kind]), loader) if one]
 
 
 def faults(manifest: dict[str, Any]) -> list[str]:
-    """Return what the operator's schema says against an MPIJob."""
-    validator = jsonschema.Draft202012Validator(_schema(manifest["apiVersion"].rpartition("/")[2]))
+    """Return what the operator's schema says against a job or its runtime."""
+    validator = jsonschema.Draft202012Validator(_schema(f"{manifest['apiVersion']} {manifest['kind']}"))
     return [f"{'.'.join(map(str, one.absolute_path))}: {one.message[:200]}" for one in validator.iter_errors(manifest)]
 
 
@@ -59,13 +64,14 @@ def pod_of(template: dict[str, Any]) -> dict[str, Any]:
 
 
 @cache
-def _schema(api: str) -> dict[str, Any]:
-    definition = next(one for one in documents(api) if one["kind"] == "CustomResourceDefinition")["spec"]
+def _schema(kind: str) -> dict[str, Any]:
+    api, _blank, name = kind.rpartition("/")[2].partition(" ")
+    definition = next(one for one in documents(kind) if one["kind"] == "CustomResourceDefinition")["spec"]
     if "validation" in definition:  # the form before Kubernetes 1.16, which contains few rules
         return dict(definition["validation"]["openAPIV3Schema"])
     version = next(one for one in definition["versions"] if one["name"] == api)
     schema: dict[str, Any] = _strict(version["schema"]["openAPIV3Schema"])
-    schema["properties"].update(apiVersion={"type": "string"}, kind={"const": "MPIJob"}, metadata=_metadata())
+    schema["properties"].update(apiVersion={"type": "string"}, kind={"const": name}, metadata=_metadata())
     return schema
 
 

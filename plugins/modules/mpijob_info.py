@@ -40,7 +40,7 @@ options:
   api:
     description: The API version of the operator.
     type: str
-    choices: [v2beta1, v1alpha2]
+    choices: [v2beta1, v1alpha2, trainjob]
     default: v2beta1
   desired:
     description: The desired MPIJob. RV(job.differs) lists the fields in which the existing MPIJob differs.
@@ -210,7 +210,7 @@ from ..module_utils.core import findings
 from ..module_utils.errors import Failed, Refused
 from ..module_utils.kubernetes import gpu_operator, manifests, preflight, state
 from ..module_utils.kubernetes.api import connection, jobs
-from ..module_utils.kubernetes.job_spec import APIS, V2BETA1
+from ..module_utils.kubernetes.job_kinds import APIS, V2BETA1
 
 # A day: a longer stun is a mistake in the unit.
 LONGEST = 86400
@@ -250,7 +250,7 @@ def job_of(server: connection.Api, params: dict[str, Any]) -> dict[str, Any]:
     job.update(workers=state.workers_of(snapshot, kubectl(params), params["names"]) if snapshot.job else [])
     job.update(state.first_node(snapshot, params["names"]))
     if params["desired"] and snapshot.job:
-        job["differs"] = list(manifests.differences(params["desired"].get("spec"), snapshot.job.get("spec")))
+        job["differs"] = list(manifests.changed_fields(params["desired"], snapshot.job))
     launcher, log = (job.get("launcher") or {}).get("host"), snapshot.log
     if not log and params["log"] and launcher:
         log = jobs.launcher_log(server, params["namespace"], launcher)

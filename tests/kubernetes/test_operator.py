@@ -37,7 +37,7 @@ class Role:
     def __init__(self, place: Place, folder: Path) -> None:
         self.place, self.manifest = place, folder / "operator.yaml"
         self.book = folder / "operator.yml"
-        self.manifest.write_bytes(schema.content(schema.OPERATORS["v2beta1"]))
+        self.manifest.write_bytes(schema.content(schema.OPERATORS["kubeflow.org/v2beta1 MPIJob"]))
         self.book.write_text(PLAYBOOK)
 
     def __call__(self, state: str, *arguments: str) -> Outcome:

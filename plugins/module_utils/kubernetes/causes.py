@@ -14,9 +14,10 @@ from typing import Optional
 
 from ..training.job_end import Cause, cause_of
 from .containers import STARTING
+from .job_kinds import KINDS, LAUNCHER, WORKER
 from .last_attempt import ended_launchers, last_attempt
-from .object_fields import conditions, is_true
-from .seen import LAUNCHER, WORKER, Event, JobSnapshot
+from .object_fields import conditions, is_true, part, several
+from .seen import Event, JobSnapshot
 
 # The reasons of the kubelet for an image that it cannot pull.
 _IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ErrImagePullBackOff")
@@ -33,10 +34,8 @@ CauseFinder = Callable[[JobSnapshot], Optional[str]]
 def why_impossible(snapshot: JobSnapshot) -> str:
     """Return why a job cannot be created, and the remedy; empty if it can be created."""
     if not snapshot.is_known:
-        return (
-            "this Kubernetes does not support MPIJobs of that version: install the MPI Operator, with the role "
-            "dml.vsphere.mpi_operator or manually"
-        )
+        kind = KINDS[snapshot.api]
+        return f"this Kubernetes does not support {kind.kind}s of that version: install {kind.operator}, {kind.install}"
     if snapshot.has_namespace:
         return ""
     return f"there is no namespace {snapshot.namespace}: create it, or specify another one"
@@ -82,18 +81,21 @@ def _first(snapshot: JobSnapshot, finders: Sequence[CauseFinder]) -> str | None:
 
 
 def _by_operator(snapshot: JobSnapshot) -> str | None:
-    if conditions(snapshot.job):
+    kind = KINDS[snapshot.api]
+    if conditions(snapshot.job) or snapshot.pods:
         return None
-    refused = _event(snapshot, "ValidationError")
+    refused = _event(snapshot, "ValidationError") or _event(snapshot, "TrainJobResourcesCreationFailed")
     if refused:
         return f"the operator refused it: {refused.message}"
     age = snapshot.age
-    has_event = any(event.kind == "MPIJob" for event in snapshot.events)
-    if age is None or age < TAKEN_UP_SECONDS or has_event:
+    # Trainer reports no event when it takes up a job, but the state of the Jobs that it made.
+    has_event = any(event.kind in (kind.kind, "JobSet", "Job") for event in snapshot.events)
+    is_taken_up = has_event or bool(several(part(snapshot.job, "status"), "jobsStatus"))
+    if age is None or age < TAKEN_UP_SECONDS or is_taken_up:
         return None
     return (
-        f"no operator has taken it up for {age:.0f} s: check that the MPI Operator runs, and that it watches the "
-        f"namespace {snapshot.namespace}"
+        f"no operator has taken it up for {age:.0f} s: check that {kind.operator} runs, and that it "
+        f"watches the namespace {snapshot.namespace}"
     )
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-V2BETA1, V1ALPHA2 = "v2beta1", "v1alpha2"
-APIS = (V2BETA1, V1ALPHA2)
+from .job_kinds import APIS, KINDS, TRAINJOB, V1ALPHA2, V2BETA1, JobKind
+
 # The ends of the names of the objects of a job.
 SECRET, CONFIG_MAP = "environment", "library"
 # How a pod gets the RDMA devices of its node: not at all, with all devices of the node, or through a device plugin.
@@ -25,6 +25,8 @@ GANG = {
     "timeout": "scheduleTimeoutSeconds",
     "resources": "minResources",
 }
+# The options that a kind does not support: the operator of 2019, and Trainer, which schedules a gang in its runtime.
+UNSUPPORTED = {V1ALPHA2: ("queue", "suspend", "gang"), TRAINJOB: ("gang",)}
 PULLS = ("IfNotPresent", "Always", "Never")
 LONGEST_LABEL = 63
 # A label of RFC 1035: Kubernetes uses it as the name of a pod and as its host name.
@@ -105,11 +107,9 @@ class JobSpec:
         return f"{self.name}-{CONFIG_MAP}"
 
     @property
-    def worker_labels(self) -> dict[str, str]:
-        """Return the labels that the operator gives to the job's workers."""
-        if self.api == V1ALPHA2:
-            return {"mpi_job_name": self.name, "mpi_role_type": "worker"}
-        return {"training.kubeflow.org/job-name": self.name, "training.kubeflow.org/job-role": "worker"}
+    def kind(self) -> JobKind:
+        """Return the kind of the job; an unknown API is refused with the other options."""
+        return KINDS.get(self.api, KINDS[V2BETA1])
 
 
 _KEYS = tuple(option.name for option in fields(JobSpec))
@@ -150,8 +150,7 @@ def _errors(job: JobSpec) -> Iterator[str]:
     yield from _invalid_scheduling(job)
     yield from _invalid_numbers(job)
     yield from _invalid_devices(job)
-    if job.api == V1ALPHA2:
-        yield from _missing_in_v1alpha2(job)
+    yield from _unsupported(job)
     names = [*job.environment, *job.secrets, *job.forward]
     odd = [name for name in names if not _VARIABLE.fullmatch(str(name))]
     if odd:
@@ -162,7 +161,7 @@ def _errors(job: JobSpec) -> Iterator[str]:
 
 
 def _invalid_words(job: JobSpec) -> Iterator[str]:
-    longest = f"{job.name}-worker-{max(1, job.workers) - 1}"
+    longest = job.kind.longest_pod(job.name, job.workers)
     if not _NAME.fullmatch(job.name) or len(longest) > LONGEST_LABEL:
         yield (
             "the name must consist of lower-case letters, digits and dashes, start with a letter, and be short: the "
@@ -201,8 +200,10 @@ def _invalid_devices(job: JobSpec) -> Iterator[str]:
         yield f"{job.slots} ranks of a worker share {job.gpus} of {job.gpu_resource}: request one for each, or none"
 
 
-def _missing_in_v1alpha2(job: JobSpec) -> Iterator[str]:
-    """Yield the options that the operator of 2019 does not support."""
-    given = [key for key in ("queue", "suspend", "gang") if getattr(job, key)]
+def _unsupported(job: JobSpec) -> Iterator[str]:
+    """Yield the options that only the MPIJob of v2beta1 supports."""
+    given = [key for key in UNSUPPORTED.get(job.api, ()) if getattr(job, key)]
+    if job.api == TRAINJOB and job.clean_pods != "Running":
+        given.append(f"clean_pods {job.clean_pods}")
     if given:
-        yield f"v1alpha2 does not support {', '.join(given)}: use v2beta1"
+        yield f"{job.api} does not support {', '.join(given)}: use v2beta1"

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from .seen import LAUNCHER, JobSnapshot, Pod
+from .job_kinds import LAUNCHER
+from .seen import JobSnapshot, Pod
 
 ENDED = ("Succeeded", "Failed")
 

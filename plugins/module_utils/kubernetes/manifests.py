@@ -8,17 +8,18 @@ import base64
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from . import pod_templates
-from .job_spec import CONFIG_MAP, GANG, SECRET, V1ALPHA2, JobSpec
+from . import pod_templates, trainjob
+from .job_kinds import KINDS, TRAINJOB, V1ALPHA2
+from .job_spec import CONFIG_MAP, GANG, SECRET, JobSpec
+from .object_fields import Object, part
 
-GROUP, KIND = "kubeflow.org", "MPIJob"
 QUEUE = "kueue.x-k8s.io/queue-name"
 OURS = {"app.kubernetes.io/managed-by": "dml.vsphere"}
 
 
 def manifests(job: JobSpec) -> list[dict[str, Any]]:
     """Return the objects that are not secret, in the order in which they are applied; the job comes last."""
-    return [*([_config_map(job)] if job.files else []), mpijob(job)]
+    return [*([_config_map(job)] if job.files else []), *(_trainjob(job) if job.api == TRAINJOB else [mpijob(job)])]
 
 
 def secret(job: JobSpec) -> dict[str, Any] | None:
@@ -37,19 +38,33 @@ def secret(job: JobSpec) -> dict[str, Any] | None:
 
 def mpijob(job: JobSpec) -> dict[str, Any]:
     """Return the MPIJob."""
+    body = _v1alpha2(job) if job.api == V1ALPHA2 else _v2beta1(job)
+    return {"apiVersion": job.kind.api_version, "kind": job.kind.kind, "metadata": _in_queue(job), "spec": body}
+
+
+def _trainjob(job: JobSpec) -> list[dict[str, Any]]:
+    """Return the runtime of a job for Trainer, and its TrainJob."""
+    runtime = {**trainjob.runtime(job), "metadata": _metadata(job, job.name)}
+    metadata = {**_in_queue(job), "annotations": {trainjob.RUNTIME_HASH: trainjob.hash_of(runtime)}}
+    return [runtime, {**trainjob.trainjob(job, runtime), "metadata": metadata}]
+
+
+def _in_queue(job: JobSpec) -> dict[str, Any]:
+    """Return the metadata of a job, with the label that Kueue reads."""
     metadata = _metadata(job, job.name)
     if job.queue:
         metadata["labels"][QUEUE] = job.queue
-    body = _v1alpha2(job) if job.api == V1ALPHA2 else _v2beta1(job)
-    return {"apiVersion": f"{GROUP}/{job.api}", "kind": KIND, "metadata": metadata, "spec": body}
+    return metadata
 
 
 def owned(name: str, api: str) -> list[dict[str, Any]]:
     """Return all objects that a job of this name may have, only with their names, in the order of their deletion."""
-    rest = (("v1", "ConfigMap", f"{name}-{CONFIG_MAP}"), ("v1", "Secret", f"{name}-{SECRET}"))
+    kind = KINDS[api]
+    runtime = [(kind.api_version, trainjob.RUNTIME, name)] if api == TRAINJOB else []
+    rest = (*runtime, ("v1", "ConfigMap", f"{name}-{CONFIG_MAP}"), ("v1", "Secret", f"{name}-{SECRET}"))
     return [
         {"apiVersion": version, "kind": kind, "metadata": {"name": own}}
-        for version, kind, own in ((f"{GROUP}/{api}", KIND, name), *rest)
+        for version, kind, own in ((kind.api_version, kind.kind, name), *rest)
     ]
 
 
@@ -57,6 +72,16 @@ def deletion(name: str, api: str) -> dict[str, Any]:
     """Return the options of kubernetes.core.k8s that delete all objects of a job, with what the operator made of it."""
     options = {"state": "absent", "delete_options": {"propagationPolicy": "Foreground"}, "wait": True}
     return {"resource_definition": owned(name, api), **options}
+
+
+def changed_fields(desired: Object, found: Object) -> Iterator[str]:
+    """Yield the fields in which a job differs from a desired one; the pods of a TrainJob are those of its runtime."""
+    yield from differences(desired.get("spec"), found.get("spec"))
+    desired_hash, own_hash = (
+        part(part(each, "metadata"), "annotations").get(trainjob.RUNTIME_HASH) for each in (desired, found)
+    )
+    if desired_hash and desired_hash != own_hash:
+        yield "the pod templates of its runtime"
 
 
 def differences(desired: Any, found: Any, path: str = "") -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any
 from ..durable.calls import Result, required
 from ..training.runs.any_job import Ask, Findings, touch_finish
 from ..training.runs.training_run import PLACE
-from .job_spec import V2BETA1
+from .job_kinds import KINDS, V2BETA1
 from .manifests import deletion
 
 # The annotation with which the owner of a job acknowledges a maintenance window.
@@ -25,14 +25,15 @@ class MpiJob:
     def __init__(self, here: Ask, on_launcher: Ask, options: Mapping[str, Any], records: str) -> None:
         self._here, self._on_launcher = here, on_launcher
         self._options, self._records = dict(options), records
-        self.name = f"MPIJob {options['name']}: it"
+        self._kind = KINDS[str(options.get("api") or V2BETA1)]
+        self.name = f"{self._kind.kind} {options['name']}: it"
         self.workers: Mapping[str, str] = options.get("names") or {}
         stamp = "$(date +%Y-%m-%dT%H:%M:%S%z)"
-        self.ack = f"kubectl annotate --overwrite mpijob {options['name']} {ANNOTATION}={stamp}"
+        self.ack = f"kubectl annotate --overwrite {self._kind.kind.lower()} {options['name']} {ANNOTATION}={stamp}"
 
     def acknowledged(self) -> float:
         """Return the time in the annotation with which the owner acknowledges a window."""
-        which = {"api_version": self._options.get("api") or V2BETA1, "kind": "MPIJob", "name": self._options["name"]}
+        which = {"api_version": self._kind.api_version, "kind": self._kind.kind, "name": self._options["name"]}
         found = required(self._here(f"{K8S}_info", {**which, "namespace": "default", **self._place()}))["resources"]
         notes = ((found or [{}])[0].get("metadata") or {}).get("annotations") or {}
         try:

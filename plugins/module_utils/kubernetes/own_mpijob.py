@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Runs the job of a training run as an MPIJob in the cluster of Kubernetes that has the workers as nodes; pure.
+"""Runs the job of a training run as an MPIJob or a TrainJob in the Kubernetes that has the workers as nodes; pure.
 
 Pods mount the folders of the nodes, which contain the library and get records and summaries. A file in the folder of
 rank 0 ends the benchmark of the collection, so the node of the first worker counts as the launcher.
@@ -20,19 +20,19 @@ from ..training.runs import node_setup, rank_words
 from ..training.runs.launching import Launched, watched_nodes
 from ..training.runs.training_run import PLACE, Prepared, TrainingFailed, TrainingRun
 from . import job_spec, manifests, preflight
-from .job_spec import V2BETA1
+from .job_kinds import KINDS, V2BETA1, JobKind
 from .mpijob import INFO, K8S, MpiJob
 
 START_SECONDS = 600.0
 
 
 def job_name(name: str) -> str:
-    """Return the name of a run's MPIJob."""
+    """Return the name of a run's job."""
     return "dml-" + re.sub(r"-+$", "", re.sub(r"[^a-z0-9]+", "-", name.lower()))
 
 
 class OwnMpiJob(MpiJob):
-    """The MPIJob of a run, which it can start."""
+    """The MPIJob or TrainJob of a run, which it can start."""
 
     def __init__(self, calls: NodeCalls, run: TrainingRun) -> None:
         self._calls, self._run = calls, run
@@ -57,13 +57,13 @@ class OwnMpiJob(MpiJob):
         run = self._run
         job = required(self.look())["job"]
         if job["state"] == "absent":
-            cause = f"the namespace {_namespace(run)} has no MPIJob {job_name(run.name)}"
+            cause = f"the namespace {_namespace(run)} has no {_kind(run).kind} {job_name(run.name)}"
             remedy = "set training_kubernetes to the namespace of the run, or set another training_name"
             raise Refused(f"the training run {run.name}", "follow it", cause, remedy)
         return self._where(job)
 
     def end_leftovers(self) -> None:
-        """Leave the failed MPIJob: the operator ends its pods, unless its cleanPodPolicy is None."""
+        """Leave the failed job: the operator ends its pods, unless its cleanPodPolicy is None."""
 
     def report(self, looked: Result) -> Result:
         """Return the job with the log of the launcher, and the figures in it."""
@@ -83,7 +83,7 @@ class OwnMpiJob(MpiJob):
         try:
             spec = job_spec.job_of(self._job_options(prepared))
         except (job_spec.JobError, TypeError) as error:
-            raise Refused(f"MPIJob {job_name(run.name)}", "describe it", str(error)) from error
+            raise Refused(f"{_kind(run).kind} {job_name(run.name)}", "describe it", str(error)) from error
         secret = manifests.secret(spec)
         return [*([secret] if secret else []), *manifests.manifests(spec)]
 
@@ -95,7 +95,7 @@ class OwnMpiJob(MpiJob):
         settings = rank_words.transport_settings(o, nodes)
         name, ranks = job_name(run.name), int(o["ranks_per_node"])
         # The operator gives each worker this name.
-        meeting = {"MASTER_ADDR": f"{name}-worker-0.{name}", "MASTER_PORT": str(o["port"])}
+        meeting = {"MASTER_ADDR": f"{_kind(run).host_of(name, 0)}.{name}", "MASTER_PORT": str(o["port"])}
         environment = {**rank_words.run_environment(run, prepared), "DML_RECORDS": run.dir}
         options = {
             "name": name,
@@ -193,6 +193,10 @@ def _access(run: TrainingRun) -> dict[str, Any]:
 
 def _api(run: TrainingRun) -> str:
     return str((run.o["kubernetes"].get("job") or {}).get("api") or V2BETA1)
+
+
+def _kind(run: TrainingRun) -> JobKind:
+    return KINDS.get(_api(run), KINDS[V2BETA1])
 
 
 def _namespace(run: TrainingRun) -> str:

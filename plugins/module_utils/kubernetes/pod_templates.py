@@ -101,7 +101,7 @@ def _common_spec(job: JobSpec) -> dict[str, Any]:
 
 def _one_per_node(job: JobSpec) -> dict[str, Any]:
     """Return the affinity for one worker per node: a node is a virtual machine, and vMotion moves each one alone."""
-    term = {"topologyKey": TOPOLOGY, "labelSelector": {"matchLabels": job.worker_labels}}
+    term = {"topologyKey": TOPOLOGY, "labelSelector": {"matchLabels": job.kind.worker_labels(job.name)}}
     return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
 
 

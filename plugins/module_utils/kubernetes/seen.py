@@ -9,14 +9,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .containers import containers_of
-from .object_fields import Object, conditions, labels, part, seconds, several, whole
+from .job_kinds import KINDS, NODE, TRAINJOB, V2BETA1, WORKER, kind_of, trainer_of
+from .object_fields import Object, conditions, is_true, labels, part, seconds, several, whole
 from .pod_templates import TAINTS
 
-LAUNCHER, WORKER = "launcher", "worker"
-# The labels with which the operators of v2beta1 and of v1alpha2 mark their pods.
-_JOB = ("training.kubeflow.org/job-name", "mpi_job_name")
-_ROLE = ("training.kubeflow.org/job-role", "mpi_role_type")
-_INDEX = "training.kubeflow.org/replica-index"
+# The labels with which the operators mark their pods.
+_JOB = tuple(dict.fromkeys(kind.job_label for kind in KINDS.values()))
+_ROLE = tuple(dict.fromkeys(kind.role_label for kind in KINDS.values()))
+_INDEX = tuple(dict.fromkeys(kind.index_label for kind in KINDS.values()))
 MOST_RANKS = 100_000
 
 
@@ -38,7 +38,8 @@ class Pod:
 
     ``waits`` and ``killed`` name the container that waits or was killed, if it is not the one with the program.
     ``setup_error`` is how an init container failed, ``made`` when the pod was created.
-    ``tolerates`` is the number of seconds that the pod stays on a silent node; None without limit.
+    ``tolerates`` is the number of seconds that the pod stays on a silent node; None without limit. ``host`` is its host
+    name, without the end that Trainer's Jobs append to the name of the pod.
     """
 
     name: str
@@ -66,13 +67,14 @@ class Pod:
     killed_at: float | None = None
     setup_error: str = ""
     made: float | None = None
+    host: str = ""
 
 
 @dataclass(frozen=True)
 class JobSnapshot:
     """A job as the API reports it at one time, with its pods and events; ``job`` is None if it does not exist.
 
-    ``is_known`` is whether the API serves MPIJobs, and ``has_namespace`` whether the namespace exists.
+    ``is_known`` is whether the API serves jobs of this kind, and ``has_namespace`` whether the namespace exists.
     """
 
     name: str
@@ -85,6 +87,7 @@ class JobSnapshot:
     boot_ids: Mapping[str, str] = field(default_factory=dict)
     log: str = ""
     now: float = 0.0
+    api: str = V2BETA1
 
     @property
     def made(self) -> float | None:
@@ -104,31 +107,55 @@ class JobSnapshot:
     @property
     def ranks(self) -> list[str]:
         """Return the pod of each rank in the order of the operator's host file; empty if there are too many ranks."""
-        spec = part(self.job, "spec")
-        workers = whole(part(part(spec, "mpiReplicaSpecs"), "Worker").get("replicas")) or 0
-        slots = whole(spec.get("slotsPerWorker")) or 1
+        workers, slots = _workers_and_slots(self.job)
         if not 0 <= workers * slots <= MOST_RANKS:
             return []
-        return [f"{self.name}-worker-{index}" for index in range(workers) for _slot in range(slots)]
+        return [self.host_of(index) for index in range(workers) for _slot in range(slots)]
+
+    def host_of(self, index: int) -> str:
+        """Return the host name of a worker's pod."""
+        return kind_of(self.job).host_of(self.name, index)
 
     @property
     def command(self) -> list[str]:
         """Return the command of the launcher."""
+        own = trainer_of(self.job).get("command")
+        if isinstance(own, list):
+            return [str(word) for word in own]
         template = part(part(part(part(self.job, "spec"), "mpiReplicaSpecs"), "Launcher"), "template")
         containers = several(part(template, "spec"), "containers")
         words = containers[0].get("command") if containers else None
         return [str(word) for word in words] if isinstance(words, list) else []
+
+    @property
+    def has_succeeded(self) -> bool:
+        """Return whether the job has finished without an error."""
+        by_type = conditions(self.job)
+        return is_true(by_type, "Succeeded") or is_true(by_type, "Complete")
 
     def pods_with_role(self, role: str) -> list[Pod]:
         """Return the pods of the launcher or of the workers, in the order of their index."""
         return sorted((pod for pod in self.pods if pod.role == role), key=lambda pod: (pod.index or 0, pod.name))
 
 
-def owners_of(job: Object | None, launchers: Iterable[Object]) -> frozenset[str]:
-    """Return the UIDs that own the pods of a job: its UID, and that of the Job that the operator created for it."""
-    own = str(part(job, "metadata").get("uid") or "")
-    made = {str(part(each, "metadata").get("uid") or "") for each in launchers if own and own in _owners(each)}
-    return frozenset({own, *made} - {""})
+def _workers_and_slots(job: Object | None) -> tuple[int, int]:
+    """Return the number of workers of a job, and the number of ranks of a worker."""
+    spec, trainer = part(job, "spec"), trainer_of(job)
+    workers = part(part(spec, "mpiReplicaSpecs"), "Worker").get("replicas") or trainer.get("numNodes")
+    slots = spec.get("slotsPerWorker") or trainer.get("numProcPerNode")
+    return whole(workers) or 0, whole(slots) or 1
+
+
+def owners_of(job: Object | None, made: Iterable[Object]) -> frozenset[str]:
+    """Return the UIDs that own the pods of a job: its UID, and those of the objects that its operator made.
+
+    ``made`` are a JobSet and Jobs, each after its owner.
+    """
+    owners = {str(part(job, "metadata").get("uid") or "")} - {""}
+    for each in made:
+        if not owners.isdisjoint(_owners(each)):
+            owners.add(str(part(each, "metadata").get("uid") or ""))
+    return frozenset(owners - {""})
 
 
 def pods_of(
@@ -156,7 +183,8 @@ def events_of(
     ``uids`` are those of the existing objects: with them, events about another object are left out. A pod may have been
     deleted, so its events count if they are not older than the job, which was created at ``since``.
     """
-    own = re.compile(rf"{re.escape(name)}(-launcher(-[a-z0-9]+)?|-worker-[0-9]+)?")
+    of_mpijob, of_trainjob = "-launcher(-[a-z0-9]+)?|-worker-[0-9]+", "-(launcher|node)-0(-[0-9]+-[a-z0-9]+)?"
+    own = re.compile(rf"{re.escape(name)}({of_mpijob}|{of_trainjob})?")
     mine = []
     for each in objects:
         event, uid = _event(each), str(part(each, "involvedObject").get("uid") or "")
@@ -198,6 +226,7 @@ def _event(event: Object) -> Event:
 def _pod(thing: Object, marked: Object, job: Object | None) -> Pod:
     metadata, status, spec = (part(thing, key) for key in ("metadata", "status", "spec"))
     role = next((str(marked[key]) for key in _ROLE if key in marked), "")
+    role = WORKER if role == KINDS[TRAINJOB].worker_role else role
     containers = containers_of(thing, program_of(job, role))
     scheduled = conditions(thing).get("PodScheduled", {})
     return Pod(
@@ -214,19 +243,23 @@ def _pod(thing: Object, marked: Object, job: Object | None) -> Pod:
         tolerates=tolerated_seconds(several(spec, "tolerations")),
         address=_word(status, "podIP"),
         made=seconds(metadata.get("creationTimestamp")),
+        host=_word(spec, "hostname") or str(metadata.get("name") or ""),
         **vars(containers),
     )
 
 
 def program_of(job: Object | None, role: str) -> str:
     """Return the name of the first container in the job's template for a role, or the role."""
+    if kind_of(job) is KINDS[TRAINJOB]:
+        return NODE
     replicas = part(part(part(job, "spec"), "mpiReplicaSpecs"), role.capitalize())
     containers = several(part(part(replicas, "template"), "spec"), "containers")
     return str(containers[0].get("name") or "") if containers else role
 
 
 def _index(marked: Object, name: str) -> int | None:
-    return whole(marked.get(_INDEX) or name.rpartition("-")[2])
+    given = next((marked[key] for key in _INDEX if marked.get(key)), None)
+    return whole(given or name.rpartition("-")[2])
 
 
 def _word(thing: Object, key: str) -> str | None:

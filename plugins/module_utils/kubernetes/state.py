@@ -19,9 +19,10 @@ from .causes import (
     why_setup_failed,
     why_waiting,
 )
+from .job_kinds import LAUNCHER, WORKER
 from .last_attempt import ended_launchers
 from .object_fields import conditions, is_true, part, seconds
-from .seen import LAUNCHER, WORKER, JobSnapshot, Pod, program_of
+from .seen import JobSnapshot, Pod, program_of
 
 ABSENT, WAITING, RUNNING, FINISHED, DIED, STOPPED = "absent", "waiting", "running", "finished", "died", "stopped"
 SHOWN_LINES = 10
@@ -71,7 +72,7 @@ def state_of(snapshot: JobSnapshot) -> dict[str, Any]:
     if blocked is not None:
         job["blocked"] = blocked
     if word in (FINISHED, DIED, STOPPED):
-        job.update(ended=_when(snapshot, "completionTime"), exit_code=_exit_code(snapshot))
+        job.update(ended=_ended(snapshot), exit_code=_exit_code(snapshot))
     if word == DIED:
         last = [str(line) for line in lines_of(snapshot.log)[-SHOWN_LINES:]] if snapshot.log else []
         job.update(why=why_died(snapshot), last_lines=last, machine=is_of_machine(snapshot))
@@ -98,6 +99,7 @@ def identity(pod: Pod) -> dict[str, Any]:
         "role": pod.role,
         "index": pod.index,
         "is_deleted": pod.is_deleted,
+        "host": pod.host,
     }
 
 
@@ -121,13 +123,18 @@ def first_node(snapshot: JobSnapshot, names: Mapping[str, str]) -> dict[str, str
 
     The operator deletes the pods of a job that has ended, but Kubernetes keeps their events for a while.
     """
-    name = f"{snapshot.name}-worker-0"
-    events = [event for event in snapshot.events if (event.reason, event.name) == (SCHEDULED, name)]
+    host = snapshot.host_of(0)
+    events = [event for event in snapshot.events if event.reason == SCHEDULED and _is_pod(event.name, host)]
     nodes = [
         *(event.message.rpartition(" to ")[2] for event in events),
-        *(pod.node for pod in snapshot.pods if pod.name == name and pod.node),
+        *(pod.node for pod in snapshot.pods if _is_pod(pod.name, host) and pod.node),
     ]
     return {"rank_0_on": names.get(nodes[-1], nodes[-1])} if nodes else {}
+
+
+def _is_pod(name: str, host: str) -> bool:
+    """Return whether a pod has a host name; a Job appends to it for the name of the pod."""
+    return name == host or name.startswith(f"{host}-")
 
 
 def ranks_of_pods(
@@ -144,7 +151,8 @@ def ranks_of_pods(
     by_pod: dict[str, PodRanks] = {}
     for name, pod in pods.items():
         node = str(pod.get("node") or "")
-        ranks = by_host.get(short_name(name)) or by_host.get(short_name(node)) if pod.get("role") == WORKER else None
+        hosts_of_pod = map(short_name, (str(pod.get("host") or name), node)) if pod.get("role") == WORKER else ()
+        ranks = next((by_host[host] for host in hosts_of_pod if by_host.get(host)), None)
         if ranks:
             by_pod[name] = {"worker": str(names.get(node, node)), "ranks": sorted(ranks)}
     return by_pod
@@ -184,7 +192,7 @@ def _short(uid: object) -> str:
 
 def _word(snapshot: JobSnapshot) -> str:
     by_type = conditions(snapshot.job)
-    if is_true(by_type, "Succeeded"):
+    if snapshot.has_succeeded:
         return FINISHED
     if is_true(by_type, "Failed") or why_setup_failed(snapshot):
         return DIED
@@ -200,8 +208,15 @@ def _when(snapshot: JobSnapshot, key: str) -> float | None:
     return seconds(part(snapshot.job, "status").get(key))
 
 
+def _ended(snapshot: JobSnapshot) -> float | None:
+    """Return the time of the end; a TrainJob has only that of the condition."""
+    by_type = conditions(snapshot.job)
+    last = next((by_type[kind] for kind in ("Complete", "Failed") if is_true(by_type, kind)), {})
+    return _when(snapshot, "completionTime") or seconds(last.get("lastTransitionTime"))
+
+
 def _exit_code(snapshot: JobSnapshot) -> int | None:
     launchers = ended_launchers(snapshot.pods)
     if launchers:
         return launchers[-1].exit_code
-    return 0 if is_true(conditions(snapshot.job), "Succeeded") else None
+    return 0 if snapshot.has_succeeded else None

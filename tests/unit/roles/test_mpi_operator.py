@@ -19,7 +19,7 @@ from tests import rendering
 ROLE = Path(__file__).parents[3] / "roles" / "mpi_operator"
 DEFAULTS = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
 VARS = yaml.safe_load((ROLE / "vars" / "main.yml").read_text())
-MANIFEST = schema.documents("v2beta1")
+MANIFEST = schema.documents("kubeflow.org/v2beta1 MPIJob")
 
 
 def the(kind: str, name: str = "mpi-operator") -> dict[str, Any]:
@@ -28,7 +28,7 @@ def the(kind: str, name: str = "mpi-operator") -> dict[str, Any]:
 
 
 def test_the_role_pins_the_manifest_that_the_tests_know() -> None:
-    known = next(entry for entry in schema.INDEX if entry["file"] == schema.OPERATORS["v2beta1"])
+    known = next(entry for entry in schema.INDEX if entry["file"] == schema.OPERATORS["kubeflow.org/v2beta1 MPIJob"])
     assert DEFAULTS["mpi_operator_sha256"] == known["sha256"]
     version = re.search(r"v\d+\.\d+\.\d+", known["source"])
     assert version and f"/{version[0]}/deploy/v2beta1/mpi-operator.yaml" in DEFAULTS["mpi_operator_url"]
@@ -55,7 +55,7 @@ def test_finds_the_operator_by_the_label_of_its_deployment() -> None:
 
 
 def test_the_operators_image_is_one_line_of_the_manifest() -> None:
-    text = schema.content(schema.OPERATORS["v2beta1"]).decode()
+    text = schema.content(schema.OPERATORS["kubeflow.org/v2beta1 MPIJob"]).decode()
     assert len(re.findall(VARS["__mpi_operator_own_image"], text)) == 1
 
 

@@ -1,30 +1,30 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Read one job from the Kubernetes API: the MPIJob, its pods, their events, and the launcher's log."""
+"""Read one job from the Kubernetes API: the MPIJob or TrainJob, its pods, their events, and the launcher's log."""
 
 from __future__ import annotations
 
 import time
 
 from ...errors import Failed
-from ..job_spec import APIS
+from ..job_kinds import KINDS, LAUNCHER, NODE, TRAINJOB, JobKind
 from ..last_attempt import ended_launchers
-from ..manifests import GROUP
 from ..object_fields import Object, part, seconds, several
 from ..seen import JobSnapshot, boot_ids, events_of, owners_of, pods_of
 from .connection import Api, segment
 
 # The end of a log that is kept, and the part that is read at most: a line may have any length.
+JOBSET = "jobset.x-k8s.io/v1alpha2"
 LOG_BYTES, LOG_LIMIT = 1 << 16, 1 << 24
 
 
 def read(api: Api, namespace: str, name: str, version: str) -> JobSnapshot:
     """Return a job with its pods and events; the log is read if its launcher has ended."""
-    kind = f"/apis/{GROUP}/{version}"
+    kind = KINDS[version]
     inside = f"/api/v1/namespaces/{segment(namespace)}"
-    job = api.get(f"{kind}/namespaces/{segment(namespace)}/mpijobs/{segment(name)}")
+    job = _job(api, namespace, name, kind)
     is_known = job is not None or _knows_jobs(api, kind)
-    owners = owners_of(job, _launcher_jobs(api, namespace, name) if job else ())
+    owners = owners_of(job, _made(api, namespace, name, kind) if job else ())
     pods = pods_of(name, api.items(f"{inside}/pods"), owners, job)
     ended = ended_launchers(pods)
     made = seconds(part(job, "metadata").get("creationTimestamp"))
@@ -40,16 +40,24 @@ def read(api: Api, namespace: str, name: str, version: str) -> JobSnapshot:
         boot_ids=boot_ids(api.items("/api/v1/nodes")) if pods else {},
         log=launcher_log(api, namespace, ended[-1].name) if ended else "",
         now=time.time(),
+        api=version,
     )
 
 
 def owners(api: Api, namespace: str, name: str) -> frozenset[str]:
     """Return the UIDs of a job and its launcher, which own its pods; empty without such a job."""
-    for version in APIS:
-        job = api.get(f"/apis/{GROUP}/{version}/namespaces/{segment(namespace)}/mpijobs/{segment(name)}")
+    for kind in KINDS.values():
+        job = _job(api, namespace, name, kind)
         if job is not None:
-            return owners_of(job, _launcher_jobs(api, namespace, name))
+            return owners_of(job, _made(api, namespace, name, kind))
     return frozenset()
+
+
+def _job(api: Api, namespace: str, name: str, kind: JobKind) -> Object | None:
+    job: Object | None = api.get(
+        f"/apis/{kind.api_version}/namespaces/{segment(namespace)}/{kind.plural}/{segment(name)}"
+    )
+    return job if job is None else {"kind": kind.kind, **job}
 
 
 def launcher_log(api: Api, namespace: str, pod: str, last: int = LOG_BYTES) -> str:
@@ -58,10 +66,18 @@ def launcher_log(api: Api, namespace: str, pod: str, last: int = LOG_BYTES) -> s
     return (api.text(path, tailLines=5000, limitBytes=LOG_LIMIT) or "")[-last:]
 
 
-def _launcher_jobs(api: Api, namespace: str, name: str) -> list[Object]:
-    """Return the Job that the operator created for the launcher: it owns the launcher's pods instead of the MPIJob."""
-    job = api.get(f"/apis/batch/v1/namespaces/{segment(namespace)}/jobs/{segment(name)}-launcher")
-    return [job] if job else []
+def _made(api: Api, namespace: str, name: str, kind: JobKind) -> list[Object]:
+    """Return the objects that own pods in the place of the job, each after its owner.
+
+    The operator of an MPIJob makes a Job for the launcher. Trainer makes a JobSet, which has a Job for the launcher and
+    one for the nodes.
+    """
+    place, jobs = f"namespaces/{segment(namespace)}", "/apis/batch/v1"
+    paths = [f"{jobs}/{place}/jobs/{segment(name)}-launcher"]
+    if kind is KINDS[TRAINJOB]:
+        paths = [f"/apis/{JOBSET}/{place}/jobsets/{segment(name)}"]
+        paths += [f"{jobs}/{place}/jobs/{segment(name)}-{role}-0" for role in (LAUNCHER, NODE)]
+    return [found for found in map(api.get, paths) if found]
 
 
 def _has(api: Api, path: str) -> bool:
@@ -72,5 +88,6 @@ def _has(api: Api, path: str) -> bool:
         return True
 
 
-def _knows_jobs(api: Api, kind: str) -> bool:
-    return any(resource.get("name") == "mpijobs" for resource in several(api.get(kind), "resources"))
+def _knows_jobs(api: Api, kind: JobKind) -> bool:
+    resources = several(api.get(f"/apis/{kind.api_version}"), "resources")
+    return any(resource.get("name") == kind.plural for resource in resources)
