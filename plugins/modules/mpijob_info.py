@@ -34,16 +34,16 @@ options:
     description: The name of the MPIJob. For V(findings), it may not exist yet.
     type: str
   namespace:
-    description: The namespace of the MPIJob.
+    description: The namespace of the job.
     type: str
     default: default
   api:
-    description: The API version of the operator.
+    description: The version of the MPI Operator's API, or V(trainjob) for a TrainJob of Kubeflow Trainer.
     type: str
     choices: [v2beta1, v1alpha2, trainjob]
     default: v2beta1
   desired:
-    description: The desired MPIJob. RV(job.differs) lists the fields in which the existing MPIJob differs.
+    description: The desired MPIJob or TrainJob. RV(job.differs) lists the fields in which the existing one differs.
     type: dict
   kubectl:
     description: The C(kubectl) command in RV(job.workers).
@@ -141,7 +141,7 @@ job:
     launcher:
       description: The name, the UID and the start of the launcher's pod, and the boot id of its node.
       type: dict
-    job: {description: The UID of the MPIJob., type: str}
+    job: {description: The UID of the MPIJob or TrainJob., type: str}
     mpirun_command: {description: The command of the launcher., type: list, elements: str}
     nodes_of_ranks: {description: The pod of each rank., type: list, elements: str}
     pods:
@@ -259,7 +259,7 @@ def job_of(server: connection.Api, params: dict[str, Any]) -> dict[str, Any]:
 
 def cluster_objects(api: connection.Api, params: dict[str, Any]) -> preflight.ClusterObjects:
     """Read the objects of the cluster, with one call for each kind."""
-    policies, cause = gpu_policies(api) if gpu_operator.is_needed(params["needs"]) else ([], "")
+    policies, clusters, cause = gpu_policies(api) if gpu_operator.is_needed(params["needs"]) else ([], [], "")
     return preflight.ClusterObjects(
         version=str((api.get("/version") or {}).get("gitVersion") or ""),
         nodes=api.items("/api/v1/nodes"),
@@ -268,15 +268,16 @@ def cluster_objects(api: connection.Api, params: dict[str, Any]) -> preflight.Cl
         config_maps=api.items("/api/v1/configmaps") if params["pvrdma"] else (),
         gpu_policies=policies,
         gpu_policies_unread=cause,
+        gpu_clusters=clusters,
     )
 
 
-def gpu_policies(api: connection.Api) -> tuple[list[dict[str, Any]], str]:
-    """Return the policies of the GPU Operator, and the cause if this account cannot read them."""
+def gpu_policies(api: connection.Api) -> tuple[list[dict[str, Any]], list[dict[str, Any]], str]:
+    """Return the policies and clusters of the GPU Operator, and the cause if this account cannot read them."""
     try:
-        return api.items(gpu_operator.POLICIES), ""
+        return api.items(gpu_operator.POLICIES), api.items(gpu_operator.CLUSTERS), ""
     except Failed as error:
-        return [], error.reason
+        return [], [], error.reason
 
 
 def moved_job(params: dict[str, Any], cluster: preflight.ClusterObjects, api: connection.Api) -> preflight.MovedJob:

@@ -29,6 +29,8 @@ class Operator:
     The scheduler places the workers on the nodes in reverse order.
     """
 
+    jobs, worker, launcher, first_host = JOBS, "worker-{}", "launcher-x", "worker-0"
+
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         self._cluster, self._folder = cluster, folder
         self._processes: dict[str, subprocess.Popen[str]] = {}
@@ -36,7 +38,7 @@ class Operator:
 
     def look(self, cluster: Cluster) -> None:
         """Take up a new job, and end a deleted one."""
-        names = {path.rpartition("/")[2] for path in cluster.answers if path.startswith(f"{JOBS}/")}
+        names = {path.rpartition("/")[2] for path in cluster.answers if path.startswith(f"{self.jobs}/")}
         for name in set(self._processes) - names:
             end(self._processes.pop(name))
             cluster.answers[f"{CORE}/pods"] = []
@@ -44,32 +46,40 @@ class Operator:
             self._take_up(name)
 
     def _take_up(self, name: str) -> None:
-        replicas = self._cluster.answers[f"{JOBS}/{name}"]["spec"]["mpiReplicaSpecs"]
-        worker, launcher = (replicas[role]["template"]["spec"] for role in ("Worker", "Launcher"))
+        worker, launcher = self.templates(name)
         terms = worker["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
         nodes = [one["matchFields"][0]["values"][0] for one in terms["nodeSelectorTerms"]][::-1]
         self._cluster.answers["/api/v1/nodes"] = [{"metadata": {"name": node}, "status": {}} for node in nodes]
         failed = [_setup_error(container) for container in worker.get("initContainers", []) for _node in nodes[:1]]
         if any(failed):
             states = [{"name": "setup", "state": {"terminated": {"exitCode": 1, "message": failed[0]}}}]
-            self._report(name, "Created", [_pod(name, "worker-0", nodes[0], {}, "Failed", states)])
+            self._report(name, "Created", [self.pod(name, self.worker.format(0), nodes[0], {}, "Failed", states)])
             return
         self._cluster.answers[f"{CORE}/events"] = [
-            _scheduled(f"{name}-worker-{number}", node) for number, node in enumerate(nodes)
+            _scheduled(f"{name}-{self.worker.format(number)}", node) for number, node in enumerate(nodes)
         ]
         self._start(name, launcher["containers"][0], len(nodes))
-        workers = [_pod(name, f"worker-{number}", node, RUNNING) for number, node in enumerate(nodes)]
-        self._report(name, "Running", [_pod(name, "launcher-x", nodes[0], RUNNING), *workers])
+        workers = [self.pod(name, self.worker.format(number), node, RUNNING) for number, node in enumerate(nodes)]
+        self._report(name, "Running", [self.pod(name, self.launcher, nodes[0], RUNNING), *workers])
+
+    def templates(self, name: str) -> list[dict[str, Any]]:
+        """Return the specs of the pods of a worker and of the launcher."""
+        replicas = self._cluster.answers[f"{self.jobs}/{name}"]["spec"]["mpiReplicaSpecs"]
+        return [replicas[role]["template"]["spec"] for role in ("Worker", "Launcher")]
+
+    def command(self, launcher: dict[str, Any]) -> list[str]:
+        """Return the command of the launcher on this machine."""
+        return list(launcher["command"])
 
     def _start(self, name: str, launcher: dict[str, Any], workers: int) -> None:
         hosts = self._folder / f"hostfile-{name}"
         hosts.write_text(f"localhost slots={workers}\n")
         # The name service of Kubernetes resolves the name of rank 0.
-        addresses = {f"{name}-worker-0.{name}": "localhost"}
+        addresses = {f"{name}-{self.first_host}.{name}": "localhost"}
         given = {one["name"]: addresses.get(one["value"], one["value"]) for one in launcher.get("env", [])}
         environment = {**os.environ, **given, "OMPI_MCA_orte_default_hostfile": str(hosts)}
         process = self._processes[name] = subprocess.Popen(
-            launcher["command"],
+            self.command(launcher),
             env=environment,
             cwd=self._folder,
             stdout=subprocess.PIPE,
@@ -81,19 +91,32 @@ class Operator:
 
     def _wait(self, name: str, process: subprocess.Popen[str]) -> None:
         output, _none = process.communicate()
-        if f"{JOBS}/{name}" not in self._cluster.answers:
+        if f"{self.jobs}/{name}" not in self._cluster.answers:
             return
         code = process.returncode
         ended = {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed"}}
         phase = "Failed" if code else "Succeeded"
-        self._cluster.answers[f"{CORE}/pods/{name}-launcher-x/log"] = output
-        self._report(name, phase, [_pod(name, "launcher-x", "any", ended, phase)])
+        self._cluster.answers[f"{CORE}/pods/{name}-{self.launcher}/log"] = output
+        self._report(name, phase, [self.pod(name, self.launcher, "any", ended, phase)])
 
     def _report(self, name: str, condition: str, pods: list[dict[str, Any]]) -> None:
-        reported = [{"type": kind, "status": "True", "reason": f"MPIJob{kind}"} for kind in ("Created", condition)]
-        self._cluster.answers[f"{JOBS}/{name}"]["status"] = {"conditions": reported}
+        self._cluster.answers[f"{self.jobs}/{name}"]["status"] = self.status(condition)
         others = [pod for pod in self._cluster.answers[f"{CORE}/pods"] if not pod["metadata"]["name"].startswith(name)]
         self._cluster.answers[f"{CORE}/pods"] = others + pods
+
+    def status(self, condition: str) -> dict[str, Any]:
+        """Return the status of a job that is running, has succeeded or has failed."""
+        kinds = ("Created", condition)
+        return {"conditions": [{"type": kind, "status": "True", "reason": f"MPIJob{kind}"} for kind in kinds]}
+
+    def pod(
+        self, job: str, name: str, node: str, state: dict[str, Any], phase: str = "Running", setup: Any = ()
+    ) -> dict[str, Any]:
+        """Return a pod of a job with the labels of the operator."""
+        made = _pod(job, name, node, state, phase, setup)
+        labels = {"training.kubeflow.org/job-name": job, "training.kubeflow.org/job-role": name.partition("-")[0]}
+        made["metadata"].update(labels=labels, ownerReferences=[{"uid": f"uid-of-{self.jobs}/{job}"}])
+        return made
 
     def close(self) -> None:
         """End what still runs."""
@@ -125,13 +148,7 @@ def end(process: subprocess.Popen[str]) -> None:
 def _pod(
     job: str, name: str, node: str, state: dict[str, Any], phase: str = "Running", setup: Any = ()
 ) -> dict[str, Any]:
-    role = name.partition("-")[0]
-    metadata = {
-        "name": f"{job}-{name}",
-        "uid": f"{job}-{name}",
-        "labels": {"training.kubeflow.org/job-name": job, "training.kubeflow.org/job-role": role},
-        "ownerReferences": [{"uid": f"uid-of-{JOBS}/{job}"}],
-    }
+    metadata = {"name": f"{job}-{name}", "uid": f"{job}-{name}"}
     states = [{"restartCount": 0, "state": state}]
     status = {"phase": phase, "containerStatuses": states, "initContainerStatuses": list(setup)}
     return {"metadata": metadata, "spec": {"nodeName": node}, "status": status}

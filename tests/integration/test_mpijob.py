@@ -122,6 +122,26 @@ def test_a_job_of_2019_is_read_in_its_own_version(cluster: Cluster, role: Role, 
 
 
 @pytest.mark.slow
+def test_a_trainjob_is_applied_with_its_runtime_found_again_and_deleted(cluster: Cluster, role: Role) -> None:
+    place = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/ml"
+    job, runtime = f"{place}/trainjobs/train", f"{place}/trainingruntimes/train"
+
+    def complete(found: Cluster) -> None:
+        if job in found.answers:
+            found.answers[job]["status"] = {"conditions": [{"type": "Complete", "status": "True"}]}
+
+    cluster.operator = complete
+    role.variables |= {"mpijob_api": "trainjob"}
+    assert "failed=0" in role.run("--check", "--diff") and cluster.written == []
+    assert "failed=0" in role.run() and cluster.written == [runtime, job]
+    again = role.run()
+    assert "failed=0" in again and "changed=0" in again and cluster.written == [runtime, job]
+    other = role.run(mpijob_image="example.com/train:2")
+    assert "failed=1" in other and "differs in the pod templates of its runtime" in other
+    assert "failed=0" in role.run(step="delete") and cluster.written[2:] == [job, runtime]
+
+
+@pytest.mark.slow
 def test_a_job_that_dies_fails_the_role_with_its_cause(cluster: Cluster, role: Role, tmp_path: Path) -> None:
     def die(found: Cluster) -> None:
         succeed(found)

@@ -21,6 +21,7 @@ from tests.fakes.kubernetes import Cluster, served
 from tests.integration.mpi_operator import CORE, JOBS, KUBECTL, Operator
 from tests.integration.test_training_again import KILLED
 from tests.integration.test_training_folder import add_requirement
+from tests.integration.trainer import RUNTIMES, TRAINJOBS, Trainer
 from tests.integration.training import Playbook
 
 pytestmark = pytest.mark.slow
@@ -104,6 +105,17 @@ def kubernetes(tmp_path: Path) -> Iterator[Kubernetes]:
 
 
 @pytest.fixture
+def trainer(tmp_path: Path) -> Iterator[Kubernetes]:
+    made = Cluster({f"{CORE}/pods": [], f"{CORE}/events": [], "/api/v1/nodes": []})
+    operator = Trainer(made, tmp_path)
+    with served(made, tmp_path) as kubeconfig:
+        found = Kubernetes(made, kubeconfig, tmp_path)
+        found.variables["training_kubernetes"]["job"] = {"api": "trainjob"}
+        yield found
+    operator.close()
+
+
+@pytest.fixture
 def folder(tmp_path: Path) -> dict[str, Any]:
     """Return the options of a run of a folder with a script, a package and data."""
     made = tmp_path / "mine"
@@ -133,6 +145,19 @@ def test_the_same_playbook_trains_on_kubernetes(kubernetes: Kubernetes, tmp_path
     again = kubernetes.fail(60, 1.5, **more)
     assert "from a job that Kubernetes no longer has. A new job would append to them." in again
     assert made.written == [f"{JOBS}/dml-one"]
+
+
+def test_a_folder_trains_as_a_trainjob(trainer: Kubernetes, folder: dict[str, Any], tmp_path: Path) -> None:
+    trainer.run(training_name="ten", training_environment={"TOKEN": "of-a-user"}, **folder)
+
+    made = trainer.cluster
+    assert made.written[1:] == [f"{RUNTIMES}/dml-ten", f"{TRAINJOBS}/dml-ten"]
+    assert [path.name for path in trainer.outputs("ten")] == ["model0", "model1"]
+    result = json.loads((tmp_path / "results" / "ten.json").read_text())
+    assert (result["job"]["state"], result["steps"]) == ("finished", 20)
+    assert trainer.manifest("ten")["rank_0_on"] == "n2"
+    key = tmp_path / ".dml-key"
+    assert key.read_text() == "a key\n" and key.stat().st_mode & 0o777 == 0o600, "ssh refuses a key that others read"
 
 
 def test_a_folder_trains_on_kubernetes_as_on_nodes(

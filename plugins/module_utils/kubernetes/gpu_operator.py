@@ -3,7 +3,8 @@
 """Check how NVIDIA's GPU Operator gives GPUs to the containers of a job; pure.
 
 From 25.10 on, the operator enables the Container Device Interface (CDI) by default. Broadcom reports that pods then
-fail on containerd in guests of ESX (KB 437128).
+fail on containerd in guests of ESX (KB 437128). From 26.7 on, a GPUCluster in the place of a ClusterPolicy offers GPUs
+through Dynamic Resource Allocation (DRA) only.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from .object_fields import labels, part
 
 Object = Mapping[str, Any]
 POLICIES = "/apis/nvidia.com/v1/clusterpolicies"
+# https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpucluster-reference.html
+CLUSTERS = "/apis/nvidia.com/v1alpha1/gpuclusters"
 RULE = "gpu_operator"
 VENDOR = "nvidia.com/"
 CDI_SINCE = (25, 10)
 CONTAINERD = "containerd"
-# The operator obeys one policy and gives this state to the others.
-IGNORED = "ignored"
+# The operator obeys one policy or cluster, and gives this state to the others.
+IGNORED, DISABLED = "ignored", "disabled"
 _PATCH = """kubectl patch clusterpolicies.nvidia.com %s --type merge -p '{"spec": {"cdi": {"enabled": false}}}'"""
 
 
@@ -48,11 +51,22 @@ def findings(policies: Sequence[Object], nodes: Sequence[Object]) -> Iterator[Fi
             yield Finding(WARN, RULE, _name(policy), text)
 
 
+def cluster_findings(clusters: Sequence[Object]) -> Iterator[Finding]:
+    """Yield a finding for the GPUCluster in force: jobs request resources, which it does not offer."""
+    for cluster in clusters:
+        if part(cluster, "status").get("state") not in (IGNORED, DISABLED):
+            text = (
+                "the GPU Operator offers the GPUs of this cluster through DRA and not as nvidia.com/gpu, which pods "
+                "request: use a ClusterPolicy, with NVIDIA's device plugin, in its place"
+            )
+            yield Finding(WARN, RULE, _name(cluster), text)
+
+
 def unread(cause: str) -> Finding:
     """Return the finding for policies that this account cannot read."""
     text = (
         f"CDI was not checked, because this account cannot read the policies of the GPU Operator ({cause}): give it "
-        "list on clusterpolicies of nvidia.com"
+        "list on clusterpolicies and gpuclusters of nvidia.com"
     )
     return Finding(NOTE, RULE, "ClusterPolicy", text)
 

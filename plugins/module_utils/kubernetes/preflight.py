@@ -33,7 +33,10 @@ DEFAULT_TOLERATION = 300
 # The PCI vendor ids of NVIDIA (Mellanox) network adapters and of VMware devices, such as PVRDMA.
 MELLANOX, VMWARE = "15b3", "15ad"
 SYSTEM = "kube-system"
+# The operators of jobs by the names in the labels of their pods.
+OPERATORS = {"mpi-operator": "the MPI Operator", "trainer": "Kubeflow Trainer", "jobset": "JobSet"}
 CONTROL_PLANE = {"kube-apiserver": "API server", "etcd": "etcd"}
+_JOB_LABELS = ("training.kubeflow.org/", "mpi_job_name", "jobset.sigs.k8s.io/")
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 
@@ -49,6 +52,7 @@ class ClusterObjects:
     config_maps: Sequence[Object] = ()
     gpu_policies: Sequence[Object] = ()
     gpu_policies_unread: str = ""  # the cause
+    gpu_clusters: Sequence[Object] = ()
 
 
 def grace(cluster: ClusterObjects) -> float:
@@ -185,9 +189,9 @@ def _is_ready(pod: Object) -> bool:
 
 def _operators(cluster: ClusterObjects, moved: set[str]) -> Iterator[Finding]:
     for pod in cluster.pods:
-        is_operator = "mpi-operator" in (_label(pod, "app"), _label(pod, "app.kubernetes.io/name"))
-        if is_operator and _node(pod) in moved:
-            text = f"the MPI Operator ({_name(pod)}) runs there: a long stun restarts it, and a running job continues"
+        name = OPERATORS.get(_label(pod, "app.kubernetes.io/name") or _label(pod, "app"))
+        if name and _node(pod) in moved:
+            text = f"{name} ({_name(pod)}) runs there: a long stun restarts it, and a running job continues"
             yield Finding(NOTE, "operator", _node(pod), text)
 
 
@@ -207,7 +211,7 @@ def _resources(cluster: ClusterObjects, needs: Mapping[str, int], workers: int) 
 def _budgets(cluster: ClusterObjects) -> Iterator[Finding]:
     for budget in cluster.budgets:
         selected = part(part(part(budget, "spec"), "selector"), "matchLabels")
-        if any(str(key).startswith("training.kubeflow.org/") or key == "mpi_job_name" for key in selected):
+        if any(str(key).startswith(_JOB_LABELS) for key in selected):
             text = "this PodDisruptionBudget blocks drains, but not the deletion of pods on a node that is silent"
             yield Finding(NOTE, "disruption_budget", _name(budget), text)
 
@@ -215,6 +219,7 @@ def _budgets(cluster: ClusterObjects) -> Iterator[Finding]:
 def _gpu_operator(cluster: ClusterObjects, moved: set[str]) -> Iterator[Finding]:
     if cluster.gpu_policies_unread:
         yield gpu_operator.unread(cluster.gpu_policies_unread)
+    yield from gpu_operator.cluster_findings(cluster.gpu_clusters)
     yield from gpu_operator.findings(cluster.gpu_policies, [node for node in cluster.nodes if _name(node) in moved])
 
 

@@ -152,4 +152,4 @@ def test_policies_that_the_account_cannot_read_are_a_note(tmp_path: Path) -> Non
     ((severity, rule),) = rules(result)
     text = result["findings"][0]["text"]
     assert (severity, rule) == ("note", "gpu_operator") and f'User "dml" cannot read {POLICIES}' in text
-    assert text.endswith("give it list on clusterpolicies of nvidia.com.")
+    assert text.endswith("give it list on clusterpolicies and gpuclusters of nvidia.com.")

@@ -67,6 +67,16 @@ def test_a_setting_that_cannot_fail_has_no_finding(policies: list[Any], nodes: l
     assert [*gpu_operator.findings(policies, nodes)] == []
 
 
+@pytest.mark.parametrize(("state", "count"), [("ready", 1), ("notReady", 1), ("disabled", 0), ("ignored", 0)])
+def test_a_gpu_cluster_in_force_is_a_warning_with_its_remedy(state: str, count: int) -> None:
+    found = [*gpu_operator.cluster_findings([{"metadata": {"name": "gpu-cluster"}, "status": {"state": state}}])]
+
+    assert [(each.severity, each.rule, each.object) for each in found] == [
+        (WARN, "gpu_operator", "gpu-cluster")
+    ] * count
+    assert all("through DRA and not as nvidia.com/gpu" in each.text for each in found)
+
+
 def test_a_name_is_quoted_in_the_command() -> None:
     named = {**policy(), "metadata": {"name": "a; reboot"}}
     (finding,) = gpu_operator.findings([named], [node("w1")])

@@ -69,6 +69,7 @@ def test_a_cluster_of_odd_objects_has_findings(objects: Any) -> None:
     moved_job = MovedJob(["w1", "w2"], 30, tolerated, {"nvidia.com/gpu": 1}, 2, True)
     assert all(isinstance(finding, Finding) for finding in findings(cluster, moved_job))
     assert grace(cluster) > 0
+    assert findings(ClusterObjects("", [], gpu_clusters=several(objects, "gpu_policies")), moved_job)
 
 
 @pytest.mark.parametrize("data", ['{"configList": 5}', '{"resourceList": {"a": 1}}', "[1]", '{"configList": [[]]}'])

@@ -167,7 +167,8 @@ def test_a_grace_in_a_pod_of_another_tenant_does_not_count() -> None:
 
 
 def test_an_operator_on_a_moved_worker_is_a_note() -> None:
-    for labels in ({"app": "mpi-operator"}, {"app.kubernetes.io/name": "mpi-operator"}):
+    named = ("mpi-operator", "trainer", "jobset")
+    for labels in ({"app": "mpi-operator"}, *({"app.kubernetes.io/name": name} for name in named)):
         assert rules(ClusterObjects("v1.35.4", NODES, [pod("mpi-operator-1", "w2", labels)])) == [("note", "operator")]
         assert rules(ClusterObjects("v1.35.4", NODES, [pod("mpi-operator-1", "cp", labels)])) == []
 

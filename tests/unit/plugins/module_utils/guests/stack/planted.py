@@ -167,6 +167,11 @@ PLANTED: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         "passthrough-ubuntu24",
+        {"framework.cuda": "13.3"},
+        "CUDA 13.3 needs driver >= 610.43.02 and the stack has 595.71.05.",
+    ),
+    (
+        "passthrough-ubuntu24",
         {"gpu.models": ["V100"]},
         (
             "The GPU V100 has compute capability 7.0, which CUDA no longer supports from 13.0 on, "
