@@ -24,14 +24,6 @@ from .site import Host, Job, Profile, Site
 HOSTS = ["esx1", "esx2", "esx3", "esx4"]
 MOST_RUNS = 8
 STUNS = st.lists(st.sampled_from([1.0, 30.0, 60.0, 90.0, 200.0]), max_size=4)
-# Faults between two effects. Controllers die more often than all else.
-PEOPLE = ["kill", "kill", "kill", "lost_answer", "alarm", "resync", "takes", "loses", "moves", "finishes", "dies"]
-# A rollout has some 60 points without a job, and 250 around one.
-POINTS = st.one_of(st.integers(0, 60), st.integers(0, 250))
-SOME_FAULTS = st.dictionaries(
-    POINTS, st.tuples(st.sampled_from(PEOPLE), st.sampled_from(HOSTS)), min_size=1, max_size=3
-)
-FAULTS: st.SearchStrategy[dict[int, tuple[str, str]]] = st.one_of(st.just({}), SOME_FAULTS)
 
 
 def kill(calls: SimulatedCalls, _host: str) -> None:
@@ -41,6 +33,19 @@ def kill(calls: SimulatedCalls, _host: str) -> None:
 
 def lost_answer(calls: SimulatedCalls, _host: str) -> None:
     calls.lost_answers += 1
+
+
+def late_answer(calls: SimulatedCalls, _host: str) -> None:
+    calls.late_answers += 1
+
+
+def stale_read(calls: SimulatedCalls, _host: str) -> None:
+    """The server answers the next read as it was before the last write."""
+    calls.stale_reads += 1
+
+
+def doubled_event(calls: SimulatedCalls, _host: str) -> None:
+    calls.doubled_events += 1
 
 
 def alarm(calls: SimulatedCalls, host: str) -> None:
@@ -86,8 +91,32 @@ def dies(calls: SimulatedCalls, _host: str) -> None:
 
 
 ACTS: dict[str, Callable[[SimulatedCalls, str], None]] = {
-    act.__name__: act for act in (kill, lost_answer, alarm, resync, takes, loses, moves, finishes, dies)
+    act.__name__: act
+    for act in (
+        kill,
+        lost_answer,
+        late_answer,
+        stale_read,
+        doubled_event,
+        alarm,
+        resync,
+        takes,
+        loses,
+        moves,
+        finishes,
+        dies,
+    )
 }
+
+
+# Faults between two effects. Controllers die more often than all else.
+PEOPLE = ["kill", "kill", "kill", *sorted(ACTS)]
+# A rollout has some 60 points without a job, and 250 around one.
+POINTS = st.one_of(st.integers(0, 60), st.integers(0, 250))
+SOME_FAULTS = st.dictionaries(
+    POINTS, st.tuples(st.sampled_from(PEOPLE), st.sampled_from(HOSTS)), min_size=1, max_size=3
+)
+FAULTS: st.SearchStrategy[dict[int, tuple[str, str]]] = st.one_of(st.just({}), SOME_FAULTS)
 
 
 def acts(faults: dict[int, tuple[str, str]]) -> dict[int, Any]:
@@ -170,6 +199,11 @@ class SiteMachine(RuleBasedStateMachine):
     def run_vmotion_test(self, stuns: list[float], faults: dict[int, tuple[str, str]]) -> None:
         self.site.stuns, left = list(stuns), self.left_out()
         self.check(self.team.vmotion_test(acts(faults)), left)
+
+    @rule(faults=FAULTS, stuns=STUNS)
+    def observe(self, stuns: list[float], faults: dict[int, tuple[str, str]]) -> None:
+        self.site.stuns, left = list(stuns), self.left_out()
+        self.check(self.team.observation(acts(faults)), left)
 
     @rule(point=st.integers(20, 250), is_corrected=st.booleans(), boots=st.integers(0, 2))
     def kill_a_window_and_go_on(self, point: int, is_corrected: bool, boots: int) -> None:
@@ -255,5 +289,6 @@ class SiteMachine(RuleBasedStateMachine):
                 self.check(self.team.hosts(under_training=True), set(HOSTS))
                 self.site.requested = present
             else:
-                self.check(self.team.vmotion_test(), set(HOSTS))
+                continued = self.team.observation if settings["observe"] else self.team.vmotion_test
+                self.check(continued(), set(HOSTS))
         raise AssertionError("an unfinished test or window never ends")

@@ -12,7 +12,7 @@ from plugins.module_utils.continuity.verdict import verdict
 from plugins.module_utils.maintenance import out_of_service, stop_rules
 from plugins.module_utils.maintenance.cluster_facts import ClusterState
 from plugins.module_utils.vmotion.evidence.facts import Facts
-from plugins.module_utils.vmotion.evidence.verdict_input import verdict_input, with_left
+from plugins.module_utils.vmotion.evidence.verdict_input import verdict_input, with_earlier, with_left
 from plugins.module_utils.vmotion.plan.fleet import Fleet, HostRoom, MovingWorker
 from plugins.module_utils.vmotion.plan.placement import Infeasible
 from plugins.module_utils.vmotion.plan.plan import plan_moves
@@ -24,6 +24,8 @@ from .site import CLUSTER, LAUNCHER, STEP_SECONDS, Host, Job, Profile, Site
 Options = Mapping[str, Any]
 Result = dict[str, Any]
 REBOOT_SECONDS, MODE_SECONDS, CALL_SECONDS, LOCK_SECONDS = 120.0, 20.0, 0.5, 7200.0
+LATE_SECONDS = 90.0
+READS = ("cluster_info", "esxi_info")
 BROKEN_CONNECTION = "the connection broke"
 
 
@@ -33,7 +35,7 @@ class SimulatedCalls(MortalWorld):
     def __init__(self, site: Site, run: str, faults: Mapping[int, Callable[[SimulatedCalls], None]]) -> None:
         super().__init__(())
         self.site, self.run, self.faults = site, run, dict(faults)
-        self.lost_answers = 0
+        self.lost_answers, self.late_answers, self.stale_reads, self.doubled_events = 0, 0, 0, 0
         self.story: list[str] = []
 
     # The world of a program.
@@ -65,6 +67,16 @@ class SimulatedCalls(MortalWorld):
 
     def _called(self, module: str, options: Options, *, is_planned: bool) -> Result:
         name = module.rpartition(".")[2]
+        if self.late_answers:
+            self.late_answers -= 1
+            self.site.pass_time(LATE_SECONDS)
+        if self.stale_reads and (is_planned or name in READS):
+            self.stale_reads -= 1
+            with self.site.as_before():
+                return self._answer(name, options, is_planned=is_planned)
+        return self._answer(name, options, is_planned=is_planned)
+
+    def _answer(self, name: str, options: Options, *, is_planned: bool) -> Result:
         if name in ("esxi_profile", "esxi_power"):
             answer = getattr(self, name)(dict(options), is_planned)
         else:
@@ -213,6 +225,9 @@ class SimulatedCalls(MortalWorld):
         more = {"not_applicable": {}, "rdma": {}, "profile": "", "slots": {}, "at": dict(self.site.workers)}
         slots, at, serving = dict.fromkeys(self.site.hosts, 1), dict(self.site.workers), self.site.serving()
         try:
+            if options.get("empty_hosts") == []:
+                # An observation plans nothing.
+                return {"stages": [], "moves": [], **more}
             if options.get("empty_hosts") is None:
                 open_slots = {name: 1 for name in slots if name in serving or name in at.values()}
                 return {"moves": [move._asdict() for move in plan_moves(open_slots, at, one_per_host=True)], **more}
@@ -244,6 +259,9 @@ class SimulatedCalls(MortalWorld):
         moves = [one for one in self.site.moves if one["started"] >= options["since"] and one["worker"] in names]
         place = {"power": "on", "powered_on": "then", "encryption": "", "gpus": []}
         places = {name: {"host": self.site.workers[name], **place} for name in names}
+        if self.doubled_events:
+            self.doubled_events -= 1
+            moves = [move for move in moves for _time in range(2)]
         return {"moves": moves, "power": [], "places": places}
 
     def training_info(self, _options: Result) -> Result:
@@ -307,7 +325,8 @@ class TrialCalls(SimulatedCalls):
         return {}
 
     def roll_records(self) -> bool:
-        return self.site.is_watched
+        self.effect("roll the records", lambda: setattr(self.site, "rolled_at", self.site.clock))
+        return True
 
     def run_command(self, words: tuple[str, ...], _text: str, _seconds: float) -> Result:
         raise AssertionError(f"no command is given, but {words}")
@@ -332,9 +351,11 @@ class TrialCalls(SimulatedCalls):
         facts = Facts(**self.files["facts"])
         case = verdict_input(facts)
         assert self.site.job is not None
-        records: Iterable[dict[str, Any]] = self.site.job.records()
+        # Only an observation removes the records that it has judged.
+        since = self.site.rolled_at if facts.settings["observe"] else 0.0
+        records: Iterable[dict[str, Any]] = self.site.job.records(since)
         result = judged(verdict(records, case.pop("moves"), case.pop("limits"), **case))
-        return {**with_left(result, facts), "lines": []}
+        return {**with_left(with_earlier(result, facts), facts), "lines": [], "files": []}
 
 
 def judged(result: Result) -> Result:

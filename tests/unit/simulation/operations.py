@@ -21,6 +21,7 @@ from plugins.module_utils.jobs.running_job import job_from
 from plugins.module_utils.vmotion.evidence.facts import Facts
 from plugins.module_utils.vmotion.folder import trial_folder
 from plugins.module_utils.vmotion.programs.maintenance_window import window
+from plugins.module_utils.vmotion.programs.observe import observe
 from plugins.module_utils.vmotion.programs.test import test
 from plugins.module_utils.vmotion.trial.trial import Trial
 from plugins.plugin_utils.trial import _reason
@@ -33,6 +34,7 @@ from .site import CLUSTER, STEP_SECONDS, Site
 Faults = Mapping[int, Callable[[SimulatedCalls], None]]
 # The verdict measures silences by the records; a step more or less is accepted.
 TOLERANCE_SECONDS, MAX_GAP_S = 2 * STEP_SECONDS, 120.0
+OBSERVATION = {"observe": {"seconds": 60, "keep": 150}, "duration": 600, "drs_override": "", "guest_checks": False}
 
 
 @dataclass
@@ -104,6 +106,13 @@ class Team:
         """Run the playbook vmotion_test."""
         return self._played("vmotion_test", faults, lambda calls: self._carry_out(calls, {}))
 
+    def observation(self, faults: Faults | None = None) -> Outcome:
+        """Run the playbook observe, which writes nothing to vCenter."""
+        writes, holder = self.site.writes, self.site.holder
+        outcome = self._played("observe", faults, lambda calls: self._carry_out(calls, {}, OBSERVATION))
+        assert (self.site.writes, self.site.holder) == (writes, holder), "an observation wrote to vCenter"
+        return outcome
+
     def _played(self, name: str, faults: Faults | None, play: Callable[[SimulatedCalls], Outcome]) -> Outcome:
         """Run a playbook as the next run, whose faults come at their points."""
         self.runs += 1
@@ -139,15 +148,19 @@ class Team:
     def _open_folder(self) -> Folder | None:
         return next((folder for folder in self.folders if folder.is_open), None)
 
-    def _carry_out(self, calls: SimulatedCalls, requested: Mapping[str, Any]) -> Outcome:
-        """Begin or continue a vMotion test or a window in its folder, as the action does."""
+    def _carry_out(
+        self, calls: SimulatedCalls, requested: Mapping[str, Any], more: Mapping[str, Any] | None = None
+    ) -> Outcome:
+        """Begin or continue a vMotion test, a window or an observation in its folder, as the action does."""
         settings = {
             **SETTINGS,
+            "observe": {},
             "window": dict(requested),
             "canary": "",
             "steps": 8,
             "warm_timeout": 600,
             "limits": {"max_gap_s": MAX_GAP_S},
+            **(more or {}),
         }
         folder = self._folder(settings)
         site = TrialCalls(calls.site, calls.run, calls.faults, str(folder.path), folder.files)
@@ -156,7 +169,7 @@ class Team:
         kept = trial_folder.continued(folder.values.get(START) or journal.write(START, settings), settings)
         job = job_from(site.here, site.there, kept)
         trial = Trial(site, job, Facts(kept), requested=dict(requested), started=site.now())
-        run = window if kept["window"] else test
+        run = observe if kept["observe"] else window if kept["window"] else test
         try:
             message = _reason(run, Program(journal, site), trial, journal)  # type: ignore[arg-type]
         except CollectionError as error:

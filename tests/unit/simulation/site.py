@@ -7,8 +7,10 @@ It is the truth that programs are judged by. A write that no program may ever se
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,9 +118,11 @@ class Job:
         if self.is_running:
             self.state, self.ended = state, at
 
-    def records(self) -> Iterator[dict[str, Any]]:
-        """Yield the record of each step of each rank, as the watch stamps them."""
+    def records(self, since: float) -> Iterator[dict[str, Any]]:
+        """Yield the record of each step of each rank after a time, as the watch stamps them."""
         for number, at in enumerate(self.step_times):
+            if at <= since:
+                continue
             for rank, worker in self.ranks.items():
                 yield {
                     "rank": rank,
@@ -159,6 +163,10 @@ class Site:
     expires: float = 0.0
     is_overridden: bool = False
     is_watched: bool = False
+    # The time at which the watch began a new file of records.
+    rolled_at: float = 0.0
+    # The hosts before the last write, which a server that is late still shows.
+    earlier: dict[str, Host] = field(default_factory=dict)
     moves: list[dict[str, Any]] = field(default_factory=list)
     stuns: list[float] = field(default_factory=list)
     # The hosts for which a run has read the stop rules since they last left service, and the stops that it read.
@@ -200,6 +208,16 @@ class Site:
         if self.holder != run:
             raise Violation(f"{what} without the lock, which {self.holder or 'nobody'} holds")
         self.writes += 1
+        self.earlier = copy.deepcopy(self.hosts)
+
+    @contextmanager
+    def as_before(self) -> Iterator[None]:
+        """Show the hosts as they were before the last write."""
+        present, self.hosts = self.hosts, self.earlier or self.hosts
+        try:
+            yield
+        finally:
+            self.hosts = present
 
     def own(self, name: str, what: str) -> Host:
         """Return a host that a program changes; one that another user took out is a violation."""
