@@ -325,7 +325,7 @@ class TrialCalls(SimulatedCalls):
         return {}
 
     def roll_records(self) -> bool:
-        self.effect("roll the records", lambda: setattr(self.site, "rolled_at", self.site.clock))
+        self.effect("roll the records", lambda: self.files.update(rolled_at=self.site.clock))
         return True
 
     def run_command(self, words: tuple[str, ...], _text: str, _seconds: float) -> Result:
@@ -351,9 +351,8 @@ class TrialCalls(SimulatedCalls):
         facts = Facts(**self.files["facts"])
         case = verdict_input(facts)
         assert self.site.job is not None
-        # Only an observation removes the records that it has judged.
-        since = self.site.rolled_at if facts.settings["observe"] else 0.0
-        records: Iterable[dict[str, Any]] = self.site.job.records(since)
+        # An observation removes the records that it has judged.
+        records: Iterable[dict[str, Any]] = self.site.job.records(self.files.get("rolled_at", 0.0))
         result = judged(verdict(records, case.pop("moves"), case.pop("limits"), **case))
         return {**with_left(with_earlier(result, facts), facts), "lines": [], "files": []}
 

@@ -163,8 +163,6 @@ class Site:
     expires: float = 0.0
     is_overridden: bool = False
     is_watched: bool = False
-    # The time at which the watch began a new file of records.
-    rolled_at: float = 0.0
     # The hosts before the last write, which a server that is late still shows.
     earlier: dict[str, Host] = field(default_factory=dict)
     moves: list[dict[str, Any]] = field(default_factory=list)
