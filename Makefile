@@ -20,7 +20,7 @@ export GIT_CONFIG_VALUE_0 := $(CURDIR)
 
 # The budget of each stage of `make test` in seconds, on a warm machine with two cores; an excess is a warning.
 STAGES := setup=30 static=240 unit=180 integration=1050 clients=240 molecule-default=180
-STAGES_FULL := $(filter-out clients=%,$(STAGES)) mutants=1200 explore=660 crowd=1200 clients=1800 upstream=1800 oldest=1200 newest=1200 frameworks=900 attack=1200 nodes=6000 \
+STAGES_FULL := $(filter-out clients=%,$(STAGES)) mutants=1200 explore=660 crowd=1200 clients=1800 upstream=1800 oldest=1200 between=1200 newest=1200 frameworks=900 attack=1200 nodes=6000 \
   kubernetes=3600 molecule=5600
 
 # Tests marked slow run only in test-full.
@@ -32,7 +32,7 @@ GOVC := .cache/govc
 
 .PHONY: help root setup setup-nodes setup-machines setup-kubernetes setup-tests environment lock release demo demo-down test test-full \
   lint lint-python lint-types lint-shell lint-yaml lint-ansible lint-docs lint-go lint-pins lint-security static sanity \
-  unit unit-python unit-go mutants explore crowd attack integration clients upstream frameworks nodes kubernetes oldest newest molecule molecule-default bench gpu docs build clean
+  unit unit-python unit-go mutants explore crowd attack integration clients upstream frameworks nodes kubernetes oldest between newest devel molecule molecule-default bench gpu docs build clean
 
 help: ## try: List the targets
 	@awk -f tools/help.awk $(MAKEFILE_LIST)
@@ -183,7 +183,13 @@ kubernetes: root setup-kubernetes ## long: Run the tests of the lab's Kubernetes
 oldest: setup-tests ## long: Run module and integration tests with the oldest supported ansible-core and pyVmomi
 	tools/other_core $@ $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/$@.xml
 
+between: setup-tests ## long: Run module and integration tests with the ansible-core between the oldest and that of .venv
+	tools/other_core $@ $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/$@.xml
+
 newest: setup-tests ## long: Run module and integration tests with the next ansible-core, which needs Python 3.13
+	tools/other_core $@ $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/$@.xml
+
+devel: setup-tests ## long: Run module and integration tests with the branch devel of ansible-core, which needs GitHub
 	tools/other_core $@ $(MARKS) --numprocesses 3 --dist worksteal --junitxml=$(REPORTS)/$@.xml
 
 molecule: root setup-nodes setup-machines ## long: Test the roles on the lab's nodes and machines, as root; SCENARIO=NAME for one scenario

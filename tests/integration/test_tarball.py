@@ -274,3 +274,25 @@ def test_an_inventory_replaces_that_of_the_user_and_none_of_the_collection(
     assert "clusters:" in (tmp_path / "user" / "hosts.yml").read_text()
     assert list(tmp_path.glob("user/evidence/gpu-*.json"))
     assert files_of(elsewhere / "collections") == shipped
+
+
+@pytest.mark.parametrize(
+    ("result", "counted"),
+    [
+        ({"hosts": [{"host": "esx1", "changed": False}, {"host": "esx2"}]}, ["esx1", "esx2"]),
+        ({"workers": [{"name": "w1", "vm_uuid": "5012"}, {"name": "w2"}]}, ["w1", "w2"]),
+        ({"hosts": {"esx1": {}}, "workers": None}, []),
+        ({"hosts": ["esx1"], "msg": "esx1 failed"}, []),
+        ({}, []),
+    ],
+)
+def test_the_query_for_automation_controller_counts_hosts_and_workers(
+    result: dict[str, Any], counted: list[str]
+) -> None:
+    queries = yaml.safe_load((ROOT / "extensions" / "audit" / "event_query.yml").read_text())
+    command = ["jq", "--slurp", f"map({queries['dml.vsphere.*']['query']})"]
+    done = subprocess.run(command, input=json.dumps(result), check=True, capture_output=True, text=True)
+    found = json.loads(done.stdout)
+
+    assert [each["name"] for each in found] == counted
+    assert all(set(each) == {"name", "canonical_facts", "facts"} and each["canonical_facts"] for each in found)

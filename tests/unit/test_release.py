@@ -76,6 +76,45 @@ def test_a_job_that_may_write_runs_no_code_of_others_and_states_the_provenance()
     assert used == {"actions/download-artifact", "actions/attest-build-provenance"}
 
 
+def test_a_job_with_a_secret_installs_nothing_and_follows_the_release() -> None:
+    jobs = yaml.safe_load((GITHUB / "workflows" / "release.yml").read_text())["jobs"].values()
+    (publishing,) = [job for job in jobs if "secrets." in json.dumps(job)]
+    steps_of = publishing["steps"]
+
+    assert (publishing["needs"], publishing["environment"]) == ("release", "galaxy")
+    assert [step["uses"].partition("@")[0] for step in steps_of if "uses" in step] == ["actions/download-artifact"]
+    (command,) = [step["run"] for step in steps_of if "run" in step]
+    assert command.splitlines()[1].startswith("curl --fail-with-body ") and "${{" not in command
+
+
+def test_ci_runs_each_supported_ansible_core() -> None:
+    matrices = [job.get("strategy", {}).get("matrix", {}) for job, _step in steps(GITHUB / "workflows" / "ci.yml")]
+    tested = {each["core"] for matrix in matrices for each in matrix.get("include", ())}
+    for target in {name for matrix in matrices for name in matrix.get("target", ())} - {"devel"}:
+        text = (ROOT / f"requirements-{target}.txt").read_text()
+        (pin,) = re.findall(r"^ansible-core==(\d+\.\d+)", text, re.MULTILINE)
+        tested.add(pin)
+    supported = re.findall(r"^\| (2\.\d+) \|", (ROOT / "README.md").read_text(), re.MULTILINE)
+
+    assert len(supported) >= 4 and set(supported) == tested
+
+
+def test_dependabot_knows_each_place_of_dependencies() -> None:
+    updates = yaml.safe_load((GITHUB / "dependabot.yml").read_text())["updates"]
+    places = {each["package-ecosystem"]: each.get("directories", [each.get("directory")]) for each in updates}
+    modules = {f"/{path.parent.relative_to(ROOT)}" for path in ROOT.glob("lab/*/go.mod")}
+
+    assert set(places) == {"github-actions", "pip", "gomod"} and set(places["gomod"]) == modules
+
+
+def test_the_extensions_exist() -> None:
+    declared = yaml.safe_load((ROOT / "meta" / "extensions.yml").read_text())["extensions"]
+    folders = {each["args"]["ext_dir"] for each in declared}
+    there = {f"eda/plugins/{path.name}" for path in (ROOT / "extensions" / "eda" / "plugins").iterdir()}
+
+    assert folders == there
+
+
 def test_only_files_that_git_tracks_are_built(tmp_path: Path) -> None:
     checkout, built = tmp_path / "checkout", tmp_path / "built"
     (checkout / "recording").mkdir(parents=True)
