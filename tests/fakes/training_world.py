@@ -66,6 +66,7 @@ class TrainingWorld(MortalWorld):
         self.sent: list[dict[str, Any]] = []
         self.last_seen: float | None = 1e9
         self.has_records = True
+        self.stacks = ""
         self.lacks_code, self.kept_code = False, list[str]()
         self.stops: list[str] = []
         self.network: list[str] = []
@@ -138,6 +139,9 @@ class TrainingWorld(MortalWorld):
     def _stat(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         assert options["checksum_algorithm"] == "sha256"
         return {"stat": self.archive}
+
+    def _read_stacks(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"sentence": self.stacks}
 
     def _write_private(self, _host: str, options: Mapping[str, Any]) -> None:
         for name, text in options["files"].items():

@@ -104,7 +104,7 @@ class OwnMpiJob(MpiJob):
             "command": rank_words.rank_words(o, prepared.python, prepared.resume).words,
             "workers": len(run.nodes),
             "environment": {**settings["environment"], **meeting, **environment},
-            "secrets": o["environment"],
+            "secrets": rank_words.own_environment(o),
             "toleration_seconds": preflight.toleration(float(o["stun_seconds"])),
             "slots": ranks,
             "gpus": ranks if o["nccl"] else 0,

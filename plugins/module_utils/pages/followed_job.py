@@ -38,6 +38,7 @@ class PageOptions:
 
     ``shows`` is ``progress`` if the screen shows the pace, ``log`` for the lines that the watch writes to ``output``,
     ``both``, or ``page``. With ``awaits_end``, a node reports the end of the job, whatever the number of its steps.
+    Following ends as soon as the last step is ``silence`` seconds old, 0 for any age.
     """
 
     steps: int = 0
@@ -51,6 +52,7 @@ class PageOptions:
     shows: str = PROGRESS
     output: str = ""
     awaits_end: bool = False
+    silence: float = 0.0
 
 
 class _Shown:
@@ -108,7 +110,7 @@ def follow_records(
     shown = _Shown(file, options, pace, curve, show if options.shows in (PROGRESS, BOTH) else _nothing)
     log = ShownOutput(Path(options.output), show if options.shows in (LOG, BOTH) else None)
     with GrowingFile(file) as growing:
-        ended = _Following(file, growing, pace, shown, log, options.awaits_end).until_end(quiet, every)
+        ended = _Following(file, growing, pace, shown, log, options).until_end(quiet, every)
     shown.write(watcher.troubles(file))
     ended = "unwatched" if ended == QUIET and watcher.is_left(file) else ended
     drawn = {"images_per_sec": curve.rate(), "points": curve.points()}
@@ -130,7 +132,7 @@ class _Following:
     pace: LivePace
     shown: _Shown
     log: ShownOutput
-    awaits_end: bool
+    options: PageOptions
 
     def until_end(self, quiet: float, every: float) -> str:
         """Show the pace until the job ends, all steps are made or no record arrives, and return how it ended.
@@ -156,11 +158,8 @@ class _Following:
         if beside_records.read(self.records, beside_records.ENDS):
             # The last records of other nodes arrive later.
             return ENDED if silence > SETTLE_SECONDS else ""
-        pace = self.pace
-        if (
-            not self.awaits_end
-            and pace.is_done
-            and time.time() - (pace.last_seen or 0.0) > min(quiet, pace.usual_silence)
-        ):
+        pace, since = self.pace, time.time() - (self.pace.last_seen or 0.0)
+        if pace.is_done and not self.options.awaits_end and since > min(quiet, pace.usual_silence):
             return FINISHED
-        return QUIET if silence > quiet else ""
+        is_silent = bool(pace.last_seen and self.options.silence) and since > self.options.silence
+        return QUIET if is_silent or silence > quiet else ""

@@ -35,6 +35,8 @@ _ALONE = re.compile(
     r"unable to complete a TCP connection\s+to another process:\s+Local host:\s+(\S+)\s+Remote host:\s+(\S+)"
 )
 _NO_SPACE = re.compile(r"No space left on device|ENOSPC")
+# The line of dml_steps.py, because the errors of most programs name neither the file system nor its size.
+_FULL = re.compile(r"^dml_steps\.py: no space is left in (.{1,300})$")
 # The rank that others waited for: PyTorch names it if it uses a monitored barrier, and if it asks it for NCCL's id.
 _MISSED = re.compile(r"Ranks (\d+)(?:, \d+)* failed to pass monitoredBarrier")
 _RETRIEVED = re.compile(r"retr(?:ie|ei)ving ncclUniqueId from \[(\d+)\]")
@@ -197,8 +199,12 @@ def _late_error(rank: int, output: Output) -> Explanation | None:
 
 
 def _reported(error: RankError, output: Output) -> Explanation:
-    event = "found the disk full" if _NO_SPACE.search(error.message) else "ended"
+    full = next(
+        (match for line in output.lines if line.rank == error.rank and (match := _FULL.search(line.text))), None
+    )
+    event = "found the disk full" if full or _NO_SPACE.search(error.message) else "ended"
     sentence = f"{_who(error.rank, output)} {event}: {error.message}{error.place}"
+    sentence += f"; no space is left in {full[1]}" if full else ""
     return Explanation(sentence, error.rank, _node_of(error.rank, output))
 
 

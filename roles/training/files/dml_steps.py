@@ -12,10 +12,15 @@ precedence. Only the process of the rank records steps, no child process.
 
 # No "from __future__ import annotations" here: the Python of TensorFlow 1 does not support it.
 
+import errno
+import faulthandler
 import math
 import os
 import runpy
+import signal
+import socket
 import sys
+import tempfile
 import weakref
 from typing import Any
 
@@ -28,6 +33,11 @@ KERAS = (
     *("keras.src.callbacks.callback_list", "keras.src.callbacks", "keras.callbacks"),
     *("tf_keras.src.callbacks", "tensorflow.python.keras.callbacks"),
 )
+CORES, LOCAL = "OMP_NUM_THREADS", "OMPI_COMM_WORLD_LOCAL_SIZE"
+# The signal at which a rank writes where its main thread is, which no framework uses.
+WHERE = signal.SIGRTMIN + 11
+# A file system with less room than this is full.
+LEAST_ROOM = 1 << 20
 # An optimizer that ended is replaced by one that made many more steps than usual without a step of the former.
 MORE = 10
 
@@ -270,7 +280,73 @@ def install() -> None:
     sys.meta_path.insert(0, Imports({TORCH: watch_torch(steps), **dict.fromkeys(KERAS, watch_keras(steps))}))
 
 
+def register_stack() -> None:
+    """Have this rank write where its main thread is to a file of the run when it gets the signal."""
+    folder = os.environ.get(FOLDER)
+    if not folder:
+        return
+    with open("/proc/self/stat", "rb") as stat:
+        start = stat.read().rsplit(b")", 1)[1].split()[19].decode()
+    with open("/proc/sys/kernel/random/boot_id") as boot:
+        process = [str(os.getpid()), start, boot.read().strip(), socket.gethostname()]
+    rank = next((os.environ[name] for name in ("OMPI_COMM_WORLD_RANK", "RANK") if name in os.environ), "0")
+    try:
+        os.makedirs(folder, exist_ok=True)
+        file = open(os.path.join(folder, "rank" + rank + ".stack"), "w")  # noqa: SIM115 # open as long as the rank
+    except OSError:
+        return
+    file.write(" ".join(process) + "\n")
+    file.flush()
+    faulthandler.register(WHERE, file=file, all_threads=False)
+
+
+def share_cores() -> None:
+    """Give each rank of the node its part of the cores, unless the user has: OpenMP would take all for each rank."""
+    ranks = int(os.environ.get(LOCAL) or 1)
+    if not os.environ.get(CORES):
+        os.environ[CORES] = str(max(1, len(os.sched_getaffinity(0)) // ranks))
+
+
+def full_file_systems(error: Any) -> "list[str]":
+    """Return the file systems without room to which the program may have written, each with its size."""
+    named = getattr(error, "filename", None)
+    folders = [os.path.dirname(os.path.abspath(named))] if isinstance(named, str) else []
+    found = {}
+    for folder in [*folders, os.getcwd(), tempfile.gettempdir(), "/dev/shm"]:  # noqa: S108 # only looked at
+        try:
+            space = os.statvfs(folder)
+        except OSError:
+            continue
+        is_full = space.f_bavail * space.f_frsize < min(LEAST_ROOM, space.f_blocks * space.f_frsize)
+        if is_full:
+            found.setdefault(_mount_point(folder), f"{space.f_blocks * space.f_frsize / 1e6:.0f} MB")
+    return [f"{path} ({size})" for path, size in found.items()]
+
+
+def _mount_point(folder: str) -> str:
+    path = os.path.realpath(folder)
+    while not os.path.ismount(path):
+        path = os.path.dirname(path)
+    return path
+
+
 def run(words: "list[str]") -> None:
+    """Run the program; if it fails on a full disk, name the file system, which its error does not."""
+    share_cores()
+    register_stack()
+    try:
+        _run(words)
+    except Exception as error:
+        full = full_file_systems(error)
+        is_named = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        if full:
+            sys.stderr.write("dml_steps.py: no space is left in {}\n".format(", ".join(full)))
+        elif is_named:
+            sys.stderr.write("dml_steps.py: no space was left, and there is room by now\n")
+        raise
+
+
+def _run(words: "list[str]") -> None:
     """Run the given script or module as the main program, with imports from its folder."""
     sys.argv = words
     if words[0] in ("-m", "--module"):

@@ -211,3 +211,42 @@ def test_a_module_and_the_loaders_of_the_frameworks_stay_as_they_are(folder: Pat
     done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "mine False\n"
     assert (folder / "run" / "rank0.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({}, str(len(os.sched_getaffinity(0)))),
+        ({"OMPI_COMM_WORLD_LOCAL_SIZE": "4096"}, "1"),
+        ({"OMP_NUM_THREADS": "7"}, "7"),
+    ],
+)
+def test_the_ranks_of_a_node_share_its_cores_unless_the_user_says_otherwise(
+    folder: Path, variables: dict[str, str], expected: str
+) -> None:
+    own = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    done = run(
+        folder, "import os\nprint(os.environ['OMP_NUM_THREADS'])\n", **{"OMP_NUM_THREADS": "", **own, **variables}
+    )
+    assert done.stdout.strip() == expected
+
+
+FULL = """
+import collections, os
+Space = collections.namedtuple("Space", "f_bavail f_frsize f_blocks")
+os.statvfs = lambda path: Space(0 if path == "/" else 10**6, 4096, 3000)
+raise {error}
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        ("OSError(28, 'No space left on device', '/x.pt')", "dml_steps.py: no space is left in / (12 MB)\n"),
+        ("RuntimeError('PytorchStreamWriter failed writing file')", ""),
+        ("OSError(28, 'No space left on device')", "dml_steps.py: no space was left, and there is room by now\n"),
+    ],
+)
+def test_a_program_that_fails_on_a_full_disk_names_the_file_system(folder: Path, error: str, line: str) -> None:
+    done = run(folder, FULL.format(error=error))
+    assert done.returncode == 1 and done.stderr.startswith(line or "Traceback"), done.stderr

@@ -25,7 +25,7 @@ from ...guests.file_ownership import exposed
 from ...plan import Plan
 from .. import mpirun
 from ..job_end import cause_of
-from . import daemon_ports, job_output, supervisor
+from . import daemon_ports, job_output, remedies, supervisor
 from .git_commit import commit_of
 
 SECRET = "secret_environment"  # noqa: S105 - the name of an option # nosec B105
@@ -92,7 +92,8 @@ def _end_facts(run_dir: str, desired: Mapping[str, Any], end: Mapping[str, Any],
         sentence = cause.sentence
         space = os.statvfs(run_dir)
         if end.get("full") or space.f_bavail * space.f_frsize < supervisor.FULL_BYTES:
-            sentence += f"; no space left on {socket.gethostname()}:{run_dir}"
+            sentence += remedies.no_space(run_dir)
+        sentence += remedies.of(sentence, run_dir)
         facts.update(why=sentence, rank=cause.rank, node=cause.node, last_lines=list(cause.last_lines))
         facts["machine"] = cause.is_of_machine
     return facts

@@ -13,6 +13,7 @@ from ...durable.program import Program
 from ..runs.hang_look import who_waits
 from ..runs.launching import OwnJob
 from ..runs.run_watch import RunWatch
+from ..runs.stack_look import where_ranks_are
 from ..runs.training_run import TrainingFailed, TrainingRun
 
 ALIVE = ("running", "waiting")
@@ -63,7 +64,9 @@ def follow(p: Program, site: TrainingSite, run: TrainingRun, watch: RunWatch) ->
             is_estimate = followed["ended"] == "finished"
             return Ended(looked, p.ensure(watch.read_again) if is_estimate else followed)
         if _is_silent(p, run, job, followed):
-            who = p.ensure(lambda: who_waits(site.calls, run))
+            who = p.ensure(
+                lambda: " ".join(filter(None, (where_ranks_are(site.calls, run), who_waits(site.calls, run))))
+            )
             p.ensure(lambda: site.job_of(run).stop())
             raise _made_no_step(run, followed, who)
 
@@ -132,11 +135,14 @@ def _is_silent(p: Program, run: TrainingRun, job: Mapping[str, Any], followed: M
 
 
 def _made_no_step(run: TrainingRun, followed: Mapping[str, Any], who: str) -> TrainingFailed:
-    pace, waits = followed["pace"], f" {who}" if who else ""
+    pace = followed["pace"]
+    begin = f"{run.job} made no step for {run.o['silence']} s and was stopped"
+    if who:
+        # The step says nothing about the cause: ranks that wait for another one have made as many.
+        return TrainingFailed(f"{begin} at step {pace.get('step')}. {who}")
     return TrainingFailed(
-        f"{run.job} made no step for {run.o['silence']} s and was stopped; the slowest rank was {pace.get('slowest')} "
-        f"on {pace.get('host')}, at step {pace.get('step')}.{waits} Check the nodes and the network, then run the job "
-        "again."
+        f"{begin}; the slowest rank was {pace.get('slowest')} on {pace.get('host')}, at step {pace.get('step')}. Check "
+        "the nodes and the network, then run the job again."
     )
 
 

@@ -145,7 +145,18 @@ def _require_finished(p: Program, site: TrainingSite, run: TrainingRun, ended: E
         waits = p.ensure(lambda: who_waits(site.calls, run)) if job["state"] == "died" else ""
         why = "; ".join(text for text in (str(job.get("why") or "-"), silent, waits.rstrip(".")) if text)
         where = f"The end of its output is in {run.results}/output.log."
-        raise TrainingFailed(f"{run.job} {job['state']}: {why}. {where}")
+        raise TrainingFailed(f"{run.job} {job['state']}: {why}. {where}{_another_try(run, ended)}")
+
+
+def _another_try(run: TrainingRun, ended: Ended) -> str:
+    """Return how a run that a machine ended is tried again, if it has no attempts."""
+    if not ended.is_of_machine or int(run.o["attempts"]) > 1:
+        return ""
+    start = " from its newest checkpoint" if run.o["folder"] else ""
+    return (
+        f" If the memory of {ended.job.get('node') or 'a node'} was exhausted, journalctl -k there says so. "
+        f"-e training_attempts=3 tries such a run again{start}."
+    )
 
 
 def _judge(

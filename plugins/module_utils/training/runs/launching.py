@@ -87,7 +87,7 @@ class OwnMpirun(JobOnNodes):
                 **rank_words.recorder_environment(run, prepared),
                 **rank_words.run_environment(run, prepared),
             },
-            "secret_environment": o["environment"],
+            "secret_environment": rank_words.own_environment(o),
             "mpirun_arguments": [*settings["mpirun_arguments"], *wdir, *o["mpirun_arguments"]],
             **launch_options(o),
             **({"script": script} if script else {}),

@@ -19,6 +19,7 @@ TF_CNN = "tf_cnn_benchmarks"
 RECORDED, RAS_OFFSET = 2000, 1000
 PYTHONS = (["python"], ["python3"])
 OF_PYTHON = (".py",)
+PATH = "PYTHONPATH"
 Options = Mapping[str, Any]
 
 
@@ -129,11 +130,17 @@ def recorder_environment(run: TrainingRun, prepared: Prepared) -> dict[str, str]
     }
 
 
+def own_environment(o: Options) -> dict[str, str]:
+    """Return the variables that the user gives the ranks; the library stays among the modules that they import."""
+    given = {str(name): str(value) for name, value in o["environment"].items()}
+    return {**given, PATH: f"{given[PATH]}:{o['dir']}"} if given.get(PATH) else given
+
+
 def run_environment(run: TrainingRun, prepared: Prepared) -> dict[str, str]:
     """Return the variables of the library, of the person who asked for the run, and of a resumed run."""
     o = run.o
     return {
-        "PYTHONPATH": o["dir"],
+        PATH: o["dir"],
         "DML_STEPS_BY": o["steps_by"],
         "DML_CHECK_GRADIENTS": str(o["check_gradients"]),
         "DML_RUN_BY": run.requested_by,

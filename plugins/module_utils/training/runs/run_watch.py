@@ -62,6 +62,8 @@ class RunWatch:
         """Show the pace until all steps are made or no record arrives for a moment, and return it."""
         run = self._run
         more = {"folder": run.results, "run": run.name, "shows": run.o["show"], **self._metrics()}
+        # A moment later than the limit, so that the program finds it exceeded.
+        more["silence"] = int(run.o["silence"]) + 0.5 if run.o["steps_by"] != "none" else 0.0
         more["awaits_end"] = run.o["backend"] == MPI and run.launcher in run.o["watched"]
         followed = required(self._calls.here("follow_records", {**self._options(), **more}))
         return {**followed, "has_records": followed["last_seen"] is not None or followed["has_file"]}

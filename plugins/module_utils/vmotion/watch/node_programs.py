@@ -20,8 +20,8 @@ from typing import Any
 from ...core.child_environment import without_account
 from ...core.findings import as_dicts
 from ...guests import gpu_health
-from ...training import hangs
-from . import gpu_program, guest_program, hang_program, transport_program
+from ...training import hangs, rank_stacks
+from . import gpu_program, guest_program, hang_program, stack_program, transport_program
 
 Nodes = Sequence[Mapping[str, Any]]
 
@@ -64,6 +64,12 @@ def read_hang(nodes: Nodes, folder: str, recorders: str, timeout: float = 60.0) 
     found = run_on_nodes(nodes, hang_program, [folder, recorders], timeout)
     errors = {name: str(node["error"]) for name, node in found.items() if "error" in node}
     return {"sentences": hangs.of_nodes(found), "errors": errors}
+
+
+def read_stacks(nodes: Nodes, folder: str, timeout: float = 20.0) -> dict[str, Any]:
+    """Have the ranks of a silent job write where they are in their program, and return that in a sentence."""
+    found = run_on_nodes(nodes, stack_program, [folder], timeout)
+    return {"sentence": rank_stacks.sentence(found.values())}
 
 
 def run_on_nodes(nodes: Nodes, program: ModuleType, words: Sequence[str], seconds: float) -> Any:

@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The remedies for causes of the end of a job that the copied folder or the disk of the launcher shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+
+_NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)")
+WORK, DEEPEST = "work", 2
+
+
+def of(sentence: str, run_dir: str) -> str:
+    """Return what to do about the cause of the end of a job, as the rest of a sentence; empty if unknown."""
+    work, missing = os.path.join(run_dir, WORK), _NO_MODULE.search(sentence)
+    if not missing or not os.path.isdir(work):
+        return ""
+    name = missing[1]
+    folder = _folder_with(work, name)
+    if folder:
+        path = os.path.relpath(folder, work)
+        return (
+            f"; your folder has {path}/{name}: set PYTHONPATH={path} in training_environment, or install it with the "
+            "line . in requirements.txt"
+        )
+    return f"; add the package that has the module {name} to requirements.txt in your folder"
+
+
+def no_space(run_dir: str) -> str:
+    """Return the file system of a run directory that is full, with its size."""
+    space, path = os.statvfs(run_dir), os.path.realpath(run_dir)
+    while not os.path.ismount(path):
+        path = os.path.dirname(path)
+    size = space.f_blocks * space.f_frsize / 1e6
+    return f"; no space left on {socket.gethostname()}:{run_dir}, whose file system {path} has {size:.0f} MB"
+
+
+def _folder_with(work: str, name: str) -> str:
+    """Return the folder below the copied one that contains a module, not far below; empty without one."""
+    for above, folders, files in os.walk(work):
+        if above != work and (name in folders or f"{name}.py" in files):
+            return above
+        if above.count(os.sep) - work.count(os.sep) >= DEEPEST:
+            folders.clear()
+        folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
+    return ""

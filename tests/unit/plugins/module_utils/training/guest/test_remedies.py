@@ -1,0 +1,43 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The cause of a job's end comes with what to do, if the copied folder shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plugins.module_utils.training.guest import remedies
+
+MISSING = "rank 0 on n1 ended: ModuleNotFoundError: No module named 'net.data' (train.py, line 3)"
+
+
+@pytest.mark.parametrize(
+    ("path", "remedy"),
+    [
+        (
+            "src/net/__init__.py",
+            "; your folder has src/net: set PYTHONPATH=src in training_environment, or install it with",
+        ),
+        ("code/python/net.py", "; your folder has code/python/net: set PYTHONPATH=code/python in"),
+        ("a/b/c/net.py", "; add the package that has the module net to requirements.txt in your folder"),
+        (".git/net.py", "; add the package that has the module net to requirements.txt in your folder"),
+    ],
+)
+def test_a_module_that_is_missing_is_looked_for_in_the_folder(tmp_path: Path, path: str, remedy: str) -> None:
+    (tmp_path / "work" / path).parent.mkdir(parents=True)
+    (tmp_path / "work" / path).touch()
+
+    assert remedies.of(MISSING, str(tmp_path)).startswith(remedy)
+
+
+def test_a_job_without_a_folder_and_other_causes_have_no_remedy(tmp_path: Path) -> None:
+    assert remedies.of(MISSING, str(tmp_path)) == ""
+    (tmp_path / "work").mkdir()
+    assert remedies.of("rank 0 on n1 ended: ValueError: no data", str(tmp_path)) == ""
+
+
+def test_a_full_disk_has_its_file_system_and_size() -> None:
+    sentence = remedies.no_space("/dev/shm")
+    assert ":/dev/shm, whose file system /dev/shm has " in sentence and sentence.endswith(" MB")
