@@ -35,5 +35,7 @@ def answer(given: dict[str, Any], node: str) -> dict[str, Any]:
     except (KeyError, TypeError, ValueError) as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         return {"failed": True, "msg": f"{node}: could not check {given['kind']}: {reason}"}
-    values = {"changed": False, "facts": result.facts, "misfits": result.misfits}
+    facts = dict(result.facts)
+    warnings = [f"{node}: {warning}" for warning in facts.pop("warnings", [])]
+    values = {"changed": False, "facts": facts, "misfits": result.misfits, "warnings": warnings}
     return {**values, "failed": given["fail"], "msg": message} if message else values

@@ -20,7 +20,7 @@ from ..module_utils import runner
 from ..module_utils.core.child_environment import without_account
 from ..module_utils.pages.followed_job import follow_records
 from ..module_utils.training.reports.known_runs import list_runs
-from ..module_utils.training.reports.outputs import copy_outputs
+from ..module_utils.training.reports.outputs import copy_growing_outputs, copy_outputs
 from ..module_utils.training.reports.report_files import write_output, write_private
 from ..module_utils.training.reports.saved_checkpoints import newest_checkpoint
 from ..module_utils.training.reports.saved_manifests import write_manifest
@@ -37,6 +37,7 @@ Show = Callable[[str, str], None]
 FUNCTIONS: dict[str, Callable[..., Result]] = {
     function.__name__: function
     for function in (
+        copy_growing_outputs,
         copy_outputs,
         keep_code,
         list_runs,

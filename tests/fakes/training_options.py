@@ -57,6 +57,8 @@ OPTIONS: dict[str, Any] = {
     "gpu_xid_seconds": 86400,
     "silence": 600,
     "show": "progress",
+    "outputs_every": 0,
+    "forward": [],
     "check_gradients": 20,
     "fail_on_nan": False,
     "prove": True,

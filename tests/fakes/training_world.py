@@ -66,7 +66,7 @@ class TrainingWorld(MortalWorld):
         self.sent: list[dict[str, Any]] = []
         self.last_seen: float | None = 1e9
         self.has_records = True
-        self.stacks = ""
+        self.stacks, self.due = "", 0
         self.lacks_code, self.kept_code = False, list[str]()
         self.stops: list[str] = []
         self.network: list[str] = []
@@ -140,6 +140,9 @@ class TrainingWorld(MortalWorld):
         assert options["checksum_algorithm"] == "sha256"
         return {"stat": self.archive}
 
+    def _copy_growing_outputs(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"failed": True, "msg": "w1: could not copy the outputs: the disk is full"}
+
     def _read_stacks(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
         return {"sentence": self.stacks}
 
@@ -211,8 +214,9 @@ class TrainingWorld(MortalWorld):
         for host, seconds in self.powers_off.items():
             self.away[host] = self.clock + seconds
         self.powers_off = {}
+        ended, self.due = "due" if self.due else "quiet", max(self.due - 1, 0)
         pace = {"step": 40, "slowest": 1, "host": "w2", "loss": 0.5, "first_silent": ""}
-        return {"ended": "quiet", "last_seen": self.last_seen, "has_file": self.has_records, "pace": pace, "curve": {}}
+        return {"ended": ended, "last_seen": self.last_seen, "has_file": self.has_records, "pace": pace, "curve": {}}
 
     def _write_manifest(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         path = f"{options['folder']}/{manifest.FILE}"

@@ -97,7 +97,8 @@ def _kubernetes_node(found: Values, desired: Values) -> CheckResult:
 
 
 def _node(found: Values, desired: Values) -> CheckResult:
-    return CheckResult({}, node_settings.node_misfits(found, desired))
+    warnings = node_settings.slow_lookups(found.get("lookups") or "{}")
+    return CheckResult({"warnings": warnings}, node_settings.node_misfits(found, desired))
 
 
 def _gpu_driver(found: Values, desired: Values) -> CheckResult:

@@ -31,6 +31,22 @@ def sysctls(lines: Sequence[str]) -> dict[str, str]:
     return dict(line.split(" = ", 1) for line in lines if " = " in line)
 
 
+# A lookup in /etc/hosts takes milliseconds.
+SLOW_SECONDS = 1.0
+
+
+def slow_lookups(printed: str) -> list[str]:
+    """Return a sentence if lookups of the peers take long, from the seconds of each as a JSON text."""
+    seconds = parse_json(printed)
+    times = {str(what): float(each) for what, each in seconds.items()} if isinstance(seconds, Mapping) else {}
+    slow = {what: each for what, each in times.items() if each > SLOW_SECONDS}
+    if not slow:
+        return []
+    named = ", ".join(f"{what} {each:.1f} s" for what, each in sorted(slow.items()))
+    remedy = "/etc/hosts must have the lines of this role, and come first in nsswitch.conf"
+    return [f"Lookups of the peers take long ({named}), and each job makes several before its first step: {remedy}."]
+
+
 def node_misfits(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each wrong kernel setting and limit, each short timer, and unpinned host keys."""
     kernel = sysctls(found["sysctls"])

@@ -23,7 +23,7 @@ from . import live_files
 Show = Callable[[str, str], None]
 # The kinds of lines of a job on the screen, and the reasons why following it ends.
 PROGRESS, LOG, BOTH = "progress", "log", "both"
-ENDED, FINISHED, QUIET = "ended", "finished", "quiet"
+ENDED, FINISHED, QUIET, DUE = "ended", "finished", "quiet", "due"
 # Nodes send their records at least this often.
 SETTLE_SECONDS = 0.8
 
@@ -38,7 +38,7 @@ class PageOptions:
 
     ``shows`` is ``progress`` if the screen shows the pace, ``log`` for the lines that the watch writes to ``output``,
     ``both``, or ``page``. With ``awaits_end``, a node reports the end of the job, whatever the number of its steps.
-    Following ends as soon as the last step is ``silence`` seconds old, 0 for any age.
+    Following ends as soon as the last step is ``silence`` seconds old, and after ``at_most`` seconds; 0 for any time.
     """
 
     steps: int = 0
@@ -53,6 +53,7 @@ class PageOptions:
     output: str = ""
     awaits_end: bool = False
     silence: float = 0.0
+    at_most: float = 0.0
 
 
 class _Shown:
@@ -139,13 +140,14 @@ class _Following:
 
         The number of steps may be an estimate: if the job makes more, they are followed too.
         """
-        received = shown = time.monotonic()
+        began = received = shown = time.monotonic()
         while True:
             now = time.monotonic()
             if self.pace.feed(self.growing.new_records()):
                 received = now
             self.log.show()
-            why = self._ended(now - received, quiet)
+            is_due = bool(self.options.at_most) and now - began > self.options.at_most
+            why = self._ended(now - received, quiet) or (DUE if is_due else "")
             if why in (ENDED, FINISHED) or now - shown >= every:
                 shown = now
                 self.shown.show()

@@ -54,6 +54,9 @@ def follow(p: Program, site: TrainingSite, run: TrainingRun, watch: RunWatch) ->
     """Show the pace of a job until it ends. All of it is reading, which each controller does again."""
     while True:
         followed = p.ensure(watch.show_pace)
+        if followed["ended"] == "due":
+            p.ensure(watch.copy_outputs)
+            continue
         looked = _look(p, site, run, followed)
         if "job" not in looked:
             looked = _look_after_return(p, site, run, looked, followed)

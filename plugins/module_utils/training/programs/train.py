@@ -15,7 +15,7 @@ from typing import Any
 from ...durable.calls import Result
 from ...durable.program import Program
 from ...errors import CollectionError
-from ..runs import gpu_gate, node_setup, run_files
+from ..runs import forwarding, gpu_gate, node_setup, run_files
 from ..runs.hang_look import who_waits
 from ..runs.launching import Launched
 from ..runs.run_watch import RunWatch
@@ -47,7 +47,8 @@ def train(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
             p.say(f"The training run {run.name} continues without this command. {ways(run)}")
             return {"run": run.name, "changed": True}
         p.say(f"The training run {run.name} continues if this command ends, for example with Ctrl-C. {ways(run)}")
-        watch = RunWatch(site.calls, run, started.launched)
+        p.say(_forwarding(run, started))
+        watch = RunWatch(site.calls, run, started.launched, started.rank_0(run))
         with p.held(f"the watch of {run.name}", watch.start, watch.stop):
             ended = follow(p, site, run, watch)
             report = _bring_back(p, site, run, started, ended, watch)
@@ -55,6 +56,17 @@ def train(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
             _require_finished(p, site, run, ended)
             return _judge(p, site, run, started, {"report": report, "followed": ended.followed}, watch.records)
         run = _next_attempt(p, site, run, started, ended)
+
+
+def _forwarding(run: TrainingRun, started: StartedJob) -> str:
+    """Return the command that forwards the requested ports of the node of rank 0; empty without one."""
+    node = started.rank_0(run)
+    command = forwarding.command(run.nodes[node]["reach"], run.o["forward"]) if node in run.nodes else ""
+    return (
+        f"To reach port {', '.join(map(str, run.o['forward']))} of {node} on this machine, use {command}"
+        if command
+        else ""
+    )
 
 
 def start(p: Program, site: TrainingSite, run: TrainingRun) -> StartedJob:
@@ -141,9 +153,10 @@ def _require_same_environment(run: TrainingRun) -> None:
 def _require_finished(p: Program, site: TrainingSite, run: TrainingRun, ended: Ended) -> None:
     """Fail with the cause of a job that did not finish, and with who waited for whom if it died."""
     job, silent = ended.job, str(ended.followed["pace"].get("first_silent") or "")
+    not_finite = str(ended.followed["pace"].get("not_finite") or "")
     if job["state"] != "finished":
         waits = p.ensure(lambda: who_waits(site.calls, run)) if job["state"] == "died" else ""
-        why = "; ".join(text for text in (str(job.get("why") or "-"), silent, waits.rstrip(".")) if text)
+        why = "; ".join(text for text in (str(job.get("why") or "-"), silent, waits.rstrip("."), not_finite) if text)
         where = f"The end of its output is in {run.results}/output.log."
         raise TrainingFailed(f"{run.job} {job['state']}: {why}. {where}{_another_try(run, ended)}")
 

@@ -29,6 +29,8 @@ MOST_LISTED_BYTES, MOST_FILES = 16 << 20, 50_000
 LOOK = "cd {0} || exit; cd {1} 2>/dev/null || exit 0; exec find . -type f -printf '%s %Ts %P\\0'"
 ENTRY = re.compile(r"([0-9]{1,18} [0-9]{1,18}) (.+)", re.DOTALL)
 SEND = "cd {0} && exec tar -cf - --null -T -"
+# A program that trains writes its outputs meanwhile, which tar reports with exit code 1.
+SEND_GROWING = "cd {0} && { tar -cf - --null -T - 2>/dev/null; [ $? -le 1 ]; }"
 BY_HAND = "copy them manually, they stay on the node"
 NEW, LONGEST = ".dml-", 300
 
@@ -37,6 +39,7 @@ class Outputs:
     """The copy of a folder of a node as a subject of the runner; other files in the copy are left as they are."""
 
     name = "outputs"
+    _send = SEND
 
     def __init__(self, params: Mapping[str, Any]) -> None:
         self._reach, self._folder = list(params["reach"]), str(params["folder"])
@@ -75,13 +78,17 @@ class Outputs:
             if not was_there and not any(self._dest.iterdir()):
                 self._dest.rmdir()
 
+    @property
+    def _sending(self) -> str:
+        return self._send.replace("{0}", shlex.quote(self._folder))
+
     def _receive(self, names: Iterable[str], new: Path) -> None:
         """Write the files that the node sends into a new folder."""
         with tempfile.TemporaryFile() as requested:
             requested.write(b"".join(os.fsencode(f"./{name}") + b"\0" for name in names))
             requested.seek(0)
             cause = ""
-            with NodeStream(self._on_node(SEND.format(shlex.quote(self._folder))), requested) as stream:
+            with NodeStream(self._on_node(self._sending), requested) as stream:
                 try:
                     try:
                         self._write_all(stream, set(names), new)
@@ -150,6 +157,22 @@ def copy_outputs(**options: Any) -> dict[str, Any]:
     ``dest`` the one here, and ``limit`` the largest size of all files in MB.
     """
     return runner.converge_one(runner.OfProgram(), Outputs(options))
+
+
+class GrowingOutputs(Outputs):
+    """The outputs of a job that runs: a file that changes meanwhile is copied again the next time."""
+
+    name = "outputs so far"
+    _send = SEND_GROWING
+
+
+def copy_growing_outputs(**options: Any) -> dict[str, Any]:
+    """Copy the outputs of a job that runs, with the options of ``copy_outputs``."""
+    outputs = GrowingOutputs(options)
+    plan = outputs.plan(outputs.read())
+    if plan.due:
+        outputs.apply(plan)
+    return {"changed": bool(plan.due)}
 
 
 def _write(path: Path, time: int, parts: Iterable[bytes]) -> None:

@@ -15,6 +15,8 @@ from .training_run import MPI, TrainingFailed, TrainingRun
 WEEK_SECONDS = 604_800
 # The seconds without a record after which the launcher is asked for the state of the job.
 QUIET_SECONDS = 15.0
+# Outputs are copied at most this often: meanwhile nothing is shown.
+LEAST_OUTPUT_SECONDS = 20
 # The watch has read the records of the job's last steps by then.
 LAST_SECONDS = 3.0
 
@@ -22,8 +24,8 @@ LAST_SECONDS = 3.0
 class RunWatch:
     """The records of one attempt in a new folder: a watch whose controller was killed may still write to the former."""
 
-    def __init__(self, calls: NodeCalls, run: TrainingRun, started: Launched) -> None:
-        self._calls, self._run, self._launched = calls, run, started
+    def __init__(self, calls: NodeCalls, run: TrainingRun, started: Launched, rank_0: str) -> None:
+        self._calls, self._run, self._launched, self._rank_0 = calls, run, started, rank_0
         self._folder = ""
 
     @property
@@ -62,11 +64,22 @@ class RunWatch:
         """Show the pace until all steps are made or no record arrives for a moment, and return it."""
         run = self._run
         more = {"folder": run.results, "run": run.name, "shows": run.o["show"], **self._metrics()}
+        every = int(run.o["outputs_every"]) if run.o["folder"] else 0
+        more["at_most"] = max(every, LEAST_OUTPUT_SECONDS) if every else 0
         # A moment later than the limit, so that the program finds it exceeded.
         more["silence"] = int(run.o["silence"]) + 0.5 if run.o["steps_by"] != "none" else 0.0
         more["awaits_end"] = run.o["backend"] == MPI and run.launcher in run.o["watched"]
         followed = required(self._calls.here("follow_records", {**self._options(), **more}))
         return {**followed, "has_records": followed["last_seen"] is not None or followed["has_file"]}
+
+    def copy_outputs(self) -> None:
+        """Copy the outputs so far; whatever prevents it may be over the next time, and at the end it is an error."""
+        run = self._run
+        there = {"node": self._rank_0, "reach": run.nodes[self._rank_0]["reach"], "folder": run.outputs}
+        here = {"dest": f"{run.results}/outputs", "limit": run.o["outputs_limit"]}
+        copied = self._calls.here("copy_growing_outputs", {**there, **here})
+        if copied.get("failed"):
+            self._calls.show(str(copied.get("msg")))
 
     def read_again(self) -> Result:
         """Return the pace with the steps after the estimated number of steps, which only the records show."""

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from plugins.action import node_check
 from plugins.module_utils.guests import node_checks
 from plugins.module_utils.guests.json_text import parse_json
 
@@ -285,3 +286,20 @@ def test_each_difference_names_the_nodes() -> None:
     nodes = node_checks.versions_by_node({"n1": PROOFS, "n2": OTHER_PROOFS, "n3": PROOFS, "n4": {}})
     assert node_checks.version_differences(nodes)[-1] == "OpenMPI is 4.1.4 on n1, n3 and 4.1.5 on n2 and missing on n4."
     assert node_checks.version_differences(nodes)[0] == "Horovod is 0.28.1 on n1, n2, n3 and missing on n4."
+
+
+@pytest.mark.parametrize(
+    ("seconds", "warned"),
+    [('{"::ffff:10.0.0.2": 10.05, "w2": 0.01}', True), ('{"w2": 0.9}', False)],
+)
+def test_a_slow_lookup_of_a_peer_is_a_warning(seconds: str, warned: bool) -> None:
+    given = {"kind": "node", "found": {**NODE, "lookups": seconds}, "wanted": CORRECT, "fail": True}
+
+    result = node_check.answer(given, "w1")
+
+    assert not result.get("failed")
+    assert bool(result["warnings"]) == warned
+    if warned:
+        assert result["warnings"][0].startswith(
+            "w1: Lookups of the peers take long (::ffff:10.0.0.2 10.1 s), and each job"
+        )

@@ -208,6 +208,17 @@ def test_a_silent_job_is_stopped_with_the_lines_in_which_its_ranks_are() -> None
     assert world.stops == ["/runs/one"]
 
 
+def test_outputs_come_while_the_job_runs_and_a_failure_of_that_ends_nothing() -> None:
+    world = TrainingWorld(outputs_every=60, forward=[6006])
+    world.due = 2
+
+    assert once(world)["run"] == "one"
+
+    assert world.log.count("copy_growing_outputs") == 2
+    assert any("use ssh -N -L 6006:localhost:6006" in line for line in world.lines)
+    assert any("the disk is full" in line for line in world.lines)
+
+
 def test_a_script_that_has_reported_no_step_is_not_stopped() -> None:
     world = TrainingWorld(silence=1)
     world.last_seen = None

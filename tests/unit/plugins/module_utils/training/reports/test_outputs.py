@@ -11,6 +11,7 @@ import pytest
 
 from plugins.module_utils.errors import CollectionError, Failed, Refused
 from plugins.module_utils.training.reports.outputs import Outputs
+from tests.fakes.calling import here
 
 
 def outputs(tmp_path: Path, **changes: Any) -> Outputs:
@@ -102,3 +103,21 @@ def test_a_connection_that_ends_is_named(tmp_path: Path) -> None:
     sent = 'case $0 in *find*) exec sh -c "$0";; esac; echo gone >&2; exit 255'
     with pytest.raises(Failed, match="could not copy the outputs: gone; copy them manually"):
         converge(outputs(tmp_path, reach=["sh", "-c", sent]))
+
+
+def test_outputs_of_a_job_that_runs_are_copied_although_it_writes_them(tmp_path: Path, there: Path) -> None:
+    """tar reports a file that changes while it is read."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "tar").write_text(f'#!/bin/sh\n/bin/tar "$@"; echo more >>"{there}/model.pt"; exit 1\n')
+    (tools / "tar").chmod(0o755)
+    options = {"node": "w1", "reach": ["sh", "-c", f'PATH={tools}:$PATH; eval "$0"'], "limit": 1}
+    paths = {"folder": str(there), "dest": str(tmp_path / "here")}
+
+    assert here("copy_growing_outputs", **options, **paths) == {"changed": True}
+
+    assert (tmp_path / "here" / "model.pt").read_bytes() == b"weights"
+    assert here("copy_growing_outputs", **options, **paths) == {"changed": True}
+    assert (tmp_path / "here" / "model.pt").read_bytes() == b"weightsmore\n"
+    failed = here("copy_outputs", **options, **paths)
+    assert failed["failed"] and "could not copy the outputs" in failed["msg"]

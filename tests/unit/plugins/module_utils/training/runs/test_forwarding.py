@@ -1,0 +1,25 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""A port of a worker is reached with the login of the inventory."""
+
+from __future__ import annotations
+
+import pytest
+
+from plugins.module_utils.training.runs.forwarding import command
+
+SSH = ["ssh", "-oBatchMode=yes", "-i", "/keys/a b", "me@w1"]
+LOGIN = "-oBatchMode=yes -i '/keys/a b' me@w1"
+
+
+@pytest.mark.parametrize(
+    ("reach", "ports", "expected"),
+    [
+        (SSH, [6006], f"ssh -N -L 6006:localhost:6006 {LOGIN}"),
+        ([*SSH, "sudo", "-n", "-u", "u"], [1, 2], f"ssh -N -L 1:localhost:1 -L 2:localhost:2 {LOGIN}"),
+        (SSH, [], ""),
+        (["sh", "-c"], [6006], ""),
+    ],
+)
+def test_the_command_has_the_options_of_the_connection(reach: list[str], ports: list[int], expected: str) -> None:
+    assert command(reach, ports) == expected
