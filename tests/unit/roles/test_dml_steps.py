@@ -221,7 +221,7 @@ def test_a_module_and_the_loaders_of_the_frameworks_stay_as_they_are(folder: Pat
         ({"OMP_NUM_THREADS": "7"}, "7"),
     ],
 )
-def test_the_ranks_of_a_node_share_its_cores_unless_the_user_says_otherwise(
+def test_the_ranks_of_a_node_share_its_cores_unless_the_user_has_set_the_number(
     folder: Path, variables: dict[str, str], expected: str
 ) -> None:
     own = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}

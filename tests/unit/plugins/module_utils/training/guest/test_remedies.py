@@ -25,7 +25,7 @@ MISSING = "rank 0 on n1 ended: ModuleNotFoundError: No module named 'net.data' (
         (".git/net.py", "; add the package that has the module net to requirements.txt in your folder"),
     ],
 )
-def test_a_module_that_is_missing_is_looked_for_in_the_folder(tmp_path: Path, path: str, remedy: str) -> None:
+def test_a_missing_module_is_found_in_the_folder(tmp_path: Path, path: str, remedy: str) -> None:
     (tmp_path / "work" / path).parent.mkdir(parents=True)
     (tmp_path / "work" / path).touch()
 
