@@ -34,6 +34,9 @@ options:
       - V(gpu_health) takes C(smi), the result of C(nvidia-smi -q -x), and C(log), the lines of the kernel's log, or
         V(null) if they cannot be read; and wants C(since), the time from which errors in the log count, and C(idle),
         whether no process should use the GPUs. Its facts have the C(notes).
+      - V(gpudirect) takes C(gpudirect) and C(dma_buf), CUDA's attributes 116 and 124 of each GPU, and C(modules), the
+        loaded modules of the kernel. It has a misfit if the GPUs do not support GPUDirect RDMA, or if the node has
+        neither C(nvidia_peermem) nor DMA-BUF.
       - V(memory_pools) takes C(pools), CUDA's attribute 115 of each GPU, and C(nccl), the number of the version that
         C(ncclGetVersion) returns. It has a misfit if this NCCL needs memory pools that a GPU does not have.
       - V(cuda) takes C(reported), JSON with the versions that nvcc, cuDNN and NCCL report, and wants C(versions) and
@@ -66,6 +69,7 @@ options:
       - docker_change
       - gpu_driver
       - gpu_health
+      - gpudirect
       - horovod
       - kernel_settings
       - kubernetes_node

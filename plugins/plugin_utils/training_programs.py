@@ -74,7 +74,7 @@ def _fabric_check(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result
         prepared = node_setup.prepare(setup.calls, run, setup.site.library)
         setup.calls.show(fabric_check.planned(run, fabric_check.pairs_of(run, prepared)))
         return {"changed": True}
-    return {**fabric_check.fabric_check(p, setup.site, run), "changed": True}
+    return {**fabric_check.compared(p, setup.site, setup.fabric), "changed": True}
 
 
 PROGRAMS: dict[str, Callable[..., Result]] = {

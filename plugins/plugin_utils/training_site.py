@@ -98,12 +98,13 @@ class TrainingSetup:
         own = {"nodes": list(point["on"]), "transport": point["transport"], "name": point["name"]}
         return self._made({**self.options, **own, "launcher": point["on"][0]})
 
-    def fabric(self) -> TrainingRun:
-        """Return the run that measures the bandwidth between pairs of nodes."""
-        o = self.options
+    def fabric(self, gdr: str = "") -> TrainingRun:
+        """Return the run that measures the bandwidth between pairs of nodes, with a given use of GPUDirect RDMA."""
+        o = {**self.options, **({"gdr": gdr} if gdr else {})}
         own = {"folder": "", "resume": "", "repeat": "", "command": ["dml_pairs.py"], "ranks_per_node": 1}
         moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-        return self._made({**o, **own, "name": f"fabric-{moment}-{o['transport']}-{len(o['nodes'])}"})
+        end = f"-gdr-{gdr.lower()}" if gdr else ""
+        return self._made({**o, **own, "name": f"fabric-{moment}-{o['transport']}-{len(o['nodes'])}{end}"})
 
     def named(self) -> TrainingRun:
         """Return the run with the given name, such as one to stop, on all nodes of the play."""

@@ -53,6 +53,7 @@ OPTIONS: dict[str, Any] = {
     "attempts": 1,
     "attempt_wait": 900,
     "follow": True,
+    "gdr": "auto",
     "gpu_health": "stop",
     "gpu_xid_seconds": 86400,
     "silence": 600,

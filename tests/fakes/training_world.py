@@ -72,6 +72,8 @@ class TrainingWorld(MortalWorld):
         self.network: list[str] = []
         self.left: list[dict[str, Any]] = []
         self.sick: dict[str, str] = {}
+        self.usual: dict[str, float] = {}
+        self.gpudirect: bool | None = None
         self.waits: list[str] = []
 
     @property
@@ -252,7 +254,9 @@ class TrainingWorld(MortalWorld):
     def _read_gpus(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         names = [node["name"] for node in options["nodes"] if node["name"] in self.sick]
         finding = {"severity": "stop", "rule": "gpu_health"}
-        return {"findings": [{**finding, "object": name, "text": f"{name}: {self.sick[name]}"} for name in names]}
+        nodes = {node["name"]: {"gpudirect": self.gpudirect} for node in options["nodes"]}
+        findings = [{**finding, "object": name, "text": f"{name}: {self.sick[name]}"} for name in names]
+        return {"findings": findings, "nodes": nodes}
 
     def _read_hang(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
         return {"sentences": self.waits, "errors": {}}
@@ -266,7 +270,8 @@ class TrainingWorld(MortalWorld):
         return {"left": left, "summary": f"{len(left)} of {len(self.left)} runs are to be made"}
 
     def _write_pairs(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        return {"lines": [f"{options['name']}: {options['job']['state']}"], "error": "", "files": []}
+        result = {"usual_gbits": self.usual.get(str(options["name"]))}
+        return {"lines": [f"{options['name']}: {options['job']['state']}"], "error": "", "files": [], "result": result}
 
     def result(self, name: str) -> dict[str, Any]:
         """Return the result that the controller has of a run."""

@@ -77,7 +77,7 @@ def health(_folder: Path) -> Result:
     if found["smi"] is None:
         raise Refused(f"nvidia-smi -q -x gives no report ({found['failure'] or 'the program is missing'}).")
     report = gpu_report.report(str(found["smi"]))
-    found.update(log=gpu_program.log(), pools=gpu_program.value(sys.executable, "-c", gpu_program.POOLS))
+    found.update(log=gpu_program.log(), modules=gpu_program.modules(), **gpu_program.attributes())
     found["nccl"] = gpu_program.value(sys.executable, "-c", gpu_program.NCCL)
     texts = [f"{one.severity}: {one.text}" for one in gpu_health.findings("here", found, time.time() - 86400)]
     facts = {**gpu_report.plain(report), **memory_pools.facts(found), "findings": texts, "smi": found["smi"]}

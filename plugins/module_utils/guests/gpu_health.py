@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.findings import NOTE, STOP, WARN, Finding, listed
 from ..core.names import printable
-from . import gpu_report, memory_pools, xid
+from . import gpu_report, gpudirect, memory_pools, xid
 from .gpu_report import Gpu
 
 RULE = "gpu_health"
@@ -31,30 +31,35 @@ _BUSY = ("P0", "P1", "P2")
 Rows = Iterator["tuple[str, str]"]
 
 
-def findings(node: str, found: Mapping[str, Any], since: float = 0.0, *, idle: bool = True) -> list[Finding]:
+def findings(
+    node: str, found: Mapping[str, Any], since: float = 0.0, *, idle: bool = True, gdr: str = ""
+) -> list[Finding]:
     """Return the findings on one node.
 
     ``found`` is the answer of the program that reads the GPUs of a node, ``since`` the time from which errors in the
-    log of the kernel count, and ``idle`` says that no process should use the GPUs yet.
+    log of the kernel count, and ``idle`` says that no process should use the GPUs yet. ``gdr`` is the level of NCCL at
+    which a job uses GPUDirect RDMA; empty if it does not.
     """
     if "error" in found:
         return [Finding(WARN, RULE, node, f"its GPUs could not be read: {_message(found['error'])}")]
     if found.get("smi") is None and found.get("failure") is None:
         return []
-    rows = [*_of_report(found, idle=idle), *_of_log(found, since), *_of_pools(found)]
+    rows = [*_of_report(found, idle=idle), *_of_log(found, since), *_of_pools(found), *_of_gpudirect(found, gdr)]
     return [Finding(severity, RULE, node, text) for severity, text in rows]
 
 
-def all_findings(nodes: Mapping[str, Mapping[str, Any]], since: float = 0.0, *, idle: bool = True) -> list[Finding]:
+def all_findings(
+    nodes: Mapping[str, Mapping[str, Any]], since: float = 0.0, *, idle: bool = True, gdr: str = ""
+) -> list[Finding]:
     """Return the findings on all nodes, and on the differences between them."""
-    each = [finding for node, found in sorted(nodes.items()) for finding in findings(node, found, since, idle=idle)]
-    return [*each, *driver_differences(nodes)]
+    each = [findings(node, found, since, idle=idle, gdr=gdr) for node, found in sorted(nodes.items())]
+    return [*(finding for own in each for finding in own), *driver_differences(nodes)]
 
 
 def versions(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the versions of driver and NCCL of a node, and its memory pools; None is unknown."""
+    """Return the versions of driver and NCCL of a node, its memory pools and its GPUDirect RDMA; None is unknown."""
     report = _report(found)
-    return {"driver": report.driver if report else None, **memory_pools.facts(found)}
+    return {"driver": report.driver if report else None, **memory_pools.facts(found), **gpudirect.facts(found)}
 
 
 def driver_differences(nodes: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
@@ -168,6 +173,12 @@ def _by_number(events: Iterator[xid.Xid]) -> dict[int, list[xid.Xid]]:
     for event in events:
         groups.setdefault(event.number, []).append(event)
     return groups
+
+
+def _of_gpudirect(found: Mapping[str, Any], gdr: str) -> Rows:
+    sentence = gpudirect.misfit(found) if gdr in (gpudirect.AUTO, *gpudirect.LEVELS) else ""
+    if sentence:
+        yield NOTE if gdr == gpudirect.AUTO or gpudirect.is_possible(found) is None else STOP, sentence
 
 
 def _of_pools(found: Mapping[str, Any]) -> Rows:

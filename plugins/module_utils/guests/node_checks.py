@@ -12,6 +12,7 @@ from ..core.findings import STOP
 from . import (
     docker,
     gpu_health,
+    gpudirect,
     kubernetes_member,
     memory_pools,
     mpi_checks,
@@ -122,6 +123,11 @@ def _smi(result: Values) -> dict[str, str | None]:
     message = " ".join(str(result.get(key) or "") for key in ("stdout", "stderr")).strip()
     is_missing = not message and "No such file" in str(result.get("msg"))
     return {"smi": None, "failure": None if is_missing else message or str(result.get("msg"))}
+
+
+def _gpudirect(found: Values, _desired: Values) -> CheckResult:
+    sentence = gpudirect.misfit(found)
+    return CheckResult(gpudirect.facts(found), [f"{sentence[:1].upper()}{sentence[1:]}."] if sentence else [])
 
 
 def _memory_pools(found: Values, _desired: Values) -> CheckResult:
@@ -245,6 +251,7 @@ KINDS = {
     ),
     "gpu_driver": CheckKind(_gpu_driver, "The GPUs of {node} are not as they should be:"),
     "gpu_health": CheckKind(_gpu_health, "The GPUs of {node} are not healthy:"),
+    "gpudirect": CheckKind(_gpudirect, "{node} cannot send from the memory of its GPUs:"),
     "horovod": CheckKind(_horovod, "Horovod on {node} does not match its settings:"),
     "kernel_settings": CheckKind(_kernel_settings, "The kernel settings of {node} are not in force:"),
     "kubernetes_node": CheckKind(_kubernetes_node, "{node} is not fit for training on Kubernetes:"),

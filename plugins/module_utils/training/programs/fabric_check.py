@@ -5,20 +5,54 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...durable.calls import Result, required
 from ...durable.program import Program
 from ...errors import Refused
+from ...guests import gpudirect
 from .. import pair_rounds
-from ..runs import any_job, launching, node_setup, rank_words, run_files
+from ..runs import any_job, gpu_gate, launching, node_setup, rank_words, run_files
 from ..runs.training_run import MPI, Prepared, TrainingFailed, TrainingRun
 from .follow import TrainingSite
 
 PROGRAM = "dml_pairs.py"
 # The start of mpirun, in addition to the time of the measurements.
 START_SECONDS = 60.0
+
+
+def compared(p: Program, site: TrainingSite, run_of: Callable[[str], TrainingRun]) -> Result:
+    """Measure, and if the nodes support GPUDirect RDMA, measure with and without it; ``run_of`` takes its use."""
+    run = run_of("")
+    level = p.ensure(lambda: level_to_compare(site, run))
+    if not level:
+        return fabric_check(p, site, run)
+    without = fabric_check(p, site, run_of(gpudirect.OFF))
+    with_it = fabric_check(p, site, run_of(level))
+    sentence = gpudirect.difference(_usual(with_it), _usual(without), level)
+    p.say(sentence)
+    error = " ".join(text for text in (without["error"], with_it["error"]) if text)
+    return {**with_it, "lines": [*with_it["lines"], sentence], "error": error}
+
+
+def level_to_compare(site: TrainingSite, run: TrainingRun) -> str:
+    """Return the level of GPUDirect RDMA for a second measurement; empty if a node does not support it."""
+    o = run.o
+    if not o["nccl"] or o["transport"] != "rdma" or o["gdr"] == gpudirect.OFF:
+        return ""
+    prepared = node_setup.prepare(site.calls, run, site.library)
+    drivers = {hca.get("driver") for hcas in prepared.hcas.values() for hca in hcas}
+    if not drivers or not drivers <= set(gpudirect.CAPABLE):
+        return ""
+    nodes = gpu_gate.read_nodes(site.calls, run, run.nodes)["nodes"]
+    is_supported = all(node.get("gpudirect") for node in nodes.values())
+    return (gpudirect.LEVELS[-1] if o["gdr"] == gpudirect.AUTO else str(o["gdr"])) if is_supported else ""
+
+
+def _usual(measured: Mapping[str, Any]) -> float | None:
+    usual = (measured.get("result") or {}).get("usual_gbits")
+    return float(usual) if usual else None
 
 
 def fabric_check(p: Program, site: TrainingSite, run: TrainingRun) -> Result:

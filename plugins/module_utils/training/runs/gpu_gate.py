@@ -47,6 +47,11 @@ def require_healthy(calls: NodeCalls, run: TrainingRun) -> None:
 
 def read(calls: NodeCalls, run: TrainingRun, nodes: Mapping[str, Node]) -> list[dict[str, Any]]:
     """Return the findings on the GPUs of nodes."""
+    return list(read_nodes(calls, run, nodes)["findings"])
+
+
+def read_nodes(calls: NodeCalls, run: TrainingRun, nodes: Mapping[str, Node]) -> dict[str, Any]:
+    """Return the findings on the GPUs of nodes, and the state of each node."""
     o = run.o
     # A pod and an image have their own interpreter and their own NCCL.
     is_inside = o["backend"] == KUBERNETES or bool(o["image"])
@@ -55,8 +60,9 @@ def read(calls: NodeCalls, run: TrainingRun, nodes: Mapping[str, Node]) -> list[
         "python": "" if is_inside else o["python"],
         "idle": not o["share_nodes"],
         "xid_seconds": float(o["gpu_xid_seconds"]),
+        "gdr": o["gdr"] if o["nccl"] and o["transport"] == "rdma" else "",
     }
-    return list(required(calls.here("read_gpus", options))["findings"])
+    return required(calls.here("read_gpus", options))
 
 
 def where(run: TrainingRun, node: str) -> str:

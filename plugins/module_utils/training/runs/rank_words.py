@@ -92,7 +92,9 @@ def transport_settings(o: Options, nodes: Sequence[Mapping[str, Any]]) -> job_se
     try:
         job_settings.check_framework(o["framework"], o["transport"], nccl)
         speech = {"network": o["network"], "bind_to": o["bind_to"]}
-        return job_settings.settings(o["transport"], nodes, nccl, stun_seconds=float(o["stun_seconds"]), **speech)
+        made = job_settings.settings(o["transport"], nodes, nccl, stun_seconds=float(o["stun_seconds"]), **speech)
+        made["environment"].update(job_settings.gpudirect_environment(o["transport"], nodes, nccl, o["gdr"]))
+        return made
     except job_settings.TransportError as error:
         raise Refused("training_transport", "set it up", str(error)) from error
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...errors import Refused, WholeError
+from ...guests.gpudirect import AUTO
 from ..manifest import REPORTED
 from ..transport import node_transport
 
@@ -141,9 +142,10 @@ def request_of(o: Options) -> dict[str, Any]:
     program = {"framework": "", "options": []} if is_own else {"framework": o["framework"], "options": o["options"]}
     # Runs without an image have the same settings as runs before images were supported.
     image = {"image": o["image"]} if o["image"] else {}
+    gdr = {"gdr": o["gdr"]} if o["gdr"] != AUTO else {}
     ranks = int(o["ranks_per_node"])
     settings = {"command": o["command"], "environment": hashed_environment(o), "ranks_per_node": ranks}
-    return {**settings, **program, "stack": o["stack"], **image}
+    return {**settings, **program, "stack": o["stack"], **image, **gdr}
 
 
 def hashed_environment(o: Options) -> dict[str, str]:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
+from ...guests import gpudirect
+
 TRANSPORTS = ("tcp", "rdma")
 # An IB time-out T lasts 4.096 us * 2^T; a message is sent once and repeated RETRIES times.
 TICK_SECONDS, RETRIES, SHORTEST_TIMEOUT, LONGEST_TIMEOUT = 4.096e-6, 7, 14, 31
@@ -69,6 +71,37 @@ def check_framework(framework: str, transport: str, nccl: str | None) -> None:
             "transport is 'rdma', but PyTorch without Horovod has RDMA only through NCCL, which no node uses: "
             "choose 'tcp'."
         )
+
+
+def gpudirect_environment(
+    transport: str, nodes: Sequence[Mapping[str, Any]], nccl: str | None, gdr: str
+) -> dict[str, str]:
+    """Return the variable for GPUDirect RDMA; none if NCCL decides, which it does only for cards that support it.
+
+    ``gdr`` is its use: auto, off, or a level of NCCL. A paravirtual card and Soft-RoCE cannot read the memory of a GPU.
+    """
+    if transport != "rdma" or nccl is None:
+        return {}
+    version = version_of(nccl)
+    # NCCL 2.4 renamed the variable and ignores the old name.
+    name = "NCCL_NET_GDR_LEVEL" if version >= (2, 4) else "NCCL_IB_GDR_LEVEL"
+    unfit = [
+        f"{hca['name']} of {node['name']}"
+        for node in nodes
+        for hca in node["hcas"]
+        if hca.get("driver") not in gpudirect.CAPABLE
+    ]
+    if gdr == gpudirect.OFF or (gdr == gpudirect.AUTO and unfit):
+        return {name: "LOC" if version >= gpudirect.NAMES_SINCE else "0"}
+    if gdr == gpudirect.AUTO:
+        return {}
+    if gdr not in gpudirect.LEVELS:
+        raise TransportError(f"gdr is {gdr!r}: expected one of {', '.join(gpudirect.CHOICES)}.")
+    if unfit:
+        raise TransportError(f"gdr is {gdr!r}, but {', '.join(unfit)} cannot read the memory of a GPU: choose 'auto'.")
+    if version < gpudirect.NAMES_SINCE:
+        raise TransportError(f"gdr is {gdr!r}, which NCCL before 2.5 does not read: choose 'auto' or 'off'.")
+    return {name: gdr}
 
 
 def ib_timeout(seconds: float) -> int:
@@ -145,8 +178,6 @@ def _interfaces(nodes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 def _rdma(nodes: Sequence[Mapping[str, Any]], nccl: tuple[int, ...], stun_seconds: float) -> dict[str, str]:
     names = dict.fromkeys(str(hca["name"]) for hca in _hcas(nodes))
     environment = {"NCCL_IB_HCA": "=" + ",".join(names), "NCCL_IB_TIMEOUT": str(ib_timeout(stun_seconds))}
-    # NCCL 2.4 renamed the variable and ignores the old name.
-    environment["NCCL_NET_GDR_LEVEL" if nccl >= (2, 4) else "NCCL_IB_GDR_LEVEL"] = "LOC" if nccl >= (2, 5) else "0"
     if nccl < (2, 21):
         environment["NCCL_IB_GID_INDEX"] = str(_gid_index(nodes))
     else:

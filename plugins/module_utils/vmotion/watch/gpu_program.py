@@ -14,18 +14,24 @@ SECONDS = 30
 # A log of the kernel may have an error of a GPU in each line.
 MOST_LINES = 1000
 MISSING = 127
-# CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED. A separate program asks, because a sick GPU may end it or never answer.
-POOLS = """
-import ctypes, json
-cuda, count, pools = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), []
+# CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, _GPU_DIRECT_RDMA_SUPPORTED and _DMA_BUF_SUPPORTED.
+ATTRIBUTES = {"pools": "115", "gpudirect": "116", "dma_buf": "124"}
+# The modules of the kernel with which an RDMA card reads the memory of a GPU.
+MODULES = ("nvidia_peermem", "nv_peer_mem")
+# A separate program asks the driver, because a sick GPU may end it or never answer. It prints a list per attribute.
+ASK = """
+import ctypes, json, sys
+cuda, count, answers = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), []
 if cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count)):
     raise SystemExit(1)
-for number in range(count.value):
-    device, value = ctypes.c_int(), ctypes.c_int()
-    failed = cuda.cuDeviceGet(ctypes.byref(device), number)
-    failed = failed or cuda.cuDeviceGetAttribute(ctypes.byref(value), 115, device)
-    pools.append(None if failed else value.value)
-print(json.dumps(pools))
+for attribute in map(int, sys.argv[1:]):
+    answers.append([])
+    for number in range(count.value):
+        device, value = ctypes.c_int(), ctypes.c_int()
+        failed = cuda.cuDeviceGet(ctypes.byref(device), number)
+        failed = failed or cuda.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
+        answers[-1].append(None if failed else value.value)
+print(json.dumps(answers))
 """
 # PyTorch loads NCCL from the package nvidia.nccl of its environment, others the library of the system.
 NCCL = """
@@ -91,6 +97,23 @@ def value(*command: str) -> object:
         return None
 
 
+def attributes() -> dict[str, object]:
+    """Return the attributes of each GPU by their names, as the driver reports them; None if it does not answer."""
+    answers = value(sys.executable, "-c", ASK, *ATTRIBUTES.values())
+    known = answers if isinstance(answers, list) else [None] * len(ATTRIBUTES)
+    return dict(zip(ATTRIBUTES, known))
+
+
+def modules() -> list[str] | None:
+    """Return the loaded modules of MODULES; None if they cannot be read."""
+    try:
+        with open("/proc/modules", encoding="utf-8") as file:
+            loaded = {line.split(" ", 1)[0] for line in file}
+    except OSError:
+        return None
+    return [name for name in MODULES if name in loaded]
+
+
 def main() -> None:
     """Print the report."""
     python = sys.argv[1]
@@ -99,7 +122,8 @@ def main() -> None:
     report = {
         **found,
         "log": log() if has_gpus or found["failure"] else None,
-        "pools": value(sys.executable, "-c", POOLS) if has_gpus else None,
+        **(attributes() if has_gpus else dict.fromkeys(ATTRIBUTES)),
+        "modules": modules(),
         "nccl": value(python, "-c", NCCL) if has_gpus and python else None,
     }
     sys.stdout.write(json.dumps(report) + "\n")

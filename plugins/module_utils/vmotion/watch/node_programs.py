@@ -43,15 +43,21 @@ def read_guests(nodes: Nodes, folder: str, checkpoints: str = "", timeout: float
 
 
 def read_gpus(
-    nodes: Nodes, python: str = "", idle: bool = True, xid_seconds: float = 86400.0, timeout: float = 120.0
+    nodes: Nodes,
+    python: str = "",
+    idle: bool = True,
+    xid_seconds: float = 86400.0,
+    gdr: str = "",
+    timeout: float = 120.0,
 ) -> dict[str, Any]:
     """Read in parallel, on all nodes, the health of the GPUs, and whether the NCCL of a job starts on them.
 
     ``python`` is the interpreter of the job; without one, its NCCL is unknown. ``idle`` says that no process should use
-    the GPUs, and ``xid_seconds`` is the age up to which errors in the log of the kernel count.
+    the GPUs, and ``xid_seconds`` is the age up to which errors in the log of the kernel count. ``gdr`` is the
+    use of GPUDirect RDMA in the job; empty for a job without it.
     """
     found = run_on_nodes(nodes, gpu_program, [python], timeout)
-    findings = gpu_health.all_findings(found, time.time() - xid_seconds, idle=idle)
+    findings = gpu_health.all_findings(found, time.time() - xid_seconds, idle=idle, gdr=gdr)
     versions = {node: gpu_health.versions(answer) for node, answer in found.items()}
     return {"findings": as_dicts(findings), "nodes": versions}
 

@@ -27,6 +27,14 @@ OF_GPUS: list[tuple[str, Any, Any, dict[str, Any], dict[str, Any], str]] = [
         "(NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition): its driver asks for the recovery 'Reset'",
     ),
     (
+        "gpudirect",
+        {"gpudirect": [1], "dma_buf": [0], "modules": ["nvidia_peermem"]},
+        {},
+        {"modules": []},
+        {},
+        "It has neither the kernel module nvidia_peermem nor DMA-BUF for GPUDirect RDMA: run 'modprobe nvidia_peermem'",
+    ),
+    (
         "memory_pools",
         {"pools": [1, 1], "nccl": 23007},
         {},

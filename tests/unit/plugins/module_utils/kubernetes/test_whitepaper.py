@@ -15,7 +15,7 @@ import pytest
 
 from plugins.module_utils.kubernetes import manifests, pod_templates
 from plugins.module_utils.kubernetes.job_spec import V1ALPHA2, V2BETA1, job_of
-from plugins.module_utils.training.transport.job_settings import settings
+from plugins.module_utils.training.transport.job_settings import gpudirect_environment, settings
 from tests import kubernetes_schema as schema
 
 IMAGE = "mpioperator/tensorflow-benchmarks:latest"
@@ -52,6 +52,7 @@ def papers(transport: str = "rdma", **changes: Any) -> dict[str, Any]:
     """Return the whitepaper's job, made with the same variables as for the MPI backend."""
     node = {"name": "any", "interface": "eth0", "network": "", "hcas": [{"name": "vmw_pvrdma0", "gid_index": 1}]}
     job_settings = settings(transport, [node], "2.4.7")
+    gdr = gpudirect_environment(transport, [node], "2.4.7", "auto")
     return manifests.mpijob(
         job_of(
             {
@@ -63,7 +64,7 @@ def papers(transport: str = "rdma", **changes: Any) -> dict[str, Any]:
                 "gpus": 1,
                 "transport": transport,
                 "devices": "privileged",
-                "environment": job_settings["environment"],
+                "environment": {**job_settings["environment"], **gdr},
                 "mpirun_arguments": job_settings["mpirun_arguments"],
                 **changes,
             }

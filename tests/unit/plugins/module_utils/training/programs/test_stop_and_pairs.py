@@ -6,16 +6,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from plugins.module_utils.durable.program import MemoryJournal, Program
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.training.programs.fabric_check import fabric_check, require_pairs
+from plugins.module_utils.training.programs.fabric_check import compared, fabric_check, require_pairs
 from plugins.module_utils.training.programs.stop import stop
 from plugins.module_utils.training.programs.train import train
-from plugins.module_utils.training.runs.training_run import TrainingFailed
+from plugins.module_utils.training.runs import node_setup
+from plugins.module_utils.training.runs.training_run import TrainingFailed, TrainingRun
 from tests.fakes.deaths import MOST_CONTROLLERS, Killed, histories
 from tests.fakes.training_world import TrainingWorld
 
@@ -118,3 +120,39 @@ def test_a_measurement_that_does_not_end_is_stopped() -> None:
 def test_a_measurement_needs_a_pair_and_mpirun(options: dict[str, Any]) -> None:
     with pytest.raises(Refused, match="choose two or more nodes and the backend mpi"):
         require_pairs(TrainingWorld(**options).o)
+
+
+def compared_on(driver: str, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[TrainingWorld, dict[str, Any]]:
+    """Return the world after a measurement of nodes with RDMA devices of a driver, and its result."""
+    given = {"nccl": "2.30.7", "transport": "rdma", **options}
+    world = TrainingWorld(name="fabric-1", folder="", command=["dml_pairs.py"], **given)
+    world.gpudirect, world.usual = True, {"fabric-1-SYS": 180.0, "fabric-1-off": 95.0}
+    hcas = [{"name": "mlx5_0", "driver": driver, "gid_index": 3, "sent_bytes": 1}]
+    monkeypatch.setattr(node_setup, "read_hcas", lambda _calls, run: dict.fromkeys(run.nodes, hcas))
+
+    def run_of(gdr: str) -> TrainingRun:
+        o = {**world.o, **({"gdr": gdr} if gdr else {})}
+        return replace(world.run(), o=o, name=f"fabric-1-{gdr}" if gdr else "fabric-1")
+
+    return world, compared(program(world), world.site, run_of)
+
+
+def test_nodes_with_gpudirect_are_measured_with_and_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, result = compared_on("mlx5_core", monkeypatch)
+
+    levels = {name: job.options["environment"].get("NCCL_NET_GDR_LEVEL") for name, job in world.jobs.items()}
+    assert levels == {"/runs/fabric-1-off": "LOC", "/runs/fabric-1-SYS": "SYS"}
+    assert result["lines"][-1] == (
+        "GPUDirect RDMA: 180.00 Gbit/s with it (training_gdr=SYS), 95.00 without: set training_gdr=SYS."
+    )
+
+
+@pytest.mark.parametrize(
+    ("driver", "options"), [("vmw_pvrdma", {}), ("mlx5_core", {"gdr": "off"}), ("mlx5_core", {"transport": "tcp"})]
+)
+def test_nodes_without_gpudirect_are_measured_once(
+    driver: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, result = compared_on(driver, monkeypatch, **options)
+
+    assert list(world.jobs) == ["/runs/fabric-1"] and "GPUDirect" not in result["lines"][-1]

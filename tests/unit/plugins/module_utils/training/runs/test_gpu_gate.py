@@ -77,6 +77,19 @@ def test_a_run_that_has_started_uses_its_gpus_itself() -> None:
     assert gpu_gate.replacements(nodes, nodes.run(), {}) == {}
 
 
+@pytest.mark.parametrize(
+    ("options", "gdr"),
+    [({}, ""), ({"nccl": "2.30.7"}, ""), ({"nccl": "2.30.7", "transport": "rdma", "gdr": "PHB"}, "PHB")],
+)
+def test_gpudirect_is_checked_only_for_nccl_over_rdma(options: dict[str, Any], gdr: str) -> None:
+    nodes, given = world(**options), []
+    nodes._read_gpus = lambda _host, each: given.append(each["gdr"]) or {"findings": []}  # type: ignore[func-returns-value]
+
+    gpu_gate.read(nodes, nodes.run(), nodes.run().nodes)
+
+    assert given == [gdr]
+
+
 def test_ranks_of_a_node_with_several_gpus_are_named() -> None:
     nodes = world(ranks_per_node=4)
 

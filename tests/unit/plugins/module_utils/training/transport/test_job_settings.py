@@ -12,6 +12,7 @@ from plugins.module_utils.training.printed_figures import figures
 from plugins.module_utils.training.transport.job_settings import (
     TransportError,
     check_framework,
+    gpudirect_environment,
     ib_timeout,
     settings,
     version_of,
@@ -58,7 +59,6 @@ def test_the_whitepaper_s_rdma() -> None:
         "NCCL_IB_TIMEOUT": "22",
         "NCCL_IB_GID_INDEX": "3",
         "NCCL_IB_HCA": "=rocep11s0,rocep19s0",
-        "NCCL_NET_GDR_LEVEL": "0",
         "NCCL_SOCKET_IFNAME": "ens192",
         "NCCL_DEBUG": "INFO",
         "NCCL_DEBUG_SUBSYS": "INIT,NET,GRAPH",
@@ -116,8 +116,42 @@ def test_the_networks_of_the_nodes_are_named_so_that_no_bridge_is_taken() -> Non
 )
 def test_names_and_values_follow_the_version(nccl: str, expected: dict[str, str], absent: str) -> None:
     environment = settings("rdma", NODES, nccl)["environment"]
+    environment.update(gpudirect_environment("rdma", NODES, nccl, "auto"))
     assert {key: environment.get(key) for key in expected} == expected
     assert absent not in environment
+
+
+MELLANOX = [{"name": "w1", "hcas": [{"name": "mlx5_0", "driver": "mlx5_core", "gid_index": 3}]}]
+
+
+@pytest.mark.parametrize(
+    ("gdr", "nodes", "nccl", "level"),
+    [
+        ("auto", MELLANOX, "2.25.1", None),
+        ("auto", NODES, "2.25.1", "LOC"),
+        ("auto", [*MELLANOX, *NODES], "2.25.1", "LOC"),
+        ("off", MELLANOX, "2.25.1", "LOC"),
+        ("off", MELLANOX, "2.4.7", "0"),
+        ("PHB", MELLANOX, "2.25.1", "PHB"),
+    ],
+)
+def test_gpudirect_is_left_to_nccl_only_for_cards_that_support_it(
+    gdr: str, nodes: list[dict[str, Any]], nccl: str, level: str | None
+) -> None:
+    assert gpudirect_environment("rdma", nodes, nccl, gdr).get("NCCL_NET_GDR_LEVEL") == level
+
+
+@pytest.mark.parametrize(
+    ("gdr", "nodes", "nccl", "words"),
+    [
+        ("PHB", NODES, "2.25.1", "cannot read the memory of a GPU: choose 'auto'"),
+        ("LOC", MELLANOX, "2.25.1", "gdr is 'LOC': expected one of auto, off, PIX, PXB, PHB, SYS"),
+        ("SYS", MELLANOX, "2.4.7", "NCCL before 2.5 does not read"),
+    ],
+)
+def test_a_level_that_cannot_be_used_is_refused(gdr: str, nodes: list[dict[str, Any]], nccl: str, words: str) -> None:
+    with pytest.raises(TransportError, match=words):
+        gpudirect_environment("rdma", nodes, nccl, gdr)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ int cuInit(unsigned flags) { return 0; }
 int cuDeviceGetCount(int *count) { *count = 2; return 0; }
 int cuDeviceGet(int *device, int number) { *device = number; return 0; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
-  *value = attribute == 115 ? atoi(getenv("POOLS")) : -1; return 0;
+  *value = attribute == 115 ? atoi(getenv("POOLS")) : attribute == 116 || attribute == 124 ? atoi(getenv("GDR")) : -1;
+  return 0;
 }
 int cuGetProcAddress_v2(const char *name, void **function, int version, unsigned long long flags, void *status) {
   *function = (void *)cuDeviceGetAttribute; return 0;
@@ -48,6 +49,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
     monkeypatch.setenv("POOLS", "0")
+    monkeypatch.setenv("GDR", "1")
     monkeypatch.setenv("NCCL", "23007")
     program(tmp_path, "nvidia-smi", f"cat {DUMPS}/blackwell-v13.xml")
     program(tmp_path, "journalctl", f"cat {DUMPS}/xids.txt")
@@ -66,7 +68,9 @@ def stops(answer: dict[str, Any]) -> list[str]:
 def test_an_nccl_that_needs_memory_pools_is_found_before_the_job_starts(node: Path) -> None:
     answer = read()
 
-    assert answer["nodes"] == {"w1": {"driver": "590.44.01", "memory_pools": [0, 0], "nccl": "2.30.7"}}
+    found = answer["nodes"]["w1"]
+    assert (found["driver"], found["memory_pools"], found["nccl"]) == ("590.44.01", [0, 0], "2.30.7")
+    assert (found["gpudirect"], found["dma_buf"]) == (True, [1, 1])
     assert len(stops(answer)) == 1, "the errors in the log are of 2024"
     assert "w1: NCCL 2.30.7 of the job needs CUDA's memory pools, and the GPUs 0, 1 have none: use" in stops(answer)[0]
 
@@ -77,6 +81,19 @@ def test_an_nccl_that_starts_is_not_refused(node: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("NCCL", nccl)
 
     assert stops(read()) == []
+
+
+@pytest.mark.parametrize(("gdr", "severity"), [("PHB", "stop"), ("auto", "note"), ("off", ""), ("", "")])
+def test_a_node_without_gpudirect_stops_only_a_run_that_asks_for_it(
+    node: Path, monkeypatch: pytest.MonkeyPatch, gdr: str, severity: str
+) -> None:
+    monkeypatch.setenv("POOLS", "1")
+    monkeypatch.setenv("GDR", "0")
+
+    found = [each for each in read(gdr=gdr)["findings"] if "GPUDirect" in each["text"]]
+
+    assert [each["severity"] for each in found] == ([severity] if severity else [])
+    assert all("its GPUs do not support GPUDirect RDMA" in each["text"] for each in found)
 
 
 def test_errors_in_the_kernels_log_count_up_to_their_age(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +114,8 @@ def test_a_failing_nvidia_smi_is_a_sick_node(node: Path) -> None:
     answer = read()
 
     assert "nvidia-smi fails (Unable to determine the device handle" in stops(answer)[0]
-    assert answer["nodes"]["w1"] == {"driver": None, "memory_pools": None, "nccl": None}
+    found = answer["nodes"]["w1"]
+    assert (found["driver"], found["memory_pools"], found["nccl"], found["gpudirect"]) == (None, None, None, None)
 
 
 def test_a_node_without_nvidia_smi_has_no_findings(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,12 +144,12 @@ def test_the_library_of_make_gpu_hides_the_memory_pools_of_the_driver(
     library = no_pools_library(node)
 
     def answer(program_text: str, **more: str) -> str:
-        words = [sys.executable, "-c", program_text]
+        words = [sys.executable, "-c", program_text, "115", "116"]
         done = subprocess.run(words, env={**os.environ, **more}, check=True, capture_output=True, text=True)
         return done.stdout.strip()
 
-    assert (answer(gpu_program.POOLS), answer(BY_NAME)) == ("[1, 1]", "1 -1")
-    assert (answer(gpu_program.POOLS, LD_PRELOAD=str(library)), answer(BY_NAME, LD_PRELOAD=str(library))) == (
-        "[0, 0]",
-        "0 -1",
+    assert (answer(gpu_program.ASK), answer(BY_NAME)) == ("[[1, 1], [1, 1]]", "1 1")
+    assert (answer(gpu_program.ASK, LD_PRELOAD=str(library)), answer(BY_NAME, LD_PRELOAD=str(library))) == (
+        "[[0, 0], [1, 1]]",
+        "0 1",
     )
