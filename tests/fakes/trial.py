@@ -59,6 +59,7 @@ class World(MortalWorld):
         self.verdict = dict(CONTINUOUS)
         self.loses: list[str] = []
         self.sick: list[dict[str, Any]] = []
+        self.waits: list[str] = []
         self.values: dict[str, Any] = {}
         self.files: dict[str, Any] = {}
         self.overridden = self.watched = False
@@ -219,6 +220,9 @@ class World(MortalWorld):
 
     def read_gpus(self, _options: dict[str, Any]) -> dict[str, Any]:
         return {"findings": list(self.sick)}
+
+    def read_hang(self, _options: dict[str, Any]) -> dict[str, Any]:
+        return {"sentences": list(self.waits), "errors": {}}
 
     def read_guests(self, _options: dict[str, Any]) -> dict[str, Any]:
         facts: dict[str, Any] = {

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -255,6 +257,30 @@ def test_the_playbook_shows_and_keeps_a_report_that_is_true(
     assert EVIL in str(page.tables)
     files = {path.name: path.stat().st_mode & 0o777 for path in kept.iterdir()}
     assert (files, kept.stat().st_mode & 0o777) == ({"gpu.json": 0o600, "gpu.html": 0o600}, 0o700)
+
+
+def test_the_playbook_shows_the_sick_gpus_of_the_workers_and_fails_for_nothing(
+    place: Simulator, ansible_for: Callable[[Simulator], Ansible], tmp_path: Path
+) -> None:
+    dump = ROOT / "tests" / "fixtures" / "nvidia_smi" / "blackwell-v13.xml"
+    log = "1795766400.5 w1 kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus."
+    for name, text in (("nvidia-smi", f"cat {dump}"), ("journalctl", f"echo '{log}'")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    local = f"{{ansible_connection: local, ansible_become: false, ansible_python_interpreter: {sys.executable}}}"
+    inventory = tmp_path / "inventory.yml"
+    inventory.write_text(
+        f"clusters: {{hosts: {{gpu: {{ansible_connection: local}}}}}}\n"
+        f"workers: {{hosts: {{w1: {local}, w2: {local}}}, vars: {{vm_host: esx01.lab}}}}\n"
+    )
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    audited = Ansible({**ansible_for(place).environment, "PATH": path}, tmp_path)
+
+    done = audited.playbook(ROOT / "playbooks" / "audit.yml", "-i", str(inventory))
+
+    assert done.rc == 0 and place.writes() == [], done.out
+    assert done.out.count("Xid 79 at GPU 0000:3b:00 in the log of the kernel") == 2, done.out
+    assert "esx01.lab" in done.out.partition("Show the sick GPUs")[2]
 
 
 def test_names_that_look_like_templates_stay_names(

@@ -18,6 +18,8 @@ from ..transport import node_transport
 Options = Mapping[str, Any]
 Node = Mapping[str, Any]
 MPI, KUBERNETES = "mpi", "kubernetes"
+# The folder in a run directory with the dumps of PyTorch's Flight Recorder.
+RECORDERS = "recorders"
 # The options that say where Kubernetes runs a job.
 PLACE = ("namespace", "kubeconfig", "context")
 
@@ -79,7 +81,7 @@ class TrainingRun:
     @property
     def recorders(self) -> str:
         """Return the folder on the nodes for the recorders of PyTorch's collectives, outside the user's folder."""
-        return f"{self.dir}/recorders"
+        return f"{self.dir}/{RECORDERS}"
 
     @property
     def launcher(self) -> str:

@@ -61,6 +61,8 @@ class Facts:
     # The offsets of the server's clock in this window, at the plans and whenever its events were read.
     clock_offsets: list[float] = field(default_factory=list)
     judged: dict[str, Any] | None = None
+    # Which ranks of the silent job wait for which others.
+    hangs: list[str] = field(default_factory=list)
     stopped: str = ""
     failures: list[str] = field(default_factory=list)
     is_over: bool = False

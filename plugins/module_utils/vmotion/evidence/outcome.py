@@ -40,9 +40,10 @@ def _failing(facts: Facts, folder: str) -> str:
     if judged["verdict"] == "continuous" and has_moved and not facts.stopped:
         return ""
     places = move_lines.hosts_after(facts.at, facts.every_move)
+    waits = "".join(f"; {sentence.rstrip('.')}" for sentence in facts.hangs)
     stays = ", ".join(f"{worker} on {host}" for worker, host in places.items())
     return (
         f"Cluster {facts.cluster}: the job is {judged['verdict']} and {judged['moved']} of the moves took place"
-        f"{': ' + facts.stopped if facts.stopped else ''}; the workers stay where they are: {stays}; the evidence "
-        f"is in {folder}."
+        f"{': ' + facts.stopped if facts.stopped else ''}{waits}; the workers stay where they are: {stays}; the "
+        f"evidence is in {folder}."
     )

@@ -52,7 +52,8 @@ def with_left(judged: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
     """Return the verdict with the moves after the end of the job and, if the test is over, with all that it left."""
     on_time = facts.judged_moves
     late = [move for move in facts.moves if move not in on_time]
-    notes = [f"{move_lines.line(move)}: after the end of the job, so it is not judged" for move in late]
+    notes = list(facts.hangs)
+    notes += [f"{move_lines.line(move)}: after the end of the job, so it is not judged" for move in late]
     came = prediction.comparison(facts, judged.get("cost") or {}) if facts.is_over else ""
     notes += [came] if came else []
     judged = {**judged, "notes": [*judged["notes"], *notes]} if notes else dict(judged)

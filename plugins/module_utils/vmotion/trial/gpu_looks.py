@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The health of the GPUs of a moving job: a GPU that is sick after a move ends the test; pure."""
+"""The GPUs of a moving job: one that is sick after a move ends the test, and a silent job has ranks that wait; pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from ...core.findings import stops
 from ...durable.program import Program
 from ...errors import Failed
+from ...training.runs.training_run import RECORDERS
 from .trial import Trial
 
 
@@ -18,6 +19,21 @@ def findings(p: Program, trial: Trial) -> list[Any]:
     age = max(p.now() - trial.facts.began, 0.0)
     nodes = trial.nodes["nodes"]
     return list(trial.here("read_gpus", nodes=nodes, idle=False, xid_seconds=age)["findings"])
+
+
+def keep_hang(p: Program, trial: Trial, number: int) -> None:
+    """Keep which ranks of a silent job wait for which others; only ranks over NCCL on nodes report it."""
+    if trial.settings.get("kubernetes") or not trial.settings.get("run_dir"):
+        return
+
+    def read() -> list[str]:
+        p.say("asks the ranks which of them wait for others")
+        recorders = f"{trial.settings['run_dir']}/{RECORDERS}"
+        return list(trial.here("read_hang", **trial.nodes, recorders=recorders)["sentences"])
+
+    for sentence in p.once(("hang", number), read):
+        p.say(sentence)
+        trial.facts.hangs.append(sentence)
 
 
 def require_healthy(p: Program, trial: Trial, number: int) -> None:

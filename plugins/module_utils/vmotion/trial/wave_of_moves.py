@@ -49,7 +49,9 @@ def wave(p: Program, trial: Trial) -> None:
             look(p, trial)
         p.say("waits until every rank has completed further steps")
         since = max(move.get("completed") or 0.0 for move in facts.last_wave)
-        p.once(("resumed", number), lambda: resumed(trial, since))
+        again = p.once(("resumed", number), lambda: resumed(trial, since))
+        if not again["ok"]:
+            gpu_looks.keep_hang(p, trial, number)
         look(p, trial)
     judge(p, trial, of_wave=True)
     if not facts.outlives_job:

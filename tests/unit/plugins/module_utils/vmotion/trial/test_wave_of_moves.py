@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from plugins.module_utils.vmotion.evidence import verdict_input
 from tests.fakes.deaths import histories
-from tests.fakes.trial import World, changed
+from tests.fakes.trial import CONTINUOUS, World, changed
 
 
 def moved(world: World) -> list[str]:
@@ -148,3 +149,26 @@ def test_an_accepted_finding_on_a_gpu_ends_nothing() -> None:
     world.carry_out()
 
     assert sorted(moved(world)) == ["w1", "w2"]
+
+
+WAITS = "rank 0 waits in all_reduce number 6 of the group default_pg for rank 1, which wrote no dump."
+
+
+def test_a_job_that_does_not_resume_names_the_ranks_that_wait_in_its_verdict() -> None:
+    world = World()
+    answer, silent = world.wait_for_steps, {"failed": True, "msg": "rank 1 made no step"}
+    world.waits = [WAITS]
+    world.verdict = {**CONTINUOUS, "verdict": "broken", "breaches": [{"detail": "rank 1 made no step for 600 s"}]}
+
+    facts = changed(world, wait_for_steps=lambda options: silent if world.chains else answer(options)).carry_out()
+
+    assert facts.hangs == [WAITS] and WAITS.rstrip(".") in world.outcome
+    assert verdict_input.with_left({"moved": "all", "notes": []}, facts)["notes"][0] == WAITS
+
+
+def test_ranks_that_go_on_are_not_asked() -> None:
+    world = World()
+
+    world.carry_out()
+
+    assert world.calls["read_hang"] == 0
