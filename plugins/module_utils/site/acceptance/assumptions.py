@@ -292,6 +292,19 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         "`make gpu` on a machine with a GPU, then `train` and `audit` with a worker that has one",
     ),
     Assumption(
+        "GPUDirect RDMA",
+        "A node with nvidia_peermem or DMA-BUF sends from the memory of its GPUs through a card with mlx5_core.",
+        (f"{_HERE}/guests/gpudirect.py", "CAPABLE"),
+        "`fabric_check` with NCCL over RDMA on workers with a ConnectX-7, which measures with and without it",
+    ),
+    Assumption(
+        "TrainJob",
+        "Trainer and JobSet give pods the labels, owners and host names of their sources, and the keys of ssh to the "
+        "containers with the name `node`.",
+        (f"{_HERE}/kubernetes/job_kinds.py", "jobset.sigs.k8s.io"),
+        "`train` with `job: {api: trainjob}` on a cluster with Trainer 2.4",
+    ),
+    Assumption(
         "unified memory of vGPUs",
         "`pciPassthruN.cfg.enable_uvm` gives the vGPU N of a worker unified memory; N counts its devices from 0.",
         (f"{_HERE}/workers/unified_memory.py", "cfg.enable_uvm"),
