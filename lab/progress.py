@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TextIO
 
-MOVES_EVERY, SAYS_EVERY = 1.0, 60.0
+MOVES_EVERY, WRITES_EVERY = 1.0, 60.0
 WIDTH, LONGEST_LINE = 100, 4096
 INTERRUPTED = 130  # as a shell reports it
 CLEAR = "\r\033[K"
@@ -37,7 +37,7 @@ class Progress:
         """Begin a step, which ends the one before."""
         self.follow(lambda: step)
         if not self._moves:
-            self._say(step)
+            self._write(step)
 
     def follow(self, step: Callable[[], str]) -> None:
         """Begin a step whose words change while it runs."""
@@ -50,7 +50,7 @@ class Progress:
         with self._lock:
             if self._step:
                 line = self._line()
-                self._say(line[:WIDTH], CLEAR, "") if self._moves else self._say(line)
+                self._write(line[:WIDTH], CLEAR, "") if self._moves else self._write(line)
 
     def _line(self) -> str:
         return f"{self._clock() - self._began:4.0f} s  {self._step() if self._step else ''}"
@@ -58,15 +58,15 @@ class Progress:
     def _finish(self) -> None:
         """Leave the line of a step that has ended; without a terminal, only its seconds are new."""
         if self._step and self._moves:
-            self._say(self._line()[:WIDTH], CLEAR)
+            self._write(self._line()[:WIDTH], CLEAR)
         self._step = None
 
-    def _say(self, text: str, before: str = "", after: str = "\n") -> None:
+    def _write(self, text: str, before: str = "", after: str = "\n") -> None:
         self._out.write(f"{before}{text}{after}")
         self._out.flush()
 
     def _run(self) -> None:
-        while not self._ended.wait(MOVES_EVERY if self._moves else SAYS_EVERY):
+        while not self._ended.wait(MOVES_EVERY if self._moves else WRITES_EVERY):
             self.show()
 
     def __enter__(self) -> Progress:

@@ -225,7 +225,7 @@ class SiteMachine(RuleBasedStateMachine):
     def check(self, outcome: Outcome, left: set[str]) -> None:
         """A run names each thing that it leaves behind, unless it was killed; the hosts of ``left`` were out before."""
         site, message = self.site, outcome.message
-        # A history that was pasted into a test runs outside of Hypothesis.
+        # A history that was pasted into a test runs without Hypothesis.
         if currently_in_test_context():
             event(f"{outcome.play} ended: {outcome.kind}")
         if outcome.is_killed:

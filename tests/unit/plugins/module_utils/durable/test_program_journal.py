@@ -67,8 +67,8 @@ def test_reports_any_other_damage_with_its_line(path: Path, line: bytes) -> None
 
 def test_a_second_process_cannot_write_it(path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from plugins.module_utils.durable.program_journal import Journal\n"
-        "Journal(Path(sys.argv[1])).write('job', {})"
+        "import sys; from pathlib import Path; from plugins.module_utils.durable.program_journal import FileJournal\n"
+        "FileJournal(Path(sys.argv[1])).write('job', {})"
     )
     command = [sys.executable, "-c", program, str(path)]
     with FileJournal(path):
@@ -81,8 +81,9 @@ def test_a_second_process_cannot_write_it(path: Path) -> None:
 
 def test_the_lock_goes_with_the_process_that_was_killed(path: Path) -> None:
     program = (
-        "import sys, time; from pathlib import Path; from plugins.module_utils.durable.program_journal import Journal\n"
-        "journal = Journal(Path(sys.argv[1])); print('open', flush=True); time.sleep(600)"
+        "import sys, time; from pathlib import Path\n"
+        "from plugins.module_utils.durable.program_journal import FileJournal\n"
+        "journal = FileJournal(Path(sys.argv[1])); print('open', flush=True); time.sleep(600)"
     )
     command = [sys.executable, "-c", program, str(path)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
