@@ -26,7 +26,7 @@ SILENT = "rank N was silent for N s before step N, in phase train (limit N s)"
 STOPPED = "rank N stopped at step N, N s ago; so did all others"
 OTHER = "rank N: pid N became N, start N became N, job W became W"
 FELL_BACK = "move N (W): the transport of W was rdma before and is tcp after"
-EXTERNAL = "moved by others: W moved W from W to W; this test did not begin that"
+EXTERNAL = "moved by others: W moved W from W to W; this test did not start that"
 TABLE = (
     Harm("harmless_stun", "continuous", "all", "", STOOD_STILL),
     Harm("stun_too_long", "broken", "all", "gap", SILENT),
@@ -45,7 +45,7 @@ TABLE = (
     Harm("moved_by_another_user", "continuous", "all", "", EXTERNAL),
 )
 JOINED = "ranks that did not move at the time were silent for N s, one after another, until step N of rank N, in phase "
-LEFT_OUT = "records: N were left out, because no job has that number of ranks, phases or processes"
+LEFT_OUT = "records: N were omitted, because no job has that number of ranks, phases or processes"
 # Events that the lab cannot cause in a real job, and false records.
 RECORDS_ONLY = (
     Harm("silent_over_two_moves", "broken", "all", "gap", JOINED + "train (limit N s)"),

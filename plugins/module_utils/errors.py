@@ -16,7 +16,7 @@ class CollectionError(Exception):
         super().__init__(one_line(f"{sentence}; {remedy}" if remedy else sentence))
 
     def about(self, target: str) -> CollectionError:
-        """Return the same error with its object, which a planner may not have."""
+        """Return the same error with its object, which a planner may not know."""
         if target in self.target:
             return self
         return type(self)(f"{target}: {self.target}", self.tried, self.reason, self.remedy)
@@ -33,17 +33,17 @@ class WholeError(CollectionError):
 
 
 def one_line(text: str) -> str:
-    """Return a text without line breaks and characters that control a terminal: a node or a file may have sent it."""
+    """Return a text without line breaks and terminal control characters: the text may come from a node or a file."""
     return "".join(sign if sign.isprintable() else " " if sign.isspace() else "?" for sign in text)
 
 
 def os_words(error: OSError, path: str) -> str:
-    """Return the file and the words of an error of the system; a failed write names no file, so ``path`` stands in."""
+    """Return the file and the message of a system error; a failed write names no file, so ``path`` replaces it."""
     return f"{error.filename or path}: {error.strerror or error}"
 
 
 class SeveralErrors(CollectionError):
-    """Errors of several objects of one change: a sentence for each reason, and what holds for all of them."""
+    """Errors of several objects in one change: a sentence for each reason, and a note that applies to all of them."""
 
     def __init__(self, errors: Sequence[CollectionError], note: str) -> None:
         first = errors[0]

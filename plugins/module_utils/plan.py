@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The changes of one object and what they need: data that planners, subjects and the runner share."""
+"""The changes to one object and their needs: data that planners, subjects and the runner share."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Plan:
-    """Before, after, and the needs of one subject on one object.
+    """The state of one subject on one object before and after its changes, and their needs.
 
     ``needs`` are the steps until the settings are in force (a reboot may be due without any change left);
     ``why`` has the reasons in words; ``unmet`` are reasons why the plan cannot be applied now;
-    ``later`` are the keys of ``after`` that only a later boot can take.
+    ``later`` are the keys of ``after`` that can be written only after the next boot.
     """
 
     before: Mapping[str, Any]

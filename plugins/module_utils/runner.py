@@ -23,7 +23,7 @@ REPORT_OF_ONE = ("changed", "needs", "why", "unmet", "state")
 # The same words for every module: Ansible shows a warning once in a run.
 UNCHECKED = (
     "validate_certs is false: an impostor of vCenter receives the password; name vCenter's authority in "
-    "ca_path, or pin its certificate by tls_fingerprint"
+    "ca_path, or pin its certificate with tls_fingerprint"
 )
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
@@ -71,7 +71,7 @@ class Work:
     refresh: Callable[[Sequence[Subject]], None]
     make_plan: Callable[[Mapping[str, Any]], Plan] | None = None
     parallel: int = PARALLEL
-    # The subjects to change before all others, which need what these free.
+    # Selects the subjects to change first, because the others need the resources that these free.
     first: Callable[[Any], bool] = lambda _subject: False
 
     def plan(self, subject: Any) -> Plan:
@@ -90,7 +90,7 @@ Planned = Union[Plan, CollectionError]
 
 
 def converge(module: Gate, work: Work) -> dict[str, Any]:
-    """Bring every subject to its plan; the keyword arguments of exit_json or, with ``failed``, of fail_json."""
+    """Bring every subject to its plan; return the arguments of exit_json or, if ``failed`` is set, of fail_json."""
     work.refresh(work.subjects)
     plans = _each(work.subjects, work.plan, work.parallel)
     if any(isinstance(plan, Refused) for plan in plans):
@@ -120,7 +120,7 @@ def _unmet(subject: Subject, plan: Planned) -> Refused | None:
 
 
 def _apply(work: Work, due: Mapping[int, Plan]) -> dict[int, Planned]:
-    """Apply the due plans, then read all of them again: the new plan, or the error, by index."""
+    """Apply the due plans, read their subjects again, and return the new plan or the error of each, by index."""
     outcome: dict[int, Planned] = {}
     first = [index for index in due if work.first(work.subjects[index])]
     for group in (first, [index for index in due if index not in first]):
@@ -170,7 +170,7 @@ def _failure(subject: Subject, error: CollectionError) -> dict[str, Any]:
 
 
 def _report(subject: Subject, left: Plan, state: Mapping[str, Any], changes: Sequence[Change]) -> dict[str, Any]:
-    """Return the state, the changes that are or would be made, and the needs that are ``left``."""
+    """Return the state, the changes that are or would be made, and the needs that the plan ``left`` still has."""
     return {
         "host": subject.target,
         "changed": bool(changes),
@@ -209,7 +209,7 @@ def _warnings(reports: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _refused(subjects: Sequence[Subject], outcomes: Sequence[Planned | None]) -> dict[str, Any]:
-    """Return the result without a write on any host, because at least one request is impossible."""
+    """Return the result of a run that wrote nothing, because at least one request is impossible."""
     reports = [
         _failure(subject, outcome)
         if isinstance(outcome, CollectionError)
@@ -240,7 +240,7 @@ def trusts_anybody(params: Mapping[str, Any]) -> bool:
 
 
 def _reject_masked(params: Mapping[str, Any]) -> None:
-    """Reject options in which Ansible masked a part of the results of earlier tasks."""
+    """Reject options with values from earlier tasks in which Ansible masked a part."""
     for option, value in params.items():
         if any(masked.masked_names(value)):
             reason = f"the option {option} contains a masked name: it contains a secret, such as the password"
@@ -248,7 +248,7 @@ def _reject_masked(params: Mapping[str, Any]) -> None:
 
 
 def _reject_unreal(params: Mapping[str, Any]) -> None:
-    """Reject numbers that no comparison with a limit finds: NaN, and infinite ones."""
+    """Reject NaN and infinite numbers, which slip through comparisons with a limit."""
     for option, value in params.items():
         if isinstance(value, float) and not math.isfinite(value):
             reason = f"the option {option} is {value}, which is not a finite number"

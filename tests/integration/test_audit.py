@@ -171,7 +171,7 @@ def test_without_history_the_last_hour_is_read_with_a_message(
     period = usage(ansible_for(place), hours=48)["period"]
     assert (period["asked_hours"], period["hours"], period["sample_seconds"]) == (48, 1, 20)
     level = 3 if NEWEST.startswith("9.") else 4
-    assert f"statistics level 1, these counters want level {level}" in period["why"]
+    assert f"statistics level 1, these counters require level {level}" in period["why"]
     found = by_card(usage(ansible_for(place), hours=48))
     assert found["esx01.lab", T4]["utilisation"]["mean"] == 85
     assert found["esx01.lab", T4]["utilisation"]["samples"] >= 179

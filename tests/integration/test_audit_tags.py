@@ -78,7 +78,7 @@ def test_the_tags_of_one_category_name_the_tenant(place: Simulator, ansible: Ans
 def test_a_category_that_is_not_there_is_named_with_those_that_are(place: Simulator, ansible: Ansible) -> None:
     assert "tag_category" in ansible.module("gpu_usage", cluster="gpu", group_by="tag").msg
     none = ansible.module("gpu_usage", **BY_TAG)
-    assert "could not find its tag category team: it has none; name one of them, or make it" in none.msg
+    assert "could not find its tag category team: it has none; name one of them, or create it" in none.msg
     tag(place, teams={"green": ["half-a"]}, other={})
     lacking = ansible.module("gpu_usage", **BY_TAG)
     assert "could not find its tag category team: it has other, teams; name one of them" in lacking.msg

@@ -151,7 +151,7 @@ def test_refuses_an_account_in_the_proxy_address_without_showing_it(ansible: Ans
     # By the environment: the command that asked is on the screen anyway.
     ansible.environment["VMWARE_PROXY"] = "http://me:hush-hush@proxy.lab:3128"
     refused = ansible.adhoc("cluster_info", cluster="gpu")
-    assert refused.rc != 0 and "proxy: could not use it: it has an account in it" in refused.msg
+    assert refused.rc != 0 and "proxy: could not use it: it contains an account" in refused.msg
     assert "hush-hush" not in refused.out and "hush-hush" not in str(refused.result)
 
 

@@ -73,7 +73,7 @@ EXPIRED = Fault(
 NEVER = Fault(
     "reboot never returns",
     strike("RebootHost_Task", "never_returns"),
-    ("esx01.lab: could not reboot: it went down and did not return within 3 s", "look at its console", STAYS),
+    ("esx01.lab: could not reboot: it went down and did not return within 3 s", "check its console", STAYS),
     mend=link("connected"),
     variables={"esxi_host_reboot_timeout": 3},
 )
@@ -108,7 +108,7 @@ REFUSED = Fault(
 BLOCKED = Fault(
     "maintenance blocked by a VM",
     lambda _vcenter: None,
-    ("after 1 s it still runs solver (", "owner carol", "move what blocks or power it off"),
+    ("after 1 s it still runs solver (", "owner carol", "move or power off these"),
     out=False,
     mend=lambda vcenter: power_off(vcenter, "solver"),
     variables={"esxi_host_maintenance_timeout": 1},

@@ -18,7 +18,7 @@ from tests.integration.rolling import datacentre
 
 Start = Callable[..., Simulator]
 AnsibleFor = Callable[..., Ansible]
-AT_WORK = "whose ansible is gone, yet its process"
+AT_WORK = "whose ansible has ended, yet its process"
 NOTE, ENTER, CHANGE = "SetField", "EnterMaintenanceMode_Task", "UpdateModuleOptionString"
 REBOOT, EXIT, LOCK = "RebootHost_Task", "ExitMaintenanceMode_Task", "Rename_Task"
 # Each run is killed at the first of these writes, which begins the phase that the runs before did not come to; or at a

@@ -148,7 +148,7 @@ def test_each_of_all_hosts_is_judged_as_if_it_left_alone_in_no_more_calls_than_o
     together = ansible.module("esxi_power", check=True, **{**stop, "hosts": hosts, "each_alone": False})
     assert sum(bool(entry["unmet"]) for entry in together.result["hosts"]) == 2
     really = ansible.module("esxi_power", hosts=hosts, **stop)
-    assert really.rc == 1 and "each_alone is for check mode: leave it out" in really.msg
+    assert really.rc == 1 and "each_alone is for check mode: omit it" in really.msg
     assert vcenter.writes() == []
 
 
@@ -269,7 +269,7 @@ def test_continues_its_own_entry_into_maintenance_and_leaves_that_of_another_use
         (host,) = hosts.hosts
         host.ref.EnterMaintenanceMode_Task(timeout=60, evacuatePoweredOffVms=False)
         theirs = ansible.module("esxi_power", state="maintenance", moved_by="module", **ONE)
-        assert theirs.rc == 1 and "is putting it into maintenance mode just now" in theirs.msg
+        assert theirs.rc == 1 and "is putting it into maintenance mode now" in theirs.msg
         service_note.write(host, service_note.ServiceNote("killed@ctl", "2026-01-01T00:00:00Z"))
         vcenter.clear()
         taken_up = ansible.module("esxi_power", state="maintenance", moved_by="module", maintenance_timeout=20, **ONE)

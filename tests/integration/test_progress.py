@@ -73,6 +73,6 @@ def test_the_lock_of_an_ansible_that_was_killed_on_this_machine_is_taken_over_wi
 def test_skips_a_step_after_its_waiter_has_gone(vcenter: Simulator, ansible: Ansible) -> None:
     with mock.patch("plugins.modules.esxi_power.holder.run_watch", return_value=lambda: False):
         left = ansible.module("esxi_power", hosts=["esx01.lab"], state="maintenance")
-    assert left.rc == 1 and "the ansible run that asked for it is gone" in left.msg
+    assert left.rc == 1 and "the ansible run that requested it has ended" in left.msg
     assert "EnterMaintenanceMode_Task" not in [write["method"] for write in vcenter.writes()]
     assert not ansible.module("esxi_power", hosts=["esx01.lab"], check=True, state="in_service").changed

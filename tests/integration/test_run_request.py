@@ -159,7 +159,7 @@ SOURCE = "plugin: dml.vsphere.workers\n"
             {"worker_vms": [{"name": "w1"}]},
             "",
             [],
-            "PATH has none and no source that finds them; name with -i also a file",
+            "PATH has none and no source that finds them; also give -i a file",
         ),
         ({"guests": True}, "", [], "PATH has none and no source that finds them"),
         ({}, SOURCE, [], "PATH, SOURCE has none and no cluster has worker_vms to build"),

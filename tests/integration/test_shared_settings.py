@@ -55,7 +55,7 @@ def test_other_drs_options_stay(vcenter: Simulator, ansible: Ansible) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"), [("maybe", "is not true or false"), (None, "vCenter keeps its options")]
+    ("value", "expected"), [("maybe", "is not true or false"), (None, "vCenter does not remove options")]
 )
 def test_a_value_of_the_wrong_kind_is_refused(vcenter: Simulator, ansible: Ansible, value: Any, expected: str) -> None:
     refused = ansible.module("shared_settings", vcenter_options={HOT: value}, allow_shared_settings=True)

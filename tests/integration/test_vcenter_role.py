@@ -93,7 +93,7 @@ def test_absent_takes_the_role_and_leaves_the_others(vcenter: Simulator, ansible
     [
         ({"name": "Admin"}, "only roles whose name is 'dml.vsphere'"),
         ({"name": "dml.vsphereX"}, "choose such a name"),
-        ({"modules": ["esxi_vibs"]}, "no privileges are known of esxi_vibs; they are of cluster_info"),
+        ({"modules": ["esxi_vibs"]}, "no privileges are known for esxi_vibs; the modules are cluster_info"),
         ({"grants": [{**ML, "path": "/dc9"}]}, "could not find /dc9"),
     ],
 )

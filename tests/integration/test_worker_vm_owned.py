@@ -164,7 +164,7 @@ def test_a_vgpu_worker_is_moved_cold_where_vcenter_does_not_move_it_hot(
         off = vim.option.OptionValue(key="vgpu.hotmigrate.enabled", value=False)
         vm.session.content.setting.UpdateOptions([off])
     refused = ansible.module("worker_vm", **desired(**pinned))
-    assert "host (its vGPU, as this vCenter does not move them hot) can change only while it is off" in refused.msg
+    assert "(its vGPU, because this vCenter does not migrate running machines with vGPUs) can change" in refused.msg
     cold.clear()
     done = ansible.module("worker_vm", **desired(power_cycle=True, **pinned))
     assert done.rc == 0, done.out

@@ -26,7 +26,7 @@ from ..workers.capacity.server_capacity import Capacity
 from ..workers.placement.gpu_slots import Slots
 from .shared_settings import vcenter_options
 
-# The capacities that the server counts, by host and profile.
+# The capacities that the server reports, by host and profile.
 Counted = Mapping[str, Mapping[str, Capacity]]
 EVALUATION = "eval"
 GATHER = ("clocks", "vms")
@@ -63,7 +63,7 @@ class ClusterReader:
         self.names = {host.ref._moId: host.name for host in self.hosts} | {self.ref._moId: name}
 
     def must_have(self, names: Collection[str]) -> None:
-        """Refuse hosts that are not of this cluster."""
+        """Refuse hosts that are not in this cluster."""
         strangers = sorted(set(names) - {host.name for host in self.hosts})
         if strangers:
             raise NotFound(
@@ -190,7 +190,7 @@ def _licence_end(values: Mapping[str, Any], now: datetime) -> datetime | None:
 
 
 def slots_by_profile(hosts: Sequence[Host], vms: Sequence[Vm], counted: Counted | None = None) -> list[ProfileSlots]:
-    """Return the slots of each profile that a host in service offers; ``counted`` are those that the server counts."""
+    """Return the slots of each profile that a host in service offers; ``counted`` are the server's counts."""
     slots_by_host = {
         host.name: _slots_of_host(host, vms) for host in hosts if host_capacity.in_service(host.properties)
     }

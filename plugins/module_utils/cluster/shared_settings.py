@@ -86,7 +86,7 @@ class VcenterOptions(_SharedSettings):
 
     def _kind(self, key: str, current: Any) -> str:
         if self.desired[key] is None:
-            raise Refused(self.target, f"unset its option {key}", "vCenter keeps its options", "give it a value")
+            raise Refused(self.target, f"unset its option {key}", "vCenter does not remove options", "give it a value")
         if key in self.known:
             return kind_of_definition(self.known[key])
         if key == HOT_MIGRATE:

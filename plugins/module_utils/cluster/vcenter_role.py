@@ -35,7 +35,7 @@ class VcenterRole:
     """One role of this collection."""
 
     def __init__(self, session: Session, name: str, desired: Sequence[str] | None, grants: Sequence[Grant]) -> None:
-        """``wanted`` are the privileges; None for a role that must not exist."""
+        """``desired`` are the privileges; None for a role that must not exist."""
         self.session, self.target, self.desired, self.grants = session, session.server, desired, grants
         self.role_name, self.name = name, f"role {name}"
         self.manager = session.content.authorizationManager
@@ -100,8 +100,9 @@ class VcenterRole:
         if not lacking:
             return
         users = sorted({module for privilege, _on, module, *_rest in TABLE.rows() if privilege in lacking})
-        remedy = f"leave {', '.join(users)} out of modules: they need what this vCenter is too old for"
-        raise Refused(self.target, f"make the role {self.role_name}", f"it knows no {', '.join(lacking)}", remedy)
+        remedy = f"leave {', '.join(users)} out of modules: this vCenter is too old for them"
+        cause = f"it has no privilege {', '.join(lacking)}"
+        raise Refused(self.target, f"make the role {self.role_name}", cause, remedy)
 
     def _granted(self) -> dict[str, dict[str, bool]]:
         with translating_faults(self.target, f"read who has the role {self.role_name}"):
@@ -118,7 +119,7 @@ class VcenterRole:
         return granted
 
     def _label(self, grant: Grant) -> str:
-        """Who and where; refused where the server would take another role from them: it keeps one for each object."""
+        """Return account and object; refuse accounts that would lose another role: vCenter keeps one per object."""
         entity = self._entity(grant.path)
         with translating_faults(self.target, f"read who has which role on {grant.path}"):
             rules = self.manager.RetrieveEntityPermissions(entity=entity, inherited=False)
@@ -146,7 +147,7 @@ class VcenterRole:
 
 
 def canonical(principal: str) -> tuple[str, str]:
-    """Domain and name of an account, written DOMAIN\\name, as vCenter answers, or name@domain."""
+    """Return domain and name of an account, written as name@domain or, as vCenter does, DOMAIN\\name."""
     if "\\" in principal:
         domain, _slash, name = principal.partition("\\")
         return domain.lower(), name.lower()
@@ -158,7 +159,7 @@ def modules_of(names: Sequence[str] | None) -> list[str]:
     """Return the named modules, by default all that need no privilege on roles; refuse an unknown name."""
     known = TABLE.modules()
     if strange := sorted(set(names or ()) - known):
-        cause = f"no privileges are known of {', '.join(strange)}; they are of {', '.join(sorted(known))}"
+        cause = f"no privileges are known for {', '.join(strange)}; the modules are {', '.join(sorted(known))}"
         raise Refused("modules", "find what they need", cause, "correct the name")
     return sorted(known - {"vcenter_role"} if names is None else set(names))
 

@@ -15,7 +15,7 @@ LISTED = 1000
 
 
 def bounded(breaches: Iterable[Breach]) -> Iterator[Breach]:
-    """Yield the first breaches of each kind of one rank, and the last one with the number of those between."""
+    """Yield one rank's first breaches of each kind, and the last one with the number of breaches between."""
     seen: Counter[str] = Counter()
     last: dict[str, Breach] = {}
     for breach in breaches:
@@ -35,11 +35,11 @@ def in_order(breaches: Iterable[Breach]) -> list[Breach]:
 
 
 def left_out(ordered: Sequence[Breach]) -> Iterator[str]:
-    """Yield the sentence about the breaches beyond those that are listed."""
+    """Yield the sentence about the breaches that are not listed."""
     if len(ordered) > LISTED:
         kinds = Counter(breach.kind for breach in ordered[LISTED:])
         counts = ", ".join(f"{kind}: {count:,}" for kind, count in sorted(kinds.items()))
-        yield f"the first {LISTED:,} of {len(ordered):,} breaches are listed; left out are {counts}"
+        yield f"the first {LISTED:,} of {len(ordered):,} breaches are listed; omitted: {counts}"
 
 
 def listed(sentences: Sequence[str]) -> list[str]:

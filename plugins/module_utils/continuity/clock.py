@@ -17,10 +17,10 @@ from .step_records import split_steps
 from .track import Shelf, Track
 
 SETTLED_LINES = 5
-# In an hour, two clocks may drift apart by a clock step. These are too short for drift and longer than any delay.
+# In an hour, two clocks may drift apart by a clock step. These spans are too short for drift, and exceed any delay.
 LOOK_AROUND_S = 600.0
 LOOK_AROUND_LINES = 20
-# The least offset is kept for groups of this number of lines.
+# The least offset is stored for groups of this number of lines.
 GROUP = 64
 
 
@@ -29,7 +29,7 @@ def tracks_of(
 ) -> tuple[list[Track], list[ClockStep]]:
     """Return the tracks with all lines on one clock, and the moments at which the clock of a rank was set.
 
-    The lines are taken out of ``ranks``, one rank after the other; ``is_stamped`` is true if each line has a stamp.
+    The lines are removed from ``ranks``, one rank after another; ``is_stamped`` is true if each line has a stamp.
     """
     clocks = OwnClocks({} if is_stamped else {rank: lean(split_steps(ranks[rank])[0]) for rank in ranks}, timeline)
     tracks, found, shelf = [], [], Shelf()
@@ -51,7 +51,7 @@ def _placed(rank: int, lines: Lines, clocks: OwnClocks) -> tuple[Lines, list[Clo
         is_alone = not (repeated or lines.stamps)
         set_by = list(clocks.clock_steps(rank)) if is_alone else []
         placed = _put_on_observers_clock(_as_written(lines, repeated), set_by, clocks.offset(rank))
-    # Repeated steps are sorted in by number, but happened later.
+    # Repeated steps are sorted by number, but happened later.
     return placed.ordered(placed.at) if repeated else _known_by(placed), set_by
 
 
@@ -60,9 +60,9 @@ def _as_written(lines: Lines, repeated: Lines) -> Lines:
 
 
 def _set_as_seen(rank: int, steps: Lines) -> Iterator[ClockStep]:
-    """Yield the clock steps of a rank with stamps on all lines: the offset of its clock changes permanently.
+    """Yield the clock steps of a rank with stamps on all lines, at which the offset of its clock changes permanently.
 
-    Lines come late at times, never early, so of some lines the least offset is the true one.
+    Lines may arrive late but never early, so the least offset of several lines is the true one.
     """
     offsets = array("d", (at - t for at, t in zip(steps.at, steps.t)))
     least: _Least | None = None
@@ -82,7 +82,7 @@ def _set_as_seen(rank: int, steps: Lines) -> Iterator[ClockStep]:
 
 
 def _is_settled(steps: Lines, begin: int, end: int) -> bool:
-    """Return whether enough lines are between two indexes, and not all of them were delivered at once after a delay."""
+    """Return whether there are enough lines between two indexes that did not all arrive at once after a delay."""
     return end - begin >= SETTLED_LINES and abs(steps.at[end - 1] - steps.at[begin]) >= CLOCK_STEP_S
 
 
@@ -92,7 +92,7 @@ class _Least:
     def __init__(self, steps: Lines, offsets: array[float]) -> None:
         self._times = array("d", accumulate(steps.at, max))
         self._offsets = offsets
-        # Each row holds the least of twice as many groups of neighbours as the row before it.
+        # Each row contains the minimum over twice as many neighbouring groups as the row before it.
         groups = range(0, len(offsets) - GROUP + 1, GROUP)
         self._rows = [array("d", (min(offsets[begin : begin + GROUP]) for begin in groups))]
         while 2 * (width := 1 << (len(self._rows) - 1)) <= len(self._rows[0]):
@@ -125,7 +125,7 @@ def _put_on_observers_clock(lines: Lines, set_by: list[ClockStep], offset: float
         while jumps and line.step >= jumps[-1].step:
             jumped += jumps.pop().seconds
         if line.seen is None:
-            # Lines that arrived before it were written before it, also if its clock was set back.
+            # Lines that arrived before this one were written before it, even if the clock was set back.
             placed.append(max(received, line.t + offset - jumped))
         else:
             offset, received = line.seen - line.t, line.seen
@@ -134,7 +134,7 @@ def _put_on_observers_clock(lines: Lines, set_by: list[ClockStep], offset: float
 
 
 def _not_before_known(lines: Lines) -> Lines:
-    """Return the lines, those without a stamp as late as the next one allows: they do not show progress."""
+    """Return the lines; place those without a stamp as late as the next one allows: they do not show progress."""
     placed = array("d")
     stamp: tuple[float, float] | None = None
     for line in reversed(lines):

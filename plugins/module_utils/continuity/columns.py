@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Numbers of lines in columns, because an hour of a job has millions of lines."""
+"""The numbers of lines in columns, because a job writes millions of lines per hour."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Sequence
 
 
 class Columns:
-    """Numbers of lines; NaN is a stamp or a rate that a line does not have, ``kind`` an index of the shared parts."""
+    """The numbers of lines. NaN is a missing stamp or rate; ``kind`` is an index of the shared parts."""
 
     __slots__ = ("at", "kind", "rate", "seen", "step", "t")
 
@@ -28,7 +28,7 @@ class Columns:
         self.kind.append(kind)
 
     def between(self, begin: int, end: int) -> Columns:
-        """Return the lines from an index to another."""
+        """Return the lines between two indexes."""
         return self._each(lambda column: column[begin:end])
 
     def picked(self, indexes: Sequence[int]) -> Columns:

@@ -2,9 +2,9 @@
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The cost of moves and of hosts out of service: goodput, time without a step, slow time, and the cost of a restart.
 
-All of it is measured on the observer's clock from the first move on, or from the time at which the first host left
-service. The undisturbed rate of a rank is the mean of its rate before. Marked phases, such as evaluation, are left out
-of both. A job trains in step, so the job's value is the median over the ranks.
+All values are measured on the observer's clock, from the first move on or from the time at which the first host left
+service. The undisturbed rate of a rank is its mean rate before that. Both exclude marked phases, such as evaluation.
+A job trains in step, so the job's value is the median over the ranks.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from .move_windows import Timeline, before_and_after, moment
 from .pace import Pace, Silence
 from .stretches import Stretch
 
-# A time without a step counts as a stall if it is longer than a second, and than this number of usual times between two
-# arrivals, both before the first move and around it: those of single steps or, if the observer reads several at once,
-# those of its reads.
+# A time without a step counts as a stall if it is longer than a second and than this multiple of the usual time between
+# two arrivals, both before the first move and around the stall. An arrival is a single step or, if the observer reads
+# several steps at once, a read.
 USUAL_STEPS, SHORTEST_S = 3, 1.0
-# A stretch is slow if it has less than this part of the undisturbed rate.
+# A stretch is slow if its rate is below this fraction of the undisturbed rate.
 SLOW = 0.9
 CHECKPOINT = "checkpoint"
 Host = Mapping[str, Any]
 
 
 class Period(NamedTuple):
-    """The time whose cost is measured, and in it the time of each host from its first move until it serves again."""
+    """The time whose cost is measured, and in it each host's time from its first move until its return to service."""
 
     since: float
     until: float
@@ -50,7 +50,7 @@ class RankCost(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """The data of a verdict from which the cost follows.
+    """The data of a verdict from which the cost is calculated.
 
     ``ranks`` has None for a rank without an undisturbed rate; ``has_caution`` is true for a site that a page marks,
     such as a simulated one, whose GPUs may not exist.
@@ -133,7 +133,7 @@ def cost_of(seen: Observed) -> dict[str, Any] | None:
 def _slow_s(pace: Pace, rate: float, stalls: Sequence[Silence], since: float) -> float:
     """Return the seconds of training slower than before, without the stalls."""
     before = sorted(one.rate for one in pace.stretches(-math.inf, since))
-    # A rate that the job also had undisturbed is not slow.
+    # A rate that also occurred without a disturbance is not slow.
     floor = min([SLOW * rate, *before[len(before) // 10 : len(before) // 10 + 1]])
     return sum(_slow_part(stretch, stalls, floor) for stretch in pace.stretches(since, math.inf))
 
@@ -152,7 +152,7 @@ def _unit(seen: Observed) -> str:
 
 
 def _restart(seen: Observed) -> dict[str, Any] | None:
-    """Return the work that a job repeats if it restarts from its last checkpoint each time; None if unknown."""
+    """Return the work that a job would repeat if it restarted from its last checkpoint each time; None if unknown."""
     written = seen.marked.of(CHECKPOINT)
     times = list(_interruptions(seen))
     if len(written) > 1:
@@ -180,7 +180,7 @@ def _interruptions(seen: Observed) -> Iterator[float]:
 
 
 def _left(moves: Sequence[Mapping[str, Any]], host: Host) -> Iterator[int]:
-    """Yield the number, from one on, of each move that emptied a host before it left service."""
+    """Yield the number, starting at one, of each move that emptied a host before it left service."""
     for index, move in enumerate(moves, start=1):
         started = moment(move.get("started"))
         if move.get("source") == host["host"] and started is not None and started <= float(host["out_at"]):

@@ -10,7 +10,7 @@ from typing import Any
 
 from .cost import SLOW
 
-# A goodput above this part shows that the time before the first disturbance was not undisturbed, or too short.
+# A goodput above this value shows that the time before the first disturbance was itself disturbed, or too short.
 FASTER = 1.1
 UNKNOWN = (
     "Restarting from a checkpoint instead: the cost is not known, because the records show no checkpoints and no "
@@ -39,7 +39,7 @@ def host_sentence(host: Mapping[str, Any]) -> str:
 
 
 def service(host: Mapping[str, Any]) -> str:
-    """Return from when to when a host was out of service."""
+    """Return since when and until when a host was out of service."""
     if host["back_at"] is None:
         return f"since {clock(host['out_at'])}"
     seconds = host["back_at"] - host["out_at"]
@@ -47,7 +47,7 @@ def service(host: Mapping[str, Any]) -> str:
 
 
 def lost(host: Mapping[str, Any]) -> str:
-    """Return the images or steps that the job lacks."""
+    """Return the images or steps that the job lost."""
     return f"{host['lost']:.0f} {host['lost_unit']}"
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Silences: the time without a line of a rank, its phase, and the move at that time."""
+"""Silences: times without a line from a rank, with their phase and the move at that time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOVED_ONLY = "moved_only"
 
 
 class Gap(NamedTuple):
-    """A silence of one rank, ended by the line of a step or not ended yet."""
+    """A silence of one rank, which the line of a step ended or which has not ended yet."""
 
     rank: int
     step: int
@@ -51,7 +51,7 @@ class Gaps(NamedTuple):
 
 
 class Judge(NamedTuple):
-    """The moves, limits and phases that a silence is judged by."""
+    """The moves, limits and phases against which a silence is judged."""
 
     timeline: Timeline
     limits: Limits
@@ -97,14 +97,14 @@ def phase_after(line: Line) -> str:
 
 
 def _measured(tracks: Iterable[Track], judge: Judge, observed_until: float | None) -> Iterator[Gap]:
-    """Yield the silences of each rank, then those that are joined over ranks."""
+    """Yield the silences of each rank, then those that are joined across ranks."""
     silences = JoinedSilences(judge.timeline, judge.limits.gap(TRAIN))
     for track in tracks:
         yield from _of_rank(track, judge, observed_until, silences)
     for rank, step, begin, end, allowed in silences.joined():
         phase, limit = _waiting(begin, end, judge)
         if allowed is not None:
-            # Other ranks may wait during a phase, but the training does not extend a phase with a shorter limit.
+            # Other ranks may wait during a phase, but training does not extend a phase with a shorter limit.
             longer = allowed.limit if allowed.limit < judge.limits.gap(TRAIN) else max(allowed.limit, limit)
             phase, limit = allowed.phase, longer
         yield Gap(rank, step, begin, end, end - begin, phase, limit, judge.timeline.owner(begin, end), is_joined=True)
@@ -118,7 +118,7 @@ def _of_rank(track: Track, judge: Judge, observed_until: float | None, silences:
         allowed = None if waits else Allowed(*phase_between(before, after, judge.limits))
         yield from _gap(track.rank, after.step, (before.at, after.at), allowed, judge, silences)
     last = track.last
-    # Without a stamp, only the clock of the rank gives the end, and its offset from the observer's is unknown.
+    # Without a stamp, the end is known only on the rank's clock, whose offset from the observer's is unknown.
     if observed_until is not None and track.stamps:
         phase = phase_after(last)
         allowed = None if phase == TRAIN else Allowed(phase, judge.limits.gap(phase))
@@ -169,7 +169,7 @@ def phase_between(before: Line, after: Line, limits: Limits) -> tuple[str, float
 
 
 def _stalls(gaps: list[Gap]) -> Iterator[Gap]:
-    """Yield the longest of the silences that several ranks had at the same time: they are one."""
+    """Yield the longest of several ranks' simultaneous silences, which count as one."""
     stall: Gap | None = None
     end = math.inf
     for gap in sorted(gaps, key=lambda gap: (gap.begin, gap.end)):

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The identity of a job: that of every rank, and the set of ranks."""
+"""The identity of a job: the identity of every rank, and the set of ranks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def identity_breaches(tracks: Sequence[Track], timeline: Timeline, resume_deadli
 
 
 def unseen_identity(tracks: Sequence[Track]) -> Iterator[str]:
-    """Yield the parts of the identity that some rank never gave."""
+    """Yield the parts of the identity that at least one rank never reported."""
     for key in IDENTITY:
         silent = [track.rank for track in tracks if all(kind.identity.get(key) is None for kind in track.kinds)]
         if silent:
@@ -39,7 +39,7 @@ def absent_ranks(tracks: Sequence[Track], moved: Collection[int]) -> str:
     """Return a sentence about moved or expected ranks without a record; "" without such ranks."""
     received = {track.rank for track in tracks}
     size = max([0, *(_size(track) or 0 for track in tracks)])
-    # A record may give any size, so the ranks are counted, and only the first are named.
+    # A record may contain any size, so the ranks are counted and only the first ones are named.
     by_size = (rank for rank in range(size) if rank not in received)
     first = sorted({*islice(by_size, NAMED_RANKS), *(rank for rank in moved if rank not in received)})
     beyond = sum(1 for rank in moved if rank not in received and rank >= size)
@@ -50,7 +50,7 @@ def absent_ranks(tracks: Sequence[Track], moved: Collection[int]) -> str:
 
 
 def one_sided(tracks: Sequence[Track], timeline: Timeline, names: Sequence[str]) -> Iterator[str]:
-    """Yield the ranks that gave a part of their identity only on one side of a move; ``names`` are of the groups."""
+    """Yield the ranks that reported a part of their identity only on one side of a move; ``names`` are of groups."""
     for track in tracks:
         result = {key: _reported_span(track, key) for key in IDENTITY}
         for group, name in zip(timeline.groups, names):
@@ -64,7 +64,7 @@ def one_sided(tracks: Sequence[Track], timeline: Timeline, names: Sequence[str])
             ]
             for side, keys in (("before", only_before), ("after", only_after)):
                 if keys:
-                    yield f"identity: rank {track.rank} gave {', '.join(keys)} only {side} {name}"
+                    yield f"identity: rank {track.rank} reported {', '.join(keys)} only {side} {name}"
 
 
 def ranks_text(ranks: Sequence[int]) -> str:
@@ -73,7 +73,7 @@ def ranks_text(ranks: Sequence[int]) -> str:
 
 
 def _reported_span(track: Track, key: str) -> tuple[float, float] | None:
-    """Return the first and the last time at which a rank gave a part of its identity."""
+    """Return the first and the last time at which a rank reported a part of its identity."""
     if not any(kind.identity.get(key) is not None for kind in track.kinds):
         return None
     if track.first.identity.get(key) is not None and track.last.identity.get(key) is not None:

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Silences joined over ranks: at every moment of one, some rank did not move and was silent.
+"""Silences joined across ranks: at every moment of such a silence, a rank that did not move was silent.
 
-A rank that moves is not measured. If it starts to move while it is silent, the silence continues on each rank that is
+A moving rank is not measured. If a rank starts to move while it is silent, the silence continues on each rank that is
 silent at this time and does not move. Only the silences around the start of a move are kept: a few for each rank and
 each move.
 """
@@ -18,7 +18,7 @@ from .move_windows import MoveGroup, Timeline
 
 
 class SilencePart(NamedTuple):
-    """The part of a rank's silence between its moves, and the group with which it started to move at the end."""
+    """The part of a rank's silence between its moves, and the group with which the rank started to move at its end."""
 
     begin: float
     end: float
@@ -31,7 +31,7 @@ class SilencePart(NamedTuple):
 
 
 class Allowed(NamedTuple):
-    """A phase that is not the training, and how long it may last."""
+    """A phase other than training, and how long it may last."""
 
     phase: str
     limit: float
@@ -48,9 +48,9 @@ class Joined(NamedTuple):
 
 
 class _Piece:
-    """A part of a silence, with the earliest begin of a joined silence that ends with it.
+    """A part of a silence, with the earliest start of a joined silence that ends with this part.
 
-    ``trained`` is the begin if all parts are between two training steps, ``other`` that with any parts.
+    ``trained`` is that start if all parts are between two training steps, ``other`` if they may be any parts.
     """
 
     __slots__ = ("allowed", "is_continued", "other", "part", "rank", "step", "trained")
@@ -74,7 +74,7 @@ class JoinedSilences:
     def add(self, rank: int, step: int, parts: Sequence[SilencePart], allowed: Allowed | None) -> None:
         """Add the parts of a rank's silence, which ended before a step."""
         for index, part in enumerate(parts):
-            # At its begin a rank wrote or, in a later part, ended its move.
+            # At the start of a part, its rank wrote a line or, in a later part, ended its move.
             around = [
                 group
                 for group in self._timeline.moving(part.begin, part.end)
@@ -103,7 +103,7 @@ class JoinedSilences:
                 yield Joined(piece.rank, piece.step, piece.other[0], end, piece.other[1])
 
     def _continue(self, stopped: Sequence[_Piece], around: Sequence[_Piece]) -> None:
-        """Let the silences of ranks that start to move continue on the ranks around."""
+        """Continue the silences of ranks that start to move on the ranks that are silent around that time."""
         if not stopped or not around:
             return
         trained = min(piece.trained for piece in stopped)

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 TRAIN = "train"
 MAX_GAP_S = 120.0
 RESUME_DEADLINE_S = 120.0
-# Sums of greater numbers are not exact, and their differences may not even be finite.
+# Sums of larger numbers are inexact, and their differences may not even be finite.
 HIGHEST = 1 << 53
-# No job has more ranks: records of more would only use memory.
+# No job has more ranks: records of further ranks would only use memory.
 MOST_RANKS = 1 << 12
 KNOWN = ("max_gap_s", "phases", "warmup_steps", "resume_deadline_s", "min_throughput_ratio")
 
@@ -46,7 +46,7 @@ class Limits:
 
 
 def read_limits(limits: Mapping[str, Any]) -> Limits:
-    """Return the limits; one that is absent or null has its default."""
+    """Return the limits; an absent or null limit has its default."""
     phases = {**_by_phase(limits.get("max_gap_s")), **_by_phase(limits.get("phases"))}
     general = limits.get("max_gap_s")
     if isinstance(general, Mapping):

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The lines of a rank, kept as columns of numbers."""
+"""The lines of a rank, stored as columns of numbers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Kind(NamedTuple):
 
 
 class Lines(Sequence[Line]):
-    """A sequence of lines that is kept as columns; a line is built when it is read."""
+    """A sequence of lines, stored as columns; each line is built when it is read."""
 
     def __init__(self, columns: Columns, kinds: Sequence[Kind], packed: PackedColumns | None = None) -> None:
         self.columns, self.kinds = columns, kinds
@@ -89,7 +89,7 @@ class Lines(Sequence[Line]):
         return self.picked(sorted_indexes(*keys))
 
     def packed(self) -> PackedColumns:
-        """Return the lines in blocks; their kinds are not in them."""
+        """Return the lines in blocks, which do not contain the lines' kinds."""
         return self._packed or PackedColumns.of(self.columns)
 
     def used(self) -> list[Kind]:
@@ -129,7 +129,7 @@ def sorted_indexes(*keys: Sequence[float]) -> Sequence[int]:
 
 
 def neighbours(items: Iterable[Item]) -> Iterator[tuple[Item, Item]]:
-    """Yield each item with the next one, without a copy of them all."""
+    """Yield each item with the next one, without a copy of all items."""
     first, second = tee(items)
     next(second, None)
     return zip(first, second)

@@ -22,7 +22,7 @@ class Marked(NamedTuple):
 
 
 class MarkedPhases:
-    """The marked phases of all ranks, in the order of time and without overlaps."""
+    """The marked phases of all ranks, sorted by time and without overlaps."""
 
     def __init__(self, tracks: Sequence[Track], limits: Limits) -> None:
         self._phases = list(_joined(sorted(one for track in tracks for one in _marked(track, limits))))
@@ -30,7 +30,7 @@ class MarkedPhases:
         self._ends = [one.end for one in self._phases]
 
     def within(self, begin: float, end: float) -> tuple[float, str]:
-        """Return the seconds between two times that are in marked phases, and the phase with most of them."""
+        """Return how many seconds between two times are in marked phases, and the phase with most of them."""
         if not self._phases:
             return 0.0, ""
         seconds: dict[str, float] = {}
@@ -45,7 +45,7 @@ class MarkedPhases:
 
 
 def _marked(track: Track, limits: Limits) -> Iterator[Marked]:
-    """Yield each phase from its start to its end or, if that never came, for as long as the phase may last."""
+    """Yield each phase from its start to its end or, without an end, for as long as the phase may last."""
     opened: dict[str, float] = {}
     if all(kind.mark is None for kind in track.kinds):
         return
@@ -60,7 +60,7 @@ def _marked(track: Track, limits: Limits) -> Iterator[Marked]:
 
 
 def _joined(phases: Sequence[Marked]) -> Iterator[Marked]:
-    """Yield the stretches without overlaps; the earlier phase keeps the time that two share."""
+    """Yield the stretches without overlaps; the earlier of two phases keeps the shared time."""
     until = -math.inf
     for one in phases:
         if one.end > until:

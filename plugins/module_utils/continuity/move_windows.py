@@ -30,7 +30,7 @@ class MoveGroup:
 
 
 class Timeline:
-    """The groups of moves in the order of time."""
+    """The groups of moves, sorted by time."""
 
     def __init__(self, moves: Sequence[Mapping[str, Any]], resume_deadline_s: float) -> None:
         self.groups = _groups(moves, resume_deadline_s)
@@ -43,11 +43,11 @@ class Timeline:
         return self.groups[bisect_right(self._ends, begin) : bisect_left(self._starts, end)]
 
     def moving(self, begin: float, end: float) -> list[MoveGroup]:
-        """Return the groups that were moving at some time between two others."""
+        """Return the groups that were moving at some point between two times."""
         return self.groups[bisect_right(self._completions, begin) : bisect_left(self._starts, end)]
 
     def owner(self, begin: float, end: float) -> MoveGroup | None:
-        """Return the group that explains a silence: the one it overlaps most, the move before the time after it."""
+        """Return the group that explains a silence: the one whose move, or else whose window, overlaps it most."""
         touched = self.touched(begin, end)
         if len(touched) < 2:
             return touched[0] if touched else None
@@ -81,11 +81,11 @@ def external_text(move: Mapping[str, Any]) -> str:
     """Return the note on a move that another user started."""
     ended = "moved" if move.get("ok") else "began to move" if move.get("completed") is None else "failed to move"
     where = f"{move.get('worker')} from {move.get('source')} to {move.get('target')}"
-    return f"moved by others: {move.get('by') or 'an unknown user'} {ended} {where}; this test did not begin that"
+    return f"moved by others: {move.get('by') or 'an unknown user'} {ended} {where}; this test did not start that"
 
 
 def faults(moves: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a sentence for each move whose data is not enough to judge it."""
+    """Yield a sentence for each move with too little data to judge it."""
     for index, move in enumerate(moves):
         started, completed = moment(move.get("started")), moment(move.get("completed"))
         if not isinstance(move.get("ok"), (bool, type(None))):
@@ -101,7 +101,7 @@ def faults(moves: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def moved(moves: Sequence[Mapping[str, Any]], evidence: Sequence[Mapping[str, Any] | None]) -> list[bool]:
-    """Return for each move whether it took place: it succeeded at known times, and no observation contradicts that."""
+    """Return whether each move took place: it succeeded at known times, and no observation contradicts that."""
     return [_succeeded(move) and not _contradicted(seen or {}) for move, seen in zip(moves, evidence)]
 
 
@@ -152,7 +152,7 @@ def _joined(first: MoveGroup, second: MoveGroup) -> MoveGroup:
 
 
 def _spans(moves: Sequence[Mapping[str, Any]]) -> Iterator[tuple[float, float, int]]:
-    """Yield the window of each move; those that a test requested at once have the window of all of them."""
+    """Yield the window of each move; moves that a test requested together share one window."""
     windows: dict[object, tuple[float, float]] = {}
     own: dict[int, object] = {}
     for index, move in enumerate(moves):

@@ -83,7 +83,7 @@ def missing_facts(
 def _missing_of_moves(facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], name: str) -> Iterator[str]:
     missing = _missing_transport if name == "transport" else _missing_vsphere
     for index, observed in enumerate(evidence_of(facts, name, moves)):
-        # Before a move that others began, this test had no reason to look.
+        # This test had no reason to observe anything before a move that another user started.
         if not is_external(moves[index]) and not (_was_refused(moves[index]) and _stayed_on(facts, name)):
             yield from (f"{name}: {move_name(moves, index)}: {what}" for what in missing(observed, moves[index]))
 
@@ -94,7 +94,7 @@ def _was_refused(move: Mapping[str, Any]) -> bool:
 
 
 def _stayed_on(facts: Mapping[str, Any], name: str) -> bool:
-    """Return whether the events of power, which show that the worker stayed on, are known if the facts need them."""
+    """Return whether power events, which show that the worker stayed on, are known if this observation needs them."""
     return name == "transport" or facts.get("power") is not None
 
 
@@ -131,7 +131,7 @@ def _missing_vsphere(observed: Mapping[str, Any] | None, move: Mapping[str, Any]
     if observed.get("power_cycled") is None:
         yield "power cycles not observed"
     if not move.get("ok"):
-        return  # a failed move need not have the traces of a move
+        return  # a failed move need not leave the traces of a move
     if observed.get("hot_migration") is None:
         yield "hot migration event not observed"
     if None in before_and_after(observed.get("host")):

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The clocks of the ranks themselves, which are used if the observer stamped nothing.
+"""The clocks of the ranks themselves, which are used if no line has the observer's stamp.
 
-They are compared with each other: the ranks train in step, so time that passed for only one rank did not pass.
+They are compared with each other: the ranks train in step, so time that passed on only one clock did not pass.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class ClockStep(NamedTuple):
 
 
 def goes_back(steps: Lines, index: int) -> bool:
-    """Return whether the step at an index was made after the next one, by every clock and not because one was set back.
+    """Return whether the step at an index was made after the next one on every clock, and not because one was set back.
 
-    A clock that was set stays so. Two steps in the wrong order lie between their neighbours.
+    A clock that was set back stays so, but two steps in the wrong order are between their neighbours.
     """
     fall = steps.t[index] - steps.t[index + 1]
     if fall <= 0:
@@ -51,13 +51,13 @@ def goes_back(steps: Lines, index: int) -> bool:
 
 
 def _is_near_swap(steps: Lines, index: int) -> bool:
-    """Return whether steps in the wrong order are near: they make the times to both neighbours wrong."""
+    """Return whether steps in the wrong order are near, which distort the times to both neighbours."""
     near = range(max(0, index - 1), min(index + 2, len(steps) - 1))
     return any(goes_back(steps, other) for other in near)
 
 
 def lean(lines: Lines) -> Lines:
-    """Return the lines with their steps, clocks and stamps only, which take the least memory."""
+    """Return the lines with only their steps, clocks and stamps, to save memory."""
     columns: Any = Columns()
     columns.step, columns.t, columns.at = _short(lines.step), lines.t, lines.t
     nothing = _Same(math.nan, len(lines))
@@ -94,7 +94,7 @@ class _Same(Sequence[Any]):
 
 
 class OwnClocks:
-    """The clocks of the ranks, which are compared if the observer stamped nothing."""
+    """The clocks of the ranks, which are compared if no line has the observer's stamp."""
 
     def __init__(self, steps: Mapping[int, Lines], timeline: Timeline) -> None:
         self._steps = steps
@@ -117,7 +117,7 @@ class OwnClocks:
         return median(offsets) if offsets else 0.0
 
     def clock_steps(self, rank: int) -> Iterator[ClockStep]:
-        """Yield where the clock of a rank went back, or forward by more than that of a peer that was not moving."""
+        """Yield where the clock of a rank went back, or went forward by more than that of a peer that did not move."""
         steps, jumped = self._steps[rank], 0.0
         interval = typical_interval(steps.t)
         for index, (before, after) in enumerate(neighbours(steps)):
@@ -136,19 +136,19 @@ class OwnClocks:
     def _most_agree(self, rank: int, went: float, peers: Mapping[int, float]) -> bool:
         """Return whether most clocks, one for each host, show the same silence.
 
-        The silence is then real. A clock without it belongs to a machine that was stunned, in a move or otherwise.
+        If so, the silence is real. A clock without it belongs to a machine that was stunned, by a move or otherwise.
         """
         alike = {self._host(peer) for peer, took in peers.items() if abs(took - went) < CLOCK_STEP_S}
         others = {self._host(peer) for peer in peers} - alike - {self._host(rank)}
         return len(alike | {self._host(rank)}) > max(1, len(others))
 
     def _host(self, rank: int) -> str:
-        """Return the name of the clock of a rank: its host, or the rank itself if it names none."""
+        """Return the name of a rank's clock: its host, or the rank itself if its host is unknown."""
         host = self._steps[rank][0].identity.get("host")
         return str(rank) if host is None else f"host {host}"
 
     def _peers(self, rank: int, before: int, after: int) -> Iterator[tuple[int, float]]:
-        """Yield the duration of the steps on every other rank, on the observer's clock or, without a move, its own."""
+        """Yield the duration of the steps on each other rank, on the observer's clock or, without a move, its own."""
         for peer, lines in self._steps.items():
             begin, end = _find(lines, before), _find(lines, after)
             if peer == rank or begin is None or end is None:

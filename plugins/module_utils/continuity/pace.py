@@ -24,7 +24,7 @@ ALWAYS = (-inf, inf)
 ENOUGH_READS = 3
 # The intervals before and after a silence that show the pace around it.
 AROUND = 5
-# Less time than this outside marked phases is an error of rounding.
+# A shorter time outside marked phases is a rounding error.
 LEAST_S = 1e-6
 
 
@@ -76,7 +76,7 @@ class KeptPace:
 
 
 def _spans(around: tuple[float, MoveGroup, float]) -> dict[str, tuple[float, float]]:
-    """Return the times before a move since the one before it, during it, and after it until the next one."""
+    """Return the times before a move since the previous one, during it, and after it until the next one."""
     end_before, group, next_start = around
     spans = (end_before, group.started), (group.started, group.completed), (group.completed, next_start)
     return dict(zip(("before", "during", "after"), spans))
@@ -88,7 +88,7 @@ def _sides(group: MoveGroup) -> dict[str, tuple[float, float]]:
 
 
 class Pace:
-    """The steps of a rank after its warm-up, with the rates that it reports and those by the observer's clock."""
+    """The steps of a rank after its warm-up, with its reported rates and those on the observer's clock."""
 
     def __init__(self, track: Track, first_step: int, marked: MarkedPhases) -> None:
         made = track.steps
@@ -122,8 +122,8 @@ class Pace:
     def seen_images(self, after: float, before: float) -> float | None:
         """Return the images per second between two times, without marked phases; None if unknown.
 
-        The times are those of the observer. A step is spread evenly over the time since the one before it, so that a
-        silence takes its share.
+        The times are on the observer's clock. A step is spread evenly over the time since the previous one, so that a
+        silence gets its share.
         """
         if self.images is None:
             return None
@@ -131,14 +131,14 @@ class Pace:
         return self.images * made / seconds if seconds > 0 else None
 
     def usual_images(self, after: float, before: float) -> float | None:
-        """Return the images per second between two times, without the intervals that contain them; None if unknown."""
+        """Return the images per second from the first to the last read between two times; None if unknown."""
         found = None if self.images is None else self.undisturbed(after, before)
         return None if found is None or self.images is None else self.images * found.made / found.seconds
 
     def undisturbed(self, after: float, before: float) -> Undisturbed | None:
         """Return the steps from the first to the last read between two times; None for fewer than three reads.
 
-        A disturbance that begins between two reads leaves the steps before it in the second one.
+        If a disturbance begins between two reads, the second read still contains the steps before it.
         """
         begin, end = bisect_left(self._at, after), bisect_right(self._at, before) - 1
         if begin >= end:
@@ -150,14 +150,14 @@ class Pace:
         return Undisturbed(made, seconds, reads) if reads >= ENOUGH_READS and made > 0 and seconds > 0 else None
 
     def made_since(self, after: float, before: float, rate: float) -> tuple[float, float]:
-        """Return the steps and seconds between two times, if until then the rank made ``rate`` steps per second."""
+        """Return the steps and seconds between two times, assuming ``rate`` steps per second before the first one."""
         made, seconds = self.made_in(after, before)
         last = bisect_right(self._at, after) - 1
         if 0 <= last < len(self._at) - 1 and self._at[last] < after:
             upto, until = self._last_at(last + 1), self._at[last + 1]
             together, trained = self._made[upto + 1] - self._made[last + 1], self._trained(self._at[last], until)
             spread = together * self._trained(after, min(until, before)) / trained if trained > LEAST_S else 0.0
-            # Steps that arrived after this time were made before it as far as the rank had the time for them.
+            # Steps that arrived after this time were made before it, as far as the rank had time for them.
             later = max(0.0, together - rate * self._trained(self._at[last], after))
             made += (later if until <= before else min(spread, later)) - spread
         return made, seconds
@@ -183,7 +183,7 @@ class Pace:
         return made, max(0.0, self._trained(begin, end))
 
     def silences(self, after: float, shortest: float, usual_times: float) -> Iterator[Silence]:
-        """Yield the times between two steps that are longer than this, and than a number of the times around them.
+        """Yield the times between two steps that exceed ``shortest``, and a multiple of the times around them.
 
         Marked phases do not count.
         """
@@ -208,7 +208,7 @@ class Pace:
         return median(found) if found else 0.0
 
     def stretches(self, after: float, before: float) -> Sequence[Stretch]:
-        """Return the stretches of training between two times by the observer's clock."""
+        """Return the stretches of training between two times on the observer's clock."""
         begin, end = bisect_left(self._begins, after), bisect_right(self._ends, before)
         return self._stretches[begin:end]
 
@@ -228,7 +228,7 @@ class Pace:
 
 
 def _made(steps: Lines) -> Sequence[int]:
-    """Return how many optimizer steps were made before each line, and at last all of them."""
+    """Return how many optimizer steps were made before each line, followed by the total."""
     strides = [kind.stride for kind in steps.kinds]
     if all(kind.stride == 1 for kind in steps.used()):
         return range(len(steps) + 1)
@@ -275,7 +275,7 @@ def rates_around(paces: Sequence[Paced], around: tuple[float, MoveGroup, float])
 
 
 def least_steps(paces: Sequence[Paced], group: MoveGroup) -> Mapping[str, int]:
-    """Return the steps before, during and after a move of the rank that made the fewest."""
+    """Return the fewest steps that a rank made before, during and after a move."""
     return {name: min((pace.steps(*span) for pace in paces), default=0) for name, span in _sides(group).items()}
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Columns of lines in compressed blocks: the lines of all ranks fit into memory, those of one rank are unpacked."""
+"""Columns of lines in compressed blocks: the lines of all ranks fit in memory, and are unpacked rank by rank."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .columns import Columns
 # A block of this number of lines compresses as well as a longer one.
 BLOCK = 512
 _FASTEST = 1
-# Whole numbers of the same size, for the bits of a column's numbers.
+# Integer types of the same size, for the bits of a column's numbers.
 _BITS = {4: "I", 8: "Q"}
 _ALWAYS = ("step", "kind", "t", "seen", "rate")
 
@@ -62,9 +62,9 @@ class PackedColumns:
 
 
 def _planes(column: array[Any]) -> bytes:
-    """Return the bytes of the changes between neighbours, the first byte of each, then the second and so on.
+    """Return the bytes of the changes between neighbours: the first byte of each, then the second one, and so on.
 
-    Neighbours share most of their bits, so that most of these bytes are zero.
+    Neighbours share most of their bits, so most of these bytes are zero.
     """
     bits = array(_BITS[column.itemsize], column.tobytes())
     changes = array(bits.typecode, chain(bits[:1], map(xor, bits, islice(bits, 1, None)))).tobytes()

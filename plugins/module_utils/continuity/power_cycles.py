@@ -58,10 +58,10 @@ def _judge_event(
 
 
 class _Workers:
-    """The workers on which ranks run: by the facts, by the moves, and by the names that ranks give to their hosts.
+    """The workers on which ranks run, from the facts, the moves, and the host names that ranks report.
 
-    vSphere and guests write one name in several ways, so names are compared without case and domain. An empty list of a
-    move shows nothing: its maker may have missed a guest whose name differs from that of its machine.
+    vSphere and guests write one name in several ways, so names are compared without case and domain. An empty list of
+    ranks in a move shows nothing: a guest whose name differs from that of its machine may have been missed.
     """
 
     def __init__(self, facts: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], tracks: Sequence[Track]) -> None:

@@ -17,14 +17,14 @@ from .own_clocks import goes_back
 from .track import Track
 
 ENOUGH_STEPS = 20
-# The ranks of a finished job need not have been read to the very same step.
+# The last read steps of a finished job's ranks may differ by this number.
 UNREAD_STEPS = 3
-# A rank is not taken for stopped while its newest lines may still be on their way to the observer.
+# A rank does not count as stopped while its newest lines may still be on their way to the observer.
 ON_THE_WAY_S = 1.0
 
 
 class Surroundings(NamedTuple):
-    """The moves, limits and phases that a silent rank is judged by."""
+    """The moves, limits and phases against which a silent rank is judged."""
 
     timeline: Timeline
     limits: Limits
@@ -49,7 +49,7 @@ def step_breaches(track: Track) -> Iterator[Breach]:
 
 
 def loss_breaches(track: Track) -> Iterator[Breach]:
-    """Yield a loss that was finite and, from some step on, never is again, for enough steps."""
+    """Yield a loss that was finite and, from some step on, is not finite again for enough steps."""
     lost = _lost_loss(track)
     if lost is not None and lost.steps >= ENOUGH_STEPS:
         bad = lost.since
@@ -63,7 +63,7 @@ def few_losses(track: Track) -> Iterator[str]:
     if lost is not None and lost.steps < ENOUGH_STEPS:
         bad, steps = lost
         where = f"at step {bad.step} and {steps - 1} after it" if steps > 1 else f"at its last step, {bad.step}"
-        yield f"loss: rank {track.rank} has loss {bad.loss} {where}; {ENOUGH_STEPS} steps tell"
+        yield f"loss: rank {track.rank} has loss {bad.loss} {where}; {ENOUGH_STEPS} steps are needed"
 
 
 class _Lost(NamedTuple):
@@ -89,7 +89,7 @@ def _lost_loss(track: Track) -> _Lost | None:
 
 
 def late_breaches(track: Track, timeline: Timeline, limits: Limits, marked: MarkedPhases) -> Iterator[Breach]:
-    """Yield a rank that went on only after the deadline that follows a move; marked phases do not count."""
+    """Yield a breach if a rank continued only after the deadline that follows a move; marked phases do not count."""
     lines = track.lines if timeline.groups else []
     for group in timeline.groups:
         index = bisect_right(track.times, group.completed)
@@ -99,12 +99,12 @@ def late_breaches(track: Track, timeline: Timeline, limits: Limits, marked: Mark
         late, shared = after.at - group.completed, marked.within(group.completed, after.at)[0]
         moves_again = any(other.started > group.started for other in timeline.moving(before.at, after.at))
         if not moves_again and late - shared > _deadline(track, phase_between(before, after, limits), limits):
-            detail = f"rank {track.rank} went on {late:.3f} s after the move (deadline {limits.resume_deadline_s:g} s)"
+            detail = f"rank {track.rank} resumed {late:.3f} s after the move (deadline {limits.resume_deadline_s:g} s)"
             yield Breach("resumed_late", track.rank, after.step, after.at, detail)
 
 
 def resumed_after(track: Track, groups: Sequence[MoveGroup]) -> dict[MoveGroup, float | None]:
-    """Return the seconds from each move to the first line of a rank; None without a line."""
+    """Return the seconds from each move to the next line of a rank; None without a line."""
     times = track.times if groups else ()
     found = [bisect_right(times, group.completed) for group in groups]
     return {
@@ -121,7 +121,7 @@ def resumed_s(each: Sequence[float | None]) -> float | None:
 def stopped_breaches(
     tracks: Sequence[Track], surroundings: Surroundings, ended: str, observed_until: float | None
 ) -> Iterator[Breach]:
-    """Yield the ranks that stopped writing while others went on, or past the deadline."""
+    """Yield the ranks that stopped writing while others continued, or past the deadline."""
     if not tracks:
         return
     last_steps = {track.rank: track.last_step for track in tracks if track.last_step is not None}
@@ -136,7 +136,7 @@ def stopped_breaches(
         else:
             stopped = _has_stopped(track, behind, now, surroundings)
         if stopped:
-            others = f"others went on to step {highest}" if behind else "so did all others"
+            others = f"others continued to step {highest}" if behind else "so did all others"
             detail = f"rank {track.rank} stopped at step {last.step}, {now - last.at:.3f} s ago; {others}"
             yield Breach("rank_stopped", track.rank, last.step, last.at, detail)
 
@@ -178,7 +178,7 @@ def _steps_text(first: int, last: int) -> str:
 
 
 def silence_in_move(tracks: Sequence[Track], timeline: Timeline, moves: Sequence[Mapping[str, Any]]) -> str:
-    """Return the rank of a dead job that fell silent first, if that was in the window of a move; empty otherwise."""
+    """Return which rank of a dead job fell silent first, if that was in the window of a move; empty otherwise."""
     ends = sorted((track.last.at, track.rank) for track in tracks)
     group = timeline.owner(ends[0][0], ends[0][0]) if ends else None
     if group is None:

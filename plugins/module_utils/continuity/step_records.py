@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Step records read into the lines of each rank, in the order in which they were written."""
+"""Reads step records into the lines of each rank, in the order in which they were written."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from .lines import FINITE, IDENTITY, Kind, Lines, neighbours, sorted_indexes
 from .packed import BLOCK, PackedColumns
 
 KIND = ("stride", "phase", "mark", *IDENTITY)
-# With many ranks, their blocks are smaller, so that few records wait to be compressed.
+# With many ranks, blocks are smaller, so that few records wait for compression.
 MOST_UNPACKED, SMALLEST_BLOCK = 1 << 18, 32
-# The values that records share are kept once: bounds for records in which all of them differ.
+# Values that records share are stored once. These are the bounds if the values of all records differ.
 MOST_PHASES, MOST_SHARED_BYTES, BYTES_OF_A_KIND = 100, 64 << 20, 1000
 PLAIN = frozenset((str, int, type(None)))
 READ = frozenset((*KIND, "rank", "step", "t", "seen", "loss", "images_per_sec"))
 
 
 class StepReading(NamedTuple):
-    """The lines of each rank, how many records could not be used, and whether each of the others has a stamp.
+    """The lines of each rank, the number of unusable records, and whether all usable ones have a stamp.
 
-    ``beyond`` is the number of records that were left out because no job has that number of ranks, phases or processes.
+    ``beyond`` is the number of records that were omitted because no job has that number of ranks, phases or processes.
     """
 
     ranks: MutableMapping[int, Lines]
@@ -39,7 +39,7 @@ class StepReading(NamedTuple):
 
 
 def read_lines(records: Iterable[Mapping[str, Any]]) -> StepReading:
-    """Sort the records by rank, step and clock; records that are equal in all that the rank wrote count once."""
+    """Sort the records by rank, step and clock; records with the same content from the rank count once."""
     readers: dict[int, _Reader] = {}
     shared = _Shared()
     unreadable, beyond, block = 0, 0, BLOCK
@@ -86,7 +86,7 @@ class _Ranks(MutableMapping[int, Lines]):
 
 
 def split_steps(lines: Lines) -> tuple[Lines, Lines]:
-    """Split lines sorted by step: one line for each step, and the other lines of steps that were made again."""
+    """Split lines sorted by step into one line for each step, and the other lines of repeated steps."""
     if all(kind.mark is None for kind in lines.used()) and all(map(lt, lines.step, islice(lines.step, 1, None))):
         return lines, lines.picked(range(0))
     steps, repeated = array("q"), array("q")
@@ -125,7 +125,7 @@ class _Shared:
 
 
 class _Reader:
-    """The records of one rank in compressed columns; values that many records share are kept once."""
+    """The records of one rank in compressed columns; values that many records share are stored once."""
 
     def __init__(self, shared: _Shared) -> None:
         self._shared = shared
@@ -148,7 +148,7 @@ class _Reader:
 
     def _kind_of(self, values: tuple[Any, ...], loss: str) -> tuple[int, str] | None:
         """Return the index of the shared part of a record, and its text; None beyond the bounds."""
-        # 1, 1.0 and true are equal, and a list has no hash: then, only the text distinguishes them.
+        # 1, 1.0 and true are equal, and lists have no hash: in these cases, only the text distinguishes them.
         types = tuple(map(type, values))
         key = (values, types, loss) if PLAIN.issuperset(types) else f"{values!r}{loss}"
         known = self._known.get(key)
@@ -169,7 +169,7 @@ class _Reader:
         self._columns = Columns()
 
     def lines(self) -> Lines:
-        """Return the lines in their order, each once."""
+        """Return the lines in order, each once."""
         if len(self):
             self.pack()
         return _distinct(Lines(self._packed.unpacked(), self._kinds, self._packed), self._prints)
@@ -194,15 +194,15 @@ def rate_of(value: object) -> float | None:
 
 
 def loss_of(value: object) -> str:
-    """Return the loss as lines keep it: empty without one, FINITE, or the text of a value that is not finite."""
+    """Return the loss as lines store it: empty without one, FINITE, or the text of a value that is not finite."""
     loss = number(value)
     return "" if loss is None else FINITE if math.isfinite(loss) else str(value)
 
 
 def _print(record: Mapping[str, Any], kind: str) -> int:
-    """Return a number that differs for records that differ in anything but the time at which they were received.
+    """Return a number that distinguishes records by everything except the time at which they were received.
 
-    It is compared only with those of the same step at the same time.
+    It is compared only with the numbers of records of the same step at the same time.
     """
     get = record.get
     others = record.keys() - READ
@@ -213,7 +213,7 @@ def _print(record: Mapping[str, Any], kind: str) -> int:
 
 
 def _finite(value: object) -> float | None:
-    # The plain types first, because each record has four of them. Greater numbers are neither a time nor a count.
+    # Plain types come first, because each record has four of them. Larger numbers are neither a time nor a count.
     # pylint: disable-next=unidiomatic-typecheck # a bool is not a number
     given = value if type(value) is float or type(value) is int else number(value)
     return given if given is not None and -HIGHEST <= given <= HIGHEST else None
@@ -223,7 +223,7 @@ def _distinct(lines: Lines, prints: Sequence[int]) -> Lines:
     if any(after <= before for before, after in neighbours(zip(lines.step, lines.t))):
         lines = lines.picked(_without_doubles(lines, prints))
     if lines.is_stamped:
-        # The marks of a phase stand at the step before it; the rank's clock may have been set between the two.
+        # The marks of a phase have the number of the step before it; the rank's clock may have been set in between.
         lines = lines.ordered(lines.step, lines.at)
     return lines
 

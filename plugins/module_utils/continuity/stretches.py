@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Stretches: the rate of a rank on the observer's clock, over so many steps that bursts of records do not matter."""
+"""Stretches: the rate of a rank on the observer's clock, over enough steps that bursts of records do not matter."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Stretch(NamedTuple):
 def stretches(steps: Lines, marked: MarkedPhases) -> Iterator[Stretch]:
     """Yield the stretches of a rank, one after the other.
 
-    A stretch begins and ends with all steps of a moment: those of its first moment were made before it.
+    A stretch begins and ends with all steps of a moment; the steps of its first moment were made before it.
     """
     first: float | None = None
     made = 0
@@ -41,7 +41,7 @@ def stretches(steps: Lines, marked: MarkedPhases) -> Iterator[Stretch]:
 
 
 class _Moment(NamedTuple):
-    """The steps that arrived at one moment: their number, and whether all of them and the last one are training."""
+    """The steps that arrived at one moment: their number, and whether all of them, or the last one, are training."""
 
     at: float
     made: int

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Throughput: the ranks that a move slowed, by the rates that they report and by the observer's clock."""
+"""Throughput: the ranks that a move slowed, according to their reported rates and to the observer's clock."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .move_windows import MoveGroup, Timeline
 from .pace import Pace
 
 ENOUGH_RATES = 10
-# The number of standard errors that make a fall certain.
+# A fall by more standard errors than this is certain.
 CERTAIN = 5
 Rates = Callable[[float, float], List[float]]
 
 
 class Throughput(NamedTuple):
-    """The ranks that became slower, and the rates that are not enough to judge."""
+    """The ranks that became slower, and those with too few rates to judge."""
 
     breaches: list[Breach]
     unproven: list[str]
@@ -35,7 +35,7 @@ def judge_throughput(paces: Iterable[Pace], timeline: Timeline, ratio: float | N
         for around in timeline.around():
             first_move = timeline.groups[0].started
             fall = _fall(pace.rates, "images/s", around, first_move, ratio)
-            seen = _fall(pace.seen_rates, "steps/s by the observer's clock", around, first_move, ratio)
+            seen = _fall(pace.seen_rates, "steps/s on the observer's clock", around, first_move, ratio)
             if seen is not None and seen.is_reported:
                 fall = fall if fall is not None and fall.is_reported else seen
             if fall is None:
@@ -58,17 +58,17 @@ def _fall(
 ) -> _Fall | None:
     end_before, group, next_start = around
     before = _enough(rates, (end_before, group.started), (-inf, group.started))
-    # A job may take the whole window of a move to come back to its pace.
+    # A job may take the whole window of a move to regain its pace.
     after = _enough(rates, (group.ends, next_start), (group.completed, next_start), (group.completed, inf))
     if min(len(before), len(after)) < ENOUGH_RATES:
-        return _Fall(False, f"gave only {len(before)} rates before and {len(after)} after a move")
+        return _Fall(False, f"reported only {len(before)} rates before and {len(after)} after a move")
     falls = [_compare(baseline, after, ratio, unit) for baseline in (before, rates(-inf, first_move))]
     given = [fall for fall in falls if fall is not None]
     return max(given, key=lambda fall: fall.is_reported, default=None)
 
 
 def _enough(rates: Rates, *spans: tuple[float, float]) -> list[float]:
-    """Return the rates of the first span that has enough of them, otherwise of the last."""
+    """Return the rates of the first span with enough of them, otherwise those of the last span."""
     found: list[float] = []
     for span in spans:
         found = rates(*span)
@@ -88,4 +88,4 @@ def _compare(before: list[float], after: list[float], ratio: float, unit: str) -
     sentence = f"fell from {median(before):.4g} to {median(after):.4g} {unit}, below {ratio:g} of its rate"
     if fall > max(spread, CERTAIN * error):
         return _Fall(True, f"{sentence} before the move")
-    return _Fall(False, f"{sentence}, which was too unsteady to tell (eight tenths of it within {spread:.4g} {unit})")
+    return _Fall(False, f"{sentence}, which was too unsteady to judge (eight tenths of it within {spread:.4g} {unit})")

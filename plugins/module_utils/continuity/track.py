@@ -20,7 +20,7 @@ class Opened(NamedTuple):
 
 
 class Shelf:
-    """The unpacked lines of the tracks that were read last: of one, and of others while they are few."""
+    """The unpacked lines of the most recently read track, and of others as long as these are few."""
 
     def __init__(self) -> None:
         self._opened: dict[Track, Opened] = {}
@@ -40,7 +40,7 @@ class Shelf:
 
 
 class Track:
-    """One rank: its usual pace, its first and its last line, and all its lines, which are unpacked when they are read.
+    """One rank: its usual pace, its first and last lines, and all its lines, which are unpacked when they are read.
 
     The tracks of one shelf are read one after the other.
     """
@@ -66,7 +66,7 @@ class Track:
 
     @property
     def repeated(self) -> Lines:
-        """Return the other lines of steps that were made again."""
+        """Return the other lines of repeated steps."""
         return self._shelf.open(self).repeated
 
     @property

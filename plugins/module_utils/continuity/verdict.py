@@ -1,17 +1,17 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The continuity verdict: whether a training job ran on, unbroken, while its workers were moved.
+"""The continuity verdict: whether a training job continued without interruption while its workers were moved.
 
 ``records`` are step records (``t, step, stride, rank, size, host, pid, start, boot_id, job, generation, phase, loss,
 images_per_sec``), stamped by the observer with ``seen``; one with ``mark: begin`` or ``mark: end`` is about a
 phase, not a step. ``moves`` are ``worker, ranks, source, target, started, completed, ok`` on the clock of ``seen``; a
-move that never started has ``started: null``, one under way ``completed: null``, and one that another user started has
-``external: true`` and ``by``: it is judged like any other, named in ``notes``, and does not count for ``moved``.
+move that never started has ``started: null``, a move in progress ``completed: null``, and a move that another user
+started ``external: true`` and ``by``: it is judged like any other, named in ``notes``, and ignored by ``moved``.
 
 ``limits``: ``max_gap_s`` (120; a number, or one for each phase), ``phases`` (phase -> seconds), ``warmup_steps`` (0),
 ``resume_deadline_s`` (120), ``min_throughput_ratio`` (not judged unless given).
 
-``facts``, each part optional, lists in the order of ``moves``, null if nothing was observed::
+``facts``: each part is optional; lists are in the order of ``moves``; null means that nothing was observed::
 
     {"launcher": {"before": {"host": "w1", "pid": 7, "start": 99, "boot_id": "..."}, "after": {...}},
      "transport": [{"before": "rdma", "after": "rdma"}, {"before": {"w1": "rdma", "w2": "rdma"}, "after": {...}}],
@@ -30,15 +30,15 @@ move that never started has ``started: null``, one under way ``completed: null``
      "site": "SIMULATED: without GPUs.",
      "observed_until": 1234.5}
 
-A transport that could not be verified is ``unproven`` or null. ``gpus`` are the PCI ids on the host observed with them.
+A transport that could not be verified is ``unproven`` or null. ``gpus`` are the PCI IDs on the host of the same move.
 ``pods`` lists the changes of the pods of a job on Kubernetes; it is empty if none exist. ``silences`` lists the
 nodes that Kubernetes reported as not ready. ``died`` is the cause of death if ``ended`` is ``died``.
-``power`` are power events of the virtual machines, in a move or not, on the clock of ``seen``; ``ranks`` are those on
-each worker, as far as known; an empty list means that no rank runs there.
+``power`` are power events of the virtual machines, during a move or not, on the clock of ``seen``. ``ranks`` are the
+ranks on each worker, as far as known; an empty list means that no rank runs there.
 ``hosts`` were out of service. ``checkpoint_s`` are the seconds between two checkpoints of the job. ``site`` is a
 caution about the site, such as that it is simulated. Only ``cost``, which does not change the verdict, needs them.
-``server_clock_set_s`` is the time by which vCenter's clock was set: its events cannot be dated then.
-``observed_until`` is the time until which the observer listened; a job that is silent now is judged by it.
+``server_clock_set_s`` is the time by which vCenter's clock was set; its events cannot be dated in that case.
+``observed_until`` is the time until which the observer listened, with which a currently silent job is judged.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class _Case:
         if not self.tracks:
             yield "records: none"
         if self.beyond:
-            yield f"records: {self.beyond} were left out, because no job has that number of ranks, phases or processes"
+            yield f"records: {self.beyond} were omitted, because no job has that number of ranks, phases or processes"
         absent = absent_ranks(self.tracks, {rank for move in self.moves for rank in ranks_of(move)})
         if absent:
             yield f"records: none of {absent}"
@@ -178,7 +178,7 @@ class _Case:
         """Yield the missing evidence that the verdict does not need."""
         unstamped = sum(track.count - track.stamps for track in self.tracks)
         if unstamped:
-            yield f"observer's clock: {unstamped} records have no `seen`, the clocks of their ranks replace it"
+            yield f"observer's clock: {unstamped} records have no `seen`, so the clocks of their ranks replace it"
         if self.unreadable:
             yield f"records: {self.unreadable} lack a rank, a step or a time"
         yield from unseen_identity(self.tracks)
@@ -186,7 +186,7 @@ class _Case:
             yield "loss: no rank reported one, so it was not judged"
         yield from self.measured.throughput.unproven
         for key in self.limits.unknown:
-            yield f"limits: {key} is not a limit and was left out"
+            yield f"limits: {key} is not a limit and was ignored"
 
     def notes(self) -> Iterator[str]:
         """Yield facts that do not change the verdict."""

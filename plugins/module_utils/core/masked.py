@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Names that contain a secret: Ansible masks them in results, and what is written from these results is wrong."""
+"""Names that contain a secret: Ansible masks them in results, and files made from these results are wrong."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import Refused
 
-# Ansible writes these in the place of secrets: the first one before ansible-core 2.22, the second one from then on.
+# Ansible's masks for secrets: the first one before ansible-core 2.22, the second one since then.
 MASKS = ("********", "$REDACTED$")
 REMEDY = "choose a password that is not a part of a name or a word"
 _ANY = "|".join(map(re.escape, MASKS))
@@ -26,7 +26,7 @@ def masked_names(value: Any) -> Iterator[str]:
 
 
 def masked_words(value: Any) -> Iterator[str]:
-    """Yield the names with a masked part in nested data, and the words of longer texts of which a part is masked."""
+    """Yield the names with a masked part in nested data, and the partly masked words of longer texts."""
     yield from masked_names(value)
     for text in texts(value):
         if " " in text and _PART.search(text):
@@ -34,7 +34,7 @@ def masked_words(value: Any) -> Iterator[str]:
 
 
 def refuse(value: Any, target: str, tried: str) -> None:
-    """Refuse nested data in which a part of a name or of a word is masked: a page or file of it would be wrong."""
+    """Refuse nested data with a partly masked name or word: a page or file made from it would be wrong."""
     if wrong := next(masked_words(value), ""):
         cause = f"{wrong} is a masked name: it contains a secret, such as the password"
         raise Refused(target, tried, cause, REMEDY)

@@ -16,7 +16,7 @@ _TEMPLATE = ("{{", "{%", "{#")
 
 
 def short_name(name: object) -> str:
-    """Return the name of a machine without case and domain, as its guest, DNS and vSphere may differ in these."""
+    """Return the name of a machine in lower case, without its domain: guest, DNS and vSphere may differ in both."""
     first, _dot, domain = str(name).lower().partition(".")
     # Addresses of one network share their first part.
     return f"{first}.{domain}" if first.isdigit() else first

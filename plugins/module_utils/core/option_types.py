@@ -16,7 +16,7 @@ _FALSE = {"false", "no", "off", "0"}
 def checked(value: Any, definition: Mapping[str, Any]) -> Any:
     """Return the value in the type of the server's definition; a ValueError states the allowed values."""
     if value is None:
-        raise ValueError("it has no value: a server keeps its options")
+        raise ValueError("it has no value, and options of a server cannot be removed")
     given = typed(value, definition["kind"])
     least, most, choices = definition["min"], definition["max"], definition["choices"]
     if (least is not None and given < least) or (most is not None and given > most):
@@ -30,7 +30,7 @@ def checked(value: Any, definition: Mapping[str, Any]) -> Any:
 
 
 def typed(value: Any, kind: str) -> Any:
-    """Return the value as the kind, from text because templates return text; a ValueError states the fault."""
+    """Return the value as the kind. Templates return text, so text is accepted; a ValueError states the fault."""
     text = str(value).strip()
     if kind == BOOL:
         if text.lower() not in _TRUE | _FALSE:

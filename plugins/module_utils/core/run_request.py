@@ -34,7 +34,7 @@ _SUBSCRIPT = re.compile(r"^(.+?)\[-?\d*(?:[:-]-?\d*)?\]$")
 
 @dataclass(frozen=True)
 class Known:
-    """The names that exist: variables of roles, and by playbook its short options, its other variables and its tags."""
+    """The known names: the variables of roles, plus each playbook's short options, other variables and tags."""
 
     roles: Mapping[str, Iterable[str]]
     playbooks: Mapping[str, Mapping[str, Iterable[str]]]
@@ -109,7 +109,7 @@ def problems(known: Known, request: RunRequest, playbook: str, pattern: str) -> 
 
 
 def is_selected(known: Known, request: RunRequest, playbook: str) -> bool:
-    """Return whether the tags of the run select work of a playbook and skip less than that."""
+    """Return whether the tags of the run select work of a playbook that they do not also skip."""
     skipped = set(request.skipped_tags)
     if skipped & (WHOLE | {playbook}):
         return False
@@ -125,8 +125,8 @@ def worker_pattern(guests: object) -> str:
 def missing_workers(request: RunRequest, pattern: str, *, is_dynamic: bool, is_described: bool) -> list[str]:
     """Return the sentence about requested guests that this run can neither find nor build.
 
-    Without it, the run would change all hosts before it fails. ``is_dynamic`` is whether a source of the inventory can
-    find more hosts during the run, and ``is_described`` whether a cluster has workers to build.
+    Without this check, the run would change all hosts before it fails. ``is_dynamic`` is whether a source of the
+    inventory can find more hosts during the run, and ``is_described`` whether a cluster has workers to build.
     """
     if evaluate([pattern], request.groups) or (is_dynamic and is_described):
         return []
@@ -134,7 +134,7 @@ def missing_workers(request: RunRequest, pattern: str, *, is_dynamic: bool, is_d
         f"guests needs hosts that match {pattern}, but the inventory {', '.join(request.sources) or 'no file'} has none"
     )
     if not is_dynamic:
-        return [f"{has} and no source that finds them; name with -i also {WORKERS_SOURCE} (step 7 of docs/cluster.md)"]
+        return [f"{has} and no source that finds them; also give -i {WORKERS_SOURCE} (step 7 of docs/cluster.md)"]
     return [f"{has} and no cluster has worker_vms to build; describe them in the inventory (step 6 of docs/cluster.md)"]
 
 
@@ -204,9 +204,7 @@ def _bad_limit_of_controller(request: RunRequest, playbook: str) -> list[str]:
     limit = [part for text in request.limit for part in split(text)]
     if not limit or set(limit) & CONTROLLER or LOCALHOST in request.hosts & evaluate(limit, request.groups):
         return []
-    return [
-        f"--limit {','.join(limit)} leaves out localhost, on which the playbook {playbook} runs: leave --limit away"
-    ]
+    return [f"--limit {','.join(limit)} leaves out localhost, on which the playbook {playbook} runs: omit --limit"]
 
 
 def _bad_hosts(request: RunRequest, playbook: str, pattern: str) -> list[str]:

@@ -10,7 +10,7 @@ import tempfile
 
 
 def write(path: str, content: bytes, mode: int = 0o600, *, replaces: bool = True) -> None:
-    """Write a file beside its path, then give it its name; without ``replaces``, an existing file is an error."""
+    """Write a temporary file next to ``path``, then rename it; without ``replaces``, an existing file is an error."""
     folder, name = os.path.split(path)
     handle, beside = tempfile.mkstemp(dir=folder or ".", prefix=f".{name}-")
     try:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: the RDMA fabric of a cluster, read in few calls and built or removed by one plan."""
+"""Subject: the RDMA fabric of a cluster, read in few calls and built or removed with one plan."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Fabric:
         )
 
     def _build(self, changed: Mapping[str, Any], hosts: Mapping[str, Any]) -> None:
-        """Build switch, port groups, notes, hosts, adapters, in the order in which each step finds what it needs."""
+        """Build switch, port groups, notes, hosts, adapters, in an order in which each step finds what it needs."""
         spec = self.spec
         if self.switch is None:
             self.switch = switch.make(self.session, self.location, spec.switch, spec.cluster, spec.mtu)
@@ -145,7 +145,7 @@ class Fabric:
             raise StillDiffers(self.spec.switch, "add its port groups", cause, "run again")
 
     def _note(self, host: Host, change: Any) -> None:
-        """Note the coming changes on a host, unless the note exists."""
+        """Add the coming changes to the note of a host, unless the note contains them."""
         known = fabric_marks.built_on(host, self.spec.switch) or {"joined": False, "adapters": []}
         there = change.before["adapters"] if change.before else {}
         added = [group for group in change.after["adapters"] if group not in there]
@@ -164,7 +164,7 @@ class Fabric:
                 vmkernel.put(host, port, there.get(name), after)
 
     def _remove(self, plan: Plan, hosts: Mapping[str, Any]) -> None:
-        """Remove adapters, hosts, port groups, switch, notes: what depends on something is removed before it."""
+        """Remove adapters, hosts, port groups, switch and notes, in the order of their dependencies."""
         self._each(hosts, lambda name: vmkernel.remove(self.hosts[name], _devices(hosts[name].before)))
         members = self._members()
         leaving = [self.hosts[name] for name, change in hosts.items() if change.before["uplinks"] and name in members]
@@ -179,10 +179,10 @@ class Fabric:
         self._each(hosts, self._forget)
 
     def _forget(self, name: str) -> None:
-        """Remove the note of a host that shows nothing of the fabric any more; what is left needs the note."""
+        """Remove the note of a host on which nothing of the fabric is left; remaining objects still need the note."""
         host = self.hosts[name]
         if not self._done(host, {group.key: group.name for group in self.groups.values()}):
-            cause = f"the server accepted that it leaves switch {self.spec.switch}, yet it still shows that"
+            cause = f"the server accepted its removal from switch {self.spec.switch}, yet still shows it there"
             raise StillDiffers(name, f"change {self.name}", cause, "look at the host's log (hostd.log) and run again")
         fabric_marks.write(host, self.spec.switch, None)
 
@@ -192,7 +192,7 @@ class Fabric:
         with ThreadPoolExecutor(max_workers=max(1, min(PARALLEL, len(chosen)))) as pool:
             errors = [error for error in pool.map(lambda name: _attempt(action, name), chosen) if error]
         if errors:
-            raise SeveralErrors(errors, "what was done is kept")
+            raise SeveralErrors(errors, "completed changes are kept")
 
     def _settle(self, hosts: Sequence[Host]) -> None:
         """Wait until vCenter's copy of the hosts shows the plan or a deadline passes; the read-back then decides."""

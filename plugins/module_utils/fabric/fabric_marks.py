@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The marks of what this collection built: a description of switches and port groups, a custom attribute of hosts."""
+"""The marks of the collection's objects: the description of a switch or port group, a custom attribute of a host."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from ..vsphere import custom_fields
 from ..vsphere.inventory import Host
 
-# In the description, which is written by the same call that makes the object: no run can be killed between the two.
+# The call that creates an object also writes its description, so a killed run leaves no object without it.
 NOTE = "Built by dml.vsphere for cluster "
 # Written before a host joins, for the same reason.
 ATTRIBUTE = "dml.vsphere.fabric"
@@ -34,7 +34,7 @@ def built_on(host: Host, switch: str) -> dict[str, Any] | None:
 
 
 def write(host: Host, switch: str, built: Mapping[str, Any] | None) -> None:
-    """Write the note of a host about a switch, or remove the note where nothing is left."""
+    """Write the note of a host about a switch, or remove the note if nothing is left."""
     notes = {name: mark for name, mark in {**_all(host), switch: built}.items() if mark is not None}
     text = json.dumps(notes, sort_keys=True) if notes else ""
     custom_fields.store(host.session, host.ref, host.name, ATTRIBUTE, text)

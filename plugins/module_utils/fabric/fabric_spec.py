@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The desired RDMA fabric of a cluster, checked as far as that needs no server."""
+"""The desired RDMA fabric of a cluster, checked as far as possible without a server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_VLAN = 4094
 
 @dataclass(frozen=True)
 class PortGroupSpec:
-    """A port group of the switch; without ``vlan`` that of an existing one stays."""
+    """A port group of the switch; without ``vlan``, an existing one keeps its VLAN."""
 
     name: str
     vlan: int | None = None
@@ -27,7 +27,7 @@ class PortGroupSpec:
 
 @dataclass(frozen=True)
 class AdapterSpec:
-    """A vmkernel adapter that every host has on a port group; without ``services`` those that it carries stay."""
+    """A vmkernel adapter that every host has on a port group; without ``services``, an existing one keeps its own."""
 
     port_group: str
     mtu: int
@@ -47,7 +47,7 @@ class AdapterSpec:
 
 @dataclass(frozen=True)
 class FabricSpec:
-    """The fabric of one cluster; without ``uplink`` each host gives its only free RDMA card."""
+    """The fabric of one cluster; without ``uplink``, each host uses its only free RDMA card."""
 
     cluster: str
     switch: str
@@ -101,9 +101,9 @@ def _bad_names(spec: FabricSpec) -> Iterator[str]:
     for name in _twice(group.name for group in spec.port_groups):
         yield f"port group {name} is named twice"
     for name in _twice(adapter.port_group for adapter in spec.adapters):
-        yield f"two adapters are wanted on port group {name}; give each adapter another port group"
+        yield f"two adapters are requested on port group {name}; give each adapter another port group"
     for name in _twice(adapter.device for adapter in spec.adapters if adapter.device):
-        yield f"{name} is wanted on two port groups"
+        yield f"{name} is requested on two port groups"
 
 
 def _bad_adapter(adapter: AdapterSpec, spec: FabricSpec) -> Iterator[str]:

@@ -33,7 +33,7 @@ class Ping:
 def ring_pings(adapters: Mapping[str, Mapping[str, Mapping[str, Any]]], port_groups: Sequence[str]) -> list[Ping]:
     """Return the pings on each port group, from every host to the next one and from the last to the first.
 
-    A host without connection is in two of them.
+    Each host takes part in two of them, so an unconnected host shows up twice.
     """
     pings = []
     for group in port_groups:
@@ -89,7 +89,7 @@ def _send(host: Host, ping: Ping) -> dict[str, Any]:
 
 
 def _counted(answer: Any) -> dict[str, Any]:
-    """Return the counts of an answer; ESXi misspells one of them, and may correct that."""
+    """Return the counts of an answer; ESXi misspells one of them, which a later version may correct."""
     summary = answer.get("Summary", {}) if isinstance(answer, dict) else {}
     sent = int(summary.get("Transmitted", 0))
     received = int(summary.get("Recieved", summary.get("Received", 0)))

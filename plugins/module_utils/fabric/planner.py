@@ -151,7 +151,7 @@ def _desired_adapter(adapter: AdapterSpec, host: str, device: str) -> dict[str, 
 
 
 def _built(net: State, spec: FabricSpec, groups: Sequence[str]) -> dict[str, Any]:
-    """Return what plan_absent removes from a host: the adapters that were added, and its membership if it was added."""
+    """Return what plan_absent removes from a host: added adapters, and its membership if the collection added it."""
     uplinks = net["switches"].get(spec.switch, {"uplinks": []})["uplinks"] if net["built"]["joined"] else []
     return {
         "uplinks": uplinks,
@@ -178,6 +178,6 @@ def _unmet(current: State, spec: FabricSpec, plan: Plan) -> Iterator[str]:
         keys = ", ".join(change.key for change in plan.changes)
         yield (
             f"switch {spec.switch} exists and was not built by this collection, and {keys} would change; "
-            "adopt: true lets it be changed, or give the fabric another name"
+            "set adopt: true to change it, or give the fabric another name"
         )
     yield from refusals.interrupted_machines(current, spec, plan)

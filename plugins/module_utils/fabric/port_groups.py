@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The port groups of a data centre, and those of a fabric made, changed and removed."""
+"""Reads the port groups of a data centre, and creates, changes and removes those of a fabric."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from . import fabric_marks
 from .fabric_spec import PortGroupSpec
 from .switch import SECONDS, Switch, SwitchLocation
 
-# Ports come by themselves as they are needed.
+# The switch adds more ports when they are needed.
 PORTS = 8
 
 
@@ -63,7 +63,7 @@ def read(session: Session, location: SwitchLocation) -> tuple[list[PortGroup], l
 
 
 def make(session: Session, switch: Switch, cluster: str, groups: Sequence[PortGroupSpec]) -> None:
-    """Make new port groups, all by one task."""
+    """Create new port groups, all in one task."""
     specs = [
         vim.dvs.DistributedVirtualPortgroup.ConfigSpec(
             name=escaped(group.name),

@@ -62,7 +62,7 @@ def in_use(
 
 
 def left_behind(current: State, spec: FabricSpec, gone: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Warnings about what stays."""
+    """Yield warnings about objects that stay."""
     if current["switch"] and not current["switch"]["ours"]:
         yield f"switch {spec.switch} was not built by this collection and stays"
     for name, groups in gone.items():
@@ -87,9 +87,9 @@ def interrupted_machines(current: State, spec: FabricSpec, plan: Plan) -> Iterat
 
 
 def risks(current: State, spec: FabricSpec) -> Iterator[str]:
-    """Warnings about settings that work below their best."""
+    """Yield warnings about settings that limit performance."""
     if spec.mtu < 9000:
-        yield f"switch {spec.switch} gets MTU {spec.mtu}; RDMA reaches its full size with 9000"
+        yield f"switch {spec.switch} gets MTU {spec.mtu}; RDMA needs 9000 for its largest packets"
     for name, net in current["hosts"].items():
         for card in _cards(net, spec):
             if not net["uplinks"][card]["link"]:

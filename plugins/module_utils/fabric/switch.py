@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The distributed switch of a fabric: found, made, changed, joined by hosts, removed."""
+"""Finds, creates, changes and removes the distributed switch of a fabric, and adds hosts to it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..vsphere.session import Session
 from . import fabric_marks
 
 SECONDS = 300
-# One port for one card: a second uplink cannot slip in, and with two PVRDMA falls back to TCP.
+# One port for one card, which prevents a second uplink: with two, PVRDMA falls back to TCP.
 UPLINK = "uplink1"
 
 
@@ -77,7 +77,7 @@ def find(session: Session, refs: Sequence[Any], name: str) -> Switch | None:
 
 
 def make(session: Session, location: SwitchLocation, name: str, cluster: str, mtu: int) -> Switch:
-    """Make a new switch without hosts."""
+    """Create a new switch without hosts."""
     spec = vim.dvs.VmwareDistributedVirtualSwitch.ConfigSpec(
         name=escaped(name),
         description=fabric_marks.note(cluster),
@@ -96,7 +96,7 @@ def reread(session: Session, name: str, ref: Any) -> Switch:
 
 
 def change(session: Session, switch: Switch, mtu: int, hosts: Mapping[Host, str]) -> None:
-    """Set the MTU, and give the switch each host with one uplink."""
+    """Set the MTU, and add or edit the hosts, each with one uplink."""
     members = [
         _member("edit" if host.ref._moId in switch.members else "add", host, uplink) for host, uplink in hosts.items()
     ]
@@ -129,4 +129,4 @@ def _reconfigure(session: Session, switch: Switch, tried: str, **settings: Any) 
     spec = vim.dvs.VmwareDistributedVirtualSwitch.ConfigSpec(configVersion=switch.config.configVersion, **settings)
     with translating_faults(switch.name, tried):
         task = switch.ref.ReconfigureDvs_Task(spec)
-    tasks.wait(session, tasks.Started(task, switch.name, tried, "run again: what was done is seen"), SECONDS)
+    tasks.wait(session, tasks.Started(task, switch.name, tried, "run again, which detects completed changes"), SECONDS)

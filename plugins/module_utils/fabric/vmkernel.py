@@ -28,7 +28,7 @@ PATHS = (
 
 
 def facts(host: Host, switch: str, groups: Mapping[str, str]) -> dict[str, Any]:
-    """Return the network of a host; each adapter has the name of its port group, from names by key."""
+    """Return the network of a host; ``groups`` maps keys to names, so that each adapter names its port group."""
     net = network.read(host)
     ips = {nic.device: nic.spec.ip for nic in getattr(host["config.network"], "vnic", None) or []}
     adapters = {
@@ -70,7 +70,7 @@ def number(device: str) -> int:
 
 
 def put(host: Host, port: Any, before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> None:
-    """Make or change one adapter; ``port`` is its place on the switch."""
+    """Create or change one adapter; ``port`` is its place on the switch."""
     spec = _spec(port, after)
     system = host["configManager.networkSystem"]
     if before is None:
@@ -122,5 +122,5 @@ def _services(host: Host, device: str, before: Sequence[str], after: Sequence[st
         with translating_faults(host.name, f"let {device} carry {service}"):
             nics.SelectVnicForNicType(nicType=service, device=device)
     for service in sorted(set(before) - set(after)):
-        with translating_faults(host.name, f"let {device} carry {service} no more"):
+        with translating_faults(host.name, f"stop {device} from carrying {service}"):
             nics.DeselectVnicForNicType(nicType=service, device=device)

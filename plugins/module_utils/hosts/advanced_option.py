@@ -38,7 +38,7 @@ class AdvancedOptions:
         self.types: dict[str, Any] = {}
 
     def read(self) -> dict[str, Any]:
-        """Return by key: values (None if the host does not have the option), active values, and allowed values."""
+        """Return values (None if the host does not have the option), active values, and allowed values, each by key."""
         self.host.must_answer(f"read its {self.name}")
         self.types, similar = types_of(self.host, self.desired)
         allowed = {key: definition_of(kind) if kind else None for key, kind in self.types.items()}
@@ -55,7 +55,7 @@ class AdvancedOptions:
         return plan_options(current, self.desired)
 
     def apply(self, plan: Plan) -> None:
-        """Write the options that differ with one call; the active value of a boot option is recorded before."""
+        """Write the options that differ with one call; record the active values of boot options first."""
         for change in plan.due:
             if change.key.startswith(BOOT_OPTIONS):
                 boot.remember(self.host, change.key, change.before)
@@ -93,10 +93,10 @@ def _checked(key: str, value: Any, current: Mapping[str, Any], reasons: list[str
                 f"the host has no such option; similar options: {', '.join(current['similar'][key]) or 'none'}"
             )
         if key == pvrdma.OPTION:
-            raise ValueError(f"{pvrdma.PART.module} sets it, which checks what else PVRDMA needs")
+            raise ValueError(f"use {pvrdma.PART.module}, which also checks the other requirements of PVRDMA")
         after = checked(value, definition)
         if definition["read_only"] and after != before:
-            raise ValueError(f"the host does not let it be changed from {before!r}")
+            raise ValueError(f"the host does not allow a change from {before!r}")
     except ValueError as error:
         reasons.append(f"{key}: {error}")
         return before
@@ -117,7 +117,7 @@ PART = Part(
     groups=(by_name("advanced_options", "advanced options", facts, paths_of),),
     kept=("advanced_options",),
     restore=restoring.values("advanced_options"),
-    restores="the value of each option that it named",
+    restores="the value of each named option",
     calls=(*NOTE, "HostSystem.UpdateOptions"),
     paths_of=paths_of,
     after=("vibs",),

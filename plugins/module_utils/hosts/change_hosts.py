@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The way in which hosts leave service: emptied, changed, rebooted as needed, verified and returned; pure."""
+"""How hosts are changed out of service: emptied, changed, rebooted as needed, verified and returned; pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HostChanges = List[Dict[str, Any]]
 
 @dataclass(frozen=True)
 class HostChangeOptions:
-    """The cluster, the profile of its hosts, and the way in which they leave service; all times are in seconds."""
+    """The cluster, the profile of its hosts, and how they leave service; all times are in seconds."""
 
     cluster: str
     profile: Mapping[str, Any]
@@ -38,7 +38,7 @@ class HostChangeOptions:
     non_disruptive: bool = False
     max_out_of_service: int = 1
     accepted_stops: Sequence[str] = ()
-    # Hosts that another user put into maintenance mode, which are changed and returned to service nevertheless.
+    # Hosts that another user put into maintenance mode, and that are nevertheless changed and returned to service.
     take_over: Sequence[str] = ()
     lock_ttl: int = 7200
 
@@ -67,7 +67,7 @@ def change_hosts(p: Program, calls: Calls, hosts: Sequence[str], how: HostChange
     """
     change = HostChange(calls, tuple(hosts), how)
     try:
-        # Two values: a later controller must not take hosts out of service again that are changed or have returned.
+        # Two values: a later controller must not take changed or returned hosts out of service again.
         done = p.once(("changed", *hosts), partial(_change, p, change))
     except CollectionError as error:
         raise HostsNotChanged(hosts, error) from error
@@ -132,7 +132,7 @@ def _summary(change: Mapping[str, Any]) -> str:
 
 
 def check_stop_rules(calls: Calls, hosts: Sequence[str], how: HostChangeOptions) -> list[str]:
-    """Raise Refused if hosts must not leave service now; return those of them that an earlier run left rebooting.
+    """Raise Refused if hosts must not leave service now; return those that an earlier run left rebooting.
 
     Hosts that are all out of service already may go on: they return to service sooner.
     """
@@ -145,7 +145,7 @@ def check_stop_rules(calls: Calls, hosts: Sequence[str], how: HostChangeOptions)
 
 
 def _read_rules(calls: Calls, leaving: Sequence[str], how: HostChangeOptions) -> tuple[Result, list[str]]:
-    """Return the state of the cluster, and the stop rules that apply and that the user did not accept, in words."""
+    """Return the state of the cluster, and in words the stop rules that apply and that the user did not accept."""
     options = {"cluster": how.cluster, "leaving": list(leaving), "max_out_of_service": how.max_out_of_service}
     read = required(calls.here("cluster_info", options))
     taken_over = [f"{rule}:{host}" for host in how.take_over for rule in ("taken_out", "out_of_service")]
@@ -160,7 +160,7 @@ def return_to_service(calls: Calls, hosts: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class HostChange:
-    """The effects of a change on its hosts; each can be done again."""
+    """The effects of a change on its hosts; each can be repeated."""
 
     calls: Calls
     hosts: tuple[str, ...]
@@ -187,7 +187,7 @@ class HostChange:
             raise Refused(listed(others), "change host profile", cause, remedy)
 
     def apply(self, hosts: Sequence[str]) -> dict[str, Any]:
-        """Apply the changes that do not wait for a reboot, and return the reboots that each host needs and its boot."""
+        """Apply the changes that do not wait for a reboot, and return each host's needed reboots and boot time."""
         applied = required(self.calls.here("esxi_profile", self._profile(hosts)))
         return {
             host["host"]: {

@@ -108,7 +108,7 @@ def steps(cluster: str) -> list[str]:
         f"In vCenter open cluster {cluster} > Updates > Image and check the compliance of its hosts.",
         "Run the pre-check: vLCM must be able to empty each host; virtual machines with passthrough cannot move.",
         "Remediate: vLCM takes one host after another into maintenance mode, installs the image and reboots it.",
-        "Then read the hosts with esxi_info: the VIB must be among those that run, and the GPU must have a driver.",
+        "Then read the hosts with esxi_info: the VIB must be among the running ones, and the GPU must have a driver.",
     ]
 
 
@@ -131,7 +131,7 @@ def plan_image(current: Mapping[str, Any], desired: ComponentSpec) -> Plan:
 
 
 def managed_clusters(session: Session) -> dict[str, str]:
-    """Return the names of the clusters that an image manages by ID; one read of the SOAP API, without REST."""
+    """Return, by ID, the names of the clusters that an image manages; one read of the SOAP API, without REST."""
     clusters = properties.find_all(session, vim.ClusterComputeResource, ("name", "lifecycleManaged"))
     return {ref._moId: values["name"] for ref, values in clusters if values.get("lifecycleManaged")}
 

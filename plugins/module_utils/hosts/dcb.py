@@ -15,9 +15,9 @@ CALL = "esxcli network nic dcb status get"
 
 
 def flow_control(host: Host, card: str) -> dict[str, Any]:
-    """Return the priorities with flow control on a card now, and its DCBX; None if its driver does not report them.
+    """Return a card's current priorities with flow control, and its DCBX; None if its driver does not report them.
 
-    A driver without DCB answers with an error; the other cards of the host are read all the same.
+    A driver without DCB answers with an error; the other cards of the host are still read.
     """
     try:
         rows = host.esxcli.rows(CALL.removeprefix("esxcli "), nicname=card)

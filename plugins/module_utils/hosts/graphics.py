@@ -118,7 +118,7 @@ class Graphics:
 def plan_graphics(
     current: Mapping[str, Any], desired: GraphicsSpec, *, passthrough_ends: bool = False, boots: bool = False
 ) -> Plan:
-    """Return the plan that shares the GPUs as desired; those in passthrough stay unchanged, or wait for a later boot.
+    """Return the plan that shares the GPUs as desired; GPUs in passthrough stay unchanged or wait for a later boot.
 
     ``boots``: the host is emptied and rebooted anyway, which makes a restart of Xorg unnecessary.
     """
@@ -166,12 +166,12 @@ def _refuse_impossible(current: Mapping[str, Any], desired: GraphicsSpec) -> Non
             target,
             "set the vGPU mode",
             f"{', '.join(_label(current, gpu) for gpu in in_mig)} is in MIG mode, which has slices instead",
-            "leave vgpu_mode out, or switch MIG off by hand: " + "; ".join(MIG_PROCEDURE),
+            "omit vgpu_mode, or switch MIG off by hand: " + "; ".join(MIG_PROCEDURE),
         )
 
 
 def _configured(current: Mapping[str, Any], desired: GraphicsSpec, managed: Sequence[str]) -> dict[str, Any]:
-    """Return the state with the desired configuration; settings that the user did not give stay."""
+    """Return the state with the desired configuration; settings that the user omitted stay."""
     after = dict(current)
     if desired.type:
         after["default_type"] = desired.type
@@ -216,7 +216,7 @@ def _why(
     texts = [f"{_label(current, gpu)} runs as {_running(current, gpu)} until {how[gpu]}" for gpu in waiting]
     if _policy_waits(current, desired):
         when = "Xorg restarts" if desired.restart_xorg else "the host boots"
-        texts.append(f"GPUs are assigned by {current['active_policy']} until {when}")
+        texts.append(f"GPUs are assigned with the policy {current['active_policy']} until {when}")
     return tuple(texts)
 
 

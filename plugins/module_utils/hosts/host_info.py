@@ -40,7 +40,7 @@ def gather(hosts: HostSet, names: Sequence[str], requested: Profiles | None = No
 
 
 def paths(names: Sequence[str], profiles: Sequence[Mapping[str, Any]] = ()) -> tuple[str, ...]:
-    """Return the properties that the groups read, with those for these profiles, each once."""
+    """Return, each once, the properties that the groups and these profiles read."""
     chosen = [path for group in _chosen(names) for path in group.paths]
     chosen += [path for group in _chosen(names) for profile in profiles for path in group.paths_of(profile)]
     return tuple(dict.fromkeys((*_SYSTEM, *boot.PATHS, *management.PATHS, *chosen)))
@@ -120,7 +120,7 @@ def _groups() -> dict[str, Group]:
 def _reboot_reasons(host: Host, entry: Entry, names: Sequence[str]) -> Iterator[str]:
     """Yield the reasons why the host must boot for its configuration to take effect, from the groups that were read."""
     if boot.reboot_due(host):
-        yield "the host asks for it"
+        yield "the host requests it"
     for group in _chosen(names):
         yield from (f"{setting} waits for it" for setting in group.waiting(entry))
 

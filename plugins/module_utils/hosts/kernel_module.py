@@ -62,7 +62,7 @@ class KernelModule:
         return {"options": options, "active": self._active(configured)}
 
     def _read_parameters(self) -> None:
-        """Read the parameters that the module has: a driver ignores others without an error."""
+        """Read the parameters that the module has: a driver silently ignores others."""
         tried = f"list the parameters of kernel module {self.module}"
         try:
             rows = self.host.esxcli.rows(PARAMETERS, tried=tried, module=self.module)
@@ -124,7 +124,7 @@ def plan_options(current: Mapping[str, Any], desired: Mapping[str, Any], *, exac
 
 
 def plan_known(module: KernelModule, requested: Mapping[str, Any], current: Mapping[str, Any]) -> Plan:
-    """Return the plan of the options; refuse new ones that the module does not have, with similar names that it has."""
+    """Return the plan of the options; refuse new ones that the module does not have, and suggest similar names."""
     plan = plan_options(current, requested["options"], exact=requested["exact"])
     new = [name for name in requested["options"] if name not in current["options"]]
     if not new or module.unread:
@@ -193,7 +193,7 @@ PART = Part(
     groups=(GROUP,),
     kept=("kernel_modules",),
     restore=restoring.kernel_modules,
-    restores="all options of the modules; options that were added to them since are removed",
+    restores="all options of the modules; options added since then are removed",
     calls=CALLS,
     paths=PATHS,
     after=("vibs",),

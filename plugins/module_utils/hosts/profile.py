@@ -78,7 +78,7 @@ class Profile:
 
     def _require_run(self, member: PlannedSubject) -> None:
         if not self.run_lives():
-            reason = "the ansible run that asked for it is gone"
+            reason = "the ansible run that requested it has ended"
             raise Abandoned(self.target, f"change {member.key}", reason, "run again")
 
 

@@ -76,7 +76,7 @@ class Pvrdma:
         return {**current, "machines": running_machines(self.host) if changing else []}
 
     def apply(self, plan: Plan) -> None:
-        """Open the firewall before tagging, untag before closing: it is open as long as the control channel exists."""
+        """Open the firewall before tagging, and untag before closing: the control channel needs an open firewall."""
         changes = {change.key: change.after for change in plan.due}
         opens = changes.get("firewall_open")
         if opens is True:
@@ -203,7 +203,7 @@ def _misplaced(net: HostNetwork, vmk: str) -> Iterator[str]:
 
 
 def _bad_uplinks(net: HostNetwork, name: str, switch: VirtualSwitch) -> Iterator[str]:
-    """Yield the reasons against the uplinks: PVRDMA falls back to TCP silently unless one RDMA card is the only one."""
+    """Yield the reasons against the uplinks: PVRDMA silently falls back to TCP unless a single RDMA card is used."""
     uplinks = switch["uplinks"]
     capable = ", ".join(card for card, nic in net["uplinks"].items() if nic["rdma"]) or "none"
     if len(uplinks) != 1:
@@ -221,11 +221,11 @@ def _bad_uplinks(net: HostNetwork, name: str, switch: VirtualSwitch) -> Iterator
 
 
 def _unwise(net: HostNetwork, vmk: str) -> Iterator[str]:
-    """Yield warnings of settings that work, but reduce the performance or the reach of PVRDMA."""
+    """Yield warnings about settings that work, but reduce the performance or the reach of PVRDMA."""
     path, adapter = _path(net, vmk), net["vmkernel"][vmk]
     device = net["rdma"][path["rdma_device"]]
     if path["switch_mtu"] < FULL_MTU:
-        yield f"switch {path['switch']} has MTU {path['switch_mtu']}; RDMA reaches its full size with {FULL_MTU}"
+        yield f"switch {path['switch']} has MTU {path['switch_mtu']}; RDMA needs {FULL_MTU} for its largest packets"
     if adapter["mtu"] < path["switch_mtu"]:
         yield f"{vmk} has MTU {adapter['mtu']}, less than the {path['switch_mtu']} of its switch {path['switch']}"
     if adapter["services"]:
@@ -271,7 +271,7 @@ PART = Part(
     groups=(Group("pvrdma", "tag and firewall of PVRDMA", SETTLED, _read),),
     kept=("pvrdma",),
     restore=restoring.pvrdma,
-    restores="the tagged adapter; the firewall's ruleset is closed if it was closed",
+    restores="the tagged adapter, and the firewall ruleset if it was closed",
     calls=(
         "HostSystem.DisableRuleset",
         "HostSystem.EnableRuleset",

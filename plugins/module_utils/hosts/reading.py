@@ -19,7 +19,7 @@ UUID = "summary.hardware.uuid"
 
 
 class Reading:
-    """One host that is being read, with data that several groups use. ``asked`` is the profile that the user gave."""
+    """One host that is being read, with data that several groups use; ``requested`` is the user's profile."""
 
     def __init__(self, host: Host, requested: Mapping[str, Any]) -> None:
         self.host, self.requested = host, requested

@@ -42,7 +42,7 @@ HOST_SIDE_ONLY = (
 
 @dataclass(frozen=True)
 class RoceSpec:
-    """Lossless RoCE, or none; and whether the user acknowledges that others use the same cards."""
+    """The desired lossless RoCE, if any, and whether the user acknowledges that others use the same cards."""
 
     lossless: LosslessRoce | None
     acknowledged: bool = False
@@ -60,7 +60,7 @@ def spec_of(params: Mapping[str, Any]) -> RoceSpec:
 
 
 def _advice(requested: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the note on the limits of the hosts' states, and the settings of the switch."""
+    """Return the note on the limits of the reported states, and the settings of the switch."""
     desired = spec_of(requested)
     settings = {"switch": roce_settings.switch_settings(desired.lossless)} if desired.lossless else {}
     return {"note": HOST_SIDE_ONLY, **settings}
@@ -237,7 +237,7 @@ def _port_group(config: Any, switch: str) -> dict[str, Any]:
 
 
 def _vlan(vlan: Any) -> dict[str, Any]:
-    """Return the VLAN and whether traffic is tagged; the guest tags that of a trunk, the switch a private VLAN."""
+    """Return the VLAN and whether traffic is tagged; guests tag it on a trunk, the switch on a private VLAN."""
     if isinstance(vlan, vim.dvs.VmwareDistributedVirtualSwitch.VlanIdSpec):
         return {"vlan": vlan.vlanId or None, "tagged": bool(vlan.vlanId)}
     return {"vlan": None, "tagged": vlan is not None}
@@ -281,7 +281,7 @@ PART = Part(
     groups=(GROUP, kernel_module.GROUP),
     kept=("kernel_modules",),
     restore=restoring.roce,
-    restores="all options of the driver's modules; options that were added to them since are removed",
+    restores="all options of the driver's modules; options added since then are removed",
     calls=(*kernel_module.CALLS, dcb.CALL, network.RDMA_DEVICES),
     paths=PATHS,
     after=("kernel_modules",),

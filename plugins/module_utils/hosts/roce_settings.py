@@ -32,7 +32,7 @@ class LosslessRoce:
 
 
 def lossless_roce(priority: int, trust: str, dscp: int | None = None) -> LosslessRoce:
-    """Return the checked settings; the default DSCP is that of low drop precedence in the priority's class (26 for 3).
+    """Return the checked settings; the default DSCP has low drop precedence in the priority's class (26 for 3).
 
     Raise OptionError if the settings contradict each other.
     """

@@ -20,9 +20,9 @@ POSITIVE = ("max_out_of_service", "maintenance_timeout", "reboot_timeout", "lock
 
 @dataclass(frozen=True)
 class RolloutOptions:
-    """The hosts to change and their order; without ``hosts`` all of the cluster, ``around_job`` none out of service.
+    """The hosts to change and their order: without ``hosts`` all of the cluster, with ``around_job`` only in service.
 
-    ``refusal`` is a sentence against each change of a host, such as about workers whose training jobs are unknown.
+    ``refusal`` is a sentence against every change, such as one about workers whose training jobs are unknown.
     """
 
     change: HostChangeOptions
@@ -49,7 +49,7 @@ def plan_hosts(calls: Calls, how: RolloutOptions, adapters_to_come: Sequence[str
     options = {**chosen, **profiles, "adapters_to_come": list(adapters_to_come)}
     planned = required(calls.planned("esxi_profile", options))
     left: Result = {"hosts": []}
-    # Usually no host is out of service, and nothing is to be asked.
+    # Usually no host is out of service, and no further call is needed.
     if any(host.get("out_of_service") for host in planned["hosts"]):
         left = required(calls.planned("esxi_power", {**chosen, "state": "in_service"}))
         left = {**left, "hosts": rolling_change.taken_over(left["hosts"], how.change.take_over)}
@@ -82,9 +82,9 @@ def require_possible(plan: Mapping[str, Any]) -> None:
 
 
 def hosts_at_once(calls: Calls, leaving: Sequence[str], how: HostChangeOptions) -> dict[str, Any]:
-    """Return how many hosts may leave service together (``most``), and in words ``why`` these are fewer than asked.
+    """Return how many hosts may leave service together (``most``), and ``why`` these are fewer than requested.
 
-    Hosts that are out and stay out take the place of others.
+    Other hosts that stay out of service count too.
     """
     if how.max_out_of_service <= 1:
         return {"most": 1, "why": ""}
@@ -99,7 +99,7 @@ def hosts_at_once(calls: Calls, leaving: Sequence[str], how: HostChangeOptions) 
 
 
 def after_canary(plan: Mapping[str, Any], how: RolloutOptions, *, is_changed: bool) -> str:
-    """Return how a run continues that changes only the canary; empty without a canary, or before it is changed."""
+    """Return how to continue a run that changes only the canary; empty without a canary, or before its change."""
     name, cluster = how.canary, how.change.cluster
     if not name or how.continue_after_canary:
         return ""

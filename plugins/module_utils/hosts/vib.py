@@ -71,7 +71,7 @@ class Vib:
         self.target, self.name = host.name, f"VIB {desired.name}"
 
     def read(self) -> dict[str, Any]:
-        """Return the running version and that of the next boot, and the effect of a change from a dry run."""
+        """Return the running version, the version after the next boot, and a change's effect from a dry run."""
         self.host.must_answer(f"read its {self.name}")
         running, pending = self.installed.read()
         gpus = pci_devices.gpus(self.host)
@@ -100,7 +100,7 @@ class Vib:
         return self.host.esxcli.rows(command, tried=tried, patience=patience, **vib, **options)
 
     def _rehearse(self) -> dict[str, Any]:
-        """Return the effect of the change from a dry run of the host, which does not need maintenance mode."""
+        """Return the effect of the change from a dry run on the host, which does not need maintenance mode."""
         verb = "install" if self.desired.state == "present" else "remove"
         tried = f"rehearse to {verb} its {self.name}"
         try:
@@ -200,7 +200,7 @@ def _boots(current: Mapping[str, Any], desired: VibSpec, changed: bool) -> tuple
     """Return the reasons why the host must boot for the desired state to take effect."""
     name = f"{desired.name} {desired.version}" if desired.state == "present" else f"{desired.name}'s removal"
     if changed:
-        # NVIDIA's guide reboots the host after every change of its manager, even if the host does not ask for that.
+        # NVIDIA's guide reboots the host after every change of its manager, even if the host does not request it.
         boots = is_manager(desired.name) or (current["rehearsal"] or {}).get("reboot", True)
         return (f"{name} takes effect only when the host boots",) if boots else ()
     if not _is_desired(current["running"], desired):
@@ -285,7 +285,7 @@ PART = Part(
     groups=(installed_vibs.GROUP,),
     kept=("vibs",),
     restore=restoring.vibs,
-    restores="its absence, or the version that was installed before",
+    restores="its absence, or the previously installed version",
     calls=("esxcli software vib install", installed_vibs.LIST, "esxcli software vib remove", *NOTE),
     paths=PATHS,
     after=("passthrough",),

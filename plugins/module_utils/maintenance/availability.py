@@ -18,7 +18,7 @@ _RESYNC_KEY = "bytesToSync"
 
 
 def ha(config: Any, summary: Any, hosts: int) -> HaState:
-    """HA: its policy, the failover hosts that it reserves, and the failures that it tolerates now."""
+    """Return the state of HA: its policy, its reserved failover hosts, and the failures that it tolerates now."""
     das = config.dasConfig
     policy, details = _policy(das)
     return {
@@ -26,7 +26,7 @@ def ha(config: Any, summary: Any, hosts: int) -> HaState:
         "admission_control": bool(das.admissionControlEnabled),
         "policy": policy,
         "failover_hosts": out_of_service.failover_hosts(policy, hosts, details),
-        # The failures that it tolerates now; the server reports them only for the policy that counts hosts.
+        # The server reports the currently tolerated failures only for the policy that counts hosts.
         "failover_hosts_now": _now(summary),
     }
 
@@ -49,7 +49,7 @@ def _now(summary: Any) -> int | None:
 
 
 def drs(config: Any) -> DrsState:
-    """DRS, with its advanced options as text."""
+    """Return the state of DRS, with its advanced options as text."""
     drs_config = config.drsConfig
     options = sorted(drs_config.option or [], key=lambda option: str(option.key))
     return {

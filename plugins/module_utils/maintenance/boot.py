@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The settings that a host still runs although others are configured: a note on the host that ends with its boot."""
+"""The settings that a host uses until its next boot, although others are configured: a note on the host."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 from ..vsphere import custom_fields
 from ..vsphere.inventory import Host
 
-# The API reports which options of a kernel module are configured, never which are in use.
+# The API reports the configured options of a kernel module, but never those in use.
 ATTRIBUTE = "dml.vsphere.pending"
-# More than a clock is corrected in one go where NTP runs, less than the fastest host takes from one boot to the next.
+# Larger than any single clock correction of NTP, and shorter than the fastest reboot.
 CORRECTION = timedelta(seconds=30)
 PATHS = ("availableField", "customValue", "runtime.bootTime", "summary.rebootRequired")
 
@@ -21,7 +21,7 @@ PATHS = ("availableField", "customValue", "runtime.bootTime", "summary.rebootReq
 def is_same_boot(first: str | None, second: str | None) -> bool:
     """Return whether two boot times are of the same boot.
 
-    A host calculates its boot time from its clock, so a correction of the clock moves it; a reboot moves it further.
+    A host calculates its boot time from its clock, so a clock correction shifts the boot time; a reboot shifts it more.
     """
     if not first or not second:
         return first == second
@@ -38,19 +38,19 @@ def pending(host: Host) -> dict[str, Any]:
         note = json.loads(host[ATTRIBUTE] or written or "{}")
         was = note.get("was", {}) if is_same_boot(note.get("boot"), host.boot_time) else {}
     except (ValueError, TypeError, AttributeError, RecursionError):
-        return {}  # whoever may set custom attributes may have written anything
+        return {}  # any user who may set custom attributes may have written it
     return dict(was) if isinstance(was, dict) else {}
 
 
 def remember(host: Host, subject: str, was: Any) -> None:
-    """Note the settings in use of a subject before a change; the first note since a boot holds."""
+    """Note a subject's active settings before a change; the first note after a boot stays valid."""
     known = pending(host)
     if subject in known:
         return
     note = {"boot": host.boot_time, "was": {**known, subject: was}}
     text = json.dumps(note, sort_keys=True)
     custom_fields.store(host.session, host.ref, host.name, ATTRIBUTE, text)
-    # Several subjects of a host are changed between two reads: the next one must see this note or would overwrite it.
+    # Several subjects of a host change between two reads: without this copy, the next one would overwrite the note.
     host.properties[ATTRIBUTE] = text
 
 

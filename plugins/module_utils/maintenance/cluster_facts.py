@@ -8,7 +8,7 @@ from typing import Any, Mapping, TypedDict
 
 
 class DeviceClass(TypedDict):
-    """A class of devices with Enhanced DirectPath I/O: whether their machines move, and whether they are NICs."""
+    """A class of devices with Enhanced DirectPath I/O: whether their machines can move, and whether they are NICs."""
 
     moves: bool
     network_card: bool
@@ -27,7 +27,7 @@ class HostState(TypedDict):
 
 
 class HaState(TypedDict):
-    """High availability; ``failover_hosts`` are those that it keeps free, None if its policy does not define them."""
+    """High availability; ``failover_hosts`` are kept free, None if the policy does not define them."""
 
     enabled: bool
     admission_control: bool

@@ -21,7 +21,7 @@ ENTERED = ("EnteringMaintenanceModeEvent", "EnteredMaintenanceModeEvent")
 
 
 def alarms(session: Session, names: Mapping[str, str], states: Iterable[Any]) -> list[Alarm]:
-    """Return the red and yellow alarms, each once: a cluster repeats those of its hosts."""
+    """Return the red and yellow alarms, each once: a cluster repeats the alarms of its hosts."""
     raised = {state.key: state for state in states if state.overallStatus in {"red", "yellow"}}
     refs = {state.alarm._moId: state.alarm for state in raised.values()}
     titles = read_many(session, list(refs.values()), ("info.name",))

@@ -61,7 +61,7 @@ class EvacuationCluster:
 
 @dataclass(frozen=True)
 class EvacuationMove:
-    """A virtual machine that leaves, and a host that has room for it."""
+    """A virtual machine that leaves, and a host with room for it."""
 
     vm: Vm
     to: str
@@ -89,9 +89,9 @@ class HostEvacuation:
 
 @dataclass(frozen=True)
 class _Filled:
-    """A host with the virtual machines that come to it: their vGPUs and their memory together.
+    """A host with the total vGPUs and memory of the virtual machines that move to it.
 
-    All vGPUs are placed on its GPUs at once: one after another, a small one may take the GPU that a large one needs.
+    Its vGPUs are placed together: if placed one after another, a small one could take the GPU that a large one needs.
     """
 
     room: FreeCapacity
@@ -130,7 +130,7 @@ def plan(
 ) -> dict[str, HostEvacuation]:
     """Return a verdict for each of the hosts that leave service together.
 
-    The room that one takes is not there for the next, but for one that cannot leave.
+    Each host that can leave reduces the room for the next one; a host that cannot leave takes no room.
     """
     names = list(leaving)
     placing = _Placing(cluster, frozenset(names), power_off, moved_by)
@@ -139,7 +139,7 @@ def plan(
 
 
 class _Placing:
-    """Finds places one after another; those found so far change where that makes room for one more."""
+    """Finds places one after another, and rearranges earlier ones if that makes room for another machine."""
 
     def __init__(self, cluster: EvacuationCluster, leaving: frozenset[str], power_off: bool, moved_by: str) -> None:
         self.cluster, self.power_off, self.moved_by = cluster, power_off, moved_by
@@ -174,7 +174,7 @@ class _Placing:
         return replace(verdict, moves=tuple(EvacuationMove(move.vm, self.where[move.vm.key]) for move in verdict.moves))
 
     def _place_all(self, movers: Sequence[Vm]) -> dict[str, str]:
-        """Places for all of them: the largest first, because they have the fewest; why not, for those without one."""
+        """Place the machines, the largest first because they fit in the fewest places; return why others have none."""
         without = [vm for vm in movers if not self._place(vm)]
         seats = self._seats([*self.leaving, *movers]) if without else None
         if seats is None:
@@ -185,7 +185,7 @@ class _Placing:
         return {}
 
     def _seats(self, vms: Sequence[Vm]) -> dict[str, str] | None:
-        """Return a host for each of them, if only the virtual machines that stay there occupy the open hosts."""
+        """Return a host for each machine, planned from scratch: only machines that stay occupy the open hosts."""
         groups = {vm.key: self._groups(vm.key) for vm in vms}
         there = {name: frozenset[int]() for name in self.open}
         for key, host in self.before.items():
@@ -209,7 +209,7 @@ class _Placing:
         return self._left_by_drs(vm) if self.moved_by == DRS else ""
 
     def _left_by_drs(self, vm: Vm) -> str:
-        """Why DRS would not move it."""
+        """Return why DRS would not move the machine; empty if it would."""
         either = "move it by hand, or choose moved_by: module"
         if self.cluster.drs != FULLY_AUTOMATED:
             mode = f"is {self.cluster.drs}" if self.cluster.drs else "is off"
@@ -232,7 +232,7 @@ class _Placing:
         self.where[vm.key] = host
 
     def _attraction(self, name: str, vm: Vm) -> tuple[bool, int]:
-        """Hosts that use the profile already, so that empty GPUs stay free for other sizes; then those with memory."""
+        """Prefer hosts that already use the profile, which keeps GPUs free for other sizes; then those with memory."""
         filled = self.rooms[name]
         return bool(filled.profiles & set(vm.vgpus)), filled.free_mb
 
@@ -261,13 +261,13 @@ class _Placing:
 
 
 def _largest_first(vm: Vm) -> tuple[int, int, str]:
-    """Return a sort key: the server also assigns a vGPU when it arrives, and large ones fit on fewer GPUs."""
+    """Return a sort key. The server assigns vGPUs in the order of arrival, and large ones fit on fewer GPUs."""
     gigabytes = sum(profile.gigabytes for profile in map(parse, vm.vgpus) if profile)
     return -gigabytes, -len(vm.vgpus), vm.name
 
 
 def _take(state: _Seats, kind: _Kind) -> _Seats | None:
-    """Return a host and the rules of its machines, with one more virtual machine; None if it does not fit."""
+    """Return a host and the rules of its machines after one more machine; None if that machine does not fit."""
     (filled, there), (vgpus, reserved_mb, groups) = state, kind
     after = None if there & groups else filled.with_one(vgpus, reserved_mb)
     return (after, there | groups) if after else None

@@ -32,7 +32,7 @@ STATES: dict[str, Any] = {"maintenance": MaintenanceMode, "in_service": InServic
 
 @dataclass(frozen=True)
 class PowerWork:
-    """The subjects of one call, and how to read for all of them at once."""
+    """The subjects of one call, and a function that reads all of them at once."""
 
     subjects: Sequence[Any]
     refresh: Callable[[Sequence[Any]], None]

@@ -45,7 +45,7 @@ class InService:
         return Plan(before=current, after={"maintenance": False, "ours": False, "by": None})
 
     def apply(self, plan: Plan) -> None:
-        """Leave maintenance mode first: a run killed in between leaves a note that the next run removes."""
+        """Leave maintenance mode, then remove the note: if the run is killed in between, the next run removes it."""
         self.desired.go_on(self.target, EXIT)
         if plan.before["maintenance"]:
             self.desired.report(self.target, "leaves maintenance mode")
@@ -53,7 +53,7 @@ class InService:
                 task = self.host.ref.ExitMaintenanceMode_Task(timeout=self.desired.maintenance_timeout)
             tasks.wait(self.host.session, tasks.Started(task, self.target, EXIT), self.desired.maintenance_timeout)
             if self._is_out():
-                return  # accepted and not kept, as the caller will see: the next run needs the note
+                return  # the server ignored the change, which the caller will detect: the next run needs the note
             self.desired.report(self.target, "is in service")
         service_note.clear(self.host)
 

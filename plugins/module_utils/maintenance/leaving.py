@@ -22,7 +22,7 @@ from .service_options import ServiceOptions
 
 
 class Evacuations:
-    """The verdict on the evacuation of each host of one call: all of them leave service, or each alone."""
+    """The verdict on the evacuation of each host of one call: either all leave service together, or one at a time."""
 
     def __init__(self, session: Session, desired: ServiceOptions) -> None:
         self.session, self.desired = session, desired
@@ -71,18 +71,18 @@ def power_off(host: Host, vms: Sequence[Vm], desired: ServiceOptions) -> None:
     started = []
     for vm in vms:
         if vm.key in running:
-            desired.report(host.name, f"powers {vm.name} off: its guest ran on for {desired.power_off_timeout} s")
-            with translating_faults(vm.name, "switch it off"):
-                started.append(tasks.Started(refs[vm.key].PowerOffVM_Task(), vm.name, "switch it off"))
+            desired.report(host.name, f"powers {vm.name} off: its guest still ran after {desired.power_off_timeout} s")
+            with translating_faults(vm.name, "power it off"):
+                started.append(tasks.Started(refs[vm.key].PowerOffVM_Task(), vm.name, "power it off"))
     _raise_first(tasks.wait_all(host.session, started, desired.power_off_timeout))
 
 
 def _shut_down(host: Host, vm: Vm, ref: Any) -> None:
     try:
-        with translating_faults(vm.name, "shut its guest down"):
+        with translating_faults(vm.name, "shut down its guest"):
             ref.ShutdownGuest()
     except Failed as error:
-        # A guest without tools, or one that ends by itself meanwhile. InvalidPowerState is an InvalidState.
+        # A guest without tools, or one that shuts down by itself meanwhile. InvalidPowerState is an InvalidState.
         if not is_caused_by(error, vim.fault.ToolsUnavailable, vim.fault.InvalidState):
             raise error.about(host.name) from error
 
@@ -93,13 +93,13 @@ def _still_running(host: Host, refs: list[Any], deadline: float) -> set[str]:
     for values in properties.watch(host.session, refs, ("runtime.powerState", "guest.toolsRunningStatus"), deadline):
         running = {key for key, vm in values.items() if vm.get("runtime.powerState") != "poweredOff"}
         listening = [key for key in running if values[key].get("guest.toolsRunningStatus") == "guestToolsRunning"]
-        if not listening:  # a guest without tools hears no request to end
+        if not listening:  # a guest without tools does not receive the shutdown request
             break
     return running
 
 
 def move(host: Host, moves: Sequence[EvacuationMove], desired: ServiceOptions, deadline: float) -> None:
-    """Move the virtual machines; those with a vGPU one after another, as each move stuns a GPU."""
+    """Move the virtual machines; those with a vGPU move one at a time, because each move stuns a GPU."""
     targets, under_way = _targets(host), _under_way(host, moves)
     slow = [step for step in moves if step.vm.vgpus]
     quick = [step for step in moves if not step.vm.vgpus]

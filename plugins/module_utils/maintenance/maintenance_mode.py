@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: a host in maintenance mode, evacuated first, with a note of who did it."""
+"""Subject: a host in maintenance mode, evacuated first, with a note about the run that did it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .service_options import VSAN, ServiceOptions
 
 ENTER = "enter maintenance mode"
 NON_DISRUPTIVE_SINCE = (9, 1)
-# The time-out of the server comes first; that of the module is for a server that ignores it.
+# The server should time out first; this margin is for a server that ignores its timeout.
 GRACE = 30
 
 
@@ -74,7 +74,7 @@ class MaintenanceMode:
             why = "another user put it into maintenance mode, and take_over names it"
             return Plan(before=current, after={**current, "ours": True}, why=(why,))
         if current["maintenance"]:
-            reasons = () if current["ours"] else ("it was in maintenance mode already and will be left so",)
+            reasons = () if current["ours"] else ("it was in maintenance mode already and will stay there",)
             return Plan(before=current, after=current, why=reasons)
         if self.desired.non_disruptive:
             refuse_unknown_mode(self.host.session, self.host.name)
@@ -89,12 +89,12 @@ class MaintenanceMode:
         )
 
     def apply(self, plan: Plan) -> None:
-        """Evacuate the host and enter maintenance mode; on failure the host stays in service."""
+        """Evacuate the host and enter maintenance mode; if that fails, the host stays in service."""
         if not plan.changes:
             return
         if self.desired.each_alone:
-            cause = "the hosts were planned as if each left alone"
-            raise Refused(self.target, ENTER, cause, "each_alone is for check mode: leave it out")
+            cause = "each host was planned as if it were the only one to leave"
+            raise Refused(self.target, ENTER, cause, "each_alone is for check mode: omit it")
         if plan.before["maintenance"]:
             service_note.write(self.host, service_note.ServiceNote(self.desired.by, service_note.now(self.host)))
             return
@@ -104,7 +104,7 @@ class MaintenanceMode:
             if under_way is None:
                 service_note.write(self.host, service_note.ServiceNote(self.desired.by, service_note.now(self.host)))
             else:
-                self.desired.report(self.target, "is entering maintenance mode already, as an earlier run asked")
+                self.desired.report(self.target, "is entering maintenance mode already, as an earlier run requested")
             self._empty(deadline)
             task = under_way.ref if under_way else self._start(deadline)
         except (Abandoned, Failed, TimedOut):
@@ -120,7 +120,7 @@ class MaintenanceMode:
         task = self.evacuations.entering_task(self.host)
         if task is None or service_note.our_note(self.host):
             return ()
-        return (f"{task.user} is putting it into maintenance mode just now: wait for that task, or cancel it",)
+        return (f"{task.user} is putting it into maintenance mode now: wait for that task, or cancel it",)
 
     def _empty(self, deadline: float) -> None:
         verdict = self.evacuations.verdict(self.host)
@@ -148,13 +148,13 @@ class MaintenanceMode:
             state = values[task._moId].get("info.state")
             if state in tasks.ENDED:
                 break
-            self.desired.go_on(self.target, ENTER)  # the host goes on entering, and the next run takes that up
+            self.desired.go_on(self.target, ENTER)  # the task continues on the host, and the next run finds it
         if (state if state in tasks.ENDED else self._cancel(task)) != "success":
             raise self._ended_badly(task)
         self.desired.report(self.target, "is in maintenance mode")
 
     def _cancel(self, task: Any) -> Any:
-        """Cancel a task, because the server ignored the time-out; return its final state."""
+        """Cancel a task because the server ignored its timeout; return its final state."""
         tried = "cancel entering maintenance mode"
         with translating_faults(self.target, tried):
             task.CancelTask()
@@ -179,7 +179,7 @@ class MaintenanceMode:
             self.target,
             ENTER,
             f"after {self.desired.maintenance_timeout} s {self._who_is_left()}",
-            "the host is in service as before; move what blocks or power it off, and run again",
+            "the host is still in service; move or power off these virtual machines, and run again",
         )
 
     def _who_is_left(self) -> str:
@@ -189,11 +189,11 @@ class MaintenanceMode:
         left = [vm for vm in cluster.vms if vm.host == host.name]
         verdict = evacuation.plan(cluster, [host.name], power_off=False, moved_by=self.desired.moved_by)[host.name]
         why = {block.vm.key: block.why for block in verdict.blocks} | self._failed_moves(left)
-        left_vms = [f"{vm.name} ({vm.whose}), which {why.get(vm.key, 'could move and was not moved')}" for vm in left]
+        left_vms = [f"{vm.name} ({vm.whose}), which {why.get(vm.key, 'could have moved but did not')}" for vm in left]
         return (
             f"it still runs {'; '.join(left_vms)}"
             if left_vms
-            else "it has not ended, although nothing runs on the host"
+            else "the task has not ended, although no virtual machine runs on the host"
         )
 
     def _failed_moves(self, left: Sequence[Vm]) -> dict[str, str]:
@@ -207,7 +207,7 @@ class MaintenanceMode:
 
     def _give_up(self) -> None:
         """Remove the note of this collection from a host that stays in service."""
-        with suppress(CollectionError):  # what failed first is what the user must hear; a note too many is seen later
+        with suppress(CollectionError):  # the user needs the first error; a leftover note is handled later
             values = properties.read_many(self.host.session, [self.host.ref], ("runtime.inMaintenanceMode",))
             if not values[self.host.ref._moId].get("runtime.inMaintenanceMode"):
                 service_note.clear(self.host)

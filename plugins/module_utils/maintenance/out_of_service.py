@@ -37,7 +37,7 @@ def by_slots(cluster: ClusterState) -> tuple[int, str] | None:
 
 
 def _by_profile(slots: ProfileSlots) -> tuple[int, str]:
-    """Return the limit for one profile. Hosts that leave lose their free slots too: those with most come first."""
+    """Return the limit for one profile. Leaving hosts lose their free slots too: those with most come first."""
     free, taken, count = slots["free"], 0, 0
     for places in sorted((host["used"] + host["free"] for host in slots["hosts"]), reverse=True):
         taken += places

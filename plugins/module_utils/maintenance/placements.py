@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""A cluster as input of the evacuation planner: hosts with their room, virtual machines, rules, DRS."""
+"""A cluster as the input of the evacuation planner: hosts with their free capacity, virtual machines, rules, DRS."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read_cluster(
 ) -> EvacuationCluster:
     """Return the cluster, or single host, of ``parent``; ``leaving`` contains object ids of hosts.
 
-    With ``each_alone`` the other hosts stay when one leaves, and can take its virtual machines.
+    With ``each_alone``, all other hosts stay when one leaves, and can take its virtual machines.
     """
     cluster_paths = ("name", "host", "configurationEx")
     (values,) = read_many(session, [parent], cluster_paths).values()

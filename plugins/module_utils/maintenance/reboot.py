@@ -20,7 +20,7 @@ from .service_options import ServiceOptions
 
 BOOT = "reboot"
 DUE, REQUESTED, UNDER_WAY, DONE = "due", "asked for", "under way", "done"
-WAIT_ON = "it stays in maintenance mode; look at its console, and run again to go on waiting"
+WAIT_ON = "it stays in maintenance mode; check its console, and run again to continue waiting"
 
 
 class HostReboot:
@@ -33,7 +33,7 @@ class HostReboot:
         self.done = False
 
     def read(self) -> dict[str, Any]:
-        """Return whether the reboot is due, requested by an earlier run that ended too soon, running, or done."""
+        """Return whether the reboot is due, requested by an earlier run that ended early, under way, or done."""
         state = DONE if self.done else self._state()
         return {"reboot": state, "boot_time": self.host.boot_time, "maintenance": self.host.in_maintenance}
 
@@ -55,10 +55,8 @@ class HostReboot:
         """Return the plan for one reboot; a reboot that an earlier run requested counts."""
         if current["reboot"] == DONE:
             return Plan(before=current, after=current)
-        outside = () if current["maintenance"] else ("it is not in maintenance mode: empty it by state: maintenance",)
-        earlier = (
-            () if current["reboot"] == DUE else (f"the reboot was {REQUESTED} by an earlier run: waits for its end",)
-        )
+        outside = () if current["maintenance"] else ("it is not in maintenance mode: use state: maintenance first",)
+        earlier = () if current["reboot"] == DUE else ("an earlier run requested the reboot: waits until it ends",)
         return Plan(before=current, after={**current, "reboot": DONE}, why=earlier, unmet=outside)
 
     def apply(self, plan: Plan) -> None:
@@ -76,7 +74,7 @@ class HostReboot:
         self.done = True
 
     def _start(self) -> tuple[str, Any]:
-        """Note the boot that should end, then ask for the reboot."""
+        """Note which boot should end, then request the reboot."""
         self.desired.go_on(self.target, BOOT)
         was, mine = self.host.boot_time or "", service_note.our_note(self.host)
         by, since = (mine.by, mine.since) if mine else (self.desired.by, service_note.now(self.host))
@@ -86,7 +84,7 @@ class HostReboot:
             return was, self.host.ref.RebootHost_Task(force=False)
 
     def _wait_for_return(self, started: tuple[str, Any], deadline: float) -> None:
-        """Wait until the host is connected with another boot time than before."""
+        """Wait until the host is connected with a new boot time."""
         was, task = started
         host, gone = self.host, False
         refs = [host.ref, *([task] if task else [])]
@@ -113,7 +111,7 @@ class HostReboot:
         return Failed(self.target, BOOT, words(error), "it stays in maintenance mode; remove the cause and run again")
 
     def _services(self) -> set[str]:
-        """Return the services that ran and start with the host, and those that the user named."""
+        """Return the running services that start with the host, and those that the user named."""
         services = self.host["config.service.service"] or []
         started = {service.key for service in services if service.policy == "on" and service.running}
         return started | set(self.desired.services)
@@ -135,7 +133,7 @@ class HostReboot:
     def _answers(self) -> bool:
         """Return whether the agent of the host answers; the query also refreshes vCenter's copy of the services."""
         try:
-            with translating_faults(self.target, "ask for its services"):
+            with translating_faults(self.target, "read its services"):
                 self.host["configManager.serviceSystem"].RefreshServices()
         except Failed as error:
             if isinstance(error.__cause__, (vim.fault.HostConnectFault, vmodl.fault.HostCommunication)):

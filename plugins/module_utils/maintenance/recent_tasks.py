@@ -14,14 +14,14 @@ from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 
 ENTER, REBOOT = "enterMaintenanceMode", "reboot"
-# DRS moves virtual machines with another task than users.
+# The last one is the task with which DRS moves virtual machines.
 MOVES = ("relocate", "migrate", "ExecuteVMotionLRO")
 PATHS = ("info.entity", "info.descriptionId", "info.state", "info.reason", "info.error")
 
 
 @dataclass(frozen=True)
 class RecentTask:
-    """One task on a host or a virtual machine; ``error`` is what it failed with."""
+    """One task on a host or a virtual machine; ``error`` is the reason if it failed."""
 
     ref: Any
     entity: str

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The plan of a cluster as lines to show, the hosts that need work in their order, and the sentences about them."""
+"""The plan of a cluster as lines to show, the hosts that need work, in order, and the sentences about them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..errors import Refused
 
 Hosts = Iterable[Mapping[str, Any]]
 OUT_OF_SERVICE = {"maintenance", "reboot", "power_off"}
-# The stop rule for a host that others took out of service.
+# The stop rule for a host that another user took out of service.
 OTHERS_OUT = "out_of_service"
 
 
@@ -33,7 +33,7 @@ def _with_left(hosts: Hosts, left: Hosts) -> list[dict[str, Any]]:
 
 
 def taken_over(left: Hosts, names: Collection[str]) -> list[dict[str, Any]]:
-    """Return the hosts out of service, of which those with these names count as left by an earlier run."""
+    """Return the hosts out of service; those with these names count as left by an earlier run."""
     taken = _taken_out(left) & set(names)
     return [{**host, "changed": True, "taken_over": True} if host["host"] in taken else dict(host) for host in left]
 
@@ -48,7 +48,7 @@ def _taken_out(left: Hosts) -> set[str]:
 
 
 def refusals(hosts: Hosts, left: Hosts = (), accepted: Sequence[str] = ()) -> list[str]:
-    """Return an error for each host that differs and that others put into maintenance mode, unless that is accepted."""
+    """Return an error for each host with changes that another user put into maintenance mode, unless accepted."""
     taken = [host["host"] for host in _with_left(hosts, left) if host.get("taken_out") and _has_work(host)]
     stopping = [name for name in taken if not {OTHERS_OUT, f"{OTHERS_OUT}:{name}"} & set(accepted)]
     cause = "another user put it into maintenance mode, so it is neither changed nor rebooted"
@@ -83,8 +83,8 @@ def _needs(host: Mapping[str, Any]) -> tuple[str, ...]:
 def to_do(hosts: Hosts, canary: str = "", go_on: bool = False, left: Hosts = ()) -> list[dict[str, Any]]:
     """Return the hosts that need work, those already out of service first; only the canary until ``go_on``.
 
-    A host that is out of service takes the place of another one, so that nothing could go on before it is back. A host
-    that others put into maintenance mode is left out.
+    A host that is already out of service counts against the limit, so no other host could leave before it returns. A
+    host that another user put into maintenance mode is omitted.
     """
     planned = _with_left(hosts, left)
     work = [
@@ -109,15 +109,15 @@ def unknown_hosts(hosts: Iterable[str], canary: str, profiles: Iterable[str] = (
 def not_in_force(hosts: Hosts) -> list[str]:
     """Return a sentence for each changed host that does not have its desired state."""
     return [
-        f"{host['host']}: could not bring its profile into force: it was changed and booted as planned, yet "
-        f"{'; '.join(host.get('why') or ()) or 'it differs'}; look at the host's log and run again"
+        f"{host['host']}: could not activate its profile: it was changed and booted as planned, yet "
+        f"{'; '.join(host.get('why') or ()) or 'it differs'}; check the host's log and run again"
         for host in hosts
         if _has_work(host)
     ]
 
 
 def leaves_service(host: Mapping[str, Any]) -> bool:
-    """Return whether the needs of a host require that it is emptied."""
+    """Return whether the needs of a host require its evacuation."""
     return bool(OUT_OF_SERVICE & set(host.get("needs", [])))
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""A note on the host itself: the run of this collection that took it out of service, and the boot that it is to end."""
+"""A note on the host itself: the run of this collection that took it out of service, and the boot to end."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ def note_on(host: Host) -> ServiceNote | None:
 def our_note(host: Host) -> ServiceNote | None:
     """Return the note of the run that took the host out of service; None if no run of this collection did.
 
-    The note stays if another user returns the host. A host that left maintenance mode since then, and is in it
-    again, was taken out of service by others.
+    The note stays if another user returns the host. If a host left maintenance mode since then and is in it
+    again, another user took it out of service.
     """
     note = note_on(host)
     return note if note and not note.visiting and not (host.in_maintenance and _has_left(host, note)) else None
 
 
 def now(host: Host) -> str:
-    """Return the time of the server as text: notes are compared with the times of its events."""
+    """Return the time of the server as text, because notes are compared with the times of the server's events."""
     return server_time(host.session).astimezone(timezone.utc).strftime(FORMAT)
 
 
 def _has_left(host: Host, note: ServiceNote) -> bool:
-    """Return whether the host left maintenance mode after its note, which has whole seconds, was written."""
+    """Return whether the host left maintenance mode after its note was written; the note has whole seconds."""
     known = host[EXITED]
     if known is None:
         try:
@@ -95,7 +95,7 @@ def parse(text: str) -> ServiceNote | None:
 
 
 def write(host: Host, note: ServiceNote) -> None:
-    """Write the note before the action that it records: a killed run may leave an extra note, never miss one."""
+    """Write the note before the action that it records: a killed run may leave an extra note, but never omits one."""
     _store(host, json.dumps({key: value for key, value in asdict(note).items() if value}))
 
 

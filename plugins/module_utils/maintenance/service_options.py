@@ -29,12 +29,12 @@ def _always() -> bool:
 
 @dataclass(frozen=True)
 class ServiceOptions:
-    """The way in which hosts are emptied and rebooted, and the user who does it.
+    """How hosts are evacuated and rebooted, and the user who does it.
 
-    ``boot_times`` are the boots that a reboot should end, by host; a host with another one was rebooted already.
+    ``boot_times`` are the boots that a reboot should end, by host; a host with another boot was already rebooted.
     ``run_lives`` returns whether the run that started the module still runs; ``rebooting`` are the object ids of hosts
-    with a recent reboot task. ``take_over`` are hosts that another user put into maintenance mode and that count as
-    ours from now on.
+    with a recent reboot task. ``take_over`` are hosts that another user put into maintenance mode and that this
+    collection treats as its own from now on.
     """
 
     by: str
@@ -55,6 +55,6 @@ class ServiceOptions:
     rebooting: set[str] = field(default_factory=set)
 
     def go_on(self, target: str, tried: str) -> None:
-        """Stop before the next step when the run that started this module has ended: a later run may differ."""
+        """Stop before the next step if the run that started this module has ended: a later run may differ."""
         if not self.run_lives():
-            raise Abandoned(target, tried, "the ansible run that asked for it is gone", "run again")
+            raise Abandoned(target, tried, "the ansible run that requested it has ended", "run again")

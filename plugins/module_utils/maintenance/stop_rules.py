@@ -12,7 +12,7 @@ from . import out_of_service
 from .cluster_facts import ClusterState
 
 CONNECTED = "connected"
-# A leaving host that others have taken out of service.
+# A leaving host that another user has taken out of service.
 TAKEN_OUT = "taken_out"
 
 
@@ -31,7 +31,7 @@ def stops(cluster: ClusterState, leaving: LeavingHosts) -> list[FindingRecord]:
 
 
 def _ours(cluster: ClusterState, leaving: LeavingHosts) -> set[str]:
-    """Return the hosts that this collection took or is about to take out of service, which causes their alarms."""
+    """Return the hosts that this collection took or will take out of service, which causes their alarms."""
     return {host["host"] for host in cluster["out_of_service"] if host["ours"]} | set(leaving.hosts)
 
 
@@ -50,13 +50,13 @@ def _resync(cluster: ClusterState, _leaving: LeavingHosts) -> Iterator[Finding]:
 
 
 def _strangers(cluster: ClusterState, leaving: LeavingHosts) -> Iterator[Finding]:
-    """Yield the hosts that others took out of service; a leaving one would be changed under their hands."""
+    """Yield the hosts that other users took out of service; a change would interfere with their work."""
     lost = {finding.object for finding in _silent(cluster, leaving)}
     for host in cluster["out_of_service"]:
         if host["ours"] or host["host"] in lost:
             continue
         by = f" through {host['by']}" if host["by"] else ""
-        text = f"it is out of service ({host['why']}){by} and not by this collection; return it to service first"
+        text = f"it is out of service ({host['why']}){by}, and not by this collection; return it to service first"
         rule = TAKEN_OUT if host["host"] in leaving.hosts else "out_of_service"
         yield Finding(STOP, rule, host["host"], text)
 
@@ -64,11 +64,11 @@ def _strangers(cluster: ClusterState, leaving: LeavingHosts) -> Iterator[Finding
 def _silent(cluster: ClusterState, leaving: LeavingHosts) -> Iterator[Finding]:
     """Yield the hosts that do not respond, such as after a reboot: their machines may have failed, or may restart.
 
-    Who accepts hosts that others took out of service does not accept these.
+    Accepting hosts that other users took out of service does not accept these.
     """
     for host in cluster["hosts"]:
         if host["host"] not in leaving.hosts and host["connection"] != CONNECTED:
-            text = f"it does not respond ({host['connection']}); look at its console"
+            text = f"it does not respond ({host['connection']}); check its console"
             yield Finding(STOP, "not_responding", host["host"], text)
 
 
@@ -79,7 +79,7 @@ def _out(cluster: ClusterState, leaving: LeavingHosts) -> list[str]:
 def _too_many(cluster: ClusterState, leaving: LeavingHosts) -> Iterator[Finding]:
     out = _out(cluster, leaving)
     if leaving.hosts and len(out) > leaving.most:
-        text = f"{len(out)} hosts would be out of service ({listed(out)}) where {leaving.most} may be"
+        text = f"{len(out)} hosts would be out of service ({listed(out)}), but only {leaving.most} may be"
         yield Finding(STOP, "max_out_of_service", cluster["name"], text)
 
 

@@ -15,7 +15,7 @@ TITLE, FIGURES_TITLE = "Cost", "Published figures"
 HOST_HEADS = ("Host", "Out of service", "Reboots", "Moves", "Longest silence", "Lost")
 FIGURE_HEADS = ("Subject", "Published figure", "Source")
 VSPHERE_67 = "VMware vSphere 6.7 documentation, GUID-8FE6A0DA-49E9-472B-815B-D630CF2014AD"
-# Each figure is that of its publisher. No source reports whether the same job continued.
+# The figures are as published. No source reports whether the same job continued.
 FIGURES = (
     (
         "vMotion of one vGPU, P40, 10 Gbit/s, vSphere 6.7: stun",

@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 REPLACEMENT = "\ufffd"
-# All except a Char of XML 1.0 (2.2), such as most control characters and halves of a surrogate pair.
+# Everything that is not a Char of XML 1.0 (2.2), such as most control characters and halves of a surrogate pair.
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 # The start of code, links, HTML, entities, tables, headings, mentions or strikethrough, at any position.
@@ -21,7 +21,7 @@ _FIRST = re.compile(r"^(?:[-+=:]|\d+[.)](?=\s|$))")
 
 
 def html(text: Any) -> str:
-    """Return the text for HTML, without the control characters and those that change the direction of the text."""
+    """Return the text for HTML, without control characters and characters that change the direction of the text."""
     return escape(_CONTROL.sub(REPLACEMENT, str(text)))
 
 
@@ -35,7 +35,7 @@ def markdown(text: Any) -> str:
     return _ANYWHERE.sub(_referred, _CONTROL.sub(REPLACEMENT, " ".join(str(text).split())))
 
 
-# Spreadsheets skip blanks and signs without width before a formula, and read full-width signs as the usual ones. In
+# Spreadsheets skip blanks and zero-width characters before a formula, and read full-width signs as the usual ones. In
 # languages with a decimal comma, they start a new cell at a semicolon, even within quotes.
 _FORMULA = re.compile(
     r"(^|;)(?=[\s\u00ad\u180e\u200b-\u200f\u2060-\u206f\ufeff\ufffd]*[=+\-@\uff1d\uff0b\uff0d\uff20])"

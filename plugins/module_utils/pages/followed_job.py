@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The pace of a watched job, shown line by line and as a page until the job makes no more steps."""
+"""The pace of a watched job, shown as lines and as a page until the job makes no more steps."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ SETTLE_SECONDS = 0.8
 
 @dataclass(frozen=True)
 class PageOptions:
-    """The content of the page and the screen of a job, and the folder of the page; without one, no page is written.
+    """The content of a job's page and screen, and the page's folder; without a ``folder``, no page is written.
 
     ``steps`` is the last step of the job, 0 if it is unknown; a job that makes more is followed until its records end.
     ``metrics`` is another folder for the metrics, such as that of node_exporter. ``vmotion_tests`` is the folder of
-    vMotion tests, of which the page shows the moves of the job in ``run_dir``.
+    vMotion tests; the page shows their moves of the job in ``run_dir``.
 
     ``shows`` is ``progress`` if the screen shows the pace, ``log`` for the lines that the watch writes to ``output``,
     ``both``, or ``page``. With ``awaits_end``, a node reports the end of the job, whatever the number of its steps.
@@ -103,8 +103,8 @@ def follow_records(
     """Show the pace every few seconds until the job ends, or no record has arrived for ``quiet`` seconds.
 
     ``ended`` is ``ended`` if a node reported the end of the job, ``finished`` if every rank made all steps,
-    ``unwatched`` if no watch collects records any longer, so that the state of the job is unknown, else ``quiet``: the
-    job may have ended, or may not train yet.
+    ``unwatched`` if no watch collects records any longer, so that the state of the job is unknown, otherwise ``quiet``:
+    the job may have ended, or may not be training yet.
     """
     file, curve, options = Path(records), Curve(warmup), PageOptions(**page)
     pace = LivePace(options.steps, curve)
@@ -138,7 +138,7 @@ class _Following:
     def until_end(self, quiet: float, every: float) -> str:
         """Show the pace until the job ends, all steps are made or no record arrives, and return how it ended.
 
-        The number of steps may be an estimate: if the job makes more, they are followed too.
+        The number of steps may be an estimate: further steps are followed too.
         """
         began = received = shown = time.monotonic()
         while True:

@@ -22,7 +22,7 @@ NEW_FOLDER, FOR_ALL = 0o755, 0o644
 
 
 def with_views(state: LiveState, records: Path, folder: Path, moves: Sequence[JobMove]) -> LiveState:
-    """Return the state with the moves, and with what the watch reads of the nodes beside their records."""
+    """Return the state with the moves, and with the GPUs and the output that the watch reads in addition to records."""
     views = beside_records.read(records, beside_records.VIEWS) if state.is_running else {}
     return state._replace(moves=moves, gpus=gpus_of(views, state.now), output=last_lines(_end_of(folder / OUTPUT)))
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The page of a job while it trains: one file that loads itself again until the job ends."""
+"""The page of a job while it trains: one file that reloads itself until the job ends."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _step_rates(points: Sequence[Mapping[str, Any]]) -> Iterator[tuple[float, fl
 
 
 def _ranks(state: LiveState) -> str:
-    """Return the table of the ranks, at first those with the lowest step."""
+    """Return the table of the ranks, those with the lowest step first."""
     ordered = sorted(state.ranks, key=lambda rank: (rank["step"], rank["rank"]))
     rows = "".join(_row(state, rank) for rank in ordered[:MOST_RANKS])
     head = "".join(f"<th{_kind(name)}>{name}</th>" for name in HEADS)

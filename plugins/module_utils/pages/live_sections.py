@@ -31,7 +31,7 @@ section > table + p, section > .wide + p { margin: 10px 0 0; }
 
 
 def bands(state: LiveState) -> list[PlotBand]:
-    """Return each move as a band over the steps that the job made during the move."""
+    """Return a band for each move, over the steps that the job made during it."""
     return [
         PlotBand(
             step_at(state.points, move.begin - state.began),
@@ -45,7 +45,7 @@ def bands(state: LiveState) -> list[PlotBand]:
 
 
 def step_at(points: Sequence[Mapping[str, Any]], seconds: float) -> float:
-    """Return the step of the job at a time, evenly between two points of its curve."""
+    """Return the step of the job at a time, interpolated between two points of its curve."""
     for before, after in zip(points, points[1:]):
         if before["seconds"] < seconds <= after["seconds"]:
             share = (seconds - before["seconds"]) / (after["seconds"] - before["seconds"])

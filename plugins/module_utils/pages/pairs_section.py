@@ -39,7 +39,7 @@ def markdown(check: Check) -> str:
 
 
 def _title(check: Check) -> str:
-    return f"Bandwidth between the nodes by {check['transport']}: {check['name']}"
+    return f"Bandwidth between the nodes with {check['transport']}: {check['name']}"
 
 
 def _sentence(check: Check) -> str:

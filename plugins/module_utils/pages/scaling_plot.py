@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from .escaping import html as escape
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 520, 300, 58, 24, 14, 44
-# The least width of a band, and the width of a letter of its label.
+# The minimum width of a band, and the width of a letter in its label.
 NARROW, LETTER = 3.0, 10.0
 COLOURS = 4
 GPUS, STEPS = "GPUs", "step"
-# More points are drawn as a curve: without a mark for each, and with ticks at round numbers.
+# More points than this are drawn as a curve, without marks and with ticks at round numbers.
 MOST_MARKS = 12
 # The limits of an axis: a rate of 1e308 from a broken script must not overflow a plot.
 LOWEST, HIGHEST = 1e-9, 1e15
@@ -50,7 +50,7 @@ figure .band.external { fill: var(--c3); }
 
 @dataclass(frozen=True)
 class PlotLine:
-    """A line: its name in the legend, its points, the number of its colour, and whether its results are published."""
+    """A line: its name in the legend, its points, its colour, and whether its results were published by others."""
 
     name: str
     points: tuple[tuple[float, float], ...]
@@ -138,7 +138,7 @@ class _Frame:
         yield f"<desc>{escape(unit)}</desc>"
 
     def bands(self, bands: Sequence[PlotBand]) -> Iterator[str]:
-        """Yield the bands, and their labels as far as these do not overlap."""
+        """Yield the bands, and those of their labels that do not overlap."""
         free = 0.0
         for band in bands:
             begin, end = self.across(band.begin), self.across(band.end)

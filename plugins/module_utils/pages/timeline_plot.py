@@ -152,7 +152,7 @@ class _Frame:
 
 
 def _highest(rates: Sequence[float]) -> float:
-    """Return the highest rate; a few bins with a multiple of all others, such as a burst at the start, do not count."""
+    """Return the highest rate, ignoring a few much higher bins, such as a burst at the start."""
     ordered = sorted(rates)
     usual = ordered[len(ordered) * 95 // 100] if ordered else LOWEST
     return max(usual if ordered and ordered[-1] > 3 * usual else max(ordered, default=LOWEST), LOWEST)

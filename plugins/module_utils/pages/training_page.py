@@ -23,10 +23,10 @@ RUN_HEADS = (
     "Last loss",
 )
 WORDS = ("Transport", "Run", "Proven transport", "Card", *training_runs.BUILT_HEADS)
-# "Distributed Machine Learning with A100 passthrough and PVRDMA": Figure 9, without its numbers in the text.
-EPOCHS = """Epoch: the time that the runs measured; a time with "about" is calculated from the rate.
+# "Distributed Machine Learning with A100 passthrough and PVRDMA": Figure 9, whose numbers are not in the text.
+EPOCHS = """Epoch: the measured time of the runs; a time with "about" is calculated from the rate.
 The A100 whitepaper measured it too (Figure 9: ImageNet-21K, about 11 million images in an epoch, 48 epochs, on 1, 2 and
-4 nodes): shorter with PVRDMA than with TCP, in a figure without numbers in its text."""
+4 nodes): shorter with PVRDMA than with TCP, but its text does not give the numbers."""
 
 
 def report(
@@ -120,7 +120,7 @@ def _scaling(report_: Mapping[str, Any]) -> str:
 
 
 def _heads(report_: Mapping[str, Any], heads: Sequence[str]) -> list[str]:
-    """Return the heads of a table of measured results: ranks are not called GPUs."""
+    """Return the heads of a table of measured results, in which ranks are not called GPUs."""
     unit = str(report_["unit"])
     return [unit[:1].upper() + unit[1:] if head == "GPUs" else head for head in heads]
 
@@ -174,13 +174,13 @@ def _figures(report_: Mapping[str, Any]) -> str:
     figures = (
         plot("Throughput, images per second", "images/s", lines_of(report_, "images_per_sec"), unit, note),
         plot(
-            f"Speed-up against one {unit[:-1]}",
+            f"Speed-up compared with one {unit[:-1]}",
             "times",
             [PlotLine("ideal", ((1, 1), (most, most)), 3, True), *speedup],
             unit,
             note,
         ),
-        plot(f"Efficiency, speed-up for each {unit[:-1]}", "", lines_of(report_, "efficiency"), unit, note),
+        plot(f"Efficiency, speed-up per {unit[:-1]}", "", lines_of(report_, "efficiency"), unit, note),
     )
     return _drawn("Figures", figures)
 

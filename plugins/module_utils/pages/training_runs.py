@@ -22,7 +22,7 @@ def unit(runs: Sequence[Run]) -> str:
 
 
 def figures(runs: Iterable[Run], unit_: str = "GPUs") -> list[str]:
-    """Return a figure of the throughput and one of the loss over the steps, for each number of GPUs and transport."""
+    """Return figures of throughput and loss over the steps, for each number of GPUs and transport."""
     points: dict[tuple[int, str], list[Run]] = {}
     for run in runs:
         if run.get("curve"):
@@ -38,7 +38,7 @@ def figures(runs: Iterable[Run], unit_: str = "GPUs") -> list[str]:
 
 
 def built(runs: Sequence[Run]) -> list[list[str]]:
-    """Return rows of the software of the nodes; if runs differ for a node, the latest run counts."""
+    """Return rows about the software of the nodes; if runs differ for a node, the latest run counts."""
     parts: dict[tuple[str, str], Mapping[str, Any]] = {}
     for run in sorted(runs, key=lambda run: float((run.get("job") or {}).get("started") or 0)):
         for node, built_parts in (run.get("built") or {}).items():
@@ -67,7 +67,7 @@ def missing(runs: Sequence[Run]) -> Iterator[str]:
         yield f"No loss was recorded in {', '.join(without)}."
     for run in runs:
         if ", the first of" in str(run.get("steps_by")):
-            yield f"The steps of {run['name']} are those of {run['steps_by']}; those of the others were not counted."
+            yield f"The steps of {run['name']} are those of {run['steps_by']}; steps of the others were not counted."
     if len({str(sorted((run.get("asked") or {}).items())) for run in runs}) > 1:
         yield "The runs did different work: their rates cannot be compared."
     if len({(run["nodes"], run["gpus"], run["transport"]) for run in runs}) == len(runs):
@@ -82,7 +82,7 @@ def _lines(group: Sequence[Run], key: str) -> Iterator[PlotLine]:
 
 
 def _words(facts: Mapping[str, Any]) -> str:
-    """Return facts as text, such as ``version 4.1.4, nodes 4``; lists with their members."""
+    """Return facts as text, such as ``version 4.1.4, nodes 4``; lists are written out."""
     words = [
         f"{key.replace('_', ' ')} {_value(value)}"
         for key, value in sorted(facts.items())

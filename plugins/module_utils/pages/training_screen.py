@@ -9,13 +9,13 @@ from textwrap import wrap
 from typing import Any
 
 WIDTH = 79
-# Ansible folds lines that are longer.
+# Ansible folds longer lines.
 HEAD = "Nodes GPUs  By        Images/s  Spread Speed-up Effic. | Images/s Speed-up"
 SAME = {"pvrdma": "rdma"}
 
 
 def lines(report: Mapping[str, Any]) -> list[str]:
-    """Return a row for each measured point, with the published rates of that point, and the missing measurements."""
+    """Return a row for each measured point, next to the published rates for it, and the missing measurements."""
     texts = (report["site"], *report["trained"], report["caution"])
     text_lines = [line for text in texts for line in wrap(text, WIDTH)]
     if not report["rows"]:

@@ -23,7 +23,7 @@ _COUNTERS = (
 )
 _HOURS = (
     "GPU hours count the current run of each virtual machine within the period. vCenter does not report earlier runs, "
-    "nor those of virtual machines that are powered off. The cost per hour is that of the current assignment."
+    "nor those of powered-off virtual machines. The cost per hour is based on the current assignment."
 )
 
 

@@ -32,8 +32,8 @@ def timeline_texts(
 ) -> dict[str, str]:
     """Return the timeline as JSON and as a page.
 
-    ``about`` has the ``name`` of the test and a caution about its ``site``, ``at`` the host of each worker before the
-    first move, and ``changes`` the hosts that were out of service.
+    ``about`` contains the ``name`` of the test and a caution about its ``site``, ``at`` the host of each worker before
+    the first move, and ``changes`` the hosts that were out of service.
     """
     content = {**about, **timeline(records, moves, judged, at)}
     content["changes"] = [
@@ -65,7 +65,7 @@ def junit_report(name: str, verdict: Mapping[str, Any], moves: Sequence[Mapping[
     counts = {kind: sum(case.find(kind[:-1]) is not None for case in cases) for kind in ("failures", "errors")}
     suite.attrib.update(tests=str(len(cases)), **{kind: str(count) for kind, count in counts.items()})
     ET.indent(suite)
-    # Some versions of Python would declare the encoding of the locale, and the file is written as UTF-8.
+    # Some versions of Python would declare the encoding of the locale, but the file is written as UTF-8.
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(suite, encoding="unicode")}\n'
 
 

@@ -147,7 +147,7 @@ def _number(value: float | None) -> str:
 
 
 def _beside(moves: Sequence[Mapping[str, Any]]) -> str:
-    """Return a comparison of a test of one worker with the whitepaper's test, which was one move."""
+    """Return a comparison with the whitepaper's test, which was a single move, if the test moved only one worker."""
     succeeded = [move for move in moves if move["moved"] and move["from"] is not None]
     if not succeeded or len({move["worker"] for move in moves}) != 1:
         return ""

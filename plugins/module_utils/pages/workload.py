@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The workload of the runs in a report: network, image size, batch, precision, framework, stack, container image."""
+"""The workload of the runs in a report: network, image size, batch, precision, framework, stack and image."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def workload(run: Run) -> dict[str, str]:
 
 
 def sentences(runs: Sequence[Run]) -> list[str]:
-    """Return one sentence for each workload; with the names of its runs if there are several workloads."""
+    """Return one sentence for each workload, with the names of its runs if there are several workloads."""
     kinds: dict[str, list[str]] = {}
     for run in runs:
         kinds.setdefault(_sentence(workload(run)), []).append(str(run["name"]))
@@ -70,7 +70,7 @@ def _sentence(work: Mapping[str, str]) -> str:
 
 
 def _options(words: Sequence[Any]) -> Iterator[tuple[str, str]]:
-    """Yield the options with their values, given as one word or two; the value is empty if none exists."""
+    """Yield the options, each given as one or two words, with their values; a missing value is empty."""
     texts = [str(word) for word in words]
     for index, word in enumerate(texts):
         if word.startswith("--"):

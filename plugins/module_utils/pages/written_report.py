@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The report on training runs as files, from the results of runs."""
+"""Writes the report on training runs to files, from the results of runs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The utilisation of GPUs: the card of a counter's instance, and the sums of its samples."""
+"""The utilisation of GPUs: which card an instance of a counter belongs to, and summaries of its samples."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Samples:
 
 
 def by_card(addresses: Sequence[str], samples: Sequence[Samples]) -> tuple[dict[str, dict[str, Samples]], list[str]]:
-    """Samples by PCI address and counter, and the instances that mean no card for certain.
+    """Return samples by PCI address and counter, and the instances that cannot be assigned to a card.
 
-    The sum of a host, an instance without a name, is its card's where it has but one.
+    An instance without a name is the total of its host, which is used only if the host has one card.
     """
     found: dict[str, dict[str, Samples]] = {}
     strangers = set()
@@ -49,7 +49,7 @@ def card_of(instance: str, addresses: Sequence[str]) -> str | None:
 
 
 def summary(counters: Mapping[str, Samples], seconds: int) -> dict[str, Any] | None:
-    """Mean and peak in percent, and memory in gigabytes; None if the utilisation was not measured."""
+    """Return mean and peak in percent, and memory in gigabytes; None if the utilisation was not measured."""
     busy, memory = counters.get(UTILISATION), counters.get(MEMORY)
     if busy is None:
         return None

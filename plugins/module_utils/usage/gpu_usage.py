@@ -139,7 +139,7 @@ def _card(host: inventory.Host, address: str, device: Mapping[str, Any], info: A
 def _whole(one: Values, addresses: list[str], *, running: bool) -> tuple[tuple[str, ...], int]:
     """Return the addresses of a machine's passthrough GPUs, and the number of further GPUs without an address."""
     found = machines.passthrough_devices(one)
-    # A machine that is off has no device assigned: the host gives it one of the kinds when it starts.
+    # A machine that is off has no assigned device: its host assigns one of its kinds when it starts.
     fixed = tuple(device.address for device in found if running or not device.any_of_kind)
     any_whole = sum(device.nvidia for device in found if device.any_of_kind and not running)
     return tuple(address for address in fixed if address in addresses), any_whole

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The users of each GPU of a host: virtual GPUs by their share of its memory, whole GPUs, and who waits."""
+"""The users of each GPU of a host: virtual GPUs by their share of its memory, whole GPUs, and waiting machines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WHOLE = "whole GPU"
 
 @dataclass(frozen=True)
 class GpuVm:
-    """A virtual machine with GPUs: profiles of virtual ones, addresses of whole ones, and how many of any address."""
+    """A virtual machine with GPUs: profiles of virtual ones, addresses of whole ones, and how many have no address."""
 
     key: str
     name: str
@@ -47,7 +47,7 @@ class GpuCard:
 
 @dataclass(frozen=True)
 class GpuUser:
-    """The part of one card that a machine has; ``told`` by the server, or inferred where the server does not tell."""
+    """A machine's share of one card, as the server reports it (``is_reported``) or otherwise inferred."""
 
     machine: GpuVm
     what: str
@@ -56,7 +56,7 @@ class GpuUser:
 
 
 class HostGpus:
-    """The cards of one host, with those who use them."""
+    """The cards of one host, with their users."""
 
     def __init__(self, cards: Iterable[GpuCard], offered: Iterable[str], machines: Iterable[GpuVm]) -> None:
         self.cards, self.offered = tuple(cards), tuple(sorted(offered))
@@ -80,7 +80,7 @@ class HostGpus:
         return [GpuUser(one, what, share / most, reported) for (one, what, reported), share in zip(there, shares)]
 
     def slots(self, card: GpuCard) -> list[dict[str, Any]]:
-        """Places on a card by profile, used and free; an empty card shows the largest profile that it takes."""
+        """Return a card's used and free places by profile; an empty card shows the largest profile that fits."""
         if card.mode == PASSTHROUGH:
             used = len(self.on[card.address])
             return [{"profile": WHOLE, "used": used, "free": max(1 - used, 0)}]
@@ -92,12 +92,12 @@ class HostGpus:
         return [{"profile": one, "used": used_profiles.count(one), "free": alone.free(one)} for one in shown]
 
     def waiting(self) -> list[dict[str, Any]]:
-        """Machines that are off and would take a GPU here when powered on, each looked at alone."""
+        """Return the machines that are off and would use a GPU here, and whether each of them fits by itself."""
         off = [one for one in self.machines if not one.running and one.wants]
         return [{"vm": one.name, **one.whose, "wants": one.wants, "fits": self._fits(one)} for one in off]
 
     def _place_reported(self, running: Mapping[str, GpuVm], left: dict[str, list[str]]) -> None:
-        """Virtual GPUs on the cards on which the server names their machines."""
+        """Place virtual GPUs on the cards for which the server lists their machines."""
         for card in self.cards:
             for key in card.listed:
                 mine = [one for one in left.get(key, []) if self._takes(card, one)]
@@ -106,7 +106,7 @@ class HostGpus:
                     self.on[card.address].append((running[key], mine[0], True))
 
     def _place_rest(self, running: Sequence[GpuVm], left: Mapping[str, Sequence[str]]) -> None:
-        """Place the other virtual GPUs where they fit; those of a machine that is on one card only are on that card."""
+        """Place the other virtual GPUs where they fit, on the listed card if the server lists a machine on only one."""
         for one in running:
             named = [card for card in self.cards if one.key in card.listed]
             for profile in left[one.key]:
@@ -130,7 +130,7 @@ class HostGpus:
         return next(iter([*has, *fitting]), None)
 
     def _takes(self, card: GpuCard, profile: str) -> bool:
-        """Return whether a profile is for this card; a profile without known cards is for every card."""
+        """Return whether a profile fits this card; a profile without known cards fits every card."""
         if card.mode != VGPU:
             return False
         candidates = self._slots().candidates(profile)

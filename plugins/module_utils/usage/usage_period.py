@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The utilisation of the GPUs of hosts over a period, where vCenter has counters for it."""
+"""The utilisation of the hosts' GPUs over a period, if vCenter has counters for it."""
 
 from __future__ import annotations
 

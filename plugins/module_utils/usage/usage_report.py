@@ -9,7 +9,7 @@ from typing import Any
 
 FORMAT = 1
 IDLE, UNASSIGNED, NOT_MEASURED, UNREACHABLE, BUSY = "idle", "unassigned", "not measured", "unreachable", "busy"
-# The order of the GPUs in the report: those that could be used better come first.
+# The order of the GPUs in the report: underused ones come first.
 STATES = (IDLE, UNASSIGNED, NOT_MEASURED, UNREACHABLE, BUSY)
 
 
@@ -38,7 +38,7 @@ def report(
 
 
 def groups(gpus: Iterable[Mapping[str, Any]], price: float | None, hours: float) -> list[dict[str, Any]]:
-    """Return the share of each tenant, largest first, and last the unused share; the sum is all GPUs."""
+    """Return the share of each tenant, largest first, and the unused share last; together they are all GPUs."""
     parts: dict[str | None, list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
     for gpu in gpus:
         for user in gpu["users"]:
@@ -117,7 +117,7 @@ def _totals(gpus: Sequence[Mapping[str, Any]], price: float | None, hours: float
 
 
 def _gpu_hours(users: Iterable[Mapping[str, Any]], period: float) -> float:
-    """GPU hours of the present runs of some users within a period; a run with an unknown start counts as zero."""
+    """Return the GPU hours of the users' current runs within a period; a run with an unknown start counts as zero."""
     runs = [(float(one["share"]), one["running_hours"]) for one in users]
     return sum(share * min(float(ran), period) for share, ran in runs if ran is not None)
 

@@ -80,7 +80,7 @@ def user(one: Mapping[str, Any]) -> str:
 
 
 def group_columns(report: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the columns of the table of tenants; with costs only if there is a price."""
+    """Return the columns of the table of tenants, with costs only if there is a price."""
     return (*GROUP_COLUMNS, "Cost per hour", "Cost in the period") if report["price"] else GROUP_COLUMNS
 
 
@@ -114,12 +114,12 @@ def lost(one: Mapping[str, Any]) -> str:
 
 
 def tenant(name: str | None) -> str:
-    """Return the name of a tenant, or that of the unused share."""
+    """Return the name of a tenant or, for None, of the unused share."""
     return NO_USERS if name is None else plain(name) or NO_NAME
 
 
 def busy(utilisation: Mapping[str, Any] | None) -> str:
-    """Mean and peak of the utilisation."""
+    """Return mean and peak of the utilisation."""
     return NOT_KNOWN if utilisation is None else f"{percent(utilisation['mean'])} / {percent(utilisation['peak'])}"
 
 

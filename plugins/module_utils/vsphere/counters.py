@@ -15,14 +15,14 @@ from .sdk import vim
 from .session import Session
 
 REALTIME_SECONDS, REALTIME_HOURS = 20, 1
-# vCenter answers no question for more counters than this out of its history (config.vpxd.stats.maxQueryMetrics).
+# vCenter refuses historical queries for more counters than this (config.vpxd.stats.maxQueryMetrics).
 MOST_AT_ONCE = 64
 _EVERY_INSTANCE = "*"
 
 
 @dataclass(frozen=True)
 class Counter:
-    """One counter: its number on this server, and the statistics level from which history keeps it."""
+    """One counter: its number on this server, and the lowest statistics level at which vCenter keeps its history."""
 
     key: int
     level: int
@@ -30,7 +30,7 @@ class Counter:
 
 @dataclass(frozen=True)
 class Interval:
-    """The interval, the history in hours and the level of detail of stored samples."""
+    """Stored samples: their interval, the hours that they reach back, and their statistics level."""
 
     seconds: int
     hours: float
@@ -47,7 +47,7 @@ class Catalogue:
 
 @dataclass(frozen=True)
 class Series:
-    """The samples of one counter of one instance, in the counter's unit, without those that were not taken."""
+    """The samples of one counter of one instance, in the counter's unit, without missing ones."""
 
     object_id: str
     counter: str
@@ -71,7 +71,7 @@ def catalogue(session: Session, group: str) -> Catalogue:
 def series(
     session: Session, sizes: Mapping[Any, int], counters: Mapping[str, Counter], seconds: int, since: datetime
 ) -> list[Series]:
-    """Return the samples since a moment of the server's clock; ``sizes`` is the number of instances of each object."""
+    """Return the samples since a time on the server's clock; ``sizes`` is the number of instances of each object."""
     names = {counter.key: name for name, counter in counters.items()}
     desired = [vim.PerformanceManager.MetricId(counterId=key, instance=_EVERY_INSTANCE) for key in names]
     found = list[Series]()
@@ -87,7 +87,7 @@ def series(
 
 
 def choose(known: Catalogue, counter: Counter, hours: float) -> tuple[int, float, str]:
-    """Return the interval in seconds for a number of past hours, the hours that it covers, and why these are fewer."""
+    """Return the interval in seconds, the hours that it covers, and the reason if these are fewer than requested."""
     if hours <= REALTIME_HOURS:
         return REALTIME_SECONDS, hours, ""
     long_enough = [one for one in known.history if one.hours >= hours]
@@ -99,9 +99,9 @@ def choose(known: Catalogue, counter: Counter, hours: float) -> tuple[int, float
     else:
         why = (
             f"this vCenter keeps {long_enough[0].seconds} s samples at statistics level {long_enough[0].level}, "
-            f"these counters want level {counter.level}"
+            f"these counters require level {counter.level}"
         )
-    return REALTIME_SECONDS, REALTIME_HOURS, f"{why}; what the hosts keep themselves is the last hour"
+    return REALTIME_SECONDS, REALTIME_HOURS, f"{why}; the hosts themselves keep only the last hour"
 
 
 def ago(now: datetime, hours: float) -> datetime:

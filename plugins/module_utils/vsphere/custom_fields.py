@@ -39,7 +39,7 @@ def store(session: Session, ref: Any, target: str, name: str, text: str, kind: A
 
 
 def _is_kept(ref: Any, key: int | None, text: str) -> bool:
-    """Return whether an object soon shows the text; later decisions must not rely on a discarded note."""
+    """Return whether an object shows the text within seconds; later decisions must not rely on a discarded note."""
     deadline = time.monotonic() + KEPT_SECONDS
     while True:
         if next((one.value for one in ref.customValue or [] if one.key == key), "") == text:

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Names of objects in the inventory: vCenter stores ``/``, ``\\`` and ``%`` in them escaped, and returns them so.
+"""Names of objects in the inventory: vCenter escapes ``/``, ``\\`` and ``%`` in them, and returns them escaped.
 
-vCenter 7.0 U3 returns a folder ``with/slash`` as ``with%2fslash`` (govmomi, issue 2717), and so clusters, datastores
-and data centres (ManageIQ, providers-vmware, pull request 53). People and the vSphere Client write them plainly.
+vCenter 7.0 U3 returns a folder ``with/slash`` as ``with%2fslash`` (govmomi, issue 2717). Clusters, datastores and
+data centres are escaped too (ManageIQ, providers-vmware, pull request 53). Users and the vSphere Client do not escape.
 """
 
 from __future__ import annotations
@@ -25,6 +25,6 @@ def escaped(name: str) -> str:
 
 
 def file_name(name: str) -> str:
-    """Return a name as a part of a path, in which it leads to no other folder and is not hidden."""
+    """Return a name as a path component that leads to no other folder and is not hidden."""
     safe = escaped(name).replace("\0", "%00")
     return f"%2e{safe[1:]}" if safe.startswith(".") else safe

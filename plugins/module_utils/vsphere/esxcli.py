@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""esxcli over the vSphere API: the only way to VIBs, RDMA counters and DCB state, over the same session as all else."""
+"""esxcli over the vSphere API, in the same session: the only way to VIBs, RDMA counters and DCB state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Row(dict[str, Any]):
     about: tuple[str, str] = ("esxcli", "read its answer")
 
     def __missing__(self, key: str) -> Any:
-        raise Failed(*self.about, f"the answer has no field {key}", "look whether the host's version is supported")
+        raise Failed(*self.about, f"the answer has no field {key}", "check whether the host's version is supported")
 
 
 _VERSION = "vim.version.version1"
@@ -54,7 +54,7 @@ def _register() -> tuple[Any, Any]:
     parameters = (*words, ("argument", f"{argument}[]", _VERSION, optional, None))
     method = ("executeSoap", "ExecuteSoap", _VERSION, parameters, (optional, result, result), None, None)
     managed(f"{_ROOM}.Executer", wsdl, "vmodl.ManagedObject", _VERSION, None, [method])
-    # Servers name the reference's type in one of two ways; which one a live vCenter uses is not established.
+    # Servers use one of two names for the reference's type; it is unknown which one a live vCenter uses.
     managed(f"{_ROOM}.PlainExecuter", "ManagedMethodExecuter", f"{_ROOM}.Executer", _VERSION, None, None)
     return VmomiSupport.GetVmodlType(argument), _retrieve_method()
 
@@ -108,7 +108,7 @@ class Esxcli:
         return answer if isinstance(answer, list) else []
 
     def run(self, command: str, *, tried: str = "", remedy: str = "", patience: int = 0, **options: Any) -> Any:
-        """Run a command; its answer as rows, one row, a text, or None. ``patience``: seconds to wait for the answer."""
+        """Return the answer to a command: rows, one row, a text, or None. ``patience`` is the time limit in seconds."""
         words = command.split()
         executer = self._session.with_timeout(self._executer, patience) if patience else self._executer
         doing = tried or f"run esxcli {command}"
@@ -124,7 +124,7 @@ class Esxcli:
         return answered(self._host, doing, answer.response if answer else None)
 
     def schema(self, namespace: str) -> str:
-        """Return the description that esxcli has of the commands of a namespace such as "network nic stats", as XML."""
+        """Return, as XML, esxcli's description of the commands in a namespace such as "network nic stats"."""
         kind = "vim.EsxCLI." + ".".join(namespace.split())
         with translating_faults(self._host, f"read the description of esxcli {namespace}"):
             answer = self._executer.ExecuteSoap(
@@ -136,7 +136,7 @@ class Esxcli:
         return str(answer.response or "") if answer else ""
 
     def _arguments(self, options: dict[str, Any]) -> list[Any]:
-        # The server wants its arguments in the order it declares them, which is alphabetical.
+        # The server expects its arguments in the order it declares them, which is alphabetical.
         return [self._argument(name=name, val=_elements(name, value)) for name, value in sorted(options.items())]
 
 
@@ -155,7 +155,7 @@ def _fault_text(fault: Any) -> str:
 
 
 def answered(host: str, tried: str, response: str | None) -> Any:
-    """Return the answer to a command, whose rows name the command; raise ``Unreachable`` if it is malformed."""
+    """Return the parsed answer; its rows name the command in errors. Raise ``Unreachable`` if it is malformed."""
     try:
         answer = parse(response)
     except (ET.ParseError, ValueError) as error:

@@ -16,15 +16,15 @@ from .sdk import vim, vmodl
 
 # Order matters: an SSLError is an OSError too.
 CONNECTION_ERRORS = (ssl.SSLError, OSError, http.client.HTTPException)
-# The answers of a gateway while the services behind it are away.
+# The statuses that a gateway returns while the services behind it are unavailable.
 AWAY = (429, 502, 503, 504)
 WAIT = "its services are starting or overloaded: wait and run again"
 _WHICH = "check that hostname and port are those of a vCenter and run again"
-_AGAIN = "what was under way may have been carried out: run again, which reads the state again"
+_AGAIN = "the operation may have been carried out: run again, which reads the state again"
 
 
 class NoAnswer(http.client.HTTPException):
-    """The server did not answer, or not like vSphere; without ``remedy``, the caller's remedy is shown."""
+    """The server did not answer, or not as vSphere does; without ``remedy``, the caller's remedy is shown."""
 
     def __init__(self, reason: str, remedy: str = "", *, untrusted: bool = False) -> None:
         self.reason, self.remedy, self.untrusted = reason, remedy, untrusted
@@ -115,7 +115,7 @@ def words(fault: Any) -> str:
 def _missing(fault: Any) -> list[str]:
     """Return the missing privileges and their objects, which may differ from the called object."""
     missing = [(getattr(fault, "privilegeId", None), getattr(fault, "object", None))]
-    # Newer servers tell all of them, and leave the two single properties to older clients.
+    # Newer servers list all of them, and keep the two single properties for older clients.
     for one in getattr(fault, "missingPrivileges", None) or []:
         missing += [(privilege, one.entity) for privilege in one.privilegeIds or []]
     return [_missing_one(privilege, on) for privilege, on in missing if privilege]

@@ -2,8 +2,8 @@
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The form that an answer of the REST API must have, as far as the collection uses it.
 
-A form is a type; ``[form]`` is a list of such things; ``{str: form}`` a mapping with any names; ``{"name": form}`` an
-object with these fields and any others, of which one that is written ``"name?"`` may be missing or null.
+A form is a type. ``[form]`` is a list of that form, and ``{str: form}`` a mapping with any names. ``{"name": form}`` is
+an object with these fields and any others; a field written as ``"name?"`` may be missing or null.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _WORDS = {str: "text", bool: "true or false", int: "a whole number", dict: "an o
 
 
 def misfit(value: Any, form: Any, where: str = "it") -> str:
-    """Return why an answer does not have a form; empty if it has it."""
+    """Return why an answer does not have the form; empty if the answer has it."""
     if isinstance(form, list):
         each = [(f"{where}[{index}]", one, form[0]) for index, one in enumerate(value)] if _is(value, list) else []
         return _first(each) if _is(value, list) else _is_no(where, list)

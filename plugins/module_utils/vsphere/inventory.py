@@ -27,7 +27,7 @@ SETTLE_SECONDS = 5
 
 
 class Host:
-    """One ESXi host: its reference, its name, and the properties read last."""
+    """One ESXi host: its reference, its name, and its properties as last read."""
 
     def __init__(self, session: Session, ref: Any, name: str) -> None:
         self.session, self.ref, self.name = session, ref, name
@@ -68,7 +68,7 @@ class Host:
     def settle(
         self, paths: Sequence[str], done: Callable[[Mapping[str, Any]], bool], seconds: float = SETTLE_SECONDS
     ) -> bool:
-        """Wait until vCenter's copy of the host shows a change; False when the time is over before."""
+        """Wait until vCenter's copy of the host shows a change; False if the time runs out first."""
         deadline = time.monotonic() + seconds
         for values in properties.watch(self.session, [self.ref], paths, deadline):
             if done(values[self.ref._moId]):

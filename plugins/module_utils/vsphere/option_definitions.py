@@ -14,12 +14,12 @@ from .inventory import Host
 from .sdk import VmomiSupport, vim
 
 _PLAIN = re.compile(r"[\w.-]+")
-# Keys such as Config.HostAgent.level[Vmsvc].logLevel have brackets, which the path of a property has too.
+# Keys such as Config.HostAgent.level[Vmsvc].logLevel contain brackets, which have a meaning in property paths.
 _ALL = "config.option"
 
 
 def value_path(key: str) -> str:
-    """Return the property of a host that contains the value of an advanced option, alone or among all."""
+    """Return the property of a host that contains the value of an advanced option: only this value, or all values."""
     return f'config.option["{key}"].value' if _PLAIN.fullmatch(key) else _ALL
 
 
@@ -45,7 +45,7 @@ def paths(keys: Collection[str]) -> tuple[str, ...]:
 def types_of(host: Host, keys: Iterable[str]) -> tuple[dict[str, Any], dict[str, list[str]]]:
     """Return the types of a host's advanced options by key, and similar keys for each option that the host lacks.
 
-    They are among the properties of the host; the list of all is read only where one is missing there.
+    The types are among the properties of the host; the complete list is read only if one of them is missing.
     """
     types = {key: host[type_path(key)] for key in keys}
     if all(types.values()):
@@ -66,7 +66,7 @@ def kind_of(option: Any) -> str:
 
 
 def definition_of(option: Any) -> dict[str, Any]:
-    """Return the values that the server allows for an option, as plain data; None for an unrestricted one."""
+    """Return the values that the server allows for an option, as plain data; a missing restriction is None."""
     choices = [one.key for one in getattr(option, "choiceInfo", None) or []]
     index = getattr(option, "defaultIndex", None)
     return {

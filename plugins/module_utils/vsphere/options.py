@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Options as the server keeps them: those of vCenter, those of a virtual machine, and what counts as true."""
+"""The options of vCenter and of virtual machines as the server stores them, and the values that count as true."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .faults import translating_faults
 from .sdk import vim
 from .session import Session
 
-# VMware takes each of these for true, in any case.
+# VMware treats each of these as true, in upper or lower case.
 _TRUE = frozenset({"true", "yes", "1"})
 
 

@@ -57,8 +57,8 @@ def _tidy(session: Session, remove: Callable[[], None]) -> None:
 def read_many(session: Session, refs: Sequence[Any], paths: Sequence[str]) -> dict[str, Values]:
     """Return the named properties of many objects of one type in one read, by object id.
 
-    On a busy vCenter virtual machines vanish between two reads; of several, those are left out. An answer without any
-    of the objects is an error: otherwise a host would seem to have no virtual machines.
+    On a busy vCenter, virtual machines vanish between two reads. If several were requested, the missing ones are left
+    out. An answer without any of the objects is an error: otherwise a host would seem to have no virtual machines.
     """
     left = list(refs)
     while left:
@@ -130,18 +130,18 @@ def watch(
 
 
 class _Feed:
-    """The server's updates of some objects: all values, then changes; None if nothing changed for a while."""
+    """The server's updates about some objects: all values, then changes; None if nothing changed for a while."""
 
     def __init__(self, session: Session, refs: Sequence[Any], paths: Paths) -> None:
         self._session, self._subscribe = session, partial(_subscribed, session, refs, paths)
         self._collector, self._version = self._subscribe(), ""
 
     def next(self, seconds: float) -> Any:
-        """Return the next answer; a lost answer is requested again once."""
+        """Return the next answer; if it is lost, subscribe again, but only once."""
         try:
             return self._ask(seconds)
         except Unreachable:
-            # The server does not repeat what a lost answer held: a new subscription begins with all values.
+            # The server does not repeat the content of a lost answer: a new subscription begins with all values.
             self.close()
             self._collector, self._version = self._subscribe(), ""
             return self._ask(seconds)
@@ -151,7 +151,7 @@ class _Feed:
         _tidy(self._session, self._collector.DestroyPropertyCollector)
 
     def _ask(self, seconds: float) -> Any:
-        # The server must answer well before the connection gives it up.
+        # The server must answer well before the connection times out.
         longest = min(seconds, self._session.params["timeout"] / 2)
         options = vmodl.query.PropertyCollector.WaitOptions(maxWaitSeconds=max(1, int(longest)))
         with translating_faults(self._session.server, "wait for changes"):
@@ -174,6 +174,6 @@ def _subscribed(session: Session, refs: Sequence[Any], paths: Paths) -> Any:
     with translating_faults(session.server, "watch objects"):
         collector = session.content.propertyCollector.CreatePropertyCollector()
         objects = [vmodl.query.PropertyCollector.ObjectSpec(obj=ref) for ref in refs]
-        # Complete properties, not changed parts of them: a part comes under another name and would be lost.
+        # Complete properties, not only changed parts: a part arrives under another name and would be lost.
         collector.CreateFilter(_filter(objects, type(refs[0]), paths), partialUpdates=False)
     return collector

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""A session with vCenter's REST API, which alone knows cluster images; server, account and TLS are the same."""
+"""A session with vCenter's REST API, the only API for cluster images, with the same server, account and TLS."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .forms import ANY, misfit
 from .route import TRICKLE, AnswerTimer
 from .session import Session, agent, route_to
 
-# vCenter 7.0 U2 gave the API its second form, with addresses below /api (VMware's knowledge base, 83022).
+# vCenter 7.0 U2 introduced the second form of the API, with paths below /api (VMware's knowledge base, 83022).
 API_SINCE = (7, 0, 2)
 _POLL_SECONDS = 0.5
-# This API says that an account may not, never what it lacks.
+# This API reports that an account lacks permission, but not which privilege.
 _ALLOW = "give the account the privileges that docs/privileges.md names for this module and run again"
 # The remedies for these answers, whatever the request was.
 _REMEDIES: dict[int, str] = {
@@ -50,7 +50,7 @@ class Rest:
         answer = self._ask("POST", self._session, tried=tried, headers=header)
         token = answer.get("value") if self.old and isinstance(answer, dict) else answer
         if not isinstance(token, str) or not token.isprintable():
-            raise Failed(self.server, tried, "its answer is not a token", "look at that service")
+            raise Failed(self.server, tried, "its answer is not a token", "check that service")
         self._token = token
 
     def log_out(self) -> None:
@@ -133,7 +133,7 @@ class Rest:
                 raise unreachable(self.server, tried, NoAnswer.for_answer("it is invalid JSON"), "run again") from error
             answer = text.strip()
         if status >= http.client.BAD_REQUEST:
-            # The caller knows what is wrong with a request, not with a server.
+            # The caller's remedy is for a wrong request, not for a broken server.
             otherwise = remedy if status < http.client.INTERNAL_SERVER_ERROR else ""
             reason = f"the server said {status} {_words(answer)}"
             raise Failed(self.server, tried, reason, _REMEDIES.get(status, otherwise))
@@ -148,7 +148,7 @@ def opened(session: Session) -> Iterator[Rest]:
     try:
         yield rest
     finally:
-        # The answer to a logout changes nothing for the user; the token also dies by itself.
+        # The answer to a logout changes nothing for the user; the token also expires by itself.
         with suppress(CollectionError):
             if not rest.silent:
                 rest.log_out()
@@ -159,7 +159,7 @@ def _carried(_verb: str, _path: str, _body: str | None, carry: Callable[[], tupl
 
 
 def _words(error: Any) -> str:
-    """Return the words of the server in an error of its REST API."""
+    """Return the server's message from an error of its REST API."""
     if not isinstance(error, dict):
         return line(str(error or "nothing more"))
     messages = error.get("messages")

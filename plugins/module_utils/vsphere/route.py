@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The route to a server: its API version, and calls that end in time, whatever it answers."""
+"""The route to a server: its API version, and calls that end in time whatever the server answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .sdk import SoapAdapter, VmomiSupport, connect, vmodl
 
 VERSIONS = "/sdk/vimServiceVersions.xml"
 _MOST_BYTES = 1_000_000
-# An answer that trickles in is cut off after this multiple of the seconds that a server may be silent.
+# An answer that trickles in is cut off after this multiple of the timeout.
 TRICKLE = 10
 
 
@@ -49,7 +49,7 @@ class Route:
 
 
 class Answer(http.client.HTTPResponse):
-    """An HTTP answer; a page of a gateway, which answers 200 to everything, does not come from vSphere."""
+    """An HTTP answer that rejects the pages of a gateway, which answers 200 to everything."""
 
     def begin(self) -> None:
         super().begin()
@@ -65,7 +65,7 @@ class Connection(http.client.HTTPSConnection):
 
 
 class AnswerTimer:
-    """Closes a connection without a complete answer in time: a socket does not time out while data trickles in."""
+    """Closes a connection if its answer is not complete in time: a socket does not time out while data trickles in."""
 
     def __init__(self, connection: Any, seconds: float) -> None:
         self.connection, self.seconds, self.fired = connection, seconds, False
@@ -127,12 +127,12 @@ def _newest(offered: set[str]) -> str:
     raise NoAnswer(f"it supports only API versions unknown to pyVmomi ({most})", "install a matching pyVmomi")
 
 
-# Where pyVmomi is missing there is nothing to inherit from, and nothing is called.
+# Without pyVmomi there is nothing to inherit from, and no call is made.
 _Adapter: Any = SoapAdapter.SoapStubAdapter if SoapAdapter else object
 
 
 class Stub(_Adapter):  # type: ignore[misc]
-    """Calls that end in an answer, in a fault of the server, or in ``Lost``."""
+    """Calls that end with an answer, with a fault of the server, or with ``NoAnswer``."""
 
     def __init__(self, route: Route, version: str, seconds: int) -> None:
         super().__init__(
@@ -147,7 +147,7 @@ class Stub(_Adapter):  # type: ignore[misc]
         )
         self.scheme = Connection
         self.account, self.seconds, self.whole = route.account, seconds, seconds * TRICKLE
-        # Whether the last call got no answer in time: then only necessary calls follow.
+        # Whether the last call got no answer in time; if so, only necessary calls follow.
         self.silent = False
         self._call = threading.local()
 
@@ -176,11 +176,11 @@ class Stub(_Adapter):  # type: ignore[misc]
                 self._call.watch.cancel()
         self.silent = False
         if answer is None and info.result is not type(None) and not info.resultFlags & VmomiSupport.F_OPTIONAL:
-            raise NoAnswer.for_answer("it holds nothing")
+            raise NoAnswer.for_answer("it is empty")
         return answer
 
     def _lost(self, error: Exception) -> Exception:
-        """Return the error to raise; an error of the parser before the request is sent is a mistake in the caller."""
+        """Return the error to raise; a parser error before the request is sent is a mistake of the caller."""
         watch = self._call.watch
         if watch is None and not isinstance(error, CONNECTION_ERRORS):
             return error

@@ -21,14 +21,14 @@ from .route import Route, version_of
 from .sdk import VmomiSupport, require, vim, vmodl
 
 _WAY = "check hostname, port and proxy"
-_RUNS = "look whether its services run, and check hostname, port and proxy"
+_RUNS = "check whether its services run, and check hostname, port and proxy"
 # The options without which there is no connection, with their environment variables.
 NEEDED = {
     "hostname": "VMWARE_HOST",
     "username": "VMWARE_USER",
     "password": "VMWARE_PASSWORD",  # the name of a variable # nosec B105
 }
-# A server that said nothing when it was asked something is not waited for at the end either.
+# The time limit of a logout from a server that did not answer the last call.
 _FAREWELL_SECONDS = 3
 # From this version on, vCenter refuses names without a domain, as it does wrong passwords.
 _DOMAIN_REQUIRED = (9,)
@@ -60,7 +60,7 @@ def arguments() -> dict[str, Any]:
 class Session:
     """A logged-in connection; ``server`` names it in errors.
 
-    ``exchange`` is given each request of the REST API with the function that carries it; without one, it is carried.
+    ``exchange`` receives each REST request with the function that sends it; without ``exchange``, it is simply sent.
     """
 
     server: str
@@ -73,14 +73,14 @@ class Session:
     def api_version(self) -> tuple[int, ...]:
         """Return the API version of the session as numbers, for comparison.
 
-        It is the server's, or the newest that this pyVmomi knows: a server answers in the version of the request.
+        It is the older of the server's version and pyVmomi's newest: a server answers in the version of the request.
         """
         parsed = VmomiSupport.GetVersionNamespace(self.stub.version).partition("/")[2]
         return min(numbers(self.content.about.apiVersion), numbers(parsed))
 
     @property
     def uuid(self) -> str:
-        """Return the instance UUID of the server, which it keeps for its life."""
+        """Return the instance UUID of the server, which never changes."""
         return str(self.content.about.instanceUuid or "")
 
     def with_timeout(self, ref: Any, seconds: int) -> Any:
@@ -101,7 +101,7 @@ def session(params: Mapping[str, Any]) -> Iterator[Session]:
         with _nothing_raw(opened.server):
             yield opened
     finally:
-        # The answer to a logout changes nothing for the user; the session also dies by itself.
+        # The answer to a logout changes nothing for the user; the session also expires by itself.
         with suppress(vmodl.MethodFault, *CONNECTION_ERRORS):
             manager = opened.content.sessionManager
             (opened.with_timeout(manager, _FAREWELL_SECONDS) if opened.stub.silent else manager).Logout()
@@ -185,7 +185,7 @@ def _authenticate(server: str, content: Any, params: Mapping[str, Any]) -> None:
 
 
 def _after_refusal(username: str, about: Any) -> str:
-    """Return the remedy after a refused login: a server that requires it may miss the domain in the name."""
+    """Return the remedy after a refused login: the name may lack a domain that the server requires."""
     if numbers(about.apiVersion) < _DOMAIN_REQUIRED or any(mark in username for mark in "@\\"):
         return "check username and password"
     return f"vCenter {about.version} requires user@domain, such as {username}@vsphere.local: write the domain too"
@@ -203,11 +203,11 @@ def _reaching(server: str, tried: str, remedy: str, seconds: float) -> Iterator[
 
 
 def proxy_of(text: str | None) -> tuple[str | None, int | None]:
-    """Host and port of an HTTP proxy written as HOST:PORT or as a URL."""
+    """Return the host and port of an HTTP proxy written as HOST:PORT or as a URL."""
     if not text:
         return None, None
     if "@" in text:
-        raise Refused("proxy", "use it", "it has an account in it, which is not supported", "write it as HOST:PORT")
+        raise Refused("proxy", "use it", "it contains an account, which is not supported", "write it as HOST:PORT")
     host, _colon, port = text.removeprefix("http://").rstrip("/").rpartition(":")
     if not host or not port.isdigit():
         raise Refused("proxy", "read it", f"{text!r} is not HOST:PORT", "write it as proxy.example.com:3128")

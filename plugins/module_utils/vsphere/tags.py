@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The tags of one category that objects carry; only vCenter's REST API knows tags."""
+"""The tags of one category that objects carry; only vCenter's REST API returns tags."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _in_category(api: Rest, category: str) -> set[str]:
     found = {_named(api, "category", one)["name"]: one for one in listed}
     if category not in found:
         reason = f"it has {', '.join(sorted(found)) or 'none'}"
-        raise Refused(api.server, f"find its tag category {category}", reason, "name one of them, or make it")
+        raise Refused(api.server, f"find its tag category {category}", reason, "name one of them, or create it")
     tried, action = f"list the tags of its category {category}", "list-tags-for-category"
     if api.old:
         return set(_act(api, f"tag/{_id(found[category])}", action, None, tried=tried, form=[str]))

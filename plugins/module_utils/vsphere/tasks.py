@@ -41,7 +41,7 @@ def created_object(session: Session, started: Started, seconds: float, progress:
     """Wait for a task; return the object that it created. A task that succeeds without an object has created none."""
     found = wait(session, started, seconds, progress).result
     if found is None:
-        reason = "the server says that it did, yet names nothing that it made"
+        reason = "the server reports success, yet names no object that it created"
         raise StillDiffers(started.target, started.tried, reason, "look at vCenter's log (vpxd.log) and run again")
     return found
 

@@ -13,9 +13,9 @@ from ..errors import Refused
 # The errors of OpenSSL about a certificate (x509_vfy.h), and the remedies; all others mean an unknown authority.
 _REMEDIES = {
     9: "it is not valid yet: compare the clocks of the server and of this machine",
-    10: "renew it, or pin it by tls_fingerprint",
-    62: "connect by a name that it holds, or pin it by tls_fingerprint",
-    64: "connect by an address that it holds, or pin it by tls_fingerprint",
+    10: "renew it, or pin it with tls_fingerprint",
+    62: "connect with a name in the certificate, or pin it with tls_fingerprint",
+    64: "connect with an address in the certificate, or pin it with tls_fingerprint",
 }
 # Rules of RFC 5280 that only Python 3.13 and later check, such as a missing key identifier.
 _STRICT = range(80, 94)
@@ -23,11 +23,11 @@ _STRICT_REMEDY = (
     "Python 3.13 and later require key identifiers and critical basic constraints (RFC 5280): name an authority that "
     "has them in ca_path and renew the server's certificate with it, or pin the certificate with tls_fingerprint"
 )
-_AUTHORITY = "name its authority in ca_path, or pin it by tls_fingerprint"
+_AUTHORITY = "name its authority in ca_path, or pin it with tls_fingerprint"
 
 
 class WrongFingerprint(ssl.SSLError):
-    """The server showed another certificate than the pinned one."""
+    """The server showed a certificate other than the pinned one."""
 
 
 def context(*, validate: bool, ca_path: str | None, fingerprint: str | None) -> ssl.SSLContext:
@@ -45,7 +45,7 @@ def context(*, validate: bool, ca_path: str | None, fingerprint: str | None) -> 
 
 
 def explained(error: ssl.SSLError) -> tuple[str, str]:
-    """Why a certificate is not trusted, and what to do."""
+    """Return why a certificate is not trusted, and the remedy."""
     if isinstance(error, ssl.SSLCertVerificationError):
         other = _STRICT_REMEDY if error.verify_code in _STRICT else _AUTHORITY
         return error.verify_message, _REMEDIES.get(error.verify_code, other)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Values of the API walked by their types: their texts, and the fields that the type tables promise."""
+"""Walks through API values by their types: through their texts, and the fields that the type tables define."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def fields(value: Any) -> Iterator[TypedField]:
 def replace_texts(value: Any, new: Callable[[str, str, str], str], kind: str = "", name: str = "") -> Any:
     """Return the value with each text replaced, in place if possible; ``new`` gets type, field and text.
 
-    Enumerations, references and numbers stay.
+    Enumerations, references and numbers stay unchanged.
     """
     # pylint: disable-next=unidiomatic-typecheck # an enumeration is a kind of str
     if type(value) is str:

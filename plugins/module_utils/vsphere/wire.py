@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The one place that every call of a session passes, where observers see it; and API values as text."""
+"""The one place that all calls of a session pass through, where observers see them; and API values as text."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def text_of(value: Any, version: str) -> str:
     writer = StringIO()
     whole = VmomiSupport.Object(name="obj", type=object, version=version, flags=0)
     _serializer()(writer, version, None).Serialize(value, whole)
-    # The library writes the year 1, by which servers say never, with one digit, and cannot read that again.
+    # Servers send the year 1 for "never". The library writes it with one digit, and cannot read that again.
     return re.sub(r">(\d{1,3})(?=-\d\d-\d\dT)", lambda found: f">{found[1]:>04}", writer.getvalue())
 
 

@@ -35,7 +35,7 @@ TO_COME = "to come"
 class OtherMachines:
     """The virtual machines on a host that the placement does not move, and the names of the workers among them.
 
-    ``placed`` are the running machines there that the placement may move, ``counted`` the server's counts.
+    ``placed`` are the running machines that the placement may move, ``counted`` are the server's counts.
     """
 
     running: Sequence[Machine] = ()
@@ -73,7 +73,7 @@ def _vgpus(running: Iterable[Machine]) -> dict[str, tuple[str, ...]]:
 
 
 def _withheld(host: Values, others: OtherMachines) -> list[tuple[str, str]]:
-    """Return the slots that no machine has but the server does not give; a host to be prepared is not counted yet."""
+    """Return the slots that no machine uses but the server withholds; none for a host that is yet to be prepared."""
     if TO_COME in host or not others.counted:
         return []
     there = capacity.slots(host, _vgpus([*others.running, *others.placed]))
@@ -120,7 +120,7 @@ def _devices(host: Values, holders: Mapping[str, str]) -> tuple[Device, ...]:
 def _class_devices(host: Values, others: OtherMachines) -> Iterator[Device]:
     """Yield the devices of each device class of a host.
 
-    Before vSphere 9.0, no API counts them: the server then refuses to start a worker for which there is none left.
+    Before vSphere 9.0, no API counts them: the server refuses to start a worker if none is left.
     """
     users = [(one.name, name) for one in others.running for name in machines.device_classes(one.values)]
     placed = [name for one in others.placed for name in machines.device_classes(one.values)]

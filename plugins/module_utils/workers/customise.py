@@ -60,7 +60,7 @@ def guestinfo_options(data: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _network(desired: WorkerSpec, guest: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the network configuration for the requested cards; without cards the guest keeps that of its template."""
+    """Return the network configuration for the requested cards; without cards, the template's configuration stays."""
     if desired[MANAGEMENT] is None:
         if requested := [key for key in ADDRESSING if guest.get(key)]:
             reason = "management_nic is not set, so the MAC address of the card is unknown"

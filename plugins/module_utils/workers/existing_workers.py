@@ -142,7 +142,7 @@ def _worker(machine: Machine, mark: Mapping[str, Any], hosts: Mapping[str, str])
 
 
 def _address(machine: Machine, card: Any) -> str | None:
-    """Return the IPv4 address of a card: the address that the guest reports, else that in its cloud-init data."""
+    """Return the IPv4 address of a card, as the guest reports it or, otherwise, from its cloud-init data."""
     if card is None:
         return None
     reported = [one for one in machine["guest.net"] or [] if one.deviceConfigId == card.key]

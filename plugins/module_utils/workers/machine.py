@@ -66,7 +66,7 @@ class Machine:
 
     @property
     def name(self) -> str:
-        """The name of the worker, even if the machine was renamed; for other machines the name of the machine."""
+        """The name of the worker, even if its machine was renamed; for other machines, the machine's name."""
         return self.worker or self.shown
 
     @property

@@ -17,7 +17,7 @@ from ..vsphere.session import Session
 
 @dataclass(frozen=True)
 class Network:
-    """One network; ``switch`` and ``key`` are those of a distributed port group."""
+    """One network; ``switch`` and ``key`` are set only for a distributed port group."""
 
     name: str
     ref: Any

@@ -31,7 +31,7 @@ def rdma_cards(machine: Machine) -> list[Any]:
 
 
 def rdma_nics(machine: Machine) -> list[Any]:
-    """Return the cards for RDMA: those of PVRDMA, then those that are devices of a class; a worker has one."""
+    """Return the cards for RDMA: PVRDMA cards, then devices of a class; a worker should have one."""
     return [*rdma_cards(machine), *sorted(machines.class_cards(machine.values), key=lambda card: int(card.key))]
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The unified memory of a worker's vGPUs: CUDA's memory pools need it, and vSphere does not move a worker with it."""
+"""The unified memory of a worker's vGPUs: CUDA's memory pools need it, but vSphere cannot move a worker with it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .worker_spec import WorkerSpec
 
 OPTION = "vgpu_unified_memory"
 CONSEQUENCE = (
-    "its vGPUs have unified memory, with which vSphere does not move the worker: its host changes only after the "
+    "its vGPUs have unified memory, so vSphere cannot move the worker: its host changes only after the "
     "worker is shut down"
 )
 _FLAG = re.compile(r"pciPassthru(\d+)\.cfg\.enable_uvm")
-# https://docs.nvidia.com/vgpu/latest/grid-vgpu-user-guide/: one setting for each vGPU, from 0 on.
+# https://docs.nvidia.com/vgpu/latest/grid-vgpu-user-guide/: one setting for each vGPU, starting at 0.
 _SETTING = "pciPassthru{}.cfg.enable_uvm"
 
 

@@ -34,12 +34,12 @@ class Guest(NamedTuple):
     name: str
     known_as: frozenset[str]
     is_worker: bool
-    # The part of its processors that it uses, as vCenter shows it; None if that is not known.
+    # The fraction of its processors that it uses, as vCenter shows it; None if unknown.
     load: float | None = None
 
 
 class Node(NamedTuple):
-    """A host of the inventory that was asked for its training jobs; ``reason`` is empty if it answered."""
+    """A host of the inventory whose training jobs were queried; ``reason`` is empty if it answered."""
 
     known_as: frozenset[str]
     reason: str
@@ -62,7 +62,7 @@ def nodes_of(answers: Mapping[str, Mapping[str, Any]], addresses: Mapping[str, A
 
 
 def unread(guests: Iterable[Guest], nodes: Sequence[Node], names: Collection[str]) -> list[Unread]:
-    """Return the guests of workers, of nodes and of these names that no node with their name or address answered."""
+    """Return the guests of workers, of nodes and with these names that no node with their name or address answered."""
     found = [one for guest in guests if (one := _unread(guest, nodes, names))]
     return sorted(found, key=lambda guest: guest[:2])
 
@@ -118,7 +118,7 @@ def _reason(answer: Mapping[str, Any]) -> str:
 
 
 def _load(values: Mapping[str, Any]) -> float | None:
-    """Return the part of its processors that a guest uses, from the figures in MHz that vCenter shows."""
+    """Return the fraction of its processors that a guest uses, from the figures in MHz that vCenter shows."""
     used, most = (values.get(path) for path in LOAD_PATHS)
     return None if used is None or not most else min(float(used) / float(most), 1.0)
 

@@ -67,7 +67,7 @@ class WorkerCluster:
         return self.identities.mark_of(vm.ref)
 
     def others(self, host: str, desired: Iterable[str]) -> OtherMachines:
-        """Return the running virtual machines and the workers on a host, without those with the given names."""
+        """Return the running virtual machines and the workers on a host, except those with the given names."""
         names = set(desired)
         here = {ref._moId for ref, values in self._light if properties.id_of(values.get("runtime.host")) == host}
         workers = [
@@ -122,7 +122,7 @@ class WorkerCluster:
         if tied := [*machines.fixed(one.values, self.device_classes(one)), *machines.plugin_flags(one.extra)]:
             return ", ".join(tied)
         if machines.vgpus(one.values) and not self.hot_migrate:
-            return "its vGPU, as this vCenter does not move them hot"
+            return "its vGPU, because this vCenter does not migrate running machines with vGPUs"
         return ""
 
     def device_classes(self, one: Machine) -> dict[str, bool]:

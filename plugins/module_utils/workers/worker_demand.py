@@ -15,7 +15,7 @@ from .worker_spec import Gpu, PendingPreparation, WorkerSpec
 
 
 def gpus_of(cluster: WorkerCluster, desired: WorkerSpec) -> tuple[Gpu, ...]:
-    """Return the GPUs that a worker will have: those in its options, else those of the VM or its template."""
+    """Return the GPUs that a worker will have: those in its options, otherwise those of the VM or its template."""
     if desired.gpus is not None:
         return desired.gpus
     base = _base(cluster, desired)
@@ -54,7 +54,7 @@ def missing_preparations(context: Context, desired: WorkerSpec, host: str) -> li
 
 
 def _nic(desired: WorkerSpec | None, base: Machine | None) -> list[place.DeviceRequest]:
-    """Return the device of a class that is the RDMA card: that in the options, else that of the VM or its template."""
+    """Return the device of a class for the RDMA card, from the options or, otherwise, from the VM or its template."""
     given = desired[nics.RDMA] if desired else None
     name = nics.class_of(base) if given is None else given.get("device_class", "")
     return [place.DeviceRequest(device_class=name)] if name else []

@@ -52,7 +52,7 @@ def assigned_gpus(machine: Machine) -> list[AssignedGpu]:
 
 
 def group_names(machine: Machine) -> list[str]:
-    """Return the device groups of a virtual machine, each of which has vGPUs that are linked with each other."""
+    """Return the device groups of a virtual machine; the vGPUs of a group are linked with each other."""
     return [str(assigned.gpu.group) for assigned in assigned_gpus(machine) if assigned.group is not None]
 
 
@@ -202,7 +202,12 @@ def _device(cluster: WorkerCluster, host: str, address: str) -> Any:
     offered = cluster.target(host).pciPassthrough or []
     device = next((one for one in offered if one.pciDevice.id == address), None)
     if device is None:
-        raise Refused(host, f"pass through its device {address}", "it does not offer it", "set it to passthrough first")
+        raise Refused(
+            host,
+            f"pass through its device {address}",
+            "it does not offer the device",
+            "set the device to passthrough first",
+        )
     return _fixed_backing(device)
 
 

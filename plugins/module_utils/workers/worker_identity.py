@@ -3,10 +3,10 @@
 """The virtual machines of the workers, identified by their marks.
 
 The mark is the identity: it contains the worker's name and the instance UUID of its virtual machine. A clone of the
-machine has a copy of the mark and another instance UUID; a renamed or moved machine keeps both. So the machine with the
-UUID in its mark is the worker, whatever its name is. If no machine has that UUID, as after a restore from a backup or
-with marks of older versions, which contain no UUID, the worker is the machine with the name in its mark. If the UUID
-and the name match different machines, the user must decide.
+machine has a copy of the mark but another instance UUID; a renamed or moved machine keeps both. So the machine with the
+UUID in its mark is the worker, whatever its name is. If no machine has that UUID, for example after a restore from a
+backup or with marks of older versions, which contain no UUID, the worker is the machine with the name in its mark. If
+the UUID and the name match different machines, the user must decide.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class WorkerIdentities:
         claims = self._claims.get((cluster, name), [])
         if len(claims) > 1:
             named = " and ".join(sorted(f"{claim.shown} ({claim.ref._moId})" for claim in claims))
-            reason = f"several virtual machines carry its mark, by its name or its instance UUID: {named}"
+            reason = f"several virtual machines have its mark and match its name or its instance UUID: {named}"
             remedy = f"clear the custom attribute {worker_mark.ATTRIBUTE} of those that are not the worker"
             raise NotFound(name, "take one virtual machine as the worker", reason, remedy)
         return claims[0] if claims else None
@@ -92,8 +92,8 @@ class WorkerIdentities:
         if doubtful := [copy.shown for copy in self.copies(cluster, name) if copy.doubtful]:
             reason = f"{', '.join(sorted(doubtful))} carries its mark, and no virtual machine is named {name}"
             remedy = (
-                f"name that machine {name} if it is the worker, under another name, or a restored backup;"
-                f" else clear its custom attribute {worker_mark.ATTRIBUTE}"
+                f"rename that machine to {name} if it is the worker under another name, or a restored backup;"
+                f" otherwise clear its custom attribute {worker_mark.ATTRIBUTE}"
             )
             raise Refused(name, "build it", reason, remedy)
 

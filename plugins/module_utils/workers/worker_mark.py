@@ -14,7 +14,7 @@ from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 
 ATTRIBUTE = "dml.vsphere.worker"
-# The clone operation sets it, to identify a VM whose run was killed before it set the mark.
+# The clone operation sets this, to identify a VM whose run was killed before it set the mark.
 BUILDING = "dml.vsphere.building"
 
 
@@ -27,7 +27,7 @@ def read(definitions: Sequence[Any], values: Sequence[Any] | None) -> dict[str, 
         return None
     if not isinstance(mark, dict) or not isinstance(mark.get("name"), str):
         return None
-    # Older versions wrote the cluster's name as the user escaped it.
+    # Older versions wrote the cluster's name with the user's escapes.
     return {**mark, "cluster": plain(str(mark["cluster"]))} if "cluster" in mark else mark
 
 

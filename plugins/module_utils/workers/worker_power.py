@@ -24,7 +24,7 @@ def stop(machine: Machine, seconds: int) -> None:
     """Shut the guest down; power the machine off if it has no tools or does not shut down in time."""
     if machine["guest.toolsRunningStatus"] == RUNNING and _shut_down(machine, seconds):
         return
-    _run(machine, "switch it off", machine.ref.PowerOffVM_Task, seconds)
+    _run(machine, "power it off", machine.ref.PowerOffVM_Task, seconds)
 
 
 def start(machine: Machine, seconds: int) -> None:
@@ -72,7 +72,7 @@ def address_timeout(name: str, seconds: int) -> TimedOut:
 
 
 def _shut_down(machine: Machine, seconds: int) -> bool:
-    with translating_faults(machine.name, "shut its guest down"):
+    with translating_faults(machine.name, "shut down its guest"):
         machine.ref.ShutdownGuest()
     deadline = time.monotonic() + seconds
     for values in properties.watch(machine.session, [machine.ref], ("runtime.powerState",), deadline):
@@ -86,7 +86,7 @@ def _wait_for_tasks(machine: Machine, seconds: int) -> None:
     """Wait for the running tasks of the machine, because the server refuses another task until they end."""
     values = properties.read_many(machine.session, [machine.ref], ("recentTask",))
     refs = values[machine.ref._moId].get("recentTask") or []
-    tasks.wait_all(machine.session, [tasks.Started(ref, machine.name, "shut its guest down") for ref in refs], seconds)
+    tasks.wait_all(machine.session, [tasks.Started(ref, machine.name, "shut down its guest") for ref in refs], seconds)
 
 
 def _run(machine: Machine, tried: str, call: Any, seconds: int, remedy: str = "") -> None:

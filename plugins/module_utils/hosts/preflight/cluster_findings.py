@@ -24,7 +24,7 @@ SMALL_EDITIONS = ("standard", "essentials", "foundation", "esx.enterprise.")
 class CheckedCluster:
     """A cluster as cluster_info returns it, the needs of all its profiles, and whether any host must leave service.
 
-    ``device_classes`` are those of the workers' devices, ``card_class`` that of their RDMA cards.
+    ``device_classes`` are the classes of the workers' devices, ``card_class`` is the class of their RDMA cards.
     """
 
     facts: ClusterFacts
@@ -110,9 +110,9 @@ def _vmotion(cluster: CheckedCluster) -> Iterator[Finding]:
     if "vgpu" not in cluster.words or hot:
         return
     if hot is None:
-        text = f"vCenter has no option {HOT_MIGRATE}, which came with 6.7 U1; without it no vGPU moves while it runs"
+        text = f"vCenter has no option {HOT_MIGRATE}, which came with 6.7 U1; without it, no running vGPU can move"
     else:
-        text = f"the vCenter option {HOT_MIGRATE} is false; without it no vGPU moves while it runs: see shared_settings"
+        text = f"the vCenter option {HOT_MIGRATE} is false; without it, no running vGPU can move: see shared_settings"
     yield cluster.finding(WARN, "vmotion", text)
 
 
@@ -137,7 +137,7 @@ def _slots(cluster: CheckedCluster) -> Iterator[Finding]:
 
 
 def _classes(cluster: CheckedCluster) -> Iterator[Finding]:
-    """Yield findings about the device classes of the workers: hosts without them, and hosts where they do not move."""
+    """Yield findings about the device classes of the workers: hosts without them, and hosts where they cannot move."""
     hosts = {host["host"]: host["device_classes"] for host in cluster.facts["hosts"]}
     for name in sorted({*cluster.device_classes, cluster.card_class} - {""}):
         there = {host: classes[name] for host, classes in hosts.items() if name in classes}

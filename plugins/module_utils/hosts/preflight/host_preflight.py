@@ -20,11 +20,11 @@ from .host_findings import COMES_WITH_FABRIC, ExpectedHost
 Data = Mapping[str, Any]
 # Options of esxi_power as its errors name them, and the options of the playbooks.
 _OPTIONS = {"moved_by: module": "esxi_host_moved_by: module", "power_off: true": "-e power_off=true"}
-_REPORT = "run again, and if it stays so, run dml.vsphere.record and report it"
+_REPORT = "run again, and if this persists, run dml.vsphere.record and report it"
 
 
 def verdict(read: Data, accepted: Sequence[str] = ()) -> dict[str, Any]:
-    """Return all findings, those that stop the work, all as lines to show, and the error; empty if nothing stops."""
+    """Return all findings, those that stop the work, all of them as lines, and the error, empty if nothing stops."""
     all_findings = findings(read)
     masked.refuse(all_findings, f"the findings about {read['cluster']['cluster']['name']}", "show them")
     stopping = stops(all_findings, accepted)

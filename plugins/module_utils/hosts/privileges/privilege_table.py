@@ -61,8 +61,8 @@ _IMAGE_WRITE = (
     Need("VcIntegrity.lifecycleSoftwareSpecification.Write", ROOT, LIFECYCLE),
     Need("VcIntegrity.lifecycleSettings.Read", ROOT, LIFECYCLE),
 )
-# With a vCenter, any esxcli command, also one that writes, is the same call of a host; the privilege that vCenter
-# requires for it is not documented.
+# Through vCenter, every esxcli command, even one that writes, is the same call to a host. The privilege that vCenter
+# requires for this call is not documented.
 _ESXCLI = (Need("Host.Config.Settings", HOST, UNSURE),)
 _ESXCLI_IMAGE = (*_ESXCLI, Need("Host.Config.Image", HOST, UNSURE))
 _CLUSTER = "/api/esx/settings/clusters/{id}"
@@ -177,7 +177,7 @@ CALLS: dict[str, tuple[Need, ...]] = {
     HOST_PROFILES: (Need("Profile.View", ROOT),),
 }
 
-# A note on a host that is valid until its boot.
+# A note on a host that is valid until its next boot.
 NOTE = ("CustomFieldsManager.AddCustomFieldDef", "CustomFieldsManager.SetField")
 # Long calls renew the lock of their run.
 LOCK = ("Folder.CreateFolder", "Folder.Destroy_Task", "Folder.Rename_Task")

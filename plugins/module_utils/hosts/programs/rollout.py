@@ -2,8 +2,8 @@
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The program of a rollout: bring the hosts of a cluster to their profile, a few at a time; pure.
 
-Its journal is in memory: what lasts is on the hosts, with a note on each that the collection took out of service. The
-next run plans again, and its plan contains exactly what is left to do.
+Its journal is in memory: the hosts keep the lasting state, with a note on each host that the collection took out of
+service. The next run plans again, and its plan contains exactly the remaining work.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class RolloutCalls(Calls, Protocol):
 def rollout(p: Program, calls: RolloutCalls, how: RolloutOptions) -> dict[str, Any]:
     """Change the hosts that differ, those that stay in service first, and return the plan that was carried out.
 
-    A host whose change fails stays out of service and ends the rollout. Killed, it leaves the lock, which the next run
-    on this controller takes over, and at most one batch of hosts out of service, which the next run finishes first.
+    A host whose change fails stays out of service and ends the rollout. A killed rollout leaves the lock, which the
+    next run on this controller takes over, and at most one batch of hosts out of service, which it finishes first.
     """
     with p.held("the lock", partial(take_lock, calls, how), partial(release_lock, calls, how)):
         # Another controller may have changed hosts until now.

@@ -24,7 +24,7 @@ def document(
 ) -> dict[str, Any]:
     """Return the evidence as plain data: results of esxi_info and cluster_info, and the profiles of the change.
 
-    ``wanted`` contains ``profile``, for all hosts, and ``host_profiles``, for hosts with a separate profile.
+    ``desired`` contains ``profile``, for all hosts, and ``host_profiles``, for hosts with a separate profile.
     """
     state = {key: value for key, value in cluster.items() if key not in _ABOUT_THE_CALL}
     masked.refuse([hosts["hosts"], state], "the evidence", "write it")
@@ -48,7 +48,7 @@ def faults(read: Mapping[str, Any]) -> list[str]:
     """Return the faults of a file of evidence of this format, each as a part of a sentence."""
     errors = [fault.rstrip(".") for fault in schema.faults(read, _SCHEMA)]
     if not errors and read[DIGEST] != digest(read):
-        errors.append("it was changed after it was written: its digest is another one")
+        errors.append("it was changed after it was written: its digest does not match")
     return errors
 
 
@@ -78,7 +78,7 @@ _ABOUT_THE_CALL = frozenset({"changed", "failed", "diff", "invocation", "warning
 
 
 def without_secrets(data: Any) -> Any:
-    """Return the data without accounts in URLs, and without the values of keys with the names of secrets."""
+    """Return the data without accounts in URLs, and without the values of keys that are named like secrets."""
     if isinstance(data, Mapping):
         return {key: _without_secret(str(key), value) for key, value in data.items()}
     if isinstance(data, (list, tuple)):

@@ -20,7 +20,7 @@ _RECORDED = re.compile(r"^(nvidia|nvd)|nmlx|mlnx", re.IGNORECASE)
 
 
 def passthrough(before: Before) -> Data:
-    """Return one setting for all devices, because a profile cannot pass through some devices and not others."""
+    """Return one setting for all devices, because a profile passes through either all devices or none."""
     recorded = {address: gpu["passthrough"] for address, gpu in (before.entry["graphics"].get("gpus") or {}).items()}
     devices = before.desired["passthrough"].get("devices") or [GPUS]
     addresses = [address for device in devices for address in (recorded if device == GPUS else [pci_address(device)])]

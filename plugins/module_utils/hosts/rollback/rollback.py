@@ -43,7 +43,7 @@ class Before:
 
 
 class Way(NamedTuple):
-    """The restoration of one part: its function, and the keys of the host's entry that this needs."""
+    """The restoration of one part: its function, and the keys of the host's entry that this function needs."""
 
     kept: tuple[str, ...]
     restore: Callable[[Before], Data]
@@ -80,9 +80,7 @@ def restoring_profile(before: Before, ways: Ways) -> dict[str, Any]:
     for key, way in ways.items():
         if before.desired.get(key):
             lacking = [entry_key for entry_key in way.kept if entry_key not in before.entry]
-            before.reasons += [
-                f"the evidence holds no {entry_key}, which restoring {key} needs" for entry_key in lacking
-            ]
+            before.reasons += [f"the evidence lacks {entry_key}, which restoring {key} needs" for entry_key in lacking]
             for restored, value in ({} if lacking else way.restore(before)).items():
                 parts[restored] = _joined(parts.get(restored), value)
     if before.reasons:
@@ -118,7 +116,7 @@ def must_read(document: Data) -> None:
 def must_be_of(document: Data, identity: Data, hosts: Sequence[str] = ()) -> None:
     """Refuse evidence of another vCenter, and evidence of other machines with the same names.
 
-    ``identity`` has ``instance_uuid``, that of the vCenter, and ``uuids``, those of the cluster's hosts by name.
+    ``identity`` has ``instance_uuid``, which identifies the vCenter, and ``uuids`` of the cluster's hosts by name.
     """
     recorded, current = document["cluster"]["vcenter"]["instance_uuid"], identity["instance_uuid"]
     if recorded != current:
@@ -130,17 +128,17 @@ def must_be_of(document: Data, identity: Data, hosts: Sequence[str] = ()) -> Non
         if hosts and host not in hosts:
             continue
         if host not in identity["uuids"]:
-            reasons.append(f"{host}: the cluster has no such host any more")
+            reasons.append(f"{host}: the cluster no longer has such a host")
         elif uuid and identity["uuids"][host] != uuid:
             reasons.append(
                 f"{host}: another machine has this name now, with the UUID {identity['uuids'][host]}, not {uuid}"
             )
     if reasons:
-        raise Irreversible(reasons, "name the hosts that are the same in rollback_hosts")
+        raise Irreversible(reasons, "name the unchanged hosts in rollback_hosts")
 
 
 def _require_known_parts(document: Data, ways: Ways) -> None:
-    """Refuse evidence of another format, and evidence of parts that this version does not have."""
+    """Refuse evidence of another format, and evidence about parts that this version does not have."""
     must_read(document)
     desired = document["wanted"]
     touched = {key for profile in (desired["profile"], *desired["host_profiles"].values()) for key in profile}

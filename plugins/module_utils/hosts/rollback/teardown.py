@@ -85,7 +85,7 @@ def _tagged(fabric: Data) -> list[str]:
 
 
 def _listed(names: Sequence[str], vm_names: Mapping[str, str]) -> str:
-    """Return the list of workers; a renamed worker is listed with the name that vCenter shows."""
+    """Return the list of workers; for a renamed worker, add the name that vCenter shows."""
     renamed = {name: f"{name} (renamed to {vm_names[name]})" for name in names if vm_names.get(name, name) != name}
     return ", ".join(renamed.get(name, name) for name in names)
 

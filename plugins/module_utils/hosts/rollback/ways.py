@@ -57,7 +57,7 @@ def _read(file: str) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise Refused(file, tried, str(error), WRITTEN) from error
     if not isinstance(read, dict):
-        raise Refused(file, tried, "it holds no JSON object", WRITTEN)
+        raise Refused(file, tried, "it does not contain a JSON object", WRITTEN)
     return read
 
 

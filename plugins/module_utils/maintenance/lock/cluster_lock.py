@@ -19,7 +19,7 @@ from . import holder, lock_rules
 from .folders import LockFolders, LockState
 
 STATES = ("held", "free", "absent")
-WAIT_FOR_IT = "wait for that run, or end it; when it is certain that it is over, run with force_unlock: true"
+WAIT_FOR_IT = "wait for that run, or end it; if you are certain that it has ended, run with force_unlock: true"
 
 
 class ClusterLock:
@@ -36,7 +36,7 @@ class ClusterLock:
         self.now = _now(session)
 
     def read(self) -> dict[str, Any]:
-        """Who holds the lock, since when and until when."""
+        """Return who holds the lock, since when and until when."""
         self.lock_state, self.now = self.folders.read(), _now(self.session)
         return state_of(self.lock_state.record)
 
@@ -77,29 +77,29 @@ class ClusterLock:
                 self.target,
                 "read its lock",
                 "the folders of the lock are not as this collection writes them",
-                "see who changed them in the vSphere Client; force_unlock: true replaces them",
+                "check in the vSphere Client who changed them; force_unlock: true replaces them",
             )
-        # Who removes the lock must hold it: a rival that read it before cannot take what is removed meanwhile.
+        # The run that removes the lock must hold it: a rival that read it earlier cannot take it during the removal.
         rule: Callable[..., lock_rules.LockDecision] = lock_rules.release if self.state == "free" else lock_rules.hold
         record = self.lock_state.record
         dead, alive, working = _holder(record)
         decision = rule(record, self.desired, self.now, dead=dead, alive=alive)
         if not decision.refusal or not working:
             return decision
-        left = f"{decision.refusal}, whose ansible is gone, yet its process {working[0]} is still at work"
+        left = f"{decision.refusal}, whose ansible has ended, yet its process {working[0]} still runs"
         return replace(decision, refusal=left)
 
     @property
     def _tried(self) -> str:
-        return {"held": "take its lock", "free": "give its lock back", "absent": "remove its lock"}[self.state]
+        return {"held": "take its lock", "free": "release its lock", "absent": "remove its lock"}[self.state]
 
 
 def lock_request(params: Mapping[str, Any]) -> lock_rules.LockRequest:
-    """Who asks, from a module's options and from the process that runs it."""
+    """Return the requesting run, from a module's options and from the process that runs it."""
     process = holder.running()
     run = params.get("run") or (f"{process.machine}.{process.pid}.{process.started}" if process else "")
     if not run:
-        raise Refused("cluster_lock", "tell this run from others", "no ansible command runs it", "name it by run")
+        raise Refused("cluster_lock", "tell this run from others", "no ansible command runs it", "give the option run")
     owner = lock_rules.safe_text(params.get("owner") or holder.owner())
     note = lock_rules.safe_text(params.get("note") or "")
     return lock_rules.LockRequest(
@@ -121,7 +121,7 @@ def _holder(record: lock_rules.LockRecord | None) -> tuple[bool, bool, list[int]
 
 
 def record_at(record: lock_rules.LockRecord | None, now: datetime) -> dict[str, Any]:
-    """Return a record for read-only use: ``over`` is the reason why the next run gets the lock although it is held."""
+    """Return a record for read-only use; ``over`` is the reason why the next run gets the lock although it is held."""
     if record is None or record.free:
         return {**state_of(record), "over": None}
     dead, alive, _working = _holder(record)

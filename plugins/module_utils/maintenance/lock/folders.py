@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""A cluster's lock as folders beside the cluster: numbered generations, of which the highest counts.
+"""A cluster's lock as folders next to the cluster: numbered generations, of which the highest counts.
 
-Every change of the lock, a renewal too, is a new generation. It is prepared under a separate name with the complete
-record in the names of its subfolders, and then renamed to the next number. The server lets only one of several
+Every change of the lock, including a renewal, is a new generation. It is prepared under a separate name with the
+complete record in the names of its subfolders, and then renamed to the next number. The server lets only one of several
 rivals have that number and answers DuplicateName to the others, so a record is never read half written, and a change
 that was decided on an old record cannot replace a newer one. Numbers only grow, because a late rival with an old number
 must find that it does not count.
@@ -29,7 +29,7 @@ PREFIX = "dml.vsphere.lock "
 CLAIM = "claim "
 GONE = "dml.vsphere.gone "
 TASK_SECONDS = 120
-# A claim this old was left by a run that was killed between two calls.
+# A run that was killed between two calls left a claim of this age.
 STALE_CLAIM_SECONDS = 3600
 
 
@@ -44,7 +44,7 @@ class Folder:
 
 @dataclass(frozen=True)
 class LockState:
-    """The lock's folder as read at one time, and what a killed run left of one that it was removing."""
+    """The lock's folder as read at one time, and the remains of one that a killed run was removing."""
 
     root: Folder | None
     number: int
@@ -67,7 +67,7 @@ class LockFolders:
 
     def __init__(self, session: Session, cluster: str, parent: Any, key: str) -> None:
         self.session, self.cluster, self.parent = session, cluster, parent
-        # The id of the cluster, not its name: names can be as long as a folder's may be, are escaped, and change.
+        # The id of the cluster, not its name: names may be as long as a folder's name can be, are escaped, and change.
         self.name = PREFIX + key
 
     def read(self) -> LockState:
@@ -96,7 +96,7 @@ class LockFolders:
         return won
 
     def remove(self, state: LockState) -> None:
-        """Remove a lock that this run holds, under another name so that no other run takes it in between."""
+        """Remove a lock that this run holds; it is renamed first, so that no other run takes it in between."""
         roots = [folder for folder in (state.root, *state.remains) if folder]
         if state.root:
             self._rename(state.root.ref, f"{GONE}{secrets.token_hex(4)}")
@@ -129,7 +129,7 @@ class LockFolders:
         return current is not None and bool(current.ref._moId == claim._moId)
 
     def _tidy(self, claim: Any, now: datetime, *, won: bool) -> None:
-        """Remove what no longer counts: older generations, claims of killed runs, and our own claim if it lost."""
+        """Remove obsolete folders: older generations, claims of killed runs, and this run's claim if it lost."""
         state = self.read()
         inside = state.root.inside if state.root else ()
         old = [folder for folder in inside if won and folder.name.isdigit() and int(folder.name) < state.number]
@@ -140,7 +140,7 @@ class LockFolders:
         self._destroy(useless)
 
     def _destroy(self, folders: Sequence[Folder]) -> None:
-        tried = "remove what is left of earlier locks"
+        tried = "remove the remains of earlier locks"
         outcomes = [self._destroying(folder.ref, tried) for folder in folders]
         started = [task for task in outcomes if task is not None]
         for outcome in tasks.wait_all(self.session, started, TASK_SECONDS):

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The process on the controller that holds a lock: the ansible run above this module, and whether one still lives."""
+"""The process on the controller that holds a lock: the ansible run above this module, and whether it still runs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .lock_rules import RunProcess, safe_text
 PROC = Path("/proc")
 COMMANDS = {"ansible", "ansible-playbook", "ansible-console"}
 AS_MODULE = [b"-m", b"ansible"]
-# So much of a machine's name that a run, which is named by machine, process and start, stays whole in a record.
+# The longest machine name with which the name of a run (machine, process and start) fits in a record.
 LONGEST_MACHINE = 32
-# The run that holds the lock, as the lock names it: a module that starts after its run was killed cannot find it above.
+# Names the run that holds the lock: a module that starts after its run was killed does not find the run above itself.
 RUN = "DML_VSPHERE_RUN"
 
 
 def owner() -> str:
-    """Who runs this, for people to read."""
+    """Return who runs this, for people to read."""
     return safe_text(f"{getpass.getuser()}@{socket.gethostname()}")
 
 
@@ -42,7 +42,7 @@ def running() -> RunProcess | None:
 
 
 def run_watch() -> Callable[[], bool]:
-    """Return a function that returns whether the run that is running now still runs."""
+    """Return a function that returns whether the current run still runs."""
     process = running()
     return lambda: not is_dead(process)
 
@@ -55,15 +55,15 @@ def marked() -> Iterator[None]:
         yield
         return
     if is_dead(run):
-        raise Abandoned("this module", "start", "the ansible run that asked for it is gone", "run again")
-    # The kernel takes the name away with the process, however that ends.
+        raise Abandoned("this module", "start", "the ansible run that requested it has ended", "run again")
+    # The kernel removes the name when the process ends, however that happens.
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as mark:
         mark.bind(f"\0{_mark(run)}{os.getpid()}")
         yield
 
 
 def survivors(process: RunProcess | None) -> list[int]:
-    """Return the process numbers of a run's modules that still run; modules outlive a killed ansible."""
+    """Return the process IDs of a run's modules that still run; modules outlive a killed ansible."""
     if process is None:
         return []
     try:
@@ -114,7 +114,7 @@ def _described(pid: int) -> RunProcess | None:
     try:
         fields = _stat(pid)
         boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
-        # Containers of one machine share its boot, yet not its process numbers.
+        # Containers of one machine share its boot, but not its process IDs.
         namespace = os.readlink(PROC / "self/ns/pid").strip("pid:[]")
     except OSError:
         return None

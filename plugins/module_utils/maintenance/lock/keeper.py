@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Renews the locks of this run while one long call works: a boot may take longer than the time of a lock."""
+"""Renews the locks of this run during one long call: a boot may take longer than a lock lasts."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ...vsphere.session import Session
 from . import holder, lock_rules
 from .folders import PREFIX, LockFolders
 
-# Most calls end sooner, and need nothing of this.
+# Most calls end sooner and need no renewal.
 FIRST_SECONDS = 5.0
-# The number of checks within the time of a lock: if one renewal fails, the next one still comes in time.
+# The number of checks while a lock lasts: if one renewal fails, the next one still comes in time.
 TIMES = 4
 NAME = "renews the lock"
 
@@ -46,7 +46,7 @@ def renewing(session: Session) -> Iterator[None]:
 def _keep(session: Session, process: lock_rules.RunProcess, ended: threading.Event) -> None:
     pause = FIRST_SECONDS
     while not ended.wait(pause):
-        # A failed renewal may succeed at the next try; the work itself fails in the same way and reports it.
+        # A failed renewal may succeed at the next try; otherwise, the call itself fails in the same way and reports it.
         with suppress(CollectionError, vmodl.MethodFault, *CONNECTION_ERRORS):
             shortest = renew(session, process)
             if shortest is None:
@@ -55,7 +55,7 @@ def _keep(session: Session, process: lock_rules.RunProcess, ended: threading.Eve
 
 
 def renew(session: Session, process: lock_rules.RunProcess) -> int | None:
-    """Renew all locks that the run of a process holds: the shortest of their times in seconds, None without any."""
+    """Renew all locks that the run of a process holds; return the shortest duration in seconds, None without locks."""
     all_folders = find_all(session, vim.Folder, ("name", "parent"))
     now = server_time(session).replace(microsecond=0)
     times = []

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: what another person asks of the run that holds the lock of a cluster, in the record of the lock."""
+"""Subject: a request by another user to the run that holds the lock of a cluster, in the record of the lock."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class WindowRequest:
         self._lock, self._action, self.target = lock, action, lock.target
 
     def read(self) -> dict[str, Any]:
-        """Return the present request; empty without one."""
+        """Return the current request; empty without one."""
         self._lock.read()
         record = self._lock.lock_state.record
         if record is None or record.free or not record.note:
@@ -37,7 +37,7 @@ class WindowRequest:
         return {"request": record.request}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
-        """Return the request that takes the place of the present one."""
+        """Return the request that replaces the current one."""
         return Plan(before=current, after={"request": "" if self._action == RESUME else self._action})
 
     def apply(self, plan: Plan) -> None:

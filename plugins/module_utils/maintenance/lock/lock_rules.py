@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Sequence
 
-# vSphere allows 80 characters in a name, of which an escaped one takes three.
+# vSphere allows 80 characters in a name; an escaped character takes three.
 LONGEST_LINE = 76
 LONGEST_VALUE = LONGEST_LINE - 16
 DIGEST = 16
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.@:+-]")
-# A holder that renews with this much of its time left writes nothing: two tasks in a row need not.
+# With more than this part of its time left, a holder renews nothing: two tasks in a row need only one renewal.
 FRESH = 0.9
 
 
@@ -32,7 +32,7 @@ class RunProcess:
 
 @dataclass(frozen=True)
 class LockRecord:
-    """The record of a lock: its holder, or none."""
+    """The record of a lock: its holder, if any."""
 
     owner: str
     run: str
@@ -40,9 +40,9 @@ class LockRecord:
     until: datetime
     process: RunProcess | None = None
     free: bool = False
-    # For how long it is taken at a time; a record that an earlier version wrote does not tell.
+    # The seconds for which the lock is taken at a time; 0 in a record from an earlier version.
     seconds: int = field(default=0, compare=False)
-    # The progress of the holder, and what another person asks of it: to pause or to end.
+    # The progress of the holder, and the request of another user: to pause or to end.
     note: str = ""
     request: str = ""
     requester: str = ""
@@ -53,7 +53,7 @@ class LockRecord:
 
 @dataclass(frozen=True)
 class LockRequest:
-    """The run that asks for a lock, and the time for which it asks."""
+    """The run that requests a lock, and the requested time."""
 
     owner: str
     run: str
@@ -65,7 +65,7 @@ class LockRequest:
 
 @dataclass(frozen=True)
 class LockDecision:
-    """The record to write, if any; or the refusal; and a warning for the user."""
+    """The record to write or the refusal, if any, and a warning for the user."""
 
     write: LockRecord | None = None
     refusal: str = ""
@@ -75,7 +75,7 @@ class LockDecision:
 def hold(
     current: LockRecord | None, desired: LockRequest, now: datetime, *, dead: bool, alive: bool = False
 ) -> LockDecision:
-    """Take or renew the lock; ``found`` is its record now.
+    """Take or renew the lock; ``current`` is its present record.
 
     ``dead`` says that the holder's process is known to have ended, ``alive`` that it is known to run. On another
     machine neither is known, and the time in the record decides.
@@ -96,7 +96,7 @@ def hold(
 def release(
     current: LockRecord | None, desired: LockRequest, now: datetime, *, dead: bool, alive: bool = False
 ) -> LockDecision:
-    """Release our own lock; the lock of another run only by force, or when that run has ended."""
+    """Release the lock of this run; release that of another run only by force, or if that run has ended."""
     if current is None or current.free:
         return LockDecision()
     freed = LockDecision(LockRecord(desired.owner, desired.run, now, now, free=True))
@@ -183,8 +183,8 @@ def _of_fields(fields: dict[str, str]) -> LockRecord:
 def safe_text(text: str, most: int = LONGEST_VALUE) -> str:
     """Return a text in the form that a record can contain, for writing and for comparing.
 
-    A text that is too long, or has characters that a name must not have, ends in a digest of the whole: two runs whose
-    names begin alike stay two runs.
+    A text that is too long, or contains invalid characters, ends with a digest of the complete text, so that two runs
+    whose names start alike remain distinct.
     """
     safe = _UNSAFE.sub("_", text)
     if safe == text and len(text) <= most:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The lock of a cluster for one module: taken before its first write unless its run holds it, and released after it."""
+"""The lock of a cluster for one module: taken before its first write unless its run holds it, released at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ARGUMENTS: dict[str, Any] = {"force_unlock": {"type": "bool", "default": False}}
 
 
 class OwnLock:
-    """The lock of a cluster, which subjects take when they are changed. A module that changes nothing takes none."""
+    """The lock of a cluster, which subjects take before they change. A module without changes takes no lock."""
 
     def __init__(self, session: Session, cluster: str, *, force: bool) -> None:
         self._session, self._cluster, self._force = session, cluster, force
@@ -39,7 +39,7 @@ class OwnLock:
 
     def take(self) -> None:
         """Take the lock unless this module has it; raise if another run holds it."""
-        # A refusal is one for each subject that asks.
+        # Each subject that asks gets the refusal.
         with self._one_at_a_time:
             if not self._is_settled:
                 self._take()

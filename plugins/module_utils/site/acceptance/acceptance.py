@@ -146,7 +146,7 @@ def full_scope() -> Scope:
 
 
 def result(run: AcceptanceRun, *, accept_new: bool = False) -> dict[str, Any]:
-    """Return the rows, the assumptions, both as lines to show, and what is not understood as one error."""
+    """Return the rows, the assumptions, both as lines to show, and all answers that are not understood as one error."""
     judged = judged_assumptions.judged(run.recording)
     texts = [*lines(run.rows), "", *judged_assumptions.lines(judged)]
     return {"readers": run.rows, "assumptions": judged, "lines": texts, "error": error(run.rows, judged, accept_new)}

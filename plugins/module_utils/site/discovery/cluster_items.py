@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The variables of one cluster: facts as comments, current settings, and proposals where the user decides."""
+"""The variables of one cluster: facts as comments, current settings, and proposals for the user to decide."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def items_of(cluster: DiscoveredCluster, templates: Sequence[DiscoveredTemplate]
 
 
 def gpu_mode(cluster: DiscoveredCluster) -> str:
-    """Return how all hosts offer their GPUs today: shared_direct, passthrough, or an empty text if they differ."""
+    """Return how all hosts currently offer their GPUs: shared_direct, passthrough, or an empty text if they differ."""
     modes = {_mode(gpu) for host in cluster.gpu_hosts for gpu in host["gpus"]}
     return modes.pop() if len(modes) == 1 else ""
 
 
 def model_of(name: str) -> str:
-    """Return the model in a GPU's name, which stays the same after a driver reports another name."""
+    """Return the model in a GPU's name, which stays the same if a driver reports another name."""
     _before, bracket, inner = name.partition("[")
     model = inner.partition("]")[0] if bracket else name
     return " ".join(word for word in model.split() if word != "NVIDIA")
@@ -109,7 +109,7 @@ def _expected_gpus(cluster: DiscoveredCluster) -> Iterator[Item]:
 
 
 def _profile(cluster: DiscoveredCluster, mode: str) -> Iterator[Item]:
-    """Yield the parts of the profile of every host: what all hosts have today, or a proposal."""
+    """Yield the parts of the profile of every host: the settings that all hosts have, or a proposal."""
     if mode == "passthrough":
         yield Item("passthrough", {"devices": ["gpus"], "enabled": True}, notes=("All GPUs are in passthrough.",))
     elif mode == SHARED_DIRECT:
@@ -137,7 +137,7 @@ def _gpu_proposal(cluster: DiscoveredCluster) -> Iterator[Item]:
         yield Item(decide=text)
         return
     vib = {"name": "NVD-AIE_ESXi_8.0.0_Driver", "version": "VERSION", "source": "[DATASTORE] FOLDER/FILE.vib"}
-    text = "the name, version and location of the vGPU manager, from your bundle of NVIDIA"
+    text = "the name, version and location of the vGPU manager, from your NVIDIA bundle"
     yield Item("vibs", [vib], decide=text)
 
 
@@ -147,7 +147,7 @@ def _hot_migration(cluster: DiscoveredCluster, mode: str) -> Iterator[Item]:
         return
     text = (
         f"whether workers with a vGPU may migrate. The option {_HOTMIGRATE} of vCenter is {str(value).lower()}, and it "
-        "holds for all clusters of this vCenter"
+        "applies to all clusters of this vCenter"
     )
     yield Item("fabric_vcenter_options", {_HOTMIGRATE: True}, decide=text)
     yield Item("fabric_allow_shared_settings", True, decide="whether this collection may change that option")

@@ -15,7 +15,7 @@ Entry = Mapping[str, Any]  # a host as esxi_info returns it
 
 @dataclass(frozen=True)
 class DiscoveredNetwork:
-    """A port group of a cluster; a standard one has no ``vlan``, and a trunk has none either."""
+    """A port group of a cluster; standard port groups and trunks have no ``vlan``."""
 
     name: str
     distributed: bool = False
@@ -44,7 +44,7 @@ class DiscoveredTemplate:
 
 @dataclass(frozen=True)
 class DiscoveredCluster:
-    """A cluster with its hosts, and the sentences about what stops their preparation today."""
+    """A cluster with its hosts, and the reasons that currently prevent their preparation."""
 
     facts: ClusterFacts
     hosts: Sequence[Entry]

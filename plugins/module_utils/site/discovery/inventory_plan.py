@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The inventory of a vCenter: what its hosts are today, and the decisions that only the user can make."""
+"""The inventory of a vCenter: the current state of its hosts, and the decisions that only the user can make."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _CONNECTION = (
     "encrypt_string --stdin-name vsphere_password"
 )
 _HOW = (
-    "Lines without a sign describe the hosts as they are: a run with them changes nothing. A line "
+    "Lines without # describe the hosts as they are: a run with them changes nothing. A line "
     f'"{DECIDE.strip()}" is a decision that only you can make. The lines below it are a proposal: remove the signs and '
-    "correct the values. Nothing of the cluster is changed that this file does not describe."
+    "correct the values. The playbooks change only the objects of the cluster that this file describes."
 )
 
 

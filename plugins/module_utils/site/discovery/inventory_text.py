@@ -13,7 +13,7 @@ from typing import Any
 WIDTH = 118
 DECIDE = "decide: "
 _INDENT = "  "
-# Texts that YAML 1.1 reads as text without quotes, in a block as in braces; YAML does not read an address as a number.
+# Texts that YAML 1.1 reads as text without quotes, in blocks and in braces; an address does not become a number.
 _PLAIN = re.compile(r"[A-Za-z][\w./-]*(?: [\w./-]+)*|\d+\.\d+\.\d+\.\d+(?:/\d+)?", re.ASCII)
 _WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 _TEMPLATE = ("{{", "{%", "{#")
@@ -30,7 +30,7 @@ class Expression:
 class Item:
     """A variable with its comments.
 
-    With ``decide``, the variable is a proposal: it is a comment until the user removes the signs. An item without
+    With ``decide``, the variable is a proposal: it is a comment until the user removes the # signs. An item without
     a key is a comment. ``children`` are the keys of a variable, each with its own comments.
     """
 
@@ -78,7 +78,7 @@ def comments(texts: Iterable[str], depth: int, follow: str = "") -> list[str]:
 
 
 def printable(text: str) -> str:
-    """Return a text for a comment: in one line, without control characters."""
+    """Return a text for a comment: one line, without control characters."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 

@@ -38,7 +38,7 @@ def profile_items(cluster: DiscoveredCluster) -> Iterator[Item]:
         text = "whether workers get PVRDMA adapters, and the VMkernel adapter of their control channel"
         yield Item("pvrdma", {"vmk": _adapter(cluster) or _DEVICE}, decide=text)
     text = (
-        "whether RoCE is lossless, and on which priority. It applies to all ports of the driver; configure the "
+        "whether RoCE is lossless, and on which priority. This applies to all ports of the driver; configure the "
         "physical switch in the same way first"
     )
     yield Item("roce", {"priority": 3, "trust": "dscp"}, decide=text)
@@ -51,14 +51,14 @@ def fabric_items(cluster: DiscoveredCluster) -> Iterator[Item]:
         yield Item(notes=("No host has an RDMA card: training uses TCP.",))
         return
     if used := sorted({card["switch"] for host in hosts for card in _rdma_cards(host) if card["switch"]}):
-        note = "dml.vsphere.fabric changes a switch of others only with fabric_adopt."
+        note = "dml.vsphere.fabric changes a switch that it did not create only with fabric_adopt."
         yield Item(notes=(f"RDMA cards are on {', '.join(used)}. {note}",))
     if any(card["switch"] is None for host in hosts for card in _rdma_cards(host)):
         yield from _proposal(hosts)
 
 
 def _proposal(hosts: list[Entry]) -> Iterator[Item]:
-    text = "the VLAN of the RDMA network. The physical switch must have it; without a VLAN leave vlan out"
+    text = "the VLAN of the RDMA network. The physical switch must have it; omit vlan if there is none"
     groups = [{"name": VMKERNEL, "vlan": 100}, {"name": MACHINES, "vlan": 100}]
     yield Item("fabric_port_groups", groups, decide=text)
     addresses = {host["host"]: f"198.51.100.{number}" for number, host in enumerate(hosts[:254], 1)}

@@ -85,7 +85,7 @@ def _networks(session: Session, refs: Sequence[Any]) -> list[DiscoveredNetwork]:
 
 
 def _datastores(session: Session, refs: Sequence[Any], hosts: Sequence[Any]) -> list[DiscoveredDatastore]:
-    """Return the datastores that vCenter can reach, those with most free space first."""
+    """Return the datastores that vCenter can reach: those of most hosts first, then those with most free space."""
     members = {id_of(host) for host in hosts}
     found = [
         DiscoveredDatastore(

@@ -19,12 +19,12 @@ _SSH_KEY = Expression("{{ lookup('ansible.builtin.file', '~/.ssh/id_ed25519.pub'
 
 
 def items_of(cluster: DiscoveredCluster, templates: Sequence[DiscoveredTemplate], *, shared: bool) -> Iterator[Item]:
-    """Yield a proposal with one worker for each host with GPUs; ``shared`` are vGPUs instead of whole GPUs."""
+    """Yield a proposal with one worker for each host with GPUs; ``shared`` selects vGPUs instead of whole GPUs."""
     if not cluster.gpu_hosts:
         return
     text = (
         "the template, size, GPUs, networks and SSH key of the workers. The template needs open-vm-tools and "
-        "cloud-init, and the management network an address for each worker"
+        "cloud-init, and the management network needs an address for each worker"
     )
     yield Item("worker_defaults", _defaults(cluster, templates, shared=shared), decide=text)
     text = "the names and addresses of the workers. The addresses below are from a range for examples"

@@ -83,7 +83,7 @@ _PUBLIC = re.compile(
     r"|driver|graphicsType|vgpuMode|fullName|productLineId|osType|guestId|guestFullName|licenseProductVersion|label"
     r"|summary|privId|nicType|adapterType|cpuModel|patchLevel|apiType|licenseProductName|sharedPassthruAssignmentPolicy"
 )
-# Only the description of a counter comes from vSphere; that of a virtual device contains the name of its network.
+# The description of a counter comes from vSphere; the description of a virtual device contains its network's name.
 _DESCRIBING = ("label", "summary")
 _DESCRIPTIONS = ("vim.ElementDescription", "vim.host.")
 _VIRTUAL_DEVICE = "vim.vm.device."
@@ -153,7 +153,7 @@ def _in_fields(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _kind_of(field: TypedField) -> str:
-    """Return the word of the pseudonyms of a field; empty if it contains no name."""
+    """Return the word of the pseudonyms for a field; empty if the field contains no name."""
     if field.name in ("name", "groupName") and _NAMED.fullmatch(field.kind):
         return _argument_kind(field.kind)
     if field.kind.endswith("CustomFieldsManager.FieldDef") and field.name == "name":
@@ -239,7 +239,7 @@ def _command(command: EsxcliCommand, text: Callable[..., str], packages: dict[st
 
 
 def _in_xml(answer: str | None, text: Callable[[str], str]) -> str | None:
-    """Return an answer with replaced texts of elements and unchanged names; another format is replaced as a whole.
+    """Return an answer with the texts of its elements replaced; any format but XML is replaced as a whole.
 
     Elements about hardware keep their words.
     """

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Free text without its words: numbers, addresses, times, signs and pseudonyms stay; pure.
+"""Replaces the words of free text: numbers, addresses, times, signs and pseudonyms stay; pure.
 
-A message is understood from its type, which is not free text. ``Pseudonyms`` has replaced the addresses before.
+The type of a message, which is not free text, is enough to understand it. ``Pseudonyms`` replaces addresses earlier.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-# A sentence, a path, a URL, an account of a domain or an address of mail.
+# A sentence, a path, a URL, a domain account or an email address.
 _SIGNS = re.compile(r"\s|[/\\@]")
-# Fields of sentences, which may also have only one word.
+# Fields that contain sentences, some of which have only one word.
 SENTENCES = frozenset(
     (
         *("message", "fullFormattedMessage", "localizedMessage", "faultMessage", "faultMsg", "reason", "description"),

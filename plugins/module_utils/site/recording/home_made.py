@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Home-made packages in answers of esxcli: their names, and those of their vendors, identify the site; pure."""
+"""Home-made packages in answers of esxcli: their names and vendors identify the site; pure."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def _is_home_made(values: Mapping[str, str]) -> bool:
 
 
 def _without_words(package: str, version: str) -> str:
-    """Return a package without the words in its version, which its ID contains too; numbers identify no site."""
+    """Return a package without the words in its version, which its ID repeats; numbers do not identify a site."""
     plain = _WORD.sub("x", version)
     return package.replace(escape(version), plain) if version else package
 
 
 def replaced(text: str, pseudonyms: Mapping[str, str], reason: Callable[[str], str]) -> str:
-    """Return the text with pseudonyms instead of these names; ``said`` replaces words of what describes a package."""
+    """Return the text with pseudonyms instead of these names; ``reason`` replaces the words in a description."""
 
     def described(match: re.Match[str]) -> str:
         values = _values(match[0])

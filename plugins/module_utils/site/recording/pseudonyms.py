@@ -23,7 +23,7 @@ COMMON = frozenset(
         *("poweredon", "poweredoff", "suspended", "enabled", "disabled", "dscp", "pcp", "nvidia", "mellanox", "vmware"),
     )
 )
-# A shorter name, or a number, occurs in too many other words: it is replaced only if it is the whole text.
+# A shorter name or a number occurs in too many other words, so it is replaced only if it is the whole text.
 SHORTEST = 3
 _HEX = "[0-9a-fA-F]"
 _ADDRESS = re.compile(r"(?<![\w.:-])\d{1,3}(?:\.\d{1,3}){3}(?![\w]|\.\d|-\d+(?:vmw|OEM|vib))")
@@ -40,7 +40,7 @@ class Pseudonyms:
     """The pseudonyms of one recording.
 
     Addresses, hardware addresses, UUIDs and licence keys are recognised by their format. Names and serials have no
-    format: ``name`` registers them before ``text`` replaces them. ``said`` also replaces each word of free text.
+    format: ``name`` registers them before ``text`` replaces them. ``free_text`` also replaces each word.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Pseudonyms:
             self._keep(value, self._next(kind))
 
     def whole(self, text: str) -> str:
-        """Return the pseudonym of a text that consists of a name, also of a short one."""
+        """Return the pseudonym of a text that consists of a name, even a short one."""
         return self.known(text) or self.text(text)
 
     def known(self, text: str) -> str | None:
@@ -87,7 +87,7 @@ class Pseudonyms:
         return free_text.replaced(text, self._word, self._is_own) if is_sentence else text
 
     def originals(self) -> list[str]:
-        """Return every value that must no longer occur; without names that are too short for a search."""
+        """Return every value that must no longer occur, except names that are too short to search for."""
         pseudonyms = set(self._known.values())
         return sorted(value for value in self._known if _can_be_found(value) and value not in pseudonyms)
 
@@ -157,7 +157,7 @@ class Pseudonyms:
         return self._of(text)
 
     def _bios_uuid(self, text: str) -> str:
-        """Return the pseudonym of a UUID in the format of switches and BIOSes: in pairs."""
+        """Return the pseudonym of a UUID in the format of switches and BIOSes: pairs of digits."""
         digits = re.sub("[ -]", "", text)
         plain = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
         new = self._uuid(plain).replace("-", "")
@@ -166,7 +166,7 @@ class Pseudonyms:
         return self._of(text)
 
     def _hardware(self, text: str) -> str:
-        """Return the pseudonym of a hardware address, whose first half, the vendor, stays; thumbprints keep nothing."""
+        """Return the pseudonym of a hardware address, which keeps its vendor half; thumbprints keep nothing."""
         sign = text[2]
         octets = text.split(sign)
         vendor = octets[:_VENDOR_OCTETS] if len(octets) == _MAC_OCTETS else []

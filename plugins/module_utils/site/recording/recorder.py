@@ -15,7 +15,7 @@ from ...vsphere.wire import ApiCall
 from . import guard
 from .recording import CallAnswer, EsxcliCommand, RecordedObject, Recording, RestRequest, key_of_call, key_of_link
 
-# A property that may contain passwords of guests; a part of it cannot be read.
+# A property that may contain guest passwords, and of which the API cannot read only a part.
 NEVER_READ = ("config.extraConfig",)
 _LIMITED = ("HostSystem", "VirtualMachine")
 # These calls create or end objects of the session; a replay answers them without a recording.
@@ -110,7 +110,7 @@ class Recorder:
         recorded.values.update({item.name: item.val for item in entry.propSet})
 
     def _link(self, requested: Any, refs: Iterable[Any]) -> None:
-        """Record the result of a traversal from objects along a property; a traversal of the inventory is left out."""
+        """Record the result of a traversal from objects along a property; omit traversals of the inventory."""
         traversals = [step for spec in requested.objectSet for step in spec.selectSet or [] if step.path != "view"]
         if traversals:
             starts = [spec.obj for spec in requested.objectSet]

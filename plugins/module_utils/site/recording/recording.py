@@ -55,9 +55,9 @@ class RestRequest:
 class Recording:
     """All answers.
 
-    ``asked`` are the requested paths, by kind of object: such a path is unset if an object lacks it. ``links`` are the
-    objects that a traversal from a property of others found. ``schemas`` are the descriptions of the commands from
-    esxcli, by namespace.
+    ``requested`` are the requested paths, by kind of object: a path that an object lacks is unset. ``links`` are the
+    objects that a traversal along a property of other objects found. ``schemas`` are esxcli's descriptions of its
+    commands, by namespace.
     """
 
     server: dict[str, Any] = field(default_factory=dict)

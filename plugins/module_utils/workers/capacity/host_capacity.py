@@ -62,7 +62,7 @@ def graphics(host: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shared(host: Mapping[str, Any], coming: Sequence[str] = ()) -> list[Any]:
-    """Return the GPUs in shared direct mode; with profiles to come, all that the driver reports."""
+    """Return the GPUs in shared direct mode or, with ``coming`` profiles, all that the driver reports."""
     return [info for info in graphics(host).values() if info.graphicsType == SHARED_DIRECT or coming]
 
 
@@ -74,8 +74,8 @@ def gigabytes(info: Any) -> float:
 def users(host: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the object ids of the virtual machines on each GPU, by PCI address.
 
-    The bindings of the host name the GPU of each device, from 9.1 on. Virtual machines without such a binding are those
-    that the graphics driver lists for the GPU.
+    From 9.1 on, the bindings of the host name the GPU of each device. Virtual machines without such a binding come from
+    the graphics driver's list for the GPU.
     """
     known = graphics(host)
     addresses = {address.lower() for address in known}
@@ -92,7 +92,7 @@ def users(host: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def binding_paths(api_version: tuple[int, ...]) -> tuple[str, ...]:
-    """Return the property that names the GPU of each device of a virtual machine, where it does."""
+    """Return the property that names the GPU of each device of a virtual machine, if this version has it."""
     return (BINDING,) if api_version >= BINDING_SINCE else ()
 
 
@@ -103,7 +103,7 @@ def _pci_id(binding: Any) -> str:
 def slots(host: Mapping[str, Any], vgpus: Mapping[str, Sequence[str]], coming: Sequence[str] = ()) -> Slots:
     """Return the shared GPUs of a host and the vGPUs on them.
 
-    ``vgpus`` are the profiles by the virtual machine's ID, ``coming`` those that the host offers after preparation.
+    ``vgpus`` are the profiles by virtual machine ID, ``coming`` are those that the host offers after preparation.
     """
     waiting = {vm: list(profiles) for vm, profiles in vgpus.items()}
     vms = users(host)
@@ -144,14 +144,14 @@ def whole_gpus(host: Mapping[str, Any], holders: Mapping[str, str], *, active: b
 
 
 def gpu_memory_gb(host: Mapping[str, Any], address: str) -> float | None:
-    """Return the memory of a GPU: the reported size, else the size in its name or of its model; None if unknown."""
+    """Return the memory of a GPU: as reported, or from its name or model; None if unknown."""
     device = next((candidate for candidate in host.get("hardware.pciDevice") or [] if candidate.id == address), None)
     nominal = mmio.memory_gb(pci_ids.kind_of(device), str(device.deviceName)) if device else None
     return gigabytes(graphics(host).get(address)) or nominal
 
 
 def class_paths(api_version: tuple[int, ...]) -> tuple[str, ...]:
-    """Return the property with the device classes of a host, where it exists."""
+    """Return the property with the device classes of a host, if this version has it."""
     return (CLASSES,) if api_version >= CLASSES_SINCE else ()
 
 

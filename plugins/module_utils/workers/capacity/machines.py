@@ -32,7 +32,7 @@ PATHS = (
 )
 OWNER_LINE = re.compile(r"^[ \t]*owner[ \t]*[:=][ \t]*(?P<owner>\S.*)$", re.IGNORECASE | re.MULTILINE)
 LONGEST_OWNER = 80
-# Settings of the vGPU plugin with which NVIDIA's driver does not move a vGPU.
+# Settings of the vGPU plugin that prevent NVIDIA's driver from migrating a vGPU.
 _PLUGIN_FLAG = re.compile(r"^pciPassthru\d+\.cfg\.enable_(uvm|debugging|profiling)$")
 
 
@@ -59,7 +59,7 @@ def read(session: Session, refs: Sequence[Any], host_names: Mapping[str, str]) -
     running = {key: values for key, values in values_by_id.items() if values.get("runtime.powerState") == "poweredOn"}
     named = names(session, [values.get(path) for values in running.values() for path in ("parent", "resourcePool")])
     classes = _classes_of_hosts(session, running.values())
-    # Only virtual machines with a vGPU have these settings; those of the other machines are not read.
+    # Only virtual machines with a vGPU have these settings, so no others are read.
     settings = read_many(session, [ref for ref in refs if vgpus(running.get(ref._moId, {}))], ("config.extraConfig",))
     return [
         Vm(
@@ -83,7 +83,7 @@ def hot_migrate(session: Session) -> bool:
 
 
 def owner_of(values: Mapping[str, Any]) -> str:
-    """Return the custom attribute ``owner``, else the owner in the annotation."""
+    """Return the custom attribute ``owner`` or, without it, the owner in the annotation."""
     for field in values.get("availableField") or []:
         if field.name.lower() == "owner":
             written = custom_fields.value_of(field.name, values["availableField"], values.get("customValue"))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The server's count of vGPUs and of device classes, with reservations; only vSphere 9.0 and later have it."""
+"""The server's count of vGPUs and of device classes, with reservations, which vSphere 9.0 introduced."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RESERVATION, UNSEEN = "a reservation", "another user (counted by vCenter)"
 
 @dataclass(frozen=True)
 class Capacity:
-    """The count of a profile or a device class on a host: used, free, possible on the empty host, reserved unused."""
+    """The count of a profile or device class on a host: used, free, total on the empty host, reserved but unused."""
 
     used: int
     free: int
@@ -29,8 +29,8 @@ class Capacity:
 def read(session: Session, host: Any, profiles: Iterable[str], classes: Iterable[str] = ()) -> dict[str, Capacity]:
     """Return the capacity of a host by profile and by device class.
 
-    It lacks those that the server does not count, which are then counted by their names: all before 9.0, and
-    all if the server refuses to count.
+    The result lacks those that the server does not count, which are then counted by their names: all of them before
+    9.0, or if the server refuses to count.
     """
     desired, names = sorted(set(profiles)), sorted(set(classes))
     manager = getattr(session.content, "directPathProfileManager", None) if session.api_version >= SINCE else None
@@ -53,7 +53,7 @@ def read(session: Session, host: Any, profiles: Iterable[str], classes: Iterable
 
 
 def withheld(slots: Slots, counted: Mapping[str, Capacity]) -> list[tuple[str, str]]:
-    """Return holder and profile of each slot that is free by the vGPUs on a host, but not by the server's count.
+    """Return holder and profile of each slot that is free according to the host's vGPUs, but not to the server's count.
 
     A reservation of one profile also reduces the count of the others, so reservations come first, then small profiles.
     """

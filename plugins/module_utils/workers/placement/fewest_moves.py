@@ -13,7 +13,7 @@ from typing import Dict, Optional
 from .host_room import HostResources
 from .matching import Candidate, DemandGroups
 
-# A move of a running worker costs more than moves of any number of workers that are off or change anyway.
+# Moving a running worker costs more than moving any number of workers that are off or change anyway.
 RUNNING, OFF = 1_000, 1
 # The maximum number of tries of the search for fewer moves; with many workers a try takes longer.
 TRIES, LEAST_TRIES = 16_000, 50
@@ -24,7 +24,7 @@ Fill = Callable[[Mapping[str, str]], Optional[Dict[str, str]]]
 class HostAssignment:
     """One worker on each host: the hosts of each worker with the cost of the move, and the current assignment.
 
-    Each further worker takes the lightest chain of changes, which keeps the sum of all weights the least.
+    Each further worker takes the lightest chain of changes, which minimizes the sum of all weights.
     """
 
     weights: Mapping[str, Mapping[str, int]]
@@ -69,7 +69,7 @@ def one_per_host(
     running: Collection[str],
     node: str,
 ) -> dict[str, str]:
-    """Return the host of each worker, one on each: the fewest of ``running`` leave ``homes``, then of the others."""
+    """Return the host of each worker, one on each; the fewest of ``running``, then of all, leave their ``homes``."""
     kinds = DemandGroups(hosts, workers, node)
     weights: dict[str, dict[str, int]] = {}
     for number, worker in enumerate(workers):
@@ -89,7 +89,7 @@ def several_per_host(
 ) -> dict[str, str] | None:
     """Return the host of each worker, several on each, with few moves of ``running``; None if they do not all fit.
 
-    ``fill`` returns the hosts of all workers if the given ones stay on their host; None if not all of them fit. The
+    ``fill`` returns the hosts of all workers if the given ones stay on their host; None if they do not all fit. The
     search tries workers on the hosts ``first`` before the others.
     """
     tries = max(LEAST_TRIES, TRIES // (len(homes) + 1))
@@ -113,7 +113,7 @@ def _movers(homes: Mapping[str, str], running: Collection[str], first: Collectio
 def _restored(
     placed: dict[str, str], homes: Mapping[str, str], running: Collection[str], fill: Fill, tries: int
 ) -> dict[str, str]:
-    """Return the placement with each worker back on its host that need not move, running workers first."""
+    """Return the placement after moving workers that need not move back to their host, running workers first."""
     kept: dict[str, str] = {}
     for name in sorted(homes, key=lambda name: (name not in running, name))[:tries]:
         again = {**kept, name: homes[name]}

@@ -79,7 +79,7 @@ class Slots:
         return after
 
     def _take_all(self, profiles: tuple[str, ...], failed: set[Hashable]) -> Slots | None:
-        """Try GPUs that differ, first the GPU that ``take`` would choose, and no state twice."""
+        """Try different GPUs, starting with the one that ``take`` would choose, and try no state twice."""
         if not profiles:
             return self
         profile, rest = profiles[0], profiles[1:]
@@ -109,7 +109,7 @@ class Slots:
         return min(desired.gigabytes / self._gigabytes(gpu, desired), 1.0) if desired else None
 
     def candidates(self, profile: str) -> Sequence[PhysicalGpu]:
-        """Return the GPUs of the profile's model; if the model of none is known, all GPUs of the host."""
+        """Return the GPUs of the profile's model; if no GPU is known to be of that model, all GPUs of the host."""
         desired = parse(profile)
         if desired is None or profile not in self.offered:
             return ()
@@ -124,7 +124,7 @@ class Slots:
         return min(count, _instances(gigabytes, desired)) if desired.slices else count
 
     def _gigabytes(self, gpu: PhysicalGpu, desired: VgpuProfile) -> int:
-        """Return the nominal memory, which is at least the largest offered profile: a GPU reports less."""
+        """Return the nominal memory, which is at least that of the largest offered profile: a GPU reports less."""
         largest = [
             offered.gigabytes for offered in map(parse, self.offered) if offered and offered.model == desired.model
         ]

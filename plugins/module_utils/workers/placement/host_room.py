@@ -82,7 +82,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class HostResources:
-    """The free resources of a host; ``workers`` are its workers without those to be placed.
+    """The free resources of a host; ``workers`` are its workers except those to be placed.
 
     ``nodes`` are the NUMA nodes of its GPUs by address, ``groups`` the device groups that it offers,
     ``holders`` the virtual machines with a vGPU and its profile. ``promises`` are kept with the devices ``given``.
@@ -138,7 +138,7 @@ class HostResources:
         return self.take(demand, REQUIRE) is not None
 
     def _parts(self, same_node: str) -> Iterator[tuple[Slots, int | None]]:
-        """Yield the shared GPUs and the node of PCI devices: those near the RDMA NIC, and all, as ``same_node`` allows.
+        """Yield the shared GPUs and the node of PCI devices: near the RDMA NIC first, then all if ``same_node`` allows.
 
         The host chooses the GPU of a vGPU, so all shared GPUs must be on the NUMA node of the NIC.
         """
@@ -171,7 +171,7 @@ def _give(
     holder: dict[int, int],
     requested: set[int],
 ) -> bool:
-    """Assign a device, if necessary one whose holder can use another device (an augmenting path)."""
+    """Assign a device; if necessary, take one whose holder can use another device (an augmenting path)."""
     for device in range(len(free)):
         if device in requested or not desired[number].matches(free[device]):
             continue

@@ -28,12 +28,12 @@ class Candidate(Protocol):
 
 
 def match(hosts: Sequence[HostResources], workers: Sequence[Candidate], same_node: str) -> dict[str, str]:
-    """Return the host of each worker that gets one; as many workers as possible get one."""
+    """Return the host of each worker that gets one, for as many workers as possible."""
     kinds = DemandGroups(hosts, workers, same_node)
     there: dict[int, int] = {}  # the worker on each host, by their numbers
     hopeless: set[int] = set()
     for number in range(len(workers)):
-        # A worker with the same demand as one without a host gets no host either.
+        # If a worker got no host, another worker with the same demand will not get one either.
         if kinds.of[number] not in hopeless and not _augment(number, kinds, there):
             hopeless.add(kinds.of[number])
     return {workers[number].name: hosts[host].name for host, number in there.items()}

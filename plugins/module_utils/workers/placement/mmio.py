@@ -37,6 +37,6 @@ def window_gb(gpus_gb: Iterable[float]) -> int:
 
 
 def memory_gb(kind: str, name: str = "") -> int | None:
-    """Return the memory of a GPU by its name, else by its vendor:device; None if both are unknown."""
+    """Return the memory of a GPU from its name, otherwise from its vendor:device; None if both are unknown."""
     match = _IN_NAME.search(name)
     return int(match[1]) if match else KNOWN.get(kind)

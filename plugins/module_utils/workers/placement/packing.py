@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from .host_room import IGNORE, Demand, HostResources, alike
 from .matching import Candidate
 
-# The maximum number of tries, so that the time of the search is bounded.
+# The maximum number of tries, which bounds the time of the search.
 PATIENCE = 5_000
 
 
 def pack(hosts: Sequence[HostResources], workers: Sequence[Candidate], same_node: str) -> dict[str, str]:
-    """Return the host of each worker; if not all fit, the hosts of those that fit one after another."""
+    """Return the host of each worker; if they do not all fit, the hosts of those that fit one after another."""
     table = _Table(
         hosts, sorted(workers, key=lambda worker: ([-n for n in worker.demand.size], worker.name)), same_node
     )

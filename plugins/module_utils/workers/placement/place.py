@@ -68,7 +68,7 @@ class Placement:
 
 
 def place(hosts: Iterable[HostResources], workers: Iterable[WorkerToPlace], rules: Rules | None = None) -> Placement:
-    """Return the placement of all workers; the fewest running workers change their host, and only to make room."""
+    """Return the placement of all workers; as few running workers as possible move, and only to make room."""
     rules, all_hosts = rules or Rules(), sorted(hosts, key=lambda host: host.name)
     ordered = sorted(
         workers, key=lambda worker: (not worker.settled, not worker.at, [-n for n in worker.demand.size], worker.name)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The rules of a set of workers: one that keeps them apart, one for their hosts, and overrides of each worker."""
+"""The rules of a set of workers: one that keeps them apart, one for their hosts, and overrides for each worker."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ClusterRules:
 
     cluster: str
     hosts: tuple[str, ...]
-    homes: Mapping[str, str] = field(default_factory=dict)  # the hosts of the workers that run
+    homes: Mapping[str, str] = field(default_factory=dict)  # the hosts of the running workers
     missing: Mapping[str, str] = field(default_factory=dict)  # why a worker cannot have rules
     members: frozenset[str] = frozenset()  # the marked workers that have rules or overrides of this set
     foreign: tuple[rule_conflicts.ForeignRule, ...] = ()

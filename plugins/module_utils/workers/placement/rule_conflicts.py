@@ -124,9 +124,9 @@ def _too_few(cluster: str, left: Mapping[str, frozenset[str]], foreign: Sequence
     hosts = sorted({host for worker in competitors for host in left[worker]})
     binding = sorted({repr(rule.name) for worker in competitors for rule in _binding(worker, foreign)})
     because = f" by foreign rules ({', '.join(binding)})" if binding else ""
-    reason = f"only {', '.join(hosts) or 'none'} {'are' if len(hosts) > 1 else 'is'} left to them{because}"
+    reason = f"only {', '.join(hosts) or 'none'} {'are' if len(hosts) > 1 else 'is'} left for them{because}"
     remedy = ANOTHER_WAY if binding else "take fewer workers or more hosts, or one_per_host: false"
-    yield Conflict(cluster, f"give {', '.join(sorted(competitors))} a host each", reason, remedy)
+    yield Conflict(cluster, f"give each of {', '.join(sorted(competitors))} a separate host", reason, remedy)
 
 
 def _without_host(left: Mapping[str, frozenset[str]]) -> set[str] | None:

@@ -84,7 +84,7 @@ class WorkerRules:
         return planned if self.noted is None else replace(planned, after={**planned.after, "previous": self.noted})
 
     def apply(self, plan: Plan) -> None:
-        """Record replaced overrides, reconfigure the cluster once, remove the record of restored overrides."""
+        """Record replaced overrides, reconfigure the cluster once, and remove the records of restored overrides."""
         before, after = plan.before["previous"], plan.after["previous"]
         kept = {name: {**after.get(name, {}), **before.get(name, {})} for name in {**before, **after}}
         left = {name: after.get(name, {}) for name in kept}

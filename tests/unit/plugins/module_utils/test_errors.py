@@ -12,9 +12,9 @@ def test_each_reason_of_one_change_is_one_sentence_with_one_advice() -> None:
     full = Failed("esx3", "write its note", "it is full", "make room")
     message = (
         "esx1, esx2: could not write its note: the session expired; run again | "
-        "esx3: could not write its note: it is full; make room; what was done is kept"
+        "esx3: could not write its note: it is full; make room; completed changes are kept"
     )
-    error = SeveralErrors([*lost, full], "what was done is kept")
+    error = SeveralErrors([*lost, full], "completed changes are kept")
     assert summary([error]) == str(error) == message
     assert (
         summary([Failed("cpu", "change it", "it is off"), error]) == f"{message} | cpu: could not change it: it is off"

@@ -282,7 +282,7 @@ def test_run_ends_the_module_with_the_failure_that_its_result_holds() -> None:
             [
                 (
                     "validate_certs is false: an impostor of vCenter receives the password; "
-                    "name vCenter's authority in ca_path, or pin its certificate by tls_fingerprint"
+                    "name vCenter's authority in ca_path, or pin its certificate with tls_fingerprint"
                 )
             ],
         ),

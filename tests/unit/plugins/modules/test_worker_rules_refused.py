@@ -30,7 +30,7 @@ GONE = {"state": "absent"}
         (
             lambda c: pinned(c, ["w1", "w2"], ["esx1"], mandatory=True),
             {},
-            "give w1, w2 a host each: only esx1 is left to them by",
+            "give each of w1, w2 a separate host: only esx1 is left for them by",
         ),
         (
             lambda c: pinned(c, ["w2"], ["esx1"], mandatory=True),
@@ -46,7 +46,7 @@ GONE = {"state": "absent"}
         (
             lambda _cluster: None,
             {"hosts": ["esx1"], "host_affinity": "required"},
-            "a host each: only esx1 is left to them;",
+            "a separate host: only esx1 is left for them;",
         ),
         (lambda _cluster: None, {"workers": ["w1", "w1"]}, "w1: could not take it as a worker: it is named twice"),
         (lambda _cluster: None, {"overrides": [{"name": "w9"}]}, "w9: could not set its overrides: it is not among"),
@@ -60,7 +60,7 @@ GONE = {"state": "absent"}
         (
             lambda c: c.add("w1/again"),
             {},
-            "several virtual machines carry its mark, by its name or its instance UUID: w1 (vm-1) and",
+            "several virtual machines have its mark and match its name or its instance UUID: w1 (vm-1) and",
         ),
         (
             lambda c: add_rule(c, vim.cluster.AffinityRuleSpec(name=RULE, enabled=True, vm=list(c.vms.values()))),

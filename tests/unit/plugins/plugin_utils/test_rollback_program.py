@@ -35,9 +35,9 @@ HERE = {"instance_uuid": "v-1", "uuids": {"esx01.lab": "a-1", "esx02.lab": "a-2"
 FOUND: dict[str, Any] = {}
 NEWER = "use the version of dml.vsphere that took the evidence"
 OTHER = "take the evidence of gpu, or run with --limit prod"
-SAME = "name the hosts that are the same in rollback_hosts"
+SAME = "name the unchanged hosts in rollback_hosts"
 THERE = "name evidence of this vCenter, or connect to that one"
-GONE = "esx09.lab: the cluster has no such host any more"
+GONE = "esx09.lab: the cluster no longer has such a host"
 WRITTEN = "name a file that dml.vsphere.evidence wrote, as it wrote it"
 
 
@@ -83,7 +83,7 @@ def test_the_profiles_of_all_hosts_or_of_some(tmp_path: Path) -> None:
         ({"cluster": {**CLUSTER, "name": "prod"}},
          f"that is evidence of prod; {OTHER}"),
         ({"hosts": [{"host": "esx01.lab", "uuid": "a-1"}]},
-         "esx01.lab: the evidence holds no pvrdma, which restoring pvrdma needs"),
+         "esx01.lab: the evidence lacks pvrdma, which restoring pvrdma needs"),
         ({"cluster": {**CLUSTER, "vcenter": {"instance_uuid": "v-2"}}},
          f"it was taken from the vCenter with the instance UUID v-2, and this one has v-1; {THERE}"),
         ({"hosts": [HOST, {**HOST, "host": "esx02.lab", "uuid": "b-2"}, {**HOST, "host": "esx09.lab", "uuid": "a-9"}]},
@@ -122,7 +122,7 @@ def test_evidence_without_hosts_does_not_mean_all_hosts(tmp_path: Path) -> None:
 
 def test_evidence_that_was_changed_is_refused(tmp_path: Path) -> None:
     result, file = call(tmp_path, sealed().replace('"vmk": ""', '"vmk": "vmk2"', 1))
-    message = "it was changed after it was written: its digest is another one"
+    message = "it was changed after it was written: its digest does not match"
     assert result["failed"] and result["msg"] == f"{file}: could not read it as evidence: {message}; {WRITTEN}"
 
 

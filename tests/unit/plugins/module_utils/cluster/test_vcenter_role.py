@@ -74,7 +74,7 @@ def test_an_account_that_has_another_role_there_is_refused(monkeypatch: pytest.M
 
 def test_refuses_what_this_vcenter_does_not_support_before_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
     manager = FakeManager(monkeypatch)
-    with pytest.raises(Refused, match=r"make the role dml\.vsphere: it knows no Vcls\.Unheard"):
+    with pytest.raises(Refused, match=r"make the role dml\.vsphere: it has no privilege Vcls\.Unheard"):
         apply(role(manager, ["Vcls.Unheard", "Profile.View"]))
     with pytest.raises(NotFound, match="find /dc/host/none: the inventory has nothing there"):
         apply(role(manager, ["Profile.View"], grant(path="/dc/host/none")))
@@ -105,5 +105,5 @@ def test_modules_that_are_unknown_are_refused_by_name() -> None:
     assert "esxi_roce" in modules_of(None)
     assert "vcenter_role" not in modules_of(None)
     assert modules_of(["vcenter_role"]) == ["vcenter_role"]
-    with pytest.raises(Refused, match="no privileges are known of esxi_nothing"):
+    with pytest.raises(Refused, match="no privileges are known for esxi_nothing"):
         modules_of(["esxi_roce", "esxi_nothing"])

@@ -212,7 +212,7 @@ def identity_on_one_side(rng: random.Random) -> Case:
         when = record["seen"]
         if record["rank"] == 0 and (when >= border if is_after else when <= border):
             record[key] = None
-    return run, inconclusive("identity: rank 0 gave")
+    return run, inconclusive("identity: rank 0 reported")
 
 
 def move_without_a_time(rng: random.Random) -> Case:

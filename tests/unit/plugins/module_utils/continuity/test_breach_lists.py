@@ -37,7 +37,7 @@ def test_a_breach_without_a_time_is_the_last() -> None:
 
 def test_breaches_beyond_the_list_are_counted_by_kind() -> None:
     ordered = [*(breach(float(at)) for at in range(LISTED)), breach(None, "died"), breach(None), breach(None)]
-    expected = f"the first {LISTED:,} of {LISTED + 3:,} breaches are listed; left out are died: 1, step_lost: 2"
+    expected = f"the first {LISTED:,} of {LISTED + 3:,} breaches are listed; omitted: died: 1, step_lost: 2"
     assert list(left_out(ordered)) == [expected]
 
 

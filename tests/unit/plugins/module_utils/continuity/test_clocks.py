@@ -63,7 +63,9 @@ def test_without_the_observers_clock_gaps_use_the_ranks_own() -> None:
     result = judge(unstamped(records(stall=(35, 130.0))), moves)
     assert kinds(result) == {"gap"}
     assert result["longest_gap_s"] == pytest.approx(131.0)
-    assert result["unproven"] == ["observer's clock: 400 records have no `seen`, the clocks of their ranks replace it"]
+    assert result["unproven"] == [
+        "observer's clock: 400 records have no `seen`, so the clocks of their ranks replace it"
+    ]
 
 
 def test_a_stall_that_a_moved_guest_slept_through_is_seen_by_the_others() -> None:

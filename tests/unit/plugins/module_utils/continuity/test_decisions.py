@@ -66,7 +66,7 @@ def test_an_identity_reported_on_one_side_of_a_move_is_unknown(side: str, keys: 
     )
     result = judge(made, [move(49, 50)])
     assert result["verdict"] == "inconclusive"
-    assert result["unproven"] == [f"identity: rank 1 gave {', '.join(keys)} only {side} move 1 (w1)"]
+    assert result["unproven"] == [f"identity: rank 1 reported {', '.join(keys)} only {side} move 1 (w1)"]
 
 
 @pytest.mark.parametrize("key", LAUNCHER)

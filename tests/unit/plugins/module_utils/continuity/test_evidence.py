@@ -215,7 +215,7 @@ def test_overlapping_moves_are_judged_as_one() -> None:
 
 
 def test_names_an_unknown_limit() -> None:
-    assert judge(records(), [], max_gap=3)["unproven"] == ["limits: max_gap is not a limit and was left out"]
+    assert judge(records(), [], max_gap=3)["unproven"] == ["limits: max_gap is not a limit and was ignored"]
     with pytest.raises(ValueError, match="max_gap_s is 'long'"):
         judge(records(), [], max_gap_s="long")
 

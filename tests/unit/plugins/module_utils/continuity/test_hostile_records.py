@@ -59,7 +59,7 @@ def test_memory_and_answer_do_not_grow_with_the_number_of_distinct_values(kind: 
     judged = judge(MANY)
     assert judged["verdict"] != "continuous"
     assert any(
-        "were left out, because no job has that number of ranks, phases or processes" in text
+        "were omitted, because no job has that number of ranks, phases or processes" in text
         for text in judged["unproven"]
     )
 

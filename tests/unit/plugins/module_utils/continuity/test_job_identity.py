@@ -183,14 +183,14 @@ HERE: dict[str, Any] = {"pid": 1, "start": 2}
 def test_lists_values_reported_on_one_side_of_a_move_only(
     move: tuple[float, float], lines: list[dict[str, Any]], expected: list[str]
 ) -> None:
-    assert sides(*move, *lines) == [f"identity: rank 0 gave {each}" for each in expected]
+    assert sides(*move, *lines) == [f"identity: rank 0 reported {each}" for each in expected]
 
 
 def test_a_move_outside_the_records_does_not_hide_the_next_one() -> None:
     moves = [{"worker": "w1", "ranks": [0], "started": at, "completed": at + 0.5} for at in (-5.0, 1.25)]
     found = tracks(records_of(0, HERE, HERE, {}, {}))
     assert list(one_sided(found, Timeline(moves, 0), ["early", "late"])) == [
-        "identity: rank 0 gave pid, start only before late"
+        "identity: rank 0 reported pid, start only before late"
     ]
 
 

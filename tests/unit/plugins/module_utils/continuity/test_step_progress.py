@@ -84,10 +84,14 @@ def losses(*values: Any, stride: int = 1, **others: Any) -> Track:
     ("one", "lost", "few"),
     [
         (losses(1.0, *["nan"] * 20), ["rank 0 has loss nan at step 1 and no finite one since"], []),
-        (losses(1.0, *["inf"] * 19), [], ["loss: rank 0 has loss inf at step 1 and 18 after it; 20 steps tell"]),
-        (losses(1.0, 1.0, "nan"), [], ["loss: rank 0 has loss nan at its last step, 2; 20 steps tell"]),
-        (losses(1.0, "nan", "nan"), [], ["loss: rank 0 has loss nan at step 1 and 1 after it; 20 steps tell"]),
-        (losses(1.0, "nan", None, "nan"), [], ["loss: rank 0 has loss nan at step 1 and 2 after it; 20 steps tell"]),
+        (losses(1.0, *["inf"] * 19), [], ["loss: rank 0 has loss inf at step 1 and 18 after it; 20 steps are needed"]),
+        (losses(1.0, 1.0, "nan"), [], ["loss: rank 0 has loss nan at its last step, 2; 20 steps are needed"]),
+        (losses(1.0, "nan", "nan"), [], ["loss: rank 0 has loss nan at step 1 and 1 after it; 20 steps are needed"]),
+        (
+            losses(1.0, "nan", None, "nan"),
+            [],
+            ["loss: rank 0 has loss nan at step 1 and 2 after it; 20 steps are needed"],
+        ),
         (losses(1.0, "nan", 1.0), [], []),
         (losses(*["nan"] * 30), [], []),
         (losses(None, phase="eval"), [], []),
@@ -128,7 +132,7 @@ def test_a_rank_is_late_only_beyond_the_deadline() -> None:
     moves = timeline((3.0, 5.0))
     assert late(*steps, line(4, 25.0), moves=moves) == []
     assert late(*steps, line(4, 25.5), moves=moves) == [
-        (4, 25.5, "rank 0 went on 20.500 s after the move (deadline 20 s)")
+        (4, 25.5, "rank 0 resumed 20.500 s after the move (deadline 20 s)")
     ]
 
 
@@ -205,7 +209,7 @@ def test_a_finished_job_may_lack_a_few_steps() -> None:
     all_steps, unread = seconds(*range(10)), seconds(*range(7), rank=1)
     assert stopped(all_steps, unread, ended="finished") == []
     result = stopped(all_steps, seconds(*range(8), rank=2), seconds(*range(6), rank=1), ended="finished")
-    assert result == [(1, 5, "rank 1 stopped at step 5, 4.000 s ago; others went on to step 9")]
+    assert result == [(1, 5, "rank 1 stopped at step 5, 4.000 s ago; others continued to step 9")]
 
 
 def test_a_finished_job_with_a_stride_may_lack_a_few_records() -> None:
@@ -224,7 +228,7 @@ def test_a_silent_rank_is_shown_with_the_progress_of_the_others() -> None:
     result = stopped(seconds(*range(10)), seconds(*range(9), rank=1), until=100.0)
     assert result == [
         (0, 9, "rank 0 stopped at step 9, 91.000 s ago; so did all others"),
-        (1, 8, "rank 1 stopped at step 8, 92.000 s ago; others went on to step 9"),
+        (1, 8, "rank 1 stopped at step 8, 92.000 s ago; others continued to step 9"),
     ]
     marks = track(line(0, 0.0, mark="begin"), line(0, 1.0, mark="end"))
     assert stopped(marks, until=100.0) == [(0, 0, "rank 0 stopped at step 0, 99.000 s ago; so did all others")]

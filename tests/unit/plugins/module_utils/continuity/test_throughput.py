@@ -173,9 +173,9 @@ def test_a_rank_that_reports_a_lower_rate_is_slower() -> None:
 
 
 def test_a_rank_observed_to_be_slower_is_slower() -> None:
-    result = slower("fell from 1 to 0.5 steps/s by the observer's clock, below 0.8")
+    result = slower("fell from 1 to 0.5 steps/s on the observer's clock, below 0.8")
     lines = [*rated([100.0] * 60), *rated([100.0] * 60, 2.0, begin=63.0)]
-    assert judged(lines, (60.5, 62.5)) == slower("fell from 1 to 0.5 steps/s by the observer's clock, below 0.8", 62.5)
+    assert judged(lines, (60.5, 62.5)) == slower("fell from 1 to 0.5 steps/s on the observer's clock, below 0.8", 62.5)
     unsteady = [10.0 + 300 * (index % 2) for index in range(60)]
     assert judged([*rated(unsteady), *rated([20.0] * 60, 2.0, begin=63.0)], (60.5, 62.5))[0] == [
         result[0][0]._replace(at=62.5)
@@ -196,7 +196,7 @@ def test_ignores_what_the_observer_cannot_measure() -> None:
 
 
 def test_a_rank_of_which_too_few_rates_are_known_is_not_judged() -> None:
-    enough, few = [*rated([100.0] * 10), *rated([50.0] * 10, begin=43.0)], "throughput: rank 3 gave only"
+    enough, few = [*rated([100.0] * 10), *rated([50.0] * 10, begin=43.0)], "throughput: rank 3 reported only"
     assert judged(enough, (10.5, 12.5)) == slower("fell from 100 to 50 images/s, below 0.8", 12.5)
     assert judged(enough[1:], (10.5, 12.5)) == ([], [f"{few} 9 rates before and 10 after a move"])
     assert judged(enough[:-1], (10.5, 12.5)) == ([], [f"{few} 10 rates before and 9 after a move"])
@@ -251,7 +251,7 @@ def test_a_fall_must_exceed_eight_tenths_of_the_rates_before(after: float, is_re
     breaches, unproven = judged([*rated(before), *rated([after] * 40, begin=43.0)])
     assert (len(breaches), len(unproven)) == (is_reported, not is_reported)
     sentence = f"fell from 120.5 to {after:g} images/s, below 0.8 of its rate"
-    unsteady = "which was too unsteady to tell (eight tenths of it within 32 images/s)"
+    unsteady = "which was too unsteady to judge (eight tenths of it within 32 images/s)"
     assert unproven == ([] if is_reported else [f"throughput: rank 3 {sentence}, {unsteady}"])
 
 

@@ -111,14 +111,14 @@ def test_around_each_group_are_the_end_of_the_one_before_and_the_start_of_the_on
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ({"by": "eve"}, "moved by others: eve moved w1 from esx1 to esx5; this test did not begin that"),
+        ({"by": "eve"}, "moved by others: eve moved w1 from esx1 to esx5; this test did not start that"),
         (
             {"ok": False},
-            "moved by others: an unknown user failed to move w1 from esx1 to esx5; this test did not begin that",
+            "moved by others: an unknown user failed to move w1 from esx1 to esx5; this test did not start that",
         ),
         (
             {"ok": None, "completed": None},
-            "moved by others: an unknown user began to move w1 from esx1 to esx5; this test did not begin that",
+            "moved by others: an unknown user began to move w1 from esx1 to esx5; this test did not start that",
         ),
     ],
 )

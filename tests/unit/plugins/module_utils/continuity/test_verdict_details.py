@@ -60,7 +60,7 @@ def test_a_death_names_the_move_in_which_the_job_fell_silent(last: tuple[int, ..
 def test_a_move_of_another_user_is_a_note_and_not_part_of_the_test() -> None:
     moves = [move(30, 35), move(60, 65, rank=2, external=True, by="eve")]
     result = judge(records(), moves)
-    assert result["notes"] == ["moved by others: eve moved w2 from esx1 to esx5; this test did not begin that"]
+    assert result["notes"] == ["moved by others: eve moved w2 from esx1 to esx5; this test did not start that"]
     assert result["moved"] == "all"
     assert judge(records(), [{**moves[0], "ok": False}, moves[1]])["moved"] == "none"
     assert judge(records(), moves[:1])["notes"] == []
@@ -78,7 +78,7 @@ def test_moves_that_overlap_are_named_together() -> None:
     result = judge(half, moves)
     both = "move 1 (w1) and move 2 (w2)"
     assert result["notes"] == [f"{both} overlap: judged as one"]
-    assert result["unproven"] == [f"identity: rank 1 gave pid only before {both}"]
+    assert result["unproven"] == [f"identity: rank 1 reported pid only before {both}"]
     assert result["verdict"] == "inconclusive"
 
 
@@ -96,7 +96,7 @@ def test_lists_optional_facts_that_are_unproven() -> None:
     bare = [{key: value for key, value in one.items() if key != "seen"} for one in records(30, ranks=1)]
     result = judge([*bare, {"rank": 0}, {"step": 1}], [])
     assert result["unproven"] == [
-        "observer's clock: 30 records have no `seen`, the clocks of their ranks replace it",
+        "observer's clock: 30 records have no `seen`, so the clocks of their ranks replace it",
         "records: 2 lack a rank, a step or a time",
     ]
     assert result["verdict"] == "continuous"

@@ -163,7 +163,7 @@ def test_the_variable_guests_is_a_pattern_or_a_decision(guests: object, pattern:
             {},
             False,
             True,
-            "but the inventory hosts.yml has none and no source that finds them; name with -i also a file",
+            "but the inventory hosts.yml has none and no source that finds them; also give -i a file",
         ),
         (
             {},

@@ -206,9 +206,9 @@ def test_two_switches_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -
 
 def test_two_adapters_take_neither_one_port_group_nor_one_name() -> None:
     one = {"port_group": "rdma-vmk", "device": "vmk1", "network": None, "addresses": None, "mtu": None, "services": []}
-    with pytest.raises(Refused, match="two adapters are wanted on port group rdma-vmk"):
+    with pytest.raises(Refused, match="two adapters are requested on port group rdma-vmk"):
         spec(adapters=[one, {**one, "device": "vmk2"}])
-    with pytest.raises(Refused, match="vmk1 is wanted on two port groups"):
+    with pytest.raises(Refused, match="vmk1 is requested on two port groups"):
         spec(adapters=[one, {**one, "port_group": "other"}])
 
 

@@ -97,7 +97,7 @@ def test_keeps_the_host_out_of_service_and_reports_a_setting_that_never_becomes_
         run(world)
 
     assert str(error.value) == (
-        "esx1: could not bring its profile into force: it was changed and booted as planned, yet it differs; look at "
+        "esx1: could not activate its profile: it was changed and booted as planned, yet it differs; check "
         "the host's log and run again. Hosts in maintenance mode stay there; the next run of this playbook continues "
         "from here."
     )

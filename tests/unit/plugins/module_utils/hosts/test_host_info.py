@@ -144,7 +144,7 @@ def test_every_reason_for_a_reboot_is_named() -> None:
     newer = {**VIBS[0], "Version": "4.24"}
     esx.esxcli_.answers["software vib list"] = lambda rebootingimage=False: [newer] if rebootingimage else VIBS
     assert gather(esx)[0]["reboot_why"] == [
-        "the host asks for it",
+        "the host requests it",
         f"the passthrough of Tesla T4 at {GPU} waits for it",
         "VIB nmlx5-core 4.24 waits for it",
         "kernel module nmlx5_core waits for it",

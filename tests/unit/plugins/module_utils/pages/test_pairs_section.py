@@ -16,7 +16,7 @@ def check(**more: Any) -> dict[str, Any]:
 
 def test_the_slow_node_and_the_slowest_pairs_are_shown() -> None:
     html, markdown = pairs_section.section(check()), pairs_section.markdown(check())
-    assert "<h2>Bandwidth between the nodes by tcp: fabric</h2>" in html
+    assert "<h2>Bandwidth between the nodes with tcp: fabric</h2>" in html
     assert "The usual bandwidth is 9.00; a pair is slow below 80% of it." in html
     assert "slow-node: n3 is slow with every other node" in html and "slow-node: n3 is slow" in markdown
     assert html.index("n1 - n3") < html.index("n1 - n2")
@@ -35,5 +35,5 @@ def test_the_page_shows_the_last_check_of_each_transport() -> None:
     assert [each["name"] for each in pairs_section.newest([new, old, rdma])] == ["other", "new"]
     report = {**training_page.report([]), "fabric": [rdma]}
     for text in (training_page.page(report), training_page.markdown(report)):
-        assert "Bandwidth between the nodes by rdma: other" in text
+        assert "Bandwidth between the nodes with rdma: other" in text
     assert "Bandwidth" not in training_page.page(training_page.report([]))

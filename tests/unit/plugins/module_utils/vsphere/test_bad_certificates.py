@@ -23,7 +23,7 @@ from tests.fakes.proxy import Proxy
 BAD = {
     "expired": ("certificate has expired", "renew it, or pin it"),
     "early": ("certificate is not yet valid", "compare the clocks"),
-    "elsewhere": ("IP address mismatch", "connect by an address that it holds"),
+    "elsewhere": ("IP address mismatch", "connect with an address in the certificate"),
     "unknown": ("unable to get local issuer certificate", "name its authority in ca_path"),
 }
 Certificates = dict[str, Path]

@@ -23,7 +23,7 @@ DAY, WEEK = Interval(300, 24, 4), Interval(1800, 168, 1)
         (0.5, (DAY,), (20, 0.5), ""),
         (1, (), (20, 1), ""),
         (24, (DAY, WEEK), (300, 24), ""),
-        (25, (DAY, WEEK), (20, 1), "keeps 1800 s samples at statistics level 1, these counters want level 4"),
+        (25, (DAY, WEEK), (20, 1), "keeps 1800 s samples at statistics level 1, these counters require level 4"),
         (25, (DAY,), (20, 1), "no interval of this vCenter reaches back 25 hours"),
         (2, (Interval(300, 24, 3), Interval(1800, 168, 4)), (1800, 2), ""),
     ],

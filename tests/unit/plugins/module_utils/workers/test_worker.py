@@ -162,7 +162,7 @@ def test_hardware_of_a_running_worker_changes_only_with_a_power_cycle() -> None:
     ("devices", "more", "hot", "why"),
     [
         ((hardware.vgpu(),), {}, True, ""),
-        ((hardware.vgpu(),), {}, False, "its vGPU, as this vCenter does not move them hot"),
+        ((hardware.vgpu(),), {}, False, "its vGPU, because this vCenter does not migrate running machines with vGPUs"),
         ((hardware.vgpu("grid_t4-8c", 1), hardware.vgpu("grid_t4-8c", 1)), {}, False, "its vGPU"),
         ((hardware.vgpu(), hardware.sriov_card()), {}, True, "an SR-IOV network card"),
         ((hardware.vgpu(), hardware.passed(hardware.NIC, hardware.MELLANOX)), {}, True, "PCI device 0000:5e:00.0"),

@@ -22,13 +22,13 @@ def test_a_guest_with_tools_is_shut_down_and_its_task_awaited(monkeypatch: pytes
 def test_a_guest_that_does_not_end_in_time_is_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     guest = FakeGuest(monkeypatch, "poweredOn", "poweredOn")
     worker_power.stop(guest, 60)  # type: ignore[arg-type]
-    assert guest.calls == ["shut down", "power off", "wait switch it off"]
+    assert guest.calls == ["shut down", "power off", "wait power it off"]
 
 
 def test_a_guest_without_tools_is_not_shut_down(monkeypatch: pytest.MonkeyPatch) -> None:
     guest = FakeGuest(monkeypatch, tools="guestToolsNotRunning")
     worker_power.stop(guest, 60)  # type: ignore[arg-type]
-    assert guest.calls == ["power off", "wait switch it off"]
+    assert guest.calls == ["power off", "wait power it off"]
 
 
 def test_a_refused_power_on_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -185,9 +185,9 @@ def test_a_lock_that_another_run_holds_changes_nothing() -> None:
 
 def test_a_lock_that_could_not_be_released_is_an_error() -> None:
     world = world_of(1)
-    world.failures["free"] = "gpu: could not give its lock back: the server said no"
+    world.failures["free"] = "gpu: could not release its lock: the server said no"
 
-    with pytest.raises(CollectionError, match="could not give its lock back"):
+    with pytest.raises(CollectionError, match="could not release its lock"):
         run(world)
 
     assert boots(world) == [1] and not world.hosts["esx1"].is_out

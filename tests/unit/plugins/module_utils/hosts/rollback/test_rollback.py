@@ -285,7 +285,7 @@ def test_evidence_of_another_format_is_refused() -> None:
 @pytest.mark.parametrize(("part", "kept"), [(part, kept) for part, way in WAYS.items() for kept in way.kept])
 def test_evidence_without_the_record_of_a_part_is_refused(part: str, kept: str) -> None:
     host = {key: value for key, value in before().items() if key != kept}
-    assert f"the evidence holds no {kept}, which restoring {part} needs" in reasons(host, {part: {"any": "thing"}})
+    assert f"the evidence lacks {kept}, which restoring {part} needs" in reasons(host, {part: {"any": "thing"}})
 
 
 def test_values_by_key_are_restored_if_the_host_had_them_and_the_evidence_contains_them() -> None:

@@ -102,7 +102,7 @@ def test_a_module_at_work_is_seen_until_it_ends(here: RunProcess, monkeypatch: p
 
 def test_a_module_whose_run_is_gone_does_not_start(here: RunProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(holder.RUN, f"{here.machine}.{here.pid}.{here.started + 1}")
-    with pytest.raises(Abandoned, match="the ansible run that asked for it is gone"), holder.marked():
+    with pytest.raises(Abandoned, match="the ansible run that requested it has ended"), holder.marked():
         raise AssertionError
 
 

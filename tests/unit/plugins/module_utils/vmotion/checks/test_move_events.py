@@ -110,7 +110,7 @@ def test_a_move_of_others_explains_a_silence_and_is_named() -> None:
     assert (explained["verdict"], explained["moved"]) == ("continuous", "all")
     assert explained["moves"][1]["gap_s"] == 16.0
     (note,) = explained["notes"]
-    assert note == f"moved by others: {DRS} moved w1 from esx1 to esx5; this test did not begin that"
+    assert note == f"moved by others: {DRS} moved w1 from esx1 to esx5; this test did not start that"
 
 
 def test_a_long_silence_is_a_breach_if_others_moved_and_unattributed_otherwise() -> None:

@@ -202,4 +202,4 @@ def test_a_thousand_workers_have_a_host_each_although_all_must_change_theirs(las
     assert placement_rules.conflict_of(every, facts) is None
     crowded = replace(every, workers=(*every.workers, "w1001"))
     conflict = placement_rules.conflict_of(crowded, replace(facts, hosts=tuple(hosts)))
-    assert conflict is not None and conflict.reason.startswith(f"only {', '.join(hosts)} are left to them")
+    assert conflict is not None and conflict.reason.startswith(f"only {', '.join(hosts)} are left for them")
