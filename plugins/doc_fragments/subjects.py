@@ -100,7 +100,7 @@ options:
             - consolidation
           vgpu_mode:
             description:
-            - Whether vGPUs of one GPU must have the same size. ESXi 8.0.3 or later.
+            - Whether vGPUs of one GPU must have the same size. Requires ESXi 8.0.3 or later.
             type: str
             choices:
             - same_size

@@ -11,9 +11,9 @@ short_description: Worker VMs, identified in vCenter by their mark
 version_added: 1.0.0
 description:
   - Finds the virtual machines with the mark of M(dml.vsphere.worker_vm), and puts them into groups. The group
-    C(workers) has all of them; C(cluster_NAME), C(role_NAME), C(tenant_NAME) and C(host_NAME) have those of a
-    cluster, role, tenant or ESXi host; C(profile_NAME) has those with a vGPU of that profile. Characters that Ansible
-    forbids in names of groups become C(_).
+    C(workers) contains all of them; C(cluster_NAME), C(role_NAME), C(tenant_NAME) and C(host_NAME) contain those of a
+    cluster, role, tenant or ESXi host; C(profile_NAME) contains those with a vGPU of that profile. Characters that
+    Ansible forbids in names of groups become C(_).
   - The number of calls to vCenter does not grow with the number of workers.
   - If vCenter refuses the login or the read, the run ends with one sentence and exit status 4, before any play.
   - The file's name must end in C(workers.yml) or C(workers.yaml).
@@ -120,7 +120,7 @@ notes:
   - Texts from vCenter and from guests are never evaluated as templates. Only an address of another machine becomes
     C(ansible_host). The plugin leaves a worker out, with a warning, if its name is not a valid name of a worker, or
     if any of its texts has a template or invisible characters.
-  - With a cache, a worker that moved or was powered on has its previous variables until the cache expires.
+  - With a cache, a worker that moved or was powered on keeps its previous variables until the cache expires.
     C(ansible-playbook --flush-cache) reads the workers again.
 seealso:
   - module: dml.vsphere.worker_vm

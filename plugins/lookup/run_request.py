@@ -13,7 +13,7 @@ description:
   - Each playbook of this collection reads its hosts with this lookup, so that a run with a wrong name ends with an
     error before it changes anything.
   - It rejects an inventory without clusters or workers, a host or group of C(--limit) or a tag that does not exist, and
-    extra variables that look like those of the collection and do not exist.
+    extra variables that look like variables of the collection and do not exist.
   - It also rejects tags that select no work, and options that leave out checks, such as C(--start-at-task) and
     C(--skip-tags always).
   - For a host of a play, it returns the sentences about variables of the inventory that do not exist or have a wrong
@@ -85,7 +85,7 @@ LISTING = ("syntax", "listhosts", "listtasks", "listtags")
 # The line that makes a file the settings of an inventory plugin.
 PLUGIN = re.compile(rb"^['\"]?plugin['\"]?\s*:", re.MULTILINE)
 IMPORT = ("import_playbook", "ansible.builtin.import_playbook")
-# One filter of each file: what the file imports is then loaded too.
+# One filter per file: Ansible then loads the imports of that file too.
 OFTEN_USED = ("package_specs", "network_card")
 
 

@@ -48,7 +48,7 @@ options:
     description:
       - Whether the vmkernel adapters on O(switch) ping each other, in one call for each adapter. On each port group,
         every host pings the next one and the last host the first, with packets of the full MTU that must not be split.
-        A host without connection is in two of the pairs.
+        An unconnected host is in two of the pairs.
       - A ping verifies that the adapters reach each other over IP. Only the counters of the cards show RDMA traffic.
     type: bool
     default: false
@@ -162,9 +162,9 @@ cluster:
       description: "Running virtual machines: C(vm), C(host), C(folder), C(pool), C(owner), C(vgpus), C(fixed)."
       type: list
       elements: dict
-    max_out_of_service: {description: "How many hosts may be out at once: C(allowed) and C(why).", type: dict}
+    max_out_of_service: {description: "How many hosts may be out of service: C(allowed) and C(why).", type: dict}
 fabric:
-  description: The RDMA network as it is.
+  description: The current RDMA network.
   returned: with O(switch)
   type: dict
   contains:

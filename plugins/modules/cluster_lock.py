@@ -16,7 +16,7 @@ description:
   - A lock has an owner and expires at a time on vCenter's clock, so that a run that died does not hold it
     indefinitely. To renew it, run the module again before each long step. M(dml.vsphere.esxi_power),
     M(dml.vsphere.esxi_profile), M(dml.vsphere.vmotion) and M(dml.vsphere.worker_vm) renew the locks of their run while
-    they work, also during a boot or a clone that takes longer than O(ttl).
+    they work, even during a boot or a clone that takes longer than O(ttl).
   - The module takes over a lock, with a warning, if it has expired, or if its holder ran on this machine and that
     process has ended. It does not take over a lock whose holder runs on this machine, even if the lock has expired.
   - The lock consists of folders named C(dml.vsphere.lock ID) next to the cluster. ID is the id of the cluster, such as
@@ -52,7 +52,7 @@ options:
   force_unlock:
     description:
       - Take or free the lock even if another run holds it. A warning and the result name the run that held it.
-        Use this only if it is certain that the other run has ended.
+        Use this only if you are certain that the other run has ended.
     type: bool
     default: false
 extends_documentation_fragment:

@@ -139,7 +139,7 @@ windows:
   returned: for an observation whose records were removed in parts
   type: int
 notes:
-  description: Further observations, such as moves that others started.
+  description: Further observations, such as moves that other users started.
   returned: success
   type: list
   elements: str
@@ -149,12 +149,12 @@ longest_gap_s:
   type: float
 cost:
   description:
-    - The cost since the first move, or since the first host left service. C(goodput) is the part of the undisturbed
-      rate, C(stalled_s) the time without a step, C(wasted_s) that time multiplied by the ranks, in C(wasted_unit), and
-      C(slow_s) the time below nine tenths of the undisturbed rate.
+    - The cost since the first move, or since the first host left service. C(goodput) is the fraction of the undisturbed
+      rate that the job kept, C(stalled_s) the time without a step, C(wasted_s) that time multiplied by the ranks, in
+      C(wasted_unit), and C(slow_s) the time below nine tenths of the undisturbed rate.
     - C(hosts) has C(out_at), C(back_at), C(moves), C(longest_stall_s) and the images that the job C(lost) for each
       host, and C(restart) the work that a restart from the last checkpoint would have repeated.
-    - It is null without a move, without a host out of service, or without steps before it.
+    - V(null) if there was neither a move nor a host out of service, or if there are no steps from before.
   returned: success
   type: dict
 moves:
@@ -225,7 +225,7 @@ def judge(params: dict[str, Any], records: Iterable[dict[str, Any]]) -> dict[str
 
 
 def write(module: AnsibleModule, params: dict[str, Any], parts: list[Callable[[], dict[str, str]]]) -> dict[str, Any]:
-    """Write the files of the verdict, each part before the next one is made; keep the files of an earlier verdict."""
+    """Make and write the files of the verdict part by part, and keep the files of an earlier verdict."""
     if params["folder"]:
         for part in parts:
             for name, text in part().items():
@@ -238,7 +238,7 @@ def write(module: AnsibleModule, params: dict[str, Any], parts: list[Callable[[]
 
 
 class _Records:
-    """The records of a job: those that the watch kept from before, if there are any, then the present ones."""
+    """The records of a job: first those that the watch kept from earlier, if any, then the current ones."""
 
     def __init__(self, path: Path) -> None:
         self._files = [GrowingFile(each) for each in (before(path), path)]

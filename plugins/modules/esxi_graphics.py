@@ -32,7 +32,7 @@ options:
     type: str
     choices: [performance, consolidation]
   vgpu_mode:
-    description: Whether vGPUs of one GPU must have the same size. ESXi 8.0.3 or later.
+    description: Whether vGPUs of one GPU must have the same size. Requires ESXi 8.0.3 or later.
     type: str
     choices: [same_size, mixed_size]
   restart_xorg:

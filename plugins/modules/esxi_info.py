@@ -2,7 +2,7 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module: what there is to know of ESXi hosts."""
+"""Module: read the settings and devices of ESXi hosts."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ unreachable_hosts:
   type: list
   elements: str
 hosts:
-  description: One entry for each host, without the groups that the user did not ask for or that could not be read.
+  description: One entry for each host, without groups that were not requested or could not be read.
   returned: always
   type: list
   elements: dict
@@ -85,7 +85,7 @@ hosts:
     connection: {description: "V(connected), V(disconnected) or V(notResponding).", type: str}
     reachable: {description: Whether vCenter can reach it., type: bool}
     in_maintenance: {description: Whether it is in maintenance mode., type: bool}
-    boot_time: {description: "When it last booted, in UTC.", type: str}
+    boot_time: {description: "The time of its last boot, in UTC.", type: str}
     reboot_owed: {description: Whether it must boot for the settings that were read to take effect., type: bool}
     reboot_why: {description: The reasons why the host must boot., type: list, elements: str}
     version: {description: The version of ESXi., type: str}

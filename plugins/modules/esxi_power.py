@@ -2,7 +2,7 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module: take ESXi hosts out of service, boot them, and give them back."""
+"""Module: take ESXi hosts out of service, boot them, and return them to service."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ description:
   - The module records in the host's custom attribute C(dml.vsphere.maintenance) who took it out of service and when.
     A host that another user put into maintenance mode stays there.
   - The module continues a run that was killed. If a host is still entering maintenance mode or rebooting for this
-    collection, the module waits for it and does not ask again.
+    collection, the module waits for the host and does not repeat the request.
   - A host calculates its boot time from its clock. Two times that differ by at most 30 seconds are one boot, whose
     clock was corrected; a clock that jumps further looks like a boot, so keep the time services of hosts running.
 options:
@@ -44,9 +44,9 @@ options:
     default: 1800
   moved_by:
     description:
-      - Who moves the running virtual machines. V(drs) leaves the moves to DRS, and is refused if DRS would not make
-        them.
-        V(module) lets the module move them, those with a vGPU one after another.
+      - Who moves the running virtual machines. V(drs) leaves the moves to DRS; the module refuses it if DRS would not
+        make them.
+        With V(module), the module moves them, those with a vGPU one after another.
     type: str
     choices: [drs, module]
     default: drs
@@ -69,7 +69,7 @@ options:
   non_disruptive:
     description:
       - Whether vCenter must evacuate a host that enters maintenance mode without disturbing its workloads.
-      - It requires vCenter 9.1 or later, and is refused before.
+      - Requires vCenter 9.1 or later.
     type: bool
     default: false
   services:
@@ -113,7 +113,7 @@ attributes:
     description: A second run with the same options changes nothing.
     support: partial
     details: >-
-      V(rebooted) reboots each time, except if an earlier run asked for a reboot that it did not wait for, or
+      V(rebooted) reboots each time, unless an earlier run requested a reboot and did not wait for it, or
       O(boot_times) contains an earlier boot.
 notes:
   - Free places for virtual GPUs are counted from the names of the profiles and the memory of the GPUs. vCenter

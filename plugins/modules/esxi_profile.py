@@ -2,7 +2,7 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module: a whole desired profile over many ESXi hosts."""
+"""Module: apply a complete profile to many ESXi hosts."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ description:
     anything. It refuses an unknown adapter, an adapter on a standard switch, a distributed switch whose only uplink on
     the host is not an RDMA card (also a second uplink, and teaming), an adapter with a greater MTU than its switch,
     and a version of ESXi without the option or the ruleset. Settings that work but are unwise cause a warning.
-  - Takes effect at once. A tag that is in use is not changed while virtual machines with a PVRDMA adapter run on
-    the host.
+  - Changes take effect at once. A tag that is in use is not changed while virtual machines with a PVRDMA adapter run
+    on the host.
 options:
   vmk:
     description: The vmkernel adapter, such as V(vmk1). Required if O(state=present).

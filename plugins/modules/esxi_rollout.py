@@ -19,7 +19,7 @@ description:
     returns them to service.
   - If a step fails, the hosts stay in maintenance mode, and the next run continues there. A host that another user put
     into maintenance mode is neither changed nor rebooted.
-  - The role P(dml.vsphere.esxi_host#role) uses it, and saves evidence for a rollback before.
+  - The role P(dml.vsphere.esxi_host#role) uses this module, and first saves evidence for a rollback.
 options:
   cluster:
     description: The name of the cluster.
@@ -44,7 +44,7 @@ options:
     elements: str
     default: []
   canary:
-    description: The host that is changed first, and alone until O(continue_after_canary) is true.
+    description: The host that is changed first, and the only one until O(continue_after_canary) is true.
     type: str
     default: ""
   continue_after_canary:
@@ -53,8 +53,8 @@ options:
     default: false
   max_out_of_service:
     description:
-      - The number of hosts that may be out of service at once, with those that others took out of service. The module
-        changes fewer hosts at once if the cluster cannot spare as many.
+      - The number of hosts that may be out of service at once, including hosts that others took out of service. The
+        module changes fewer hosts at once if the cluster cannot spare that many.
     type: int
     default: 1
   maintenance_timeout:
@@ -158,7 +158,7 @@ in_service:
   type: list
   elements: str
 leaving:
-  description: The hosts that leave service to be changed, those first that are out of service already.
+  description: The hosts that leave service to be changed, starting with those that are already out of service.
   returned: success
   type: list
   elements: str

@@ -15,7 +15,7 @@ description:
     over the vSphere API; it needs neither SSH nor a shell.
   - Distinguishes the I(running) version from the version of the I(next boot). A VIB that already waits for a boot is
     not installed again; the result has O(ignore:needs) V(reboot).
-  - Before it writes anything, also in check mode, the host rehearses the change (C(--dry-run)). The module refuses the
+  - Before anything is written, even in check mode, the host rehearses the change (C(--dry-run)). The module refuses the
     change if the source cannot be read, does not contain that name and version, or is not signed for the host's
     acceptance level.
   - Signatures protect the host. They are always checked, and this module can lower neither the acceptance level nor the
@@ -110,7 +110,7 @@ hosts:
         next_boot: {description: The version after the next boot., type: str}
         others: {description: Other vGPU managers that are installed., type: list, elements: str}
         gpus_in_passthrough: {description: PCI addresses of GPUs in passthrough., type: list, elements: str}
-        gpus_without_driver: {description: "The GPUs, if no driver runs any of them.", type: list, elements: str}
+        gpus_without_driver: {description: "The GPUs, if none of them has a driver.", type: list, elements: str}
         image_of: {description: "The cluster, if an image manages it.", type: str}
         rehearsal: {description: "The VIBs that the change installs and removes, and the need of a boot.", type: dict}
       sample: {running: null, next_boot: 550.90.05-1OEM.800.1.0.20613240}

@@ -12,7 +12,7 @@ short_description: Read and report how the GPUs of a cluster are used
 version_added: 1.0.0
 description:
   - Reads every NVIDIA GPU of a cluster, with its mode, the used and free slots for virtual GPUs, the virtual machines
-    on it, and its utilisation by vCenter's performance counters.
+    on it, and its utilisation from vCenter's performance counters.
   - A value that was not measured is V(null), not a guess. NVIDIA's driver on the host does not see GPUs in
     passthrough, and vCenter keeps counters of GPUs for more than an hour only at the statistics level that they need.
   - Reports each GPU as idle, unassigned, not measured, unreachable or busy, the idle and the unassigned GPUs first. The
@@ -35,7 +35,7 @@ options:
   group_by:
     description:
       - The property that names the tenant of a virtual machine. Its folder, its resource pool, its owner (a custom
-        attribute called owner, else its notes), the custom attribute named in O(attribute), or its own tags of
+        attribute called owner, or its notes), the custom attribute named in O(attribute), or its own tags of
         O(tag_category). Several tags together name one tenant.
     type: str
     choices: [folder, resource_pool, owner, attribute, tag]
@@ -107,8 +107,8 @@ usage:
     group_by: {description: The property that defines the tenant., type: str}
     period:
       description:
-        - "What the counters cover: C(asked_hours), C(hours), C(since), C(until), C(sample_seconds), C(why) it is not
-          what was asked for, and C(unknown_instances)."
+        - "The period of the counters: C(asked_hours), C(hours), C(since), C(until), C(sample_seconds), C(why) it is not
+          the requested one, and C(unknown_instances)."
       type: dict
     gpus:
       description: Every GPU.
@@ -122,7 +122,7 @@ usage:
         name: {description: Its model., type: str}
         gigabytes: {description: Its memory., type: float}
         mode:
-          description: "V(vgpu), V(passthrough), V(shared), or V(basic) and V(none) if no driver runs it."
+          description: "V(vgpu), V(passthrough), V(shared), or, without a driver, V(basic) or V(none)."
           type: str
         vgpu_mode: {description: "V(same_size), V(mixed_size), V(mig), or empty.", type: str}
         slots:
@@ -133,19 +133,19 @@ usage:
           elements: dict
         users:
           description:
-            - "Who has which part: C(vm), C(tenant), C(folder), C(resource_pool), C(owner), C(what), C(share),
-              C(running_hours), and C(card_told), which is V(false) where the server does not tell the GPU and this one
-              is worked out. The shares of a GPU sum to one at most."
+            - "The users and their shares: C(vm), C(tenant), C(folder), C(resource_pool), C(owner), C(what), C(share),
+              C(running_hours), and C(card_told), which is V(false) if the server does not report the GPU and the module
+              infers it. The shares of a GPU add up to at most one."
           type: list
           elements: dict
         utilisation:
           description:
-            - "C(mean) and C(peak) in percent, C(memory_gb), C(samples), C(covered_hours); V(null) where not measured."
+            - "C(mean) and C(peak) in percent, C(memory_gb), C(samples), C(covered_hours); V(null) if not measured."
           type: dict
     waiting:
       description:
-        - "Virtual machines that are off and would take a GPU: C(host), C(vm), C(tenant), C(wants), and whether each
-          alone C(fits) now."
+        - "Virtual machines that are off and need a GPU to run: C(host), C(vm), C(tenant), C(wants), and whether each
+          of them by itself C(fits) now."
       type: list
       elements: dict
     lost:
@@ -154,7 +154,7 @@ usage:
       elements: dict
 report:
   description:
-    - The report as it is in C(CLUSTER.json), with C(totals), C(idle), C(gpus), C(groups), C(waiting), C(lost),
+    - The content of C(CLUSTER.json), with C(totals), C(idle), C(gpus), C(groups), C(waiting), C(lost),
       C(period) and C(price).
   returned: success
   type: dict

@@ -11,9 +11,9 @@ module: maintenance_window
 short_description: Show the maintenance window of a cluster, or ask it to pause, to resume or to end
 version_added: 1.0.0
 description:
-  - A maintenance window, as M(dml.vsphere.vmotion_test) carries it out, holds the lock of the cluster. The module
+  - A maintenance window, which M(dml.vsphere.vmotion_test) carries out, holds the lock of the cluster. The module
     writes the request into the record of that lock in vCenter, so that it can run on another controller. The window
-    reads the request before the next host, after it has finished the host at hand.
+    finishes the current host, then reads the request before it starts the next one.
   - With O(dir), the state contains the hosts, the workers away from home and the folder of an unfinished window of this
     controller.
 options:
@@ -23,8 +23,8 @@ options:
     required: true
   action:
     description:
-      - V(status) only reads. V(pause) has the window wait before the next host, V(resume) has it go on, and V(end) ends
-        it before the next host, with its verdict.
+      - V(status) only reads. V(pause) makes the window wait before the next host, V(resume) lets it continue, and
+        V(end) ends it before the next host, with its verdict.
     type: str
     choices: [status, pause, resume, end]
     default: status

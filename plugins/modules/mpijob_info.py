@@ -306,7 +306,7 @@ def check(params: dict[str, Any]) -> None:
 
 
 def findings_of(api: connection.Api, params: dict[str, Any]) -> dict[str, Any]:
-    """Return what would end a job while its nodes move."""
+    """Return the reasons for which a job would end while its nodes move."""
     cluster = cluster_objects(api, params)
     all_findings = findings.as_dicts(preflight.findings(cluster, moved_job(params, cluster, api)))
     return {

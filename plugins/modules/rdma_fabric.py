@@ -139,7 +139,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 fabric:
-  description: The fabric as it is, in check mode as it would be. Removed objects are V(null).
+  description: The fabric, in check mode as it would be after the changes. Removed objects are V(null).
   returned: success
   type: dict
   contains:
@@ -157,7 +157,7 @@ fabric:
         adapters:
           rdma-vmk: {device: vmk1, port_group: rdma-vmk, address: 10.216.0.1, netmask: 255.255.255.0, mtu: 9000}
 unmet:
-  description: The reasons for which the plan cannot be applied now.
+  description: The reasons why the plan cannot be applied now.
   returned: success
   type: list
   elements: str

@@ -2,7 +2,7 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module: settings of a vCenter or a cluster that others share."""
+"""Module: set options of a vCenter or a cluster that other users share."""
 
 from __future__ import annotations
 
@@ -74,21 +74,21 @@ EXAMPLES = r"""
 RETURN = r"""
 previous:
   description:
-    - The values before this call, in the shape of the options; V(null) where none was set. C(instance_uuid) is that of
-      this vCenter.
+    - The values before this call, in the form of the options; V(null) for an option that was not set.
+      C(instance_uuid) is that of this vCenter.
   returned: success
   type: dict
   sample: {vcenter_options: {vgpu.hotmigrate.enabled: false}, drs_options: {VgpuMMAutomationTimeoutSecs: null}}
 settings:
-  description: One entry for vCenter and one for the cluster, as far as options were given.
+  description: One entry for vCenter and one for the cluster, for each that was given options.
   returned: always
   type: list
   elements: dict
   contains:
     object: {description: The vCenter or the cluster., type: str}
     changed: {description: Whether options were changed., type: bool}
-    unmet: {description: "What is not permitted, with the old and the new value.", type: list, elements: str}
-    state: {description: The options as they are now., type: dict}
+    unmet: {description: "The changes that are not permitted, with old and new values.", type: list, elements: str}
+    state: {description: The current options., type: dict}
 """
 
 from typing import Any

@@ -20,7 +20,7 @@ description:
     unverified assumptions of this collection the answers confirm or refute.
   - With O(gather=recording), runs each reader too, and writes an archive with the answers of the servers. These are
     properties, answers of esxcli and its descriptions of the commands, events and tasks, counters, and answers of vLCM.
-    Data of other hosts and virtual machines are not recorded. The archive is a test for this collection.
+    Data of other hosts and virtual machines are not recorded. The tests of this collection can replay the archive.
   - Names, addresses, serials, UUIDs and licence keys are replaced, each with the same pseudonym at every occurrence. A
     hardware address keeps its vendor. Names of hardware and software stay.
   - Free text, such as messages, notes, paths and URLs, keeps only numbers, addresses and signs. Each word is replaced
@@ -29,7 +29,7 @@ description:
   - Only reads vCenter. A call that is not a read is refused before it is sent.
 options:
   gather:
-    description: The question. V(acceptance) and V(recording) need O(hosts) or O(cluster), and V(recording) O(folder).
+    description: The action. V(acceptance) and V(recording) need O(hosts) or O(cluster), V(recording) also O(folder).
     type: str
     choices: [acceptance, discovery, recording]
     required: true
@@ -47,7 +47,7 @@ options:
     type: bool
     default: false
   accept_new:
-    description: Whether RV(error) leaves out answers that are only new to this collection.
+    description: Whether RV(error) omits answers that are only new to this collection.
     type: bool
     default: false
   folder:

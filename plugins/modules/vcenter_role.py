@@ -104,7 +104,7 @@ privileges:
   elements: dict
   contains:
     privilege: {description: Its name in the API., type: str, sample: Host.Config.Settings}
-    objects: {description: The objects that it must be given on., type: list, elements: str, sample: [ESXi host]}
+    objects: {description: The objects on which it must be granted., type: list, elements: str, sample: [ESXi host]}
     modules: {description: The modules that need it., type: list, elements: str, sample: [esxi_roce]}
 """
 

@@ -484,7 +484,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
 
 
 def _subjects(workers: WorkerSet, specs: Sequence[worker_spec.WorkerSpec]) -> list[runner.Subject]:
-    """Return one subject for each worker, whether it is to be there or to be gone."""
+    """Return one subject for each worker, whether it must be present or absent."""
     context = workers.context
     if context.options.state == "absent":
         return [AbsentWorker(context, spec) for spec in specs]
