@@ -20,6 +20,7 @@ from ..module_utils import runner
 from ..module_utils.core.child_environment import without_account
 from ..module_utils.pages.followed_job import follow_records
 from ..module_utils.training.reports.known_runs import list_runs
+from ..module_utils.training.reports.last_metrics import last_metrics
 from ..module_utils.training.reports.outputs import copy_growing_outputs, copy_outputs
 from ..module_utils.training.reports.report_files import write_output, write_private
 from ..module_utils.training.reports.saved_checkpoints import newest_checkpoint
@@ -27,7 +28,7 @@ from ..module_utils.training.reports.saved_manifests import write_manifest
 from ..module_utils.training.reports.saved_results import network_findings, remaining_runs, write_pairs
 from ..module_utils.vmotion.watch.awaited_steps import wait_for_steps
 from ..module_utils.vmotion.watch.node_programs import read_connections, read_gpus, read_guests, read_hang, read_stacks
-from ..module_utils.vmotion.watch.watch_process import new_watch_folder, output_of, why_watch_ended
+from ..module_utils.vmotion.watch.watch_process import new_watch_folder, output_of, reported_end, why_watch_ended
 from .modules import as_text
 from .packed_folder import keep_code
 
@@ -40,6 +41,7 @@ FUNCTIONS: dict[str, Callable[..., Result]] = {
         copy_growing_outputs,
         copy_outputs,
         keep_code,
+        last_metrics,
         list_runs,
         network_findings,
         new_watch_folder,
@@ -50,6 +52,7 @@ FUNCTIONS: dict[str, Callable[..., Result]] = {
         read_hang,
         read_stacks,
         remaining_runs,
+        reported_end,
         why_watch_ended,
         write_manifest,
         write_output,

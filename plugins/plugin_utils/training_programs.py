@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ansible.plugins.action import ActionBase
@@ -13,7 +14,7 @@ from ansible.plugins.action import ActionBase
 from ..module_utils.durable.program import MemoryJournal, Program
 from ..module_utils.errors import CollectionError
 from ..module_utils.training import busy
-from ..module_utils.training.programs import fabric_check, stop, sweep, train
+from ..module_utils.training.programs import fabric_check, stop, sweep, train, vary
 from ..module_utils.training.runs import job_search, node_setup
 from .interruption import shown_if_interrupted
 from .training_site import TrainingSetup, describe
@@ -22,6 +23,8 @@ Result = dict[str, Any]
 
 
 def _train(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
+    if setup.options["sweep"]:
+        return _vary(p, setup, is_check=is_check)
     setup, run = setup.healthy()
     if is_check:
         node_setup.prepare(setup.calls, run, setup.site.library)
@@ -30,6 +33,19 @@ def _train(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
     setup.require_free(run)
     with shown_if_interrupted(lambda: f"The training run {run.name} continues. {train.ways(run)}"):
         return train.train(p, setup.site, run)
+
+
+def _vary(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
+    groups = setup.variations()
+    runs = [each for group in groups for each in group]
+    if is_check:
+        node_setup.prepare(setup.calls, setup.varied(runs[0]), setup.site.library)
+        for each in runs:
+            setup.calls.show(f"{each.name} on {', '.join(each.nodes)}: {' '.join(each.command)}")
+        return {"changed": True}
+    setup.require_free(replace(setup.varied(runs[0]), first=runs[0].name.rpartition(".")[0]))
+    with shown_if_interrupted(lambda: "The runs that have started continue. The same command continues the sweep."):
+        return vary.vary(p, setup.site, groups, setup.varied, setup.known)
 
 
 def _start(p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:

@@ -23,8 +23,10 @@ from ..module_utils.training.programs.follow import TrainingSite
 from ..module_utils.training.reports import saved_manifests
 from ..module_utils.training.runs import gpu_gate, job_search, run_source, training_run
 from ..module_utils.training.runs.launching import OwnMpirun
+from ..module_utils.training.runs.rank_words import split_command
 from ..module_utils.training.runs.training_run import KUBERNETES, TrainingRun
 from ..module_utils.training.transport import node_transport
+from ..module_utils.training.variations import Variation, variations
 from . import running_jobs
 from .modules import ROOT, Modules
 from .node_modules import NodeModules
@@ -66,7 +68,8 @@ class TrainingSetup:
     def site(self) -> TrainingSite:
         """Return the world of a program."""
         is_kubernetes = self.options["backend"] == KUBERNETES
-        return TrainingSite(self.calls, partial(OwnMpiJob if is_kubernetes else OwnMpirun, self.calls), str(LIBRARY))
+        job_of = partial(OwnMpiJob if is_kubernetes else OwnMpirun, self.calls)
+        return TrainingSite(self.calls, job_of, str(LIBRARY), str(self.options["results"]))
 
     def run(self) -> TrainingRun:
         """Return the run that the options ask for: a new one, or one that is followed, resumed or repeated."""
@@ -98,6 +101,21 @@ class TrainingSetup:
         own = {"nodes": list(point["on"]), "transport": point["transport"], "name": point["name"]}
         return self._made({**self.options, **own, "launcher": point["on"][0]})
 
+    def variations(self) -> list[list[Variation]]:
+        """Return the runs of a program with each combination of values, by groups of nodes."""
+        o = self.options
+        name, command = training_run.name_of_run(o, self._moment), split_command(o["command"])
+        return variations(name, o["sweep"], command, o["nodes"], int(o["sweep_size"]))
+
+    def varied(self, variation: Variation) -> TrainingRun:
+        """Return the run of a variation."""
+        own = {"name": variation.name, "command": variation.command, "nodes": variation.nodes}
+        return self._made({**self.options, **own, "launcher": variation.nodes[0], "attempts": 1})
+
+    def known(self, name: str) -> dict[str, Any]:
+        """Return the manifest of a run that this controller keeps; empty without one."""
+        return self._own(name)
+
     def fabric(self, gdr: str = "") -> TrainingRun:
         """Return the run that measures the bandwidth between pairs of nodes, with a given use of GPUDirect RDMA."""
         o = {**self.options, **({"gdr": gdr} if gdr else {})}
@@ -120,8 +138,8 @@ class TrainingSetup:
         """Refuse nodes on which other runs train; to follow a run needs none."""
         if run.is_followed_only or self.options["share_nodes"]:
             return
-        # Later attempts have a number after the name.
-        own = f"{re.escape(run.first)}(-[0-9]+)?$" if self.options["name"] else ""
+        # Later attempts have a number after the name, and so do the runs of a sweep.
+        own = f"{re.escape(run.first)}([-.][0-9]+)?$" if self.options["name"] else ""
         ignored = str(self._templated("continued_runs") or own)
         running_jobs.require_free(self._action, self._vars, ignored, int(self._templated("training_wait") or 0))
 
@@ -148,7 +166,7 @@ class TrainingSetup:
     def _made(self, o: Mapping[str, Any], **more: Any) -> TrainingRun:
         nodes = {name: self._node(name, o) for name in o["nodes"]}
         source, known_job = more.get("source") or {}, more.pop("known_job", {})
-        name = training_run.name_of_run(o, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
+        name = training_run.name_of_run(o, self._moment)
         by = str((more.get("known") or known_job).get("asked_by") or self.requested_by)
         requirements = str(source.get("requirements") or "") if source.get("takes_program") else _requirements(o)
         return TrainingRun(o, nodes, name, name, by, requirements=requirements, **more)
@@ -173,6 +191,10 @@ class TrainingSetup:
             return saved_manifests.read(Path(self.options["results"]) / name)
         except NotFound:
             return {}
+
+    @cached_property
+    def _moment(self) -> str:
+        return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
 
     @cached_property
     def _extra(self) -> Mapping[str, Any]:

@@ -73,6 +73,8 @@ OPTIONS: dict[str, Any] = {
     "gradient_bytes": 0,
     "esxi_hosts": {},
     "neighbours": {},
+    "sweep": {},
+    "sweep_size": 0,
     "sweep_name": "scaling",
     "sweep_nodes": [],
     "sweep_transports": ["tcp"],

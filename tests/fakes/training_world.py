@@ -145,6 +145,12 @@ class TrainingWorld(MortalWorld):
     def _copy_growing_outputs(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
         return {"failed": True, "msg": "w1: could not copy the outputs: the disk is full"}
 
+    def _reported_end(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"ended": False}
+
+    def _last_metrics(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"metrics": {}}
+
     def _read_stacks(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
         return {"sentence": self.stacks}
 

@@ -30,6 +30,7 @@ class TrainingSite:
     calls: NodeCalls
     job_of: Callable[[TrainingRun], OwnJob]
     library: str
+    results: str = ""
 
 
 @dataclass(frozen=True)

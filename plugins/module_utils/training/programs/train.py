@@ -51,10 +51,10 @@ def train(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
         watch = RunWatch(site.calls, run, started.launched, started.rank_0(run))
         with p.held(f"the watch of {run.name}", watch.start, watch.stop):
             ended = follow(p, site, run, watch)
-            report = _bring_back(p, site, run, started, ended, watch)
+            report = bring_back(p, site, run, started, ended, watch)
         if not (ended.is_of_machine and run.has_another_attempt):
-            _require_finished(p, site, run, ended)
-            return _judge(p, site, run, started, {"report": report, "followed": ended.followed}, watch.records)
+            require_finished(p, site, run, ended)
+            return judge(p, site, run, started, {"report": report, "followed": ended.followed}, watch.records)
         run = _next_attempt(p, site, run, started, ended)
 
 
@@ -98,7 +98,7 @@ def _found_state(p: Program, site: TrainingSite, run: TrainingRun) -> Prepared:
     )
 
 
-def _bring_back(
+def bring_back(
     p: Program, site: TrainingSite, run: TrainingRun, started: StartedJob, ended: Ended, watch: RunWatch
 ) -> Result:
     """Write the end of the job, its output and its page, and copy its outputs; a lost node hides nothing of them.
@@ -150,7 +150,7 @@ def _require_same_environment(run: TrainingRun) -> None:
         )
 
 
-def _require_finished(p: Program, site: TrainingSite, run: TrainingRun, ended: Ended) -> None:
+def require_finished(p: Program, site: TrainingSite, run: TrainingRun, ended: Ended) -> None:
     """Fail with the cause of a job that did not finish, and with who waited for whom if it died."""
     job, silent = ended.job, str(ended.followed["pace"].get("first_silent") or "")
     not_finite = str(ended.followed["pace"].get("not_finite") or "")
@@ -172,7 +172,7 @@ def _another_try(run: TrainingRun, ended: Ended) -> str:
     )
 
 
-def _judge(
+def judge(
     p: Program, site: TrainingSite, run: TrainingRun, started: StartedJob, seen: Mapping[str, Any], records: str
 ) -> dict[str, Any]:
     """Write the result of the run; fail if ranks have different parameters or another transport than requested."""

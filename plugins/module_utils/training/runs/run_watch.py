@@ -26,7 +26,7 @@ class RunWatch:
 
     def __init__(self, calls: NodeCalls, run: TrainingRun, started: Launched, rank_0: str) -> None:
         self._calls, self._run, self._launched, self._rank_0 = calls, run, started, rank_0
-        self._folder = ""
+        self._folder, self._looked_at = "", 0.0
 
     @property
     def records(self) -> str:
@@ -55,6 +55,17 @@ class RunWatch:
                 f"The step records of the training job {run.dir} on {run.launcher} are not collected: the watch on the "
                 f"controller did not start ({started.get('msg') or 'without a message'}). The job continues."
             )
+
+    def has_reported_end(self) -> bool:
+        """Return whether a node reported the end of the job."""
+        return bool(self._calls.here("reported_end", {"records": self.records})["ended"])
+
+    def is_due(self, now: float, every: float) -> bool:
+        """Return whether the launcher is to be asked for the state of the job again."""
+        if now - self._looked_at < every:
+            return False
+        self._looked_at = now
+        return True
 
     def stop(self) -> None:
         """Have the watch end itself."""

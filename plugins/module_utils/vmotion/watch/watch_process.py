@@ -19,7 +19,7 @@ from typing import Any
 from ... import runner
 from ...errors import Failed
 from ...training.guest import supervisor
-from . import watcher
+from . import beside_records, watcher
 from .link import Link
 
 
@@ -86,6 +86,11 @@ def new_watch_folder(results: str) -> dict[str, Any]:
         return {"path": tempfile.mkdtemp(prefix="watch-", dir=results)}
     except OSError as error:
         raise Failed(results, "make a folder for the records", str(error.strerror or error)) from error
+
+
+def reported_end(records: str) -> dict[str, Any]:
+    """Return whether a node has reported the end of the job of a file of records."""
+    return {"ended": bool(beside_records.read(Path(records), beside_records.ENDS))}
 
 
 def output_of(records: Path) -> Path:

@@ -1,0 +1,40 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The last metrics of a run are those in the last lines of its outputs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.calling import here
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("m.csv", "step,loss,note\n1,0.5,x\n2,0.25,y\n", {"step": 2.0, "loss": 0.25}),
+        ("m.csv", "step,loss\n1,0.5\n2", {}),
+        ("m.csv", "step,loss\n1,nan\n", {"step": 1.0}),
+        ("log/m.jsonl", '{"loss": 1}\n{"loss": 0.5, "ok": true, "who": "me"}\n', {"loss": 0.5}),
+        ("m.jsonl", "[1]\n", {}),
+        ("m.csv", "", {}),
+        ("model.pt", "1", {}),
+    ],
+)
+def test_the_last_numbers_count(tmp_path: Path, name: str, text: str, expected: dict[str, float]) -> None:
+    path = tmp_path / "one" / "outputs" / name
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    assert here("last_metrics", results=str(tmp_path), runs=["one", "two"])["metrics"] == {"one": expected, "two": {}}
+
+
+def test_the_newest_file_with_a_metric_counts(tmp_path: Path) -> None:
+    folder = tmp_path / "one" / "outputs"
+    folder.mkdir(parents=True)
+    for name, loss, time in (("b.csv", 0.5, 10), ("a.csv", 0.1, 20)):
+        (folder / name).write_text(f"loss\n{loss}\n")
+        os.utime(folder / name, (time, time))
+    assert here("last_metrics", results=str(tmp_path), runs=["one"])["metrics"]["one"] == {"loss": 0.1}
