@@ -107,15 +107,22 @@ def seconds(manifest: Mapping[str, Any]) -> float | None:
     return None if started is None or end is None else end - started
 
 
-def compared(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Return a table of the values in which two runs differ, then of their ends."""
+def compared(
+    one: Mapping[str, Any],
+    other: Mapping[str, Any],
+    code: Sequence[tuple[str, str, str]] = (),
+    metrics: Sequence[tuple[str, Any, Any]] = (),
+) -> list[str]:
+    """Return a table of the values in which two runs differ, then of their ends and metrics."""
     left, right = dict(_flat(_without(one))), dict(_flat(_without(other)))
     keys = list(dict.fromkeys((*left, *right)))
     rows = [(key, left.get(key, ABSENT), right.get(key, ABSENT)) for key in keys if left.get(key) != right.get(key)]
     same = [("everything else", "equal", "equal")] if len(rows) < len(keys) else []
+    rows += code
+    measured = [(key, _text(first, ""), _text(second, "")) for key, first, second in metrics]
     ends = [(row, _value(one, key, unit), _value(other, key, unit)) for row, key, unit in MEASURES]
     duration = ("duration", *(_text(seconds(each), " s") for each in (one, other)))
-    return table([("", str(one["name"]), str(other["name"])), *rows, *same, *ends, duration])
+    return table([("", str(one["name"]), str(other["name"])), *rows, *same, *ends, duration, *measured])
 
 
 def differing(one: Mapping[str, Any], other: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
@@ -124,7 +131,19 @@ def differing(one: Mapping[str, Any], other: Mapping[str, Any], keys: Iterable[s
 
 
 def _without(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in manifest.items() if key not in OF_ONE_RUN}
+    kept = {key: value for key, value in manifest.items() if key not in OF_ONE_RUN}
+    built = kept.pop("built", None)
+    return {**kept, **({"built": _of_all_nodes(built)} if isinstance(built, Mapping) else {})}
+
+
+def _of_all_nodes(built: Mapping[str, Any]) -> dict[str, str]:
+    """Return each version that the roles recorded once: most are the same on all nodes. Times are no versions."""
+    found: dict[str, set[str]] = {}
+    for facts in built.values():
+        for key, value in _flat(facts):
+            if not key.rpartition(".")[2].startswith("time"):
+                found.setdefault(key, set()).add(value)
+    return {key: ", ".join(sorted(values)) for key, values in found.items()}
 
 
 def _flat(value: Any, above: str = "") -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from . import busy, manifest
 
 RUNNING, UNKNOWN = "running", "unknown"
 NOTHING = "There is no training run on the nodes or among the results."
-COLUMNS = ("RUN", "BY", "STARTED", "STATE", "STEP", "NODES", "RATE", "END")
+COLUMNS = ("RUN", "BY", "STARTED", "SECONDS", "STATE", "STEP", "LOSS", "NODES", "RATE", "END")
 
 
 def listed(
@@ -34,6 +34,8 @@ def _running(run: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]
         "step": run["step"],
         "nodes": known.get("nodes") or run["nodes"],
         "rate": None,
+        "loss": None,
+        "seconds": None,
         "cause": "",
     }
 
@@ -50,6 +52,8 @@ def _ended(each: Mapping[str, Any], unreachable: set[str]) -> dict[str, Any]:
         "step": end.get("steps"),
         "nodes": list(each["nodes"]),
         "rate": manifest.number(end.get("images_per_sec")),
+        "loss": end.get("loss"),
+        "seconds": manifest.seconds(each),
         "cause": str(end.get("cause") or "") if end else cause,
     }
 
@@ -66,9 +70,15 @@ def _row(entry: Mapping[str, Any]) -> list[str]:
         str(entry["name"]),
         str(entry["by"] or manifest.ABSENT),
         busy.moment(entry["started"]) if entry["started"] else manifest.ABSENT,
+        manifest.ABSENT if entry["seconds"] is None else f"{entry['seconds']:.0f}",
         str(entry["state"]),
         manifest.ABSENT if entry["step"] is None else str(entry["step"]),
+        manifest.ABSENT if entry["loss"] is None else _short(entry["loss"]),
         ",".join(map(str, entry["nodes"])) or manifest.ABSENT,
         manifest.ABSENT if rate is None else f"{rate:.1f} images/s",
         str(entry["cause"] or manifest.ABSENT),
     ]
+
+
+def _short(loss: Any) -> str:
+    return f"{loss:.4g}" if isinstance(loss, float) else str(loss)

@@ -9,12 +9,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..core.names import printable
 from ..errors import Refused
+from . import manifest
 
 KEY = re.compile(r"[A-Za-z_]\w*")
 MOST = 1000
-WIDEST = 24
 
 
 class Variation(NamedTuple):
@@ -90,11 +89,8 @@ def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return rows as lines of a table; columns without any value are left out."""
     keys = list(dict.fromkeys(key for each in rows for key in each))
     keys = [key for key in keys if any(each.get(key) not in (None, "") for each in rows)]
-    cells = [keys, *([_text(each.get(key)) for key in keys] for each in rows)]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(keys))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in cells]
+    return manifest.table([keys, *([_text(each.get(key)) for key in keys] for each in rows)])
 
 
 def _text(value: object) -> str:
-    text = "-" if value is None else f"{value:.4g}" if isinstance(value, float) else printable(str(value))
-    return text if len(text) <= WIDEST else f"{text[: WIDEST - 3]}..."
+    return manifest.ABSENT if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...errors import Refused
 from .. import busy, manifest, run_list
-from . import saved_manifests
+from . import code_differences, last_metrics, saved_manifests
 
 Answers = Mapping[str, Mapping[str, Any]]
 
@@ -34,4 +34,7 @@ def _compared(names: Sequence[str], results: str) -> list[str]:
         remedy = "name two: -e training_compare=ONE,OTHER"
         raise Refused(", ".join(names), "compare training runs", f"{len(names)} runs are named", remedy)
     one, other = (saved_manifests.read(Path(results, name)) for name in names)
-    return manifest.compared(one, other)
+    code = code_differences.differences(*(Path(results, name, "code.tar") for name in names))
+    left, right = (last_metrics.of_outputs(Path(results, name, "outputs")) for name in names)
+    metrics = [(f"{key} in outputs", left.get(key), right.get(key)) for key in dict.fromkeys((*left, *right))]
+    return manifest.compared(one, other, code, metrics)

@@ -94,7 +94,7 @@ def test_the_list_is_a_table_with_a_row_for_each_run() -> None:
     lines = run_list.lines(run_list.listed([], [a_manifest(end=end), a_manifest("two", started=BEGAN - 9)], []))
     assert lines[0].split() == list(run_list.COLUMNS)
     assert [line.split()[0] for line in lines[1:]] == ["two", "one"]
-    assert "finished  40    w1,w2  99.4 images/s  -" in lines[2]
+    assert "finished  40    -     w1,w2  99.4 images/s  -" in lines[2]
     assert run_list.lines([]) == [run_list.NOTHING]
 
 
