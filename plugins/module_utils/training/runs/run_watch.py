@@ -94,7 +94,7 @@ class RunWatch:
 
     def read_again(self) -> Result:
         """Return the pace with the steps after the estimated number of steps, which only the records show."""
-        return required(self._calls.here("follow_records", {**self._options(), "quiet": LAST_SECONDS}))
+        return required(self._calls.here("follow_records", {**self._options(), "quiet": LAST_SECONDS, "shows": "page"}))
 
     def write_last_page(self, job: Mapping[str, Any]) -> None:
         """Write the live page of a job that has ended."""
