@@ -137,7 +137,7 @@ def _without(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_all_nodes(built: Mapping[str, Any]) -> dict[str, str]:
-    """Return each version that the roles recorded once: most are the same on all nodes. Times are no versions."""
+    """Return each version that the roles recorded once: most are the same on all nodes. A time is not a version."""
     found: dict[str, set[str]] = {}
     for facts in built.values():
         for key, value in _flat(facts):
