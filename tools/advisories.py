@@ -70,7 +70,8 @@ def vulnerabilities(root: Path, known: dict[str, Any]) -> Iterator[str]:
         listed = [entry for entry in known["advisories"] if entry["package"] == pin.package]
         ids = [entry["id"] for entry in listed if _is_in(version, entry)]
         if ids and (pin.file, pin.package) not in accepted:
-            yield f"{pin.file}: {pin.package} {pin.version} has {', '.join(ids)}: update or accept it in {LIST.name}."
+            remedy = f"update it, or accept it in tools/{LIST.name}"
+            yield f"{pin.file}: {pin.package} {pin.version} has {', '.join(ids)}: {remedy}."
         if ids:
             needed.add((pin.file, pin.package))
     for file, package in sorted(accepted - needed):

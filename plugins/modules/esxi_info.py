@@ -175,6 +175,10 @@ hosts:
           ruleset. C(firewall_allowed) is empty if the ruleset lets in all.
       type: dict
       sample: {vmk: vmk1, firewall_open: true, firewall_allowed: []}
+    advanced_options:
+      description: The values of those that O(profile.advanced_options) names; null for one that it does not have.
+      type: dict
+      sample: {Security.AccountLockFailures: 5}
     failed: {description: Whether it could not be read., type: bool}
     msg: {description: The reason in one sentence., type: str}
 """

@@ -297,6 +297,9 @@ class SimulatedCalls(MortalWorld):
     def read_gpus(self, _options: Result) -> Result:
         return {"findings": []}
 
+    def read_hang(self, _options: Result) -> Result:
+        return {"sentences": [], "errors": {}}
+
     def read_guests(self, _options: Result) -> Result:
         facts: Result = {"sysctls": {"net.ipv4.tcp_retries2": 15}, "ssh": None, "sshd": "", "mca": {}, "mpirun": []}
         node = {**facts, "environment": {}, "nvidia": None, "checkpoint": None}

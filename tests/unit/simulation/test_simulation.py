@@ -20,6 +20,8 @@ from plugins.module_utils.maintenance import rolling_change, stop_rules
 from plugins.module_utils.vmotion.folder import trial_folder
 from plugins.module_utils.vmotion.programs import maintenance_window
 from plugins.module_utils.vmotion.programs import test as vmotion_test
+from plugins.plugin_utils import controller
+from tests.fakes import options_check, trial
 
 from . import modules
 from .machine import SiteMachine
@@ -34,6 +36,13 @@ HISTORIES = settings(
 )
 # A promise that is broken on purpose need not be shrunk.
 UNSHRUNK = settings(HISTORIES, max_examples=1500, phases=[Phase.generate])
+
+
+def test_the_site_answers_each_module_that_a_step_of_a_test_calls() -> None:
+    answered = {name for name in dir(trial.World) if controller.has(name) or options_check.documented(name)}
+    # No history stops the job.
+    lacking = answered - {"training_job"} - set(dir(modules.TrialCalls))
+    assert [f"tests/unit/simulation/modules.py: answer {name} as tests/fakes/trial.py does" for name in lacking] == []
 
 
 def test_random_histories_keep_every_promise() -> None:

@@ -8,10 +8,13 @@ from typing import Any
 
 import jmespath
 import pytest
+import yaml
 from pyVmomi import vim
 
 from plugins.module_utils.errors import Failed, Unreachable
 from plugins.module_utils.hosts import host_info
+from plugins.module_utils.hosts.management import HostManagers
+from plugins.modules import esxi_info
 from tests.fakes.calling import FakeFleet
 from tests.fakes.esxi import FakeEsxcli, FakeFirewall, FakeHost, FakeKernelModules, FakeOptions, no_dcb
 from tests.fakes.network import FakeNetwork
@@ -94,6 +97,15 @@ def test_one_host_in_full() -> None:
     assert uplinks == {"vSwitch0": ["vmnic0"], "rdma": ["vmnic2"]}
     assert entry["pvrdma"] == {"vmk": "vmk1", "firewall_open": True, "firewall_allowed": []}
     assert [vib["name"] for vib in entry["vibs"]["running"]] == ["nmlx5-core"]
+
+
+def test_the_documentation_of_esxi_info_has_each_key_of_a_host() -> None:
+    (entry,) = gather(host())
+    documented = set(yaml.safe_load(esxi_info.RETURN)["hosts"]["contains"])
+    returned = {*entry, *HostManagers.__annotations__, "failed", "msg"}
+    lacking = sorted(returned - documented)
+    assert [f"plugins/modules/esxi_info.py: add {key} to hosts in RETURN" for key in lacking] == []
+    assert sorted(documented - returned) == []
 
 
 def test_a_card_whose_driver_lacks_dcb_leaves_the_host_readable() -> None:

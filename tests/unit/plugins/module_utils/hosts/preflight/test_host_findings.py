@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from plugins.module_utils.hosts.management import HostManagers
 from plugins.module_utils.hosts.preflight.host_findings import ExpectedHost, findings
+from tests.unit.plugins.module_utils.hosts import test_host_info
 from tests.unit.plugins.module_utils.hosts.preflight.preflight_data import GPU, PROFILE, device, gpu, host
 
 PASSTHROUGH = {"passthrough": {"enabled": True}}
@@ -42,6 +44,12 @@ DEFECTS: list[tuple[dict[str, Any], dict[str, Any], str, str, str]] = [
 def triples(profile: dict[str, Any], **changed: Any) -> list[tuple[str, str, str]]:
     desired = ExpectedHost(profile, gpu_models=("t4",))
     return [(finding.severity, finding.rule, finding.text) for finding in findings(host(**changed), desired)]
+
+
+def test_a_host_of_these_tests_has_only_facts_that_esxi_info_reads() -> None:
+    (entry,) = test_host_info.gather(test_host_info.host())
+    unread = sorted(set(host()) - set(entry) - set(HostManagers.__annotations__))
+    assert [f"no group of a PART reads {key}" for key in unread] == []
 
 
 def test_a_good_host_gives_no_finding() -> None:
