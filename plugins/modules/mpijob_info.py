@@ -285,7 +285,7 @@ def moved_job(params: dict[str, Any], cluster: preflight.ClusterObjects, api: co
     given, stun = params["toleration_seconds"], params["stun_seconds"]
     namespace, name = params["namespace"], params["name"]
     needs = {str(name): int(count) for name, count in params["needs"].items()}
-    pods = preflight.pods_of(cluster, namespace, name, jobs.owners(api, namespace, name)) if name else []
+    pods = preflight.pods_of(cluster, namespace, name, jobs.owners(api, namespace, name, params["api"])) if name else []
     tolerates = given
     if given is None:
         tolerates = preflight.least_tolerated(pods) if pods else preflight.toleration(stun)

@@ -51,7 +51,8 @@ class MpiJob:
         nodes: list[str] = []
         for worker in moved:
             nodes += [node for node, name in self.workers.items() if name == worker] or [worker]
-        job = {"name": self._options["name"], **self._place()}
+        api = {"api": self._options["api"]} if self._options.get("api") else {}
+        job = {"name": self._options["name"], **api, **self._place()}
         options = {"stun_seconds": stun_seconds, "accept": list(accept), "moved": nodes, "at_once": len(nodes) > 1}
         findings: Findings = required(self._here("mpijob_info", {"gather": ["findings"], **job, **options}))["findings"]
         return findings

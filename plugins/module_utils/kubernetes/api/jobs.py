@@ -44,9 +44,12 @@ def read(api: Api, namespace: str, name: str, version: str) -> JobSnapshot:
     )
 
 
-def owners(api: Api, namespace: str, name: str) -> frozenset[str]:
-    """Return the UIDs of a job and its launcher, which own its pods; empty without such a job."""
-    for kind in KINDS.values():
+def owners(api: Api, namespace: str, name: str, version: str) -> frozenset[str]:
+    """Return the UIDs of a job and its launcher, which own its pods; empty without such a job.
+
+    Only kinds of the same operator are read: an account may have no right to those of another one.
+    """
+    for kind in (kind for kind in KINDS.values() if kind.group == KINDS[version].group):
         job = _job(api, namespace, name, kind)
         if job is not None:
             return owners_of(job, _made(api, namespace, name, kind))

@@ -146,6 +146,14 @@ def test_a_cluster_without_the_gpu_operator_has_no_finding(tmp_path: Path) -> No
     assert checked(tmp_path, server, needs=GPUS)["findings"] == [] and POLICIES in server.requests
 
 
+def test_an_account_without_rights_to_trainer_checks_mpijobs(tmp_path: Path) -> None:
+    server = Cluster(
+        {"/api/v1/nodes": [on_containerd("w1")], "/api/v1/pods": []}, forbidden=("/apis/trainer.kubeflow.org",)
+    )
+
+    assert checked(tmp_path, server, name="gone")["findings"] == []
+
+
 def test_policies_that_the_account_cannot_read_are_a_note(tmp_path: Path) -> None:
     known = {"/api/v1/nodes": [on_containerd("w1")], "/api/v1/pods": [], POLICIES: [POLICY]}
     result = checked(tmp_path, Cluster(known, forbidden=("/apis/nvidia.com",)), needs=GPUS)
