@@ -13,8 +13,8 @@ version_added: 1.0.0
 description:
   - The roles and playbooks of this collection call this module. Use the roles instead. The programs and their options
     can change with each version.
-  - A program runs on the controller, and runs other modules there and on the nodes. No program changes vCenter or an
-    ESXi host.
+  - A program runs on the controller, and runs other modules there and on the nodes. Of them, only V(conformance)
+    changes vCenter and ESXi hosts.
   - The programs of the role P(dml.vsphere.training#role) have the options of the role. A controller that is killed
     leaves the job running. The same command finds the job and follows it.
   - The other programs call the reading modules of this collection, and make a plan, a verdict or a report of their
@@ -22,6 +22,8 @@ description:
 options:
   name:
     description:
+      - V(conformance) runs the writing cases on a cluster that O(options) confirms, and compares its answers with those
+        of the simulated data centre that tests this collection.
       - V(evidence) returns the state of a cluster, from which V(rollback) returns the profiles that restore its hosts.
       - V(preflight) decides whether the hosts of a cluster can be prepared, and V(teardown) lists what was built in a
         cluster.
@@ -36,6 +38,7 @@ options:
         between all nodes.
     type: str
     choices:
+      - conformance
       - evidence
       - export
       - known_hosts

@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The programs of roles that read or compute: what other modules read becomes a plan, a verdict or a report."""
+"""The programs of roles that read or compute: what other modules read becomes a plan, a verdict or a report.
+
+Only ``conformance`` calls modules that write.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ from ..module_utils.hosts.preflight import host_preflight
 from ..module_utils.hosts.rollback import evidence, teardown, ways
 from ..module_utils.maintenance import rolling_change
 from ..module_utils.pages.written_report import write_report
+from ..module_utils.site.conformance import conformance
 from ..module_utils.vmotion.folder.unfinished import unfinished_test
 from ..module_utils.vsphere.escaped_names import file_name
 
@@ -114,6 +118,11 @@ def teardown_of(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result
     return dict(teardown.plan({**o, **read}))
 
 
+def conformance_of(calls: ReadingModules, o: Options, gate: runner.Gate) -> Result:
+    """Run the writing cases on a confirmed cluster; in check mode, list them."""
+    return conformance.planned(o) if gate.check_mode else conformance.run(calls, o)
+
+
 def report(_calls: ReadingModules, o: Options, gate: runner.Gate) -> Result:
     """Write the report on training runs."""
     return write_report(gate, o)
@@ -148,6 +157,7 @@ PUBLISHED = {
     "runs": {"type": "list", "elements": "dict", "required": True},
 }
 PROGRAMS = {
+    "conformance": RoleProgram({**CLUSTER, **dict.fromkeys(("confirm", *conformance.GIVEN), TEXT)}, conformance_of),
     "evidence": RoleProgram({**CLUSTER, **PROFILES}, evidence_of),
     "export": RoleProgram({"workers": {**MAPPING, "required": True}, "tools": NAMES, "name": TEXT}, export),
     "known_hosts": RoleProgram({"hosts": NAMES, "canary": TEXT, "profiles": NAMES}, known_hosts),

@@ -196,6 +196,7 @@ def test_the_types_are_of_variables_of_playbooks_that_no_role_has() -> None:
     made = {name for name in of_playbooks if name.startswith(("vm_", "guest_")) or "acceptance_canary_" in name}
     facts = {
         "acceptance_seen",
+        "conformance_seen",
         "discover_existing",
         "discover_found",
         "discover_path",

@@ -31,7 +31,9 @@ _HERE = "plugins/module_utils"
 _ON_A_SITE = "`acceptance` on any site"
 _WITH_RDMA = "`acceptance` on a host with RDMA cards"
 _WITH_VGPU = "`acceptance` on a host with vGPUs in use"
-_AFTER_A_MOVE = "`acceptance` with a virtual machine that was moved within the previous days"
+_AFTER_A_MOVE = (
+    "`conformance` with a template, or `acceptance` with a virtual machine that was moved within the previous days"
+)
 ASSUMPTIONS: tuple[Assumption, ...] = (
     Assumption(
         "esxcli executer",

@@ -1,0 +1,162 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The writing cases run on a confirmed cluster without others, restore it, and show which answers differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from plugins.module_utils.errors import CollectionError
+from plugins.module_utils.site.conformance import conformance
+from plugins.module_utils.site.conformance.writing_cases import CASES, Step
+
+NAMES = {"cluster": "c-secret", "host": "a-secret", "other": "b-secret", "worker": "dml-conformance"}
+GIVEN = {"template": "t-secret", "uplink": "vmnic2"}
+OPTIONS = {"cluster": "c-secret", "confirm": "c-secret", **GIVEN}
+READS = ("cluster_info", "site")
+
+
+def built(answers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the result of a module that has these answers."""
+    result: dict[str, Any] = {"failed": False}
+    for path, value in answers.items():
+        place, (*parents, last) = (
+            result,
+            path.split(".") if "UserVars" not in path else ("hosts", "0", "state", path[14:]),
+        )
+        for part in parents:
+            place = place.setdefault(part, {})
+        place[last] = conformance.filled(value, NAMES)
+    return as_lists(result)
+
+
+def as_lists(value: Any) -> Any:
+    """Turn objects with a first entry 0 into lists, and names of rules into findings."""
+    if not isinstance(value, dict):
+        return value
+    known = {key: as_lists(entry) for key, entry in value.items()}
+    if "stops" in known:
+        known["stops"] = [{"rule": rule} for rule in known["stops"]]
+    return [known["0"]] if "0" in known else known
+
+
+class Site:
+    """A cluster that answers each step like the simulated one; ``changes`` has other answers by the text of a step."""
+
+    def __init__(self, **changes: dict[str, Any]) -> None:
+        self.steps = [step for case in CASES for step in case.steps]
+        self.changes = {text.replace("_", " "): result for text, result in changes.items()}
+        self.vms: list[dict[str, str]] = [{"vm": "vCLS-1", "folder": "vCLS"}, {"vm": "dml-conformance", "folder": "vm"}]
+        self.out: list[dict[str, Any]] = []
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.restored: dict[str, dict[str, Any]] = {}
+
+    def here(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
+        self.calls.append((name, options))
+        if options.get("gather") == ["vms"]:
+            return {"cluster": self.cluster}
+        step = self._next(name, options)
+        if step is None:
+            return self.restored.get(name, {})
+        return self.changes.get(step.text, built(step.answers))
+
+    def _next(self, name: str, options: dict[str, Any]) -> Step | None:
+        """Return the step that makes this call; the steps before it were left out, and calls before all restore."""
+        has_started = any(given.get("run") == "second" for _name, given in self.calls)
+        names = {**NAMES, **GIVEN}
+        for number, step in enumerate(self.steps):
+            if (step.module, conformance.filled(step.options, names)) == (name, options) and has_started:
+                self.steps = self.steps[number + 1 :]
+                return step
+        return None
+
+    @property
+    def cluster(self) -> dict[str, Any]:
+        hosts = [{"host": name, "version": "8.0.3", "build": "1"} for name in ("b-secret", "a-secret")]
+        vcenter = {"version": "8.0.3", "build": "2"}
+        return {"name": "c-secret", "hosts": hosts, "vms": self.vms, "out_of_service": self.out, "vcenter": vcenter}
+
+    @property
+    def writes(self) -> list[str]:
+        return [name for name, _options in self.calls if name not in READS]
+
+
+def rows(result: Mapping[str, Any]) -> dict[str, bool | None]:
+    return {f"{row['case']}, {row['step']}": row["equal"] for row in result["document"]["cases"]}
+
+
+def test_equal_answers_have_no_error_and_the_document_has_no_name_of_the_site() -> None:
+    site = Site()
+    result = conformance.run(site, OPTIONS)
+    assert set(rows(result).values()) == {True} and result["error"] == ""
+    assert "secret" not in json.dumps(result["document"]) and "{host}" in json.dumps(result["document"])
+    assert result["document"]["vcenter"] == {"version": "8.0.3", "build": "2"}
+    assert site.calls[-1] == ("cluster_lock", {"cluster": "c-secret", "state": "free"})
+    assert len(result["lines"]) == sum(len(case.steps) for case in CASES)
+
+
+def test_a_case_that_needs_what_was_not_given_is_left_out() -> None:
+    site = Site()
+    found = rows(conformance.run(site, {**OPTIONS, "template": "", "uplink": ""}))
+    assert {name.partition(",")[0] for name, equal in found.items() if equal is None} == {"worker", "switch"}
+    assert {"worker_vm", "worker_rules", "vmotion", "rdma_fabric"} & set(site.writes) == set()
+
+
+@pytest.mark.parametrize("confirm", ["", "another", "c-secret "])
+def test_an_unconfirmed_cluster_is_refused_before_any_call(confirm: str) -> None:
+    site = Site()
+    with pytest.raises(CollectionError, match=r"could not run the writing cases .*conformance_confirm=c-secret"):
+        conformance.run(site, {**OPTIONS, "confirm": confirm})
+    assert site.calls == []
+
+
+def test_a_cluster_with_machines_of_others_is_refused_before_the_first_write() -> None:
+    site = Site()
+    site.vms.append({"vm": "database", "folder": "vm"})
+    with pytest.raises(CollectionError, match="virtual machines of others run there: database"):
+        conformance.run(site, OPTIONS)
+    assert site.writes == []
+
+
+def test_a_host_that_others_took_out_is_not_used_and_one_host_is_too_few() -> None:
+    site = Site()
+    site.out = [{"host": "b-secret", "ours": False}]
+    with pytest.raises(CollectionError, match="of its hosts, a-secret can be used, and the cases need two"):
+        conformance.run(site, OPTIONS)
+    assert site.writes == []
+
+
+def test_after_another_end_the_rest_of_a_case_is_not_tried_and_the_site_is_restored() -> None:
+    site = Site(enter={"failed": True, "msg": "a-secret: it stays"})
+    result = conformance.run(site, OPTIONS)
+    found = rows(result)
+    assert found["maintenance and reboot, enter"] is False and found["maintenance and reboot, boot"] is None
+    assert found["worker, move"] is True, "the next case is tried"
+    assert "1 of 35 steps unlike the simulated data centre: maintenance and reboot, enter." in result["error"]
+    assert any("a-secret: it stays" in line for line in result["lines"])
+    assert "secret" not in json.dumps(result["document"])
+    state = {"hosts": ["a-secret"], "state": "in_service", "moved_by": "module"}
+    assert site.calls.count(("esxi_power", state)) == 2, "before the cases, and after this one"
+
+
+def test_another_value_is_a_difference_and_a_text_of_the_site_is_not_kept() -> None:
+    site = Site(rule={"changed": True, "state": {"affinity": {"rule": "a-private-name"}}})
+    result = conformance.run(site, OPTIONS)
+    (row,) = [row for row in result["document"]["cases"] if row["equal"] is False]
+    assert row["site"] == {"changed": True, "state.affinity.rule": "another text"}
+    assert rows(result)["worker, rule again"] is True
+
+
+def test_a_failed_restoration_is_an_error() -> None:
+    site = Site()
+    site.restored["shared_settings"] = {"failed": True, "msg": "c-secret: no answer."}
+    assert conformance.run(site, OPTIONS)["error"] == "Cluster c-secret was not restored: c-secret: no answer."
+
+
+def test_check_mode_lists_the_cases_without_a_call() -> None:
+    result = conformance.planned({**OPTIONS, "template": ""})
+    assert "maintenance and reboot: boot" in result["lines"] and "worker: move" not in result["lines"]
