@@ -34,6 +34,7 @@ PURE = (
         "maintenance/lock/lock_rules",
     ),
     *(
+        "site/conformance/*",
         "site/discovery/*",
         "site/recording/guard",
         "site/recording/free_text",
