@@ -8,7 +8,6 @@ same bytes: the files have a fixed order, owner and time.
 
 from __future__ import annotations
 
-import copy
 import gzip
 import hashlib
 import io
@@ -19,11 +18,13 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Mapping
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from tools import generated, sbom
+import yaml
+
+from tools import docs_site, generated, sbom
 
 ROOT = Path(__file__).resolve().parent.parent
 MANIFEST, FILES = "MANIFEST.json", "FILES.json"
@@ -36,12 +37,13 @@ def build(folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as place, tempfile.TemporaryDirectory() as checkout:
         copy_tracked(ROOT, Path(checkout))
+        generated.main(Path(checkout))
+        lead_to_repository(Path(checkout))
         command = ["ansible-galaxy", "collection", "build", "--output-path", place, checkout]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         (built,) = Path(place).glob("*.tar.gz")
         tarball = folder / built.name
-        made = {name: text.encode() for name, text in generated.files().items()}
-        tarball.write_bytes(reproducible(built.read_bytes(), made))
+        tarball.write_bytes(reproducible(built.read_bytes()))
     bill = tarball.with_name(tarball.name.removesuffix(".tar.gz") + ".cdx.json")
     bill.write_text(sbom.text())
     return [tarball, bill]
@@ -59,18 +61,31 @@ def copy_tracked(checkout: Path, folder: Path) -> None:
             shutil.copy2(checkout / name, path, follow_symlinks=False)
 
 
-def reproducible(content: bytes, made: Mapping[str, bytes]) -> bytes:
-    """Return a tarball with the same files and those made here, which depends on nothing but their content."""
+def lead_to_repository(folder: Path) -> None:
+    """Have the links of pages to files that are not shipped lead to the repository."""
+    settings = yaml.safe_load((folder / "galaxy.yml").read_text())
+
+    def is_shipped(path: Path) -> bool:
+        name = path.relative_to(folder)
+        named = (str(each) for each in (name, *name.parents) if each.parts)
+        return path.exists() and not any(fnmatch(each, left) for each in named for left in settings["build_ignore"])
+
+    for page in filter(is_shipped, sorted(folder.rglob("*.md"))):
+        text = docs_site.linked(
+            page.read_text(), page.relative_to(folder).parent, settings["repository"], folder, is_shipped
+        )
+        page.write_text(text)
+
+
+def reproducible(content: bytes) -> bytes:
+    """Return a tarball with the same files, which depends on nothing but their content."""
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
         members = {member.name: (member, _bytes(archive, member)) for member in archive.getmembers()}
     listed = json.loads(members[FILES][1])
-    listed["files"] = [entry for entry in listed["files"] if entry["name"] not in made]
-    listed["files"] += [_entry(name, data) for name, data in made.items()]
     listed["files"].sort(key=lambda entry: entry["name"])
     manifest = json.loads(members[MANIFEST][1])
     manifest["file_manifest_file"]["chksum_sha256"] = hashlib.sha256(_json(listed)).hexdigest()
     replaced = {FILES: _json(listed), MANIFEST: _json(manifest)}
-    members |= {name: (_like(members[FILES][0], name), data) for name, data in made.items()}
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name in [MANIFEST, FILES, *sorted(set(members) - set(replaced))]:
@@ -79,19 +94,6 @@ def reproducible(content: bytes, made: Mapping[str, bytes]) -> bytes:
             member.size, member.mtime, member.pax_headers = len(data), TIME, {}
             archive.addfile(member, io.BytesIO(data))
     return gzip.compress(packed.getvalue(), mtime=TIME)
-
-
-def _entry(name: str, data: bytes) -> dict[str, Any]:
-    """Return the entry of a file in the list of files."""
-    checksum = hashlib.sha256(data).hexdigest()
-    return {"name": name, "ftype": "file", "chksum_type": "sha256", "chksum_sha256": checksum, "format": 1}
-
-
-def _like(member: tarfile.TarInfo, name: str) -> tarfile.TarInfo:
-    """Return a member of another name with the owner and mode of this one."""
-    other = copy.copy(member)
-    other.name = name
-    return other
 
 
 def _bytes(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:

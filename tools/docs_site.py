@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,6 @@ ROOT = Path(__file__).resolve().parent.parent
 STRUCTURE = ROOT / "docs" / "docsite" / "site.yml"
 # Pages that are written when the site is built.
 TROUBLESHOOTING, PLUGINS = "troubleshooting", "collection/index"
-# The titles of pages whose own titles name the project, not the page.
-TITLES = {"README": "Overview", "docs/README": "All documents"}
 PICTURES = {".svg", ".png"}
 _LINK = re.compile(r"(?<=\]\()([^)#\s]+)(#[^)\s]*)?(?=\))")
 _CODE = re.compile(r"(^```.*?^```|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
@@ -59,10 +58,18 @@ def setup(app):
 """
 
 
-def structure() -> dict[str, list[str]]:
-    """Return the pages of each part of the sidebar, without suffixes."""
-    parts: dict[str, list[str]] = yaml.safe_load(STRUCTURE.read_text())["parts"]
-    return parts
+@cache
+def structure() -> dict[str, dict[str, str]]:
+    """Return the pages of each part of the sidebar, without suffixes, each with its title there, which may be empty."""
+    parts: dict[str, list[Any]] = yaml.safe_load(STRUCTURE.read_text())["parts"]
+    return {part: dict(map(_entry, listed)) for part, listed in parts.items()}
+
+
+def _entry(entry: str | dict[str, str]) -> tuple[str, str]:
+    if isinstance(entry, str):
+        return entry, ""
+    ((title, page),) = entry.items()
+    return page, title
 
 
 def pages() -> list[str]:
@@ -88,25 +95,31 @@ def write(folder: Path) -> None:
 
 
 def index() -> str:
-    """Return the first page: the parts of the site, each with its pages."""
+    """Return the first page; the parts of the site with their pages are in the sidebar."""
     lines = ["# dml.vsphere", "", *_introduction()]
     for title, listed in structure().items():
-        entries = [f"{TITLES[page]} <{page}>" if page in TITLES else page for page in listed]
-        lines += ["", "```{toctree}", f":caption: {title}", ":maxdepth: 1", "", *entries, "```"]
+        entries = [f"{name} <{page}>" if name else page for page, name in listed.items()]
+        lines += ["", "```{toctree}", f":caption: {title}", ":maxdepth: 1", ":hidden:", "", *entries, "```"]
     return "\n".join([*lines, ""])
 
 
-def linked(text: str, folder: Path, repository: str) -> str:
-    """Return a page whose links to other files than pages lead to the repository."""
-    known = {ROOT / f"{page}.md" for page in pages()}
+def is_in_site(path: Path) -> bool:
+    """Return whether a file of the repository is a page or a picture of the site."""
+    return path in {ROOT / f"{page}.md" for page in pages()} or (path.suffix in PICTURES and path.is_file())
+
+
+def linked(
+    text: str, folder: Path, repository: str, root: Path = ROOT, is_there: Callable[[Path], bool] = is_in_site
+) -> str:
+    """Return a page of a folder whose links to files that are not there lead to the repository."""
 
     def replaced(match: re.Match[str]) -> str:
         link, anchor = match[1], match[2] or ""
-        target = (folder / link).resolve()
-        if "://" in link or target in known or (target.suffix in PICTURES and target.is_file()):
+        target = (root / folder / link).resolve()
+        if "://" in link or is_there(target):
             return f"{link}{anchor}"
-        kind = "tree" if target.is_dir() else "blob"
-        return f"{repository}/{kind}/main/{target.relative_to(ROOT).as_posix()}{anchor}"
+        kind = "tree" if (ROOT / target.relative_to(root)).is_dir() else "blob"
+        return f"{repository}/{kind}/main/{target.relative_to(root).as_posix()}{anchor}"
 
     return "".join(part if number % 2 else _LINK.sub(replaced, part) for number, part in enumerate(_CODE.split(text)))
 

@@ -28,7 +28,6 @@ GROUPED = set(yaml.safe_load((ROOT / "meta" / "runtime.yml").read_text())["actio
 TRAVELS = {
     "CHANGELOG.rst",
     "CODE_OF_CONDUCT.md",
-    "CONTRIBUTING.md",
     "FILES.json",
     "LICENSE",
     "LICENSES",
@@ -117,15 +116,42 @@ def test_only_what_is_needed_travels(names: list[Path]) -> None:
     assert [name for name in names if any(part.startswith(".") or part == "__pycache__" for part in name.parts)] == []
 
 
-def test_generated_files_travel_with_their_checksums(tarball: Path) -> None:
+def texts_of(tarball: Path, *names: str) -> dict[str, str]:
+    """Return the text of each of these files of the tarball."""
     with tarfile.open(tarball) as archive:
-        packed = {name: archive.extractfile(name) for name in (*generated.files(), "FILES.json")}
-        texts = {name: file.read() if file else b"" for name, file in packed.items()}
+        packed = {name: archive.extractfile(name) for name in names}
+        return {name: file.read().decode() if file else "" for name, file in packed.items()}
+
+
+def test_generated_files_travel_with_their_checksums(tarball: Path, names: list[Path]) -> None:
+    made = {name: text for name, text in generated.files().items() if Path(name) in names}
+    texts = texts_of(tarball, *made, "FILES.json")
     listed = [(entry["name"], entry["chksum_sha256"]) for entry in json.loads(texts.pop("FILES.json"))["files"]]
 
-    assert {name: text.decode() for name, text in texts.items()} == generated.files()
-    assert {(name, hashlib.sha256(text).hexdigest()) for name, text in texts.items()} <= set(listed)
+    assert {name: texts[name] for name in generated.FILES} == {name: made[name] for name in generated.FILES}
+    assert {"docs/privileges.md", "docs/unproven.md"} <= set(made) and "<!-- table" not in str(texts)
+    assert {(name, hashlib.sha256(text.encode()).hexdigest()) for name, text in texts.items()} <= set(listed)
     assert len(listed) == len(dict(listed))
+
+
+def test_links_of_shipped_pages_lead_to_shipped_files_or_to_the_repository(tarball: Path, names: list[Path]) -> None:
+    pages = [str(name) for name in names if name.suffix == ".md"]
+    texts = texts_of(tarball, *pages)
+    dead = [
+        (page, link)
+        for page, text in texts.items()
+        for link in re.findall(r"\]\(([^)#\s]+)", re.sub(r"```.*?```|`[^`\n]+`", "", text, flags=re.DOTALL))
+        if "://" not in link and Path(os.path.normpath(Path(page).parent / link)) not in names
+    ]
+
+    assert len(pages) > 20 and dead == []
+    assert "/blob/main/docs/testing.md#threats)" in texts["docs/threats.md"]
+
+
+def test_no_page_for_developers_is_shipped_and_the_size_is_known(tarball: Path, names: list[Path]) -> None:
+    assert [name for name in names if name.name in {"testing.md", "simulator.md", "labs.md", "CONTRIBUTING.md"}] == []
+    assert [name for name in names if "fragments" in name.parts and "changelogs" in name.parts] == []
+    assert tarball.stat().st_size < 1_250_000
 
 
 def test_two_builds_have_the_same_bytes(tarball: Path, tmp_path: Path) -> None:

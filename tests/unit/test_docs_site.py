@@ -34,7 +34,26 @@ def test_the_parts_lead_from_the_start_to_development() -> None:
         "Trust",
         "Develop",
     ]
-    assert docs_site.structure()["Troubleshooting"][0] == docs_site.TROUBLESHOOTING
+    assert next(iter(docs_site.structure()["Troubleshooting"])) == docs_site.TROUBLESHOOTING
+
+
+def test_the_sidebar_names_tasks_and_no_role() -> None:
+    for part, pages in docs_site.structure().items():
+        if part.startswith("How-to"):
+            assert all(title and "dml.vsphere" not in title for title in pages.values()), part
+
+
+def test_the_first_page_is_a_quickstart() -> None:
+    page = docs_site.index()
+    visible = page.partition("```{toctree}")[0]
+    assert re.findall(r"^(?:make|ansible-playbook) .*$", visible, re.MULTILINE) == [
+        "make demo",
+        "ansible-playbook dml.vsphere.discover",
+    ]
+    for link in re.findall(r"\]\(([^)#\s]+)", visible):
+        name = link.removesuffix(".md")
+        assert name in docs_site.pages() or name == docs_site.TROUBLESHOOTING or (ROOT / link).is_file(), link
+    assert page.count("```{toctree}") == page.count(":hidden:") == len(docs_site.structure())
 
 
 def test_links_to_files_other_than_pages_lead_to_the_repository() -> None:
