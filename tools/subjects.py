@@ -29,8 +29,8 @@ FRAGMENT = ROOT / "plugins" / "doc_fragments" / "subjects.py"
 MODULES = ROOT / "plugins" / "modules"
 TESTS, UNIT_TESTS = ROOT / "tests", Path("plugins/module_utils/hosts")
 # Files with classes that have the methods of a subject, but are not a part of a host's profile: the contract, the
-# profile, and the image of a cluster.
-NO_PART = {"part", "profile", "cluster_image"}
+# profile, and the image of a cluster with its depot and hosts.
+NO_PART = {"part", "profile", "cluster_image", "depot", "host_image"}
 # The keys of a documented option that the profile copies, in addition to the description.
 DOCUMENTED = ("type", "elements", "choices", "default", "required")
 RETURN_BEGIN, RETURN_STATE = 'RETURN = r"""\n', "    state:\n"

@@ -46,13 +46,14 @@ ARGUMENTS: dict[str, Any] = {
     "accepted_stops": NAMES,
     "take_over": NAMES,
     "lock_ttl": {"type": "int", "default": 7200},
+    "image": {"type": "dict", "default": {}},
     "force_unlock": {"type": "bool", "default": False},
     "refusal": {"type": "str", "default": ""},
     "around_job": {"type": "bool", "default": False},
     "plan_only": {"type": "bool", "default": False},
 }
 ONE_AT_A_TIME = "around a training job, one host leaves service at a time"
-WRITERS = ("esxi_power", "esxi_profile")
+WRITERS = ("esxi_image", "esxi_power", "esxi_profile")
 
 
 class RolloutWorld(ActionWorld):
@@ -86,7 +87,7 @@ class RolloutWorld(ActionWorld):
 
     def _kept(self, module: str, result: dict[str, Any]) -> dict[str, Any]:
         self.warnings.update({str(warning): warning for warning in result.get("warnings") or []})
-        if module == "esxi_profile":
+        if module in ("esxi_image", "esxi_profile"):
             self.diff += [part for part in result.get("diff") or [] if part not in self.diff]
         return result
 

@@ -97,7 +97,8 @@ stops:
   description:
     - The reasons why the next hosts must not leave service now; empty if they may.
     - "The rules: V(red_alarm), V(vsan_resync), V(out_of_service) (by another user), V(taken_out) (a leaving host, by
-      another user), V(not_responding), V(max_out_of_service), V(ha_capacity), V(gpu_slots), V(running_task)."
+      another user), V(not_responding), V(max_out_of_service), V(ha_capacity), V(gpu_slots), V(running_task),
+      V(remediation)."
   returned: success
   type: list
   elements: dict
@@ -134,6 +135,12 @@ cluster:
       type: list
       elements: dict
     tasks: {description: "Running tasks: C(object), C(task), C(user), C(ours).", type: list, elements: dict}
+    remediations:
+      description:
+        - "On a cluster that an image manages, the remediations by vLCM that run: C(user) and C(hosts)."
+        - C(error) is the reason why they cannot be read.
+      type: list
+      elements: dict
     out_of_service:
       description: "Hosts out of service: C(host), C(why), C(ours), C(by)."
       type: list

@@ -94,6 +94,12 @@ options:
     description: Seconds until the lock of the cluster expires. The module renews it before hosts leave service.
     type: int
     default: 7200
+  image:
+    description:
+      - The options of M(dml.vsphere.esxi_image) without its cluster and hosts. The image of the cluster is set, and
+        vLCM applies it to each emptied host before its profile. Empty means that no image is applied.
+    type: dict
+    default: {}
   force_unlock:
     description: Whether the lock is taken from another run. Use this only if that run has certainly ended.
     type: bool

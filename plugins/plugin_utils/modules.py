@@ -33,7 +33,7 @@ CONNECTION = (
 )
 KUBECONFIG, KUBECONFIGS = "kubeconfig", ("KUBECONFIG", "K8S_AUTH_KUBECONFIG")
 WITHOUT_VCENTER = ("continuity_verdict", "mpijob_info")
-WITH_PROGRESS = ("esxi_power", "vmotion")
+WITH_PROGRESS = ("esxi_image", "esxi_power", "vmotion")
 
 
 def as_text(value: Any) -> str:

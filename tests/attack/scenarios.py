@@ -135,7 +135,7 @@ SCENARIOS = (
     Scenario(
         "esxi_image",
         bare(),
-        (_all("esxi_image", component="NVD-AIE-800", version=VERSION),),
+        (_all("esxi_image", components={"NVD-AIE-800": VERSION}),),
         state={"image_managed": True},
         advice="finish or discard the draft that is open",
         follow=discard_drafts,

@@ -26,6 +26,8 @@ class FakeHost:
     is_up: bool = True
     # The questions that its driver leaves unanswered after a boot.
     slow_driver: int = 0
+    # Whether vLCM still has to apply the image of the cluster, which boots the host.
+    needs_image: bool = False
     waiting: int = 0
     progress: list[str] = field(default_factory=list)
 
@@ -55,6 +57,7 @@ class HostWorld(MortalWorld):
         self.stops_after: list[dict[str, str]] = []
         self.failures: dict[str, str] = {}
         self.most_out, self.allowed = 0, 9
+        self.image, self.remediating = "", list[str]()
         self.on_return: Callable[[], Any] = lambda: None
         self.calls: list[tuple[str, dict[str, Any]]] = []
 
@@ -90,6 +93,8 @@ class HostWorld(MortalWorld):
         if module == "esxi_profile":
             names = options.get("hosts") or sorted(self.hosts)
             return dict(self.effect(f"profile {' '.join(names)}", lambda: self._profile(names, is_planned)))
+        if module == "esxi_image":
+            return self._image(options.get("hosts") or [], options, is_planned)
         return self._power(options.get("hosts") or sorted(self.hosts), state, options, is_planned)
 
     def _lock(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,8 +113,53 @@ class HostWorld(MortalWorld):
         ]
         out = [{"host": name} for name, host in self.hosts.items() if host.is_out or host.by or not host.is_up]
         most = {"allowed": self.allowed, "why": "so"}
-        cluster = {"hosts": hosts, "out_of_service": out, "max_out_of_service": most}
+        cluster = {
+            "hosts": hosts,
+            "out_of_service": out,
+            "max_out_of_service": most,
+            "remediations": self.remediations(),
+        }
         return {"cluster": cluster, "stops": self.stops if options.get("leaving") else self.stops_after}
+
+    def _image(self, names: Iterable[str], options: Mapping[str, Any], is_planned: bool) -> dict[str, Any]:
+        """Set the image, and apply it to hosts as vLCM does, whose task goes on without the controller."""
+        wanted = str(options["components"]["manager"])
+        changed = self.image != wanted
+        if not is_planned and changed:
+            assert self.holder, "no write without the lock"
+            self.effect("commit", lambda: setattr(self, "image", wanted))
+        reports = [self._image_report(name, changed and is_planned) for name in names]
+        for name in [] if is_planned else names:
+            self._remediate(name, self.hosts[name])
+        differs = changed or any(report["changed"] for report in reports)
+        header = {"before_header": "gpu: image", "after_header": "gpu: image"}
+        diff = [{**header, "before": {"base_image": "8.0"}, "after": {"base_image": wanted}}] if changed else []
+        return {"changed": differs, "hosts": reports, "diff": diff}
+
+    def _image_report(self, name: str, is_pending: bool) -> dict[str, Any]:
+        applies = self.hosts[name].needs_image or is_pending
+        needs = ["maintenance", "reboot"] if applies else []
+        why = ["the image of its cluster is applied by vLCM (1 reboot)"] if applies else []
+        return {"host": name, "changed": applies, "needs": needs, "reboots": int(applies), "why": why}
+
+    def _remediate(self, name: str, host: FakeHost) -> None:
+        if not host.needs_image:
+            return
+        assert host.is_out and host.by == "us" and not self.remediating, f"{name} is remediated in service"
+        self.effect(f"apply the image to {name}", lambda: self.remediating.append(name))
+        self.effect(f"the image is on {name}", self._go_on_remediating)
+
+    def remediations(self) -> list[dict[str, Any]]:
+        """Return the remediations that run, which end before the next question."""
+        running = [{"user": "us", "hosts": [name], "error": ""} for name in self.remediating]
+        self._go_on_remediating()
+        return running
+
+    def _go_on_remediating(self) -> None:
+        for name in self.remediating:
+            host = self.hosts[name]
+            host.needs_image, host.boots = False, host.boots + 1
+        self.remediating.clear()
 
     def _profile(self, names: Iterable[str], is_planned: bool) -> dict[str, Any]:
         silent = [name for name in names if not self.hosts[name].is_up]

@@ -202,7 +202,7 @@ FAILING: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"hosts": ["esx01.lab"], "state": "maintenance"},
         {"method": "EnterMaintenanceMode_Task", "kind": "task_fails"},
     ),
-    "a refused token": ("esxi_image", {"cluster": "gpu", "component": "x", "version": "1"}, {}),
+    "a refused token": ("esxi_image", {"cluster": "gpu", "components": {"x": "1"}}, {}),
 }
 
 

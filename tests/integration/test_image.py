@@ -12,7 +12,7 @@ from lab.simulator import Simulator
 from tests.integration.ansible import Ansible
 
 COMPONENT, VERSION = "NVD-AIE-800", "550.90.05-1OEM.800.1.0.20613240"
-DESIRED: dict[str, Any] = {"cluster": "gpu", "component": COMPONENT, "version": VERSION}
+DESIRED: dict[str, Any] = {"cluster": "gpu", "components": {COMPONENT: VERSION}}
 
 
 @pytest.fixture
@@ -39,15 +39,15 @@ def test_the_image_is_drafted_and_committed_once(managed: Simulator, ansible: An
     managed.clear()
     again = ansible.module("esxi_image", **DESIRED)
     assert (again.changed, managed.writes()) == (False, [])
-    assert again.result["why"] == [f"hosts take {COMPONENT} when vLCM remediates the cluster"]
-    gone = ansible.module("esxi_image", cluster="gpu", component=COMPONENT, state="absent")
+    assert again.result["why"] == ["hosts run the image after a window with it, or when vLCM remediates the cluster"]
+    gone = ansible.module("esxi_image", cluster="gpu", absent=[COMPONENT])
     assert (gone.changed, gone.result["state"]["components"]) == (True, {})
     assert gone.result["state"]["compliance"] == "compliant"
 
 
 def test_a_component_that_no_depot_has_leaves_no_draft(managed: Simulator, ansible: Ansible) -> None:
-    failed = ansible.module("esxi_image", **{**DESIRED, "version": "1.0"})
-    assert "cannot be found in depot; import the bundle in Lifecycle Manager" in failed.msg
+    failed = ansible.module("esxi_image", cluster="gpu", components={COMPONENT: "1.0"})
+    assert "cannot be found in depot; import the bundle with the option depot" in failed.msg
     assert ansible.module("esxi_image", **DESIRED).changed
 
 
@@ -62,7 +62,7 @@ def test_a_commit_that_fails_leaves_no_draft(managed: Simulator, ansible: Ansibl
 
 def test_single_vibs_and_an_image_exclude_each_other(vcenter: Simulator, ansible: Ansible) -> None:
     by_image = ansible.module("esxi_image", **DESIRED)
-    assert "not managed by an image; install the VIB on its hosts with esxi_vib" in by_image.msg
+    assert "not managed by an image; install VIBs on its hosts with esxi_vib" in by_image.msg
     vcenter.set_cluster("gpu", image_managed=True)
     by_hand = ansible.module(
         "esxi_vib", hosts=["esx01.lab"], name="NVD-AIE_ESXi_8.0.0_Driver", version=VERSION, source="[shared] X.zip"
@@ -76,3 +76,78 @@ def test_the_rest_session_checks_the_certificate_as_the_other_does(managed: Simu
     pinned = ansible.module("esxi_image", tls_fingerprint=managed.facts["fingerprint"], **DESIRED)
     assert pinned.rc == 0, pinned.out
     assert "fingerprint" in ansible.module("esxi_image", tls_fingerprint="00" * 32, **DESIRED).msg.lower()
+
+
+HOST: dict[str, Any] = {"hosts": ["esx01.lab"]}
+
+
+def test_the_image_is_applied_to_one_emptied_host(managed: Simulator, ansible: Ansible) -> None:
+    planned = ansible.module("esxi_image", check=True, accept_eula=True, **DESIRED, **HOST)
+    assert planned.rc == 0 and planned.result["hosts"][0]["needs"] == ["maintenance", "reboot"], planned.out
+    assert planned.result["hosts"][0]["why"] == ["the image of its cluster is applied by vLCM (probably 1 reboot)"]
+    assert managed.writes() == []
+    early = ansible.module("esxi_image", accept_eula=True, **DESIRED, **HOST)
+    assert "the image is applied only in maintenance mode: enter it first" in early.msg
+    assert ansible.module("esxi_power", state="maintenance", **HOST).changed
+    managed.clear()
+
+    applied = ansible.module("esxi_image", accept_eula=True, **DESIRED, **HOST)
+
+    assert applied.rc == 0 and changes(managed) == ["POSTaction=apply"], applied.out
+    (host,) = applied.result["hosts"]
+    assert host["changed"] and (host["state"]["compliance"], host["needs"]) == ("compliant", [])
+    info = ansible.module("esxi_info", cluster="gpu", gather=["vib"]).result["hosts"]
+    with_manager = [one["host"] for one in info if any(vib["version"] == VERSION for vib in one["vibs"]["running"])]
+    assert with_manager == ["esx01.lab"]
+    managed.clear()
+    again = ansible.module("esxi_image", accept_eula=True, **DESIRED, **HOST)
+    assert (again.changed, managed.writes()) == (False, []), again.out
+
+
+@pytest.mark.parametrize(
+    ("policy", "options", "reason"),
+    [
+        ({}, {}, "VMware's End User License Agreement is accepted; read VMware's"),
+        (
+            {"pre_remediation_power_action": "POWER_OFF_VMS", "disable_hac": True},
+            {"accept_eula": True},
+            "virtual machines (POWER_OFF_VMS), and disables the admission control of HA",
+        ),
+        (
+            {"parallel_remediation_action": {"enabled": True}},
+            {"accept_eula": True},
+            "its remediation policy remediates several hosts at once",
+        ),
+    ],
+)
+def test_the_image_is_applied_to_no_host_without_the_agreement_or_with_a_policy_that_contradicts(
+    managed: Simulator, ansible: Ansible, policy: dict[str, Any], options: dict[str, Any], reason: str
+) -> None:
+    managed.set_cluster("gpu", image_components={COMPONENT: VERSION}, image_policy=policy)
+    refused = ansible.module("esxi_image", cluster="gpu", **HOST, **options)
+    assert refused.rc == 1 and reason in refused.msg, refused.out
+    assert managed.writes() == []
+
+
+def test_a_host_that_vlcm_finds_unfit_is_named_with_the_reason(managed: Simulator, ansible: Ansible) -> None:
+    managed.set_cluster("gpu", image_components={COMPONENT: VERSION}, check_issues=["a disk is full"])
+    assert ansible.module("esxi_power", state="maintenance", **HOST).changed
+    unfit = ansible.module("esxi_image", cluster="gpu", accept_eula=True, **HOST)
+    assert "esx01.lab" in unfit.msg and "vLCM found a disk is full; remove the cause and run again" in unfit.msg
+
+
+def test_base_image_and_add_on_are_refused_unless_the_depot_has_them(managed: Simulator, ansible: Ansible) -> None:
+    failed = ansible.module("esxi_image", cluster="gpu", base_image="9.9.9-0.0.1")
+    assert "Base image with version 9.9.9-0.0.1 cannot be found in depot" in failed.msg
+    add_on = ansible.module("esxi_image", cluster="gpu", add_on={"name": COMPONENT, "version": VERSION})
+    assert add_on.rc == 0 and add_on.result["state"]["add_on"] == {"name": COMPONENT, "version": VERSION}, add_on.out
+
+
+def test_a_bundle_is_imported_once(managed: Simulator, ansible: Ansible) -> None:
+    url = "http://depot.lab/NVD-AIE-800_550.90.05.zip"
+    assert ansible.module("esxi_image", check=True, depot=url).changed and managed.writes() == []
+    assert ansible.module("esxi_image", depot=url).changed
+    managed.clear()
+    assert not ansible.module("esxi_image", depot=url).changed and managed.writes() == []
+    failed = ansible.module("esxi_image", depot="http://depot.lab/none.zip")
+    assert "Cannot download the bundle" in failed.msg and "check that vCenter can reach this URL" in failed.msg

@@ -72,7 +72,7 @@ WITHOUT_WORKERS = [
         "Global.ManageCustomFields",
     )
 ]
-COMPONENT = {"cluster": "gpu", "component": "NVD-AIE-800", "version": "550.90.05-1OEM.800.1.0.20613240"}
+COMPONENT = {"cluster": "gpu", "components": {"NVD-AIE-800": "550.90.05-1OEM.800.1.0.20613240"}}
 
 
 def refusals(vcenter: Simulator, ansible: Ansible, cases: Sequence[Case]) -> None:

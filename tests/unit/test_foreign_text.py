@@ -152,7 +152,7 @@ def test_an_image_of_any_form(monkeypatch: pytest.MonkeyPatch, data: st.DataObje
     monkeypatch.setattr(rest, "_POLL_SECONDS", 0.001)
     requested = data.draw(st.sampled_from(sorted(IMAGE)))
     answering(monkeypatch, {**IMAGE, requested: data.draw(foreign.mangled(IMAGE[requested]))})
-    desired = cluster_image.ComponentSpec("A", "2", task_timeout=0)
+    desired = cluster_image.ImageSpec({"A": "2"}, task_timeout=0)
     try:
         with rest.opened(session(8, 0, 3)) as api:
             subject = cluster_image.ClusterImage(api, "c1", "gpu", desired)

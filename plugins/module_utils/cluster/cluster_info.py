@@ -8,14 +8,14 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from ..errors import NotFound
-from ..hosts import management
+from ..errors import CollectionError, NotFound
+from ..hosts import management, remediation
 from ..maintenance import availability, cluster_problems, out_of_service, service_note
-from ..maintenance.cluster_facts import ClusterFacts, ClusterIdentity, HostSlots, HostState, ProfileSlots
+from ..maintenance.cluster_facts import ClusterFacts, ClusterIdentity, HostSlots, HostState, ProfileSlots, Remediation
 from ..maintenance.lock.cluster_lock import record_at
 from ..maintenance.lock.folders import LockFolders
 from ..maintenance.lock.lock_rules import stamp
-from ..vsphere import host_clocks
+from ..vsphere import host_clocks, rest
 from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import Host, HostSet, find_cluster
 from ..vsphere.properties import id_of
@@ -73,9 +73,10 @@ class ClusterReader:
     def read(self, gather: Collection[str]) -> ClusterFacts:
         """Return the facts as plain data."""
         config, now = self.values["configurationEx"], host_clocks.server_time(self.session)
+        identity = self._identity(now)
         vms = self._vms(everywhere="vms" in gather)
         facts: ClusterFacts = {
-            **self._identity(now),
+            **identity,
             "hosts": [self._host(host) for host in self.hosts],
             "ha": availability.ha(config, self.values.get("summary"), len(self.hosts)),
             "drs": availability.drs(config),
@@ -83,6 +84,7 @@ class ClusterReader:
             "vsan": availability.vsan(config, self.hosts),
             "alarms": cluster_problems.alarms(self.session, self.names, self._alarm_states()),
             "tasks": cluster_problems.tasks(self.session, self.ref, self.hosts, self.names),
+            "remediations": self._remediations() if identity["image_managed"] else [],
             "out_of_service": cluster_problems.out_of_service(self.session, self.hosts),
             "lock": record_at(self._lock().read().record, now),
             "licences": licences(self.session, self.names, now),
@@ -93,6 +95,16 @@ class ClusterReader:
         }
         most, why = out_of_service.allowed(facts)
         return {**facts, "max_out_of_service": {"allowed": most, "why": why}}
+
+    def _remediations(self) -> list[Remediation]:
+        """Return the remediations that run on a cluster that an image manages."""
+        try:
+            with rest.opened(self.session) as api:
+                found = remediation.running(api, id_of(self.ref), self.name)
+        except CollectionError as error:
+            return [{"user": "", "hosts": [], "error": str(error)}]
+        named = [[self.names.get(moid, moid) for moid in one["hosts"]] for one in found]
+        return [{"user": one["user"], "hosts": hosts, "error": ""} for one, hosts in zip(found, named)]
 
     def _lock(self) -> LockFolders:
         return LockFolders(self.session, self.name, self.values["parent"], id_of(self.ref))

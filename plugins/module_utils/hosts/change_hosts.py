@@ -14,11 +14,14 @@ from ..durable.calls import Calls, Result, required
 from ..durable.program import Program
 from ..errors import CollectionError, Refused, WholeError
 from ..maintenance.rolling_change import not_in_force
+from .image_plan import apply_image
 
 # A profile needs at most two reboots: the end of passthrough, then the driver.
 MOST_REBOOTS = 3
 # A driver may need a moment after the boot; another reboot would not help it.
 DRIVER_SECONDS = 60.0
+# A remediation of an earlier controller takes as long as the boot of a host and the installation before it.
+REMEDIATION_SECONDS = 7200.0
 CONTINUES = "Hosts in maintenance mode stay there; the next run of this playbook continues from here"
 
 HostChanges = List[Dict[str, Any]]
@@ -41,6 +44,8 @@ class HostChangeOptions:
     # Hosts that another user put into maintenance mode, and that are nevertheless changed and returned to service.
     take_over: Sequence[str] = ()
     lock_ttl: int = 7200
+    # The options of esxi_image, with which vLCM applies the image of the cluster to each host; empty: no image.
+    image: Mapping[str, Any] = field(default_factory=dict)
 
 
 class HostsNotChanged(WholeError):
@@ -87,6 +92,9 @@ def _change(p: Program, change: HostChange) -> dict[str, Any]:
     """Apply the profile to hosts that stay out of service, and return the facts about each."""
     hosts, named = change.hosts, listed(change.hosts)
     p.ensure(change.renew_lock)
+    if change.how.image:
+        # One that an earlier controller started goes on without it.
+        p.wait(change.has_no_remediation, REMEDIATION_SECONDS)
     # The cluster changes while other hosts are away, so its rules are read again before each change.
     rebooting = p.ensure(change.check_stop_rules)
     if rebooting:
@@ -95,11 +103,24 @@ def _change(p: Program, change: HostChange) -> dict[str, Any]:
     p.say(f"puts {named} into maintenance mode")
     p.ensure(change.leave_service)
     out_at = p.once(("out of service", *hosts), p.now)
+    images = p.once(("image", *hosts), partial(_apply_image, p, change)) if change.how.image else {}
     rounds, reboots = _bring_into_force(p, change)
     p.say(f"verifies that the profile is active on {named}")
     if not p.wait(change.is_in_force, DRIVER_SECONDS):
         p.ensure(change.require_in_force)
-    return {host: {"out_at": out_at, "reboots": reboots[host], "rounds": rounds} for host in hosts}
+    return {
+        host: {"out_at": out_at, "reboots": reboots[host] + images.get(host, 0), "rounds": rounds} for host in hosts
+    }
+
+
+def _apply_image(p: Program, change: HostChange) -> dict[str, int]:
+    """Bring emptied hosts to the image of their cluster, and return the reboots of each."""
+    p.say(f"applies the image of the cluster to {listed(change.hosts)}")
+    how = change.how
+    reboots = p.ensure(partial(apply_image, change.calls, how.cluster, how.image, change.hosts))
+    # vLCM may have returned them to service.
+    p.ensure(change.leave_service)
+    return reboots
 
 
 def _bring_into_force(p: Program, change: HostChange) -> tuple[int, dict[str, int]]:
@@ -174,6 +195,12 @@ class HostChange:
     def check_stop_rules(self) -> list[str]:
         """Raise Refused if the hosts must not leave service now; return those that an earlier run left rebooting."""
         return check_stop_rules(self.calls, self.hosts, self.how)
+
+    def has_no_remediation(self) -> bool:
+        """Return whether vLCM applies no image to these hosts at the moment."""
+        cluster = required(self.calls.here("cluster_info", {"cluster": self.how.cluster}))["cluster"]
+        running = (set(one["hosts"]) for one in cluster["remediations"])
+        return not any(hosts and hosts <= set(self.hosts) for hosts in running)
 
     def leave_service(self) -> None:
         """Put the hosts into maintenance mode; refuse a host that others put there."""

@@ -12,6 +12,7 @@ from ..core.findings import listed
 from ..durable.calls import Calls, Result, required
 from ..errors import WholeError
 from ..maintenance import rolling_change
+from . import image_plan
 from .change_hosts import HostChangeOptions
 from .preflight import host_preflight
 
@@ -48,6 +49,15 @@ def plan_hosts(calls: Calls, how: RolloutOptions, adapters_to_come: Sequence[str
     profiles = {"profile": how.change.profile, "host_profiles": how.change.host_profiles}
     options = {**chosen, **profiles, "adapters_to_come": list(adapters_to_come)}
     planned = required(calls.planned("esxi_profile", options))
+    image = image_plan.plan_image(
+        calls, how.change.cluster, how.change.image, [host["host"] for host in planned["hosts"]]
+    )
+    planned = {
+        **planned,
+        "hosts": image_plan.with_image(planned["hosts"], image),
+        "changed": planned["changed"] or image["changed"],
+        "image": image_plan.lines(how.change.cluster, image),
+    }
     left: Result = {"hosts": []}
     # Usually no host is out of service, and no further call is needed.
     if any(host.get("out_of_service") for host in planned["hosts"]):
@@ -66,7 +76,7 @@ def _plan_of(planned: Result, left: Result, how: RolloutOptions) -> dict[str, An
     for_all = [how.refusal] if how.refusal and work else []
     return {
         "hosts": [host["host"] for host in hosts],
-        "lines": rolling_change.lines(hosts, out),
+        "lines": [*planned["image"], *rolling_change.lines(hosts, out)],
         "in_service": in_service,
         "leaving": [entry["host"] for entry in work if entry["leaves_service"]],
         "reboots": {entry["host"]: entry["reboots"] for entry in work},

@@ -71,6 +71,17 @@ class RunningTask(TypedDict):
     ours: bool
 
 
+class Remediation(TypedDict):
+    """A remediation by vLCM that runs on the cluster, with the names of its hosts, empty if they are not known.
+
+    ``error`` is the reason why remediations cannot be read.
+    """
+
+    user: str
+    hosts: list[str]
+    error: str
+
+
 class OutOfService(TypedDict):
     """A host that cannot take virtual machines; ``by`` is the user who caused it, if known."""
 
@@ -124,6 +135,7 @@ class ClusterState(ClusterIdentity):
     vsan: VsanState
     alarms: list[Alarm]
     tasks: list[RunningTask]
+    remediations: list[Remediation]
     out_of_service: list[OutOfService]
     gpu_slots: list[ProfileSlots]
 

@@ -26,7 +26,7 @@ class LeavingHosts:
 
 def stops(cluster: ClusterState, leaving: LeavingHosts) -> list[FindingRecord]:
     """Return the stop rules that apply, each with ``rule``, ``object`` and ``text``."""
-    rules = (_alarms, _resync, _strangers, _silent, _too_many, _ha, _slots, _tasks)
+    rules = (_alarms, _resync, _strangers, _silent, _too_many, _ha, _slots, _tasks, _remediations)
     return as_dicts(finding for rule in rules for finding in rule(cluster, leaving))
 
 
@@ -101,3 +101,18 @@ def _tasks(cluster: ClusterState, leaving: LeavingHosts) -> Iterator[Finding]:
         if task["object"] in leaving.hosts and not task["ours"]:
             text = f"the task {task['task']} of {task['user']} runs on it; wait until it ends"
             yield Finding(STOP, "running_task", task["object"], text)
+
+
+def _remediations(cluster: ClusterState, _leaving: LeavingHosts) -> Iterator[Finding]:
+    """Yield the remediations by vLCM of hosts that this collection did not empty: they empty and boot hosts too."""
+    for remediation in cluster["remediations"]:
+        hosts = remediation["hosts"]
+        if remediation["error"]:
+            yield Finding(
+                STOP, "remediation", cluster["name"], f"its remediations are not known: {remediation['error']}"
+            )
+        elif not hosts or set(hosts) - {host["host"] for host in cluster["out_of_service"] if host["ours"]}:
+            by = f" by {remediation['user']}" if remediation["user"] else ""
+            of = f" of {listed(sorted(hosts))}" if hosts else ""
+            text = f"vLCM applies its image, in a remediation{of}{by}; wait until that ends"
+            yield Finding(STOP, "remediation", cluster["name"], text)

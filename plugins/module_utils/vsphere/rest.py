@@ -22,6 +22,7 @@ from .session import Session, agent, route_to
 # vCenter 7.0 U2 introduced the second form of the API, with paths below /api (VMware's knowledge base, 83022).
 API_SINCE = (7, 0, 2)
 _POLL_SECONDS = 0.5
+TASKS = "/api/cis/tasks"
 # This API reports that an account lacks permission, but not which privilege.
 _ALLOW = "give the account the privileges that docs/privileges.md names for this module and run again"
 # The remedies for these answers, whatever the request was.
@@ -73,16 +74,23 @@ class Rest:
         """Return the answer to a request that writes; None if it is empty."""
         return self._ask(verb, path, body, tried=tried, remedy=remedy, form=form)
 
-    def task(self, path: str, body: Any = None, *, tried: str, seconds: float, form: Any = ANY, **query: str) -> Any:
-        """Start a task, wait, and return its result; ``form`` is the form of the whole task after success."""
-        task = self.send("POST", f"{path}?{urlencode({**query, 'vmw-task': 'true'})}", body, tried=tried, form=str)
+    def task(self, path: str, body: Any = None, *, tried: str, seconds: float, form: Any = ANY, **query: Any) -> Any:
+        """Start a task, wait, and return its result; ``form`` is the form of the whole task after success.
+
+        The function ``report`` gets the state of the task while it runs.
+        """
+        report: Callable[[Any], None] = query.pop("report", _unreported)
+        remedy = query.pop("remedy", "")
+        address = f"{path}?{urlencode({**query, 'vmw-task': 'true'})}"
+        task = self.send("POST", address, body, tried=tried, remedy=remedy, form=str)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            info = self.get(f"/api/cis/tasks/{quote(task, safe=':')}", tried=tried, form={"status": str})
+            info = self.get(task_path(task), tried=tried, form={"status": str})
+            report(info)
             if info["status"] == "SUCCEEDED":
                 return self._in_form(info, form, tried).get("result")
             if info["status"] == "FAILED":
-                raise Failed(self.server, tried, "the server said " + _words(info.get("error")))
+                raise Failed(self.server, tried, "the server said " + _words(info.get("error")), remedy)
             time.sleep(_POLL_SECONDS)
         raise TimedOut(self.server, tried, f"the task did not end within {seconds:.0f} s", "look at it in vCenter")
 
@@ -138,6 +146,15 @@ class Rest:
             reason = f"the server said {status} {_words(answer)}"
             raise Failed(self.server, tried, reason, _REMEDIES.get(status, otherwise))
         return answer
+
+
+def task_path(task: str) -> str:
+    """Return the path of a task."""
+    return f"{TASKS}/{quote(task, safe=':')}"
+
+
+def _unreported(_info: Any) -> None:
+    """Take no notice of the state of a task."""
 
 
 @contextmanager

@@ -123,6 +123,7 @@ class SimulatedCalls(MortalWorld):
             "alarms": [{"object": name, **alarm} for name in sorted(site.alarms)],
             "vsan": {"enabled": True, "resync_bytes": site.resync},
             "tasks": [],
+            "remediations": [],
             "gpu_slots": [],
             "clocks": [],
             "licences": [],

@@ -56,17 +56,23 @@ _MODULE_OPTIONS = (Need("Host.Config.Settings", HOST),)
 _NETWORK = (Need("Host.Config.Network", HOST, REFERENCE),)
 _FOLDER_DELETE = (Need("Folder.Delete", FOLDER, SECURITY),)
 _IMAGE_READ = Need("VcIntegrity.lifecycleSoftwareSpecification.Read", ROOT, LIFECYCLE)
+_SETTINGS_READ = Need("VcIntegrity.lifecycleSettings.Read", ROOT, LIFECYCLE)
 _IMAGE_WRITE = (
     _IMAGE_READ,
     Need("VcIntegrity.lifecycleSoftwareSpecification.Write", ROOT, LIFECYCLE),
-    Need("VcIntegrity.lifecycleSettings.Read", ROOT, LIFECYCLE),
+    _SETTINGS_READ,
 )
+_HEALTH_READ = Need("VcIntegrity.lifecycleHealth.Read", ROOT, LIFECYCLE)
+_IMAGE_CHECK = (Need("VcIntegrity.lifecycleSoftwareRemediation.Read", ROOT, LIFECYCLE), _HEALTH_READ)
+_IMAGE_APPLY = (Need("VcIntegrity.lifecycleSoftwareRemediation.Write", ROOT, LIFECYCLE), _HEALTH_READ)
 # Through vCenter, every esxcli command, even one that writes, is the same call to a host. The privilege that vCenter
 # requires for this call is not documented.
 _ESXCLI = (Need("Host.Config.Settings", HOST, UNSURE),)
 _ESXCLI_IMAGE = (*_ESXCLI, Need("Host.Config.Image", HOST, UNSURE))
 _CLUSTER = "/api/esx/settings/clusters/{id}"
 _DRAFTS = f"{_CLUSTER}/software/drafts"
+_POLICY = f"{_CLUSTER}/policies/apply/effective"
+_OFFLINE = "/api/esx/settings/depots/offline"
 HOST_PROFILES = "read HostProfileManager.profile"
 
 CALLS: dict[str, tuple[Need, ...]] = {
@@ -165,7 +171,16 @@ CALLS: dict[str, tuple[Need, ...]] = {
     "esxcli vim CLIInfo FetchCLIInfo": _ESXCLI,
     "esxcli software vib list": _ESXCLI,
     "esxcli software vib remove": _ESXCLI_IMAGE,
+    "GET /api/cis/tasks": (Need("VcIntegrity.lifecycleGeneral.Read", ROOT, SECURITY),),
     "GET /api/cis/tasks/{id}": (Need("VcIntegrity.lifecycleGeneral.Read", ROOT, SECURITY),),
+    f"GET {_POLICY}": (_SETTINGS_READ,),
+    f"GET {_OFFLINE}": (_SETTINGS_READ,),
+    f"POST {_OFFLINE}": (Need("VcIntegrity.lifecycleSettings.Write", ROOT, LIFECYCLE),),
+    f"POST {_CLUSTER}/software?action=scan": (_IMAGE_READ,),
+    f"POST {_CLUSTER}/software?action=check": _IMAGE_CHECK,
+    f"POST {_CLUSTER}/software?action=apply": _IMAGE_APPLY,
+    f"PUT {_DRAFTS}/{{id}}/software/base-image": _IMAGE_WRITE,
+    f"PUT {_DRAFTS}/{{id}}/software/add-on": _IMAGE_WRITE,
     f"GET {_CLUSTER}/enablement/software": (_IMAGE_READ,),
     f"GET {_CLUSTER}/software": (_IMAGE_READ,),
     f"GET {_CLUSTER}/software/compliance": (_IMAGE_READ,),
@@ -195,6 +210,9 @@ _READERS = (
     f"GET {_CLUSTER}/enablement/software",
     f"GET {_CLUSTER}/software",
     f"GET {_CLUSTER}/software/compliance",
+    f"GET {_POLICY}",
+    "GET /api/cis/tasks",
+    "GET /api/cis/tasks/{id}",
 )
 
 # The calls of each module that need more privileges than every role has; "workers" is the inventory plugin. The modules
@@ -203,11 +221,21 @@ MODULES: dict[str, tuple[str, ...]] = {
     # The programs of these actions call other modules.
     "esxi_rollout": (),
     "program": (),
-    "cluster_info": (HOST_PROFILES, "esxcli network diag ping", _RDMA),
+    # The remediations of a cluster that an image manages.
+    "cluster_info": (HOST_PROFILES, "esxcli network diag ping", _RDMA, "GET /api/cis/tasks", "GET /api/cis/tasks/{id}"),
     "cluster_lock": LOCK,
     "custom_attributes": ("CustomFieldsManager.RemoveCustomFieldDef", "CustomFieldsManager.SetField"),
     "esxi_image": (
+        *LOCK,
         "GET /api/cis/tasks/{id}",
+        f"GET {_POLICY}",
+        f"GET {_OFFLINE}",
+        f"POST {_OFFLINE}",
+        f"POST {_CLUSTER}/software?action=scan",
+        f"POST {_CLUSTER}/software?action=check",
+        f"POST {_CLUSTER}/software?action=apply",
+        f"PUT {_DRAFTS}/{{id}}/software/base-image",
+        f"PUT {_DRAFTS}/{{id}}/software/add-on",
         f"GET {_CLUSTER}/enablement/software",
         f"GET {_CLUSTER}/software",
         f"GET {_CLUSTER}/software/compliance",

@@ -17,6 +17,7 @@ from ...durable.calls import Calls, required
 from ...durable.program import Program
 from ...errors import WholeError
 from ..change_hosts import change_hosts
+from ..image_plan import commit_image
 from ..rollout_plan import RolloutOptions, hosts_at_once, plan_hosts, require_possible
 
 
@@ -37,6 +38,9 @@ def rollout(p: Program, calls: RolloutCalls, how: RolloutOptions) -> dict[str, A
         # Another controller may have changed hosts until now.
         plan: dict[str, Any] = p.once("plan", partial(plan_hosts, calls, how))
         require_possible(plan)
+        if how.change.image and not how.around_job:
+            p.say(f"sets the image of cluster {how.change.cluster}")
+            p.once("image", partial(commit_image, calls, how.change.cluster, how.change.image))
         if plan["in_service"]:
             p.say(f"changes {listed(plan['in_service'])} in service")
             p.ensure(partial(change_in_service, calls, plan["in_service"], how))

@@ -29,6 +29,7 @@ class Assumption:
 
 _HERE = "plugins/module_utils"
 _ON_A_SITE = "`acceptance` on any site"
+_ONE_IMAGE = "`hosts` with `esxi_host_image` on one empty host of a cluster that an image manages"
 _WITH_RDMA = "`acceptance` on a host with RDMA cards"
 _WITH_VGPU = "`acceptance` on a host with vGPUs in use"
 _AFTER_A_MOVE = (
@@ -232,6 +233,30 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         (f"{_HERE}/hosts/cluster_image.py", "lifecycleManaged"),
         _ON_A_SITE,
         assumption_checks.image_managed,
+    ),
+    Assumption(
+        "maintenance mode after a remediation",
+        "vLCM leaves a host in maintenance mode that was in it before; if not, the window puts it there again.",
+        (f"{_HERE}/hosts/change_hosts.py", "vLCM may have returned them to service"),
+        _ONE_IMAGE,
+    ),
+    Assumption(
+        "remediations in the list of tasks",
+        "A remediation is a task of the service of cluster images, which every user with the privilege can list.",
+        (f"{_HERE}/hosts/remediation.py", "clusters.software"),
+        _ONE_IMAGE,
+    ),
+    Assumption(
+        "hosts of a remediation that runs",
+        "The result of a remediation contains the status of its hosts while it runs.",
+        (f"{_HERE}/hosts/remediation.py", "host_status"),
+        _ONE_IMAGE,
+    ),
+    Assumption(
+        "failed remediation",
+        "A host whose remediation failed is among the failed hosts, or has an error, if the task succeeded.",
+        (f"{_HERE}/hosts/host_image.py", "failed_hosts"),
+        _ONE_IMAGE,
     ),
     Assumption(
         "boot time after a move",

@@ -11,7 +11,7 @@ from typing import Any
 from ...cluster.cluster_info import ClusterReader
 from ...fabric.fabric import Fabric
 from ...fabric.fabric_spec import FabricSpec
-from ...hosts import cluster_image, host_info
+from ...hosts import cluster_image, host_image, host_info, remediation
 from ...maintenance import recent_tasks
 from ...maintenance.lock.folders import LockFolders
 from ...usage import gpu_usage
@@ -54,9 +54,15 @@ def _fabric(session: Session, request: ReadRequest, name: str) -> Any:
 
 
 def _image(session: Session, request: ReadRequest, name: str) -> Any:
-    desired = cluster_image.ComponentSpec(component="", state="absent")
+    moid = id_of(request.clusters[name])
     with rest.opened(session) as api:
-        return cluster_image.ClusterImage(api, id_of(request.clusters[name]), name, desired).read()
+        image = cluster_image.ClusterImage(api, moid, name, cluster_image.ImageSpec()).read()
+        if not image["managed"]:
+            return image
+        hosts = host_image.ImageOfHosts(api, moid, name, host_image.ApplyOptions())
+        hosts.look()
+        policy = remediation.read_policy(api, moid, name)
+        return {**image, "hosts": hosts.by_host, "policy": policy, "running": remediation.running(api, moid, name)}
 
 
 def _worker_cluster(session: Session, request: ReadRequest, name: str) -> Any:

@@ -66,6 +66,7 @@ REQUESTS: dict[str, tuple[str, ...]] = {
     r"/api/esx/settings/clusters/[^/]+/enablement/software": ("enabled",),
     r"/api/esx/settings/clusters/[^/]+/software": ("base_image",),
     r"/api/esx/settings/clusters/[^/]+/software/compliance": ("status",),
+    r"/api/esx/settings/clusters/[^/]+/policies/apply/effective": ("pre_remediation_power_action", "disable_hac"),
     r"/api/cis/tagging/(category|tag)/[^/?]+": ("name",),
 }
 _COMPLIANCE = ("compliant", "non_compliant", "incompatible", "unavailable")

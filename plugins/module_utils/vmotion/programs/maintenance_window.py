@@ -13,6 +13,7 @@ from ...core.findings import listed
 from ...durable.calls import required
 from ...durable.program import Program
 from ...hosts.change_hosts import HostChangeOptions, change_hosts, check_stop_rules, return_to_service
+from ...hosts.image_plan import commit_image, plan_image, with_image
 from ..evidence.facts import Facts
 from ..evidence.prediction import predicted
 from ..trial.judgement import judge, review
@@ -43,6 +44,7 @@ def not_as_requested(trial: Trial) -> str:
     hosts = sorted({*trial.settings["window"]["hosts"], *requested.get("hosts", ())})
     profiles = {"profile": requested.get("profile") or {}, "host_profiles": requested.get("host_profiles") or {}}
     planned = required(trial.site.planned("esxi_profile", {"hosts": hosts, **profiles}))["hosts"]
+    planned = with_image(planned, plan_image(trial.site, trial.facts.cluster, requested.get("image") or {}, hosts))
     found = [f"{host['host']} ({'; '.join(host['why']) or 'it differs'})" for host in planned if host["changed"]]
     if not found:
         return ""
@@ -57,6 +59,10 @@ def change_all(p: Program, trial: Trial) -> None:
     facts = trial.facts
     require_acknowledgement(p, trial)
     trial.earlier = p.once("earlier windows", trial.site.earlier_changes)
+    image = options_of(trial).image
+    if image:
+        p.say(f"sets the image of cluster {facts.cluster}")
+        p.once("image", partial(commit_image, trial.site, facts.cluster, image))
     try:
         change_each(p, trial)
     finally:

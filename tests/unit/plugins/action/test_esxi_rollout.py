@@ -62,6 +62,7 @@ def test_the_result_has_the_hosts_by_the_way_in_which_they_change_and_the_window
         "max_out_of_service": 2,
         "accepted": ["red_alarm"],
         "take_over": [],
+        "image": {},
     }
 
 

@@ -30,19 +30,18 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeRest:
     return fake
 
 
-def test_puts_the_component_into_the_image_and_lists_the_remaining_steps(api: FakeRest) -> None:
-    desired = {"cluster": "gpu", "component": "NVD-AIE-800", "version": "550.90.05"}
+def test_puts_the_component_into_the_image_once(api: FakeRest) -> None:
+    desired = {"cluster": "gpu", "components": {"NVD-AIE-800": "550.90.05"}}
     planned = call("esxi_image", [], check=True, **desired)
     assert planned["changed"]
     assert planned["diff"][0]["after"] == {"components": {"tool": "1", "NVD-AIE-800": "550.90.05"}}
     assert api.writes == []
     done = call("esxi_image", [], **desired)
     assert done["state"]["components"] == api.components == {"tool": "1", "NVD-AIE-800": "550.90.05"}
-    assert any("Remediate" in step for step in done["steps"])
     assert call("esxi_image", [], **desired)["changed"] is False
 
 
-def test_a_version_is_needed_to_add_it(api: FakeRest) -> None:
-    assert "version" in call("esxi_image", [], cluster="gpu", component="X")["msg"]
-    assert call("esxi_image", [], cluster="gpu", component="tool", state="absent")["changed"]
+def test_needs_a_cluster_or_a_bundle_and_removes_components(api: FakeRest) -> None:
+    assert "cluster, depot" in call("esxi_image", [])["msg"]
+    assert call("esxi_image", [], cluster="gpu", absent=["tool"])["changed"]
     assert api.components == {}

@@ -12,18 +12,20 @@ import pytest
 from plugins.module_utils import runner
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.hosts import cluster_image
-from plugins.module_utils.hosts.cluster_image import ClusterImage, ComponentSpec, plan_image
+from plugins.module_utils.hosts.cluster_image import ClusterImage, ImageSpec, plan_image
 from plugins.module_utils.vsphere import properties
 from tests.fakes.module import FakeModule
 from tests.fakes.rest import FakeRest
 
 NAME, OLD, NEW = "NVD-AIE-800", "550.54.16", "550.90.05"
-PRESENT, ABSENT = ComponentSpec(NAME, NEW), ComponentSpec(NAME, state="absent")
+PRESENT, ABSENT = ImageSpec({NAME: NEW}), ImageSpec(absent=[NAME])
+
+IMAGE = {"managed": True, "compliance": "compliant", "base_image": "8.0.3-0.0", "add_on": None, "components": {}}
 
 
-def converge(rest: FakeRest, desired: ComponentSpec = PRESENT, check: bool = False) -> dict[str, Any]:
+def converge(rest: FakeRest, desired: ImageSpec = PRESENT, check: bool = False) -> dict[str, Any]:
     subject = ClusterImage(rest, "domain-c1", "gpu", desired)  # type: ignore[arg-type]
-    work = runner.Work([subject], lambda _subjects: None, lambda current: plan_image(current, desired))
+    work = runner.Work([subject], lambda _subjects: None)
     return runner.converge(FakeModule(check_mode=check), work)
 
 
@@ -37,8 +39,8 @@ def converge(rest: FakeRest, desired: ComponentSpec = PRESENT, check: bool = Fal
         ({"tool": "1"}, ABSENT, {"tool": "1"}),
     ],
 )
-def test_only_the_component_changes(components: dict[str, str], desired: ComponentSpec, after: dict[str, str]) -> None:
-    plan = plan_image({"managed": True, "compliance": "compliant", "components": components}, desired)
+def test_only_the_component_changes(components: dict[str, str], desired: ImageSpec, after: dict[str, str]) -> None:
+    plan = plan_image({**IMAGE, "components": components}, desired)
     assert plan.after["components"] == after
     assert bool(plan.changes) == (components != after) == bool(plan.why)
 
@@ -46,9 +48,9 @@ def test_only_the_component_changes(components: dict[str, str], desired: Compone
 def test_a_cluster_without_image_is_refused() -> None:
     refused = converge(FakeRest(managed=False))
     assert "gpu" in refused["msg"]
-    assert "not managed by an image; install the VIB on its hosts with esxi_vib" in refused["msg"]
+    assert "not managed by an image; install VIBs on its hosts with esxi_vib" in refused["msg"]
     with pytest.raises(Refused):
-        plan_image({"managed": False, "compliance": None, "components": {}}, PRESENT)
+        plan_image({**IMAGE, "managed": False}, PRESENT)
 
 
 def test_four_runs_draft_validate_and_commit_once() -> None:
@@ -80,7 +82,7 @@ def test_an_invalid_image_is_not_committed_and_its_draft_is_deleted() -> None:
     rest = FakeRest()
     rest.errors = ["component NVD-AIE-800(550.90.05) is not in the depot"]
     failed = converge(rest)
-    assert "is not in the depot; import the bundle in Lifecycle Manager" in failed["msg"]
+    assert "is not in the depot; import the bundle with the option depot" in failed["msg"]
     assert [verb for verb, _path in rest.writes] == ["POST", "PATCH", "validate", "DELETE"]
     assert (rest.draft, rest.components) == (None, {})
 
@@ -116,5 +118,10 @@ def test_managed_clusters_are_found_with_one_read(monkeypatch: pytest.MonkeyPatc
     assert cluster_image.managed_clusters(None) == {"domain-c1": "gpu"}  # type: ignore[arg-type]
 
 
-def test_the_steps_name_the_cluster() -> None:
-    assert "cluster gpu" in cluster_image.steps("gpu")[0]
+def test_base_image_add_on_and_components_are_one_commit() -> None:
+    rest = FakeRest(tool="1")
+    add_on = {"name": "DEL-ESXi", "version": "803.1"}
+    done = converge(rest, ImageSpec({NAME: NEW}, ["tool"], "9.0.0-0.0", add_on))
+    assert [verb for verb, _path in rest.writes] == ["POST", "PUT", "PUT", "PATCH", "validate", "commit"]
+    state = done["hosts"][0]["state"]
+    assert (state["base_image"], state["add_on"], state["components"]) == ("9.0.0-0.0", add_on, {NAME: NEW})

@@ -34,6 +34,7 @@ def cluster(**more: Any) -> dict[str, Any]:
         "vsan": {"resync_bytes": 0},
         "out_of_service": [],
         "tasks": [],
+        "remediations": [],
     }
     return {**sound, **more}
 
@@ -101,6 +102,17 @@ TASK = {"object": "esx1", "task": "reconfigure", "user": "bob", "ours": False}
         ({"gpu_slots": [slots((1, 0), (0, 1))]}, LeavingHosts(("esx1",)), set()),
         ({"gpu_slots": [slots((1, 1), (1, 0))]}, LeavingHosts(("esx1",)), {"gpu_slots"}),
         ({"tasks": [TASK]}, LeavingHosts(("esx1",)), {"running_task"}),
+        ({"remediations": [{"user": "ann", "hosts": ["esx3"], "error": ""}]}, LeavingHosts(("esx1",)), {"remediation"}),
+        ({"remediations": [{"user": "ann", "hosts": [], "error": ""}]}, LeavingHosts(()), {"remediation"}),
+        ({"remediations": [{"user": "", "hosts": [], "error": "no answer"}]}, LeavingHosts(()), {"remediation"}),
+        (
+            {
+                "remediations": [{"user": "us", "hosts": ["esx3"], "error": ""}],
+                "out_of_service": [{"host": "esx3", "why": "maintenance", "ours": True, "by": None}],
+            },
+            LeavingHosts(()),
+            set(),
+        ),
         ({"tasks": [{**TASK, "ours": True}]}, LeavingHosts(("esx1",)), set()),
         ({"tasks": [TASK]}, LeavingHosts(("esx2",)), set()),
     ],

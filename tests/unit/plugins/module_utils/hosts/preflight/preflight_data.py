@@ -62,6 +62,7 @@ def cluster(**changed: Any) -> dict[str, Any]:
         "vsan": {"enabled": False, "resync_bytes": 0},
         "alarms": [],
         "tasks": [],
+        "remediations": [],
         "out_of_service": [],
         "lock": {"held": False, "owner": None, "run": None, "since": None, "until": None, "over": None},
         "licences": [licence()],

@@ -40,7 +40,7 @@ def privileges_for(call: str) -> set[str]:
 
 
 METHODS = methods()
-OTHERS = ("esxcli ", "GET ", "POST ", "PATCH ", "DELETE ", "read ")
+OTHERS = ("esxcli ", "GET ", "POST ", "PUT ", "PATCH ", "DELETE ", "read ")
 SOAP = sorted(call for call in NEEDS.by_call if not call.startswith(OTHERS))
 READS = sorted(call for call in NEEDS.by_call if call.startswith("read "))
 

@@ -14,7 +14,7 @@ from plugins.module_utils.durable.program import Program
 from plugins.module_utils.errors import CollectionError
 from plugins.module_utils.hosts.change_hosts import HostChangeOptions
 from plugins.module_utils.hosts.programs.rollout import rollout
-from plugins.module_utils.hosts.rollout_plan import RolloutOptions
+from plugins.module_utils.hosts.rollout_plan import RolloutOptions, plan_hosts
 from tests.fakes.deaths import MortalJournal, carry_out, histories
 from tests.fakes.host_changes import FakeHost, HostWorld
 
@@ -213,3 +213,30 @@ def test_a_host_in_the_maintenance_of_others_is_changed_and_returned_only_if_it_
     for world, _plan in histories(make, lambda w: carry_out(w, lambda p: rollout(p, w, how), keeps_journal=False)):
         assert boots(world) == [1, 1] and not any(host.is_out or host.by for host in world.hosts.values()), world.log
         assert world.most_out <= 1 or "maintenance esx2" not in world.log
+
+
+IMAGE = RolloutOptions(replace(CHANGE, image={"components": {"manager": "2"}, "accept_eula": True}))
+
+
+def test_an_image_is_set_and_applied_to_each_emptied_host_with_any_number_of_controllers() -> None:
+    def carried_out(world: HostWorld) -> Any:
+        return carry_out(world, lambda p: rollout(p, world, IMAGE), keeps_journal=False)
+
+    def bare(deaths: Iterable[int]) -> HostWorld:
+        return world_of(1, 0, deaths=deaths, needs_image=True)
+
+    for world, _plan in histories(bare, carried_out, pairs=30):
+        assert world.image == "2" and boots(world) == [2, 1], world.log
+        assert not any(host.is_out or host.by for host in world.hosts.values()) and not world.holder
+
+
+def test_the_plan_of_an_image_shows_its_change_its_reboots_and_its_reason() -> None:
+    world = world_of(1, needs_image=True)
+    plan = plan_hosts(world, IMAGE)
+    assert plan["lines"] == [
+        "the image of cluster gpu changes, base_image: 8.0 -> 2",
+        "esx1: changes out of service, 2 reboots",
+        "    because the image of its cluster is applied by vLCM (1 reboot)",
+        "    because it differs",
+    ]
+    assert world.image == "" and plan["leaving"] == ["esx1"] and plan["changed"]

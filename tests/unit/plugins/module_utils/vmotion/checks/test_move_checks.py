@@ -40,6 +40,7 @@ GOOD: dict[str, Any] = {
     "pvrdma": True,
     "snapshot": False,
     "tasks": [],
+    "remediations": [],
     "check_errors": [],
     "check_warnings": [],
     "stun": Estimate(22.0, "the server's estimate at 10000 Mb/s"),

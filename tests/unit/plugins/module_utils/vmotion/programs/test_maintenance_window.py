@@ -306,3 +306,42 @@ def test_hosts_that_differ_from_the_requested_profile_fail_a_window_that_ended_w
         "esx2 (max_vfs is 4, not 8). Run again to change them."
     )
     assert calls == [{**world.requested, "host_profiles": {}, "hosts": HOSTS}]
+
+
+class ImageWindow(Window):
+    """A cluster that an image manages, whose hosts boot once for it and once for their profile."""
+
+    def __init__(self, deaths: Iterable[int] = ()) -> None:
+        super().__init__(deaths, window={**WINDOW, "image": {"components": {"manager": "2"}, "accept_eula": True}})
+        for host in self.cluster.hosts.values():
+            host.needs_image = True
+
+    def here(self, module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        if module == "esxi_image":
+            return self._of_hosts(module, options, is_planned=False)
+        return super().here(module, options)
+
+    def cluster_info(self, options: dict[str, Any]) -> dict[str, Any]:
+        cluster = super().cluster_info(options)["cluster"]
+        return {"cluster": {**cluster, "remediations": self.cluster.remediations()}}
+
+
+def test_vlcm_applies_the_image_to_each_emptied_host_once_whenever_a_controller_dies() -> None:
+    for world, facts in histories(ImageWindow, ImageWindow.to_the_end, pairs=20):
+        assert world.outcome == "" and world.is_clean and world.is_in_service, world.log
+        assert world.cluster.image == "2" and world.boots == dict.fromkeys(HOSTS, 2), world.log
+        assert world.cluster.most_out == 1 and len(facts.finished_changes) == 3
+
+
+def test_the_image_is_set_before_the_first_worker_moves() -> None:
+    world = ImageWindow()
+    facts = world.carry_out()
+    assert world.log.index("commit") < world.log.index("vmotion")
+    assert all(change["reboots"] == 2 for change in facts.host_changes)
+
+
+def test_a_host_without_the_requested_image_fails_a_window_that_ended_well() -> None:
+    world = ImageWindow()
+    world.requested = {"hosts": HOSTS, "image": {"components": {"manager": "3"}}}
+    world.carry_out()
+    assert "differ from the requested profile: esx1 (the image of its cluster is applied by vLCM" in world.outcome

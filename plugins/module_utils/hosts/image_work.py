@@ -1,0 +1,118 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The work of one call on a cluster's image: the bundle in the depot, the image, and the hosts that are to run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .. import runner
+from ..errors import NotFound
+from ..vsphere import inventory
+from ..vsphere.properties import id_of
+from ..vsphere.rest import Rest
+from ..vsphere.session import Session
+from . import remediation
+from .cluster_image import ClusterImage, ImageSpec
+from .depot import OfflineBundle
+from .host_image import COMPLIANT, ApplyOptions, HostImage, ImageOfHosts, require_eula
+
+
+class ImageWork:
+    """One call, whose parts are made one after another, until one fails."""
+
+    def __init__(
+        self,
+        gate: runner.Gate,
+        session: Session,
+        rest: Rest,
+        params: Mapping[str, Any],
+        report: Callable[[str, str], None],
+    ) -> None:
+        self.gate, self.session, self.rest, self.params, self.report = gate, session, rest, params, report
+        self.result: dict[str, Any] = {"changed": False, "diff": [], "warnings": [], "hosts": []}
+
+    def run(self) -> dict[str, Any]:
+        """Return the result of the module."""
+        params = self.params
+        if params["depot"]:
+            bundle = OfflineBundle(self.rest, params["depot"], params["task_timeout"], self.report)
+            self._keep(runner.converge_one(self.gate, bundle))
+        if params["cluster"] and not self.result.get("failed"):
+            cluster, found = inventory.find_cluster(self.session, params["cluster"], ("host",))
+            moid, members = id_of(cluster), [id_of(ref) for ref in found.get("host") or []]
+            self._image(moid)
+            if params["hosts"] and not self.result.get("failed"):
+                self._hosts(moid, members)
+        return self.result
+
+    def _image(self, moid: str) -> None:
+        params = self.params
+        desired = ImageSpec(
+            {name: str(version) for name, version in params["components"].items()},
+            params["absent"],
+            params["base_image"],
+            params["add_on"] or {},
+            params["task_timeout"],
+        )
+        done = runner.converge_one(self.gate, ClusterImage(self.rest, moid, params["cluster"], desired))
+        self.result.update({key: done[key] for key in ("state", "why") if key in done})
+        self._keep(done)
+
+    def _hosts(self, moid: str, members: Sequence[str]) -> None:
+        params, hosts = self.params, inventory.find_hosts(self.session, {"hosts": self.params["hosts"]})
+        strangers = [host.name for host in hosts.hosts if id_of(host.ref) not in members]
+        if strangers:
+            tried = f"apply its image to {', '.join(strangers)}"
+            raise NotFound(params["cluster"], tried, "it has no such host", "correct hosts")
+        options = ApplyOptions(
+            **{key: params[key] for key in ("accept_eula", "task_timeout", "apply_timeout")},
+            changing=self.gate.check_mode and bool(self.result["changed"]),
+            report=self.report,
+        )
+        images = ImageOfHosts(self.rest, moid, params["cluster"], options)
+        subjects = [HostImage(host, images) for host in hosts.hosts]
+
+        def refresh(chosen: Sequence[Any]) -> None:
+            # A comparison by vLCM is a task, so check mode takes the last one.
+            (images.look if self.gate.check_mode else images.scan)()
+            hosts.refresh_for(chosen)
+
+        refresh(subjects)
+        self._require(moid, options, subjects)
+        # The cluster has one operation of vLCM at a time.
+        done = runner.converge(self.gate, runner.Work(subjects, _once_more(refresh), parallel=1))
+        self.result["hosts"] = done.pop("hosts")
+        self._keep(done)
+
+    def _require(self, moid: str, options: ApplyOptions, subjects: Sequence[HostImage]) -> None:
+        """Refuse what contradicts a change of hosts before the first of them is changed."""
+        if all(subject.read()["compliance"] == COMPLIANT for subject in subjects):
+            return
+        cluster = str(self.params["cluster"])
+        policy = remediation.read_policy(self.rest, moid, cluster)
+        remediation.require_policy(cluster, policy)
+        require_eula(cluster, options)
+        for subject in subjects:
+            subject.extras = remediation.extras_of(policy)
+
+    def _keep(self, done: Mapping[str, Any]) -> None:
+        """Keep the result of one part."""
+        self.result["changed"] = self.result["changed"] or done["changed"]
+        self.result["diff"] += done.get("diff") or []
+        self.result["warnings"] += done.get("warnings") or []
+        if done.get("failed"):
+            self.result.update(failed=True, msg=done["msg"])
+
+
+def _once_more(refresh: Callable[[Sequence[Any]], None]) -> Callable[[Sequence[Any]], None]:
+    """Return a function that reads from its second call on, because the first reading was made."""
+    calls: list[int] = []
+
+    def read(chosen: Sequence[Any]) -> None:
+        if calls:
+            refresh(chosen)
+        calls.append(1)
+
+    return read

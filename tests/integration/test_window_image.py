@@ -1,0 +1,112 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""playbooks/hosts.yml on a cluster that an image manages: vLCM applies it to each emptied host around a running job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.simulator import Simulator
+from tests.integration.ansible import Ansible
+from tests.integration.killing import has_started, kill_all, wait_for
+from tests.integration.releases import NEWEST
+from tests.integration.rolling import most_out_of_service, times
+from tests.integration.test_hosts_under_training import HOSTS, Window
+from tests.integration.test_vmotion import TAGGED
+from tests.integration.test_vmotion_test import LONG, WORKERS, Trial
+from tests.integration.test_window_refused import refused_before_a_write, words
+from tests.integration.training import Nodes
+from tests.integration.workers import desired
+
+pytestmark = [pytest.mark.release(NEWEST), pytest.mark.parametrize("encryption", ["on"])]
+
+COMPONENT, OLD, NEW = "NVD-AIE-800", "550.90.05-1OEM.800.1.0.20613240", "550.127.06-1OEM.800.1.0.20613240"
+IMAGE: dict[str, Any] = {"components": {COMPONENT: NEW}, "accept_eula": True}
+NO_PROFILE: dict[str, Any] = {"esxi_host_profile": {}}
+VIB = '{{name: NVD-AIE_ESXi_8.0.0_Driver, version: "{version}", vendor: NVIDIA, component: NVD-AIE-800}}'
+INSTALLED = 'vibs: [{name: NVD-AIE_ESXi_8.0.0_Driver, version: "550.90.05-1", vendor: NVIDIA}]'
+
+
+def data_centre() -> str:
+    """Five hosts with the vGPU manager, and a depot with it and with the next one."""
+    bundles = "".join(f"  - paths: [/{each}.zip]\n    vibs: [{VIB.format(version=each)}]\n" for each in (OLD, NEW))
+    assert INSTALLED in TAGGED
+    hosts = TAGGED.replace(INSTALLED, f"vibs: [{VIB.format(version=OLD)}]")
+    return f"{hosts}depots:\n{bundles}"
+
+
+@pytest.fixture
+def trial(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], tmp_path: Path, encryption: str
+) -> Iterator[Trial]:
+    """Four workers on a cluster that an image manages, which is on all hosts."""
+    vcenter = start("", f"--encryption={encryption}", text=data_centre())
+    ansible = ansible_for(vcenter)
+    assert ansible.module("worker_vm", **desired()).rc == 0
+    vcenter.set_cluster("gpu", image_managed=True, image_components={COMPONENT: OLD})
+    vcenter.clear()
+    nodes = Nodes(ansible, tmp_path)
+    yield Trial(vcenter, ansible, nodes, tmp_path)
+    nodes.stop()
+
+
+def image_of(trial: Trial) -> str:
+    """Return the path of the image of the cluster."""
+    moid = trial.vcenter.ask("GET", "/clusters/gpu")["moid"]
+    return f"/api/esx/settings/clusters/{moid}/software"
+
+
+def versions(trial: Trial) -> dict[str, list[str]]:
+    """Return the running versions of the vGPU manager by host."""
+    info = trial.ansible.module("esxi_info", cluster="gpu", gather=["vib"]).result["hosts"]
+    return {
+        host["host"]: [vib["version"] for vib in host["vibs"]["running"] if vib["name"].startswith("NVD")]
+        for host in info
+    }
+
+
+def test_the_plan_shows_the_image_and_refuses_what_contradicts_the_window(trial: Trial) -> None:
+    window = Window(trial)
+    shown = window.run("--check", esxi_host_image=IMAGE, **NO_PROFILE)
+    text = words(shown.out)
+    assert shown.rc == 0 and trial.vcenter.writes() == [], shown.out
+    assert f"the image of cluster gpu changes, components: {COMPONENT} {OLD} -> {COMPONENT} {NEW}" in text
+    assert "changes out of service, 1 reboot" in text
+    assert "because the image of its cluster is applied by vLCM (probably 1 reboot)" in text
+    without = {**IMAGE, "accept_eula": False}
+    refused = refused_before_a_write(trial, window, esxi_host_image=without, **NO_PROFILE)
+    assert "vLCM applies it only after VMware's End User License Agreement is accepted" in refused
+    trial.vcenter.set_cluster("gpu", image_policy={"pre_remediation_power_action": "SUSPEND_VMS"})
+    refused = refused_before_a_write(trial, window, esxi_host_image=IMAGE, **NO_PROFILE)
+    assert "its remediation policy changes the power state of virtual machines (SUSPEND_VMS)" in refused
+
+
+@pytest.mark.slow
+def test_the_vgpu_manager_is_upgraded_around_a_job_by_a_controller_that_is_killed_and_the_next(trial: Trial) -> None:
+    path = image_of(trial)
+    window = Window(trial)
+    options = {"esxi_host_image": IMAGE}
+    running = trial.ansible.start(*window.command(**options))
+    is_applying = has_started(trial.vcenter, f"POST {path}?action=apply", 2)
+    wait_for(lambda: is_applying() or running.poll() is not None, LONG)
+    assert running.poll() is None, running.communicate()[0]
+    kill_all(running)
+
+    done = window.run(**options)
+
+    assert done.rc == 0, done.out
+    applied = [write for write in trial.vcenter.writes() if write["method"] == f"POST {path}?action=apply"]
+    assert len(applied) == len(HOSTS), "one remediation a host"
+    assert versions(trial) == {host: [NEW] for host in HOSTS}
+    assert dict(times(trial.vcenter.writes(), "RebootHost_Task")) == dict.fromkeys(HOSTS, 1), "for the profile"
+    assert sorted(trial.moved()) == WORKERS and most_out_of_service(trial.vcenter.writes()) == 1
+    assert json.loads(trial.kept("verdict.json"))["verdict"] == "continuous" and trial.free()
+    assert trial.nodes.look()["state"] == "running"
+    trial.vcenter.clear()
+    again = window.run(**options)
+    assert again.rc == 0 and trial.vcenter.writes() == [], again.out

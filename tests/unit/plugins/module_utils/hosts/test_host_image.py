@@ -1,0 +1,159 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The image of a cluster on an emptied host, and the remediations of the cluster."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from plugins.module_utils import runner
+from plugins.module_utils.errors import Refused
+from plugins.module_utils.hosts import remediation
+from plugins.module_utils.hosts.host_image import ApplyOptions, HostImage, ImageOfHosts, plan_host, require_eula
+from tests.fakes.module import FakeModule
+from tests.fakes.rest import FakeRest
+
+DIFFERS = {"host-1": {"status": "NON_COMPLIANT", "impact": "REBOOT_REQUIRED"}}
+POLICY: dict[str, Any] = {
+    "pre_remediation_power_action": "DO_NOT_CHANGE_VMS_POWER_STATE",
+    "enable_quick_boot": False,
+    "disable_hac": False,
+}
+
+
+class Rest(FakeRest):
+    """A cluster with one host that does not run its image."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hosts = dict(DIFFERS)
+        self.shown: list[str] = []
+
+    def converge(self, *, check: bool = False, in_maintenance: bool = True, **options: Any) -> dict[str, Any]:
+        more = ApplyOptions(report=lambda about, what: self.shown.append(f"{about}: {what}"), **options)
+        images = ImageOfHosts(self, "domain-c1", "gpu", more)  # type: ignore[arg-type]
+        ref, answers = SimpleNamespace(_moId="host-1"), lambda _tried: None
+        host = SimpleNamespace(name="esx01.lab", ref=ref, in_maintenance=in_maintenance, must_answer=answers)
+        subject = HostImage(host, images)  # type: ignore[arg-type]
+        return runner.converge(
+            FakeModule(check_mode=check),
+            runner.Work([subject], lambda _subjects: images.look() if check else images.scan()),
+        )
+
+
+def test_four_runs_apply_the_image_once() -> None:
+    rest, counts = Rest(), []
+    for check in (True, False, True, False):
+        done = rest.converge(check=check, accept_eula=True)
+        counts.append((done["changed"], len(rest.writes)))
+    assert counts == [(True, 0), (True, 1), (False, 1), (False, 1)]
+    assert rest.writes == [("apply", "/software")]
+    assert rest.shown == ["esx01.lab: vLCM applies the image, 25 %"]
+
+
+def test_a_host_in_service_is_refused_and_planned() -> None:
+    rest = Rest()
+    planned = rest.converge(check=True, in_maintenance=False)
+    assert planned["needs"] == ["maintenance", "reboot"] and planned["hosts"][0]["reboots"] == 1
+    refused = rest.converge(in_maintenance=False)
+    assert (
+        "esx01.lab: could not change image of its cluster: the image is applied only in maintenance mode"
+        in (refused["msg"])
+    )
+    assert rest.writes == []
+
+
+def test_an_image_that_is_to_change_makes_each_host_differ() -> None:
+    rest = Rest()
+    rest.hosts = {"host-1": {"status": "COMPLIANT", "impact": "NO_IMPACT"}}
+    assert not rest.converge(check=True)["changed"]
+    assert rest.converge(check=True, changing=True)["changed"]
+
+
+@pytest.mark.parametrize(
+    ("impact", "needs", "words"),
+    [
+        ("reboot_required", {"maintenance", "reboot"}, "1 reboot"),
+        ("maintenance_mode_required", {"maintenance"}, "no reboot"),
+        ("partial_maintenance_mode_required", {"maintenance"}, "a live patch, no reboot"),
+        ("unknown", {"maintenance", "reboot"}, "probably 1 reboot"),
+    ],
+)
+def test_the_needs_follow_the_impact_that_vlcm_reports(impact: str, needs: set[str], words: str) -> None:
+    plan = plan_host({"compliance": "non_compliant", "impact": impact, "in_maintenance": True}, ", with Quick Boot")
+    assert plan.needs == needs
+    assert plan.why == (f"the image of its cluster is applied by vLCM ({words}, with Quick Boot)",)
+
+
+def test_an_incompatible_host_and_a_missing_agreement_are_refused() -> None:
+    with pytest.raises(Refused, match="vLCM finds the host incompatible with it; read the reasons"):
+        plan_host({"compliance": "incompatible", "impact": "unknown", "in_maintenance": True})
+    with pytest.raises(Refused, match=r"End User License Agreement is accepted; read .* accept_eula=true"):
+        require_eula("gpu", ApplyOptions())
+    require_eula("gpu", ApplyOptions(accept_eula=True))
+
+
+@pytest.mark.parametrize("form", ["issues", "check_issues"])
+def test_a_check_that_fails_keeps_the_image_away(form: str) -> None:
+    rest = Rest()
+    message = {"default_message": "a disk is full"}
+    issues = [message] if form == "issues" else [{"description": message}]
+    rest.check_statuses = [{"status": "OK", "issues": []}, {"status": "ERROR", "issues": [], form: issues}]
+    failed = rest.converge(accept_eula=True)
+    assert "vLCM found a disk is full; remove the cause and run again" in failed["msg"]
+    assert rest.writes == []
+
+
+def test_a_remediation_that_fails_names_the_reason_of_the_host() -> None:
+    rest = Rest()
+    errors = {"errors": [{"message": {"default_message": "the driver is signed by nobody"}}]}
+    status = {"host-1": {"status": "ERROR", "notifications": errors}}
+    rest.applied = {"failed_hosts": ["host-1"], "host_status": status}
+    assert "vLCM said the driver is signed by nobody" in rest.converge(accept_eula=True)["msg"]
+
+
+def test_a_host_that_does_not_comply_after_the_remediation_fails() -> None:
+    rest = Rest()
+    rest.deaf = True
+    assert "the server accepted the change, yet compliance is 'non_compliant'" in rest.converge()["msg"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"pre_remediation_power_action": "SUSPEND_VMS"}, "changes the power state of virtual machines"),
+        ({"parallel_remediation_action": {"enabled": True}}, "remediates several hosts at once"),
+        (
+            {"software_policy_spec": {"parallel_remediation_action": {"enabled": True}}},
+            "remediates several hosts at once",
+        ),
+        ({"disable_hac": True}, "disables the admission control of HA"),
+    ],
+)
+def test_a_policy_that_contradicts_is_refused(change: dict[str, Any], words: str) -> None:
+    remediation.require_policy("gpu", POLICY)
+    with pytest.raises(Refused, match=words):
+        remediation.require_policy("gpu", {**POLICY, **change})
+
+
+def test_what_makes_a_remediation_shorter_is_in_the_plan() -> None:
+    assert remediation.extras_of(POLICY) == ""
+    newer = {"software_policy_spec": {"live_patch_action": {"live_patch_mode": "AUTO_LIVE_PATCH"}}}
+    text = remediation.extras_of({**POLICY, "enable_quick_boot": True, **newer})
+    assert "with Quick Boot where the host supports it" in text and "live patch where the image supports it" in text
+
+
+def test_remediations_of_this_cluster_that_run_are_listed_with_their_hosts() -> None:
+    rest = FakeRest()
+    here = {"operation": "apply$task", "status": "RUNNING", "user": "anna", "target": {"id": "domain-c1"}}
+    rest.tasks = {
+        "1": {**here, "result": {"host_status": {"host-2": {"status": "RUNNING"}}}},
+        "2": {**here, "operation": "check$task"},
+        "3": {**here, "target": {"id": "domain-c9"}},
+        "4": {"operation": "apply$task", "status": "PENDING"},
+    }
+    found = remediation.running(rest, "domain-c1", "gpu")  # type: ignore[arg-type]
+    assert found == [{"user": "anna", "hosts": ["host-2"]}, {"user": "", "hosts": []}]
