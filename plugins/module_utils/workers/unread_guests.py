@@ -8,9 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..core.names import printable
-from ..errors import Refused
-from ..vsphere import custom_fields, inventory, properties
+from ..errors import CollectionError, Refused
+from ..vsphere import counters, custom_fields, inventory, properties
 from ..vsphere.escaped_names import plain
+from ..vsphere.host_clocks import server_time
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from . import worker_identity
@@ -26,6 +27,7 @@ REMEDY = (
     " unreachable_is_idle=true"
 )
 LONGEST_REASON = 300
+UTILISATION, GPU_HOURS, MOST_GPUS = "utilization", 0.1, 8
 
 
 class Guest(NamedTuple):
@@ -34,8 +36,9 @@ class Guest(NamedTuple):
     name: str
     known_as: frozenset[str]
     is_worker: bool
-    # The fraction of its processors that it uses, as vCenter shows it; None if unknown.
+    # The fraction of its processors that it uses, and that of the busiest GPU of its host; None if unknown.
     load: float | None = None
+    gpu_load: float | None = None
 
 
 class Node(NamedTuple):
@@ -46,14 +49,17 @@ class Node(NamedTuple):
 
 
 class Unread(NamedTuple):
-    """A guest whose training jobs are unknown; ``load`` is the only sign of work that vCenter has."""
+    """A guest whose training jobs are unknown; the loads are the only signs of work that vCenter has."""
 
     name: str
     reason: str
     load: float | None = None
+    gpu_load: float | None = None
 
     def __str__(self) -> str:
-        return self.name if self.load is None else f"{self.name} with its processors at {self.load:.0%}"
+        loads = [] if self.load is None else [f"its processors at {self.load:.0%}"]
+        loads += [] if self.gpu_load is None else [f"a GPU of its host at {self.gpu_load:.0%}"]
+        return f"{self.name} with {' and '.join(loads)}" if loads else self.name
 
 
 def nodes_of(answers: Mapping[str, Mapping[str, Any]], addresses: Mapping[str, Any]) -> list[Node]:
@@ -92,12 +98,15 @@ def read_guests(session: Session, cluster: str) -> list[Guest]:
         if (is_worker or on_host) and values.get("runtime.powerState") != OFF and not values.get("config.template"):
             found[ref._moId] = (ref, str(mark["name"]) if is_worker else "", str(values["name"]))
     read = properties.read_many(session, [ref for ref, _worker, _shown in found.values()], GUEST_PATHS)
+    gpus = _gpu_loads(session, [values["runtime.host"] for ref, values in every if ref._moId in found])
+    places = {ref._moId: getattr(values.get("runtime.host"), "_moId", "") for ref, values in every}
     return [
         Guest(
             worker or shown,
             _known_as([worker, shown, *_reported(read.get(key, {}))]),
             bool(worker),
             _load(read.get(key, {})),
+            gpus.get(places[key]),
         )
         for key, (_ref, worker, shown) in found.items()
     ]
@@ -107,7 +116,7 @@ def _unread(guest: Guest, nodes: Sequence[Node], names: Collection[str]) -> Unre
     reasons = [node.reason for node in nodes if node.known_as & guest.known_as]
     if "" in reasons or not (reasons or guest.is_worker or guest.name in names):
         return None
-    return Unread(guest.name, reasons[0] if reasons else NOT_IN_INVENTORY, guest.load)
+    return Unread(guest.name, reasons[0] if reasons else NOT_IN_INVENTORY, guest.load, guest.gpu_load)
 
 
 def _reason(answer: Mapping[str, Any]) -> str:
@@ -121,6 +130,27 @@ def _load(values: Mapping[str, Any]) -> float | None:
     """Return the fraction of its processors that a guest uses, from the figures in MHz that vCenter shows."""
     used, most = (values.get(path) for path in LOAD_PATHS)
     return None if used is None or not most else min(float(used) / float(most), 1.0)
+
+
+def _gpu_loads(session: Session, hosts: Iterable[Any]) -> dict[str, float]:
+    """Return the load of the busiest GPU of each host in the last minutes; none where vCenter does not measure it."""
+    try:
+        counter = counters.catalogue(session, "gpu").counters.get(UTILISATION)
+        if counter is None:
+            return {}
+        sizes = {ref._moId: ref for ref in hosts if ref is not None}
+        since = counters.ago(server_time(session), GPU_HOURS)
+        instances = dict.fromkeys(sizes.values(), MOST_GPUS)
+        found = counters.series(session, instances, {UTILISATION: counter}, counters.REALTIME_SECONDS, since)
+    except CollectionError:
+        # The guests count as busy without this sign too.
+        return {}
+    loads: dict[str, float] = {}
+    for series in found:
+        # The samples are hundredths of a per cent.
+        most = max(series.values, default=0) / 10_000
+        loads[series.object_id] = max(loads.get(series.object_id, 0.0), most)
+    return loads
 
 
 def _known_as(words: Iterable[Any]) -> frozenset[str]:

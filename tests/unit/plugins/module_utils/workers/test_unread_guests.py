@@ -63,5 +63,9 @@ def test_the_refusal_names_the_guests_of_each_reason_and_the_option() -> None:
 
 def test_the_refusal_shows_the_load_that_vcenter_reports() -> None:
     busy, unknown = WORKER._replace(load=0.874), WORKER._replace(name="worker03", known_as=frozenset({"worker03"}))
-    found = unread([busy, unknown], nodes_of({}, {}), ())
-    assert f"worker01 with its processors at 87%, worker03 ({NOT_IN_INVENTORY})" in refusal("gpu", found)
+    on_gpu = WORKER._replace(name="worker02", known_as=frozenset({"worker02"}), load=0.02, gpu_load=0.97)
+    found = unread([busy, on_gpu, unknown], nodes_of({}, {}), ())
+    assert (
+        "worker01 with its processors at 87%, worker02 with its processors at 2% and a GPU of its host at 97%, "
+        f"worker03 ({NOT_IN_INVENTORY})"
+    ) in refusal("gpu", found)
