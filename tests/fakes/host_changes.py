@@ -123,17 +123,17 @@ class HostWorld(MortalWorld):
 
     def _image(self, names: Iterable[str], options: Mapping[str, Any], is_planned: bool) -> dict[str, Any]:
         """Set the image, and apply it to hosts as vLCM does, whose task goes on without the controller."""
-        wanted = str(options["components"]["manager"])
-        changed = self.image != wanted
+        version = str(options["components"]["manager"])
+        changed = self.image != version
         if not is_planned and changed:
             assert self.holder, "no write without the lock"
-            self.effect("commit", lambda: setattr(self, "image", wanted))
+            self.effect("commit", lambda: setattr(self, "image", version))
         reports = [self._image_report(name, changed and is_planned) for name in names]
         for name in [] if is_planned else names:
             self._remediate(name, self.hosts[name])
         differs = changed or any(report["changed"] for report in reports)
         header = {"before_header": "gpu: image", "after_header": "gpu: image"}
-        diff = [{**header, "before": {"base_image": "8.0"}, "after": {"base_image": wanted}}] if changed else []
+        diff = [{**header, "before": {"base_image": "8.0"}, "after": {"base_image": version}}] if changed else []
         return {"changed": differs, "hosts": reports, "diff": diff}
 
     def _image_report(self, name: str, is_pending: bool) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: one host that runs the image of its cluster; vLCM applies it to the emptied host alone."""
+"""Subject: one host that runs the image of its cluster; vLCM applies it to the emptied host, and to no other."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ApplyOptions:
 
 
 class ImageOfHosts:
-    """What vLCM found on the hosts of a cluster when it compared them last with its image."""
+    """The last comparison of the hosts of a cluster with its image by vLCM."""
 
     def __init__(self, rest: Rest, moid: str, cluster: str, options: ApplyOptions) -> None:
         self.rest, self.cluster, self.options = rest, cluster, options
@@ -81,7 +81,7 @@ class HostImage:
         return plan_host(current, self.extras)
 
     def apply(self, _plan: Plan) -> None:
-        """Have vLCM check the emptied host and apply the image to it alone."""
+        """Have vLCM check the emptied host and apply the image to it."""
         self.host.must_answer("apply the image of its cluster")
         options, hosts = self.images.options, {"hosts": [self.host.ref._moId]}
         self._check(hosts)

@@ -109,10 +109,10 @@ def test_a_check_that_fails_keeps_the_image_away(form: str) -> None:
 
 def test_a_remediation_that_fails_names_the_reason_of_the_host() -> None:
     rest = Rest()
-    errors = {"errors": [{"message": {"default_message": "the driver is signed by nobody"}}]}
+    errors = {"errors": [{"message": {"default_message": "the driver has no signature"}}]}
     status = {"host-1": {"status": "ERROR", "notifications": errors}}
     rest.applied = {"failed_hosts": ["host-1"], "host_status": status}
-    assert "vLCM said the driver is signed by nobody" in rest.converge(accept_eula=True)["msg"]
+    assert "vLCM said the driver has no signature" in rest.converge(accept_eula=True)["msg"]
 
 
 def test_a_host_that_does_not_comply_after_the_remediation_fails() -> None:
@@ -139,7 +139,7 @@ def test_a_policy_that_contradicts_is_refused(change: dict[str, Any], words: str
         remediation.require_policy("gpu", {**POLICY, **change})
 
 
-def test_what_makes_a_remediation_shorter_is_in_the_plan() -> None:
+def test_the_plan_names_quick_boot_and_live_patches() -> None:
     assert remediation.extras_of(POLICY) == ""
     newer = {"software_policy_spec": {"live_patch_action": {"live_patch_mode": "AUTO_LIVE_PATCH"}}}
     text = remediation.extras_of({**POLICY, "enable_quick_boot": True, **newer})
