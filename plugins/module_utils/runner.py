@@ -105,6 +105,11 @@ def converge(module: Gate, work: Work) -> dict[str, Any]:
     return _result([_done(s, plan, applied.get(i, plan)) for i, (s, plan) in enumerate(zip(work.subjects, plans))])
 
 
+def only_plans(gate: Gate) -> bool:
+    """Return whether this run makes no change, so that a reading must not start a task of the server either."""
+    return gate.check_mode
+
+
 def converge_one(module: Gate, subject: Any) -> dict[str, Any]:
     """Bring one subject, which reads its own state, to its plan; the result has no list of hosts."""
     result = converge(module, Work(subjects=[subject], refresh=lambda _subjects: None))

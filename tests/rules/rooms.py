@@ -19,6 +19,7 @@ PURE = (
         "fabric/fabric_spec",
         "hosts/change_hosts",
         "hosts/driver_options",
+        "hosts/image_plan",
         "hosts/pci_address",
         "hosts/roce_settings",
         "hosts/preflight/*",

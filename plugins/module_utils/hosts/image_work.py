@@ -68,7 +68,7 @@ class ImageWork:
             raise NotFound(params["cluster"], tried, "it has no such host", "correct hosts")
         options = ApplyOptions(
             **{key: params[key] for key in ("accept_eula", "task_timeout", "apply_timeout")},
-            changing=self.gate.check_mode and bool(self.result["changed"]),
+            changing=runner.only_plans(self.gate) and bool(self.result["changed"]),
             report=self.report,
         )
         images = ImageOfHosts(self.rest, moid, params["cluster"], options)
@@ -76,7 +76,7 @@ class ImageWork:
 
         def refresh(chosen: Sequence[Any]) -> None:
             # A comparison by vLCM is a task, so check mode takes the last one.
-            (images.look if self.gate.check_mode else images.scan)()
+            (images.look if runner.only_plans(self.gate) else images.scan)()
             hosts.refresh_for(chosen)
 
         refresh(subjects)
