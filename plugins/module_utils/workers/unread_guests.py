@@ -133,7 +133,7 @@ def _load(values: Mapping[str, Any]) -> float | None:
 
 
 def _gpu_loads(session: Session, hosts: Iterable[Any]) -> dict[str, float]:
-    """Return the load of the busiest GPU of each host in the last minutes; none where vCenter does not measure it."""
+    """Return the load of the busiest GPU of each host in the last minutes; none if vCenter does not measure it."""
     try:
         counter = counters.catalogue(session, "gpu").counters.get(UTILISATION)
         if counter is None:
