@@ -13,8 +13,8 @@ version_added: 1.0.0
 description:
   - The roles and playbooks of this collection call this module. Use the roles instead. The programs and their options
     can change with each version.
-  - A program runs on the controller, and runs other modules there and on the nodes. Of them, only V(conformance)
-    changes vCenter and ESXi hosts.
+  - A program runs on the controller, and runs other modules there and on the nodes. Only V(conformance) changes
+    vCenter and ESXi hosts.
   - The programs of the role P(dml.vsphere.training#role) have the options of the role. A controller that is killed
     leaves the job running. The same command finds the job and follows it.
   - The other programs call the reading modules of this collection, and make a plan, a verdict or a report of their

@@ -187,7 +187,9 @@ PLAYS = (
     Play("evidence.yml", bare(), (), playbook="evidence", variables={"esxi_host_profile": CHANGED}),
     Play("preflight.yml", bare(), (), playbook="preflight", variables={"esxi_host_profile": CHANGED}),
     Play("window.yml", bare(), (), playbook="window"),
-    Play("depot.yml", bare(), (), playbook="depot", variables={"depot_url": "http://depot.lab/NVD-AIE-800_550.90.05.zip"}),
+    Play(
+        "depot.yml", bare(), (), playbook="depot", variables={"depot_url": "http://depot.lab/NVD-AIE-800_550.90.05.zip"}
+    ),
     Play("audit.yml", BUILT, (), playbook="audit"),
     Play("account.yml", bare(), (), playbook="account"),
     Play("acceptance.yml", bare(), (), playbook="acceptance"),

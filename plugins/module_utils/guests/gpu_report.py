@@ -58,7 +58,6 @@ class Gpu(NamedTuple):
     name: str
     uuid: str
     mode: str
-    is_mig: bool
     is_persistent: bool | None
     state: str
     uncorrected: tuple[int | None, int | None]
@@ -110,7 +109,6 @@ def _gpu(node: ElementTree.Element) -> Gpu:
         name=_value(node, "product_name"),
         uuid=_value(node, "uuid"),
         mode=_value(node, "gpu_virtualization_mode/virtualization_mode"),
-        is_mig=_value(node, "mig_mode/current_mig") == "Enabled",
         is_persistent=persistence == "Enabled" if persistence in ("Enabled", "Disabled") else None,
         state=_value(node, "performance_state"),
         uncorrected=(_errors(node, "volatile"), _errors(node, "aggregate")),
