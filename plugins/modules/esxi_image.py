@@ -43,7 +43,7 @@ options:
   add_on:
     description: The add-on of the vendor of the hosts.
     type: dict
-    options:
+    suboptions:
       name:
         description: The name of the add-on.
         type: str

@@ -120,7 +120,7 @@ def teardown_of(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result
 
 def conformance_of(calls: ReadingModules, o: Options, gate: runner.Gate) -> Result:
     """Run the writing cases on a confirmed cluster; in check mode, list them."""
-    return conformance.planned(o) if gate.check_mode else conformance.run(calls, o)
+    return conformance.planned(o) if runner.only_plans(gate) else conformance.run(calls, o)
 
 
 def report(_calls: ReadingModules, o: Options, gate: runner.Gate) -> Result:

@@ -57,5 +57,12 @@ ELSEWHERE: dict[str, str] = {
     **{f"vmotion/watch/{one}.py": _RECORDS for one in ("records_program", "transport_program", "watcher")},
     **{f"vmotion/watch/{one}.py": OURS for one in ("beside_records", "watch_process")},
     "vmotion/watch/gpu_program.py": f"{_UNIT}/vmotion/watch/test_read_gpus.py",
+    **dict.fromkeys(("training/variations.py", "training/guest/remedies.py"), USER),
+    "training/rank_stacks.py": f"{_UNIT}/training/test_rank_stacks.py",
+    **{
+        f"training/reports/{a}.py": f"{_UNIT}/training/reports/test_{a}.py"
+        for a in ("code_differences", "last_metrics")
+    },
+    "vmotion/watch/stack_program.py": f"{_UNIT}/vmotion/watch/test_stack_program.py",
     "vmotion/watch/hang_program.py": f"{_UNIT}/vmotion/watch/test_hang_program.py",
 }

@@ -197,6 +197,7 @@ def test_the_types_are_of_variables_of_playbooks_that_no_role_has() -> None:
     facts = {
         "acceptance_seen",
         "conformance_seen",
+        "depot_folder",
         "discover_existing",
         "discover_found",
         "discover_path",

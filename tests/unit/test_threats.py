@@ -30,7 +30,14 @@ def test_the_page_is_one_page() -> None:
 
 def test_a_result_has_digests_of_the_environment() -> None:
     environment = {"TOKEN": "hush-hush-token", "ONE": 1}
-    options = {"environment": environment, "command": [], "framework": "pytorch", "options": [], "image": ""}
+    options = {
+        "environment": environment,
+        "command": [],
+        "framework": "pytorch",
+        "options": [],
+        "image": "",
+        "gdr": "auto",
+    }
     requested = training_run.request_of({**options, "ranks_per_node": 1, "stack": "current"})
     assert requested["environment"] == {
         name: hashlib.sha256(str(value).encode()).hexdigest() for name, value in environment.items()
