@@ -8,11 +8,10 @@ log=.cache/demo-setup.log
 # Runs a command with its output in the log, shows the last line of the log while it runs, and the log if it fails.
 quietly() {
   if command -v python3 >/dev/null; then
-    set -- python3 -m lab.progress "$log" "$@"
+    python3 -m lab.progress "$log" "$@"
   else
-    set -- sh -c 'log=$1; shift; "$@" >>"$log" 2>&1' quietly "$log" "$@"
-  fi
-  "$@" || { status=$?; tail -n 40 "$log" >&2; exit "$status"; }
+    "$@" >>"$log" 2>&1
+  fi || { status=$?; tail -n 40 "$log" >&2; exit "$status"; }
 }
 
 : >"$log"
