@@ -18,7 +18,7 @@ For = Callable[..., Ansible]
 
 
 def info(ansible: Ansible, **options: Any) -> dict[str, Any]:
-    outcome = ansible.module("cluster_info", cluster="gpu", switch="rdma", **options)
+    outcome = ansible.module("cluster_info", **{"cluster": "gpu", "switch": "rdma", **options})
     assert outcome.rc == 0, outcome.msg
     return {name: outcome.result[name] for name in ("fabric", "pings", "ping_error")}
 
