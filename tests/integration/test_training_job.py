@@ -203,7 +203,8 @@ def test_reports_a_full_disk_even_after_space_was_freed(nodes: Nodes, small: Pat
     nodes.start(100_000, 0)
     job = nodes.ended()
     assert job["state"] == "died"
-    assert job["why"].endswith(f"; no space left on {nodes.here}:{nodes.run_dir}")
+    full = f"; no space left on {nodes.here}:{nodes.run_dir}, whose file system {small} has 0."
+    assert full in job["why"] and job["why"].endswith(" MB"), job["why"]
     assert nodes.processes(job) == []
     for rank in range(4):
         (nodes.run_dir / f"rank{rank}.jsonl").unlink()

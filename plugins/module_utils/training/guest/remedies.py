@@ -34,7 +34,7 @@ def no_space(run_dir: str) -> str:
     while not os.path.ismount(path):
         path = os.path.dirname(path)
     size = space.f_blocks * space.f_frsize / 1e6
-    return f"; no space left on {socket.gethostname()}:{run_dir}, whose file system {path} has {size:.0f} MB"
+    return f"; no space left on {socket.gethostname()}:{run_dir}, whose file system {path} has {size:.1f} MB"
 
 
 def _folder_with(work: str, name: str) -> str:
