@@ -31,7 +31,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _raw:
-  description: The value of each term; an empty text if there is none.
+  description: The value of each term; an empty text if the environment did not contain it.
   type: list
   elements: str
 """

@@ -21,7 +21,7 @@ def hide_login(environment: MutableMapping[str, str]) -> None:
 
 
 def login(name: str, environment: Mapping[str, str]) -> str:
-    """Return the user or the password from the environment, also if this process hides it; empty if there is none."""
+    """Return the user or the password from the environment, even if this process hides it; empty if it is not set."""
     return environment.get(name) or _hidden.get(name, "")
 
 

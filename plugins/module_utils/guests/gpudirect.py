@@ -19,6 +19,8 @@ CHOICES = (AUTO, OFF, *LEVELS)
 NAMES_SINCE = (2, 5)
 # The drivers of RDMA devices that can read the memory of a GPU; a paravirtual card or Soft-RoCE cannot.
 CAPABLE = ("mlx5_core",)
+# Two measurements differ by less than this share also without a cause.
+SAME = 0.05
 PEERMEM = ("nvidia_peermem", "nv_peer_mem")
 _REMEDY = "run 'modprobe nvidia_peermem' on it, or install NVIDIA's open kernel modules, or set training_gdr=off"
 _UNKNOWN = "whether it supports GPUDirect RDMA is unknown, because its driver did not answer"
@@ -64,7 +66,3 @@ def difference(with_it: float | None, without: float | None, level: str) -> str:
     if abs(with_it - without) < SAME * max(with_it, without):
         return f"{measured}: no difference that is worth a setting."
     return f"{measured}: set training_gdr={level if with_it > without else OFF}."
-
-
-# Two measurements differ by less than this share also without a cause.
-SAME = 0.05

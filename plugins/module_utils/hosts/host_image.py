@@ -20,6 +20,7 @@ _WITHOUT_REBOOT = ("no_impact", "partial_maintenance_mode_required", "maintenanc
 _COMPLIANCE = {"hosts?": {str: {"status": str, "impact?": str}}}
 _CHECKED = {"result": {"status": str, "entity_results?": [{"check_statuses?": [{"status": str}]}]}}
 _APPLIED = {"result": {"failed_hosts?": [str], "host_status?": {str: {"status": str, "notifications?": dict}}}}
+_BUSY = "wait until the other operation of vLCM on the cluster ends, and run again"
 _EULA = "read VMware's End User License Agreement, accept it with accept_eula=true, and run again"
 
 
@@ -121,9 +122,6 @@ class HostImage:
             errors = (status.get("notifications") or {}).get("errors") or []
             reason = "vLCM said " + ("; ".join(text_of(error.get("message")) for error in errors) or "nothing more")
             raise Failed(self.target, tried, reason, "remove the cause and run again")
-
-
-_BUSY = "wait until the other operation of vLCM on the cluster ends, and run again"
 
 
 def plan_host(current: Mapping[str, Any], extras: str = "") -> Plan:

@@ -13,7 +13,7 @@ Options = Mapping[str, Any]
 
 
 def plan_image(calls: Calls, cluster: str, image: Options, hosts: Sequence[str]) -> Result:
-    """Return the plan of the image, and of each host that is to run it; without an image, there is none."""
+    """Return the plan of the image and of each host that is to run it; an empty one without an image."""
     if not image:
         return {"hosts": [], "changed": False}
     return required(calls.planned("esxi_image", {"cluster": cluster, **image, "hosts": list(hosts)}))

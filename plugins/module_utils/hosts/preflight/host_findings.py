@@ -29,7 +29,7 @@ SHOWS_ROCE_VERSION = (7,)
 
 @dataclass(frozen=True)
 class ExpectedHost:
-    """The profile of one host, and the models that its GPUs may have; any model if there are none."""
+    """The profile of one host, and the models that its GPUs may have; an empty list allows any model."""
 
     profile: Data
     gpu_models: Sequence[str] = ()

@@ -58,7 +58,7 @@ def fabric_items(cluster: DiscoveredCluster) -> Iterator[Item]:
 
 
 def _proposal(hosts: list[Entry]) -> Iterator[Item]:
-    text = "the VLAN of the RDMA network. The physical switch must have it; omit vlan if there is none"
+    text = "the VLAN of the RDMA network. The physical switch must have it; omit vlan if the network has none"
     groups = [{"name": VMKERNEL, "vlan": 100}, {"name": MACHINES, "vlan": 100}]
     yield Item("fabric_port_groups", groups, decide=text)
     addresses = {host["host"]: f"198.51.100.{number}" for number, host in enumerate(hosts[:254], 1)}

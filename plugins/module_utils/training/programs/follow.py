@@ -10,10 +10,9 @@ from typing import Any
 
 from ...durable.calls import NodeCalls, Result
 from ...durable.program import Program
-from ..runs.hang_look import who_waits
 from ..runs.launching import OwnJob
 from ..runs.run_watch import RunWatch
-from ..runs.stack_look import where_ranks_are
+from ..runs.silent_ranks import where_ranks_are, who_waits
 from ..runs.training_run import TrainingFailed, TrainingRun
 
 ALIVE = ("running", "waiting")

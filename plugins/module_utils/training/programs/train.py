@@ -16,9 +16,9 @@ from ...durable.calls import Result
 from ...durable.program import Program
 from ...errors import CollectionError
 from ..runs import forwarding, gpu_gate, node_setup, run_files
-from ..runs.hang_look import who_waits
 from ..runs.launching import Launched
 from ..runs.run_watch import RunWatch
+from ..runs.silent_ranks import who_waits
 from ..runs.training_run import Prepared, TrainingFailed, TrainingRun, hashed_environment
 from .follow import Ended, TrainingSite, follow, follow_command, is_reachable, stop_command
 

@@ -14,17 +14,17 @@ from plugins.module_utils.training.rank_stacks import sentence
 WAITS = """  File "/venv/lib/python3.11/site-packages/torch/autograd/graph.py", line 841 in _engine_run_backward
   File "/venv/lib/python3.11/site-packages/torch/autograd/__init__.py", line 353 in backward
   File "/venv/lib/python3.11/site-packages/torch/_tensor.py", line 648 in backward
-  File "/runs/one/work/train.py", line 52 in main
+  File "/srv/project/train.py", line 52 in main
   File "<frozen runpy>", line 98 in _run_code
   File "/lib/dml_steps.py", line 390 in _run
 """
-STUCK = """  File "/runs/one/work/src/net/data.py", line 7 in wait_for_lock
-  File "/runs/one/work/train.py", line 47 in main
+STUCK = """  File "/srv/project/src/net/data.py", line 7 in wait_for_lock
+  File "/srv/project/train.py", line 47 in main
 """
 AT_7 = "is at data.py, line 7 (wait_for_lock)"
 AT_52 = "is at train.py, line 52 (main)"
 BARRIER = """  File "/venv/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py", line 4 in barrier
-  File "/runs/one/work/train.py", line 60 in main
+  File "/srv/project/train.py", line 60 in main
 """
 
 
