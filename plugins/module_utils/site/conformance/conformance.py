@@ -155,7 +155,7 @@ def filled(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def value_at(result: Any, path: str) -> Any:
-    """Return the value at a path of a result; None without such a path. An entry of a list has its number or its name."""
+    """Return the value at a path of a result; None without it. An entry of a list has its number or its name."""
     if not path:
         return [entry["rule"] for entry in result] if _are_rules(result) else result
     if isinstance(result, Mapping):
