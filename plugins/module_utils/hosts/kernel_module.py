@@ -24,12 +24,7 @@ from .rollback import restoring
 
 PATHS = ("configManager.kernelModuleSystem", *boot.PATHS)
 PARAMETERS = "system module parameters list"
-CALLS = (
-    *NOTE,
-    f"esxcli {PARAMETERS}",
-    "HostSystem.QueryConfiguredModuleOptionString",
-    "HostSystem.UpdateModuleOptionString",
-)
+CALLS = (*NOTE, "HostSystem.QueryConfiguredModuleOptionString", "HostSystem.UpdateModuleOptionString")
 SIMILAR = 0.6
 OPTIONS: dict[str, Any] = {
     "name": {"type": "str", "required": True},
@@ -194,7 +189,7 @@ PART = Part(
     kept=("kernel_modules",),
     restore=restoring.kernel_modules,
     restores="all options of the modules; options added since then are removed",
-    calls=CALLS,
+    calls=(*CALLS, f"esxcli {PARAMETERS}"),
     paths=PATHS,
     after=("vibs",),
 )

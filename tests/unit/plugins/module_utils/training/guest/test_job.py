@@ -143,7 +143,7 @@ def test_a_job_that_died_names_its_rank_and_node(tmp_path: Path, monkeypatch: py
     assert state_of_job["why"] == "rank 1 on n2 ended: RuntimeError: out of memory"
     full = f"; no space left on {socket.gethostname()}:{run}"
     monkeypatch.setattr(job.os, "statvfs", lambda _path: SimpleNamespace(f_bavail=1, f_blocks=3000, f_frsize=4096))
-    assert job_state(str(run))["why"].endswith(f"{full}, whose file system / has 12 MB")
+    assert job_state(str(run))["why"].endswith(f"{full}, whose file system / has 12.3 MB")
     monkeypatch.undo()
     supervisor.write(str(run), supervisor.END, {**END, "exit_code": 1, "full": True})
     assert f"{full}, whose file system " in job_state(str(run))["why"], "the disk was full when the job ended"
