@@ -34,7 +34,7 @@ options:
     default: 1
   gather:
     description:
-      - Facts that need more calls. V(clocks) compares every host's clock with vCenter's, in three calls for each host.
+      - Facts that need more calls. V(clocks) compares every host's clock with vCenter's, in one call for each host.
         V(vms) lists the running virtual machines of all hosts.
     type: list
     elements: str

@@ -64,6 +64,11 @@ options:
 extends_documentation_fragment:
   - dml.vsphere.connection
   - dml.vsphere.attributes
+attributes:
+  idempotent:
+    description: A second run with the same options changes nothing.
+    support: partial
+    details: O(name=conformance) writes to the cluster and restores it on each run.
 author:
   - The dml.vsphere contributors (@dml-vsphere)
 """
@@ -85,9 +90,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 document:
-  description: The state of the cluster.
-  returned: with O(name=evidence)
+  description: The state of the cluster; with V(conformance), the compared answers without names of the site.
+  returned: with O(name=evidence), and with O(name=conformance) unless in check mode
   type: dict
+error:
+  description: The steps with different answers, and what was not restored; empty if there are none.
+  returned: with O(name=conformance)
+  type: str
 profiles:
   description: The profile that restores each host, by host name, as O(dml.vsphere.esxi_profile#module:host_profiles).
   returned: with O(name=rollback)
@@ -108,7 +117,9 @@ stops:
   elements: dict
 lines:
   description: The result as lines to show.
-  returned: with O(name=preflight), O(name=teardown), O(name=report), and the lists and measurements of training
+  returned: >-
+    with O(name=conformance), O(name=preflight), O(name=teardown), O(name=report), and the lists and measurements of
+    training
   type: list
   elements: str
 refused:

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tools.gpu import checks
+from tools.gpu import checks, ranks
 from tools.gpu.__main__ import page, run
 
 ROOT = Path(__file__).parents[2]
@@ -52,3 +53,12 @@ def test_a_check_that_shows_something_else_is_wrong_and_hides_no_other(
 
 def test_checks_after_the_last_minute_are_refused(tmp_path: Path) -> None:
     assert run("health", tmp_path, deadline=0.0)["said"] == "The time of all checks is over."
+
+
+def test_a_rank_that_does_not_end_is_killed_with_its_child_processes(tmp_path: Path) -> None:
+    process = ranks._rank(["sh", "-c", "sleep 300 & sleep 300"], tmp_path, dict(os.environ))
+    job = ranks.Ranks(tmp_path, [process])
+
+    (output,) = job.outputs(seconds=1.0)
+
+    assert output.endswith("killed after its time") and job.codes == [-signal.SIGKILL]

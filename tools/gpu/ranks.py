@@ -36,7 +36,8 @@ class Ranks:
             try:
                 texts.append(process.communicate(timeout=max(1.0, deadline - time.monotonic()))[0])
             except subprocess.TimeoutExpired:
-                process.kill()
+                # Its child processes hold its output open.
+                os.killpg(process.pid, signal.SIGKILL)
                 texts.append(process.communicate()[0] + "\nkilled after its time")
         return texts
 
@@ -94,5 +95,11 @@ def _place(rank: int, size: int) -> dict[str, str]:
 
 def _rank(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
     )

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from .faults import translating_faults
@@ -17,28 +18,37 @@ SERVICES = ("ntpd", "ptpd")
 
 
 def clocks(session: Session, hosts: Sequence[Host], *, compare: bool) -> list[dict[str, Any]]:
-    """Return the clock of each host; ``compare`` takes three calls for each host."""
-    return [_of_host(session, host, compare=compare) for host in hosts]
+    """Return the clock of each host; ``compare`` takes one call for each host, and one more."""
+    clock = _ServerClock(session) if compare and any(host.reachable for host in hosts) else None
+    return [_of_host(host, clock) for host in hosts]
 
 
-def _of_host(session: Session, host: Host, *, compare: bool) -> dict[str, Any]:
+class _ServerClock:
+    """The clock of vCenter, which is read once and continued with the monotonic clock of this machine."""
+
+    def __init__(self, session: Session) -> None:
+        before = time.monotonic()
+        now = server_time(session)
+        self._zero = now - timedelta(seconds=(before + time.monotonic()) / 2)
+
+    def offset_of(self, host: Host) -> float:
+        """Return the host's clock minus vCenter's in the middle of the call, which cancels the network delay."""
+        before = time.monotonic()
+        with translating_faults(host.name, "read its clock"):
+            there: datetime = host["configManager.dateTimeSystem"].QueryDateTime()
+        middle = timedelta(seconds=(before + time.monotonic()) / 2)
+        return round((there - self._zero - middle).total_seconds(), 1)
+
+
+def _of_host(host: Host, clock: _ServerClock | None) -> dict[str, Any]:
     services = {one.key: one for one in host["config.service.service"] or []}
     ntp = getattr(host["config.dateTimeInfo"], "ntpConfig", None)
     return {
         "host": host.name,
         "running": [key for key in SERVICES if key in services and services[key].running],
         "servers": list(getattr(ntp, "server", None) or []),
-        "offset_seconds": _offset(session, host) if compare and host.reachable else None,
+        "offset_seconds": clock.offset_of(host) if clock and host.reachable else None,
     }
-
-
-def _offset(session: Session, host: Host) -> float:
-    """Return the host's clock minus vCenter's, which is read before and after to cancel the network delay."""
-    with translating_faults(host.name, "read its clock"):
-        before = server_time(session)
-        there: datetime = host["configManager.dateTimeSystem"].QueryDateTime()
-        after = server_time(session)
-    return round((there - before - (after - before) / 2).total_seconds(), 1)
 
 
 def server_time(session: Session) -> datetime:

@@ -159,16 +159,21 @@ def test_reports_an_evaluation_licence_but_never_keys() -> None:
     assert "SECRET" not in str(found)
 
 
-def test_the_clock_of_a_host_is_compared_without_the_way_of_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    times = iter([NOW, NOW + timedelta(seconds=4)])
+def test_the_clocks_of_hosts_are_compared_without_the_way_of_the_answer_in_one_call_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The answer of vCenter takes two seconds, and that of each host four.
+    monotonic, times = iter([100.0, 102.0, 103.0, 107.0, 107.0, 111.0]), iter([NOW])
+    monkeypatch.setattr(host_clocks.time, "monotonic", lambda: next(monotonic))
     monkeypatch.setattr(host_clocks, "server_time", lambda _session: next(times))
-    there = SimpleNamespace(QueryDateTime=lambda: NOW + timedelta(seconds=12))
+    clocks = iter([NOW + timedelta(seconds=14), NOW + timedelta(seconds=8)])
+    there = SimpleNamespace(QueryDateTime=lambda: next(clocks))
     ntp = SimpleNamespace(ntpConfig=SimpleNamespace(server=["ntp.lab"]))
     services = [SimpleNamespace(key="ntpd", running=True), SimpleNamespace(key="ptpd", running=False)]
     values = {"configManager__dateTimeSystem": there, "config__dateTimeInfo": ntp, "config__service__service": services}
-    assert host_clocks.clocks(session_with(), [host(**values)], compare=True) == [
-        {"host": "esx1", "running": ["ntpd"], "servers": ["ntp.lab"], "offset_seconds": 10.0}
-    ]
+    read = {"host": "esx1", "running": ["ntpd"], "servers": ["ntp.lab"]}
+    found = host_clocks.clocks(session_with(), [host(**values), host(**values)], compare=True)
+    assert found == [{**read, "offset_seconds": 10.0}, {**read, "offset_seconds": 0.0}]
 
 
 def test_clocks_are_compared_only_on_request_and_on_reachable_hosts() -> None:
