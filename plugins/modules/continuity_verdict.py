@@ -143,6 +143,11 @@ notes:
   returned: success
   type: list
   elements: str
+other_runs:
+  description: The other runs that used the nodes of the job since the test began, as sentences.
+  returned: for a test
+  type: list
+  elements: str
 longest_gap_s:
   description: The longest silence of the training, in seconds.
   returned: success
@@ -150,15 +155,17 @@ longest_gap_s:
 cost:
   description:
     - The cost since the first move, or since the first host left service. C(goodput) is the fraction of the undisturbed
-      rate that the job kept, C(stalled_s) the time without a step, C(wasted_s) that time multiplied by the ranks, in
-      C(wasted_unit), and C(slow_s) the time below nine tenths of the undisturbed rate.
-    - C(hosts) has C(out_at), C(back_at), C(moves), C(longest_stall_s) and the images that the job C(lost) for each
-      host, and C(restart) the work that a restart from the last checkpoint would have repeated.
+      rate that the job kept, C(stalled_s) the time without a step in silences longer than C(stall_from_s), C(wasted_s)
+      that time multiplied by the ranks, in C(wasted_unit), and C(slow_s) the time below nine tenths of the undisturbed
+      rate.
+    - C(hosts) has C(out_at), C(back_at), C(moves), C(longest_stall_s) and the images that the job C(lost) in its stalls
+      and made less because it was C(slower) for each host, and C(restart) the work that a restart from the last
+      checkpoint would have repeated.
     - V(null) if there was neither a move nor a host out of service, or if there are no steps from before.
   returned: success
   type: dict
 moves:
-  description: The C(gap_s), C(throughput) before, during and after, and C(steps) of each move.
+  description: The C(gap_s), C(throughput) before, during and after with its C(unit), and C(steps) of each move.
   returned: success
   type: list
   elements: dict
@@ -282,7 +289,9 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     if growing.noise:
         result["unproven"].append(f"records: {growing.noise} lines are not JSON objects and were left out")
     if "known" in params:
-        result = verdict_input.with_left(verdict_input.with_earlier(result, params["known"]), params["known"])
+        known = params["known"]
+        result = verdict_input.with_left(verdict_input.with_earlier(result, known), known)
+        result["other_runs"] = known.other_runs
     written = write(module, params, parts_of(params, next(counter), result))
     return {**written, **result, "lines": move_lines.verdict(result, params["moves"])}
 

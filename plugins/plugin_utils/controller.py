@@ -27,7 +27,14 @@ from ..module_utils.training.reports.saved_checkpoints import newest_checkpoint
 from ..module_utils.training.reports.saved_manifests import write_manifest
 from ..module_utils.training.reports.saved_results import network_findings, remaining_runs, write_pairs
 from ..module_utils.vmotion.watch.awaited_steps import wait_for_steps
-from ..module_utils.vmotion.watch.node_programs import read_connections, read_gpus, read_guests, read_hang, read_stacks
+from ..module_utils.vmotion.watch.node_programs import (
+    read_connections,
+    read_gpus,
+    read_guests,
+    read_hang,
+    read_runs,
+    read_stacks,
+)
 from ..module_utils.vmotion.watch.watch_process import new_watch_folder, output_of, reported_end, why_watch_ended
 from .modules import as_text
 from .packed_folder import keep_code
@@ -50,6 +57,7 @@ FUNCTIONS: dict[str, Callable[..., Result]] = {
         read_gpus,
         read_guests,
         read_hang,
+        read_runs,
         read_stacks,
         remaining_runs,
         reported_end,

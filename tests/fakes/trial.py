@@ -60,6 +60,7 @@ class World(MortalWorld):
         self.loses: list[str] = []
         self.sick: list[dict[str, Any]] = []
         self.waits: list[str] = []
+        self.runs_beside: list[str] = []
         self.values: dict[str, Any] = {}
         self.files: dict[str, Any] = {}
         self.overridden = self.watched = False
@@ -223,6 +224,9 @@ class World(MortalWorld):
 
     def read_hang(self, _options: dict[str, Any]) -> dict[str, Any]:
         return {"sentences": list(self.waits), "errors": {}}
+
+    def read_runs(self, _options: dict[str, Any]) -> dict[str, Any]:
+        return {"sentences": list(self.runs_beside), "saved": [self.clock]}
 
     def read_guests(self, _options: dict[str, Any]) -> dict[str, Any]:
         facts: dict[str, Any] = {

@@ -44,9 +44,11 @@ class RankCost(NamedTuple):
     rate: float
     images: float | None
     stalled_s: float
+    stall_from_s: float
     slow_s: float
     made: tuple[float, float]
     made_by_host: Sequence[tuple[float, float]]
+    stalled_by_host: Sequence[float]
 
 
 class Observed(NamedTuple):
@@ -65,6 +67,7 @@ class Observed(NamedTuple):
     evidence: Sequence[Mapping[str, Any] | None]
     hosts: Sequence[Host]
     checkpoint_s: float | None
+    saved: Sequence[float]
     gaps: Sequence[float | None]
     has_caution: bool
 
@@ -96,16 +99,24 @@ def rank_cost(pace: Pace, period: Period | None, timeline: Timeline) -> RankCost
     if before is None:
         return None
     rate, usual_s = before.made / before.seconds, before.seconds / (before.reads - 1)
-    found = pace.silences(period.since, max(SHORTEST_S, USUAL_STEPS * usual_s), USUAL_STEPS)
+    shortest = max(SHORTEST_S, USUAL_STEPS * usual_s)
+    found = pace.silences(period.since, shortest, USUAL_STEPS)
     stalls = [stall for stall in found if timeline.owner(stall.begin, stall.end) is not None]
     return RankCost(
         rate=rate,
         images=pace.images,
-        stalled_s=sum(stall.seconds - max(usual_s, stall.usual_s) for stall in stalls),
+        stalled_s=_stalled_s(stalls, usual_s, (-math.inf, math.inf)),
+        stall_from_s=shortest,
         slow_s=_slow_s(pace, rate, stalls, period.since),
         made=pace.made_since(period.since, period.until, rate),
         made_by_host=[pace.made_since(*span, rate) for span in period.hosts],
+        stalled_by_host=[_stalled_s(stalls, usual_s, span) for span in period.hosts],
     )
+
+
+def _stalled_s(stalls: Sequence[Silence], usual_s: float, span: tuple[float, float]) -> float:
+    """Return the seconds that a rank stood still in a span; a silence that begins in it counts as a whole."""
+    return sum(one.seconds - max(usual_s, one.usual_s) for one in stalls if one.begin < span[1] and one.end > span[0])
 
 
 def cost_of(seen: Observed) -> dict[str, Any] | None:
@@ -122,6 +133,7 @@ def cost_of(seen: Observed) -> dict[str, Any] | None:
         "steps_per_s": median(rank.rate for rank in ranks),
         "goodput": median(shares) if shares else None,
         "stalled_s": stalled,
+        "stall_from_s": median(rank.stall_from_s for rank in ranks),
         "wasted_s": stalled * len(seen.ranks),
         "wasted_unit": _unit(seen),
         "slow_s": median(rank.slow_s for rank in ranks),
@@ -153,13 +165,12 @@ def _unit(seen: Observed) -> str:
 
 def _restart(seen: Observed) -> dict[str, Any] | None:
     """Return the work that a job would repeat if it restarted from its last checkpoint each time; None if unknown."""
-    written = seen.marked.of(CHECKPOINT)
+    source, begins, ends = _checkpoints(seen)
     times = list(_interruptions(seen))
-    if len(written) > 1:
-        begins = [one.begin for one in written]
-        interval = median(after - before for before, after in zip(begins, begins[1:]))
-        done = [max((one.end for one in written if one.end <= time), default=seen.began) for time in times]
-        repeated, source = sum(max(0.0, time - end) for time, end in zip(times, done)), "records"
+    interval = median(after - before for before, after in zip(begins, begins[1:])) if len(begins) > 1 else None
+    if ends:
+        done = [max((end for end in ends if end <= time), default=seen.began) for time in times]
+        repeated = sum(max(0.0, time - end) for time, end in zip(times, done))
     elif seen.checkpoint_s is not None and seen.checkpoint_s > 0:
         interval, source = seen.checkpoint_s, "given"
         repeated = len(times) * interval / 2
@@ -167,6 +178,14 @@ def _restart(seen: Observed) -> dict[str, Any] | None:
         return None
     shown = {"source": source, "interval_s": interval, "restarts": len(times)}
     return {**shown, "repeated_s": repeated, "wasted_s": repeated * len(seen.ranks)}
+
+
+def _checkpoints(seen: Observed) -> tuple[str, Sequence[float], Sequence[float]]:
+    """Return what shows the checkpoints, and when they began and ended: the records, or files in the outputs."""
+    written = seen.marked.of(CHECKPOINT)
+    if len(written) > 1:
+        return "records", [one.begin for one in written], [one.end for one in written]
+    return "outputs", seen.saved, seen.saved
 
 
 def _interruptions(seen: Observed) -> Iterator[float]:
@@ -213,10 +232,13 @@ def _host_cost(seen: Observed, ranks: Sequence[RankCost], index: int) -> dict[st
 
 
 def _lost(ranks: Sequence[RankCost], index: int) -> dict[str, Any]:
-    """Return the missing images compared with the undisturbed rate; missing steps if the images are unknown."""
+    """Return the images that the silences cost, and those that a slower pace cost; steps if the images are unknown."""
     unit = "images" if all(rank.images for rank in ranks) else "steps"
-    lost = 0.0
+    lost = slower = 0.0
     for rank in ranks:
+        worth = (rank.images or 0.0) if unit == "images" else 1 / len(ranks)
         made, seconds = rank.made_by_host[index]
-        lost += (rank.rate * seconds - made) * ((rank.images or 0.0) if unit == "images" else 1 / len(ranks))
-    return {"lost": max(0.0, lost), "lost_unit": unit}
+        stood = rank.rate * rank.stalled_by_host[index]
+        lost += stood * worth
+        slower += (rank.rate * seconds - made - stood) * worth
+    return {"lost": lost, "slower": max(0.0, slower), "lost_unit": unit}

@@ -13,18 +13,19 @@ from .cost import SLOW
 # A goodput above this value shows that the time before the first disturbance was itself disturbed, or too short.
 FASTER = 1.1
 UNKNOWN = (
-    "Restarting from a checkpoint instead: the cost is not known, because the records show no checkpoints and no "
-    "checkpoint interval was given"
+    "Restarting from a checkpoint instead: the cost is not known, because neither the records nor the outputs of the "
+    "run show checkpoints, and no checkpoint interval was given"
 )
 
 
 def sentences(cost: Mapping[str, Any]) -> list[str]:
     """Return the goodput, the wasted time, and the cost of a restart."""
     slow = f"{cost['slow_s']:.0f} s below {SLOW:.0%} of it"
+    counted = f"silences of more than {cost['stall_from_s']:.1f} s count"
     wasted = f"{cost['wasted_s']:.0f} {cost['wasted_unit']}"
     return [
         f"Goodput: {_goodput(cost)}, in the {cost['seconds']:.0f} s since the first disturbance; {slow}",
-        f"Without a step: {cost['stalled_s']:.1f} s, times {_ranks(cost)} = {wasted}",
+        f"Without a step: {cost['stalled_s']:.1f} s, times {_ranks(cost)} = {wasted}; {counted}",
         _restart(cost),
     ]
 
@@ -35,7 +36,7 @@ def host_sentence(host: Mapping[str, Any]) -> str:
     numbers = f"move{'' if len(moves) == 1 else 's'} {', '.join(map(str, moves))}" if moves else "no move"
     stall = host["longest_stall_s"]
     stood = "" if stall is None else f", longest silence {stall:.1f} s"
-    return f"{host['host']}: out of service {service(host)}, {numbers}{stood}, {lost(host)} lost"
+    return f"{host['host']}: out of service {service(host)}, {numbers}{stood}, {lost(host)}"
 
 
 def service(host: Mapping[str, Any]) -> str:
@@ -47,8 +48,9 @@ def service(host: Mapping[str, Any]) -> str:
 
 
 def lost(host: Mapping[str, Any]) -> str:
-    """Return the images or steps that the job lost."""
-    return f"{host['lost']:.0f} {host['lost_unit']}"
+    """Return the images or steps that the job lost in its silences, and those that it made less for other reasons."""
+    slower = f"; {host['slower']:.0f} fewer because it was slower, cause unknown" if round(host["slower"]) else ""
+    return f"{host['lost']:.0f} {host['lost_unit']} lost in silences{slower}"
 
 
 def clock(at: float) -> str:
@@ -77,9 +79,16 @@ def _restart(cost: Mapping[str, Any]) -> str:
     if restart is None:
         return UNKNOWN
     often = "once" if restart["restarts"] == 1 else f"{restart['restarts']} times"
-    interval = f"every {restart['interval_s']:.0f} s" + (", as given" if restart["source"] == "given" else "")
+    interval = _interval(restart)
     repeated = f"{restart['repeated_s']:.0f} s of training, {restart['wasted_s']:.0f} {cost['wasted_unit']}"
     return (
         f"Restarting from a checkpoint instead ({interval}), {often}: the job repeats {repeated}, and waits each time "
         "until it has stopped, started and read the checkpoint, which is not measured here"
     )
+
+
+def _interval(restart: Mapping[str, Any]) -> str:
+    if restart["interval_s"] is None:
+        return "one is in the outputs of the run"
+    source = {"given": ", as given", "outputs": ", by the outputs of the run"}.get(restart["source"], "")
+    return f"every {restart['interval_s']:.0f} s{source}"

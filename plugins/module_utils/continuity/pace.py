@@ -26,21 +26,23 @@ ENOUGH_READS = 3
 AROUND = 5
 # A shorter time outside marked phases is a rounding error.
 LEAST_S = 1e-6
+IMAGES, STEPS = "images/s", "steps/s"
 
 
 class Paced(Protocol):
-    """The steps and images of a rank between two times."""
+    """The steps of a rank between two times; ``images`` are the images of a step, None if unknown."""
 
     rank: int
+    images: float | None
 
     def steps(self, after: float, before: float) -> int:
         """Return how many optimizer steps ended strictly between two times."""
 
-    def seen_images(self, after: float, before: float) -> float | None:
-        """Return the images per second between two times, without marked phases; None if unknown."""
+    def seen_rate(self, after: float, before: float) -> float | None:
+        """Return the steps per second between two times, without marked phases; None if unknown."""
 
-    def usual_images(self, after: float, before: float) -> float | None:
-        """Return the images per second of the reads between two times; None if unknown."""
+    def usual_rate(self, after: float, before: float) -> float | None:
+        """Return the steps per second of the reads between two times; None if unknown."""
 
 
 class Undisturbed(NamedTuple):
@@ -52,26 +54,26 @@ class Undisturbed(NamedTuple):
 
 
 class KeptPace:
-    """The steps and images of a rank before, during and after each move."""
+    """The steps and rates of a rank before, during and after each move."""
 
     def __init__(self, pace: Paced, timeline: Timeline) -> None:
         sides = (span for group in timeline.groups for span in _sides(group).values())
         spans = [span for around in timeline.around() for span in _spans(around).values()]
-        self.rank = pace.rank
+        self.rank, self.images = pace.rank, pace.images
         self._steps = {span: pace.steps(*span) for span in (ALWAYS, *sides)}
-        self._images = {span: pace.seen_images(*span) for span in spans}
-        self._usual = {span: pace.usual_images(*span) for span in spans}
+        self._seen = {span: pace.seen_rate(*span) for span in spans}
+        self._usual = {span: pace.usual_rate(*span) for span in spans}
 
     def steps(self, after: float, before: float) -> int:
         """Return how many optimizer steps ended strictly between two times."""
         return self._steps[after, before]
 
-    def seen_images(self, after: float, before: float) -> float | None:
-        """Return the images per second between two times, without marked phases; None if unknown."""
-        return self._images[after, before]
+    def seen_rate(self, after: float, before: float) -> float | None:
+        """Return the steps per second between two times, without marked phases; None if unknown."""
+        return self._seen[after, before]
 
-    def usual_images(self, after: float, before: float) -> float | None:
-        """Return the images per second of the reads between two times; None if unknown."""
+    def usual_rate(self, after: float, before: float) -> float | None:
+        """Return the steps per second of the reads between two times; None if unknown."""
         return self._usual[after, before]
 
 
@@ -119,21 +121,19 @@ class Pace:
         """Return the steps per second of the training between two times, on the observer's clock."""
         return [one.rate for one in self.stretches(after, before)]
 
-    def seen_images(self, after: float, before: float) -> float | None:
-        """Return the images per second between two times, without marked phases; None if unknown.
+    def seen_rate(self, after: float, before: float) -> float | None:
+        """Return the steps per second between two times, without marked phases; None if unknown.
 
         The times are on the observer's clock. A step is spread evenly over the time since the previous one, so that a
         silence gets its share.
         """
-        if self.images is None:
-            return None
         made, seconds = self.made_in(after, before)
-        return self.images * made / seconds if seconds > 0 else None
+        return made / seconds if seconds > 0 else None
 
-    def usual_images(self, after: float, before: float) -> float | None:
-        """Return the images per second from the first to the last read between two times; None if unknown."""
-        found = None if self.images is None else self.undisturbed(after, before)
-        return None if found is None or self.images is None else self.images * found.made / found.seconds
+    def usual_rate(self, after: float, before: float) -> float | None:
+        """Return the steps per second from the first to the last read between two times; None if unknown."""
+        found = self.undisturbed(after, before)
+        return None if found is None else found.made / found.seconds
 
     def undisturbed(self, after: float, before: float) -> Undisturbed | None:
         """Return the steps from the first to the last read between two times; None for fewer than three reads.
@@ -262,16 +262,20 @@ class Silence(NamedTuple):
     usual_s: float = 0.0
 
 
-def rates_around(paces: Sequence[Paced], around: tuple[float, MoveGroup, float]) -> Mapping[str, float | None]:
+def rates_around(paces: Sequence[Paced], around: tuple[float, MoveGroup, float]) -> Mapping[str, float | str | None]:
     """Return the images per second before, during and after a move on the observer's clock, including stalls.
 
-    The rate before a move ends with the last read before it: the next read may come after the stall.
+    They are steps per second if no rank reports images. The rate before a move ends with the last read before it: the
+    next read may come after the stall.
     """
-    result = {}
+    has_images = any(pace.images for pace in paces)
+    result: dict[str, float | str | None] = {"unit": IMAGES if has_images else STEPS}
     for name, span in _spans(around).items():
-        given = [(pace.usual_images if name == "before" else pace.seen_images)(*span) for pace in paces]
-        result[name] = [rate for rate in given if rate is not None]
-    return {name: median(rates) if rates else None for name, rates in result.items()}
+        worth = [(pace.images if has_images else 1.0, pace) for pace in paces]
+        given = [(each, (pace.usual_rate if name == "before" else pace.seen_rate)(*span)) for each, pace in worth]
+        rates = [each * rate for each, rate in given if each is not None and rate is not None]
+        result[name] = median(rates) if rates else None
+    return result
 
 
 def least_steps(paces: Sequence[Paced], group: MoveGroup) -> Mapping[str, int]:

@@ -26,6 +26,7 @@ started ``external: true`` and ``by``: it is judged like any other, named in ``n
      "died": "pod w1 was evicted from k1 (Evicted)",
      "hosts": [{"host": "esx1", "out_at": 1200.0, "back_at": 1290.0, "reboots": 1}],
      "checkpoint_s": 1800,
+     "saved": [1150.0, 1180.5],
      "server_clock_set_s": null,
      "site": "SIMULATED: without GPUs.",
      "observed_until": 1234.5}
@@ -35,7 +36,8 @@ A transport that could not be verified is ``unproven`` or null. ``gpus`` are the
 nodes that Kubernetes reported as not ready. ``died`` is the cause of death if ``ended`` is ``died``.
 ``power`` are power events of the virtual machines, during a move or not, on the clock of ``seen``. ``ranks`` are the
 ranks on each worker, as far as known; an empty list means that no rank runs there.
-``hosts`` were out of service. ``checkpoint_s`` are the seconds between two checkpoints of the job. ``site`` is a
+``hosts`` were out of service. ``checkpoint_s`` are the seconds between two checkpoints of the job, ``saved`` the times
+of those in its outputs. ``site`` is a
 caution about the site, such as that it is simulated. Only ``cost``, which does not change the verdict, needs them.
 ``server_clock_set_s`` is the time by which vCenter's clock was set; its events cannot be dated in that case.
 ``observed_until`` is the time until which the observer listened, with which a currently silent job is judged.
@@ -225,6 +227,7 @@ class _Case:
             evidence=evidence_of(self.facts, "vsphere", self.moves),
             hosts=self.hosts,
             checkpoint_s=moment(self.facts.get("checkpoint_s")),
+            saved=_times(self.facts.get("saved")),
             gaps=[measured.get(index) for index in range(len(self.moves))],
             has_caution=bool(self.facts.get("site")),
         )
@@ -289,6 +292,11 @@ def _moved(each: Sequence[bool]) -> str:
     if not any(each):
         return "none"
     return "all" if all(each) else "some"
+
+
+def _times(given: Any) -> list[float]:
+    times = (moment(one) for one in given) if isinstance(given, list) else ()
+    return sorted(time for time in times if time is not None)
 
 
 def _shown(gap: Gap | None) -> dict[str, Any] | None:

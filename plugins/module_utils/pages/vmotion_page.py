@@ -22,8 +22,8 @@ NUMBERS = ("Seconds", "Stun expected", "Job stood still", "Before", "During", "A
 ENCRYPTED = {True: "yes", False: "no", None: "-"}
 KEY = """Each move is a band with its number in the table below. The bottom line marks the silences of the job, and the
 rows below it show the host of each worker, and the times at which hosts were out of service."""
-NOTE = """Before, during and after: images per second of a rank on the observer's clock over the whole time, including
-silences; a dash if the script reports no images. Stun expected: the server's estimate or the value from VMware's
+NOTE = """Before, during and after: steps or images of a rank per second, on the observer's clock over the whole time,
+including silences. Stun expected: the server's estimate or the value from VMware's
 tables, before the move; no server reports the actual time. Encrypted: from vCenter's events. GPU: the server's name,
 before and after the move. A dash means that the value is unknown."""
 SECTION_STYLE = (
@@ -64,6 +64,7 @@ def section(timeline: Mapping[str, Any], title: str) -> str:
     moves = list(timeline["moves"])
     body = [
         _verdict(timeline),
+        _list("Other runs on its nodes", timeline.get("other_runs") or []),
         f'<div class="wide">{plot(timeline)}</div>' if timeline["rates"] else "",
         f"<p>{KEY}</p>",
         _table(moves) if moves else "",
@@ -81,6 +82,8 @@ def markdown(timeline: Mapping[str, Any], title: str) -> str:
     """Return one test as Markdown, without the plot."""
     rows = [_cells(index, move) for index, move in enumerate(timeline["moves"], 1)]
     lines = [f"## {escaping.line(title)}", "", escaping.line(_sentence(timeline)), ""]
+    for text in timeline.get("other_runs") or []:
+        lines += [f"- another run on its nodes: {escaping.markdown(text)}", ""]
     lines += ["| " + " | ".join(HEADS) + " |", "|" + " --- |" * len(HEADS)]
     lines += ["| " + " | ".join(map(escaping.markdown, row)) + " |" for row in rows]
     lines += cost_section.markdown(timeline)
@@ -129,7 +132,7 @@ def _cells(index: int, move: Mapping[str, Any]) -> list[str]:
         _gpus(move.get("gpus")),
         ENCRYPTED[move.get("encrypted")],
         *(_number(seconds) for seconds in (took, move.get("stun_expected_s"), move["gap_s"])),
-        *(_number(rates.get(when)) for when in ("before", "during", "after")),
+        *(_rate(rates, when) for when in ("before", "during", "after")),
         _number(move["resumed_s"]),
     ]
 
@@ -144,6 +147,11 @@ def _gpus(gpus: Any) -> str:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
+
+
+def _rate(rates: Mapping[str, Any], when: str) -> str:
+    value = rates.get(when)
+    return "-" if value is None else f"{value:.1f} {rates['unit']}" if value >= 10 else f"{value:.2f} {rates['unit']}"
 
 
 def _beside(moves: Sequence[Mapping[str, Any]]) -> str:

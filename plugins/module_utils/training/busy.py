@@ -91,6 +91,14 @@ def moment(seconds: float) -> str:
         return "an unknown time"
 
 
+def second(seconds: float) -> str:
+    """Return a time with its second as text."""
+    try:
+        return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (OverflowError, ValueError, OSError):
+        return "an unknown time"
+
+
 def running(nodes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the runs with their nodes and launchers; a node that did not answer has no ``jobs``."""
     found: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}

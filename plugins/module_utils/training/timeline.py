@@ -13,16 +13,15 @@ from ..continuity.clock import tracks_of
 from ..continuity.limits import number
 from ..continuity.lines import Line, neighbours
 from ..continuity.move_windows import Timeline
-from ..continuity.pace import images_of_step
+from ..continuity.pace import IMAGES, STEPS, images_of_step
 from ..continuity.step_records import read_lines
 from ..continuity.track import Track
 
 MOST_BINS = 240
-IMAGES, STEPS = "images/s", "steps/s"
 # A silence shorter than this number of usual steps, or than a second, is part of the normal pace of the job.
 USUAL_STEPS, SHORTEST_S = 3, 1.0
 # The fields of the verdict that a page shows.
-KEPT = ("verdict", "moved", "longest_gap_s", "breaches", "unproven", "notes", "cost", "earlier")
+KEPT = ("verdict", "moved", "longest_gap_s", "breaches", "unproven", "notes", "other_runs", "cost", "earlier")
 # The fields of a move that come from vCenter.
 VSPHERE = ("hot_migration", "encrypted", "gpus", "stun_expected_s")
 

@@ -295,6 +295,9 @@ class SimulatedCalls(MortalWorld):
         }
         return {"nodes": nodes}
 
+    def read_runs(self, _options: Result) -> Result:
+        return {"sentences": [], "saved": []}
+
     def read_gpus(self, _options: Result) -> Result:
         return {"findings": []}
 

@@ -47,6 +47,7 @@ def verdict(judged: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> li
     longest = "no gap was measured" if gap is None else f"longest gap {gap:.1f} s"
     reasons = [f"  {one['kind']}: {one['detail']}" for one in judged["breaches"]]
     reasons += [f"  not proven: {text}" for text in judged["unproven"]]
+    reasons += [f"  another run used its nodes: {text}" for text in judged.get("other_runs") or []]
     reasons += [f"  {text}" for text in judged.get("notes") or []]
     cost = judged.get("cost") or {}
     costs = [f"  {text}" for text in (cost_lines.sentences(cost) if cost else ())]

@@ -63,6 +63,9 @@ class Facts:
     judged: dict[str, Any] | None = None
     # Which ranks of the silent job wait for which others.
     hangs: list[str] = field(default_factory=list)
+    # The other runs that used the nodes, in sentences, and the times of the checkpoints in the outputs of the job.
+    other_runs: list[str] = field(default_factory=list)
+    saved: list[float] = field(default_factory=list)
     stopped: str = ""
     failures: list[str] = field(default_factory=list)
     is_over: bool = False
@@ -216,6 +219,11 @@ class Facts:
     def keep_end_of_watch(self, at: float) -> None:
         """Keep the time after which no record arrives."""
         self.is_unwatched, self.observed_until = True, at
+
+    def keep_runs(self, reading: Value) -> None:
+        """Keep the other runs since the begin of the test, and add the checkpoints: a job may overwrite its own."""
+        self.other_runs = list(reading["sentences"])
+        self.saved = sorted({*self.saved, *reading["saved"]})
 
     def keep_verdict(self, verdict: Value, of_wave: bool) -> None:
         """Keep the verdict; the first breach, or the first move of its wave that failed, stops the test."""

@@ -106,6 +106,7 @@ def _observed(facts: Facts) -> dict[str, Any]:
         "died": _death(facts),
         "hosts": facts.host_changes,
         "checkpoint_s": facts.settings.get("checkpoint_seconds") or None,
+        "saved": facts.saved,
         "server_clock_set_s": facts.server_clock_set_s or None,
         "site": facts.settings.get("site") or None,
         "observed_until": facts.observed_until or None,

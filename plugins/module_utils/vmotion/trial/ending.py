@@ -14,7 +14,7 @@ from ...training.transport.connections import checksums
 from ..checks import move_lines
 from ..evidence.verdict_input import transports
 from .judgement import changed_job, keep_job, keep_others, others, verdict
-from .opening import connections, resumed, vibs
+from .opening import connections, keep_runs, resumed, vibs
 from .trial import Trial, tried
 
 
@@ -62,6 +62,7 @@ def judge_the_end(p: Program, trial: Trial) -> None:
     reading = tried(p, trial, "last events of others", lambda: others(p, trial))
     if reading:
         keep_others(p, trial, reading)
+    keep_runs(p, trial, "runs during the test")
     p.say("judges the job")
     judged = tried(p, trial, "last verdict", lambda: verdict(trial))
     if judged:

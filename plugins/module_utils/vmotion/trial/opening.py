@@ -15,7 +15,7 @@ from ...jobs.running_job import placed, required_to_run
 from ...training.transport.connections import uses_rdma
 from . import other_jobs
 from .plans import KEPT, not_applicable, plan_lines, plan_options
-from .trial import Trial
+from .trial import Trial, tried
 
 # A job reports its first step within the first of these times, or soon if it has run for longer.
 FIRST_STEP_SECONDS, SOON_SECONDS = 600.0, 30.0
@@ -62,6 +62,7 @@ def measure(p: Program, trial: Trial) -> None:
     for name, pod in in_rank_order(trial.facts.warm):
         p.say(f"{rank_list(pod['ranks'])} in pod {name} on {pod['worker']}")
     look(p, trial)
+    keep_runs(p, trial, "runs before the moves")
     p.say("measures the job before the first move")
     since, settings = p.once("begin of the measurement", p.now), trial.settings
     p.once("measured", lambda: wait_for_steps(trial, settings["steps"], since, settings["warm_timeout"]))
@@ -113,6 +114,18 @@ def look(p: Program, trial: Trial) -> None:
         return {"nodes": nodes, "hosts": _counters(p, trial) if uses_rdma(nodes) else []}
 
     trial.facts.keep_look(p.once(("look", len(trial.facts.looks) + 1), read))
+
+
+def keep_runs(p: Program, trial: Trial, key: str) -> None:
+    """Keep the other runs on the nodes since the begin of the test, and the checkpoints of the job."""
+
+    def read() -> dict[str, Any]:
+        p.say("reads the other runs on the nodes, and the checkpoints of the job")
+        return dict(trial.here("read_runs", **trial.nodes, since=trial.facts.began))
+
+    reading = tried(p, trial, key, read)
+    if reading:
+        trial.facts.keep_runs(reading)
 
 
 def connections(trial: Trial) -> Result:

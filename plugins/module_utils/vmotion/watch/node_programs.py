@@ -20,8 +20,8 @@ from typing import Any
 from ...core.child_environment import without_account
 from ...core.findings import as_dicts
 from ...guests import gpu_health
-from ...training import hangs, rank_stacks
-from . import gpu_program, guest_program, hang_program, stack_program, transport_program
+from ...training import hangs, other_runs, rank_stacks
+from . import gpu_program, guest_program, hang_program, runs_program, stack_program, transport_program
 
 Nodes = Sequence[Mapping[str, Any]]
 
@@ -76,6 +76,15 @@ def read_stacks(nodes: Nodes, folder: str, timeout: float = 20.0) -> dict[str, A
     """Have the ranks of a silent job write where they are in their program, and return that in a sentence."""
     found = run_on_nodes(nodes, stack_program, [folder], timeout)
     return {"sentence": rank_stacks.sentence(found.values())}
+
+
+def read_runs(nodes: Nodes, folder: str, since: float, timeout: float = 30.0) -> dict[str, Any]:
+    """Read on all nodes of a job the other runs that were active since a time, and the times of its checkpoints.
+
+    Users other than root see runs of others only if their folders are beside that of the job, ``folder``.
+    """
+    found = run_on_nodes(nodes, runs_program, [folder, str(since)], timeout)
+    return {"sentences": other_runs.sentences(found), "saved": other_runs.saved(found)}
 
 
 def run_on_nodes(nodes: Nodes, program: ModuleType, words: Sequence[str], seconds: float) -> Any:

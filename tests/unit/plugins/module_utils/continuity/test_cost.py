@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from plugins.module_utils.continuity.cost_lines import host_sentence, sentences
 from plugins.module_utils.continuity.verdict import verdict
 
 RANKS, IMAGES = 4, 32
@@ -123,6 +124,20 @@ def test_without_images_the_steps_that_the_job_lacks_are_counted() -> None:
     assert host["lost_unit"] == "steps" and host["lost"] == pytest.approx(19, abs=1)
 
 
+def test_steps_that_a_slower_pace_cost_are_not_counted_as_lost_in_the_silence() -> None:
+    # Two other runs used the nodes: the host was out for 6 s at 2.36 steps/s, and the job was slower for a minute.
+    paced = times((0, 100, 1 / 2.36), (106, 166, 2 / 2.36), (166, 300, 1 / 2.36))
+    host = {**HOST, "out_at": 104.0, "back_at": 166.0}
+    judged = known(records(paced, rate=False), [move("w1", 99, 106)], hosts=[host])
+    (found,) = judged["hosts"]
+
+    assert found["lost"] == pytest.approx(14, abs=1.5)
+    assert found["slower"] == pytest.approx(60 * 2.36 / 2, abs=3)
+    assert "steps lost in silences; 7" in host_sentence(found)
+    assert host_sentence(found).endswith(" fewer because it was slower, cause unknown")
+    assert sentences(judged)[1].endswith("; silences of more than 1.3 s count")
+
+
 def test_a_window_without_moves_has_a_cost_too() -> None:
     found = known(records(STEADY), [], hosts=[HOST])
     assert found["since"] == 120 and found["goodput"] == pytest.approx(1, abs=0.005)
@@ -143,6 +158,25 @@ def test_a_restart_repeats_the_work_since_the_checkpoint_that_the_records_show()
     assert found["interval_s"] == pytest.approx(100)
     assert found["repeated_s"] == pytest.approx(49.3 + 49.3, abs=0.1)
     assert found["wasted_s"] == pytest.approx(RANKS * found["repeated_s"])
+
+
+@pytest.mark.parametrize(
+    ("saved", "interval_s", "repeated_s", "sentence"),
+    [
+        ([50.0, 90.0, 130.0], 40, 10, "(every 40 s, by the outputs of the run)"),
+        ([90.0], None, 10, "(one is in the outputs of the run)"),
+        ([130.0], None, 100, "(one is in the outputs of the run)"),
+    ],
+)
+def test_a_restart_repeats_the_work_since_the_checkpoint_in_the_outputs(
+    saved: list[float], interval_s: float | None, repeated_s: float, sentence: str
+) -> None:
+    judged = known(records(STEADY), [move("w1", 100, 120)], saved=saved, checkpoint_s=1800)
+    found = judged["restart"]
+
+    assert (found["source"], found["interval_s"]) == ("outputs", interval_s)
+    assert found["repeated_s"] == pytest.approx(repeated_s)
+    assert sentence in sentences(judged)[2]
 
 
 def test_before_the_first_checkpoint_a_restart_repeats_all_of_the_job() -> None:

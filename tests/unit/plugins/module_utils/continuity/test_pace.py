@@ -65,8 +65,13 @@ def test_a_job_that_is_silent_to_the_end_of_its_move_made_fewer_images() -> None
     assert rates_of(records)["during"] == pytest.approx(USUAL * 1.0 / LASTED, rel=0.15)
 
 
-def test_a_script_that_reports_no_images_has_no_rates() -> None:
-    assert rates_of(a_run(images_per_sec=None)) == {"before": None, "during": None, "after": None}
+def test_a_script_that_reports_no_images_has_steps_per_second() -> None:
+    assert rates_of(a_run(images_per_sec=None)) == {
+        "unit": "steps/s",
+        "before": pytest.approx(5.0),
+        "during": pytest.approx(2.05, abs=0.01),
+        "after": pytest.approx(5.0),
+    }
 
 
 def test_an_evaluation_during_a_move_is_not_a_stall() -> None:

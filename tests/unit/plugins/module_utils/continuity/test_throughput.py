@@ -107,43 +107,49 @@ def test_images_of_a_step_are_the_median_of_the_rates() -> None:
     assert images_of_step([*rated([8.0]), *rated([8.0], begin=2.0, phase="eval"), *rated([8.0], begin=3.0)]) is None
 
 
+def images(one: Pace, after: float, before: float) -> float | None:
+    """Return the images per second between two times."""
+    rate = one.seen_rate(after, before)
+    return None if rate is None else rate * (one.images or 0.0)
+
+
 def test_images_are_spread_over_the_time_since_the_step_before() -> None:
     one = pace(track(*rated([10.0] * 5)))
-    assert one.seen_images(*ALWAYS) == 10.0
-    assert one.seen_images(2.0, 4.0) == 10.0
-    assert one.seen_images(2.25, 2.75) == 10.0
-    assert one.seen_images(4.5, 6.5) == 2.5
-    assert one.seen_images(-5.0, 1.5) == 10.0
-    assert one.seen_images(-5.0, 1.0) is None
-    assert one.seen_images(3.0, 2.0) is None
-    assert one.seen_images(7.0, 9.0) == 0.0
-    assert pace(track(line(1, 1.0, mark="begin", phase="eval"))).seen_images(*ALWAYS) is None
+    assert images(one, *ALWAYS) == 10.0
+    assert images(one, 2.0, 4.0) == 10.0
+    assert images(one, 2.25, 2.75) == 10.0
+    assert images(one, 4.5, 6.5) == 2.5
+    assert images(one, -5.0, 1.5) == 10.0
+    assert images(one, -5.0, 1.0) is None
+    assert images(one, 3.0, 2.0) is None
+    assert images(one, 7.0, 9.0) == 0.0
+    assert images(pace(track(line(1, 1.0, mark="begin", phase="eval"))), *ALWAYS) is None
     slow_end = pace(track(*rated([10.0] * 4), line(5, 14.0)))
-    assert slow_end.seen_images(4.0, inf) == 1.0
+    assert images(slow_end, 4.0, inf) == 1.0
 
 
 def test_images_of_strides_count_for_each_of_their_steps() -> None:
     lines = [line(5 * n, 5.0 * n, stride=5, rate=10.0) for n in range(5)]
-    assert pace(track(*lines)).seen_images(0.0, 20.0) == 10.0
+    assert images(pace(track(*lines)), 0.0, 20.0) == 10.0
     uneven = [line(n, float(n), rate=10.0) for n in range(5)]
     uneven.append(line(9, 5.0, stride=5))
-    assert pace(track(*uneven)).seen_images(0.0, 4.0) == 10.0
-    assert pace(track(*uneven)).seen_images(4.0, 5.0) == 50.0
+    assert images(pace(track(*uneven)), 0.0, 4.0) == 10.0
+    assert images(pace(track(*uneven)), 4.0, 5.0) == 50.0
 
 
 def test_lines_of_one_moment_were_made_since_the_one_before() -> None:
     lines = rated([10.0] * 4)
     lines[2] = lines[2]._replace(at=2.0)
-    assert pace(track(*lines)).seen_images(1.0, 4.0) == 10.0
-    assert pace(track(*lines)).seen_images(1.0, 2.0) == 20.0
+    assert images(pace(track(*lines)), 1.0, 4.0) == 10.0
+    assert images(pace(track(*lines)), 1.0, 2.0) == 20.0
 
 
 def test_the_time_of_a_marked_phase_is_left_out_and_the_step_around_it_counts() -> None:
     marks = [line(3, 3.25, mark="begin", phase="eval"), line(3, 3.75, mark="end", phase="eval")]
     one = pace(track(*rated([10.0] * 5)), 0, *marks)
-    assert one.seen_images(1.0, 5.0) == pytest.approx(40.0 / 3.5)
-    assert one.seen_images(3.0, 4.0) == 20.0
-    assert one.seen_images(3.25, 3.75) is None
+    assert images(one, 1.0, 5.0) == pytest.approx(40.0 / 3.5)
+    assert images(one, 3.0, 4.0) == 20.0
+    assert images(one, 3.25, 3.75) is None
 
 
 MOVE = (40.5, 42.5)
@@ -279,10 +285,15 @@ def test_reports_the_fewest_steps_and_the_median_of_the_images_of_all_ranks() ->
     ]
     (around,) = timeline((4.5, 6.5)).around()
     assert least_steps(paces, around[1]) == {"before": 4, "during": 2, "after": 3}
-    assert rates_around(paces[:2], around) == {"before": 15.0, "during": 15.0, "after": 15.0}
-    assert rates_around([paces[0], *paces[2:]], around) == {"before": 50.0, "during": 50.0, "after": 50.0}
+    assert rates_around(paces[:2], around) == {"unit": "images/s", "before": 15.0, "during": 15.0, "after": 15.0}
+    assert rates_around([paces[0], *paces[2:]], around) == {
+        "unit": "images/s",
+        "before": 50.0,
+        "during": 50.0,
+        "after": 50.0,
+    }
     assert least_steps([], around[1]) == {"before": 0, "during": 0, "after": 0}
-    assert rates_around([], around) == {"before": None, "during": None, "after": None}
+    assert rates_around([], around) == {"unit": "steps/s", "before": None, "during": None, "after": None}
 
 
 def test_twenty_steps_are_needed_on_either_side_of_a_move() -> None:

@@ -31,6 +31,7 @@ def test_reports_gap_throughput_and_steps_of_each_move() -> None:
     made = changed(records(), lambda r: 31 <= r["step"] <= 39, images_per_sec=100.0)
     reported = judge(made)["moves"][0]
     # The observer's clock takes precedence over the times in the steps.
+    assert reported["throughput"].pop("unit") == "images/s"
     assert reported["throughput"] == pytest.approx({"before": 340.0, "during": 340.0, "after": 340.0})
     assert reported["steps"] == {"before": 30, "during": 10, "after": 60}
     assert reported["gap_s"] == pytest.approx(1.0, abs=0.025)

@@ -53,8 +53,8 @@ def test_a_job_that_was_slower_before_has_no_undisturbed_rate(share: float | Non
 
 def test_the_page_has_the_cost_each_host_and_the_figures_with_their_sources() -> None:
     page = section(judged(hosts=[HOST]))
-    assert "<td>esx1&lt;b&gt;</td>" in page and "images</td>" in page and "<b>" not in page
-    assert "the records show no checkpoints and no checkpoint interval was given" in page
+    assert "<td>esx1&lt;b&gt;</td>" in page and "images lost in silences</td>" in page and "<b>" not in page
+    assert "the outputs of the run show checkpoints, and no checkpoint interval was given" in page
     assert all(f"<td>{figure.split(';')[0]}" in page for _subject, figure, _source in FIGURES)
     lines = markdown(judged(hosts=[{**HOST, "back_at": None}]))
     assert "### Cost" in lines and any("since 2026-09-21 14:15:30 UTC" in line for line in lines)

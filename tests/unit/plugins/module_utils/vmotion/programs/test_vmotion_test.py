@@ -25,7 +25,8 @@ def moved(world: World) -> list[str]:
 def test_a_whole_test_in_its_order() -> None:
     world = World(workers=["w1"])
     world.carry_out()
-    opening = ["job", "cluster", "plan", "warm", "look 1", "begin of the measurement", "measured", "look 2"]
+    opening = ["job", "cluster", "plan", "warm", "look 1", "runs before the moves"]
+    opening += ["begin of the measurement", "measured", "look 2"]
     move = ["plan 1", "managers 1", "request 1 1", "moves 1", "resumed 1", "look 3", "job 1", "others 1", "judged 1"]
     assert world.keys[: len(opening + move)] == [*opening, *move]
     assert [key for key in world.keys if key.startswith("released")] == [
@@ -34,6 +35,17 @@ def test_a_whole_test_in_its_order() -> None:
         "released the lock of the cluster",
     ]
     assert world.keys[-1] == "evidence" and world.is_clean and world.outcome == ""
+
+
+def test_other_runs_on_the_nodes_and_checkpoints_before_and_after_the_moves_are_facts_of_the_verdict() -> None:
+    world = World()
+    world.runs_beside = ["rates of anna on w1: from 1970-01-01 00:00:40 UTC, still active"]
+
+    facts = world.carry_out()
+
+    assert facts.other_runs == world.runs_beside
+    assert facts.saved == verdict_input(facts)["facts"]["saved"] and len(facts.saved) == 2
+    assert facts.saved[0] < facts.moves[0]["started"] < facts.moves[-1]["completed"] <= facts.saved[1]
 
 
 def test_each_single_death_and_many_pairs_lead_to_the_same_end() -> None:
