@@ -184,8 +184,8 @@ options:
   accept:
     description:
       - Rules that may be broken and are then shown as warnings. M(dml.vsphere.vmotion) has the rules for a move.
-      - The rules for the guests are V(timers) (a timer that gives up a silent peer before a stun ends), V(licence) (a
-        vGPU licence that is missing or ends too soon), V(checkpoint) (a checkpoint that is missing, too old or not
+      - The rules for the guests are V(timers) (a timer that gives up on a silent peer before a stun ends), V(licence)
+        (a vGPU licence that is missing or ends too soon), V(checkpoint) (a checkpoint that is missing, too old or not
         verified), V(versions) (a driver that the vGPU manager of a host does not run), and V(guest) (unreadable
         settings).
     type: list

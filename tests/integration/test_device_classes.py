@@ -84,7 +84,7 @@ def test_workers_are_placed_by_class_and_move_where_it_moves(
     refused = {
         ("w1", "esx03.lab"): "esx03.lab reports no vMotion support for its devices of class nvidia-mover",
         ("w1", "esx04.lab"): "esx04.lab has no device of class nvidia-mover; it has none",
-        ("w2", "esx02.lab"): "it holds a device of class amd-stayer, for which the host reports no vMotion support",
+        ("w2", "esx02.lab"): "it uses a device of class amd-stayer, for which the host reports no vMotion support",
     }
     for (worker, target), words in refused.items():
         outcome = move(ansible, worker, target)
@@ -139,7 +139,7 @@ def test_rdma_cards_by_class_are_placed_and_move_where_the_class_moves(
         assert (again.rc, again.changed) == (0, False), again.out
     place.clear()
     tied, absent = move(ansible, "w2", "esx02.lab"), move(ansible, "w1", "esx04.lab")
-    assert f"it holds a device of class {RDMA_STAYER}, for which the host reports no vMotion support" in tied.msg
+    assert f"it uses a device of class {RDMA_STAYER}, for which the host reports no vMotion support" in tied.msg
     assert f"esx04.lab has no device of class {RDMA_MOVER}" in absent.msg and place.writes() == [], absent.out
     moved = move(ansible, "w1", "esx02.lab")
     assert moved.rc == 0, moved.out

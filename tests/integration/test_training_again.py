@@ -111,9 +111,9 @@ def test_a_run_whose_machine_fails_is_tried_again_from_its_checkpoint(tmp_path: 
     options = {"training_folder": str(folder), "training_command": ["python", "train.py", second]}
     code, text = outcome(playbook, "one", training_attempts=3, **options)
     assert (code == 0) is (second == "well"), text
-    assert "Attempt 2 of 3: the training run one died of its machine: rank 0 on" in text and "Attempt 3" not in text, (
-        text
-    )
+    assert (
+        "Attempt 2 of 3: the training run one failed with a machine: rank 0 on" in text and "Attempt 3" not in text
+    ), text
     outputs = tmp_path / "results" / "one-2" / "outputs"
     assert {(outputs / f"got{rank}").read_text() for rank in range(4)} == {"epoch 1"}
     first, then = manifest(playbook, "one"), manifest(playbook, "one-2")

@@ -263,6 +263,6 @@ def test_a_run_on_kubernetes_whose_machine_fails_is_tried_again(
     (tmp_path / "mine" / "train.py").write_text(KILLED)
     more = {**folder, "training_command": "python train.py well", "training_attempts": 2}
     output = kubernetes.run(training_name="ten", **more)
-    assert "Attempt 2 of 2: the training run ten died of its machine: rank 0 on" in output
+    assert "Attempt 2 of 2: the training run ten failed with a machine: rank 0 on" in output
     assert [path.name for path in kubernetes.outputs("ten-2")] == ["epoch1.pt", "got0", "got1"]
     assert kubernetes.manifest("ten-2")["end"]["state"] == "finished"

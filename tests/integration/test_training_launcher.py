@@ -69,5 +69,5 @@ def test_a_rebooted_launcher_starts_the_next_attempt(playbook: Playbook) -> None
                 (playbook.folder / "off").unlink(missing_ok=True)
         text = " ".join("".join(lines).split())
     assert controller.returncode == 0, text
-    assert "Attempt 2 of 2: the training run one died of its machine: mpirun is gone and left no exit code" in text
+    assert "Attempt 2 of 2: the training run one failed with a machine: mpirun is gone and left no exit code" in text
     assert playbook.result("one-2")["job"]["state"] == "finished"

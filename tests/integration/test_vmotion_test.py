@@ -166,7 +166,7 @@ def test_a_worker_returns_twice_and_a_change_of_ha_by_another_user_is_reported(t
     by_hand(trial.vcenter, lambda _vms: vim.cluster.ConfigSpecEx(dasConfig=other))
     text = " ".join(running.communicate(timeout=LONG)[0].split())
     assert running.returncode == 2
-    assert "Cluster gpu: HA was switched during the test; set it back." in text
+    assert "Cluster gpu: HA was switched on or off during the test: restore the setting." in text
     assert "continuous, moved: all" in text
     assert trial.moved() == WORKERS[:1] * 4
     assert [one["target"] for one in json.loads(trial.kept("moves.json"))] == ["esx05.lab", "esx01.lab"] * 2

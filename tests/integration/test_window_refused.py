@@ -39,12 +39,12 @@ def test_changes_no_host_without_a_verified_job(trial: Trial) -> None:
     name = trial.nodes.run_dir.name
     text = refused_before_a_write(trial, window, training_name="no-such-job")
     assert "could not change its hosts around a training job: no job was found, because" in text
-    assert "with the name no-such-job" in text and name in text.partition("running are")[2], text
+    assert "with the name no-such-job" in text and name in text.partition("running jobs:")[2], text
     inventory = json.loads(window.inventory.read_text())
     lost = {**inventory["all"]["children"], "workers": {"hosts": dict.fromkeys(WORKERS, NOWHERE)}}
     window.inventory.write_text(json.dumps({"all": {"children": lost}}))
     text = refused_before_a_write(trial, window)
-    assert "unreadable are worker01 (" in text and "leave out under_training" in text, text
+    assert "unreadable workers: worker01 (" in text and "leave out under_training" in text, text
     window.inventory.write_text(json.dumps({"all": {"children": {"clusters": lost["clusters"]}}}))
     text = refused_before_a_write(trial, window)
     assert "this run has no workers in the inventory" in text, text

@@ -67,8 +67,8 @@ def test_the_plan_names_times_stuns_limits_and_the_end(trial: Trial) -> None:
     text = words(shown.out)
     assert shown.rc == 0 and trial.vcenter.writes() == [], shown.out
     assert "esx05.lab: about 18 min, moves before: 0" in text and ", stun about" in text
-    assert "no earlier window: 15 min a reboot" in text and "goodput" in text
-    assert "(window_not_after); no host is started that goes beyond it" in text and "stall: 90 s in all" in text
+    assert "without an earlier window: 15 min per reboot" in text and "goodput" in text
+    assert "(window_not_after); no host is started that would exceed it" in text and "stall: 90 s in all" in text
 
 
 @pytest.mark.slow
@@ -82,7 +82,9 @@ def test_the_first_interrupt_pauses_the_window_after_its_host_and_the_next_run_c
     assert "the window is paused: 1 of 5 hosts are changed, 4 left" in out and "window_action=end" in out
     assert most_out_of_service(trial.vcenter.writes()) == 1 and trial.free()
     status = ask(trial, "status")
-    assert "no run holds the lock" in status and "at hand none" in status and "run the playbook hosts again" in status
+    assert (
+        "no run holds the lock" in status and "in progress none" in status and "run the playbook hosts again" in status
+    )
     done = window.run()
     assert done.rc == 0 and all(number == 1 for number in window.booted().values()), done.out
 
@@ -93,13 +95,13 @@ def test_two_controllers_pause_watch_and_end_a_window(trial: Trial) -> None:
     running = started(trial, window)
     assert "pause" in ask(trial, "pause")
     paused = words(ask(trial, "status"))
-    assert "holds the lock" in paused and "asked for pause" in paused and "of 5 hosts of a maintenance window" in paused
+    assert "holds the lock" in paused and "requested pause" in paused and "of 5 hosts of a maintenance window" in paused
     ask(trial, "resume")
     is_rebooting = has_started(trial.vcenter, "RebootHost_Task", 2)
     wait_for(lambda: is_rebooting() or running.poll() is not None, LONG)
     ask(trial, "end")
     out = words(running.communicate(timeout=LONG)[0])
-    assert running.returncode == 2 and "asked for the end. The next run begins with those that are left" in out, out
+    assert running.returncode == 2 and "requested the end. The next run begins with the remaining hosts" in out, out
     assert sum(window.booted().values()) in (2, 3) and trial.free()
     assert json.loads(trial.kept("verdict.json"))["verdict"] == "continuous"
 

@@ -141,7 +141,7 @@ def test_a_keepalive_that_would_end_a_job_is_named(victim: Host) -> None:
     run(victim, "printf 'Host *\\n  ServerAliveInterval 2\\n' > /etc/ssh/ssh_config.d/00-a.conf")
     output = converge("node", good=False)
     run(victim, "rm /etc/ssh/ssh_config.d/00-a.conf")
-    assert "ssh's serveraliveinterval gives up a silent node after 6 s: a stun may take 100 s." in output
+    assert "ssh's serveraliveinterval gives up on a silent node after 6 s: a stun may take 100 s." in output
     assert "serveraliveinterval" in why(victim, "node")
 
 

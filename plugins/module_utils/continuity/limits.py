@@ -91,5 +91,5 @@ def _seconds(value: object, name: str, default: float) -> float:
     given = number(value)
     if given is None or math.isnan(given) or given < 0:
         shown = "out of range" if isinstance(value, int) and abs(value) > HIGHEST else repr(value)
-        raise ValueError(f"{name} is {shown}: expected a number from 0 up.")
+        raise ValueError(f"{name} is {shown}: expected a number of 0 or more.")
     return given

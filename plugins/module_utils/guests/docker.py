@@ -33,7 +33,7 @@ def report(output: Any) -> dict[str, Any]:
 
 
 def settings(text: Any, desired: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of ``daemon.json`` merged with ``wanted``; settings that are not in ``wanted`` stay."""
+    """Return the settings of ``daemon.json`` merged with the ``desired`` ones; other settings stay."""
     try:
         there = parse_json(text)
     except ValueError as error:
@@ -51,7 +51,7 @@ def _merged(there: Mapping[str, Any], desired: Mapping[str, Any]) -> dict[str, A
 
 
 def _both(there: object, desired: Any) -> Any:
-    """Merge mappings; in lists, wanted entries come first, because Docker tries mirrors in order."""
+    """Merge mappings; in lists, desired entries come first, because Docker tries mirrors in order."""
     if isinstance(there, Mapping) and isinstance(desired, Mapping):
         return _merged(there, desired)
     if isinstance(there, list) and isinstance(desired, list):
@@ -84,8 +84,8 @@ def stops(found: Mapping[str, Any], version: str, restarts: bool) -> list[str]:
 def misfits(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each difference.
 
-    The keys of ``wanted`` are ``version``, and optionally ``nvidia`` (the path of NVIDIA's runtime), ``nvidia_default``
-    and ``mirrors``.
+    The keys of ``desired`` are ``version``, and optionally ``nvidia`` (the path of NVIDIA's runtime),
+    ``nvidia_default`` and ``mirrors``.
     """
     if not found["version"]:
         return ["The Docker daemon does not answer."]

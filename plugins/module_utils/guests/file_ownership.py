@@ -12,7 +12,7 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def exposed(folder: str) -> str:
-    """Return, as text, the folder that another user could change; empty if only this user and root can change it.
+    """Return why another user could change a folder; empty if only this user and root can change it.
 
     The folder, if it exists, must belong to the user. For root, all parent folders are checked too, because a user who
     may rename entries there can replace the folder.

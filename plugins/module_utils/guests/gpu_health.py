@@ -23,8 +23,8 @@ _NO_REPORT = "nvidia-smi did not write the XML that it usually writes: the healt
 _NO_GPU = "nvidia-smi lists no GPU: check the devices of the worker and its driver"
 _NOT_PERSISTENT = "its persistence mode is off: start nvidia-persistenced"
 _HOT = "its driver slows it down because it is hot: check the cooling of the host"
-_NO_LOG = "this user may not read the log of the kernel: whether it has errors of GPUs (Xid) is unknown"
-# An idle GPU saves power with a slower link; in these states it does not.
+_NO_LOG = "this user may not read the kernel log: whether it contains GPU errors (Xid) is unknown"
+# An idle GPU saves power with a slower link; a GPU in these states does not.
 _BUSY = ("P0", "P1", "P2")
 
 # The severity and text of each finding.
@@ -133,12 +133,12 @@ def _clocks_and_link(gpu: Gpu) -> Rows:
         yield WARN, _HOT
     width, widest = gpu.width
     if width and widest and width < widest:
-        yield WARN, f"it has {width} of {widest} PCIe lanes: check its slot, unless the machine is made so"
+        yield WARN, f"it has {width} of {widest} PCIe lanes: check its slot, unless this is by design"
     generation, newest = gpu.generation
     if gpu.state in _BUSY and generation and newest and generation < newest:
         yield (
             WARN,
-            f"its PCIe link has generation {generation} of {newest}: check its slot, unless the machine is made so",
+            f"its PCIe link has generation {generation} of {newest}: check its slot, unless this is by design",
         )
 
 

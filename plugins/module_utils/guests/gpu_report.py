@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
-# The longest text that is read; eight GPUs with all their supported clocks have a fifth of it.
+# The longest text that is read: five times the report of eight GPUs with all their supported clocks.
 MOST_CHARACTERS = 1 << 23
 _NUMBER = re.compile(r"(\d{1,12})(?: ?(?:MiB|x|%|W|C))?", re.ASCII)
 # Sums of the memory errors that the GPU could not correct. Drivers from 550 on divide those of the SRAM in two.
@@ -24,7 +24,7 @@ _UNCORRECTED = (
     "dram_uncorrectable",
     "double_bit/total",
 )
-# Repairs of its memory that wait for a reset of the GPU, and those that failed.
+# Memory repairs that wait for a reset of the GPU, and failed ones.
 _WAITING = (
     ("remapped_rows/remapped_row_pending", "rows of its memory wait to be remapped"),
     ("retired_pages/pending_retirement", "pages of its memory wait to be retired"),
@@ -52,7 +52,7 @@ class GpuProcess(NamedTuple):
 
 
 class Gpu(NamedTuple):
-    """One GPU. Pairs are the current and the largest value; ``uncorrected`` counts since the last load, and ever."""
+    """One GPU. Pairs are the current and the largest value, or errors since the driver was loaded and in total."""
 
     address: str
     name: str

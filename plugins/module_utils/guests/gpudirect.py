@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Whether a node can send from the memory of its GPUs over RDMA (GPUDirect): by nvidia_peermem, or by DMA-BUF.
+"""Whether a node can send from the memory of its GPUs over RDMA (GPUDirect): with nvidia_peermem, or with DMA-BUF.
 
-NCCL needs one of both: the module of NVIDIA's driver, or a driver and a kernel that export memory as DMA-BUF, which
+NCCL needs one of the two: the module of NVIDIA's driver, or a driver and a kernel that export memory as DMA-BUF, which
 needs NVIDIA's open kernel modules: https://docs.nvidia.com/cuda/gpudirect-rdma/.
 """
 
@@ -19,7 +19,7 @@ CHOICES = (AUTO, OFF, *LEVELS)
 NAMES_SINCE = (2, 5)
 # The drivers of RDMA devices that can read the memory of a GPU; a paravirtual card or Soft-RoCE cannot.
 CAPABLE = ("mlx5_core",)
-# Two measurements differ by less than this share also without a cause.
+# Two measurements can differ by this share without a cause.
 SAME = 0.05
 PEERMEM = ("nvidia_peermem", "nv_peer_mem")
 _REMEDY = "run 'modprobe nvidia_peermem' on it, or install NVIDIA's open kernel modules, or set training_gdr=off"
@@ -27,7 +27,7 @@ _UNKNOWN = "whether it supports GPUDirect RDMA is unknown, because its driver di
 
 
 def is_possible(found: Mapping[str, Any]) -> bool | None:
-    """Return whether the GPUs of a node support it; None is unknown.
+    """Return whether the GPUs of a node support GPUDirect RDMA; None if unknown.
 
     ``found`` has ``gpudirect`` and ``dma_buf``, CUDA's attributes 116 and 124 of each GPU, and ``modules``, those of
     the kernel that matter.
@@ -41,19 +41,19 @@ def is_possible(found: Mapping[str, Any]) -> bool | None:
 
 
 def misfit(found: Mapping[str, Any]) -> str:
-    """Return why a node does not support it, with the remedy; empty if it does."""
+    """Return why a node does not support GPUDirect RDMA, with the remedy; empty if it does."""
     possible = is_possible(found)
     if possible:
         return ""
     if possible is None:
         return _UNKNOWN
     if any(value != 1 for value in found["gpudirect"]):
-        return "its GPUs do not support GPUDirect RDMA, as a vGPU without it: set training_gdr=off"
+        return "its GPUs do not support GPUDirect RDMA, as is the case for some vGPUs: set training_gdr=off"
     return f"it has neither the kernel module nvidia_peermem nor DMA-BUF for GPUDirect RDMA: {_REMEDY}"
 
 
 def facts(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how a node supports it."""
+    """Return the facts about a node's support of GPUDirect RDMA."""
     modules = [name for name in found.get("modules") or [] if name in PEERMEM]
     return {"gpudirect": is_possible(found), "dma_buf": found.get("dma_buf"), "peer_memory_modules": modules}
 
@@ -64,5 +64,5 @@ def difference(with_it: float | None, without: float | None, level: str) -> str:
         return "GPUDirect RDMA was not compared: one of the two measurements has no bandwidth."
     measured = f"GPUDirect RDMA: {with_it:.2f} Gbit/s with it (training_gdr={level}), {without:.2f} without"
     if abs(with_it - without) < SAME * max(with_it, without):
-        return f"{measured}: no difference that is worth a setting."
+        return f"{measured}: the difference is too small to matter."
     return f"{measured}: set training_gdr={level if with_it > without else OFF}."

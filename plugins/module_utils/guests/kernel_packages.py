@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The packages of a kernel by distribution: headers and modules of the running kernel, and of later ones."""
+"""The kernel packages of each distribution: headers and modules of the running kernel, and of later ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FEW_MODULES, _ALL_MODULES = "linux-image-virtual", "linux-image-generic"
 
 
 def packages(installed: Sequence[str], facts: Mapping[str, Any]) -> dict[str, Packages]:
-    """Return the packages of a kernel: ``headers`` and ``modules`` to install, and ``held``, to keep its version.
+    """Return the packages of a kernel: ``headers`` and ``modules`` to install, and ``held`` to keep at their version.
 
     Lines of ``installed`` are "NAME VERSION installed"; ``facts`` are Ansible's facts.
     """

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-# As stacks/facts/compatibility.yml says: NCCL from the first to before the second makes a memory pool for each
-# communicator. From the second on its program text names a way without, which no one has run on a vGPU.
+# From stacks/facts/compatibility.yml: NCCL from the first version to before the second makes a memory pool for each
+# communicator. From the second version on, its source has a way without pools, which nobody has run on a vGPU.
 NEEDS_POOLS, NEEDS_NONE = (2, 23, 4), (2, 32, 3)
 REMEDY = (
-    "use the stack vgpu-ubuntu24 (NCCL 2.21.5) or vgpu-ubuntu24-nccl232 (NCCL 2.32.3), train over Gloo or MPI, or give "
-    "the worker vgpu_unified_memory, with which it does not move"
+    "use the stack vgpu-ubuntu24 (NCCL 2.21.5) or vgpu-ubuntu24-nccl232 (NCCL 2.32.3), train with Gloo or MPI, or set "
+    "vgpu_unified_memory for the worker, which prevents its vMotion"
 )
 
 

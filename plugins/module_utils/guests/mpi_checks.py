@@ -11,7 +11,7 @@ from typing import Any
 
 from . import node_settings, software_packages, stun_timers
 
-LONGEST = 800  # characters from the end of mpirun's output, which contains the reason
+LONGEST = 800  # characters from the end of mpirun's output, where the reason is
 LIBRARY = re.compile(r"(?<=Open MPI v)[^ ,]+")
 PARAMETER = re.compile(r":param:([a-z0-9_]+):value:(.*)$", re.MULTILINE)
 NUMBER = re.compile(r"(?<!\d)\d+[.][\d.]+[a-z0-9]*")
@@ -101,7 +101,7 @@ def networks(run: Mapping[str, Any]) -> list[str]:
 
 
 def released(there: Any, desired: Any) -> str:
-    """Return a version without PyTorch's build suffix after the plus sign, unless ``wanted`` has one."""
+    """Return a version without PyTorch's build suffix after the plus sign, unless ``desired`` has one."""
     return str(there) if "+" in str(desired) else str(there).partition("+")[0]
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The checks of a node by kind: each compares the observed with the wanted state, and returns facts and misfits."""
+"""The checks of a node by kind: each compares the observed with the desired state, and returns facts and misfits."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _cuda(found: Values, desired: Values) -> CheckResult:
 def _docker(found: Values, desired: Values) -> CheckResult:
     facts = docker.report(found["info"])
     merged = docker.settings(found["settings"], docker.own_settings(desired))
-    # Compared as data, so that the layout of the file does not count.
+    # Compared as data, so that the layout of the file does not matter.
     facts.update(settings=merged, differs=merged != (parse_json(found["settings"]) or {}))
     return CheckResult(facts, docker.misfits(facts, desired))
 
@@ -163,7 +163,7 @@ def _container_gpus(found: Values, desired: Values) -> CheckResult:
     if inside == outside and len(whole) == int(desired["gpus"]):
         return CheckResult({"gpus": inside}, [])
     named = [" and ".join(one) or "none" for one in (inside, outside)]
-    sentence = f"A container lists the GPUs {named[0]}, the node {named[1]}, and {desired['gpus']} are wanted."
+    sentence = f"A container lists the GPUs {named[0]}, the node {named[1]}; {desired['gpus']} are required."
     return CheckResult({"gpus": inside}, [sentence])
 
 

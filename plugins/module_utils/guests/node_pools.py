@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The workers of an inventory as machines of SkyPilot and of dstack, which both reach them with ssh.
+"""The workers of an inventory as machines of SkyPilot and dstack, which both connect with ssh.
 
 SkyPilot: https://docs.skypilot.co/en/latest/reservations/existing-machines.html
 dstack: https://dstack.ai/docs/reference/dstack.yml/fleet/
@@ -21,7 +21,7 @@ JUMP = re.compile(r"(?:^|\s)(?:-J|-W|-o\s*Proxy(?:Jump|Command))", re.IGNORECASE
 
 
 class PoolError(ValueError):
-    """A worker cannot be a machine of another tool."""
+    """A worker cannot be used as a machine of another tool."""
 
 
 class _Machine(TypedDict):
@@ -76,7 +76,7 @@ def _is_private(address: str) -> bool:
 
 
 def _machine(worker: str, variables: Mapping[str, Any]) -> _Machine:
-    """Return the login of a worker; of its secrets, only the path of the key."""
+    """Return the login of a worker; its only secret is the path of the key."""
     address, user = str(variables.get("ansible_host") or worker), str(variables.get("ansible_user") or "")
     key = str(variables.get("ansible_ssh_private_key_file") or variables.get("ansible_private_key_file") or "")
     jumps = [str(variables.get(f"ansible_ssh_{kind}_args") or "") for kind in ("common", "extra")]

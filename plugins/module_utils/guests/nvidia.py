@@ -63,7 +63,7 @@ def uuids(output: str) -> list[str]:
 def driver_misfits(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each difference.
 
-    The keys of ``wanted`` are ``driver``, and optionally ``gpus`` (their number), ``licensed`` and ``persistent``.
+    The keys of ``desired`` are ``driver``, and optionally ``gpus`` (their number), ``licensed`` and ``persistent``.
     """
     sentences = []
     if found["driver"] != desired["driver"]:
@@ -84,7 +84,7 @@ def driver_misfits(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list
 
 
 def cuda_misfits(found: Mapping[str, Any], desired: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each of ``nvcc``, ``cudnn`` and ``nccl`` that does not report the wanted version.
+    """Return a sentence for each of ``nvcc``, ``cudnn`` and ``nccl`` that does not report the desired version.
 
     cuDNN and NCCL report three numbers; the version in a stack may have a fourth.
     """

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 ACTIVE = "4:"  # the kernel's "4: ACTIVE"
-# Bytes, iterations, peak, average, messages per second: the row below the heading with gigabits.
+# Bytes, iterations, peak, average, messages per second: the row below the heading that names gigabits.
 ROW = re.compile(r"^[ \t]*\d+[ \t]+\d+[ \t]+[\d.]+[ \t]+(?P<average>[\d.]+)[ \t]+[\d.]+\s*$", re.MULTILINE)
 HEADING = re.compile(r"BW average\[Gb/sec\]")
 # The program wrote all data but could not determine the processor's frequency, which it reports on stderr.
@@ -32,7 +32,7 @@ def usable_gids(rows: Sequence[Mapping[str, Any]], kind: str, address: str = "")
 def gid_misfits(rows: Sequence[Mapping[str, Any]], desired: Mapping[str, Any]) -> list[str]:
     """Return a sentence if there is no device, not exactly one GID, or a card whose MTU is too small.
 
-    The keys of ``wanted`` are ``type``, ``address``, ``mtu`` and ``driver``.
+    The keys of ``desired`` are ``type``, ``address``, ``mtu`` and ``driver``.
     """
     if not rows:
         return [

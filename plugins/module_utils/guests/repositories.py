@@ -19,14 +19,14 @@ def misfits(repositories: Sequence[Mapping[str, Any]], keys: Mapping[str, Mappin
     sentences = []
     for repository in repositories:
         if not repository.get("url"):
-            sentences.append(f"The repository {repository['name']} has no url: give the address of its base.")
+            sentences.append(f"The repository {repository['name']} has no url: set it to the base address.")
         named = repository.get("keys") or []
         if not named:
             sentences.append(
                 f"The repository {repository['name']} names no key: a repository without a signature is refused."
             )
         sentences += [
-            f"The repository {repository['name']} names the key {name}, which repositories_keys does not have."
+            f"The repository {repository['name']} names the key {name}, which is not in repositories_keys."
             for name in named
             if name not in keys
         ]
@@ -39,7 +39,7 @@ def misfits(repositories: Sequence[Mapping[str, Any]], keys: Mapping[str, Mappin
 
 
 def apt_misfits(found: Mapping[str, Any], repositories: Sequence[Mapping[str, Any]], only: bool) -> list[str]:
-    """Return the faults of ``apt-get update``, or a sentence if apt does not read the wanted archives."""
+    """Return the faults of ``apt-get update``, or a sentence if apt does not read the desired archives."""
     update = found["update"]
     text = (update.get("stdout") or "") + "\n" + (update.get("stderr") or "")
     faults = update_faults(text)
@@ -50,7 +50,7 @@ def apt_misfits(found: Mapping[str, Any], repositories: Sequence[Mapping[str, An
 
 
 def dnf_misfits(found: Mapping[str, Any], repositories: Sequence[Mapping[str, Any]], only: bool) -> list[str]:
-    """Return the errors of ``dnf makecache``, or a sentence if dnf does not read the wanted repositories."""
+    """Return the errors of ``dnf makecache``, or a sentence if dnf does not read the desired repositories."""
     update = found["update"]
     if update["rc"] != 0:
         lines = (update.get("stderr") or "").splitlines()

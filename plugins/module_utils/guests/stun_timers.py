@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The timers that give up a silent peer, and so would end a training job while one of its nodes is stunned."""
+"""The timers that give up on a silent peer, and so would end a training job while one of its nodes is stunned."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def retransmission_patience(retries: int) -> float:
 
 
 def keepalive_patience(sysctls: Mapping[str, Any]) -> float | None:
-    """Return the seconds until Linux gives up a silent idle peer of a program with keepalive; None if unknown."""
+    """Return the seconds until Linux gives up on a silent idle peer of a program with keepalive; None if unknown."""
     return _until_given_up(sysctls, "net.ipv4.tcp_keepalive_")
 
 
@@ -70,7 +70,7 @@ def _timers(observed: Mapping[str, Any]) -> dict[str, float | None]:
 def risks(observed: Mapping[str, Any], seconds: float) -> list[str]:
     """Return a sentence for each timer that gives up before a stun of ``seconds`` ends."""
     return [
-        f"{name} gives up a silent node after {waits:g} s: a stun may take {seconds:g} s."
+        f"{name} gives up on a silent node after {waits:g} s: a stun may take {seconds:g} s."
         for name, waits in patience(observed).items()
         if waits < seconds
     ]

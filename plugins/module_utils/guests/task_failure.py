@@ -1,13 +1,13 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The reason why a task failed, from its result: the message often does not contain the output of the program."""
+"""The reason why a task failed, from its result: its message often lacks the output of the program."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-LONGEST = 1200  # characters from the end of a program's output, which contains the reason
+LONGEST = 1200  # characters from the end of a program's output, where the reason is
 EMPTY = {"", "non-zero return code", "MODULE FAILURE", "All items completed", "One or more items failed"}
 STREAMS = ("stderr", "module_stderr", "stdout", "module_stdout")
 

@@ -51,7 +51,7 @@ def _reported(found: Found) -> Mapping[str, Any]:
 
 
 def _versions(reported: Found, requested: Found) -> Iterator[str]:
-    """Yield a sentence for each wrong or missing version; the wanted Python is a version series."""
+    """Yield a sentence for each wrong or missing version; the desired Python is a version series."""
     framework = requested.get("framework", "")
     desired = {
         "horovod": requested.get("horovod"),

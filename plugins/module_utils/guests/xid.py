@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The errors of GPUs in the log of the kernel: Xid numbers of NVIDIA's driver, and what to do about them."""
+"""GPU errors in the kernel log: Xid numbers of NVIDIA's driver, and their remedies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 # [1843.308145] NVRM: Xid (PCI:0000:b3:00): 79, pid=1234, name=python3, GPU has fallen off the bus.
-# The number of seconds is of the kernel's clock with dmesg, and since 1970 with journalctl -o short-unix.
+# The number is in seconds of the kernel's clock with dmesg, and since 1970 with journalctl -o short-unix.
 _LINE = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]{4,20})\): (\d{1,4})(?:, )?(.*)", re.ASCII)
 _SECONDS = re.compile(r"\[?\s*(\d{1,12}(?:\.\d{1,9})?)\]?\s", re.ASCII)
 # Newer drivers report a lost GPU in several lines, without a number: https://github.com/NVIDIA/NVSentinel/issues/155
@@ -45,7 +45,7 @@ class Xid(NamedTuple):
 
 
 def xids(lines: Iterable[str], since: float = 0.0) -> Iterator[Xid]:
-    """Yield the errors in lines of the kernel's log from a time on; a line without a time belongs to the one before."""
+    """Yield the errors since a time in lines of the kernel log; a line without a time belongs to the one before."""
     at, gpu = 0.0, ""
     for line in lines:
         seconds = _SECONDS.match(line)

@@ -21,7 +21,7 @@ from .seen import Event, JobSnapshot
 
 # The reasons of the kubelet for an image that it cannot pull.
 _IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ErrImagePullBackOff")
-# A running operator takes up a job within a second.
+# A running operator starts to process a job within a second.
 TAKEN_UP_SECONDS = 20.0
 SILENT = "NodeNotReady"
 EVICTION, MARKED = "TaintManagerEviction", "Marking for deletion"
@@ -47,7 +47,7 @@ def why_waiting(snapshot: JobSnapshot) -> str:
 
 
 def why_died(snapshot: JobSnapshot) -> str:
-    """Return why a job has failed: the launcher that ended last counts."""
+    """Return why a job has failed, from the launcher that ended last."""
     snapshot = last_attempt(snapshot)
     return _first(snapshot, _DIED) or _by_condition(snapshot) or "Kubernetes reports no reason"
 
@@ -88,7 +88,7 @@ def _by_operator(snapshot: JobSnapshot) -> str | None:
     if refused:
         return f"the operator refused it: {refused.message}"
     age = snapshot.age
-    # Trainer reports no event when it takes up a job, but the state of the Jobs that it made.
+    # Trainer reports no event when it starts to process a job, but the state of the Jobs that it created.
     has_event = any(event.kind in (kind.kind, "JobSet", "Job") for event in snapshot.events)
     is_taken_up = has_event or bool(several(part(snapshot.job, "status"), "jobsStatus"))
     if age is None or age < TAKEN_UP_SECONDS or is_taken_up:
@@ -152,7 +152,7 @@ def _by_container(snapshot: JobSnapshot) -> str | None:
 
 
 def why_setup_failed(snapshot: JobSnapshot) -> str | None:
-    """Return why a pod cannot start any more: the operator does not replace a worker whose init container failed."""
+    """Return why a pod can no longer start: the operator does not replace a worker whose init container failed."""
     for pod in snapshot.pods_with_role(WORKER):
         if pod.phase == "Failed" and pod.setup_error:
             return f"pod {pod.name} does not start on {pod.node}: {pod.setup_error}"
@@ -164,7 +164,7 @@ def _by_folder(snapshot: JobSnapshot) -> str | None:
 
 
 def blocked_at(snapshot: JobSnapshot) -> float | None:
-    """Return the time of the last report that a node lacks a folder, which only a user can change; None for no report.
+    """Return the time of the last report that a node lacks a folder; None without one. Only a user can create it.
 
     The kubelet repeats the report, at least every two minutes, as long as the folder is missing.
     """

@@ -16,7 +16,7 @@ from typing import Any
 from .object_fields import part, seconds, several, whole
 
 Object = Mapping[str, Any]
-# A pod is still starting in these states; another state has a separate cause.
+# A pod in one of these states is still starting; any other state has its own cause.
 STARTING = ("ContainerCreating", "PodInitializing", "")
 OUT_OF_MEMORY = "OOMKilled"
 
@@ -107,7 +107,7 @@ def _latest_kill(containers: Sequence[Object]) -> tuple[Object | None, float | N
     kills = [
         (each, seconds(ended.get("finishedAt")))
         for each in containers
-        # The kubelet keeps the end before the last restart.
+        # The kubelet keeps the end of the previous start.
         for ended in (part(part(each, key), "terminated") for key in ("state", "lastState"))
         if ended.get("reason") == OUT_OF_MEMORY
     ]

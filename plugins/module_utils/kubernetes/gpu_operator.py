@@ -25,7 +25,7 @@ RULE = "gpu_operator"
 VENDOR = "nvidia.com/"
 CDI_SINCE = (25, 10)
 CONTAINERD = "containerd"
-# The operator obeys one policy or cluster, and gives this state to the others.
+# The operator applies one policy or cluster, and gives this state to the others.
 IGNORED, DISABLED = "ignored", "disabled"
 _PATCH = """kubectl patch clusterpolicies.nvidia.com %s --type merge -p '{"spec": {"cdi": {"enabled": false}}}'"""
 

@@ -28,7 +28,7 @@ class JobKind(NamedTuple):
     worker_role: str
     index_label: str
     host: str
-    # The operator appends these to the name of a job for the name of its launcher, and to the host name for a pod.
+    # The suffixes that the operator adds to a job's name for its launcher, and to a host name for its pod.
     launcher: str
     longest_end: str
 

@@ -36,7 +36,7 @@ def last_attempt(snapshot: JobSnapshot) -> JobSnapshot:
 
 
 def _begin(launcher: Pod) -> float | None:
-    """Return when the last attempt of a launcher began: with its pod, or with the last restart of its container."""
+    """Return the start of a launcher's last attempt: that of its pod, or the last restart of its container."""
     if launcher.restarts or launcher.made is None:
         return launcher.started
     return launcher.made

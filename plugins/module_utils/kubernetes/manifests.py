@@ -58,7 +58,7 @@ def _in_queue(job: JobSpec) -> dict[str, Any]:
 
 
 def owned(name: str, api: str) -> list[dict[str, Any]]:
-    """Return all objects that a job of this name may have, only with their names, in the order of their deletion."""
+    """Return the names and kinds of all objects that a job with this name may have, in the order of their deletion."""
     kind = KINDS[api]
     runtime = [(kind.api_version, trainjob.RUNTIME, name)] if api == TRAINJOB else []
     rest = (*runtime, ("v1", "ConfigMap", f"{name}-{CONFIG_MAP}"), ("v1", "Secret", f"{name}-{SECRET}"))
@@ -69,7 +69,7 @@ def owned(name: str, api: str) -> list[dict[str, Any]]:
 
 
 def deletion(name: str, api: str) -> dict[str, Any]:
-    """Return the options of kubernetes.core.k8s that delete all objects of a job, with what the operator made of it."""
+    """Return the options of kubernetes.core.k8s that delete all objects of a job, and its operator's."""
     options = {"state": "absent", "delete_options": {"propagationPolicy": "Foreground"}, "wait": True}
     return {"resource_definition": owned(name, api), **options}
 
@@ -85,7 +85,7 @@ def changed_fields(desired: Object, found: Object) -> Iterator[str]:
 
 
 def differences(desired: Any, found: Any, path: str = "") -> Iterator[str]:
-    """Yield the path of each desired field that has another value; fields that the server or other clients add pass."""
+    """Yield the path of each desired field with another value; fields of the server or other clients are ignored."""
     if isinstance(desired, Mapping) and isinstance(found, Mapping):
         for key, value in desired.items():
             yield from differences(value, found.get(key), f"{path}.{key}" if path else str(key))

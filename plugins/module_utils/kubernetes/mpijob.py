@@ -43,11 +43,11 @@ class MpiJob:
             return 0.0
 
     def look(self) -> Result:
-        """Return the state of the job; an API server does not respond for a while during its own vMotion."""
+        """Return the state of the job, or a failure, as while the API server itself moves and does not respond."""
         return self._here(INFO, self._options)
 
     def checked(self, moved: Sequence[str], stun_seconds: float, accept: Sequence[str], /) -> Findings:
-        """Return what in Kubernetes would end the job while the nodes of these workers are silent."""
+        """Return the conditions in Kubernetes that would end the job while the nodes of these workers are silent."""
         nodes: list[str] = []
         for worker in moved:
             nodes += [node for node, name in self.workers.items() if name == worker] or [worker]

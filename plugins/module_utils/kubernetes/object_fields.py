@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Typed access to the fields of an API object, also if a field is missing or has another type."""
+"""Typed access to the fields of an API object, even if a field is missing or has another type."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def labels(thing: Object | None) -> Object:
 
 
 def whole(value: object) -> int | None:
-    """Return a whole number, which a label contains as text; None for anything else."""
+    """Return a whole number, also from the text of a label; None for anything else."""
     text = str(value)
     return int(text) if isinstance(value, (int, str)) and _WHOLE.fullmatch(text) else None
 

@@ -88,7 +88,7 @@ class OwnMpiJob(MpiJob):
         return [*([secret] if secret else []), *manifests.manifests(spec)]
 
     def _job_options(self, prepared: Prepared) -> dict[str, Any]:
-        """Return the options of the job; those of the user come last, except that volumes are added."""
+        """Return the options of the job; those of the user take precedence, and their volumes are added."""
         run, o, mine = self._run, self._run.o, dict(self._run.o["kubernetes"].get("job") or {})
         inside = {"interface": o["kubernetes"].get("interface") or "eth0", "network": ""}
         nodes = [{**node, **inside} for node in run.ranks_of_nodes(prepared)]
@@ -132,7 +132,7 @@ class OwnMpiJob(MpiJob):
                 )
 
     def _require_startable(self, objects: list[dict[str, Any]]) -> Mapping[str, Any]:
-        """Return the job before; refuse a job whose name another job has, and a namespace that does not exist."""
+        """Return the existing job; refuse the name of a different job, and a namespace that does not exist."""
         run = self._run
         job = required(self._calls.here(INFO, {**_named(run), "desired": objects[-1]}))["job"]
         name = job_name(run.name)
@@ -148,7 +148,7 @@ class OwnMpiJob(MpiJob):
     def _started(self, before: Mapping[str, Any]) -> dict[str, Any]:
         """Return the job once it has started; one whose pods cannot start is an error.
 
-        A report that was there before may be about a folder that exists by now.
+        A report from before the start may be about a folder that exists by now.
         """
         run = self._run
         until = self._calls.now() + START_SECONDS
@@ -221,7 +221,7 @@ def _setup(run: TrainingRun, prepared: Prepared) -> list[str]:
 
 
 def _volumes(run: TrainingRun, prepared: Prepared) -> list[dict[str, Any]]:
-    """Return the folders of the nodes in the pods; Kubernetes starts no pod on a node without them."""
+    """Return the folders of the nodes that pods mount; Kubernetes starts no pod on a node without them."""
     library = str(run.o["dir"])
     source = {"hostPath": {"path": library}}
     found: list[dict[str, Any]] = [{"name": "library", "path": library, "source": source, "read_only": True}]

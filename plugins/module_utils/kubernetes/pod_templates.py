@@ -10,7 +10,7 @@ from typing import Any
 from .job_spec import PLUGIN, PRIVILEGED, JobSpec
 
 INFINIBAND = "/dev/infiniband"
-# sshd of a worker changes its root and writes to the audit log. CRI-O grants neither capability by default:
+# A worker's sshd changes its root and writes to the audit log. CRI-O grants neither capability by default:
 # https://github.com/cri-o/cri-o/blob/main/internal/config/capabilities/capabilities.go
 SSHD_RIGHTS = ("AUDIT_WRITE", "SYS_CHROOT")
 # Memory that an RDMA adapter reads must be locked: https://github.com/Mellanox/k8s-rdma-shared-dev-plugin.
@@ -106,7 +106,7 @@ def _one_per_node(job: JobSpec) -> dict[str, Any]:
 
 
 def _node_affinity(job: JobSpec) -> dict[str, Any]:
-    """Return the nodes that workers may run on: a term takes the name of one node, and one of the terms must match."""
+    """Return the nodes that workers may run on: each term names one node, and one of the terms must match."""
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in job.nodes]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     return {"nodeAffinity": required} if terms else {}

@@ -4,7 +4,7 @@
 
 Kubernetes 1.35 reacts to a frozen node as follows: it reports the node as not ready 40 to 50 s after the last
 heartbeat, and marks the pods for deletion when their toleration has expired; a mark is final. A node that resumes
-before is ready again within 20 s, and Kubernetes cancels the deletion of its pods.
+earlier is ready again within 20 s, and Kubernetes cancels the deletion of its pods.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DEFAULT_TOLERATION = 300
 # The PCI vendor ids of NVIDIA (Mellanox) network adapters and of VMware devices, such as PVRDMA.
 MELLANOX, VMWARE = "15b3", "15ad"
 SYSTEM = "kube-system"
-# The operators of jobs by the names in the labels of their pods.
+# The operators of jobs, by the names in their pods' labels.
 OPERATORS = {"mpi-operator": "the MPI Operator", "trainer": "Kubeflow Trainer", "jobset": "JobSet"}
 CONTROL_PLANE = {"kube-apiserver": "API server", "etcd": "etcd"}
 _JOB_LABELS = ("training.kubeflow.org/", "mpi_job_name", "jobset.sigs.k8s.io/")
@@ -151,7 +151,7 @@ def _nodes(cluster: ClusterObjects, moved: set[str]) -> Iterator[Finding]:
     for name in sorted(moved):
         node = known.get(name)
         if node is None:
-            yield Finding(STOP, "node", name, "Kubernetes has no node of this name")
+            yield Finding(STOP, "node", name, "Kubernetes has no node with this name")
         elif not is_true(conditions(node), "Ready"):
             message = conditions(node).get("Ready", {}).get("message") or "it has not reported its state"
             yield Finding(STOP, "node", name, f"the node is not ready: {message}")

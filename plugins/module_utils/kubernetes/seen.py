@@ -34,7 +34,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Pod:
-    """One pod of a job; ``waiting`` is why its container does not run yet, ``exit_code`` how it ended.
+    """One pod of a job; ``waiting`` is the reason why its container does not run yet, ``exit_code`` its exit code.
 
     ``waits`` and ``killed`` name the container that waits or was killed, if it is not the one with the program.
     ``setup_error`` is how an init container failed, ``made`` when the pod was created.
@@ -74,7 +74,7 @@ class Pod:
 class JobSnapshot:
     """A job as the API reports it at one time, with its pods and events; ``job`` is None if it does not exist.
 
-    ``is_known`` is whether the API serves jobs of this kind, and ``has_namespace`` whether the namespace exists.
+    ``is_known`` states whether the API serves jobs of this kind, ``has_namespace`` whether the namespace exists.
     """
 
     name: str

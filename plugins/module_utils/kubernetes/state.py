@@ -29,7 +29,7 @@ SHOWN_LINES = 10
 # The event "Successfully assigned NAMESPACE/POD to NODE" of the scheduler:
 # https://github.com/kubernetes/kubernetes/blob/master/pkg/scheduler/schedule_one.go.
 SCHEDULED = "Scheduled"
-# The fields that identify a pod; each except the first with its words in a sentence.
+# The fields that identify a pod; each except the first has its words for a sentence.
 IDENTITY = {"uid": "", "node": "its node", "restarts": "its restarts", "started": "the start of its container"}
 
 
@@ -182,7 +182,7 @@ def changes(
             if different:
                 yield f"pod {name}: {', '.join(different)}"
             elif new.get("is_deleted") and not old.get("is_deleted") and (why or not has_finished):
-                yield f"pod {name} is marked for deletion, which is not taken back{why}"
+                yield f"pod {name} is marked for deletion, which is final{why}"
     yield from (f"pod {name} is new" for name in after if name not in before)
 
 

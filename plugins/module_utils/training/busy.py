@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The training jobs that run on nodes: from their processes, and from the nodes to the runs."""
+"""The training jobs that run on nodes, found by their processes, and the runs to which they belong."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def marks(environ: bytes) -> tuple[str, str, str] | None:
 
 
 def jobs(processes: Iterable[JobProcess]) -> list[dict[str, Any]]:
-    """Return the jobs of processes, in the order of their names; one of another user is not a part of a job."""
+    """Return the jobs of processes, sorted by name; a process of another user does not belong to a job."""
     found: dict[tuple[str, str, str], list[JobProcess]] = {}
     for process in processes:
         # Root's processes in pods and containers belong to the job.
@@ -66,7 +66,7 @@ def name_of(run_dir: str) -> str:
 
 
 def last_step(end_of_file: bytes) -> int | None:
-    """Return the step of the last record in the end of a file of records; None if it has none."""
+    """Return the step of the last record in the tail of a record file; None if it contains none."""
     for line in reversed(end_of_file.split(b"\n")[:-1]):
         try:
             step = json.loads(line)["step"]
@@ -78,7 +78,7 @@ def last_step(end_of_file: bytes) -> int | None:
 
 
 def title(job: Mapping[str, Any]) -> str:
-    """Return the job in words: name, who asked for it, since when, and its step."""
+    """Return the job in words: its name, requester, start and step."""
     step = "" if job.get("step") is None else f" (step {job['step']})"
     return f"{job['name']} of {job['asked_by'] or job['user']} since {moment(job['started'])}{step}"
 
@@ -109,19 +109,19 @@ def running(nodes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def others(run_dir: str, nodes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the runs in other directories than this one, each with its name in words and its nodes."""
+    """Return the runs in directories other than this one, each with its title and its nodes."""
     runs = [run for run in running(nodes) if run["run_dir"] != run_dir]
     return [{"title": title(run), "nodes": run["nodes"]} for run in runs]
 
 
 def why_no_run(name: str, nodes: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the reason for a missing run: the other runs of the nodes, and the nodes that did not answer."""
+    """Return why no run was found: the other runs on the nodes, and the nodes that did not answer."""
     named = f" with the name {name}" if name else ""
     runs = ", ".join(str(run["name"]) for run in running(nodes))
     silent = [f"{node} ({short_error(answer)})" for node, answer in nodes.items() if "jobs" not in answer]
     reasons = [f"no worker that could be read runs a training job{named}"]
-    reasons += [f"running are {runs}"] if runs else []
-    reasons += [f"unreadable are {', '.join(silent)}"] if silent else []
+    reasons += [f"running jobs: {runs}"] if runs else []
+    reasons += [f"unreadable workers: {', '.join(silent)}"] if silent else []
     return "; ".join(reasons)
 
 
@@ -131,7 +131,7 @@ def short_error(answer: Mapping[str, Any]) -> str:
 
 
 def _run(parts: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
-    # Processes of other users may have the run directory in their environment; the person of a run is not theirs.
+    # Processes of other users may have the run directory in their environment; they do not name the requester of a run.
     first = min((job for _node, job in parts), key=lambda job: (not job["asked_by"], float(job["started"])))
     steps = [job["step"] for _node, job in parts if job.get("step") is not None]
     kept = {key: first[key] for key in ("name", "run_dir", "run_id", "user", "asked_by", "started")}

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The newest complete checkpoint among the outputs of a run: a torn one is named, and the one before it is taken."""
+"""Choose the newest complete checkpoint among the outputs of a run; newer ones that are torn are reported."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STATE = "trainer_state.json"
 _OF_TRAINER = re.compile(
     r"(?P<folder>(?:.*/)?checkpoint-\d+)/(?:trainer_state\.json|training_args\.bin|scheduler\.pt|rng_state(?:_\d+)?\.pth)"
 )
-# Beside a checkpoint, with its checksum.
+# The suffix of the file next to a checkpoint that contains its checksum.
 CHECKSUM = ".sha256"
 
 
@@ -51,7 +51,7 @@ def candidates(files: Iterable[OutputFile], patterns: Sequence[str]) -> list[Out
 
 
 def _with_folders(files: Sequence[OutputFile], chosen: Sequence[OutputFile]) -> list[OutputFile]:
-    """Return the checkpoints with one for each folder of the Trainer, in place of the files in it."""
+    """Return the checkpoints; a folder of the Trainer counts as one and replaces the files in it."""
     folders = {match["folder"] for file in files if (match := _OF_TRAINER.fullmatch(file.path))}
     newest: dict[str, float] = {}
     for file in files:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Rate and loss of a job over its steps, in constant memory; rates without warm-up."""
+"""Rate and loss of a job over its steps, in constant memory; rates exclude the warm-up."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Curve:
         return self._first or 0.0
 
     def rate(self) -> float | None:
-        """Return the images per second of all ranks without the warm-up steps; with them if there are only these."""
+        """Return the images per second of all ranks, without the warm-up steps unless there are no others."""
         rates = [warm.rate or whole.rate for warm, whole in self._ranks.values()]
         known = [rate for rate in rates if rate is not None]
         return sum(known) if known else None

@@ -34,7 +34,7 @@ class FolderFile(NamedTuple):
     kind: str
     size: int = 0
     mode: int = 0o644
-    # The text of a symbolic link, and whether it leads out of the folder, which other links in its path decide.
+    # The target of a symbolic link, and whether it is outside the folder: other links in its path can lead there.
     link: str = ""
     leads_out: bool = False
 
@@ -60,7 +60,7 @@ def is_ignored(path: str, patterns: Iterable[str]) -> bool:
 
 
 def check(folder: str, files: Sequence[FolderFile], limit_mb: int) -> None:
-    """Refuse a folder that is empty or too large, or that contains files that cannot be on the nodes."""
+    """Refuse a folder that is empty or too large, or that contains files that cannot be copied."""
     if not files:
         cause = "it contains no file to copy"
         raise _refused(folder, cause, f"specify another folder, or correct {IGNORE_FILE}")

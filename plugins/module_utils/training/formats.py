@@ -39,7 +39,7 @@ _CUT = (_TF_CNN_STEP_CUT, _TF_CNN_TOTAL_CUT, _HOROVOD_STEP, _HOROVOD_TOTAL_CUT, 
 _RATE_WORD = re.compile(r"\b(?:images|img)/sec", re.IGNORECASE)
 _BEGINNING = re.compile(r"\s*(?:\d+\t(?:i.*)?|\{\s*(?:\".*)?|Iter #.*|[Tt]otal i.*|Img/s.*)", re.DOTALL)
 
-# Greater ranks and steps are invalid, and a float could not represent them.
+# Larger ranks and steps are invalid: a float cannot represent them.
 HIGHEST = 1 << 53
 decode_json = json.JSONDecoder().raw_decode
 
@@ -117,7 +117,7 @@ def step_fault(record: dict[str, Any]) -> str | None:
     for key in ("rank", "step"):
         value = record.get(key)
         if type(value) is not int or not 0 <= value <= HIGHEST:
-            return f"has {key}={value!r}, not a whole number from 0 up" if key in record else f"has no {key}"
+            return f"has {key}={value!r}, not a whole number of 0 or more" if key in record else f"has no {key}"
     for key in ("images_per_sec", "loss"):
         record[key] = value = _as_number(record.get(key))
         if value is not None and type(value) not in (int, float):
@@ -150,7 +150,7 @@ def _find_json(text: str, rank: int | None, content: LineContent) -> None:
             else:
                 (content.marks if "mark" in record else content.records).append(record)
     if torn and ('"step"' in text or text.lstrip().startswith('{"')):
-        content.faults.append("holds a torn JSON record")
+        content.faults.append("contains a torn JSON record")
 
 
 def _json_objects(text: str) -> Iterator[dict[str, Any] | None]:
@@ -177,7 +177,7 @@ def _find_benchmark(text: str, rank: int, ended: bool, content: LineContent) -> 
             rest = rest.replace(match[0], " ", 1)
             _keep_benchmark(match.groupdict(), rank, content)
     if _RATE_WORD.search(rest):
-        content.faults.append("looks like a training step but cannot be read" if ended else "is cut off")
+        content.faults.append("looks like a training step but cannot be parsed" if ended else "is cut off")
 
 
 def _keep_benchmark(fields: dict[str, str], rank: int, content: LineContent) -> None:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The use of the GPUs of a node, from the output of nvidia-smi; a value that the program does not report is unknown."""
+"""The utilization of a node's GPUs, from the output of nvidia-smi; a value that it does not report is unknown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..core.names import printable
 
-# A reading is repeated every five seconds; an older one describes the past.
+# A watch reads the GPUs every five seconds; an older reading is out of date.
 VALID_SECONDS = 30.0
 MOST_GPUS, MOST_CHARACTERS = 64, 200
 # A row of: index, name, utilization in percent, used and total memory in MiB. Instead of a number, the program prints
@@ -22,7 +22,7 @@ MIB = 1 << 20
 
 
 class GpuUse(NamedTuple):
-    """One GPU: its use in percent, and its memory in bytes; None is unknown."""
+    """One GPU: its utilization in percent, and its memory in bytes; None is unknown."""
 
     number: int
     name: str
@@ -40,7 +40,7 @@ class NodeGpus(NamedTuple):
 
 
 def gpus_of(views: Mapping[str, Any], now: float) -> list[NodeGpus]:
-    """Return the GPUs of the nodes that have the program, from what a watch keeps of each node."""
+    """Return the GPUs of the nodes that have nvidia-smi, from the view that a watch keeps of each node."""
     read = (
         (node, view["gpus"]) for node, view in sorted(views.items()) if isinstance(view, Mapping) and "gpus" in view
     )
@@ -81,6 +81,6 @@ def _bytes(text: str) -> int | None:
 
 
 def mean_use(nodes: Sequence[NodeGpus]) -> float | None:
-    """Return the mean use of the GPUs with a known use; None without such a GPU."""
+    """Return the mean utilization of the GPUs that report it; None if none does."""
     known = [gpu.busy for node in nodes for gpu in node.gpus if gpu.busy is not None]
     return sum(known) / len(known) if known else None

@@ -139,7 +139,7 @@ def _of_entry(entry: Mapping[str, Any]) -> str:
 
 
 def _title(name: object, desc: object) -> str:
-    """Return the name of a group for a reader: its description, unless PyTorch has made none up."""
+    """Return the readable name of a group: its description if it has one, else PyTorch's name."""
     return printable(str(desc if desc and desc != "undefined" else name or "default_pg"))
 
 

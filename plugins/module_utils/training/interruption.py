@@ -21,18 +21,18 @@ REMEDIES = {
 
 
 def busy(answers: Answers) -> dict[str, str]:
-    """Return the titles of the jobs on each worker that has some."""
+    """Return the titles of the jobs on each busy worker."""
     return {worker: titles({worker: answer}) for worker, answer in answers.items() if answer.get("jobs")}
 
 
 def titles(answers: Answers) -> str:
-    """Return the jobs in words, each once, although it runs on several workers."""
+    """Return the jobs in words; a job on several workers is named once."""
     jobs = [job for answer in answers.values() for job in answer.get("jobs") or []]
     return ", ".join({str(job["run_dir"]): str(job["title"]) for job in reversed(jobs)}.values())
 
 
 def refusal(answers: Answers, remedies: Sequence[str]) -> str:
-    """Return the sentence that names the busy workers, their jobs and what to do; empty without a job."""
+    """Return the sentence that names the busy workers, their jobs and the remedies; empty if no worker is busy."""
     workers = busy(answers)
     if not workers:
         return ""

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The cause of the end of an mpirun job: rank, node and sentence, from the last lines of its output."""
+"""Why an mpirun job ended: rank, node and sentence, from the last lines of its output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .rank_errors import RankError, errors_of
 
 SHOWN_LINES = 10
 ABORTED, KILLED = 6, 9
-# A shell that starts the program ends with 128 and the signal that ended it.
+# A shell exits with 128 plus the number of the signal that ended its program.
 BY_SIGNAL = 128
 SIGNALS = {
     1: "Hangup",
@@ -27,7 +27,7 @@ SIGNALS = {
     11: "Segmentation fault",
     15: "Terminated",
 }
-# The exit code with which Python ends after an error that no program caught.
+# Python's exit code after an uncaught exception.
 UNCAUGHT = 1
 # Standard output and standard error have no common order: one line may be from before the error.
 MOST_LATE_LINES = 1
@@ -37,14 +37,14 @@ _ALONE = re.compile(
 _NO_SPACE = re.compile(r"No space left on device|ENOSPC")
 # The line of dml_steps.py, because the errors of most programs name neither the file system nor its size.
 _FULL = re.compile(r"^dml_steps\.py: no space is left in (.{1,300})$")
-# The rank that others waited for: PyTorch names it if it uses a monitored barrier, and if it asks it for NCCL's id.
+# PyTorch names the rank that others waited for if a monitored barrier fails, and if that rank has NCCL's ID.
 _MISSED = re.compile(r"Ranks (\d+)(?:, \d+)* failed to pass monitoredBarrier")
 _RETRIEVED = re.compile(r"retr(?:ie|ei)ving ncclUniqueId from \[(\d+)\]")
 
 
 @dataclass(frozen=True)
 class Cause:
-    """The cause of the end of a job; rank and node are None if the output does not name them."""
+    """Why a job ended; rank and node are None if the output does not name them."""
 
     sentence: str
     rank: int | None
@@ -122,8 +122,8 @@ def _by_signal(output: Output) -> Explanation | None:
 def _ended_by(signal: int, ended: Explanation, output: Output) -> Explanation:
     """Return why a signal ended a rank: one that aborts has printed the reason, unless it lost another rank.
 
-    Other signals come from outside, whatever the rank printed before. A program does not kill itself: the kernel does
-    if the memory is exhausted, and so does whoever ends a machine.
+    Other signals come from outside, whatever the rank printed before. SIGKILL comes from the kernel when memory is
+    exhausted, or from the shutdown of a machine, and not from the program itself.
     """
     if signal != ABORTED or ended.rank is None:
         return ended._replace(is_of_machine=signal == KILLED)
@@ -150,7 +150,7 @@ def _by_exit(output: Output) -> Explanation | None:
 
 
 def _by_error(output: Output) -> Explanation | None:
-    """Return the first error of a rank that reports no other one: it made mpirun end the other ranks."""
+    """Return the first error that is not a report about another rank: because of it, mpirun ended the other ranks."""
     own = [error for error in output.errors if not error.is_report and _ended(error)]
     first = min(own, key=lambda error: error.is_minor, default=None)
     return _own_error(first.rank, output) if first else None
@@ -235,7 +235,7 @@ def _by_executable(output: Output) -> Explanation | None:
 
 def _by_slots(output: Output) -> Explanation | None:
     is_short = "not enough slots available" in output.text
-    return Explanation("the nodes have fewer slots than ranks were asked for") if is_short else None
+    return Explanation("the nodes have fewer slots than requested ranks") if is_short else None
 
 
 def _by_daemon(output: Output) -> Explanation | None:

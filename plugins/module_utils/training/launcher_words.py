@@ -170,7 +170,7 @@ def _translated(
             value = rest.pop(0) if rest else ""
             word = f"{word} {value}"
         if option == RESTARTS and value.strip() != "0":
-            raise LauncherError(f"training_command gives {launcher} {word}: ranks are not restarted, leave it out")
+            raise LauncherError(f"training_command gives {launcher} {word}: remove it, because ranks are not restarted")
         dropped.append(word)
     if not rest:
         raise LauncherError(f"training_command gives {launcher} no script")

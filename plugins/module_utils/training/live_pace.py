@@ -17,7 +17,7 @@ from .received_record import ReceivedRecord, received_record
 
 RECENT = 20
 NAMED = 20
-# A rank that ends with the others is silent for less than these steps, or seconds, before the next one.
+# If all ranks end together, the first one is silent for fewer steps, or seconds, than these before the next one is.
 SILENT_STEPS, SILENT_SECONDS = 3, 2.0
 
 

@@ -79,15 +79,15 @@ class LiveState(NamedTuple):
 
     @property
     def age(self) -> float | None:
-        """Return the seconds since the last step of the rank that is silent for the longest time."""
+        """Return the seconds since the last step of the rank that has been silent longest."""
         return max((self.now - rank["seen"] for rank in self.ranks), default=None)
 
 
 # Each metric: its name, its help and the key of a rank.
 METRICS = (
     ("dml_training_step", "The last step of the rank.", "step"),
-    ("dml_training_steps_per_second", "The steps of the rank in a second.", "steps_per_sec"),
-    ("dml_training_images_per_second", "The images of the rank in a second.", "images_per_sec"),
+    ("dml_training_steps_per_second", "The steps per second of the rank.", "steps_per_sec"),
+    ("dml_training_images_per_second", "The images per second of the rank.", "images_per_sec"),
     ("dml_training_loss", "The loss of the last step of the rank.", "loss"),
     ("dml_training_last_step_timestamp_seconds", "The arrival of the last step of the rank.", "seen"),
     ("dml_training_longest_silence_seconds", "The longest time between two steps of the rank.", "longest_s"),
@@ -117,7 +117,7 @@ def _lines(state: LiveState) -> Iterator[str]:
 GPU_METRICS: Sequence[tuple[str, str, Callable[[GpuUse], float | None]]] = (
     (
         "dml_training_gpu_utilization_ratio",
-        "The use of the GPU between two readings.",
+        "The utilization of the GPU between two readings.",
         lambda gpu: None if gpu.busy is None else gpu.busy / 100,
     ),
     ("dml_training_gpu_memory_used_bytes", "The used memory of the GPU.", lambda gpu: gpu.used),

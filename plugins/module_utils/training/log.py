@@ -201,9 +201,9 @@ class LogReader:
 
     def _take_total(self, rank: int, total: float) -> None:
         if rank in self.totals:
-            self._problem(f"rank {rank} gives a second total: two jobs in one log?")
+            self._problem(f"rank {rank} reports a second total: two jobs in one log?")
         if not math.isfinite(total):
-            self._problem(f"rank {rank} gives {total} as its total")
+            self._problem(f"rank {rank} reports {total} as its total")
         self.totals[rank] = total
 
     def _check(self, record: Record, tag_job: str | None) -> None:
@@ -214,7 +214,7 @@ class LogReader:
             self._check_first(process)
         elif step <= last_step:
             self._problem_once(
-                process, f"rank {rank} comes to step {step} after step {last_step}: two jobs, or a restart?"
+                process, f"rank {rank} reports step {step} after step {last_step}: two jobs, or a restart?"
             )
         self._last_steps[process] = step
         for name in ("loss", "images_per_sec"):

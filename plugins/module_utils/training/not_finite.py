@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Gradients and losses of a job that are not finite: a job that trains on with them trains nothing."""
+"""Gradients and losses that are not finite: a job that continues with them learns nothing."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ NAMED = 20
 
 @dataclass
 class NotFinite:
-    """The step since which the gradients or the loss of each rank are not finite."""
+    """The first step at which the gradients or the loss of each rank were not finite."""
 
     gradients: dict[int, int] = field(default_factory=dict)
     losses: dict[int, int] = field(default_factory=dict)
     every: int = 1
 
     def feed(self, record: ReceivedRecord) -> None:
-        """Add a step; a finite loss ends those before it."""
+        """Add a step; a finite loss clears the earlier ones."""
         if record.not_finite is not None:
             self.gradients.setdefault(record.rank, record.not_finite)
             self.every = record.checked_every

@@ -66,7 +66,7 @@ def reference(measured: Sequence[Pair]) -> float:
 def findings(
     records: Sequence[Record], requested: Mapping[str, Sequence[str]], least: float, goal: float
 ) -> list[PairFinding]:
-    """Return the findings; ``asked``: node -> its devices for the traffic; ``goal`` in Gbit/s, 0 for none."""
+    """Return the findings; ``requested``: node -> its devices for the traffic; ``goal`` in Gbit/s, 0 for none."""
     measured = pairs(records)
     floor = least * reference(measured)
     slow = [pair for pair in measured if pair["gbits"] < floor]

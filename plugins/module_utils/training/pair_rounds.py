@@ -11,7 +11,7 @@ Round = List[Tuple[int, int]]
 
 
 class PairPlan(TypedDict):
-    """The rounds as text and their number, and the devices of each node that the traffic is meant for."""
+    """The rounds as text and their number, and the devices of each node that the traffic should use."""
 
     rounds: str
     count: int

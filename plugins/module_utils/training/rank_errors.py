@@ -67,7 +67,7 @@ _NAMES_A_PEER = re.compile(
     r"all_?(?:reduce|gather|to_?all)|reduce_?scatter|broadcast|\bbarrier\b|\bcollective\b",
     re.IGNORECASE,
 )
-# A program that catches the signal with which mpirun ends all ranks; the signal has no cause in the rank.
+# Printed by a program that catches the signal with which mpirun ends all ranks; its cause is not in this rank.
 _ENDED_BY_MPIRUN = re.compile(r"\bSIGTERM|got signal: 15\b|killed by signal: Terminated")
 _PROGRESS = re.compile(r"\b(?:step|epoch|iter(?:ation)?|batch)\b\W{0,3}\d|\d ?(?:it/s|s/it)\b", re.IGNORECASE)
 

@@ -54,7 +54,7 @@ def _places(answer: Mapping[str, Any]) -> list[RankPlace]:
 
 
 def _named(ranks: list[RankPlace]) -> str:
-    """Return the ranks with their places; those at one place together."""
+    """Return the ranks, grouped by their places."""
     groups: dict[str, list[RankPlace]] = {}
     for each in ranks:
         groups.setdefault(each.place, []).append(each)

@@ -65,7 +65,7 @@ def received_record(record: Mapping[str, Any]) -> ReceivedRecord | None:
 
 
 def whole(value: object) -> int | None:
-    """Return a whole number from 0 up; None for anything else."""
+    """Return a whole number of 0 or more; None for anything else."""
     number = finite(value)
     return int(number) if number is not None and number >= 0 and number == int(number) else None
 

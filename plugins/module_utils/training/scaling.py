@@ -98,7 +98,9 @@ def _point(run: Mapping[str, Any]) -> _Point:
     nodes, gpus, transport = (_given(run, key) for key in ("nodes", "gpus", "transport"))
     for key, value in (("nodes", nodes), ("gpus", gpus)):
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= HIGHEST:
-            raise ScalingError(f"The run {_shown(run)} has {key}={_short(value)}: expected a whole number from 1 up.")
+            raise ScalingError(
+                f"The run {_shown(run)} has {key}={_short(value)}: expected a whole number of 1 or more."
+            )
     if gpus < nodes:
         raise ScalingError(f"The run {_shown(run)} has fewer GPUs than nodes: gpus counts those of all nodes together.")
     if not isinstance(transport, str) or not transport:
@@ -129,5 +131,5 @@ def _shown(run: Mapping[str, Any]) -> str:
 
 
 def _short(value: object) -> str:
-    """Return a value for a sentence; Python writes no whole number of many thousand digits."""
+    """Return a value for a sentence; Python refuses to print numbers with thousands of digits."""
     return "a number beyond 2^53" if isinstance(value, int) and abs(value) > HIGHEST else repr(value)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-# A name, or the end of a path; capital letters do not count.
+# A name, or the end of a path; case is ignored.
 NAMES = (
     *(".env", ".env.*", "*.env", ".envrc", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".*_history", ".htpasswd"),
     *(".pypirc", ".npmrc", ".yarnrc.yml", ".git-credentials", ".cargo/credentials*", ".gem/credentials"),
@@ -20,7 +20,7 @@ NAMES = (
     *("client_secret*.json", "*vault_pass*", "*vault-pass*", ".databrickscfg", "rclone.conf", ".mc/config.json"),
     *("token", ".token", "*.token", "stored_tokens", ".ngc/config", "kaggle.json", ".kaggle/*"),
 )
-# The key without a file name ending that ssh-keygen -f id_NAME writes.
+# The private key that ssh-keygen -f id_NAME writes, which has no file name extension.
 SSH_KEY = re.compile(r"id_[^./]+")
 PUBLIC = "*.pub"
 # The beginning of a key or token, the rest of it, and its name.

@@ -21,7 +21,7 @@ def line_of(line: OutputLine) -> str:
 
 
 def _last_state(text: str) -> str:
-    """Return the text that a terminal would show of a line: a progress bar begins the line again and again."""
+    """Return the text that a terminal would show of a line: a progress bar rewrites its line."""
     states = [state for state in text.split("\r") if state.strip()]
     return states[-1].rstrip() if states else ""
 

@@ -76,12 +76,12 @@ def _check(nodes: Sequence[int], transports: Sequence[str], repeats: int) -> Non
         if not values or len(set(values)) < len(values):
             raise SweepError(f"the {name} are {list(values)!r}: specify one or more, each once.")
     if min(nodes) < 1:
-        raise SweepError(f"the numbers of nodes are {list(nodes)!r}: specify numbers from 1 up.")
+        raise SweepError(f"the numbers of nodes are {list(nodes)!r}: specify numbers of 1 or more.")
     strange = [name for name in transports if name not in TRANSPORTS]
     if strange:
         raise SweepError(f"the transport {strange[0]!r} is not one of {', '.join(TRANSPORTS)}.")
     if repeats < 1:
-        raise SweepError(f"the number of repeats is {repeats}: specify a number from 1 up.")
+        raise SweepError(f"the number of repeats is {repeats}: specify a number of 1 or more.")
 
 
 def _must_be_same(result: Mapping[str, Any], requested: Mapping[str, Any]) -> None:

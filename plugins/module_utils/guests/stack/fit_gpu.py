@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The compatibility of GPU, driver, host, CUDA and the libraries on CUDA."""
+"""The compatibility of GPU, driver, host, CUDA and its libraries."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _INSTALLED_FROM = {"package": "packages", "wheel": "wheel", "source": "source", 
 
 
 class StackError(ValueError):
-    """An input or a base that the stack does not have."""
+    """The stack does not have an input or a base."""
 
 
 def faults(document: object, schema: Mapping[str, Any]) -> list[str]:
@@ -160,7 +160,7 @@ def _unknown_names(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _unlisted_inputs(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence for each checksum without value and input, and for each input without a place in the stack."""
+    """Yield a sentence for each checksum without value and input, and for each input that is not in the stack."""
     inputs = _requested_parts(document, OPTIONAL)
     for where, mapping in _walk(document, ""):
         for key in ("sha256", "digest"):

@@ -27,7 +27,7 @@ except ImportError:
     client = config = exceptions = Timeout = YAMLError = None  # type: ignore[assignment,misc]
 
 TIMEOUT_SECONDS = 30
-# For a complete answer, with its repeats, also if it arrives slowly.
+# The limit for a complete answer, including repeated requests and slow arrival.
 WHOLE_SECONDS = 10 * TIMEOUT_SECONDS
 REPEATS = 1
 NOT_FOUND, GOOD = 404, range(200, 300)
@@ -103,7 +103,7 @@ class Api:
         raise Failed(self.server, f"read {path}", _message(text, response.reason), remedy)
 
     def _response(self, path: str, query: Mapping[str, Any]) -> Any:
-        """Return the answer over the client's connections: its functions for a request differ between its versions."""
+        """Return the answer, read with the client's connections: its request functions differ between its versions."""
         settings = self._client.configuration
         token = settings.auth_settings().get("BearerToken") or {}
         headers = {**self._client.default_headers, "Accept": "application/json, */*"}
@@ -119,7 +119,7 @@ class Api:
 
 
 class _Watch:
-    """Cut off an answer that is not complete in time: a socket's timeout does not end an answer that trickles in."""
+    """Cuts off an answer that is not complete in time: a socket's timeout does not end an answer that trickles in."""
 
     def __init__(self, pools: Any) -> None:
         self._fired = False

@@ -13,7 +13,7 @@ from ..object_fields import Object, part, seconds, several
 from ..seen import JobSnapshot, boot_ids, events_of, owners_of, pods_of
 from .connection import Api, segment
 
-# The end of a log that is kept, and the part that is read at most: a line may have any length.
+# The size of the end of a log that is kept, and of the part that is read at most: a line may have any length.
 JOBSET = "jobset.x-k8s.io/v1alpha2"
 LOG_BYTES, LOG_LIMIT = 1 << 16, 1 << 24
 
@@ -70,7 +70,7 @@ def launcher_log(api: Api, namespace: str, pod: str, last: int = LOG_BYTES) -> s
 
 
 def _made(api: Api, namespace: str, name: str, kind: JobKind) -> list[Object]:
-    """Return the objects that own pods in the place of the job, each after its owner.
+    """Return the objects that own the job's pods, each after its own owner.
 
     The operator of an MPIJob makes a Job for the launcher. Trainer makes a JobSet, which has a Job for the launcher and
     one for the nodes.
@@ -84,7 +84,7 @@ def _made(api: Api, namespace: str, name: str, kind: JobKind) -> list[Object]:
 
 
 def _has(api: Api, path: str) -> bool:
-    """Return whether a path exists; true without the permission to read it, because its use then reports the error."""
+    """Return whether a path exists; true if this account cannot read it, because its use then reports the error."""
     try:
         return api.get(path) is not None
     except Failed:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The archive of a folder on a node: its checksum, its comparison with a folder, and its files in a folder."""
+"""Compute the checksum of a folder's archive on a node, compare the archive with a folder, and unpack it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The files of a folder of the controller on a node: the archive that is kept there, and the folder with its files."""
+"""The copy of a controller's folder on a node: the stored archive, and the folder with the unpacked files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CodeFolder:
 
     @property
     def is_missing(self) -> bool:
-        """Return whether the archive is neither kept on the node nor was it sent."""
+        """Return whether the archive is missing: neither stored on the node nor sent."""
         return not self._sent and code_archive.checksum(self._archive) != self._sha256
 
     def read(self) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class CodeFolder:
 
 
 class MadeFolders:
-    """Folders of a node that must exist; one that exists is left as it is."""
+    """Folders that must exist on a node; existing ones stay unchanged."""
 
     name = "folders"
 
@@ -131,13 +131,13 @@ class MadeFolders:
         return {"folders": [path for path in self._paths if os.path.isdir(path)]}
 
     def plan(self, state: Mapping[str, Any]) -> Plan:
-        """Plan to make the others."""
+        """Plan to create the missing folders."""
         return Plan(before=dict(state), after={"folders": self._paths})
 
     def apply(self, plan: Plan) -> None:
-        """Make them, readable for all users."""
+        """Create them, readable by all users."""
         try:
             for path in plan.after["folders"]:
                 os.makedirs(path, mode=0o755, exist_ok=True)
         except OSError as error:
-            raise Failed(self.target, "make the folders", os_words(error, self.target)) from error
+            raise Failed(self.target, "create the folders", os_words(error, self.target)) from error

@@ -20,12 +20,12 @@ def arguments(ports: str) -> list[str]:
         if all(map(_is_free, block)):
             return ["--mca", "oob_tcp_dynamic_ipv4_ports", f"{block[0]}-{block[-1]}"]
     raise LaunchError(
-        f"other jobs use the ports {ports} for their daemons: wait for the end of one, or specify more ports"
+        f"other jobs use the ports {ports} for their daemons: wait until one of them ends, or specify more ports"
     )
 
 
 def first_free(first: int) -> int:
-    """Return the first port from this one on that no process of this node uses."""
+    """Return the first port, starting with this one, that no process on this node uses."""
     last = min(first + PORTS_TRIED, 65536)
     for port in range(first, last):
         if _is_free(port):

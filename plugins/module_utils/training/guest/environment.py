@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The environment of a training program on a node: its requirements over the packages of the stack."""
+"""The environment of a training program on a node: its requirements on top of the stack's packages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ print(json.dumps(sorted(f"{each.metadata['Name']}=={each.version}" for each in f
 
 
 class Environment:
-    """The environment as a subject of the runner; equal requirements over an equal stack share an environment."""
+    """The environment as a subject of the runner; runs with the same requirements and the same stack share one."""
 
     name = "environment"
 

@@ -79,7 +79,7 @@ def _is_supervised(run: Mapping[str, Any]) -> bool:
 
 
 def _is_unswept(run_dir: str) -> bool:
-    """Return whether the remaining processes are still to be ended, as after a reboot of the launcher."""
+    """Return whether remaining processes must still be ended, as after a reboot of the launcher."""
     end = supervisor.read(run_dir, supervisor.END) or {}
     return supervisor.read(run_dir, supervisor.RUN) is not None and not end.get("swept")
 
@@ -178,7 +178,7 @@ class TrainingJob:
         except FileExistsError as error:
             raise self._refused("another job has just been started in it") from error
         except OSError as error:
-            raise Failed(self.target, "make the run directory", os_words(error, self._run_dir)) from error
+            raise Failed(self.target, "create the run directory", os_words(error, self._run_dir)) from error
         self._launch()
 
     def _claim(self) -> None:
@@ -198,7 +198,7 @@ class TrainingJob:
         claim, program = (os.path.join(self._run_dir, name) for name in (supervisor.DESIRED, PROGRAM))
         _write_new(claim, json.dumps(desired, indent=1, sort_keys=True), 0o600)
         try:
-            # The file of an earlier try, or the target of a link, is not written to.
+            # Write neither to the file of an earlier attempt nor to the target of a link.
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(program)
             _write_new(program, _program_text(), 0o644)
@@ -230,7 +230,7 @@ class TrainingJob:
             # The supervisor continues to run: the module does not wait for its end.
             process.returncode = 0
         if "error" in answer:
-            # No job ran: the directory is free for another try.
+            # No job ran: the directory is free for another attempt.
             os.unlink(os.path.join(self._run_dir, supervisor.DESIRED))
             raise Failed(self.target, f"start {self._params['mpirun']}", answer["error"])
 
@@ -255,7 +255,7 @@ class TrainingJob:
 
 
 def _write_new(path: str, text: str, mode: int) -> None:
-    """Write a new file, or leave none: a part of a claim would keep the run directory from every job."""
+    """Write a new file completely, or remove it: a partial claim would block the run directory for every job."""
     handle = os.open(path, WRITE_NEW, mode)
     try:
         with open(handle, "w", encoding="utf-8") as file:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 HIDDEN = "HIDDEN"
-# A shorter value, such as 1 or lo, has other meanings in most texts.
+# Shorter values, such as 1 or lo, also occur in unrelated text.
 SHORTEST = 8
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The training jobs of this collection that run on this node, also in containers and pods, from its processes."""
+"""The collection's training jobs on this node, including containers and pods, found by its processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from . import supervisor
 
 PROC = "/proc"
 MOST_RANKS, END_BYTES = 64, 4096
-# The owner of the run directory may replace its files by links and pipes.
+# The owner of the run directory can replace its files with links and pipes.
 ONLY_FILES = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -42,7 +42,7 @@ def _processes(booted: float) -> Iterator[busy.JobProcess]:
             uid = os.stat(f"{PROC}/{pid}").st_uid
         except OSError:  # it has ended, or belongs to another user
             continue
-        # Another process may have got its number meanwhile.
+        # Another process may have its PID by now.
         if marks and supervisor.start_ticks(pid) == ticks:
             run_dir, run_id, requested_by = marks
             person = requested_by if _may_speak_for(uid, run_dir) else ""
@@ -50,7 +50,7 @@ def _processes(booted: float) -> Iterator[busy.JobProcess]:
 
 
 def _may_speak_for(uid: int, run_dir: str) -> bool:
-    """Return whether a process may say who started a run: any user can set these variables for a process."""
+    """Return whether to trust a process on who started a run: any user can set these variables for a process."""
     try:
         status = os.lstat(run_dir)
     except (OSError, ValueError):
@@ -89,7 +89,7 @@ def _step(run_dir: str) -> int | None:
 
 
 def is_of_a_rank(name: str) -> bool:
-    """Return whether a file has the name of the records of a rank."""
+    """Return whether a file name is that of a rank's records."""
     return name.startswith("rank") and name.endswith(".jsonl") and name[4:-6].isdigit()
 
 

@@ -18,10 +18,10 @@ INTERPRETED = 2  # the name of a launcher is the first word of its command, or t
 
 
 def state_of(records: str) -> dict[str, Any]:
-    """Return the job whose ranks write to this folder, in the form of ``job.job_state``, with why it is absent."""
+    """Return the job whose ranks write to this folder, in the form of ``job.job_state``, or why it is absent."""
     ranks = sorted(_running_ranks(records))
     if not ranks:
-        cause = f"no process on {socket.gethostname()} is that of the last record of a rank in {records}"
+        cause = f"no process on {socket.gethostname()} wrote the last record of a rank in {records}"
         return {"state": "absent", "why": cause}
     _rank, pid, run_id = ranks[0]
     launcher = supervisor.identity(_launcher_of(pid))
@@ -31,7 +31,7 @@ def state_of(records: str) -> dict[str, Any]:
 
 
 def _running_ranks(records: str) -> Iterator[tuple[int, int, str]]:
-    """Yield number, process and job of the ranks that run here."""
+    """Yield rank, process and job of each rank that runs here."""
     try:
         names = [name for name in os.listdir(records) if node_jobs.is_of_a_rank(name)]
     except OSError:

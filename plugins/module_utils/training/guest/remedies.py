@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The remedies for causes of the end of a job that the copied folder or the disk of the launcher shows."""
+"""Remedies for the end of a job if its cause is visible in the copied folder or on the launcher's disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WORK, DEEPEST = "work", 2
 
 
 def of(sentence: str, run_dir: str) -> str:
-    """Return what to do about the cause of the end of a job, as the rest of a sentence; empty if unknown."""
+    """Return the remedy for the cause of a job's end, as the rest of a sentence; empty if unknown."""
     work, missing = os.path.join(run_dir, WORK), _NO_MODULE.search(sentence)
     if not missing or not os.path.isdir(work):
         return ""
@@ -29,7 +29,7 @@ def of(sentence: str, run_dir: str) -> str:
 
 
 def no_space(run_dir: str) -> str:
-    """Return the file system of a run directory that is full, with its size."""
+    """Return the full file system that contains a run directory, and its size."""
     space, path = os.statvfs(run_dir), os.path.realpath(run_dir)
     while not os.path.ismount(path):
         path = os.path.dirname(path)
@@ -38,7 +38,7 @@ def no_space(run_dir: str) -> str:
 
 
 def _folder_with(work: str, name: str) -> str:
-    """Return the folder below the copied one that contains a module, not far below; empty without one."""
+    """Return the nearest folder below the copied one that contains a module; empty if none is near."""
     for above, folders, files in os.walk(work):
         if above != work and (name in folders or f"{name}.py" in files):
             return above

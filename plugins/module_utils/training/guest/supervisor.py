@@ -24,7 +24,10 @@ from typing import Any, Iterator
 
 MARK, MARK_OPTION = "DML_RUN_ID", "dml_run_id"  # of processes, and of mpirun, which passes it to its daemons
 DESIRED, RUN, OUTPUT, END = "wish.json", "run.json", "output.log", "end.json"  # options, processes, output, end
-END_BYTES, FULL_BYTES = 8192, 65536  # the end is allocated before the job starts, because the job may fill the disk
+END_BYTES, FULL_BYTES = (
+    8192,
+    65536,
+)  # the file of the end is allocated before the job starts, because the job may fill the disk
 LOOK_SECONDS, JOB_SECONDS, KILL_SECONDS, SWEEP_SECONDS = 0.2, 120.0, 5.0, 60.0
 # Python ignores an exception that a signal handler raises while an object is finalized, so the request is kept too.
 _REQUESTED: list[bool] = []
@@ -176,7 +179,7 @@ def _left_on(command: list[str]) -> list[int]:
     for line in reversed(output.splitlines()):
         with contextlib.suppress(ValueError, RecursionError, TypeError, KeyError):
             return list(json.loads(line)["left"])
-    raise ValueError(f"no answer but: {' '.join(output.split())[:200] or 'nothing'}")
+    raise ValueError(f"unexpected output: {' '.join(output.split())[:200] or 'nothing'}")
 
 
 def supervise(folder: str) -> None:
@@ -262,7 +265,7 @@ def _wait(folder: str, run: dict[str, Any], launcher: subprocess.Popen[bytes]) -
 
 def _finish(folder: str, desired: dict[str, Any], run: dict[str, Any], stopped: bool, code: int | None) -> None:
     ended: dict[str, Any] = {"ended": time.time(), "stopped": stopped, "exit_code": code, "left": {}}
-    space = os.statvfs(folder)  # a later reader of the end may find room again
+    space = os.statvfs(folder)  # space may be free again when somebody reads the end
     ended["full"] = space.f_bavail * space.f_frsize < FULL_BYTES
     write_end(folder, {**ended, "swept": False})
     left = sweep_nodes(desired, run, KILL_SECONDS)
@@ -292,7 +295,7 @@ def main(arguments: list[str]) -> None:
     try:
         {"run": supervise, "end": end}[arguments[0]](arguments[1])
     except (OSError, ValueError) as error:
-        place = getattr(error, "filename", None) or arguments[1]  # a write names no file
+        place = getattr(error, "filename", None) or arguments[1]  # the error of a write has no file name
         _answer({"error": f"{place}: {error.strerror}" if isinstance(error, OSError) else str(error)})
 
 

@@ -18,12 +18,12 @@ from ..runs.training_run import MPI, Prepared, TrainingFailed, TrainingRun
 from .follow import TrainingSite
 
 PROGRAM = "dml_pairs.py"
-# The start of mpirun, in addition to the time of the measurements.
+# Seconds for the start of mpirun, in addition to the time of the measurements.
 START_SECONDS = 60.0
 
 
 def compared(p: Program, site: TrainingSite, run_of: Callable[[str], TrainingRun]) -> Result:
-    """Measure, and if the nodes support GPUDirect RDMA, measure with and without it; ``run_of`` takes its use."""
+    """Measure, or measure with and without GPUDirect RDMA if the nodes support it; ``run_of`` gets its use."""
     run = run_of("")
     level = p.ensure(lambda: level_to_compare(site, run))
     if not level:

@@ -51,7 +51,7 @@ class Ended:
 
 
 def follow(p: Program, site: TrainingSite, run: TrainingRun, watch: RunWatch) -> Ended:
-    """Show the pace of a job until it ends. All of it is reading, which each controller does again."""
+    """Show the pace of a job until it ends. It only reads, so each controller repeats all of it."""
     while True:
         followed = p.ensure(watch.show_pace)
         if followed["ended"] == "due":
@@ -129,7 +129,7 @@ def _require_records(
 
 
 def _is_silent(p: Program, run: TrainingRun, job: Mapping[str, Any], followed: Mapping[str, Any]) -> bool:
-    """Return whether a job made no step for too long. A script that has reported none may be one that reports none."""
+    """Return whether a job made no step for too long. A script without any reported step may never report one."""
     o, last = run.o, followed["last_seen"]
     if o["steps_by"] == "none" or (last is None and o["command"]):
         return False

@@ -101,7 +101,7 @@ def _found_state(p: Program, site: TrainingSite, run: TrainingRun) -> Prepared:
 def bring_back(
     p: Program, site: TrainingSite, run: TrainingRun, started: StartedJob, ended: Ended, watch: RunWatch
 ) -> Result:
-    """Write the end of the job, its output and its page, and copy its outputs; a lost node hides nothing of them.
+    """Write the end of the job, its output and its page, and copy its outputs; a lost node prevents none of these.
 
     Return the report of the job.
     """
@@ -124,7 +124,7 @@ def _next_attempt(p: Program, site: TrainingSite, run: TrainingRun, started: Sta
     """Wait for the nodes, end what the failed attempt left, and return the attempt that begins with its outputs."""
     number, most, seconds = run.number + 1, run.o["attempts"], float(run.o["attempt_wait"])
     _require_same_environment(run)
-    p.say(f"Attempt {number} of {most}: the training run {run.name} died of its machine: {ended.job.get('why')}")
+    p.say(f"Attempt {number} of {most}: the training run {run.name} failed with a machine: {ended.job.get('why')}")
     if not p.wait(lambda: all(is_reachable(site.calls, node) for node in run.nodes), seconds):
         raise TrainingFailed(
             f"The training run {run.name} is not tried again: its nodes did not respond within {seconds:.0f} s. Start "
@@ -132,21 +132,22 @@ def _next_attempt(p: Program, site: TrainingSite, run: TrainingRun, started: Sta
         )
     p.ensure(site.job_of(run).end_leftovers)
     p.ensure(lambda: gpu_gate.require_healthy(site.calls, run))
-    # The node of rank 0 may have been what failed, so that its outputs come back only now.
+    # If the node of rank 0 had failed, its outputs can be copied only now.
     p.ensure(lambda: run_files.bring_outputs(site.calls, run, started.rank_0(run)))
     return run.attempt(number)
 
 
 def _require_same_environment(run: TrainingRun) -> None:
-    """Refuse another attempt of a run that is taken up without its variables: the manifest has only their SHA-256."""
+    """Refuse another attempt of a run that continues without its variables: the manifest has only their SHA-256."""
     if not run.known:
         return
     before, now = run.known.get("asked", {}).get("environment") or {}, hashed_environment(run.o)
     differing = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
     if differing:
         raise TrainingFailed(
-            f"The training run {run.name} is not tried again: {', '.join(differing)} of training_environment are not "
-            f"as for this attempt. Set them as before, and run the same command again with training_name={run.first}."
+            f"The training run {run.name} is not tried again: {', '.join(differing)} of training_environment "
+            "differ from this attempt. Set them as before, and run the same command again with "
+            f"training_name={run.first}."
         )
 
 
@@ -162,13 +163,13 @@ def require_finished(p: Program, site: TrainingSite, run: TrainingRun, ended: En
 
 
 def _another_try(run: TrainingRun, ended: Ended) -> str:
-    """Return how a run that a machine ended is tried again, if it has no attempts."""
+    """Return how to retry a run that the failure of a machine ended, if it has no attempts left."""
     if not ended.is_of_machine or int(run.o["attempts"]) > 1:
         return ""
     start = " from its newest checkpoint" if run.o["folder"] else ""
     return (
-        f" If the memory of {ended.job.get('node') or 'a node'} was exhausted, journalctl -k there says so. "
-        f"-e training_attempts=3 tries such a run again{start}."
+        f" If the memory of {ended.job.get('node') or 'a node'} was exhausted, journalctl -k there shows it. "
+        f"-e training_attempts=3 retries such a run{start}."
     )
 
 

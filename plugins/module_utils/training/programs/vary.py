@@ -80,7 +80,7 @@ def _begin(
 
 
 def _ended(p: Program, site: TrainingSite, running: Sequence[Running]) -> Running | None:
-    """Return a run whose launcher reported its end, or whose job does not run any longer."""
+    """Return a run whose launcher reported its end, or whose job no longer runs."""
     for each in running:
         if each.watch.has_reported_end() or (
             each.watch.is_due(p.now(), LOOK_SECONDS) and not _is_alive(site, each.run)
@@ -90,7 +90,7 @@ def _ended(p: Program, site: TrainingSite, running: Sequence[Running]) -> Runnin
 
 
 def _is_alive(site: TrainingSite, run: TrainingRun) -> bool:
-    """Return whether a job runs; that of a launcher that does not answer may."""
+    """Return whether a job runs or, if its launcher does not answer, may run."""
     job = site.job_of(run).look().get("job")
     return job is None or job["state"] in ALIVE
 

@@ -2,7 +2,7 @@
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The outputs of a run: files that the training program wrote on a node, copied to the controller.
 
-A node may lie: limits hold for what arrives and what is written, not for what it lists.
+A node can list wrong sizes: limits apply to the data that arrives and is written.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Outputs:
         return Plan(before=dict(state), after=dict(self._there))
 
     def apply(self, plan: Plan) -> None:
-        """Copy the files that differ in one stream; after an error, none of them is there."""
+        """Copy the files that differ in one stream; after an error, none of them remains."""
         names = [change.key for change in plan.due]
         was_there = self._dest.is_dir()
         self._dest.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -134,7 +134,7 @@ class Outputs:
         return dict(self._entry(text) for text in os.fsdecode(bytes(output)).split("\0") if text)
 
     def _on_node(self, script: str) -> list[str]:
-        """Return the command that runs a shell script on the node: sudo, which may end a connection, runs programs."""
+        """Return the command that runs a shell script on the node: if it ends in sudo, it runs only programs."""
         return [*self._reach, f"sh -c {shlex.quote(script)}"]
 
     def _entry(self, text: str) -> tuple[str, str]:
@@ -151,7 +151,7 @@ class Outputs:
 
 
 def copy_outputs(**options: Any) -> dict[str, Any]:
-    """Copy the files of a folder of a node to the controller; none of the new files is there after an error.
+    """Copy the files of a folder of a node to the controller; none of the new files remains after an error.
 
     ``node`` is the name of the node, ``reach`` the command that runs a shell command there, ``folder`` its folder,
     ``dest`` the one here, and ``limit`` the largest size of all files in MB.

@@ -65,7 +65,7 @@ def remaining_runs(
     """Return the runs of a scaling measurement that have no good result yet, and a sentence about them.
 
     ``measured`` has the ``name``, ``nodes``, ``sizes``, ``transports`` and ``repeats`` of the measurement. Results with
-    other options than ``asked`` are refused. With ``prove``, a result is good only if its transport was verified.
+    options other than ``requested`` are refused. With ``prove``, a result is good only if its transport was verified.
     """
     name, nodes = measured["name"], measured["nodes"]
     earlier = runs(Path(results), f"{name}-*")

@@ -98,7 +98,7 @@ class OwnMpirun(JobOnNodes):
         self.stop()
 
     def report(self, looked: Result) -> Result:
-        """Return the job with the end of its output, and the figures in it; the launcher may be what failed."""
+        """Return the job with the end of its output, and the figures in it; the launcher itself may have failed."""
         del looked
         options = {"gather": ["job", "printed"], "run_dir": self._run_dir, "output_bytes": OUTPUT_BYTES}
         answer = self._on_launcher(INFO, options)

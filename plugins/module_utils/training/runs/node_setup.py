@@ -171,5 +171,5 @@ def parsed(node: str, tried: str, text: str, kind: type[T]) -> T:
         value = None
     if not isinstance(value, kind):
         cause = f"it contains {text[:80]!r}, which is not the JSON text that a rank or a program of the role writes"
-        raise Refused(node, tried, cause, "look at the disk and at the output of the ranks on this node")
+        raise Refused(node, tried, cause, "check the disk and the output of the ranks on this node")
     return value

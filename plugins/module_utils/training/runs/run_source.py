@@ -14,7 +14,7 @@ from .rank_words import split_command
 from .training_run import TrainingFailed, TrainingRun, name_of_attempt
 
 Options = Mapping[str, Any]
-# The options that a program comes with, and those that a run that is only followed has in addition.
+# The options that belong to a program, and the further ones of a run that is only followed.
 PROGRAM = (
     *("nodes", "launcher", "command", "folder", "outputs", "framework", "options", "transport", "ranks_per_node"),
     *("steps", "steps_by", "warmup", "gradient_bytes"),
@@ -65,9 +65,9 @@ def with_followed(o: Options, known: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def latest_attempt(read: Callable[[str], dict[str, Any]], name: str) -> dict[str, Any]:
-    """Return the manifest of the last attempt that the named run came to; empty without one.
+    """Return the manifest of the latest attempt of the named run; empty without one.
 
-    A later attempt that started before the run is that of an earlier run with this name.
+    A later attempt that started before the run belongs to an earlier run with this name.
     """
     own = read(name)
     first, number = own.get("first_attempt"), int(own.get("attempt") or 1)
@@ -91,7 +91,7 @@ def taken_up(run: TrainingRun, known: Mapping[str, Any]) -> TrainingRun:
 
 
 def is_taken_up(o: Options, own: Mapping[str, Any]) -> bool:
-    """Return whether a run with several attempts is started again with its program: it goes on with those left."""
+    """Return whether a run with several attempts is started again with its program: its remaining attempts follow."""
     program = {"command": split_command(o["command"]), **{key: o[key] for key in ("folder", "framework", "options")}}
     return int(own.get("attempts") or 1) > 1 and all(own.get(key) == value for key, value in program.items())
 

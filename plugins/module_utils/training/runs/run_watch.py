@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Collects the step records of a run in the background, shows its pace, and knows how its watch ended."""
+"""Collects the step records of a run in the background, shows its pace, and reports how its watch ended."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .training_run import MPI, TrainingFailed, TrainingRun
 WEEK_SECONDS = 604_800
 # The seconds without a record after which the launcher is asked for the state of the job.
 QUIET_SECONDS = 15.0
-# Outputs are copied at most this often: meanwhile nothing is shown.
+# The seconds between two copies of the outputs, at least: nothing is shown while they are copied.
 LEAST_OUTPUT_SECONDS = 20
 # The watch has read the records of the job's last steps by then.
 LAST_SECONDS = 3.0
@@ -84,7 +84,7 @@ class RunWatch:
         return {**followed, "has_records": followed["last_seen"] is not None or followed["has_file"]}
 
     def copy_outputs(self) -> None:
-        """Copy the outputs so far; whatever prevents it may be over the next time, and at the end it is an error."""
+        """Copy the outputs so far; a failure is only shown, because the copy at the end repeats it."""
         run = self._run
         there = {"node": self._rank_0, "reach": run.nodes[self._rank_0]["reach"], "folder": run.outputs}
         here = {"dest": f"{run.results}/outputs", "limit": run.o["outputs_limit"]}

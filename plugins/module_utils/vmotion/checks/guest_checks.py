@@ -207,11 +207,11 @@ def _checkpoint(facts: Mapping[str, Any], minutes: float) -> Rows:
         return
     age, path = _number(newest.get("age_s")), newest.get("path")
     if age is None:
-        yield STOP, "checkpoint", f"the age of its newest checkpoint {path} is not known: do not count on it"
+        yield STOP, "checkpoint", f"the age of its newest checkpoint {path} is not known: do not rely on it"
     elif age > minutes * 60:
         yield STOP, "checkpoint", f"its newest checkpoint {path} is {age / 60:.0f} min old, more than {minutes:g} min"
     if newest.get("verified") is False or not newest.get("bytes"):
-        yield STOP, "checkpoint", f"its newest checkpoint {path} does not match its checksum: do not count on it"
+        yield STOP, "checkpoint", f"its newest checkpoint {path} does not match its checksum: do not rely on it"
     elif newest.get("verified") is not True:
         yield WARN, "checkpoint", f"its newest checkpoint {path} has no checksum file {path}.sha256: it is not verified"
 
@@ -225,7 +225,7 @@ def _unread(facts: Mapping[str, Any]) -> Rows:
 
 
 def _short(name: str, seconds: float, budget: float) -> str:
-    return f"{name} gives up a silent peer after {seconds:g} s, and a stun may take {budget:g} s: raise it"
+    return f"{name} gives up on a silent peer after {seconds:g} s, and a stun may take {budget:g} s: raise it"
 
 
 def _seconds(text: str) -> float | None:

@@ -93,25 +93,25 @@ def findings(facts: MoveFacts) -> list[Finding]:
 
 def _movable(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
     if facts["fixed"]:
-        yield STOP, "passthrough", f"it holds {listed(facts['fixed'])} of its host and cannot move: not applicable"
+        yield STOP, "passthrough", f"it uses {listed(facts['fixed'])} of its host and cannot move: not applicable"
     if facts["profiles"] and not facts["hot_migrate"]:
-        text = "this vCenter does not move vGPUs hot: set vgpu.hotmigrate.enabled (allow_shared_settings: true)"
+        text = "this vCenter does not allow vMotion of vGPUs: set vgpu.hotmigrate.enabled (allow_shared_settings: true)"
         yield STOP, "hot_migrate", text
     for flag in facts["flags"]:
-        yield STOP, "gpu_flags", f"its setting {flag} is on, with which NVIDIA's driver does not move: switch it off"
+        yield STOP, "gpu_flags", f"its setting {flag} is on, which NVIDIA's driver forbids in a move: turn it off"
 
 
 def _target(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
     host = facts["target"]
     if not facts["in_service"]:
-        yield STOP, "target", f"{host} is not connected, or in maintenance or quarantine mode: take another"
+        yield STOP, "target", f"{host} is not connected, or in maintenance or quarantine mode: use another host"
     for alarm in facts["alarms"]:
         yield STOP, "alarm", f"{host} has the red alarm {alarm}: remove its cause first"
     for profile in sorted(set(facts["profiles"])):
         if profile not in facts["offered"]:
             yield STOP, "profile", f"{host} does not offer {profile}; it offers {listed(facts['offered']) or 'none'}"
     if set(facts["profiles"]) <= set(facts["offered"]) and not facts["slots_free"]:
-        text = f"{host} has no room for {', '.join(facts['profiles'])}; it is held by {listed(facts['holders'])}"
+        text = f"{host} has no room for {', '.join(facts['profiles'])}; it is used by {listed(facts['holders'])}"
         yield STOP, "slots", text
     if facts["memory_reserved_mb"] > facts["free_mb"]:
         text = f"{host} has {facts['free_mb']} MB of unreserved memory, it needs {facts['memory_reserved_mb']} MB"
@@ -128,7 +128,7 @@ def _device_classes(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
         yield STOP, "device_class", f"{host} has no device of class {name}; it has {listed(sorted(offered)) or 'none'}"
     for name in sorted(set(facts["classes"]) & set(offered)):
         if not offered[name]:
-            text = f"{host} reports no vMotion support for its devices of class {name}: take another host"
+            text = f"{host} reports no vMotion support for its devices of class {name}: use another host"
             yield STOP, "device_class", text
     if not missing and not facts["class_slots_free"]:
         yield STOP, "device_class", f"{host} has no free device of class {listed(sorted(set(facts['classes'])))}"
@@ -138,7 +138,7 @@ def _links(facts: MoveFacts) -> Iterator[tuple[str, str, str]]:
     host = facts["target"]
     for group in sorted(set(facts["groups"]) - set(facts["groups_offered"])):
         offers = listed(facts["groups_offered"]) or "none"
-        text = f"{host} does not offer its linked vGPUs, the device group {group}; it offers {offers}: take another"
+        text = f"{host} does not offer its linked vGPUs, the device group {group}; it offers {offers}: use another host"
         yield STOP, "device_group", text
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 HOT = "VmBeingHotMigratedEvent"
-# An encrypted move, the default if both hosts support it, has an EventEx of this type instead.
+# Encrypted moves, the default if both hosts support encryption, have an EventEx of this type instead.
 HOT_ENCRYPTED = "com.vmware.vc.vm.VmHotMigratingWithEncryptionEvent"
 BEGAN = (HOT, HOT_ENCRYPTED, "VmEmigratingEvent", "VmBeingMigratedEvent", "VmBeingRelocatedEvent")
 MOVED = ("VmMigratedEvent", "DrsVmMigratedEvent", "VmRelocatedEvent")
@@ -19,7 +19,7 @@ KINDS = (*BEGAN, *MOVED, *FAILED, *POWER)
 
 
 def moves(worker: str, events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return one move for each chain of events that belongs to a move, in their order."""
+    """Return the moves in the order of their start, one for each chain of events."""
     chains: dict[int, list[Mapping[str, Any]]] = {}
     for event in events:
         if event["kind"] not in POWER:
@@ -74,7 +74,7 @@ def is_encrypted(kinds: Collection[str]) -> bool | None:
 def has_booted(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Return whether a worker is off or was powered on between two readings.
 
-    vCenter forgets since when a machine runs as it moves: a missing time has no meaning.
+    vCenter forgets the boot time of a machine when the machine moves: a missing time has no meaning.
     """
     earlier, later = before["powered_on"], after["powered_on"]
     return after["power"] != "on" or (earlier is not None and later is not None and earlier != later)
@@ -97,7 +97,7 @@ def _move(worker: str, chain: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "chain": first["chain"],
         "events": list(chain),
         "vsphere": {
-            # A relocation of only the storage lacks such an event too.
+            # Storage-only relocations have no such event either.
             "hot_migration": is_hot(kinds),
             "encrypted": is_encrypted(kinds),
             "power_cycled": False,

@@ -67,7 +67,7 @@ def _earlier(judged: Mapping[str, Any]) -> Iterator[str]:
 
 def _row(move: Mapping[str, Any], judged: Mapping[str, Any]) -> str:
     if not judged["moved"]:
-        return f"{line(move)}: NOT MOVED: {move.get('said') or 'it is where it was'}"
+        return f"{line(move)}: NOT MOVED: {move.get('said') or 'it is still on its host'}"
     seconds, gap = move["completed"] - move["started"], judged.get("gap_s")
     stood = "" if gap is None else f", the job stood still for {gap:.1f} s"
     return f"{line(move)}: {seconds:.1f} s{stood}"

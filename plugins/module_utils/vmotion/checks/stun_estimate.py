@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-# Every table is for one machine at a time over 10 Gb/s, in seconds by gigabytes of framebuffer:
+# The tables apply to one machine at a time over 10 Gb/s: seconds by gigabytes of framebuffer.
 # https://docs.vmware.com/en/VMware-vSphere/6.7/com.vmware.vsphere.vcenterhost.doc/GUID-8FE6A0DA-49E9-472B-815B-D630CF2014AD.html
 # https://docs.vmware.com/en/VMware-vSphere/7.0/com.vmware.vsphere.vcenterhost.doc/GUID-8FE6A0DA-49E9-472B-815B-D630CF2014AD.html
 TABLE_MEGABITS = 10_000
 P40 = {1: 9.0, 2: 16.5, 4: 31.4, 8: 61.3, 10: 76.3, 12: 91.2}
 V100 = {1: 2.17, 2: 4.03, 4: 7.02, 8: 14.48, 16: 27.79, 32: 50.81}
-# From vSphere 7 on, the tables have the worst case too, by gigabytes of the machine's memory.
+# From vSphere 7 on, the tables also contain the worst case, by gigabytes of the machine's memory.
 MEMORY_GB = (4, 8, 16, 32)
 WORST: dict[int, Sequence[float]] = {
     1: (5, 6, 8, 12),
@@ -84,7 +84,7 @@ def _usable(estimates: Sequence[Mapping[str, int]], bandwidth: int) -> Mapping[s
 
 
 def _next(sizes: Mapping[int, object] | Sequence[int], needed: float) -> int:
-    """Return the smallest of some sizes in which the needed one fits; 0 if none does, or none is needed."""
+    """Return the smallest size that is large enough; 0 if there is none, or if no size is needed."""
     return min((size for size in sizes if 0 < needed <= size), default=0)
 
 

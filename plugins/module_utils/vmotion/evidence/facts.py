@@ -16,17 +16,17 @@ from ..checks import move_lines
 Value = Mapping[str, Any]
 Move = Dict[str, Any]
 LONGEST_WAIT_S = 86_400.0
-# Events that are dated wrong by less are still found.
+# Events whose times are wrong by less than this are still found.
 CLOCK_SET_S = 5.0
 
 
 def is_same_wave(move: Value, other: Value) -> bool:
-    """Return whether two moves are the same, or ran at once."""
+    """Return whether two moves are the same move, or ran at the same time."""
     return move is other or (move.get("wave") is not None and move["wave"] == other.get("wave"))
 
 
 def next_wave(left: Sequence[Move]) -> list[Move]:
-    """Return the moves that come next and run at once."""
+    """Return the next moves, which run at the same time."""
     wave = left[0].get("wave") if left else None
     return list(left[:1]) if wave is None else list(takewhile(lambda move: move.get("wave") == wave, left))
 
@@ -51,7 +51,7 @@ class Facts:
     # number of earlier ``moves``, the moves of ``others`` and the RDMA device of each worker (``rdma``).
     looks: list[dict[str, Any]] = field(default_factory=list)
     round: int = 0
-    # The planned moves of the round that are not made, and the requested moves without a result.
+    # The planned moves of the round that were not made, and the requested moves without a result.
     left: list[Move] = field(default_factory=list)
     pending: list[dict[str, Any]] = field(default_factory=list)
     waves: int = 0
@@ -91,13 +91,13 @@ class Facts:
 
     @property
     def waiting_hosts(self) -> list[str]:
-        """Return the hosts of the maintenance window that are not changed yet; empty without one."""
+        """Return the hosts that the maintenance window has not changed yet; empty without a window."""
         changed = {change["host"] for change in self.finished_changes}
         return [host for host in (self.settings.get("window") or {}).get("hosts") or [] if host not in changed]
 
     @property
     def finished_changes(self) -> list[dict[str, Any]]:
-        """Return the changes of hosts that serve again."""
+        """Return the changes of the hosts that are back in service."""
         return [change for change in self.host_changes if change["back_at"]]
 
     @property
@@ -107,12 +107,12 @@ class Facts:
 
     @property
     def last_wave(self) -> list[Move]:
-        """Return the last moves that ran at once."""
+        """Return the moves of the last wave."""
         return [move for move in self.moves if is_same_wave(move, self.moves[-1])]
 
     @property
     def outlives_job(self) -> bool:
-        """Return whether a maintenance window goes on after the end of its job, which has finished."""
+        """Return whether a maintenance window continues although its job has finished."""
         return bool(self.settings.get("window")) and (self.job_now or {}).get("state") == "finished"
 
     @property
@@ -146,7 +146,7 @@ class Facts:
 
     @property
     def judged_moves(self) -> list[Move]:
-        """Return the moves of the test without those of a maintenance window that its job did not live to see."""
+        """Return the moves of the test, without those of a maintenance window after the end of its job."""
         ended = (self.job_now or {}).get("ended")
         if not self.outlives_job or ended is None:
             return self.moves
@@ -162,7 +162,7 @@ class Facts:
         return by_worker
 
     def keep_job(self, job: Value) -> None:
-        """Keep the job: all of it at first, and later what can change."""
+        """Keep the job: at first all its values, later only those that can change."""
         self.job_now = dict(job)
         self.job = self.job or self.job_now
 
@@ -172,7 +172,7 @@ class Facts:
         self.cluster_before = self.cluster_before or self.cluster_after
 
     def keep_places(self, plan: Value) -> None:
-        """Keep the host of each worker at the begin of the test, from its first plan."""
+        """Keep the host of each worker at the start of the test, from its first plan."""
         self.at, self.rdma, self.began = dict(plan["places"]), dict(plan["rdma"]), float(plan["at"])
         self.keep_offset(plan)
 
@@ -183,7 +183,7 @@ class Facts:
         self.keep_offset(plan)
 
     def keep_look(self, look: Value) -> None:
-        """Keep a reading of the connections, with what was known about moves then."""
+        """Keep a reading of the connections, with the moves that were known at that time."""
         known = {"moves": len(self.moves), "others": list(self.others), "rdma": self.rdma}
         self.looks.append({"nodes": look["nodes"], "hosts": look["hosts"], **known})
 
@@ -254,6 +254,6 @@ class Facts:
 
 
 def _without(left: Sequence[Move], worker: str) -> list[Move]:
-    """Return the moves that are left after the next one of a worker."""
+    """Return the remaining moves after the next one of a worker."""
     index = next((number for number, move in enumerate(left) if move["worker"] == worker), len(left))
     return [*left[:index], *left[index + 1 :]]

@@ -16,7 +16,9 @@ def outcome(facts: Facts, folder: str, left: Mapping[str, str]) -> str:
     if facts.judged:
         reasons += [reason for reason in (_availability(facts), _failing(facts, folder)) if reason]
     if left:
-        reasons.append(f"Run the playbook again with vmotion_test_folder={folder}: the test goes on where it stopped.")
+        reasons.append(
+            f"Run the playbook again with vmotion_test_folder={folder}: the test continues where it stopped."
+        )
     return " ".join(reasons)
 
 
@@ -30,7 +32,11 @@ def _availability(facts: Facts) -> str:
     before, after = (
         ((read or {}).get("ha") or {}).get("enabled") for read in (facts.cluster_before, facts.cluster_after)
     )
-    return "" if before == after else f"Cluster {facts.cluster}: HA was switched during the test; set it back."
+    return (
+        ""
+        if before == after
+        else f"Cluster {facts.cluster}: HA was switched on or off during the test: restore the setting."
+    )
 
 
 def _failing(facts: Facts, folder: str) -> str:

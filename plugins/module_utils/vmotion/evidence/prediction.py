@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The expected times and stalls of a maintenance window, before it and compared with what came; pure."""
+"""The expected times and stalls of a maintenance window, and their comparison with the measured ones; pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from .facts import Facts
 # The times of a host before any window of this cluster was measured.
 REBOOT_S, CHANGE_S, MOVE_S = 900.0, 180.0, 120.0
 DEFAULTS = (
-    f"no earlier window: {REBOOT_S / 60:.0f} min a reboot, {CHANGE_S / 60:.0f} a change, {MOVE_S / 60:.0f} a move"
+    f"without an earlier window: {REBOOT_S / 60:.0f} min per reboot, {CHANGE_S / 60:.0f} per change, "
+    f"{MOVE_S / 60:.0f} per move"
 )
 
 Value = Mapping[str, Any]
 
 
 def predicted(window: Value, plan: Value, earlier: Sequence[Value]) -> dict[str, Any]:
-    """Return the expected seconds of each host and of the window, its stall, goodput, and on what they rest."""
+    """Return the expected seconds of each host and of the window, its stall, its goodput, and the basis of these."""
     hosts = [
         {"host": stage["host"], "seconds": host_seconds(window, stage, earlier), "moves": len(stage["moves"])}
         for stage in plan["stages"]
@@ -38,7 +39,7 @@ def predicted(window: Value, plan: Value, earlier: Sequence[Value]) -> dict[str,
 
 
 def host_seconds(window: Value, stage: Value, earlier: Sequence[Value]) -> float:
-    """Return the expected seconds of a host with its moves: as it took last, else as others took, else the defaults."""
+    """Return the expected seconds of a host and its moves, from its last change, else from other hosts or defaults."""
     took = [(change["host"], change["back_at"] - change["began"]) for change in earlier]
     own = [seconds for host, seconds in took if host == stage["host"]]
     if took:
@@ -64,7 +65,7 @@ def _whole(prediction: Value) -> str:
 
 
 def comparison(facts: Facts, cost: Value) -> str:
-    """Return a prediction beside what came; empty without a prediction or before a host was changed."""
+    """Return the prediction and the measured values; empty without a prediction or before a host was changed."""
     changes, expected = facts.finished_changes, facts.prediction
     if not expected or not changes:
         return ""
@@ -75,7 +76,7 @@ def comparison(facts: Facts, cost: Value) -> str:
         "stall_s": cost.get("stalled_s"),
         "goodput": cost.get("goodput"),
     }
-    return f"Expected: {_whole(expected)}. Came: {_whole(came)}."
+    return f"Expected: {_whole(expected)}. Measured: {_whole(came)}."
 
 
 def clock(at: float) -> str:

@@ -13,7 +13,7 @@ from ..checks import move_lines
 from . import prediction
 from .facts import Facts, is_same_wave
 
-# The worst verdict of the windows of an observation counts.
+# The worst verdict of its windows is that of an observation.
 WORST_FIRST = ("broken", "inconclusive")
 ENDINGS = {"running": "running", "finished": "finished"}
 
@@ -49,7 +49,7 @@ def with_earlier(judged: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
 
 
 def with_left(judged: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
-    """Return the verdict with the moves after the end of the job and, if the test is over, with all that it left."""
+    """Return the verdict with the moves after the end of the job and, if the test is over, its unfinished steps."""
     on_time = facts.judged_moves
     late = [move for move in facts.moves if move not in on_time]
     notes = list(facts.hangs)
@@ -87,7 +87,7 @@ def transports(facts: Facts) -> dict[str, Any]:
 
 
 def _end(facts: Facts, index: int) -> int:
-    """Return the number of looks before the first move that did not run at once with this one."""
+    """Return the number of readings before the first move that did not run at the same time as this one."""
     wave = facts.moves[index]
     return next((move["looks"] for move in facts.moves[index + 1 :] if not is_same_wave(move, wave)), len(facts.looks))
 
@@ -116,7 +116,7 @@ def _observed(facts: Facts) -> dict[str, Any]:
 def _ranks(facts: Facts) -> dict[str, list[int]]:
     """Return the ranks of each worker.
 
-    If the name of a guest does not match a worker, it may run on any of them: then no worker is reported as one
+    If the name of a guest matches no worker, its ranks may run on any of them: then no worker is reported as one
     without ranks.
     """
     is_complete = set(facts.ranks) <= set(facts.at)

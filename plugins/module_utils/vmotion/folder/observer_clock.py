@@ -3,7 +3,7 @@
 """The clock of a test: the time of the controller when the test started, and the time that has passed since then.
 
 Records, moves and the journal are compared with each other. If the clock of the controller is set during a test, as NTP
-may do, the time of the system would date a silence before or after the move that caused it.
+may do, the system time would place a silence before or after the move that caused it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def now() -> float:
-    """Return the time of the test that this process belongs to, else the time of the system."""
+    """Return the time of the test to which this process belongs, else the system time."""
     try:
         anchor = float(os.environ[CLOCK])
     except (KeyError, ValueError):

@@ -48,7 +48,7 @@ def unfinished(where: Path, cluster: str) -> list[Path]:
 
 
 def _is_unfinished(path: Path, cluster: str) -> bool:
-    """Return whether a journal is that of an unfinished test of a cluster; a damaged one of another cluster is not."""
+    """Return whether a journal belongs to an unfinished test of a cluster; ignore a damaged one of another cluster."""
     try:
         found = ends(path)
     except (CollectionError, OSError):
@@ -61,7 +61,7 @@ def _is_unfinished(path: Path, cluster: str) -> bool:
 
 
 def find(folder: str, where: str, cluster: str) -> Path | None:
-    """Return the folder of the test that continues, or that is named; None if a new one is to be made."""
+    """Return the folder of the unfinished or the named test; None if a new folder is needed."""
     if folder:
         _must_be_ours(Path(folder))
         _refuse_other(Path(folder), cluster)
@@ -71,8 +71,8 @@ def find(folder: str, where: str, cluster: str) -> Path | None:
     for path in folders:
         _must_be_ours(path)
     if len(folders) > 1:
-        reason = f"several tests of this cluster were not ended: {', '.join(map(str, folders))}"
-        raise Refused(f"cluster {cluster}", "find its test", reason, "name one of them by vmotion_test_folder")
+        reason = f"several tests of this cluster are unfinished: {', '.join(map(str, folders))}"
+        raise Refused(f"cluster {cluster}", "find its test", reason, "name one of them with vmotion_test_folder")
     return folders[0] if folders else None
 
 
@@ -114,8 +114,8 @@ def _must_be_private(folder: Path) -> None:
 
 
 def _untrusted(path: Path) -> Refused:
-    reason = "others may have written it, and it says which commands run on this machine"
-    return Refused(str(path), "take up the test in it", reason, OWN_FOLDER)
+    reason = "others may have written it, and its commands run on this machine"
+    return Refused(str(path), "continue the test in it", reason, OWN_FOLDER)
 
 
 def _refuse_other(folder: Path, cluster: str) -> None:
@@ -130,7 +130,7 @@ def _refuse_other(folder: Path, cluster: str) -> None:
 
 
 def cluster_of(settings: Any) -> str:
-    """Return the cluster of a test from its settings, the value of the first entry of its journal; empty without."""
+    """Return the cluster of a test from its settings, the first entry of its journal; empty if there is none."""
     cluster = settings.get("cluster") if isinstance(settings, dict) else None
     return cluster if isinstance(cluster, str) else ""
 
@@ -139,7 +139,7 @@ def refuse_other(folder: Path, before: Mapping[str, Any], requested: Mapping[str
     """Refuse to continue a test of another kind, or a maintenance window that began with other settings."""
     tried, kinds = "continue the run in it", (_kind(before), _kind(requested))
     if kinds[0] != kinds[1]:
-        remedy = f"finish it with the playbook {PLAYBOOKS[kinds[0]]}, or move its folder elsewhere to give it up"
+        remedy = f"finish it with the playbook {PLAYBOOKS[kinds[0]]}, or move its folder elsewhere to abandon it"
         raise Refused(str(folder), tried, f"it has an unfinished {kinds[0]}, not {ARTICLES[kinds[1]]}", remedy)
     changed = _changes(before, requested)
     if changed and not (requested.get("window") or {}).get("settings"):
@@ -148,19 +148,19 @@ def refuse_other(folder: Path, before: Mapping[str, Any], requested: Mapping[str
 
 
 def is_replaced(before: Mapping[str, Any], requested: Mapping[str, Any]) -> bool:
-    """Return whether the user asks for a new window in the place of this unfinished one with other settings."""
+    """Return whether the user wants to replace this unfinished window with one that has other settings."""
     return bool(_changes(before, requested)) and requested["window"].get("settings") == NEW
 
 
 def _changes(before: Mapping[str, Any], requested: Mapping[str, Any]) -> list[str]:
-    """Return the settings of a window that are others now, each with both values."""
+    """Return the settings of a window that have changed, each with both values."""
     old, new = (dict(settings.get("window") or {}) for settings in (before, requested))
     others = [key for key in WINDOW_SETTINGS if old and _text(old.get(key)) != _text(new.get(key))]
     return [f"{key} was {_text(old.get(key))} and is {_text(new.get(key))} now" for key in others]
 
 
 def continued(before: Mapping[str, Any], requested: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings with which a test continues: a user may accept a stop rule so that a window goes on."""
+    """Return the settings with which a test continues: a user can accept a stop rule so that a window goes on."""
     present = {key: requested["window"][key] for key in PRESENT_SETTINGS if key in requested["window"]}
     return {**before, "window": {**before["window"], **present} if before["window"] else {}}
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The test of a cluster that was not ended, and its moves so far."""
+"""The unfinished test of a cluster, and its moves so far."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ NOTHING: dict[str, Any] = {"found": False, "folder": "", "replaced": False, "lau
 def unfinished_test(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the unfinished test of a cluster; refuse one of another kind, or a window with other settings.
 
-    ``folder`` is the folder of the test; if it is empty, the test is searched in ``dir``. ``window`` and ``observe``
-    are those of the test that is to run.
+    ``options["folder"]`` is the folder of the test; if it is empty, the test is searched in ``options["dir"]``. The
+    options ``window`` and ``observe`` are those of the requested test.
     """
     folder = trial_folder.find(options["folder"], options["dir"], options["cluster"])
     return _test_in(folder, options) if folder else NOTHING

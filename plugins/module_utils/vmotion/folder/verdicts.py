@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Subject: a further verdict on a vMotion test, in addition to those that its folder has."""
+"""Subject: a new verdict on a vMotion test, in addition to those in its folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...plan import Plan
 class NewVerdict:
     """The files of one verdict, with a number that no other file in the folder has.
 
-    A part gives the texts of some of the files. Its files are on the disk before the next part is asked for its texts.
+    Each part returns the texts of some files. They are on the disk before the next part is called.
     """
 
     name = "verdict"

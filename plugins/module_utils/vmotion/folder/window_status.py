@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The maintenance window of a cluster for people: from the record of its lock and from its folder."""
+"""The state of a cluster's maintenance window in words, from the record of its lock and from its folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def unfinished(where: Path, cluster: str) -> Path | None:
 
 
 def lines(cluster: str, lock: Record, folder: Path | None) -> Iterator[str]:
-    """Yield who holds the lock, the progress of the window, the workers away from home, and what is left behind."""
+    """Yield the owner of the lock, the progress of the window, the workers away from home, and remaining changes."""
     yield _holder(cluster, lock)
     if folder is None:
         return
@@ -37,7 +37,7 @@ def _holder(cluster: str, lock: Record) -> str:
     if not lock["held"]:
         return f"{cluster}: no run holds the lock"
     note = f", {lock['note'].replace('of', ' of ')} hosts of a maintenance window" if lock.get("note") else ""
-    request = f"; {lock['requester']} asked for {lock['request']}" if lock.get("request") else ""
+    request = f"; {lock['requester']} requested {lock['request']}" if lock.get("request") else ""
     over = f"; it can be taken over, because {lock['over']}" if lock["over"] else ""
     return f"{cluster}: {lock['owner']} (run {lock['run']}) holds the lock since {lock['since']}{note}{request}{over}"
 
@@ -46,7 +46,7 @@ def _progress(facts: Facts) -> Iterator[str]:
     at_hand = facts.at_hand or "none"
     done = [str(change["host"]) for change in facts.finished_changes]
     left = [host for host in facts.waiting_hosts if host != at_hand]
-    yield f"{facts.cluster}: done {_listed(done)}; at hand {at_hand}; left {_listed(left)}"
+    yield f"{facts.cluster}: done {_listed(done)}; in progress {at_hand}; remaining {_listed(left)}"
     places = move_lines.hosts_after(facts.at, facts.every_move)
     away = [
         f"{worker} on {host} (home {facts.at[worker]})" for worker, host in places.items() if host != facts.at[worker]

@@ -13,7 +13,7 @@ from ...vsphere.session import Session
 from ..folder import observer_clock
 
 READINGS = 3
-# A difference of two offsets that is greater, in seconds, is not an error of their measurement: the clock was set.
+# If two offsets differ by more seconds than this, the clock was set: measurement errors are smaller.
 SET_S = 1.0
 
 
@@ -30,7 +30,7 @@ class Offset:
 
 
 def measure(session: Session) -> Offset:
-    """Return the offset from the fastest of several answers, which has the smallest error."""
+    """Return the offset from the fastest of several answers, because its error is the smallest."""
     return min((_reading(session) for _number in range(READINGS)), key=lambda reading: reading.error)
 
 
@@ -42,7 +42,7 @@ def times(began: datetime, ended: datetime | None, before: Offset, after: Offset
     jump = after.seconds - before.seconds
     is_set = abs(jump) > before.error + after.error + SET_S
     started = before.on_controller(began)
-    # The task had ended when the offset was measured, whatever the clock of its end showed.
+    # The task had ended before the second offset was measured, whatever its end time says.
     completed = None if ended is None else min((after if is_set else before).on_controller(ended), observer_clock.now())
     return {
         "started": started,

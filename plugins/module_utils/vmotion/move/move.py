@@ -25,7 +25,7 @@ from . import clock_offset, move_facts, move_watch
 
 ENDED = ("success", "error")
 CANCEL_SECONDS = 120
-# A line for each percent would hide the others.
+# A line for each percent would hide the other lines.
 PROGRESS_SECONDS, POLL_SECONDS = 1.0, 2.0
 GO_ON = "check on which host it is, and run again"
 
@@ -34,7 +34,7 @@ GO_ON = "check on which host it is, and run again"
 class MoveRequest:
     """The worker, its target host, the time-out, and the rules whose findings are accepted.
 
-    ``refusal`` returns why the workers of the call may not move at once, after each of them was checked.
+    ``refusal`` returns why the workers of the call must not move at the same time, after each of them was checked.
     """
 
     worker: str
@@ -66,7 +66,7 @@ class WorkerMove:
         self.cluster.refresh([self.request.worker])
         self.tasks = move_facts.tasks_on(self.cluster, self.machine)
         self.running = move_facts.running_move(self.cluster, self.machine, self.tasks, self.request.target)
-        # A move that runs already is not one that this call refused, even if another move of the call is.
+        # This call does not refuse a move that is already running, even if it refuses another move.
         self.is_started = self.is_started or self.running is not None
         return {"host": self.cluster.host_name(self.machine.host)}
 

@@ -38,7 +38,7 @@ TARGET = (
 MANAGER = "configManager.graphicsManager"
 STUN_SINCE = (8, 0, 2)
 CHECK_SECONDS = 300
-# Tasks that do not disturb a move.
+# Tasks that do not interfere with a move.
 HARMLESS = ("createScreenshot",)
 
 
@@ -83,7 +83,7 @@ def facts(
 
 
 def _links(cluster: WorkerCluster, machine: Machine, target: str) -> move_checks.LinkFacts:
-    """Return the device groups of the worker, and those of the target host, which is asked only if there are some."""
+    """Return the device groups of the worker and, if it has some, those of the target host."""
     groups = worker_gpus.group_names(machine)
     return {"groups": groups, "groups_offered": cluster.groups(target) if groups else []}
 
@@ -122,7 +122,7 @@ def _classes(machine: Machine, host: HostResources, offered: Mapping[str, bool])
 
 
 def free_mhz(values: properties.Values, cores: int, running: Sequence[Machine]) -> int:
-    """Return the unreserved MHz of a host; hyper-threads do not add to them."""
+    """Return the unreserved MHz of a host; hyper-threads do not count."""
     return cores * int(values["summary.hardware.cpuMhz"]) - sum(map(reserved_mhz, running))
 
 
@@ -177,7 +177,7 @@ def _unconnected(cluster: WorkerCluster, machine: Machine, on_host: Sequence[Any
 
 
 def _vcenter_check(cluster: WorkerCluster, machine: Machine, target: Any) -> move_checks.CheckFacts:
-    """Return the errors and warnings of the check that vCenter makes of the move."""
+    """Return the errors and warnings of vCenter's check of the move."""
     tried = "check whether it can move"
     with translating_faults(machine.name, tried):
         checker = cluster.session.content.vmProvisioningChecker

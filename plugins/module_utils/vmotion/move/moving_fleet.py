@@ -33,7 +33,7 @@ SECONDS_WITHOUT_VGPU = 1.0
 
 @dataclass(frozen=True)
 class FleetLimits:
-    """The stun that the job tolerates in sum, and whether each host may have at most one worker."""
+    """The total stun that the job tolerates, and whether each host may have at most one worker."""
 
     budget_s: float
     one_per_host: bool
@@ -41,7 +41,7 @@ class FleetLimits:
 
 @dataclass(frozen=True)
 class _Target:
-    """The properties of a host on which the stun of a worker that moves there depends."""
+    """The properties of a target host that determine the stun of a worker."""
 
     megabits: int
     version: tuple[int, ...]
@@ -69,14 +69,14 @@ def read_room(cluster: WorkerCluster, workers: ClusterWorkers, one_per_host: boo
 
 
 def read_serving(cluster: WorkerCluster, workers: ClusterWorkers, one_per_host: bool) -> Fleet:
-    """Return the same with the hosts in service as targets only."""
+    """Return the same, with only the hosts in service as targets."""
     fleet, serving = read_room(cluster, workers, one_per_host), frozenset(workers.targets)
     moving = {name: replace(one, targets=serving & set(one.targets)) for name, one in fleet.workers.items()}
     return replace(fleet, workers=moving)
 
 
 def read_fleet(cluster: WorkerCluster, workers: ClusterWorkers, rules: FleetLimits) -> Fleet:
-    """Return the fleet with links and stuns; all its workers count as those of one job."""
+    """Return the fleet with links and stuns; all its workers count as workers of one job."""
     fleet, hosts = read_serving(cluster, workers, rules.one_per_host), _hosts(cluster)
     links = {name: vmotion_megabits(host) for name, host in hosts.items()}
     targets = dict(_targets(cluster, workers, hosts, links))
@@ -129,7 +129,7 @@ def _targets(
 def _rooms(
     cluster: WorkerCluster, workers: ClusterWorkers, others: Mapping[str, OtherMachines]
 ) -> Iterator[tuple[str, HostRoom]]:
-    """Yield the room of each host for the workers that can move, those on it included."""
+    """Yield the room of each host for the workers that can move, including those on it."""
     refs = [ref for ref in cluster.values.get("host") or [] if ref._moId in cluster.hosts]
     cores = properties.read_many(cluster.session, refs, (CORES,))
     for key, values in cluster.hosts.items():

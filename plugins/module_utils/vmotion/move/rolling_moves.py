@@ -58,7 +58,7 @@ class ClusterWorkers:
         return {name: self.offering.get(name, hosts) - (held - {where}) for name, where in self.at.items()}
 
     def others(self, cluster: WorkerCluster, key: str) -> OtherMachines:
-        """Return the machines on a host that do not move, the workers among them that devices tie to it included."""
+        """Return the machines on a host that do not move, including the workers that devices tie to it."""
         others = cluster.others(key, self.at)
         return replace(others, running=[*others.running, *(one for one in self.staying if one.host == key)])
 
@@ -131,7 +131,7 @@ def plan_moves(
 def keep_rules(
     fleet: Fleet, planned: Sequence[moves.Move], at: Mapping[str, str], return_home: bool
 ) -> list[moves.Move]:
-    """Return moves that also keep the rules of the cluster, and find memory and CPU; raise Refused without any."""
+    """Return moves that also keep the rules of the cluster and fit memory and CPU; raise Refused if there are none."""
     try:
         return ruled_moves.keep_rules(fleet, planned, at, return_home)
     except moves.Infeasible as error:
@@ -157,7 +157,7 @@ def plan_window(workers: ClusterWorkers, fleet: Fleet, hosts: Sequence[str]) -> 
 
 
 def _taking(workers: ClusterWorkers) -> str:
-    """Return the machines beside the workers that take slots, as a part of a sentence; empty without them."""
+    """Return the other machines that take slots, as part of a sentence; empty if there are none."""
     return (
         f"; other virtual machines with a vGPU run there: {', '.join(sorted(workers.taking))}" if workers.taking else ""
     )
@@ -187,12 +187,12 @@ def _find_links(workers: ClusterWorkers, cluster: WorkerCluster) -> None:
 
 
 def _refuse_without_link(workers: ClusterWorkers, names: Sequence[str]) -> None:
-    """Refuse to move a worker whose linked vGPUs no other host offers."""
+    """Refuse to move a worker if no other host offers its linked vGPUs."""
     for name in names:
         if name in workers.linked and not workers.offering[name] - {workers.at[name]}:
             groups = ", ".join(workers.linked[name])
             reason = f"no other host offers its linked vGPUs, the device group {groups}"
-            raise Refused(name, "plan its move", reason, "prepare the GPUs of another host in the same way")
+            raise Refused(name, "plan its move", reason, "link the GPUs of another host in the same way")
 
 
 def _single_profile(cluster: WorkerCluster, candidates: Sequence[Machine], workers: ClusterWorkers) -> str:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Plans in which every worker moves at least once: one after another, displacing others if there is no room."""
+"""Plans in which every worker moves at least once, one after another; workers displace others if there is no room."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class _Layout(ABC):
 
 
 class _ScarceFirst(_Layout):
-    """Workers first leave hosts that few others may use: room that many may use is used anyway."""
+    """Workers first leave hosts that few others may use: other room will be used anyway."""
 
     def urgency(self, worker: int) -> _Rank:
         return self.demand[self.at[worker]] or len(self.at), -worker

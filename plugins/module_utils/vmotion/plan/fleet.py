@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from .plan import Move
 
-# vCenter runs this many moves of a host at once by the speed of its vMotion link in Mb/s, and queues the others:
+# The number of moves that vCenter runs at once on a host, by the speed of its vMotion link in Mb/s; others wait:
 # https://docs.vmware.com/en/VMware-vSphere/6.7/com.vmware.vsphere.vcenterhost.doc/GUID-25EA5833-03B5-4EDD-A167-87578B8009B3.html
 MOVES_BY_LINK = ((10_000, 8), (1_000, 4))
 RESOURCES = ("GPU slots", "MB of memory", "MHz of CPU")
@@ -24,9 +24,9 @@ def most_moves(megabits: int | None) -> int:
 
 @dataclass(frozen=True)
 class MovingWorker:
-    """A worker: what it takes of a host, its job, and its expected stun in seconds by target host, None if unknown.
+    """A worker: its needs, its job, and its expected stun in seconds by target host, None if unknown.
 
-    The published stuns are those of one virtual machine with a vGPU at a time, so such a worker moves ``alone``: its
+    VMware's stuns are published for one virtual machine with a vGPU at a time, so such a worker moves ``alone``: its
     two hosts have no other move meanwhile. ``targets`` are the hosts that it may use.
     """
 

@@ -15,7 +15,7 @@ MOST_NAMES_SHOWN = 5
 
 
 class Shortage(NamedTuple):
-    """A host that a stuck worker may use: the slots needed on it, those free before any move, and all its slots."""
+    """A host that a stuck worker may use: the needed slots, the free slots before any move, and all slots."""
 
     host: str
     needed: int
@@ -24,7 +24,7 @@ class Shortage(NamedTuple):
 
 
 class PlacementError(ValueError):
-    """A placement has unknown names or impossible numbers."""
+    """A placement contains unknown names or impossible numbers."""
 
 
 class Infeasible(ValueError):

@@ -112,7 +112,7 @@ def _solve(problem: Problem) -> list[Step]:
     out = _improved(only_out, out or loop or any_plan(only_out))
     if not problem.return_home:
         return out
-    # The plan read backwards is a way home: each worker returns to room that no other worker has taken since.
+    # The reversed plan is a way home: each worker returns to room that no other worker has taken since.
     there_and_back = out + [Step(worker, target, source) for worker, source, target in reversed(out)]
     return _improved(problem, min(there_and_back, loop or there_and_back, key=len))
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Moves one after another that keep the rules of the cluster, and find memory and CPU on each target; pure."""
+"""Sequential moves that keep the rules of the cluster and fit memory and CPU of each target; pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def keep_rules(fleet: Fleet, plan: Sequence[Move], at: Mapping[str, str], return
         return list(plan)
     workers = list(dict.fromkeys(move.worker for move in plan))
     out = _Search(fleet, at, workers).run(refused)
-    # Backwards, each worker returns to room that no other one has taken since.
+    # On the reversed way, each worker returns to room that no other one has taken since.
     home = [Move(move.worker, move.target, move.source) for move in reversed(out)] if return_home else []
     refused = next(_refused(fleet, [*out, *home], at), None)
     if refused is not None:
@@ -56,7 +56,7 @@ class _Search:
         self._chosen = frozenset(self._window.workers.index(worker) for worker in workers)
 
     def run(self, refused: str) -> list[Move]:
-        """Return the moves; raise ``Infeasible`` with a reason that the first plan was refused for."""
+        """Return the moves; raise ``Infeasible`` with the reason for which the first plan was refused."""
         opened = [(HASTE * len(self._chosen), 0, self._start)]
         closed = set()
         tried = 0

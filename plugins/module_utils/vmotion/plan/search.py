@@ -86,7 +86,7 @@ class _Search:
         return None
 
     def never_moved(self) -> list[int]:
-        """Return the workers that moved in no visited state, and neither did one of their kind from such a host."""
+        """Return the workers that never moved, nor any worker of their kind on a host of the same kind."""
         kinds = [(kind, self._kinds.host[home]) for kind, home in zip(self._kinds.worker, self._problem.start)]
         moved = {kinds[worker] for worker in self._problem.workers if self._ever_moved >> worker & 1}
         return [worker for worker in self._problem.workers if kinds[worker] not in moved]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Workers of one slot: those that can ever move, and the shortest plan in which each of them returns."""
+"""Single-slot workers: those that can ever move, and the shortest plan in which each of them returns."""
 
 from __future__ import annotations
 

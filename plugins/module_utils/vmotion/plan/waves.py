@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Waves: the moves of a plan that run at the same time, and why a wave has no more of them; pure."""
+"""Waves: the moves of a plan that run at the same time, and why a wave is not larger; pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .fleet import Fleet, Together
 from .plan import Move
 from .ruled_moves import keep_rules
 
-# Workers that cannot join a wave, after which it gets no more of them.
+# After this number of workers that cannot join a wave, no more are tried.
 MOST_REFUSED = 64
 
 
@@ -37,7 +37,7 @@ def plan_waves(
     if spread is None:
         return grouped
     waves = [*spread, *_back(fleet, spread, at, most)] if return_home else spread
-    # Its reasons hold for every target that a worker has.
+    # Its reasons apply to every target of a worker.
     return waves if len(waves) <= len(grouped) else grouped
 
 
@@ -80,7 +80,7 @@ def _next_wave(together: Together, waiting: Sequence[str], most: int) -> Wave:
         else:
             refused.append((worker, reason))
     is_full = len(together.moves) == most
-    # A move that was added later leaves the first refusal as it is: it takes room, and frees none.
+    # A move that is added later does not change the first refusal: it takes room and frees none.
     return Wave(tuple(together.moves), *(refused[0] if refused and not is_full else ()))
 
 

@@ -3,8 +3,8 @@
 """The plan of a maintenance window: the order of the hosts, and the moves that empty each of them; pure.
 
 A worker that moves to a host whose change is done, or that needs none, does not move again. Each move keeps the rules
-of the cluster, and finds GPU slots, memory and CPU on its target. The plan has the fewest moves, unless the search for
-a shorter one was given up.
+of the cluster, and fits GPU slots, memory and CPU of its target. The plan has the fewest moves, unless the search for a
+shorter one was given up.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def plan_window(
 
 
 def _infeasible(search: WindowSearch, window: Window, start: State) -> Infeasible:
-    """Return the error with the workers that found no host, each on the host where it runs now.
+    """Return the error with the workers for which no host was found, each with its present host.
 
     The search tries only one of several workers that can be exchanged.
     """

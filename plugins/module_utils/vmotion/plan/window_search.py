@@ -135,7 +135,7 @@ class WindowSearch:
         self.window = window
         self.tried = 0
         self.is_exhausted = False
-        # By the number of waiting hosts: the workers that found no host, with the reasons.
+        # By the number of waiting hosts: the workers for which no host was found, with the reasons.
         self.stuck: dict[int, dict[int, set[str]]] = {}
 
     def run(self, start: State, haste: int, limit: int | None = None) -> SearchNode | None:
@@ -171,7 +171,7 @@ class WindowSearch:
         state = node.state
         if state.current is None:
             counts = {host: state.at.count(host) for host in state.waiting}
-            # An empty host goes first: afterwards it takes workers for good, and nothing is lost.
+            # An empty host goes first: afterwards it can take workers that stay there, and nothing is lost.
             empty = [host for host, count in counts.items() if not count][:1]
             for host in empty or sorted(state.waiting, key=lambda one: (counts[one], one)):
                 waiting = state.waiting - {host}

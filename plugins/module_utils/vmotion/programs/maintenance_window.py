@@ -39,7 +39,7 @@ def window(p: Program, trial: Trial) -> str:
 
 
 def not_as_requested(trial: Trial) -> str:
-    """Return which hosts differ from the profile that this run requests, whatever was continued; empty if none."""
+    """Return which hosts differ from the profile of this run, even if it continued an earlier one; empty if none."""
     requested = trial.requested
     hosts = sorted({*trial.settings["window"]["hosts"], *requested.get("hosts", ())})
     profiles = {"profile": requested.get("profile") or {}, "host_profiles": requested.get("host_profiles") or {}}
@@ -55,7 +55,7 @@ def not_as_requested(trial: Trial) -> str:
 
 
 def change_all(p: Program, trial: Trial) -> None:
-    """Change each host. The others are planned again after each: then the workers are elsewhere."""
+    """Change each host. The others are planned again after each change, because the workers have moved."""
     facts = trial.facts
     require_acknowledgement(p, trial)
     trial.earlier = p.once("earlier windows", trial.site.earlier_changes)
@@ -91,7 +91,7 @@ def change_each(p: Program, trial: Trial) -> None:
 
 
 def keep_unfinished(p: Program, facts: Facts) -> None:
-    """Keep since when the host is out of service whose change failed: it stays there for the next run."""
+    """Keep the time since which a host with a failed change is out of service: it stays so for the next run."""
     host = facts.at_hand
     changed = (p.written(("changed", host)) or {}).get(host)
     out_at = p.written(("out of service", host))
@@ -121,7 +121,7 @@ def empty_and_change(p: Program, trial: Trial, plan: Mapping[str, Any], host: st
     facts.host_changes += [{**change, "began": began} for change in changes]
     facts.at_hand = ""
     judge(p, trial)
-    # Without a breach, what the host left behind in its cluster keeps the others in service.
+    # Without a breach too, a stop rule that matches after the change of this host keeps the others in service.
     stops = "; ".join(changes[0]["stops"])
     p.say(f"after {host} returned: {stops}" if stops else "")
     if stops and facts.waiting_hosts and not facts.stopped:
@@ -129,7 +129,7 @@ def empty_and_change(p: Program, trial: Trial, plan: Mapping[str, Any], host: st
 
 
 def options_of(trial: Trial) -> HostChangeOptions:
-    """Return the way in which hosts are changed."""
+    """Return the options with which hosts are changed."""
     window_options = {name: value for name, value in trial.settings["window"].items() if name in NAMES}
     accepted = trial.settings["window"].get("accepted") or []
     return HostChangeOptions(cluster=trial.facts.cluster, accepted_stops=accepted, **window_options)

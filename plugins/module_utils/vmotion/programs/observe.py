@@ -54,6 +54,6 @@ def drop_records(p: Program, trial: Trial, number: int) -> None:
     if trial.facts.others or trial.facts.power:
         p.say("writes the verdict and the page of these events")
         files = p.once(("saved", number), lambda: saved(trial))
-    # A watch that rolled for a controller that died then rolls again: the verdict before has those records.
+    # If a controller died after the watch began a new file, it begins another one: the verdict above has those records.
     window = p.once(("rolled", number), lambda: rolled(trial, files, p.now()))
     trial.facts.keep_window(window)

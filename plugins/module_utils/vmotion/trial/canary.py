@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The move of a worker without a rank, which goes first if no worker of the cluster has ever moved; pure."""
+"""The first move of a cluster in which no worker has ever moved: a worker without a rank goes first; pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .wave_of_moves import move_alone
 
 
 def move_idle_worker_first(p: Program, trial: Trial) -> bool:
-    """Move it, and return whether the test may go on."""
+    """Move the idle worker, and return whether the test may continue."""
     if not trial.settings["canary"]:
         return True
     p.say("asks vCenter whether a worker has ever moved")

@@ -20,7 +20,7 @@ Move = Mapping[str, Any]
 
 
 def checked_request(p: Program, trial: Trial) -> dict[str, Any]:
-    """Return the request of the next wave, or why its first move is not made, or that the job must be judged before.
+    """Return the request of the next wave, or why its first move is not made, or that the job must be judged first.
 
     The job may have changed while no controller was at work: a new one judges it before it moves anything.
     """
@@ -64,7 +64,7 @@ def _of_nodes(p: Program, trial: Trial) -> list[Any]:
     settings = trial.settings
     if not settings["guest_checks"]:
         return []
-    # After the first moves, the health of the GPUs was checked after the moves before.
+    # From the second wave on, the health of the GPUs was checked after the wave before.
     sick = [] if trial.facts.moves else gpu_looks.findings(p, trial)
     p.say("checks the timers, licences, checkpoints and drivers of the nodes")
     inside = node_findings.findings(

@@ -2,7 +2,7 @@
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 """The end of a vMotion test: let its job end, judge it once more, and write the evidence; pure.
 
-Each part is done although another one failed.
+Each part runs even if another one failed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def finish(p: Program, trial: Trial) -> None:
 
 
 def _ended(trial: Trial) -> str:
-    """Return the state of a job that has ended; a job that cannot be read may run."""
+    """Return the state of a job that has ended; a job that cannot be read may still run."""
     state = str((trial.job.look().get("job") or {}).get("state", "unknown"))
     return "" if state in ("running", "unknown") else state
 
@@ -56,7 +56,7 @@ def judge_the_end(p: Program, trial: Trial) -> None:
     trial.facts.keep_end_of_watch(p.once("end of the watch", p.now))
     p.say("reads the state of the job")
     job = tried(p, trial, "last state of the job", lambda: changed_job(trial))
-    # A job whose last state was not read may have died, so its launcher counts as unseen.
+    # If the last state of a job was not read, it may have died, so its launcher counts as unseen.
     keep_job(p, trial, job or {**(trial.facts.job_now or {}), "launcher": None})
     p.say("asks vCenter for moves and power events that others caused")
     reading = tried(p, trial, "last events of others", lambda: others(p, trial))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The GPUs of a moving job: one that is sick after a move ends the test, and a silent job has ranks that wait; pure."""
+"""The GPUs of a moving job: a sick GPU after a move ends the test, and ranks of a silent job wait for others; pure."""
 
 from __future__ import annotations
 

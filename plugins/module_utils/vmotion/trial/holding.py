@@ -28,7 +28,7 @@ def lock_of_cluster(p: Program, trial: Trial) -> AbstractContextManager[None]:
 
 
 def renew_lock(p: Program, trial: Trial) -> None:
-    """Take or renew the lock of the cluster, and name its run to all modules."""
+    """Take or renew the lock of the cluster, and pass its run to all modules."""
     p.say("takes or renews the lock of the cluster")
     trial.site.join(str(trial.of_cluster("cluster_lock")["state"]["run"]))
 
@@ -52,7 +52,7 @@ def drs_override(p: Program, trial: Trial) -> AbstractContextManager[None]:
 
 
 def watch_of_records(p: Program, trial: Trial) -> AbstractContextManager[None]:
-    """Watch the step records of the job; the watch outlives its controller, and a later one uses it."""
+    """Watch the step records of the job; the watch survives its controller, and the next controller uses it."""
 
     def start() -> None:
         p.say("watches the step records of the job")
@@ -68,6 +68,6 @@ def watch_of_records(p: Program, trial: Trial) -> AbstractContextManager[None]:
 def _watch_options(trial: Trial) -> dict[str, Any]:
     files = {"records": trial.records, "stop": f"{trial.site.folder}/stop"}
     options = {**trial.nodes, **files, "timeout": WATCH_SECONDS}
-    # A job that has run for a week has more records than an observation needs.
+    # An observation does not need all records of a job that has run for a week.
     rolled = {"tail": TAIL_BYTES, "roll": f"{trial.site.folder}/roll"} if trial.settings.get("observe") else {}
     return {**options, **rolled}

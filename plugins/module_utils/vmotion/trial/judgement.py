@@ -48,7 +48,7 @@ def changed_job(trial: Trial) -> dict[str, Any]:
 
 
 def keep_job(p: Program, trial: Trial, job: dict[str, Any]) -> None:
-    """Keep the job, and tell if it has just finished although hosts of its maintenance window remain."""
+    """Keep the job, and show if it has just finished although hosts of its maintenance window remain."""
     waiting = trial.facts.waiting_hosts
     if trial.facts.is_running and job["state"] == "finished" and waiting:
         p.say(f"the job has finished: {', '.join(waiting)} are changed without a verdict on their moves")

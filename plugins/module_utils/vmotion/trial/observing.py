@@ -14,7 +14,7 @@ from ..evidence.facts import Facts
 from .opening import steps
 from .trial import Trial
 
-# More steps than any job makes in one interval: the call ends with its time.
+# More steps than any job makes in one interval: only the time-out ends the call.
 NO_END = 1 << 40
 # The records of a job for this long are enough to judge it; older ones are removed once they were judged.
 KEEP_SECONDS = 600.0
@@ -24,16 +24,16 @@ OF_MOVE = ("worker", "source", "target", "by", "started", "completed", "ok")
 
 
 def is_due(facts: Facts, now: Mapping[str, Any]) -> bool:
-    """Return whether the observation lasts: for its duration, as long as the job runs and no request ends it."""
+    """Return whether the observation goes on: its duration is not over, the job runs, and no request ends it."""
     return not now["asked"] and now["at"] < facts.began + float(facts.settings["duration"]) and facts.is_running
 
 
 def interval(p: Program, trial: Trial, since: float) -> dict[str, Any]:
-    """Let the time to the next judgement pass, or until its end is requested."""
+    """Wait for the next judgement, or until the end of the observation is requested."""
     left = trial.facts.began + float(trial.settings["duration"]) - since
     seconds = max(1.0, min(float(trial.settings["observe"]["seconds"]), left))
     options = {**steps(trial, NO_END, since, seconds), "ended_by": f"{trial.site.folder}/end"}
-    # It always fails in time: no rank completes that number of steps.
+    # The wait always times out: no rank completes that number of steps.
     result = trial.site.here("wait_for_steps", options)
     return {"asked": bool(result.get("asked")), "at": p.now()}
 

@@ -17,7 +17,7 @@ from . import other_jobs
 from .plans import KEPT, not_applicable, plan_lines, plan_options
 from .trial import Trial, tried
 
-# A job reports its first step within the first of these times, or soon if it has run for longer.
+# A job reports its first step within the first of these times; one that has run for longer, within the second.
 FIRST_STEP_SECONDS, SOON_SECONDS = 600.0, 30.0
 
 
@@ -81,7 +81,7 @@ def warm(p: Program, trial: Trial) -> dict[str, Any]:
 
 
 def first_step_seconds(started: float | None, now: float) -> float:
-    """Return the seconds to wait for a first step: a job that has run long without a step has none to report."""
+    """Return the seconds to wait for a first step: a job that has run long without a step never reports one."""
     return max(FIRST_STEP_SECONDS - (now - (started or now)), SOON_SECONDS)
 
 

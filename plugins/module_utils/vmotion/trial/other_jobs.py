@@ -13,8 +13,8 @@ from ...core.names import short_name
 def moving(window: Mapping[str, Any], planned: Mapping[str, Any]) -> list[str]:
     """Return the other jobs on workers that move, each with these workers.
 
-    A node whose name is that of no worker may be any of them, unless other nodes have the names of workers: then it
-    belongs to another cluster.
+    A node whose name matches no worker may be any of them, unless other nodes of the job match: then it belongs to
+    another cluster.
     """
     jobs = window.get("other_jobs") or []
     movers, workers = ({short_name(name) for name in names} for names in (_movers(planned), planned["places"]))

@@ -26,7 +26,7 @@ def plan_options(settings: Mapping[str, Any], hosts: Sequence[str] = ()) -> dict
 
 
 def _emptied(window: Mapping[str, Any], hosts: Sequence[str]) -> dict[str, Any]:
-    """Return the options for a window; what vCenter cannot do is refused before the first move."""
+    """Return the options for a window; moves that vCenter does not support are refused before the first one."""
     mode = {"non_disruptive": True} if window.get("non_disruptive") else {}
     return {"empty_hosts": list(hosts or window["hosts"]), **mode}
 
@@ -39,9 +39,8 @@ def not_applicable(cluster: str, planned: Mapping[str, Any]) -> str:
     if planned["moves"] and not tied:
         return ""
     why = f"these workers are tied to their hosts by devices: {', '.join(tied)}" if tied else "no worker runs"
-    return (
-        f"Cluster {cluster}: a vMotion test is not applicable: {why}; name those that can move by vmotion_test_workers."
-    )
+    remedy = "name those that can move with vmotion_test_workers"
+    return f"Cluster {cluster}: a vMotion test is not applicable: {why}; {remedy}."
 
 
 def plan_lines(planned: Mapping[str, Any]) -> list[str]:
@@ -66,7 +65,7 @@ def _stun(move: Mapping[str, Any]) -> str:
 
 
 def _wave_lines(wave: Mapping[str, Any], moves: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the lines of a wave: its number, its moves, and why it has no more of them."""
+    """Return the lines of a wave: its number, its moves, and why it is not larger."""
     number = int(wave["moves"])
     lines = [f"   {move_lines.line(move)}" for move in moves if move["wave"] == wave["wave"]]
     waits = [f"   {wave['waits']} waits: {wave['reason']}"] if wave.get("reason") else []

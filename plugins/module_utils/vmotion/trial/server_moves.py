@@ -17,7 +17,7 @@ Value = Mapping[str, Any]
 
 
 def requested_moves(result: Value, request: Value, facts: Facts) -> list[dict[str, Any]]:
-    """Return the moves on the server that can be the one that this test requested."""
+    """Return the moves on the server that can be the move that this test requested."""
     known, since = {move.get("chain") for move in facts.moves}, request["at"] - EARLIER_SECONDS
     planned = (request["move"]["worker"], request["move"]["target"])
     return [

@@ -60,4 +60,4 @@ def check_limits(limits: dict[str, Any]) -> None:
     try:
         read_limits(limits)
     except ValueError as error:
-        raise Refused("limits", "judge a test by them", str(error), "correct the named value") from error
+        raise Refused("limits", "judge a test with them", str(error), "correct the named value") from error

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The site, the tested job and the facts so far, with which the programs of this room work; pure."""
+"""The site, the tested job and the facts so far, which the programs of this room use; pure."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Site(Calls, Protocol):
         """Return the host changes of earlier windows of the cluster, the newest last."""
 
     def notify(self, hook: Mapping[str, Any], text: str) -> Result:
-        """Give a text to a command or a URL of the user, within a limited time."""
+        """Pass a text to a command or a URL of the user, within a limited time."""
 
     def write(self, name: str, content: Any) -> None:
         """Write a JSON file in the folder of the test."""

@@ -21,7 +21,7 @@ from .opening import look, managers, resumed
 from .server_moves import EARLIER_SECONDS, move_names, move_on_server, requested_moves
 from .trial import Trial
 
-# A move whose call ended without an answer is looked up and requested again this often.
+# How often a move is looked up and requested again if its call ended without an answer.
 MOST_LOST = 3
 COMPLETED, UNDER_WAY, UNKNOWN = (
     "the server has completed the move",
@@ -59,7 +59,7 @@ def wave(p: Program, trial: Trial) -> None:
 
 
 def move_alone(p: Program, trial: Trial) -> None:
-    """Make the move of a worker without a rank: the job has nothing to lose, and its move is not judged."""
+    """Make the move of a worker without a rank: it cannot harm the job, and it is not judged."""
     requested = p.once("request of the first worker", lambda: request(p, trial))
     trial.facts.keep_request(requested)
     made = p.once("move of the first worker", lambda: make(p, trial, requested["controller"]))
@@ -67,7 +67,7 @@ def move_alone(p: Program, trial: Trial) -> None:
 
 
 def _request(p: Program, trial: Trial, number: int) -> dict[str, Any]:
-    """Return the checked request of the next moves; judge the job before if an earlier controller judged it last."""
+    """Return the checked request of the next moves; judge the job first if an earlier controller judged it last."""
     for attempt in count(1):
         requested: dict[str, Any] = p.once(("request", number, attempt), lambda: checked_request(p, trial))
         if not requested.get("is_stale"):
@@ -87,7 +87,7 @@ def start_round(p: Program, trial: Trial, plan: Value, moves: Sequence[dict[str,
 
 
 def make(p: Program, trial: Trial, controller: str) -> list[dict[str, Any]]:
-    """Make the requested moves, and return them as they ended, or as the server refused them.
+    """Make the requested moves, and return their results, or the refusals of the server.
 
     If another controller may have started them, or if a call had no answer, the server is asked first whether they
     happened. No move starts twice.
@@ -131,7 +131,7 @@ def _moved(p: Program, trial: Trial, open_moves: Sequence[dict[str, Any]]) -> di
     limits = {key: settings[key] for key in ("move_timeout", "stun_budget", "accept")}
     options = {"cluster": trial.facts.cluster, "records": trial.records, **limits}
     result = trial.site.here("vmotion", {**options, **(moves[0] if len(moves) == 1 else {"moves": moves})})
-    # A call that could not even begin has no result of each.
+    # A call that could not even begin has no per-move results.
     rows = {row["worker"]: row for row in result.get("moved") or []}
     answers = ((one, rows.get(one["move"]["worker"], result)) for one in open_moves)
     made = {one["move"]["worker"]: _answered(p, trial, one, row) for one, row in answers}
@@ -139,7 +139,7 @@ def _moved(p: Program, trial: Trial, open_moves: Sequence[dict[str, Any]]) -> di
 
 
 def _answered(p: Program, trial: Trial, requested: dict[str, Any], result: Value) -> dict[str, Any]:
-    """Return a move that ended or was refused; empty if its call ended without an answer and is looked up next."""
+    """Return a move that ended or was refused; empty if its call had no answer, so that it is looked up next."""
     # A worker can be on its target although this call moved nothing: an earlier call without an answer moved it, or the
     # move that was in progress has just ended.
     has_earlier = bool(requested["lost"] or requested.get("is_under_way"))

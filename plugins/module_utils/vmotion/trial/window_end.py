@@ -15,7 +15,7 @@ from ..evidence.facts import Facts
 from .trial import Trial
 
 PAUSE, END = "pause", "end"
-# The questions after a request to pause are this many moments apart, because each is a call of vCenter.
+# The number of moments between two checks of a pause, because each check is a call to vCenter.
 MOMENTS = 5
 NO_END = float("inf")
 WAYS = "Run the playbook again to continue, or dml.vsphere.window with window_action=end to end it"
@@ -28,7 +28,7 @@ class WindowPaused(BaseException):
 
 
 def deadline(window: Value, started: float) -> tuple[float | None, str]:
-    """Return the time at which a run that has started ends, and the option that says so; None without one."""
+    """Return the time at which a started run must end, and the option that sets it; None without one."""
     ends = []
     if window.get("not_after"):
         ends.append((_time_of(str(window["not_after"]), started), "window_not_after"))
@@ -52,15 +52,15 @@ def _time_of(text: str, started: float) -> float:
 
 
 def reason_to_end(p: Program, trial: Trial, stage: Value) -> str:
-    """Return why the next host is not started, and which hosts are left for the next window; empty if it is."""
+    """Return why the next host is not started, and which hosts remain for the next window; empty if it may start."""
     facts, window = trial.facts, trial.settings["window"]
     why = _no_time(trial, stage, p.now()) or _no_stall(facts, stage, float(window.get("max_stall_s") or 0.0))
     return ended(facts, why) if why else ""
 
 
 def ended(facts: Facts, why: str) -> str:
-    """Return how far a window came that ends before the next host."""
-    return f"{_progress(facts)}: {why}. The next run begins with those that are left"
+    """Return the progress of a window that ends before the next host."""
+    return f"{_progress(facts)}: {why}. The next run begins with the remaining hosts"
 
 
 def _no_time(trial: Trial, stage: Value, now: float) -> str:
@@ -84,29 +84,29 @@ def _no_stall(facts: Facts, stage: Value, most: float) -> str:
 
 
 def limits_in_words(window: Value, started: float) -> list[str]:
-    """Return the limits of a window, each with what happens there."""
+    """Return the limits of a window, each with its effect."""
     until, option = deadline(window, started)
-    left = "no host is started that goes beyond it, and the others are left for the next window"
+    left = "no host is started that would exceed it; the others remain for the next window"
     found = [f"end: {prediction.clock(until)} ({option}); {left}"] if until is not None else []
     if window.get("max_stall_s"):
         found.append(f"stall: {float(window['max_stall_s']):.0f} s in all (window_max_stall_s); {left}")
-    return [*found, "breach: the host at hand is finished and returned, and no other is changed"]
+    return [*found, "breach: the host in progress is finished and returned, and no other host is changed"]
 
 
 def attend(p: Program, trial: Trial) -> str:
-    """Wait while the window is to pause; return why it ends now, empty if it goes on; or stop with WindowPaused."""
+    """Wait while a pause is requested; return why the window ends now, empty if it continues; or raise WindowPaused."""
     if trial.site.must_pause():
         raise WindowPaused
     request = _request(trial)
     if request["request"] == PAUSE:
-        p.say(f"{request['requester']} asked for a pause: the window waits for resume or end")
+        p.say(f"{request['requester']} requested a pause: the window waits for resume or end")
         request = p.wait(lambda: _after_pause(trial), NO_END)
         p.say("" if request["request"] else "the window goes on")
-    return ended(trial.facts, f"{request['requester']} asked for the end") if request["request"] == END else ""
+    return ended(trial.facts, f"{request['requester']} requested the end") if request["request"] == END else ""
 
 
 def _after_pause(trial: Trial) -> dict[str, Any]:
-    """Return what is asked for once that is not a pause any more; empty while it is."""
+    """Return the request after the pause; empty while the pause lasts."""
     if trial.site.must_pause():
         raise WindowPaused
     trial.polls += 1
@@ -129,12 +129,12 @@ def _progress(facts: Facts) -> str:
 
 
 def paused(facts: Facts) -> str:
-    """Return the sentence about a window that stops and stays open, with the ways to go on."""
+    """Return the sentence about a window that stops and stays open, with the ways to continue."""
     return f"Cluster {facts.cluster}: the window is paused: {_progress(facts)}. No host is out of service. {WAYS}."
 
 
 def interrupted(facts: Facts) -> str:
-    """Return what a run leaves that ends in the middle of a host, and the ways to go on."""
+    """Return the state that a run leaves when it ends in the middle of a host, and the ways to continue."""
     at_hand = f"{facts.at_hand} may be out of service, " if facts.at_hand else ""
     return (
         f"Cluster {facts.cluster}: the window was interrupted: {_progress(facts)}; {at_hand}the lock of the cluster is "

@@ -12,7 +12,7 @@ from ...errors import WholeError
 from .trial import Trial
 
 EVENTS = ("start", "host", "breach", "pause", "end")
-# An acknowledgement is for the window that follows it.
+# An acknowledgement applies only to the next window.
 ACK_SECONDS = 86_400.0
 
 

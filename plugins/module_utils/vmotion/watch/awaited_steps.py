@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Waits until every rank of a watched job has made a number of steps."""
+"""Wait until every rank of a watched job has made a number of steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHOW_SECONDS = 5.0
 UNWATCHED_SECONDS = 15.0
 WITHOUT_STEPS = "all its nodes were read, and no rank has reported a step"
 RECORD_STEPS = "record the steps of the script with dml_records, as the page of the role training describes"
-UNWATCHED = "no watch collects the records of its nodes any longer"
+UNWATCHED = "no watch collects the records of its nodes any more"
 
 
 class WaitLimits(NamedTuple):

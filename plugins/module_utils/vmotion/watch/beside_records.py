@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-# Why nodes cannot be read, what nodes send beside their records, and the node that reported the end of the job.
+# Why nodes cannot be read, the other data that nodes send, and the node that reported the end of the job.
 TROUBLES, VIEWS, ENDS = "troubles", "views", "ends"
 
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 SECONDS = 30
-# A log of the kernel may have an error of a GPU in each line.
+# Every line of a kernel log can be an error of a GPU.
 MOST_LINES = 1000
 MISSING = 127
 # CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, _GPU_DIRECT_RDMA_SUPPORTED and _DMA_BUF_SUPPORTED.
@@ -50,7 +50,7 @@ print(json.dumps(version.value))
 
 
 def run(*command: str) -> tuple[int, str, str]:
-    """Return exit code, output and errors of a program; one that is missing has the code of a shell for that."""
+    """Return exit code, output and errors of a program; a missing program has a shell's exit code for that."""
     try:
         done = subprocess.run(  # noqa: S603 - fixed programs
             command,
@@ -82,7 +82,7 @@ def log() -> list[str] | None:
         ("sudo", "-n", "journalctl", "-k", "-b", "-q", "--no-pager", "-o", "short-unix"),
     ):
         code, output, _errors = run(*command)
-        # Without the right to read it, the log of the kernel is empty, and it never is.
+        # The kernel log is never empty, unless this user must not read it.
         if code == 0 and output.strip():
             return [line for line in output.splitlines() if "NVRM:" in line][-MOST_LINES:]
     return None

@@ -18,7 +18,7 @@ LONGEST_LINE = 1 << 20
 
 
 class GrowingFile:
-    """The complete lines that are new since the last call; a file that does not exist yet is empty.
+    """Reads the complete lines that are new since the last call; a file that does not exist yet is empty.
 
     With ``last``, the first call begins that number of bytes before the end of the file. Lines that are not a JSON
     object, such as torn ones, are counted in ``noise`` and left out.

@@ -39,7 +39,7 @@ KEYS = (
 
 
 class Plain(pickle.Unpickler):
-    """Reads only texts, numbers, lists and mappings: the ranks run a program of others, which could write anything."""
+    """Reads only texts, numbers, lists and mappings: the ranks run a user's program, which could write anything."""
 
     def find_class(self, module: str, name: str) -> object:
         raise pickle.UnpicklingError(f"{module}.{name} is not plain data")
@@ -71,7 +71,7 @@ def files(folder: str) -> dict[int, str]:
 
 
 def dumps(folder: str) -> dict[int, dict[str, object]]:
-    """Return the recorders of the ranks of this node, as they are now if the ranks can still write them."""
+    """Return the recorders of the ranks on this node, in their present state if the ranks can still write them."""
     began = time.time()
     requested = request_dumps(folder)
     while time.time() < began + DUMP_SECONDS:
@@ -83,7 +83,7 @@ def dumps(folder: str) -> dict[int, dict[str, object]]:
 
 
 def read(path: str) -> dict[str, object] | None:
-    """Return the latest entries of a dump; None if it is not whole or not plain."""
+    """Return the latest entries of a dump; None if it is incomplete or not plain data."""
     try:
         with open(path, "rb") as file:
             content = Plain(io.BytesIO(file.read(MOST_BYTES))).load()

@@ -23,7 +23,7 @@ from . import records_program
 
 REOPEN_SECONDS = 1.0
 CLOSE_SECONDS = 5.0
-# A node sends a sign of life every second; a connection takes a while to be made.
+# A node sends a sign of life every second; opening a connection takes a while.
 QUIET_SECONDS = 8.0
 CHUNK = 1 << 16
 # The other end reads 1 MiB at once, and JSON may write a byte as six.
@@ -144,7 +144,7 @@ class Link:
         """Read the error output of the connection, which blocks once its buffer is full."""
         stream = self._process.stderr if self._process else None
         with contextlib.suppress(BlockingIOError):
-            # The number of chunks is limited: the output of a program that never stops has no end.
+            # The number of chunks is limited, because a program may print forever.
             for _chunk in range(ERROR_CHUNKS):
                 data = os.read(stream.fileno(), CHUNK) if stream else b""
                 if not data:

@@ -63,7 +63,7 @@ def read_gpus(
 
 
 def read_hang(nodes: Nodes, folder: str, recorders: str, timeout: float = 60.0) -> dict[str, Any]:
-    """Ask on all nodes of a silent job PyTorch's Flight Recorder and NCCL's RAS service which ranks wait for others.
+    """Find out which ranks of a silent job wait for others, from PyTorch's Flight Recorder and NCCL's RAS service.
 
     ``folder`` is that of the records, ``recorders`` that of the dumps. It changes nothing in the job.
     """
@@ -73,7 +73,7 @@ def read_hang(nodes: Nodes, folder: str, recorders: str, timeout: float = 60.0) 
 
 
 def read_stacks(nodes: Nodes, folder: str, timeout: float = 20.0) -> dict[str, Any]:
-    """Have the ranks of a silent job write where they are in their program, and return that in a sentence."""
+    """Have the ranks of a silent job write their stacks, and return their places in a sentence."""
     found = run_on_nodes(nodes, stack_program, [folder], timeout)
     return {"sentence": rank_stacks.sentence(found.values())}
 

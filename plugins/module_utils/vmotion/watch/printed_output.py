@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .link import Link
 
-# A job may print for days: then a new file starts, and the former one stays beside it.
+# The size at which a new file starts, because a job may print for days; the former file stays next to it.
 MOST_BYTES = 256 << 20
 FORMER = ".1"
 

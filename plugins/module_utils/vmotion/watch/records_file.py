@@ -15,14 +15,14 @@ LONGEST_LINE = 1 << 16
 
 
 def before(records: Path) -> Path:
-    """Return the file with the records before the present ones, which exists if the watch began a new file."""
+    """Return the file with the earlier records, which exists if the watch began a new file."""
     return records.with_name(f"{records.name}.before")
 
 
 def acquire(handle: int, patience: float = 0.0) -> bool:
     """Lock the file and return whether that succeeded; the kernel releases the lock when the process ends.
 
-    ``is_watched`` holds the lock for a moment, so ``patience`` repeats the attempt.
+    ``watcher.is_watched`` holds the lock for a moment: for ``patience`` seconds, the attempt is repeated.
     """
     deadline = time.monotonic() + patience
     while not lock(handle, fcntl.LOCK_EX):
@@ -77,7 +77,7 @@ class RecordsFile:
         return True
 
     def roll(self, request: Path) -> None:
-        """Begin a new file if the request exists, and remove the request; the name always stands for a locked file."""
+        """Begin a new file if the request exists, and remove the request; the file with this name is always locked."""
         if not request.exists():
             return
         new, kept = self._path.with_name(f"{self._path.name}.new"), before(self._path)

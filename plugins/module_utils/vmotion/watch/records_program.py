@@ -19,7 +19,7 @@ import threading
 import time
 from collections import deque
 
-# Each read that finds new lines wakes four processes on their way over ssh: bench/monitor/run measures the cost.
+# New lines wake four processes on their way over ssh: bench/monitor/run measures the cost.
 LOOK_SECONDS = 0.5
 ALIVE_SECONDS = 1.0
 MOST_BYTES = 1 << 20
@@ -152,7 +152,7 @@ def is_swept(path: str) -> bool:
 
 
 class Output:
-    """The output of the job, whose end is at most a few MiB away: whoever prints more is not waited for."""
+    """The output of the job, never more than a few MiB behind its end: older output of a fast program is skipped."""
 
     def __init__(self, path: str, offset: int) -> None:
         self._path, self._offset = path, offset
@@ -169,7 +169,7 @@ class Output:
         skipped = max(0, size - self._offset - MOST_BEHIND)
         data = os.pread(self._file, MOST_BYTES, self._offset + skipped) if size > self._offset else b""
         if skipped:
-            # The beginning may be the rest of a secret value.
+            # The first bytes may be the rest of a secret value.
             rest = data.find(b"\n", len(self._secrets[0].encode()) if self._secrets else 0) + 1
             skipped, data = skipped + rest, data[rest:]
         # A progress bar ends its lines with a carriage return.

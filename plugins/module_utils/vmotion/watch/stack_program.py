@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Runs on a node: has each rank of a job there write where its main thread is, and prints that."""
+"""Runs on a node: has each rank of a job there write the stack of its main thread, and prints the stacks."""
 
 # This file is sent to the node as text: it imports only the standard library, and any Python from 3.8 on runs it.
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read(path: str) -> str:
 
 
 def is_alive(pid: int, start: str, boot_id: str) -> bool:
-    """Return whether the process still runs, which has the signal registered; another one would end by the signal."""
+    """Return whether the process that registered the signal still runs; the signal would end another process."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as boot, open(f"/proc/{pid}/stat", "rb") as stat:
             ticks = stat.read().rsplit(b")", 1)[1].split()[19].decode()

@@ -31,13 +31,13 @@ def watch_records(
     view: bool = False,
     **options: Any,
 ) -> dict[str, Any]:
-    """Keep a connection to each node, and append its records to one file, each with its time of arrival as ``seen``.
+    """Keep a connection to each node, and append its records to one file, each with its time of arrival (``seen``).
 
     A broken connection is opened again; no record is lost or written twice. A watch that continues an earlier one reads
-    all records again; those that were written between the two have no ``seen``.
-    ``folder`` is that of the records on the nodes. ``tail`` are the bytes at the end of each file with which the watch
-    begins, 0 for all of it. With ``view``, it also reads the use of the GPUs, the output of the job, which it writes to
-    the file ``output``, and the end of the job.
+    all records again; those that were written between the two have no ``seen``. ``folder`` is that of the records on
+    the nodes. ``tail`` are the bytes at the end of each file with which the watch begins, 0 for all of it. With
+    ``view``, it also reads the utilization of the GPUs, the end of the job, and its output, which it writes to the file
+    of the option ``output``.
     """
     links = [Link(node["name"], node["reach"], folder, tail=tail, has_view=view) for node in nodes]
     try:
@@ -80,7 +80,7 @@ def _of(node: Link, state: watcher.WatchState) -> dict[str, Any]:
 
 
 def new_watch_folder(results: str) -> dict[str, Any]:
-    """Make a new folder for the files of a watch; one whose controller was killed may still write to the former."""
+    """Make a new folder for the files of a watch; the watch of a killed controller may still write to the old one."""
     try:
         os.makedirs(results, mode=0o700, exist_ok=True)
         return {"path": tempfile.mkdtemp(prefix="watch-", dir=results)}
@@ -113,7 +113,7 @@ def why_watch_ended(records: str) -> dict[str, Any]:
 def main() -> None:
     """Watch until the watch ends, and print why.
 
-    The watch has no parent among the processes of its playbook: whoever kills all of these leaves it alone.
+    The watch has no parent among the processes of its playbook: it survives if all of these are killed.
     """
     if os.fork():
         os._exit(0)

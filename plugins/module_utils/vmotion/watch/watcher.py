@@ -29,9 +29,9 @@ WATCHED = "watched already"
 
 
 class Attended:
-    """True while a process has the file locked, and for some seconds after, in which another process may lock it.
+    """True while a process has the file locked, and for some seconds after, so that another process can lock it.
 
-    The kernel releases the lock of a process when that ends, however it ends.
+    The kernel releases the lock when its process ends, however that ends.
     """
 
     def __init__(self, file: Path, alone: float) -> None:

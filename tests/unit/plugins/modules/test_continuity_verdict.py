@@ -103,7 +103,7 @@ def test_a_wait_for_records_without_a_collector_ends_soon(tmp_path: Path, monkey
     result = here("wait_for_steps", records=str(tmp_path / "records.jsonl"), steps=20, timeout=60)
     assert time.monotonic() - began < 20
     assert result["msg"] == (
-        "the job: could not make 20 steps on every rank: no watch collects the records of its nodes any longer; "
+        "the job: could not make 20 steps on every rank: no watch collects the records of its nodes any more; "
         "start the watch of its nodes again"
     )
 

@@ -36,18 +36,18 @@ def test_the_longest_silence_may_be_given_by_phase_and_its_own_option_goes_befor
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({"max_gap_s": "long"}, "max_gap_s is 'long': expected a number from 0 up."),
-        ({"max_gap_s": -1}, "max_gap_s is -1: expected a number from 0 up."),
-        ({"resume_deadline_s": math.nan}, "resume_deadline_s is nan: expected a number from 0 up."),
-        ({"warmup_steps": True}, "warmup_steps is True: expected a number from 0 up."),
+        ({"max_gap_s": "long"}, "max_gap_s is 'long': expected a number of 0 or more."),
+        ({"max_gap_s": -1}, "max_gap_s is -1: expected a number of 0 or more."),
+        ({"resume_deadline_s": math.nan}, "resume_deadline_s is nan: expected a number of 0 or more."),
+        ({"warmup_steps": True}, "warmup_steps is True: expected a number of 0 or more."),
         ({"warmup_steps": math.inf}, "warmup_steps is inf: expected a number from 0 to 9007199254740992."),
-        ({"min_throughput_ratio": 10**400}, "min_throughput_ratio is out of range: expected a number from 0 up."),
+        ({"min_throughput_ratio": 10**400}, "min_throughput_ratio is out of range: expected a number of 0 or more."),
         (
             {"min_throughput_ratio": "1e400"},
             "min_throughput_ratio is inf: expected a number from 0 to 9007199254740992.",
         ),
-        ({"min_throughput_ratio": []}, "min_throughput_ratio is []: expected a number from 0 up."),
-        ({"phases": {"eval": "x"}}, "the limit of phase eval is 'x': expected a number from 0 up."),
+        ({"min_throughput_ratio": []}, "min_throughput_ratio is []: expected a number of 0 or more."),
+        ({"phases": {"eval": "x"}}, "the limit of phase eval is 'x': expected a number of 0 or more."),
     ],
 )
 def test_refuses_an_unknown_limit_with_its_name(given: dict[str, Any], expected: str) -> None:

@@ -169,5 +169,5 @@ def test_persistence_and_heat_are_reported_with_their_remedy() -> None:
 
 def test_the_log_that_a_user_may_not_read_is_reported() -> None:
     assert texts(gpu_health.findings("w1", found(log=None), idle=False), NOTE) == [
-        "this user may not read the log of the kernel: whether it has errors of GPUs (Xid) is unknown"
+        "this user may not read the kernel log: whether it contains GPU errors (Xid) is unknown"
     ]

@@ -37,7 +37,7 @@ def test_a_module_or_dma_buf_and_the_gpus_decide(found: dict[str, Any], possible
     [
         (180.0, 95.0, "180.00 Gbit/s with it (training_gdr=SYS), 95.00 without: set training_gdr=SYS."),
         (60.0, 95.0, "set training_gdr=off."),
-        (95.0, 97.0, "no difference that is worth a setting."),
+        (95.0, 97.0, "the difference is too small to matter."),
         (None, 95.0, "was not compared"),
     ],
 )

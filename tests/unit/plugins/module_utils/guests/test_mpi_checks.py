@@ -129,7 +129,7 @@ def test_misfits_of_openmpi_are_named(found: dict[str, Any], sentences: list[str
 def test_a_timer_of_openmpi_that_is_too_short_is_named() -> None:
     hasty = TIMERS.replace(":value:300", ":value:5").replace(":value:20", ":value:1")
     (sentence,) = mpi_checks.openmpi_misfits(mpi(hello(0), hello(1), timers=hasty), MPI)
-    assert sentence.startswith("OpenMPI's oob_tcp_keepalive_* gives up a silent node after 14 s")
+    assert sentence.startswith("OpenMPI's oob_tcp_keepalive_* gives up on a silent node after 14 s")
 
 
 def test_facts_of_horovod_are_read() -> None:

@@ -91,7 +91,7 @@ CASES: list[tuple[str, Any, Any, dict[str, Any], dict[str, Any], str]] = [
         {"repositories": [CUDA], "keys": {"own": {"keyring": "/usr/share/a.gpg"}}},
         {},
         {"keys": {}},
-        "names the key own, which repositories_keys does not have.",
+        "names the key own, which is not in repositories_keys.",
     ),
     (
         "apt_repositories",
@@ -140,7 +140,7 @@ CASES: list[tuple[str, Any, Any, dict[str, Any], dict[str, Any], str]] = [
     ("kubernetes_node", MEMBER, AS_MEMBER, {}, {"resources": ["rdma/hca"]}, "The node offers no rdma/hca: check"),
     ("node", NODE, CORRECT, {"ssh": SSH.replace("true", "ask")}, {}, "host keys of peers that are not pinned."),
     ("node", NODE, CORRECT, {"limits": ['{"nofile": [1024, 4096]}'] * 2}, {}, "nofile is 1024 and 4096, not 4096."),
-    ("node", NODE, CORRECT, {}, {"stun_seconds": 1000}, "net.ipv4.tcp_retries2 gives up a silent node after 924.6 s"),
+    ("node", NODE, CORRECT, {}, {"stun_seconds": 1000}, "tcp_retries2 gives up on a silent node after 924.6 s"),
     ("gpu_driver", {"rc": 0, "stdout": SMI}, {"driver": "580.65", "gpus": "1"}, {}, {"gpus": "2"}, "1 GPUs, not 2."),
     (
         "gpu_driver",
@@ -173,7 +173,7 @@ CASES: list[tuple[str, Any, Any, dict[str, Any], dict[str, Any], str]] = [
         {"gpus": "1"},
         {"inside": ""},
         {},
-        "A container lists the GPUs none, the node GPU-1, and 1 are wanted.",
+        "A container lists the GPUs none, the node GPU-1; 1 are required.",
     ),
     ("rdma", {"rows": [ROW]}, RDMA, {}, {"mtu": "9001"}, "The MTU of ens224 is 9000, less than 9001."),
     ("rdma", {"rows": [ROW]}, RDMA, {"rows": []}, {}, "No device was found: check that the VM has an RDMA card"),

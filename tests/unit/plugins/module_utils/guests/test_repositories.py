@@ -19,8 +19,8 @@ CUDA = {"name": "cuda", "url": "https://mirror/cuda/", "keys": ["nvidia"]}
     [
         ([CUDA, {**CUDA, "keys": ["own", "nvidia"]}], KEYS, []),
         ([], {"open": {}}, []),
-        ([{**CUDA, "url": None}], KEYS, ["The repository cuda has no url: give the address of its base."]),
-        ([{"name": "cuda", "keys": ["own"]}], KEYS, ["The repository cuda has no url: give the address of its base."]),
+        ([{**CUDA, "url": None}], KEYS, ["The repository cuda has no url: set it to the base address."]),
+        ([{"name": "cuda", "keys": ["own"]}], KEYS, ["The repository cuda has no url: set it to the base address."]),
         (
             [{**CUDA, "keys": []}],
             KEYS,
@@ -29,7 +29,7 @@ CUDA = {"name": "cuda", "url": "https://mirror/cuda/", "keys": ["nvidia"]}
         (
             [{**CUDA, "keys": ["lost"]}],
             KEYS,
-            ["The repository cuda names the key lost, which repositories_keys does not have."],
+            ["The repository cuda names the key lost, which is not in repositories_keys."],
         ),
         (
             [CUDA],

@@ -37,7 +37,7 @@ BROKEN = {
     "gone": (identities(*WORKERS[1:]), ["pod t2-worker-0 is gone"]),
     "marked for deletion": (
         identities(pod("worker", 0, "k3", uid="afc6e497", deleted=True), *WORKERS[1:]),
-        ["pod t2-worker-0 is marked for deletion, which is not taken back"],
+        ["pod t2-worker-0 is marked for deletion, which is final"],
     ),
     "one more": (identities(*WORKERS, pod("worker", 3, "k1", uid="new")), ["pod t2-worker-3 is new"]),
     "the same": (identities(*WORKERS), []),
@@ -52,7 +52,7 @@ def test_a_pod_that_is_another_one_is_reported(after: dict[str, Any], sentences:
 @pytest.mark.parametrize(
     ("how", "sentence"),
     [
-        ({"uid": "afc6e497", "deleted": True}, "is marked for deletion, which is not taken back"),
+        ({"uid": "afc6e497", "deleted": True}, "is marked for deletion, which is final"),
         ({"uid": "5264c7a5"}, "was recreated: afc6e497 became 5264c7a5"),
     ],
     ids=["marked for deletion", "recreated"],

@@ -116,7 +116,7 @@ def test_nodes_that_are_unknown_not_ready_or_cordoned() -> None:
     ]
     assert (
         listed[2][3] == "the node is not ready: it has not reported its state"
-        and "no node of this name" in listed[3][3]
+        and "no node with this name" in listed[3][3]
     )
 
 

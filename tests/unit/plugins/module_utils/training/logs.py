@@ -47,11 +47,11 @@ BAD_LOGS = {
         [
             (
                 "line 1: '1\\timages/sec: 2.9 +/- 0.0 (jitter = 0.0)\\t81.1261\\timages/sec: 2.7 +/- 0.0 (jit...' "
-                "looks like a training step but cannot be read"
+                "looks like a training step but cannot be parsed"
             ),
             (
                 "line 2: '10\\timages/sec: 3.2 +/- 0.2 10\\timages/sec: 3.1 +/- 0.2 (jitter = 0.4)\\t81.125' "
-                "looks like a training step but cannot be read"
+                "looks like a training step but cannot be parsed"
             ),
         ],
     ),
@@ -61,19 +61,19 @@ BAD_LOGS = {
         [
             (
                 'line 2: \'{"t": 1763715002.5, "rank": 0, "size": 2, "step": 2, "stride{"t": 1763715003....\' '
-                "holds a torn JSON record"
+                "contains a torn JSON record"
             )
         ],
     ),
     "torn record with a line end": (
         step_line(0, 1) + '{"t": 17637\n' + step_line(0, 3),
         [(0, 1, 340.5, 2.25), (0, 3, 340.5, 2.25)],
-        ["line 2: '{\"t\": 17637' holds a torn JSON record"],
+        ["line 2: '{\"t\": 17637' contains a torn JSON record"],
     ),
     "truncated records": (
         step_line(0, 1) + '{"t": 1763715002.5, "ra',
         [(0, 1, 340.5, 2.25)],
-        ['line 2: \'{"t": 1763715002.5, "ra\' holds a torn JSON record'],
+        ['line 2: \'{"t": 1763715002.5, "ra\' contains a torn JSON record'],
     ),
     "truncated loss": (
         "1\timages/sec: 2.9 +/- 0.0 (jitter = 0.0)\t81.126\n10\timages/sec: 3.2 +/- 0.2 (jitter = 0.4)\t81.1",
@@ -108,7 +108,7 @@ BAD_LOGS = {
     "unknown rate line": (
         "Images/sec: 3.5 +/- 0.2 (jitter = 0.4)\n",
         [],
-        ["line 1: 'Images/sec: 3.5 +/- 0.2 (jitter = 0.4)' looks like a training step but cannot be read"],
+        ["line 1: 'Images/sec: 3.5 +/- 0.2 (jitter = 0.4)' looks like a training step but cannot be parsed"],
     ),
     "two jobs mixed": (
         step_line(0, 7) + OTHER_JOB[0] + step_line(0, 8) + OTHER_JOB[1],
@@ -120,8 +120,8 @@ BAD_LOGS = {
         + "total images/sec: 3.10\ntotal images/sec: 3.20\n",
         [(0, step, 3.1, 7.0) for step in (1, 10, 1, 20, 10)],
         [
-            "line 3: rank 0 comes to step 1 after step 10: two jobs, or a restart?",
-            "line 7: rank 0 gives a second total: two jobs in one log?",
+            "line 3: rank 0 reports step 1 after step 10: two jobs, or a restart?",
+            "line 7: rank 0 reports a second total: two jobs in one log?",
         ],
     ),
     "wrong types": (
@@ -131,11 +131,11 @@ BAD_LOGS = {
         ),
         [],
         [
-            'line 1: \'{"rank": 0, "step": "7"}\' has step=\'7\', not a whole number from 0 up',
-            'line 2: \'{"rank": -1, "step": 7}\' has rank=-1, not a whole number from 0 up',
+            'line 1: \'{"rank": 0, "step": "7"}\' has step=\'7\', not a whole number of 0 or more',
+            'line 2: \'{"rank": -1, "step": 7}\' has rank=-1, not a whole number of 0 or more',
             "line 3: '{\"step\": 7}' has no rank",
             'line 4: \'{"rank": 0, "step": 7, "loss": "low"}\' has loss=\'low\', not a number',
-            'line 5: \'{"rank": 0, "step": true}\' has step=True, not a whole number from 0 up',
+            'line 5: \'{"rank": 0, "step": true}\' has step=True, not a whole number of 0 or more',
             'line 6: \'{"rank": 0, "step": 7, "job": [1]}\' has job=[1], not one plain value',
         ],
     ),

@@ -193,7 +193,7 @@ COLOURED = "[1,1]<stderr>:\x1b[1;31mRuntimeError\x1b[0m: the loss\x1b[K went awa
         (
             "There are not enough slots available in the system",
             1,
-            "the nodes have fewer slots than ranks were asked for",
+            "the nodes have fewer slots than requested ranks",
             None,
             None,
         ),

@@ -61,12 +61,12 @@ def test_a_record_of_another_process_is_reported(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("second", "message"),
     [
-        (step_line(0, 1).strip(), "comes to step 1 after step 1"),
+        (step_line(0, 1).strip(), "reports step 1 after step 1"),
         (step_line(0, 2, loss=math.inf).strip(), "rank 0 has loss inf at step 2"),
         (step_line(0, 2, loss=math.nan).strip(), "rank 0 has loss nan at step 2"),
         (step_line(0, 2, images_per_sec=-math.inf).strip(), "rank 0 has images_per_sec -inf at step 2"),
         (step_line(0, 2, images_per_sec=math.nan).strip(), "rank 0 has images_per_sec nan at step 2"),
-        (step_line(0, (1 << 53) + 1).strip(), "not a whole number from 0 up"),
+        (step_line(0, (1 << 53) + 1).strip(), "not a whole number of 0 or more"),
         (step_line(0, 2, loss="low").strip(), "has loss='low', not a number"),
         (step_line(0, 2, images_per_sec="fast").strip(), "has images_per_sec='fast', not a number"),
         (step_line(0, 2, pid=[70]).strip(), "has pid=[70], not one plain value"),
@@ -129,7 +129,7 @@ def test_a_piece_is_kept_for_its_rest_as_long_as_a_record_may_be() -> None:
         record = padded(length + 2)
         log = parse(f"[1,0]<stdout>:{record[:length]}[1,1]<stdout>:x\n[1,0]<stdout>:{record[length:]}\n")
         assert [step.step for step in log.steps] == steps
-        assert [problem.detail[-24:] for problem in log.problems] == ([] if steps else ["holds a torn JSON record"])
+        assert [problem.detail[-27:] for problem in log.problems] == ([] if steps else ["contains a torn JSON record"])
 
 
 def test_a_piece_without_a_tag_is_put_together_with_its_rest() -> None:
@@ -149,18 +149,18 @@ def test_a_closed_reader_holds_nothing_back() -> None:
     reader.feed('[1,0]<stdout>:{"rank": 0, "st[1,1]<stdout>:Iter #1')
     assert reader.close() == []
     details = [problem.detail for problem in reader.problems]
-    assert details == ['\'{"rank": 0, "st\' holds a torn JSON record', "'Iter #1' is cut off"]
+    assert details == ['\'{"rank": 0, "st\' contains a torn JSON record', "'Iter #1' is cut off"]
     assert reader.close() == []
     assert [problem.detail for problem in reader.problems] == details
     reader.feed("Images/sec: odd\n")
-    assert str(reader.problems[-1]) == "line 2: 'Images/sec: odd' looks like a training step but cannot be read"
+    assert str(reader.problems[-1]) == "line 2: 'Images/sec: odd' looks like a training step but cannot be parsed"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('[1,4]<stdout>:{"step": "x"}\n', "line 1: '{\"step\": \"x\"}' has step='x', not a whole number from 0 up"),
-        ("total images/sec: nan\n", "line 1: rank 0 gives nan as its total"),
+        ('[1,4]<stdout>:{"step": "x"}\n', "line 1: '{\"step\": \"x\"}' has step='x', not a whole number of 0 or more"),
+        ("total images/sec: nan\n", "line 1: rank 0 reports nan as its total"),
         (
             "Iter #1: inf img/sec per GPU\nIter #2: inf img/sec per GPU\n",
             "line 1: rank 0 has images_per_sec inf at step 1",
@@ -174,6 +174,6 @@ def test_the_sentence_of(text: str, message: str) -> None:
 def test_a_long_line_is_shown_by_its_beginning() -> None:
     whole, cut = (f"Images/sec: {'x' * (length - 12)}" for length in (80, 81))
     assert problems(parse(f"{whole}\n{cut}\n")) == [
-        f"line 1: '{whole}' looks like a training step but cannot be read",
-        f"line 2: '{cut[:77]}...' looks like a training step but cannot be read",
+        f"line 1: '{whole}' looks like a training step but cannot be parsed",
+        f"line 2: '{cut[:77]}...' looks like a training step but cannot be parsed",
     ]

@@ -148,8 +148,8 @@ def test_the_order_of_the_runs_does_not_matter(runs: list[dict[str, Any]]) -> No
     ("runs", "words"),
     [
         ([run(1, 10**400)], "has images_per_sec=a number beyond 2^53: expected a number above zero"),
-        ([run(10**400, 340)], "has nodes=a number beyond 2^53: expected a whole number from 1 up"),
-        ([run(10**400, 340, nodes=1)], "has gpus=a number beyond 2^53: expected a whole number from 1 up"),
+        ([run(10**400, 340)], "has nodes=a number beyond 2^53: expected a whole number of 1 or more"),
+        ([run(10**400, 340, nodes=1)], "has gpus=a number beyond 2^53: expected a whole number of 1 or more"),
         ([run(1, 1e300)], "has images_per_sec=1e+300: expected a number above zero"),
     ],
 )

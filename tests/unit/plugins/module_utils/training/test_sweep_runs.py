@@ -100,7 +100,7 @@ def test_other_work_is_not_mixed_in() -> None:
     [
         ([], ["tcp"], 1, "numbers of nodes are []"),
         ([2, 2], ["tcp"], 1, r"\[2, 2\]: specify one or more, each once"),
-        ([0], ["tcp"], 1, "from 1 up"),
+        ([0], ["tcp"], 1, "of 1 or more"),
         ([1], [], 1, "transports are"),
         ([1], ["ib"], 1, "'ib' is not one of tcp, rdma"),
         ([1], ["tcp"], 0, "repeats is 0"),

@@ -130,5 +130,5 @@ def test_folders_are_made_once_for_all_users(tmp_path: Path) -> None:
     assert not converge(MadeFolders(paths))
     assert Path(paths[0]).stat().st_mode & 0o777 == 0o755
     (tmp_path / "file").touch()
-    with pytest.raises(Failed, match="could not make the folders: "):
+    with pytest.raises(Failed, match="could not create the folders: "):
         converge(MadeFolders([str(tmp_path / "file" / "below")]))

@@ -29,7 +29,7 @@ def test_a_second_job_gets_the_ports_that_the_first_one_does_not_use() -> None:
         low, high = map(int, words[2].split("-"))
         assert words[:2] == ["--mca", NAME] and high - low == 15 and not low <= port <= high
         with pytest.raises(
-            LaunchError, match=r"other jobs use the ports [\d-]+ for their daemons: wait for the end of one"
+            LaunchError, match=r"other jobs use the ports [\d-]+ for their daemons: wait until one of them ends"
         ):
             arguments(f"{port}-{port + 15}")
 

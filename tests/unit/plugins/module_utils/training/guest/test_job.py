@@ -226,7 +226,7 @@ def test_a_job_that_does_not_start_leaves_the_folder_free(tmp_path: Path) -> Non
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     subject = TrainingJob(params(tmp_path, run_dir=str(tmp_path / "file" / "run")))
-    with pytest.raises(Failed, match=r"make the run directory: .*file/run: Not a directory"):
+    with pytest.raises(Failed, match=r"create the run directory: .*file/run: Not a directory"):
         subject._start()
 
 

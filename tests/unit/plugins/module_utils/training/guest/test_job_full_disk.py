@@ -31,7 +31,7 @@ def test_a_start_on_a_full_disk_is_one_sentence_and_leaves_the_folder_free(
 
     monkeypatch.setattr(job.os, "open", full)
     subject = TrainingJob(params(tmp_path))
-    with pytest.raises(Failed, match=rf"make the run directory: .*/run/{name}: No space left on device"):
+    with pytest.raises(Failed, match=rf"create the run directory: .*/run/{name}: No space left on device"):
         subject._start()
     assert subject.read() == {"state": "absent"}
     assert [path.name for path in (tmp_path / "run").iterdir()] == []

@@ -179,9 +179,9 @@ def test_the_namespace_of_a_job_comes_from_a_rank_or_a_daemon(begin: Begin) -> N
     ("expected", "fault"),
     [
         ("echo Welcome; echo '[1]'; printf '\\377\\n'; shift; exec sh -c \"$*\"", ""),
-        ("echo Change your password:", "no answer but: Change your password:"),
-        ("echo '[1]'", "no answer but: [1]"),
-        ("true", "no answer but: nothing"),
+        ("echo Change your password:", "unexpected output: Change your password:"),
+        ("echo '[1]'", "unexpected output: [1]"),
+        ("true", "unexpected output: nothing"),
     ],
 )
 def test_a_login_banner_is_not_an_answer_of_a_sweep(tmp_path: Path, expected: str, fault: str) -> None:
@@ -211,7 +211,11 @@ def test_other_nodes_are_swept_by_the_remote_shell(begin: Begin, tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("shell", "fault"),
-    [("false", "exit code 1"), ("sh -c 'echo no route >&2; exit 255'", "no route"), ("true", "no answer but: nothing")],
+    [
+        ("false", "exit code 1"),
+        ("sh -c 'echo no route >&2; exit 255'", "no route"),
+        ("true", "unexpected output: nothing"),
+    ],
 )
 def test_a_node_that_cannot_be_swept_is_named_with_its_reason(shell: str, fault: str) -> None:
     requested = {"nodes": ["n1", "n2"], "here": ["n1"], "remote_shell": shell, "remote_python": "python3"}

@@ -123,7 +123,7 @@ def test_a_second_attempt_follows_a_machine_that_was_powered_off(node: str) -> N
     assert world.starts == {"/runs/one": 1, "/runs/one-2": 1}
     assert world.outputs_at["/results/one/outputs"] >= world.away[node]
     assert world.jobs["/runs/one-2"].options["environment"]["DML_RESUME"]
-    assert any("died of its machine" in line for line in world.lines)
+    assert any("failed with a machine" in line for line in world.lines)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_job_that_does_not_finish_fails_with_its_cause(end: dict[str, Any], at
         once(world)
     assert words in str(failed.value)
     assert "The end of its output is in /results/one/output.log." in str(failed.value)
-    assert ("-e training_attempts=3 tries such a run again" in str(failed.value)) == (end == OF_MACHINE)
+    assert ("-e training_attempts=3 retries such a run" in str(failed.value)) == (end == OF_MACHINE)
     assert world.here_files["/results/one/output.log"] == "its output"
     assert world.starts == {"/runs/one": 1} and world.watches == set()
     assert "/results/one/outputs" in world.outputs_at, "outputs come back after a failure"

@@ -39,8 +39,8 @@ def test_a_named_run_is_the_only_one_in_the_result_beside_others() -> None:
     found = only_job({**ANY, "name": "two"}, two)
     assert (found["run_dir"], found["launcher"], [run["name"] for run in found["runs"]]) == ("/runs/two", "w2", ["two"])
     lost = only_job({**ANY, "name": "three"}, {**two, "w3": {"msg": "no route"}})
-    reason = "no worker that could be read runs a training job with the name three; running are one, two"
-    assert (lost["runs"], lost["why"]) == ([], f"{reason}; unreadable are w3 (no route)")
+    reason = "no worker that could be read runs a training job with the name three; running jobs: one, two"
+    assert (lost["runs"], lost["why"]) == ([], f"{reason}; unreadable workers: w3 (no route)")
 
 
 def test_several_runs_and_a_run_without_its_launcher_are_refused() -> None:

@@ -65,11 +65,11 @@ def test_defaults_withstand_a_stun() -> None:
         ),
         (
             {"environment": {"OMPI_MCA_pml": "ucx", "UCX_RC_VERBS_RETRY_COUNT": "3", "UCX_RC_TIMEOUT": "2s"}},
-            "UCX_RC_VERBS_TIMEOUT with UCX_RC_VERBS_RETRY_COUNT gives up a silent peer after 8 s",
+            "UCX_RC_VERBS_TIMEOUT with UCX_RC_VERBS_RETRY_COUNT gives up on a silent peer after 8 s",
         ),
         (
             {"environment": {"HOROVOD_CONTROLLER": "gloo"}},
-            "HOROVOD_GLOO_TIMEOUT_SECONDS gives up a silent peer after 30",
+            "HOROVOD_GLOO_TIMEOUT_SECONDS gives up on a silent peer after 30",
         ),
         ({"environment": {"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "60"}}, "after 60 s"),
         ({"environment": {"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC": "90"}}, "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC gives"),

@@ -69,7 +69,7 @@ def test_the_deadline_of_the_waits_is_that_of_the_verdict(limits: Any, seconds: 
 
 @pytest.mark.parametrize("limits", [{"warmup_steps": "nan"}, {"max_gap_s": -1}, {"phases": {"eval": "soon"}}])
 def test_limits_that_the_verdict_refuses_are_refused_before_the_first_move(limits: dict[str, Any]) -> None:
-    with pytest.raises(Refused, match="could not judge a test by them"):
+    with pytest.raises(Refused, match="could not judge a test with them"):
         check_limits(limits)
 
 

@@ -38,7 +38,7 @@ def test_only_a_test_of_this_cluster_that_was_not_ended_is_found(tmp_path: Path)
 
 def test_requires_a_name_if_there_are_two(tmp_path: Path) -> None:
     first, second = started(tmp_path, "a"), started(tmp_path, "b")
-    with pytest.raises(Refused, match=f"were not ended: {first}, {second}; name one of them by vmotion_test_folder"):
+    with pytest.raises(Refused, match=f"are unfinished: {first}, {second}; name one of them with vmotion_test_folder"):
         folders.find("", str(tmp_path), "gpu")
     assert folders.find(str(second), str(tmp_path), "gpu") == second
 
@@ -96,7 +96,7 @@ def test_refuses_a_journal_that_another_user_can_write(
     if attack == "another owner":
         monkeypatch.setattr(folders.os, "geteuid", lambda: one.stat().st_uid + 1)
     for named in ("", str(one)):
-        with pytest.raises(Refused, match="others may have written it, and it says which commands run on this machine"):
+        with pytest.raises(Refused, match="others may have written it, and its commands run on this machine"):
             folders.find(named, str(tmp_path), "gpu")
 
 

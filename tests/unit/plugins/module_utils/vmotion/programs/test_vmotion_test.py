@@ -15,7 +15,7 @@ from tests.fakes.trial import LAUNCHER, Killed, World, changed
 
 TCP = {"w1": "tcp", "w2": "tcp"}
 BOTH = {"before": TCP, "after": TCP}
-CONTINUES = "the test goes on where it stopped."
+CONTINUES = "the test continues where it stopped."
 
 
 def moved(world: World) -> list[str]:

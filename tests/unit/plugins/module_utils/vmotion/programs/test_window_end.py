@@ -50,7 +50,7 @@ def test_no_host_is_started_that_cannot_be_finished_in_time_and_the_rest_is_name
     facts = short.carry_out()
     assert not short.boots and not short.chains and short.is_clean
     assert "0 of 3 hosts are changed, 3 left (esx1, esx2, esx3): esx3 needs about 18 min" in short.outcome
-    assert "(window_max_minutes). The next run begins with those that are left" in short.outcome
+    assert "(window_max_minutes). The next run begins with the remaining hosts" in short.outcome
     assert facts.judged is not None and facts.judged["verdict"] == "continuous"
 
 
@@ -74,9 +74,9 @@ def test_a_window_waits_while_it_is_paused_and_ends_on_request() -> None:
     world = make(())
     facts = world.carry_out()
     assert world.boots.keys() == {"esx3", "esx1"} and world.is_in_service and world.is_clean
-    assert "2 of 3 hosts are changed, 1 left (esx2): bob@ops asked for the end" in world.outcome
-    lines = [line for line in world.lines if "asked for a pause" in line or "goes on" in line]
-    assert lines == ["bob@ops asked for a pause: the window waits for resume or end", "the window goes on"]
+    assert "2 of 3 hosts are changed, 1 left (esx2): bob@ops requested the end" in world.outcome
+    lines = [line for line in world.lines if "requested a pause" in line or "goes on" in line]
+    assert lines == ["bob@ops requested a pause: the window waits for resume or end", "the window goes on"]
     assert facts.judged is not None
 
 
