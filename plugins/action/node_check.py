@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Compares the observed state of a node with the wanted state, on the controller, which has all data."""
+"""Compares the observed state of a node with the desired state, on the controller, which has all data."""
 
 from __future__ import annotations
 

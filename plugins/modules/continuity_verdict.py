@@ -11,8 +11,8 @@ module: continuity_verdict
 short_description: Judge whether a training job continued without interruption while its workers moved
 version_added: 1.0.0
 description:
-  - Reads the step records that a watch collected and judges them together with the moves.
-    The verdict is V(continuous), V(broken) with every breach, or V(inconclusive) with the missing evidence.
+  - Reads the step records that a watch collected and judges them together with the moves. The verdict is V(continuous),
+    V(broken) with every breach, or V(inconclusive) with the missing evidence.
   - The module judges and writes files; the caller decides whether a test passes.
   - The folder of a vMotion test contains all data of its verdict. With O(test), the module judges a finished test
     again, optionally with other limits. It does not need vCenter and keeps the original verdict.
@@ -99,7 +99,7 @@ files:
   type: list
   elements: str
 lines:
-  description: The verdict as lines to show, with its reasons and a line for each move.
+  description: The verdict as lines of text, with its reasons and a line for each move.
   returned: success
   type: list
   elements: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: mpijob_info
-short_description: Read a training job on Kubernetes, and what would end it while vMotion moves its nodes
+short_description: Read a training job on Kubernetes, and what would end it during vMotion of its nodes
 version_added: 1.0.0
 description:
   - With V(job) in O(gather), reads an MPIJob of Kubeflow's MPI Operator with its pods and events. An MPIJob itself
@@ -20,8 +20,8 @@ description:
   - The rules of findings are V(toleration) (pods that do not tolerate a stun), V(node_grace) (a stun that Kubernetes
     will detect), V(node) (a node that is missing, not ready or cordoned), V(control_plane) (an API server or etcd on a
     node that vMotion moves), V(operator), V(resource) (fewer devices than workers), V(disruption_budget),
-    V(rdma_vendor) (a device plugin that excludes PVRDMA), and V(gpu_operator) (GPUs that containers get through CDI, on
-    which pods can fail in guests of ESX).
+    V(rdma_vendor) (a device plugin that excludes PVRDMA), and V(gpu_operator) (GPUs that containers get through CDI,
+    with which pods can fail in guests of ESX).
   - Run the module on the controller.
 options:
   gather:
@@ -54,11 +54,11 @@ options:
     type: dict
     default: {}
   log:
-    description: Whether to return RV(log) also while the launcher runs.
+    description: Whether to return RV(log) while the launcher still runs.
     type: bool
     default: false
   blocked_before:
-    description: RV(job.blocked) of an earlier result. The same report is not returned again.
+    description: RV(job.blocked) of an earlier result, to ignore the report that it contains.
     type: float
   moved:
     description: The Kubernetes names of the nodes that vMotion moves.
@@ -87,7 +87,7 @@ options:
     type: bool
     default: false
   accept:
-    description: Findings to accept although they are stops, as RULE or RULE:OBJECT.
+    description: Findings with the severity V(stop) to accept, as RULE or RULE:OBJECT.
     type: list
     elements: str
     default: []
@@ -137,7 +137,7 @@ job:
       description: V(absent), V(waiting), V(running), V(finished), V(died) or V(stopped).
       type: str
       sample: waiting
-    why: {description: "The reason why it waits, was stopped or died, in one sentence.", type: str}
+    why: {description: "The reason why the job waits, was stopped or died, in one sentence.", type: str}
     launcher:
       description: The name, the UID and the start of the launcher's pod, and the boot id of its node.
       type: dict
@@ -175,7 +175,7 @@ job:
     machine:
       description: For V(died), whether a machine failed, so that another attempt may succeed.
       type: bool
-    differs: {description: The fields in which it differs from O(desired)., type: list, elements: str}
+    differs: {description: The fields in which the job differs from O(desired)., type: list, elements: str}
 log:
   description: The end of the launcher's output. It is empty while the launcher runs, unless O(log) is true.
   returned: with V(job) in O(gather)
@@ -186,7 +186,7 @@ findings:
   type: list
   elements: dict
 stops:
-  description: The findings that stop and are not accepted.
+  description: The findings with the severity V(stop) that are not accepted.
   returned: with V(findings) in O(gather)
   type: list
   elements: dict

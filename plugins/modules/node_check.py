@@ -8,18 +8,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_check
-short_description: Compare the observed state of a node with the wanted state
+short_description: Compare the observed state of a node with the desired state
 version_added: 1.0.0
 description:
-  - Compares the output of programs on a node with the wanted state, and returns facts and one sentence for each
-    misfit. It fails if there are misfits, unless O(fail) is V(false).
-  - It runs on the controller, without connections and without writes. The roles for nodes end with such a check.
+  - Compares the output of programs on a node with the desired state, and returns facts and one sentence for each
+    misfit. The module fails if there are misfits, unless O(fail) is V(false).
+  - The module runs on the controller, without connections and without writes. The roles for nodes end with a check.
 options:
   kind:
     description:
       - The kind of check. Each kind uses keys of O(found) and of O(wanted).
       - V(packages) takes C(installed), lines C(NAME VERSION installed), and optionally C(held), lines of the package
-        manager; and wants C(packages). Its facts have C(replaced), the packages of another version.
+        manager; and wants C(packages). Its facts contain C(replaced), the packages with another version.
       - V(python_packages) takes C(listed), the output of C(pip list --format json), and wants C(packages).
       - V(repositories_wanted) wants C(repositories) and C(keys), and checks that each has an address and a key.
       - V(apt_repositories) and V(dnf_repositories) take C(update), the result of reading all lists, and C(targets) of
@@ -31,7 +31,7 @@ options:
       - V(node) takes C(sysctls), C(limits), and C(ssh) and C(sshd), the output of C(ssh -G) and C(sshd -T); and wants
         C(sysctls), C(limits) and C(stun_seconds), the seconds for which each timer must wait for a silent peer.
       - V(gpu_driver) takes the result of C(nvidia-smi -q), and wants C(driver), C(gpus), C(licensed) and C(persistent).
-      - V(gpu_health) takes C(smi), the result of C(nvidia-smi -q -x), and C(log), the lines of the kernel's log, or
+      - V(gpu_health) takes C(smi), the result of C(nvidia-smi -q -x), and C(log), the lines of the kernel log, or
         V(null) if they cannot be read; and wants C(since), the time from which errors in the log count, and C(idle),
         whether no process should use the GPUs. Its facts have the C(notes).
       - V(gpudirect) takes C(gpudirect) and C(dma_buf), CUDA's attributes 116 and 124 of each GPU, and C(modules), the
@@ -89,7 +89,7 @@ options:
     type: dict
     default: {}
   wanted:
-    description: The wanted state of the node; its keys depend on O(kind).
+    description: The desired state of the node; its keys depend on O(kind).
     type: dict
     default: {}
   fail:
@@ -136,7 +136,7 @@ facts:
   type: dict
   sample: {driver: 580.65.06, cuda_at_most: "13.0", gpus: []}
 misfits:
-  description: One sentence for each difference from the wanted state.
+  description: One sentence for each difference from the desired state.
   returned: always
   type: list
   elements: str

@@ -17,8 +17,8 @@ description:
     pattern of C(.dmlignore) is a name, or a path from the folder, and may contain C(*) and C(?).
   - With O(environment), it also creates a virtual environment that sees the packages of the interpreter of the stack,
     and installs the requirements there with pip. The versions of the stack are constraints, and the stack is not
-    changed. Equal requirements over an equal stack have the same environment, which later runs use again. Requirements
-    that refer to files are the same only if all files of the folder are.
+    changed. Runs with the same requirements and the same stack share an environment. Requirements that refer to files
+    are the same only if all files of the folder are.
   - Refuses a folder that is too large, links that leave the folder, and files whose names or contents look like keys,
     passwords or tokens.
   - Files keep their permissions, except that only their owner can write them.
@@ -53,11 +53,11 @@ options:
     type: path
     required: true
   once:
-    description: Whether to leave the files in O(dest) as they are after they were unpacked, because a run changes them.
+    description: Whether to unpack the files in O(dest) only once, because a run changes them.
     type: bool
     default: false
   folders:
-    description: Further folders on the node that are made if they are missing.
+    description: Further folders to create on the node.
     type: list
     elements: path
     default: []
@@ -71,7 +71,7 @@ options:
     description: The archive O(sha256) on the controller, for nodes that do not have it.
     type: path
   environment:
-    description: The environment to create; without it, there is none.
+    description: The environment to create; by default none.
     type: dict
     suboptions:
       python:
@@ -127,7 +127,7 @@ python:
   returned: with O(environment)
   type: str
 lock:
-  description: The packages that were installed over the stack, as C(NAME==VERSION).
+  description: The packages that were installed in addition to the stack, as C(NAME==VERSION).
   returned: with O(environment)
   type: list
   elements: str

@@ -11,12 +11,12 @@ module: training_info
 short_description: Find the training jobs on a node, and read the state of one of them
 version_added: 1.0.0
 description:
-  - Runs on a node. With V(jobs) in O(gather), it reads the environment of the processes of the node, also of those in
+  - Runs on a node. With V(jobs) in O(gather), it reads the environment of the node's processes, including those in
     containers and pods, and returns the jobs of M(dml.vsphere.training_job) and of Kubernetes to which they belong. A
     user who is not root sees only their own jobs.
   - With V(job), it runs on the launcher node of a job, and reads its run directory and its processes. If the job died,
     RV(job.why) is the cause in one sentence, with rank and node if the output names them.
-  - With V(printed), it reads from the output of the job in O(run_dir) the rate and the transport that the job printed.
+  - With V(printed), it reads the rate and the transport that the job printed to its output in O(run_dir).
 options:
   gather:
     description: The parts to read. V(job) and V(printed) need O(run_dir).
@@ -29,8 +29,8 @@ options:
     type: path
   records:
     description:
-      - The folder of the step records. If O(run_dir) contains no job of M(dml.vsphere.training_job), the job is that of
-        the ranks on this node that write into this folder, whatever tool started it. RV(job.launcher) is then the
+      - The folder of the step records. If O(run_dir) contains no job of M(dml.vsphere.training_job), the job is the
+        one whose ranks on this node write into this folder, whatever tool started it. RV(job.launcher) is then the
         outermost process above them that starts ranks, such as C(mpirun). Such a job runs or is V(absent), because its
         exit code is not known.
     type: path
@@ -47,11 +47,11 @@ options:
     description: A regular expression; jobs whose names match it from their beginning are not returned.
     type: str
   reach:
-    description: The words of the command with which the controller reaches the node, to return them with the jobs.
+    description: The words of the command with which the controller reaches the node. They are returned with the jobs.
     type: list
     elements: str
   node:
-    description: The name of the node in Kubernetes, to return it with the jobs; by default its host name in lower case.
+    description: The name of the node in Kubernetes, returned with the jobs; by default the host name in lower case.
     type: str
   port:
     description: A TCP port; the first free one of this and the next 99 ports is returned.
@@ -110,13 +110,13 @@ job:
     ended: {description: "The time of the end, in seconds since 1970.", type: float}
     exit_code: {description: Exit code of C(mpirun)., type: int}
     why:
-      description: The cause of its end, or with O(records) of its absence, in one sentence.
+      description: The cause of the job's end, or with O(records) of its absence, in one sentence.
       type: str
       sample: the launcher lost the node n3
     rank: {description: The rank at fault., type: int}
     node: {description: The node at fault., type: str}
     machine:
-      description: Whether a lost node or signal 9 ended the job, not its program.
+      description: Whether a lost node or signal 9 ended the job, and not its program.
       type: bool
     last_lines: {description: The last lines of the output., type: list, elements: str}
     output: {description: "The end of the output, if requested.", type: str}
@@ -146,7 +146,7 @@ jobs:
         pid: {description: The number of the process., type: int}
         start: {description: The start of the process in kernel ticks since boot., type: int}
 free_port:
-  description: The first free TCP port from O(port) on.
+  description: The first free TCP port, starting with O(port).
   returned: with O(port)
   type: int
 node:
@@ -159,7 +159,7 @@ reach:
   type: list
   elements: str
 manifest:
-  description: The manifest in O(manifest), empty if it is missing or too large.
+  description: The text of the manifest; empty if it is missing or too large.
   returned: if O(manifest)
   type: str
 printed:

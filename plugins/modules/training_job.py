@@ -14,8 +14,8 @@ description:
   - Runs on the launcher, the node from which C(mpirun) reaches the other nodes with ssh. The launcher needs only Python
     and Open MPI 4.
   - Starts C(mpirun) in a separate session, under a small supervisor that continues to run if the connection or the
-    controller fails. A I(run directory) contains exactly one job and all data to check the job later. A second run of
-    the same task finds the running or finished job, and changes nothing.
+    controller fails. A I(run directory) contains exactly one job and all data to check the job later. Running
+    the same task again finds the running or finished job, and changes nothing.
   - When the job ends, the supervisor finds and ends the remaining processes of this job on every node.
 options:
   run_dir:
@@ -99,11 +99,11 @@ options:
     type: str
     default: python3
   start_timeout:
-    description: Seconds until C(mpirun) runs.
+    description: Seconds to wait until C(mpirun) runs.
     type: int
     default: 30
   stop_timeout:
-    description: Seconds until the job is stopped and none of its processes is left.
+    description: Seconds to wait until the job is stopped and none of its processes is left.
     type: int
     default: 120
 extends_documentation_fragment:

@@ -30,8 +30,8 @@ options:
     type: str
   moves:
     description:
-      - Moves to make at once, in the place of O(worker) and O(target). If a finding stops one of them, none is started.
-        M(dml.vsphere.vmotion_plan) finds moves that may run at once.
+      - Moves to make at the same time, instead of O(worker) and O(target). If a finding stops one of them, none is
+        started. M(dml.vsphere.vmotion_plan) finds moves that may run at the same time.
     type: list
     elements: dict
     suboptions:

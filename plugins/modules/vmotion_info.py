@@ -11,7 +11,7 @@ module: vmotion_info
 short_description: Read the moves of workers since a time, with the users who started them
 version_added: 1.0.0
 description:
-  - Reads vCenter's events of the workers. They show every move, also moves by DRS or a user, and every power-off,
+  - Reads vCenter's events of the workers. They show every move, including those by DRS or a user, and every power-off,
     reset and boot of a worker.
   - A vMotion test uses this module to find the moves of others.
 options:

@@ -49,8 +49,8 @@ options:
     default: 100
   empty_hosts:
     description:
-      - Hosts to empty one after another, such as for a maintenance window. The plan then has the order of these hosts
-        and the fewest moves that empty each of them before its change, instead of a move of every worker.
+      - Hosts to empty one after another, for example for a maintenance window. The plan then contains the order of
+        these hosts and the fewest moves that empty each of them before its change, instead of a move of every worker.
     type: list
     elements: str
   non_disruptive:

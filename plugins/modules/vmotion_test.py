@@ -97,7 +97,7 @@ options:
   max_moves:
     description:
       - The number of moves at a time, as O(dml.vsphere.vmotion_plan#module:max_moves) describes. They are judged
-        as one. It has no effect with O(window), which empties one host at a time, and none with O(observe).
+        as one. It has no effect with O(window), which empties one host at a time, or with O(observe).
     type: int
     default: 1
   canary:
@@ -210,23 +210,23 @@ options:
     default: false
   observe:
     description:
-      - An observation in the place of rounds, for O(duration) seconds or until the job ends. Others, such as DRS or an
+      - An observation instead of rounds, for O(duration) seconds or until the job ends. Others, such as DRS or an
         administrator, move the workers; the module finds each move and power event, and judges the job after each of
         these C(seconds). It writes nothing to vCenter and takes no lock. Set O(drs_override) and O(canary) to an empty
         text.
       - The file C(end) in the folder of the test, SIGINT and SIGTERM end the observation with its report.
-      - The records of C(keep) seconds are kept, and those of as long a time before. C(hook) is a command as a list of
+      - The records of at least C(keep) and at most twice that many seconds are kept. C(hook) is a command as a list of
         words, which is run without a shell if a move stalled the job for C(stall_seconds), or if the job broke. It gets
         the events as JSON on its input.
     type: dict
     default: {}
   window:
     description:
-      - A maintenance window in the place of rounds. C(hosts) are changed one after another while the job trains. The
+      - A maintenance window instead of rounds. C(hosts) are changed one after another while the job trains. The
         module moves the workers of a host away, puts the host into maintenance mode, applies C(profile) and
         C(host_profiles) as M(dml.vsphere.esxi_profile) does, reboots the host if that needs a reboot, verifies that the
-        profile is active, returns the host to service, and judges the job. After a breach it finishes the host at
-        hand and changes no other.
+        profile is active, returns the host to service, and judges the job. After a breach it finishes this host
+        and changes no other.
       - C(maintenance_timeout), C(reboot_timeout), C(power_off), C(moved_by) and C(non_disruptive) are those of
         M(dml.vsphere.esxi_power).
     type: dict
@@ -238,8 +238,8 @@ options:
     default: manual
   ending:
     description:
-      - Why the unfinished test or window in O(folder) ends now instead of being continued. It is judged, and the lock,
-        the DRS settings and the watch are released. A host out of service stays so.
+      - The reason for which the unfinished test or window in O(folder) ends now instead of continuing. It is judged,
+        and the lock, the DRS settings and the watch are released. A host out of service stays so.
     type: str
     default: ""
   site:

@@ -53,9 +53,12 @@ def test_the_ranks_of_a_launcher_are_those_of_mpirun(given: str, command: str, d
     [
         (
             "torchrun --max-restarts=3 train.py",
-            "gives torchrun --max-restarts=3: ranks are not restarted",
+            "gives torchrun --max-restarts=3: remove it, because ranks are not restarted",
         ),
-        ("torchrun --max-restarts 3 train.py", "gives torchrun --max-restarts 3: ranks are not restarted"),
+        (
+            "torchrun --max-restarts 3 train.py",
+            "gives torchrun --max-restarts 3: remove it, because ranks are not restarted",
+        ),
         ("torchrun --nproc-per-node 2", "gives torchrun no script"),
         ("torchrun --no-python train", "the option --no-python, which has no meaning under mpirun"),
         ("accelerate launch --use_deepspeed train.py", "gives accelerate launch the option --use_deepspeed"),

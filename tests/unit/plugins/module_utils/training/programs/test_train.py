@@ -97,7 +97,7 @@ def test_a_run_that_is_taken_up_without_its_variables_is_not_tried_again() -> No
     _manifest(world)
     world.o["environment"] = {"PLAIN": "1"}
 
-    with pytest.raises(TrainingFailed, match="one is not tried again: TOKEN of training_environment are not as for"):
+    with pytest.raises(TrainingFailed, match="one is not tried again: TOKEN of training_environment differ from"):
         once(world, world.taken_up())
 
     assert world.starts == {"/runs/one": 1}
