@@ -50,13 +50,10 @@ def _placed(rank: int, lines: Lines, clocks: OwnClocks) -> tuple[Lines, list[Clo
     else:
         is_alone = not (repeated or lines.stamps)
         set_by = list(clocks.clock_steps(rank)) if is_alone else []
-        placed = _put_on_observers_clock(_as_written(lines, repeated), set_by, clocks.offset(rank))
+        as_written = lines.ordered(lines.t) if repeated else lines
+        placed = _put_on_observers_clock(as_written, set_by, clocks.offset(rank))
     # Repeated steps are sorted by number, but happened later.
     return placed.ordered(placed.at) if repeated else _known_by(placed), set_by
-
-
-def _as_written(lines: Lines, repeated: Lines) -> Lines:
-    return lines.ordered(lines.t) if repeated else lines
 
 
 def _set_as_seen(rank: int, steps: Lines) -> Iterator[ClockStep]:

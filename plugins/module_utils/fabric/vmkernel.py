@@ -78,7 +78,7 @@ def put(host: Host, port: Any, before: Mapping[str, Any] | None, after: Mapping[
             device = str(system.AddVirtualNic(portgroup="", nic=spec))
     else:
         device = before["device"]
-        if _differ(before, after):
+        if any(before[key] != value for key, value in after.items() if key != "services"):
             with translating_faults(host.name, f"change {device}"):
                 system.UpdateVirtualNic(device=device, nic=spec)
     _services(host, device, (before or {}).get("services", []), after.get("services"))
@@ -100,10 +100,6 @@ def remove(host: Host, devices: Sequence[str]) -> None:
             "the server accepted it, yet the host still shows it",
             "look at the host's log (hostd.log) and run again",
         )
-
-
-def _differ(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    return any(before[key] != value for key, value in after.items() if key != "services")
 
 
 def _spec(port: Any, after: Mapping[str, Any]) -> Any:

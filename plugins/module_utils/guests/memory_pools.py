@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 # From stacks/facts/compatibility.yml: NCCL from the first version to before the second makes a memory pool for each
-# communicator. From the second version on, its source has a way without pools, which nobody has run on a vGPU.
+# communicator. From the second version on, its source has a way without pools, untested on a vGPU.
 NEEDS_POOLS, NEEDS_NONE = (2, 23, 4), (2, 32, 3)
 REMEDY = (
     "use the stack vgpu-ubuntu24 (NCCL 2.21.5) or vgpu-ubuntu24-nccl232 (NCCL 2.32.3), train with Gloo or MPI, or set "

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from . import node_settings, software_packages, stun_timers
@@ -140,7 +140,7 @@ def _allreduce(found: Mapping[str, Any], desired: Mapping[str, Any], own: Mappin
     nodes = sorted(record["node"] for record in ranks)
     if len(set(nodes)) != count:
         sentences.append(f"All {count} nodes must take part; ranks ran on {', '.join(nodes) or 'no node'}.")
-    return _once(sentences)
+    return list(dict.fromkeys(sentences))
 
 
 def _failure(run: Mapping[str, Any], opening: str) -> list[str]:
@@ -153,7 +153,3 @@ def _failure(run: Mapping[str, Any], opening: str) -> list[str]:
 
 def _output(run: Mapping[str, Any]) -> str:
     return run.get("stdout") or ""
-
-
-def _once(sentences: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(sentences))

@@ -54,7 +54,8 @@ class KernelModule:
         options = self._parsed(configured)
         if self._requested - set(options):
             self._read_parameters()
-        return {"options": options, "active": self._active(configured)}
+        active = self._parsed(boot.pending(self.host).get(self.module, configured))
+        return {"options": options, "active": active}
 
     def _read_parameters(self) -> None:
         """Read the parameters that the module has: a driver silently ignores others."""
@@ -78,9 +79,6 @@ class KernelModule:
     @property
     def _system(self) -> Any:
         return self.host["configManager.kernelModuleSystem"]
-
-    def _active(self, configured: str) -> dict[str, str]:
-        return self._parsed(boot.pending(self.host).get(self.module, configured))
 
     def _parsed(self, text: str) -> dict[str, str]:
         try:

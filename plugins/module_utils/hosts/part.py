@@ -76,14 +76,6 @@ class PlannedSubject:
         self.subject.apply(plan)
 
 
-def _no_paths(_requested: Any) -> tuple[str, ...]:
-    return ()
-
-
-def _no_result(_requested: Any) -> Mapping[str, Any]:
-    return {}
-
-
 @dataclass(frozen=True)
 class Part:
     """One subject of a host's profile, described once.
@@ -108,10 +100,10 @@ class Part:
     restores: str
     calls: tuple[str, ...]
     paths: tuple[str, ...] = ()
-    paths_of: Callable[[Any], tuple[str, ...]] = _no_paths
+    paths_of: Callable[[Any], tuple[str, ...]] = lambda _requested: ()
     needs: Mapping[str, tuple[Need, ...]] = field(default_factory=dict)
     after: tuple[str, ...] = ()
-    result: Callable[[Any], Mapping[str, Any]] = _no_result
+    result: Callable[[Any], Mapping[str, Any]] = lambda _requested: {}
 
 
 def one_subject(

@@ -36,14 +36,6 @@ class Reading:
         return {with_domain(text): int(node.typeId) for node in nodes for text in node.pciId or []}
 
 
-def _no_paths(_requested: Mapping[str, Any]) -> tuple[str, ...]:
-    return ()
-
-
-def _nothing(_entry: Entry) -> Iterable[str]:
-    return ()
-
-
 @dataclass(frozen=True)
 class Group:
     """Settings that esxi_info reads together.
@@ -58,8 +50,8 @@ class Group:
     paths: tuple[str, ...]
     read: Callable[[Reading], Entry]
     calls: tuple[str, ...] = ()
-    paths_of: Callable[[Mapping[str, Any]], tuple[str, ...]] = _no_paths
-    waiting: Callable[[Entry], Iterable[str]] = _nothing
+    paths_of: Callable[[Mapping[str, Any]], tuple[str, ...]] = lambda _requested: ()
+    waiting: Callable[[Entry], Iterable[str]] = lambda _entry: ()
 
 
 def by_name(

@@ -197,7 +197,8 @@ def _operators(cluster: ClusterObjects, moved: set[str]) -> Iterator[Finding]:
 
 def _resources(cluster: ClusterObjects, needs: Mapping[str, int], workers: int) -> Iterator[Finding]:
     for resource, count in sorted(needs.items()):
-        offers = {_name(node): _quantity(node, resource) for node in cluster.nodes}
+        allocatable = {_name(node): part(part(node, "status"), "allocatable") for node in cluster.nodes}
+        offers = {name: whole(quantities.get(resource)) or 0 for name, quantities in allocatable.items()}
         fitting = [name for name, offered in offers.items() if offered >= count]
         if len(fitting) < workers:
             there = ", ".join(f"{name} {offered}" for name, offered in sorted(offers.items()) if offered) or "none"
@@ -268,10 +269,6 @@ def _duration(text: str) -> float:
     if not re.fullmatch(f"(?:{_DURATION.pattern})+", text):
         return 0.0
     return sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(text))
-
-
-def _quantity(node: Object, resource: str) -> int:
-    return whole(part(part(node, "status"), "allocatable").get(resource)) or 0
 
 
 def _name(thing: Object) -> str:

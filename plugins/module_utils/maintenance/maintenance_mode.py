@@ -140,7 +140,7 @@ class MaintenanceMode:
 
     def _enter(self, task: Any, deadline: float) -> None:
         """Wait for the task, and report which virtual machines have left."""
-        state, waiting = None, self._leaving()
+        state, waiting = None, {one.vm.key: one.vm.name for one in self.evacuations.verdict(self.host).moves}
         refs = [vim.VirtualMachine(key, self.host.session.stub) for key in waiting]
         paths = {vim.Task: ("info.state",), vim.VirtualMachine: ("runtime.host", "runtime.powerState")}
         for values in properties.watch(self.host.session, [task, *refs], paths, deadline + GRACE):
@@ -160,9 +160,6 @@ class MaintenanceMode:
             task.CancelTask()
         tasks.wait_all(self.host.session, [tasks.Started(task, self.target, tried)], GRACE)
         return properties.read_many(self.host.session, [task], ("info.state",))[task._moId]["info.state"]
-
-    def _leaving(self) -> dict[str, str]:
-        return {one.vm.key: one.vm.name for one in self.evacuations.verdict(self.host).moves}
 
     def _report_departures(self, values: Mapping[str, Any], waiting: dict[str, str]) -> None:
         for key in list(waiting):

@@ -19,14 +19,6 @@ VSAN = {
 }
 
 
-def _report_nothing(_host: str, _what: str) -> None:
-    return None
-
-
-def _always() -> bool:
-    return True
-
-
 @dataclass(frozen=True)
 class ServiceOptions:
     """How hosts are evacuated and rebooted, and the user who does it.
@@ -50,8 +42,8 @@ class ServiceOptions:
     only_if_ours: bool = True
     each_alone: bool = False
     take_over: Collection[str] = ()
-    report: ReportProgress = _report_nothing
-    run_lives: Callable[[], bool] = _always
+    report: ReportProgress = lambda _host, _what: None
+    run_lives: Callable[[], bool] = lambda: True
     rebooting: set[str] = field(default_factory=set)
 
     def go_on(self, target: str, tried: str) -> None:

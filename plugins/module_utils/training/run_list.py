@@ -65,7 +65,7 @@ def lines(entries: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _row(entry: Mapping[str, Any]) -> list[str]:
-    rate = entry["rate"]
+    rate, loss = entry["rate"], entry["loss"]
     return [
         str(entry["name"]),
         str(entry["by"] or manifest.ABSENT),
@@ -73,12 +73,8 @@ def _row(entry: Mapping[str, Any]) -> list[str]:
         manifest.ABSENT if entry["seconds"] is None else f"{entry['seconds']:.0f}",
         str(entry["state"]),
         manifest.ABSENT if entry["step"] is None else str(entry["step"]),
-        manifest.ABSENT if entry["loss"] is None else _short(entry["loss"]),
+        manifest.ABSENT if loss is None else f"{loss:.4g}" if isinstance(loss, float) else str(loss),
         ",".join(map(str, entry["nodes"])) or manifest.ABSENT,
         manifest.ABSENT if rate is None else f"{rate:.1f} images/s",
         str(entry["cause"] or manifest.ABSENT),
     ]
-
-
-def _short(loss: Any) -> str:
-    return f"{loss:.4g}" if isinstance(loss, float) else str(loss)

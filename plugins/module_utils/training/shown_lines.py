@@ -16,15 +16,12 @@ def last_lines(output: str) -> list[str]:
 
 def line_of(line: OutputLine) -> str:
     """Return a line with its rank, as long as a screen shows it."""
-    text = _last_state(line.text)
-    return _short(text if line.rank is None else f"rank {line.rank}: {text}")
+    state = _last_state(line.text)
+    text = state if line.rank is None else f"rank {line.rank}: {state}"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
 
 
 def _last_state(text: str) -> str:
     """Return the text that a terminal would show of a line: a progress bar rewrites its line."""
     states = [state for state in text.split("\r") if state.strip()]
     return states[-1].rstrip() if states else ""
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."

@@ -64,7 +64,8 @@ def catalogue(session: Session, group: str) -> Catalogue:
         for one in values.get("perfCounter") or []
         if one.groupInfo.key == group and one.rollupType == "average"
     }
-    kept = [Interval(one.samplingPeriod, one.length / 3600, one.level or 1) for one in _enabled(values)]
+    enabled = (one for one in values.get("historicalInterval") or [] if one.enabled)
+    kept = [Interval(one.samplingPeriod, one.length / 3600, one.level or 1) for one in enabled]
     return Catalogue(named, tuple(sorted(kept, key=lambda one: one.seconds)))
 
 
@@ -107,10 +108,6 @@ def choose(known: Catalogue, counter: Counter, hours: float) -> tuple[int, float
 def ago(now: datetime, hours: float) -> datetime:
     """Return the time that is a number of hours before a moment."""
     return now - timedelta(hours=hours)
-
-
-def _enabled(values: Mapping[str, Any]) -> list[Any]:
-    return [one for one in values.get("historicalInterval") or [] if one.enabled]
 
 
 def _portions(sizes: Mapping[Any, int], counters: int) -> Iterator[Sequence[Any]]:

@@ -57,7 +57,7 @@ def _facts(cluster: DiscoveredCluster) -> Iterator[str]:
     yield f"Hosts without a running virtual machine: {listed(cluster.free_hosts, _MOST) or 'none'}"
     most = facts["max_out_of_service"]
     yield f"Hosts that may be out of service at once: {most['allowed']} ({most['why']})"
-    yield f"High availability is {_switched(facts['ha']['enabled'])}, DRS is {_drs(facts['drs'])}"
+    yield f"High availability is {'on' if facts['ha']['enabled'] else 'off'}, DRS is {_drs(facts['drs'])}"
     yield f"Networks: {listed(map(network_items.described, cluster.networks), _MOST) or 'none'}"
     stores = [
         f"{one.name} ({one.kind}, {one.free_gb} of {one.capacity_gb} GiB free, {one.hosts} hosts)"
@@ -84,10 +84,6 @@ def _use(gpu: Entry) -> str:
         return f"passthrough {gpu['passthrough']}"
     words = {SHARED_DIRECT: "shares vGPUs", "shared": "shared", "basic": "no vGPU manager"}
     return words.get(gpu["active_type"] or "basic", str(gpu["active_type"]))
-
-
-def _switched(is_on: bool) -> str:
-    return "on" if is_on else "off"
 
 
 def _drs(drs: Any) -> str:

@@ -265,7 +265,7 @@ def _wait(folder: str, run: dict[str, Any], launcher: subprocess.Popen[bytes]) -
 
 def _finish(folder: str, desired: dict[str, Any], run: dict[str, Any], stopped: bool, code: int | None) -> None:
     ended: dict[str, Any] = {"ended": time.time(), "stopped": stopped, "exit_code": code, "left": {}}
-    space = os.statvfs(folder)  # space may be free again when somebody reads the end
+    space = os.statvfs(folder)  # space may be free again when a command reads the end
     ended["full"] = space.f_bavail * space.f_frsize < FULL_BYTES
     write_end(folder, {**ended, "swept": False})
     left = sweep_nodes(desired, run, KILL_SECONDS)

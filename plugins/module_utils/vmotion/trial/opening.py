@@ -148,11 +148,9 @@ def vibs(trial: Trial) -> list[dict[str, Any]]:
 
 def managers(trial: Trial) -> list[dict[str, Any]]:
     """Return the vGPU manager of each host, against which drivers are checked."""
-    return [{"host": host["host"], "vibs": {"running": list(_managers(host))}} for host in vibs(trial)]
-
-
-def _managers(host: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [vib for vib in (host.get("vibs") or {}).get("running") or [] if is_manager(vib["name"])]
+    running = {host["host"]: (host.get("vibs") or {}).get("running") or [] for host in vibs(trial)}
+    of_hosts = {host: [vib for vib in there if is_manager(vib["name"])] for host, there in running.items()}
+    return [{"host": host, "vibs": {"running": there}} for host, there in of_hosts.items()]
 
 
 def in_rank_order(warm_job: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:

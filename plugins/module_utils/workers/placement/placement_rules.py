@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from . import rule_conflicts
@@ -60,7 +61,7 @@ def _overrides(current: Mapping[str, Any], desired: Mapping[str, Mapping[str, st
     """Return the desired overrides, and the overrides that they replace, to restore them on removal."""
     made: dict[str, Any] = {aspect: dict(current[aspect]) for aspect in ASPECTS}
     previous = {worker: dict(notes) for worker, notes in current["previous"].items()}
-    for worker, aspect in _pairs([*current["previous"], *desired]):
+    for worker, aspect in product(dict.fromkeys([*current["previous"], *desired]), ASPECTS):
         notes, now = previous.setdefault(worker, {}), current[aspect].get(worker)
         requested = desired.get(worker, {}).get(aspect)
         if requested is None and aspect in notes:
@@ -70,10 +71,6 @@ def _overrides(current: Mapping[str, Any], desired: Mapping[str, Mapping[str, st
             if now != requested:
                 notes.setdefault(aspect, now)
     return {**made, "previous": {worker: notes for worker, notes in previous.items() if notes}}
-
-
-def _pairs(workers: Iterable[str]) -> Iterator[tuple[str, str]]:
-    return ((worker, aspect) for worker in dict.fromkeys(workers) for aspect in ASPECTS)
 
 
 def unmet(current: Mapping[str, Any], after: Mapping[str, Any], facts: ClusterRules) -> tuple[str, ...]:
