@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible.plugins.action import ActionBase
+
 from ..module_utils.guests import node_checks
-from ..plugin_utils.computing import ComputingAction
 
 ARGUMENTS = {
     "kind": {"type": "str", "required": True, "choices": sorted(node_checks.KINDS)},
@@ -18,14 +19,18 @@ ARGUMENTS = {
 }
 
 
-class ActionModule(ComputingAction):
+class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by mypy
     """Returns facts and misfits, and fails if there are misfits."""
 
-    OPTIONS = ARGUMENTS
+    TRANSFERS_FILES = False
+    _requires_connection = False
+    _supports_check_mode = True
 
-    def result_of(self, given: dict[str, Any], host: str) -> dict[str, Any]:
-        """Return facts, misfits, and one message about the misfits."""
-        return answer(given, host)
+    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+        """Return facts, misfits, and one message about the misfits, for the valid options of the task."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        _validation, given = self.validate_argument_spec(ARGUMENTS)
+        return {**result, **answer(given, (task_vars or {}).get("inventory_hostname", "localhost"))}
 
 
 def answer(given: dict[str, Any], node: str) -> dict[str, Any]:

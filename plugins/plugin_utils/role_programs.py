@@ -24,7 +24,7 @@ from ..module_utils.hosts.rollback import evidence, teardown, ways
 from ..module_utils.maintenance import rolling_change
 from ..module_utils.pages.written_report import write_report
 from ..module_utils.site.conformance import conformance
-from ..module_utils.vmotion.folder.unfinished import unfinished_test
+from ..module_utils.vmotion.folder.trial_folder import unfinished_test
 from ..module_utils.vsphere.escaped_names import file_name
 
 Options = Mapping[str, Any]

@@ -57,7 +57,6 @@ IMPURE = (
     *("guests/file_ownership", "guests/signing_key", "hosts/rollback/ways"),
     *(
         "pages/followed_job",
-        "pages/live_files",
         "pages/training_page",
         "pages/written_report",
         "site/discovery/site_reader",

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 from ..core.vgpu_manager import is_manager
 from ..errors import Failed, Refused
@@ -23,7 +25,6 @@ from .installed_vibs import NVIDIA, InstalledVibs
 from .part import Part, PlannedSubject, ProfileContext, list_of
 from .privileges.privilege_table import NOTE
 from .rollback import restoring
-from .vib_source import option_of
 
 PATHS = ("parent", "configManager.imageConfigManager", *pci_devices.PATHS, *boot.PATHS)
 OPTIONS: dict[str, Any] = {
@@ -34,6 +35,7 @@ OPTIONS: dict[str, Any] = {
     "install_timeout": {"type": "int", "default": 1800},
 }
 REQUIRED_IF = [("state", "present", ("version", "source"))]
+_DATASTORE = re.compile(r"\[([^\]/]+)\] *([^/].*)")
 
 
 @dataclass(frozen=True)
@@ -275,6 +277,42 @@ def _check(requested: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     for options in requested:
         VibSpec.from_options(options)
     return {}
+
+
+def option_of(source: str) -> dict[str, str]:
+    """Return the esxcli option for a source: ``depot`` for an offline bundle or an online depot, else ``viburl``."""
+    location = _absolute(source)
+    file = urlsplit(location).path.rsplit("/", maxsplit=1)[-1].lower()
+    if file.endswith(".vib"):
+        return {"viburl": location}
+    if file.endswith(".zip") or (file.endswith(".xml") and "://" in location):
+        return {"depot": location}
+    raise Refused(
+        "source",
+        "read it",
+        f"{source!r} is neither a .zip bundle, nor a .vib, nor the URL of a depot's index.xml",
+        "correct it",
+    )
+
+
+def _absolute(source: str) -> str:
+    """Return a path below /vmfs/volumes, also for "[datastore] folder/file", or a URL."""
+    match = _DATASTORE.fullmatch(source.strip())
+    if match:
+        return f"/vmfs/volumes/{match[1]}/{match[2]}"
+    if urlsplit(source).username is not None:
+        # The errors of esxcli and the logs of the host contain the URL.
+        raise Refused(
+            "source", "read it", "its URL contains an account", "serve the file without one, or use a datastore"
+        )
+    if source.startswith("/") or urlsplit(source).scheme in ("http", "https"):
+        return source
+    raise Refused(
+        "source",
+        "read it",
+        f"{source!r} is a relative path, which esxcli does not accept",
+        "write [datastore] folder/file, /vmfs/volumes/DATASTORE/folder/file, or an http(s) URL",
+    )
 
 
 PART = Part(

@@ -4,21 +4,26 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .. import runner
 from ..training.curve import Curve
+from ..training.gpu_use import gpus_of
 from ..training.live_pace import LivePace
-from ..training.live_state import JobMove, LiveState, silence_text
+from ..training.live_state import JobMove, LiveState, metrics, silence_text
+from ..training.reports.report_files import PRIVATE, FileModes, ReportFiles
+from ..training.shown_lines import last_lines
 from ..vmotion.watch import beside_records, watcher
 from ..vmotion.watch.growing_file import GrowingFile
 from ..vmotion.watch.job_moves import JobMoves
-from ..vmotion.watch.shown_output import ShownOutput
-from . import live_files
+from ..vmotion.watch.job_output import ShownOutput
+from . import live_page
 
 Show = Callable[[str, str], None]
 # The kinds of lines of a job on the screen, and the reasons why following it ends.
@@ -26,6 +31,9 @@ PROGRESS, LOG, BOTH = "progress", "log", "both"
 ENDED, FINISHED, QUIET, DUE = "ended", "finished", "quiet", "due"
 # Nodes send their records at least this often.
 SETTLE_SECONDS = 0.8
+PAGE, METRICS, OUTPUT = "live.html", "metrics.prom", "output.log"
+OUTPUT_BYTES = 1 << 16
+NEW_FOLDER, FOR_ALL = 0o755, 0o644
 
 
 @dataclass(frozen=True)
@@ -84,8 +92,8 @@ class _Shown:
             *(page.run, now, page.state, page.why, page.steps),
             *(self._pace.summary(), self._pace.ranks(), self._curve.points(), troubles, self._curve.began),
         )
-        state = live_files.with_views(state, self._records, Path(page.folder), self.moves(now))
-        for files in live_files.live_files(state, Path(page.folder), page.metrics):
+        state = with_views(state, self._records, Path(page.folder), self.moves(now))
+        for files in live_files(state, Path(page.folder), page.metrics):
             done = runner.converge_one(runner.OfProgram(), files)
             if done.get("failed"):
                 self._show("page", str(done["msg"]))
@@ -165,3 +173,28 @@ class _Following:
             return FINISHED
         is_silent = bool(pace.last_seen and self.options.silence) and since > self.options.silence
         return QUIET if is_silent or silence > quiet else ""
+
+
+def with_views(state: LiveState, records: Path, folder: Path, moves: Sequence[JobMove]) -> LiveState:
+    """Return the state with the moves, and with the GPUs and the output that the watch reads in addition to records."""
+    views = beside_records.read(records, beside_records.VIEWS) if state.is_running else {}
+    return state._replace(moves=moves, gpus=gpus_of(views, state.now), output=last_lines(_end_of(folder / OUTPUT)))
+
+
+def _end_of(path: Path) -> str:
+    """Return the end of the output of a job; empty without an output."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - OUTPUT_BYTES))
+            return file.read(OUTPUT_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def live_files(state: LiveState, folder: Path, metrics_folder: str | None) -> Iterator[ReportFiles]:
+    """Yield the files of the run, and those for a collector of metrics, which is another user."""
+    yield ReportFiles(folder, {PAGE: live_page.page(state), METRICS: metrics(state)}, PRIVATE)
+    if metrics_folder:
+        other = Path(metrics_folder)
+        mode = stat.S_IMODE(other.stat().st_mode) if other.is_dir() else NEW_FOLDER
+        yield ReportFiles(other, {f"dml_{state.name}.prom": metrics(state)}, FileModes(mode, FOR_ALL))

@@ -15,8 +15,8 @@ from typing import Any
 from ...durable.calls import Result
 from ...durable.program import Program
 from ...errors import CollectionError
-from ..runs import forwarding, gpu_gate, node_setup, run_files
-from ..runs.launching import Launched
+from ..runs import gpu_gate, node_setup, run_files
+from ..runs.launching import Launched, forwarding_command
 from ..runs.run_watch import RunWatch
 from ..runs.silent_ranks import who_waits
 from ..runs.training_run import Prepared, TrainingFailed, TrainingRun, hashed_environment
@@ -61,7 +61,7 @@ def train(p: Program, site: TrainingSite, run: TrainingRun) -> dict[str, Any]:
 def _forwarding(run: TrainingRun, started: StartedJob) -> str:
     """Return the command that forwards the requested ports of the node of rank 0; empty without one."""
     node = started.rank_0(run)
-    command = forwarding.command(run.nodes[node]["reach"], run.o["forward"]) if node in run.nodes else ""
+    command = forwarding_command(run.nodes[node]["reach"], run.o["forward"]) if node in run.nodes else ""
     return (
         f"To reach port {', '.join(map(str, run.o['forward']))} of {node} on this machine, use {command}"
         if command

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, TypedDict
 
@@ -14,6 +15,7 @@ from .any_job import INFO, JOB, Job, JobOnNodes
 from .training_run import Prepared, TrainingRun
 
 OUTPUT_BYTES = 1 << 20
+SSH, USER_CHANGE = "ssh", "sudo"
 
 
 class Launched(TypedDict):
@@ -122,3 +124,16 @@ def launch_options(o: Mapping[str, Any]) -> dict[str, Any]:
         **({"daemon_ports": o["daemon_ports"]} if o["daemon_ports"] else {}),
         **({"daemon_shell": "/opt/dml/bin/dml-shell"} if o["image"] else {}),
     }
+
+
+def forwarding_command(reach: Sequence[str], ports: Sequence[int]) -> str:
+    """Return the command that forwards ports of a node to the controller, from the ssh command that reaches the node.
+
+    It is empty without ports, or if another command reaches the node.
+    """
+    words = [str(word) for word in reach]
+    if not ports or words[:1] != [SSH]:
+        return ""
+    login = words.index(USER_CHANGE) if USER_CHANGE in words else len(words)
+    forwarded = [word for port in ports for word in ("-L", f"{int(port)}:localhost:{int(port)}")]
+    return shlex.join([SSH, "-N", *forwarded, *words[1:login]])

@@ -16,8 +16,11 @@ from typing import Any
 from ...durable.program_journal import ADVICE, NAME, JournalEnds, ends, start_of
 from ...errors import CollectionError, Failed, Refused
 from ...vsphere.escaped_names import file_name
+from ..checks import move_lines
+from . import facts_file
 
 CHANGES = "window.json"
+NOTHING: dict[str, Any] = {"found": False, "folder": "", "replaced": False, "launcher": "", "user": "", "moves": []}
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 ELSEWHERE = "name another folder, or judge this test again with the playbook judge"
 # The settings with which a maintenance window continues; others, such as timeouts, may change.
@@ -201,3 +204,29 @@ def opened(folder: str, where: str, cluster: str) -> Path:
         return Path(tempfile.mkdtemp(prefix=f"{file_name(cluster)}-", dir=where))
     os.makedirs(path, mode=0o700, exist_ok=True)
     return path
+
+
+def unfinished_test(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the unfinished test of a cluster; refuse one of another kind, or a window with other settings.
+
+    ``options["folder"]`` is the folder of the test; if it is empty, the test is searched in ``options["dir"]``. The
+    options ``window`` and ``observe`` are those of the requested test.
+    """
+    folder = find(options["folder"], options["dir"], options["cluster"])
+    return _test_in(folder, options) if folder else NOTHING
+
+
+def _test_in(folder: Path, requested: Mapping[str, Any]) -> dict[str, Any]:
+    settings = ends(folder / NAME).start if (folder / NAME).exists() else None
+    if settings is None:
+        return NOTHING
+    refuse_other(folder, settings, requested)
+    moves = facts_file.read(folder).moves if (folder / facts_file.NAME).exists() else []
+    return {
+        "found": True,
+        "folder": str(folder),
+        "replaced": is_replaced(settings, requested),
+        "launcher": settings["launcher"],
+        "user": settings["user"],
+        "moves": [move_lines.without_events(move) for move in moves],
+    }

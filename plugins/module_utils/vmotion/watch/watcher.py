@@ -17,8 +17,8 @@ from typing import Any
 
 from ..folder import observer_clock
 from . import beside_records
+from .job_output import PrintedOutput
 from .link import Link
-from .printed_output import PrintedOutput
 from .records_file import LOCK_SECONDS, RecordsFile, acquire, lock
 
 WAIT_SECONDS = 0.5

@@ -14,8 +14,7 @@ from plugins.module_utils import runner
 from plugins.module_utils.errors import Refused, Unreachable
 from plugins.module_utils.hosts import installed_vibs
 from plugins.module_utils.hosts.installed_vibs import InstalledVibs
-from plugins.module_utils.hosts.vib import Vib, VibSpec, plan_vib
-from plugins.module_utils.hosts.vib_source import option_of
+from plugins.module_utils.hosts.vib import Vib, VibSpec, option_of, plan_vib
 from tests.fakes import esxi
 from tests.fakes.esxi import FakeHost
 from tests.fakes.gpus import T4, FakeGpus, Gpu

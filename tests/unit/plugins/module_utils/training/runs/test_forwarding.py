@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from plugins.module_utils.training.runs.forwarding import command
+from plugins.module_utils.training.runs.launching import forwarding_command
 
 SSH = ["ssh", "-oBatchMode=yes", "-i", "/keys/a b", "me@w1"]
 LOGIN = "-oBatchMode=yes -i '/keys/a b' me@w1"
@@ -22,4 +22,4 @@ LOGIN = "-oBatchMode=yes -i '/keys/a b' me@w1"
     ],
 )
 def test_the_command_has_the_options_of_the_connection(reach: list[str], ports: list[int], expected: str) -> None:
-    assert command(reach, ports) == expected
+    assert forwarding_command(reach, ports) == expected
