@@ -110,19 +110,10 @@ def _gpu_driver(found: Values, desired: Values) -> CheckResult:
 
 
 def _gpu_health(found: Values, desired: Values) -> CheckResult:
-    read = {**_smi(found["smi"]), "log": found.get("log")}
-    findings = gpu_health.findings("the node", read, float(desired.get("since") or 0.0), idle=bool(desired.get("idle")))
+    since, idle = float(desired.get("since") or 0.0), bool(desired.get("idle"))
+    findings = gpu_health.findings("the node", found, since, idle=idle)
     notes = [f"{finding.severity}: {finding.text}." for finding in findings if finding.severity != STOP]
     return CheckResult({"notes": notes}, [f"{finding.text}." for finding in findings if finding.severity == STOP])
-
-
-def _smi(result: Values) -> dict[str, str | None]:
-    """Return the report of nvidia-smi, or why it failed; neither on a node without the program."""
-    if result["rc"] == 0:
-        return {"smi": result["stdout"], "failure": None}
-    message = " ".join(str(result.get(key) or "") for key in ("stdout", "stderr")).strip()
-    is_missing = not message and "No such file" in str(result.get("msg"))
-    return {"smi": None, "failure": None if is_missing else message or str(result.get("msg"))}
 
 
 def _gpudirect(found: Values, _desired: Values) -> CheckResult:

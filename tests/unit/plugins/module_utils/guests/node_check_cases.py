@@ -12,17 +12,17 @@ HEALTHY = dump("blackwell-v13")
 OF_GPUS: list[tuple[str, Any, Any, dict[str, Any], dict[str, Any], str]] = [
     (
         "gpu_health",
-        {"smi": {"rc": 0, "stdout": HEALTHY}, "log": []},
+        {"smi": HEALTHY, "failure": None, "log": []},
         {"idle": False},
-        {"smi": {"rc": 15, "stdout": "No devices were found", "stderr": ""}},
+        {"smi": None, "failure": "No devices were found"},
         {},
         "nvidia-smi fails (No devices were found): drain the node",
     ),
     (
         "gpu_health",
-        {"smi": {"rc": 2, "msg": "[Errno 2] No such file or directory: b'nvidia-smi'"}, "log": None},
+        {"smi": None, "failure": None, "log": None},
         {"idle": True},
-        {"smi": {"rc": 0, "stdout": HEALTHY.replace("<gpu_recovery_action>None", "<gpu_recovery_action>Reset")}},
+        {"smi": HEALTHY.replace("<gpu_recovery_action>None", "<gpu_recovery_action>Reset")},
         {},
         "(NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition): its driver asks for the recovery 'Reset'",
     ),
