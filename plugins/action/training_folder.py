@@ -45,7 +45,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
     TRANSFERS_FILES = True
     _supports_check_mode = True
 
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+    def run(self, tmp: object = None, task_vars: object = None) -> dict[str, Any]:
         """Return the result of the module, and the number and the size of the files."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         _validation, given = self.validate_argument_spec(ARGUMENTS)
@@ -68,12 +68,12 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
         }
         return {**result, **answer, **facts}
 
-    def _module(self, given: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+    def _module(self, given: dict[str, Any], task_vars: object) -> dict[str, Any]:
         arguments = {key: value for key, value in given.items() if value is not None}
         return dict(self._execute_module(module_args=arguments, task_vars=task_vars))
 
     def _with_archive(
-        self, given: dict[str, Any], files: list[folder.FolderFile], kept: str, task_vars: Any
+        self, given: dict[str, Any], files: list[folder.FolderFile], kept: str, task_vars: object
     ) -> dict[str, Any]:
         if not files:
             return self._sent(given, kept, task_vars)
@@ -85,7 +85,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
         finally:
             os.unlink(local)
 
-    def _sent(self, given: dict[str, Any], archive: str, task_vars: Any) -> dict[str, Any]:
+    def _sent(self, given: dict[str, Any], archive: str, task_vars: object) -> dict[str, Any]:
         if not self._connection._shell.tmpdir:
             self._make_tmp_path()
         there = self._connection._shell.tmpdir

@@ -173,7 +173,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
         """Return whether the name of a file is that of a source of this plugin."""
         return bool(super().verify_file(path)) and path.endswith(ENDINGS)
 
-    def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:
+    def parse(self, inventory: object, loader: object, path: str, cache: bool = True) -> None:
         """Fill the inventory, from the cache if it is enabled and has data."""
         super().parse(inventory, loader, path, cache)
         self._read_config_data(path)

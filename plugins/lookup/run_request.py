@@ -111,7 +111,7 @@ def _data(path: Path) -> dict[str, Any]:
     return (yaml_load(path.read_text(encoding="utf-8")) or {}) if path.is_file() else {}
 
 
-def extra_variables(loader: Any) -> dict[str, Any]:
+def extra_variables(loader: object) -> dict[str, Any]:
     """Return the extra variables without those that AWX passes for unanswered questions of a survey.
 
     Ansible has one dictionary of them, so that the inventory's values apply in all plays from the first one on.
@@ -208,7 +208,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # ansible is not read by 
         needed = known().playbooks[playbook].get("needs", ())
         return bool(needed) and not any(name in host for host in hosts for name in needed)
 
-    def _asks(self, guests: Any) -> bool:
+    def _asks(self, guests: object) -> bool:
         """Return whether a value of the variable ``guests`` asks for guests."""
         return str(self._templar.template(guests or "")).lower() not in run_request.FALSE
 
@@ -266,7 +266,7 @@ def _is_ours(argument: str, loader: Any) -> bool:
     return isinstance(plays, list) and all(map(_imports_ours, plays))
 
 
-def _imports_ours(play: Any) -> bool:
+def _imports_ours(play: object) -> bool:
     """Return whether an entry of a playbook imports a playbook of this collection."""
     imported = [play.get(key) for key in IMPORT if key in play] if isinstance(play, dict) else []
     return bool(imported) and all(str(name).startswith("dml.vsphere.") for name in imported)

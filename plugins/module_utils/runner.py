@@ -35,6 +35,10 @@ class Gate(Protocol):
 class Module(Gate, Protocol):
     """The part of AnsibleModule that the runner uses."""
 
+    params: dict[str, Any]
+
+    def warn(self, warning: str, /) -> None: ...
+
     def exit_json(self, **result: Any) -> None: ...
 
     def fail_json(self, msg: str, **result: Any) -> None: ...
@@ -57,7 +61,13 @@ class Subject(Protocol):
 
     def read(self) -> dict[str, Any]: ...
 
-    def apply(self, plan: Plan) -> None: ...
+    def apply(self, plan: Plan, /) -> None: ...
+
+
+class PlanningSubject(Subject, Protocol):
+    """A subject that makes its own plan."""
+
+    def plan(self, state: dict[str, Any], /) -> Plan: ...
 
 
 @dataclass(frozen=True)
@@ -110,7 +120,7 @@ def only_plans(gate: Gate) -> bool:
     return gate.check_mode
 
 
-def converge_one(module: Gate, subject: Any) -> dict[str, Any]:
+def converge_one(module: Gate, subject: PlanningSubject) -> dict[str, Any]:
     """Bring one subject, which reads its own state, to its plan; the result has no list of hosts."""
     result = converge(module, Work(subjects=[subject], refresh=lambda _subjects: None))
     (report,) = result.pop("hosts")
@@ -280,7 +290,7 @@ def outcome(body: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         return {"failed": True, "msg": str(Failed(socket.gethostname(), *words))}
 
 
-def run(module: Any, body: Callable[[], dict[str, Any]]) -> None:
+def run(module: Module, body: Callable[[], dict[str, Any]]) -> None:
     """Run a module's body and end the module: with its result, or with one sentence."""
     if trusts_anybody(module.params):
         module.warn(UNCHECKED)

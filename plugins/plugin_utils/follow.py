@@ -72,7 +72,7 @@ class FollowingAction(ActionBase):  # type: ignore[misc]  # ansible is not read 
     _supports_check_mode = True
     _supports_async = True
 
-    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+    def run(self, tmp: object = None, task_vars: object = None) -> dict[str, Any]:
         """Run the module, with a file for its events if they can be followed."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         if not self._can_follow():

@@ -36,7 +36,7 @@ WITHOUT_VCENTER = ("continuity_verdict", "mpijob_info")
 WITH_PROGRESS = ("esxi_image", "esxi_power", "vmotion")
 
 
-def as_text(value: Any) -> str:
+def as_text(value: object) -> str:
     """Return a warning of Ansible as its text, and any other object as Python shows it."""
     return str(getattr(getattr(value, "event", None), "msg", value))
 

@@ -138,7 +138,7 @@ class TrialSite(ActionWorld):
             return post(str(hook["url"]), text, NOTICE_SECONDS)
         return run_command([str(word) for word in hook.get("command") or []], text, NOTICE_SECONDS)
 
-    def write(self, name: str, content: Any) -> None:
+    def write(self, name: str, content: object) -> None:
         """Write a JSON file in the folder of the test."""
         facts_file.write_json(self._folder / f"{name}.json", content)
 

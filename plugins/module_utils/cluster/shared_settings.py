@@ -60,7 +60,7 @@ class _SharedSettings:
     def _read(self) -> dict[str, Any]:
         raise NotImplementedError
 
-    def _typed(self, key: str, current: Any) -> Any:
+    def _typed(self, key: str, current: object) -> Any:
         raise NotImplementedError
 
 
@@ -77,14 +77,14 @@ class VcenterOptions(_SharedSettings):
     def _read(self) -> dict[str, Any]:
         return {key: vcenter_option(self.session, key) for key in self.desired}
 
-    def _typed(self, key: str, current: Any) -> Any:
+    def _typed(self, key: str, current: object) -> Any:
         kind = self._kind(key, current)
         try:
             return typed(self.desired[key], kind)
         except ValueError as error:
             raise Refused(self.target, f"set its option {key}", str(error), f"give it a {kind} value") from error
 
-    def _kind(self, key: str, current: Any) -> str:
+    def _kind(self, key: str, current: object) -> str:
         if self.desired[key] is None:
             raise Refused(self.target, f"unset its option {key}", "vCenter does not remove options", "give it a value")
         if key in self.known:
@@ -115,7 +115,7 @@ class DrsOptions(_SharedSettings):
         self.all = {option.key: str(option.value) for option in config.option or [] if str(option.value) != ""}
         return {key: self.all.get(key) for key in self.desired}
 
-    def _typed(self, key: str, current: Any) -> Any:  # noqa: ARG002 - DRS options are always texts
+    def _typed(self, key: str, current: object) -> Any:  # noqa: ARG002 - DRS options are always texts
         desired = self.desired[key]
         return None if desired is None or desired == "" else typed(desired, TEXT)
 
@@ -130,5 +130,5 @@ class DrsOptions(_SharedSettings):
         tasks.wait(self.session, tasks.Started(task, self.target, tried), RECONFIGURE_SECONDS)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return "not set" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

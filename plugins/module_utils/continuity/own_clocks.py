@@ -75,7 +75,7 @@ def _short(steps: Sequence[int]) -> Sequence[int]:
 class _Same(Sequence[Any]):
     """A value that all lines have."""
 
-    def __init__(self, value: Any, count: int) -> None:
+    def __init__(self, value: object, count: int) -> None:
         self._value, self._count = value, count
 
     def __len__(self) -> int:

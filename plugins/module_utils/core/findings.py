@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import TypedDict
 
 STOP, WARN, NOTE = "stop", "warn", "note"
 ORDER = (STOP, WARN, NOTE)
@@ -47,12 +47,12 @@ def as_dicts(findings: Iterable[Finding]) -> list[FindingRecord]:
     ]
 
 
-def stops(findings: Iterable[Mapping[str, Any]], accepted: Sequence[str] = ()) -> list[Mapping[str, Any]]:
+def stops(findings: Iterable[FindingRecord], accepted: Sequence[str] = ()) -> list[FindingRecord]:
     """Return the findings that stop the work; ``accepted`` contains rules, or RULE:OBJECT for one object."""
     return [finding for finding in findings if finding["severity"] == STOP and not _accepted(finding, accepted)]
 
 
-def lines(findings: Sequence[Mapping[str, Any]], accepted: Sequence[str] = ()) -> list[str]:
+def lines(findings: Sequence[FindingRecord], accepted: Sequence[str] = ()) -> list[str]:
     """Return the findings as lines, with one line for the same finding at many objects, and a line of counts."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for finding in findings:
@@ -64,15 +64,15 @@ def lines(findings: Sequence[Mapping[str, Any]], accepted: Sequence[str] = ()) -
     return [*rows, ", ".join(counts)]
 
 
-def _word(finding: Mapping[str, Any], accepted: Sequence[str]) -> str:
-    return ACCEPTED if finding["severity"] == STOP and _accepted(finding, accepted) else str(finding["severity"])
+def _word(finding: FindingRecord, accepted: Sequence[str]) -> str:
+    return ACCEPTED if finding["severity"] == STOP and _accepted(finding, accepted) else finding["severity"]
 
 
-def _accepted(finding: Mapping[str, Any], accepted: Sequence[str]) -> bool:
+def _accepted(finding: FindingRecord, accepted: Sequence[str]) -> bool:
     return finding["rule"] in accepted or f"{finding['rule']}:{finding['object']}" in accepted
 
 
-def without_object(name: str, text: Any) -> str:
+def without_object(name: str, text: object) -> str:
     """Return a sentence without the object at its start."""
     start, sentence = f"{name}: ", str(text)
     # Workers may run Python 3.8, which has no removeprefix.

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from ..errors import Refused
 
@@ -18,14 +17,14 @@ _ANY = "|".join(map(re.escape, MASKS))
 _PART = re.compile(rf"[^\W_][._-]?(?:{_ANY})(?!\*)|(?<!\*)(?:{_ANY})[._-]?[^\W_]")
 
 
-def masked_names(value: Any) -> Iterator[str]:
+def masked_names(value: object) -> Iterator[str]:
     """Yield the names with a masked part in nested data; a longer text may contain asterisks."""
     for text in texts(value):
         if " " not in text and any(mask in text for mask in MASKS):
             yield text
 
 
-def masked_words(value: Any) -> Iterator[str]:
+def masked_words(value: object) -> Iterator[str]:
     """Yield the names with a masked part in nested data, and the partly masked words of longer texts."""
     yield from masked_names(value)
     for text in texts(value):
@@ -33,19 +32,19 @@ def masked_words(value: Any) -> Iterator[str]:
             yield from filter(_PART.search, text.split())
 
 
-def refuse(value: Any, target: str, tried: str) -> None:
+def refuse(value: object, target: str, tried: str) -> None:
     """Refuse nested data with a partly masked name or word: a page or file made from it would be wrong."""
     if wrong := next(masked_words(value), ""):
         cause = f"{wrong} is a masked name: it contains a secret, such as the password"
         raise Refused(target, tried, cause, REMEDY)
 
 
-def contains(value: Any, secret: str) -> bool:
+def contains(value: object, secret: str) -> bool:
     """Return whether a text in nested data contains a secret, so that Ansible would mask a part of it."""
     return bool(secret) and any(secret in text for text in texts(value))
 
 
-def texts(value: Any) -> Iterator[str]:
+def texts(value: object) -> Iterator[str]:
     """Yield the texts in nested data."""
     if isinstance(value, str):
         yield value

@@ -7,7 +7,6 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 # A name with which Ansible connects; ssh treats a leading dash as an option.
 MACHINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -27,7 +26,7 @@ def is_machine(name: str) -> bool:
     return MACHINE.fullmatch(name) is not None
 
 
-def address(text: Any) -> str | None:
+def address(text: object) -> str | None:
     """Return the normalized address of one other machine; None for any other text.
 
     A guest reports its address itself: behind a loopback or multicast address, another machine would answer.
@@ -47,12 +46,12 @@ def printable(text: str) -> str:
     return "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
-def odd(data: Any) -> list[str]:
+def odd(data: object) -> list[str]:
     """Return the texts in the data that contain a template or unprintable characters."""
     return [text for text in _texts(data) if not text.isprintable() or any(mark in text for mark in _TEMPLATE)]
 
 
-def _texts(data: Any) -> Iterable[str]:
+def _texts(data: object) -> Iterable[str]:
     if isinstance(data, str):
         yield data
     elif isinstance(data, Mapping):

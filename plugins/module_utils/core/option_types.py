@@ -13,7 +13,7 @@ _TRUE = {"true", "yes", "on", "1"}
 _FALSE = {"false", "no", "off", "0"}
 
 
-def checked(value: Any, definition: Mapping[str, Any]) -> Any:
+def checked(value: object, definition: Mapping[str, Any]) -> Any:
     """Return the value in the type of the server's definition; a ValueError states the allowed values."""
     if value is None:
         raise ValueError("it has no value, and options of a server cannot be removed")
@@ -29,7 +29,7 @@ def checked(value: Any, definition: Mapping[str, Any]) -> Any:
     return given
 
 
-def typed(value: Any, kind: str) -> Any:
+def typed(value: object, kind: str) -> Any:
     """Return the value as the kind. Templates return text, so text is accepted; a ValueError states the fault."""
     text = str(value).strip()
     if kind == BOOL:
@@ -41,7 +41,7 @@ def typed(value: Any, kind: str) -> Any:
     return text.lower() if isinstance(value, bool) else str(value)
 
 
-def _number(value: Any, text: str, kind: str) -> Any:
+def _number(value: object, text: str, kind: str) -> Any:
     try:
         if isinstance(value, bool):
             raise ValueError(text)
@@ -53,7 +53,7 @@ def _number(value: Any, text: str, kind: str) -> Any:
         raise ValueError(f"{value!r} is not a number") from None
 
 
-def kind_of(value: Any) -> str:
+def kind_of(value: object) -> str:
     """Return the kind of a value from the server or the user."""
     if isinstance(value, bool):
         return BOOL

@@ -80,7 +80,7 @@ def _type_name(spec: Spec) -> str:
     return _WORDS.get(spec.get("type", "str"), "a text")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """Return a value in words: its type, plus the value of strings and numbers."""
     if isinstance(value, Mapping):
         return "a mapping"
@@ -92,11 +92,11 @@ def _shown(value: Any) -> str:
     return repr(text if len(text) <= LONGEST else f"{text[:LONGEST]}...") if isinstance(value, str) else text
 
 
-def _is_template(value: Any) -> bool:
+def _is_template(value: object) -> bool:
     return isinstance(value, str) and ("{{" in value or "{%" in value)
 
 
-def _fits(kind: str, value: Any) -> bool:
+def _fits(kind: str, value: object) -> bool:
     """Return whether Ansible can use a value, which is not null, as one of a type."""
     if kind in ("list", "dict"):
         return isinstance(value, (list, tuple) if kind == "list" else Mapping)
@@ -109,7 +109,7 @@ def _fits(kind: str, value: Any) -> bool:
     return not isinstance(value, bool) and (_is_whole(value) if kind == "int" else _is_number(value))
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> bool:
     return float(value).is_integer() if isinstance(value, float) else _WHOLE.fullmatch(str(value)) is not None
 
 

@@ -86,7 +86,7 @@ class Journal(Protocol):
 
     values: dict[str, Any]
 
-    def write(self, key: str, value: Any) -> Any:
+    def write(self, key: str, value: object) -> Any:
         """Write a value durably, and return it as a later controller reads it."""
 
 
@@ -96,7 +96,7 @@ class MemoryJournal:
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
 
-    def write(self, key: str, value: Any) -> Any:
+    def write(self, key: str, value: object) -> Any:
         """Keep a value, and return it."""
         self.values[key] = value
         return value

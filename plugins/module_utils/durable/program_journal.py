@@ -78,7 +78,7 @@ class FileJournal:
     def __exit__(self, *_exception: object) -> None:
         os.close(self._file)
 
-    def write(self, key: str, value: Any) -> Any:
+    def write(self, key: str, value: object) -> Any:
         """Write a value with the time, wait until it is on the disk, and return it as a later controller reads it."""
         text = json.dumps({"at": self._now(), "key": key, "value": value})
         line, before = f"{text}\n".encode(), os.fstat(self._file).st_size

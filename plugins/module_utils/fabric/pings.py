@@ -88,7 +88,7 @@ def _send(host: Host, ping: Ping) -> dict[str, Any]:
     return {**addressed, **counted, "text": _text(addressed, counted)}
 
 
-def _counted(answer: Any) -> dict[str, Any]:
+def _counted(answer: object) -> dict[str, Any]:
     """Return the counts of an answer; ESXi misspells one of them, which a later version may correct."""
     summary = answer.get("Summary", {}) if isinstance(answer, dict) else {}
     sent = int(summary.get("Transmitted", 0))

@@ -69,7 +69,7 @@ def number(device: str) -> int:
     return int(digits) if digits.isdigit() else 0
 
 
-def put(host: Host, port: Any, before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> None:
+def put(host: Host, port: object, before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> None:
     """Create or change one adapter; ``port`` is its place on the switch."""
     spec = _spec(port, after)
     system = host["configManager.networkSystem"]
@@ -102,7 +102,7 @@ def remove(host: Host, devices: Sequence[str]) -> None:
         )
 
 
-def _spec(port: Any, after: Mapping[str, Any]) -> Any:
+def _spec(port: object, after: Mapping[str, Any]) -> Any:
     if after["address"] == "dhcp":
         ip = vim.host.IpConfig(dhcp=True)
     else:

@@ -14,7 +14,7 @@ class SettingsError(ValueError):
     """A settings file that cannot be parsed, so that nothing can be merged into it."""
 
 
-def report(output: Any) -> dict[str, Any]:
+def report(output: object) -> dict[str, Any]:
     """Return Docker's version, runtimes, mirrors and running containers from the JSON of ``docker info``.
 
     A daemon that does not answer has no version; some versions of the program do not report that in their exit status
@@ -32,7 +32,7 @@ def report(output: Any) -> dict[str, Any]:
     }
 
 
-def settings(text: Any, desired: Mapping[str, Any]) -> dict[str, Any]:
+def settings(text: object, desired: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of ``daemon.json`` merged with the ``desired`` ones; other settings stay."""
     try:
         there = parse_json(text)
@@ -50,7 +50,7 @@ def _merged(there: Mapping[str, Any], desired: Mapping[str, Any]) -> dict[str, A
     return {**there, **{key: _both(there.get(key), value) for key, value in desired.items()}}
 
 
-def _both(there: object, desired: Any) -> Any:
+def _both(there: object, desired: object) -> Any:
     """Merge mappings; in lists, desired entries come first, because Docker tries mirrors in order."""
     if isinstance(there, Mapping) and isinstance(desired, Mapping):
         return _merged(there, desired)

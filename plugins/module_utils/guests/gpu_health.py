@@ -186,5 +186,5 @@ def _of_pools(found: Mapping[str, Any]) -> Rows:
         yield STOP, sentence
 
 
-def _message(text: Any) -> str:
+def _message(text: object) -> str:
     return printable(" ".join(str(text).split())[:LONGEST_ERROR])

@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 
-def parse_json(value: Any) -> Any:
+def parse_json(value: object) -> Any:
     """Return the data in a JSON text; None for an empty text. Ansible before 2.19 passes data instead of text."""
     if not isinstance(value, str):
         return value

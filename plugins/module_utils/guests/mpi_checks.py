@@ -100,7 +100,7 @@ def networks(run: Mapping[str, Any]) -> list[str]:
     return sorted(set(NETWORK.findall(_output(run) + (run.get("stderr") or ""))))
 
 
-def released(there: Any, desired: Any) -> str:
+def released(there: object, desired: object) -> str:
     """Return a version without PyTorch's build suffix after the plus sign, unless ``desired`` has one."""
     return str(there) if "+" in str(desired) else str(there).partition("+")[0]
 

@@ -60,7 +60,7 @@ def node_misfits(found: Mapping[str, Any], desired: Mapping[str, Any]) -> list[s
     return list(dict.fromkeys(sentences))
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     """Return a value as text, with single blanks instead of the kernel's several."""
     text = " ".join(str(value).split())
     return UNLIMITED.get(text, text)

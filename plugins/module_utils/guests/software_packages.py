@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from .json_text import parse_json
 
@@ -41,7 +40,7 @@ def _requirement(package: Mapping[str, str]) -> str:
     return f"{package['name']} @ {package['url']}" if package.get("url") else f"{package['name']}=={package['version']}"
 
 
-def pip_list(output: Any) -> list[dict[str, str]]:
+def pip_list(output: object) -> list[dict[str, str]]:
     """Return the packages in the output of ``pip list --format json``; empty if there is no environment."""
     return list(parse_json(output) or [])
 

@@ -85,7 +85,7 @@ def plan_options(current: Mapping[str, Any], desired: Mapping[str, Any]) -> Plan
     return Plan(current["values"], after, frozenset({REBOOT} if waiting else ()), why)
 
 
-def _checked(key: str, value: Any, current: Mapping[str, Any], reasons: list[str]) -> Any:
+def _checked(key: str, value: object, current: Mapping[str, Any], reasons: list[str]) -> Any:
     definition, before = current["allowed"][key], current["values"][key]
     try:
         if definition is None:

@@ -96,7 +96,7 @@ class ClusterImage:
             tried = f"validate the new image of cluster {self.target}"
             raise Failed(self.rest.server, tried, "the server said " + "; ".join(errors), _IMPORT)
 
-    def _task(self, draft: str, action: str, body: Any = None, form: Any = ANY) -> Any:
+    def _task(self, draft: str, action: str, body: object = None, form: object = ANY) -> Any:
         tried = f"{action} the new image of cluster {self.target}"
         seconds = self.desired.task_timeout
         return self.rest.task(draft, body, tried=tried, seconds=seconds, form=form, action=action)
@@ -133,7 +133,7 @@ def managed_clusters(session: Session) -> dict[str, str]:
     return {ref._moId: values["name"] for ref, values in clusters if values.get("lifecycleManaged")}
 
 
-def text_of(message: Any) -> str:
+def text_of(message: object) -> str:
     """Return a localizable message of the REST API as text."""
     message = message if isinstance(message, dict) else {}
     return str(message.get("localized") or message.get("default_message") or message.get("id") or "no reason")

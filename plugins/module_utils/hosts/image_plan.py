@@ -59,7 +59,7 @@ def _joined(host: Mapping[str, Any], image: Mapping[str, Any]) -> dict[str, Any]
     }
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {version}" for name, version in value.items()) or "none"
     return str(value or "none")

@@ -111,7 +111,7 @@ def one_subject(
 ) -> Callable[[Host, Any, ProfileContext], Iterable[PlannedSubject]]:
     """Return the function for ``members`` of a part that is one subject with a method ``plan`` on each host."""
 
-    def members(host: Host, requested: Any, context: ProfileContext) -> Iterable[PlannedSubject]:
+    def members(host: Host, requested: object, context: ProfileContext) -> Iterable[PlannedSubject]:
         subject = make(host, requested, context)
         return (PlannedSubject(subject.name, subject, subject.plan),)
 

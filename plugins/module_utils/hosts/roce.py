@@ -236,7 +236,7 @@ def _port_group(config: Any, switch: str) -> dict[str, Any]:
     return {"name": plain(config.name), "switch": switch, **_vlan(getattr(config.defaultPortConfig, "vlan", None))}
 
 
-def _vlan(vlan: Any) -> dict[str, Any]:
+def _vlan(vlan: object) -> dict[str, Any]:
     """Return the VLAN and whether traffic is tagged; guests tag it on a trunk, the switch on a private VLAN."""
     if isinstance(vlan, vim.dvs.VmwareDistributedVirtualSwitch.VlanIdSpec):
         return {"vlan": vlan.vlanId or None, "tagged": bool(vlan.vlanId)}

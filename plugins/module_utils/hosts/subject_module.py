@@ -25,12 +25,12 @@ def arguments(part: Part) -> dict[str, Any]:
     }
 
 
-def run(module: Any, part: Part) -> None:
+def run(module: runner.Module, part: Part) -> None:
     """Bring the part to its desired state on all hosts, and end the module."""
     runner.run(module, lambda: _converge(module, part))
 
 
-def _converge(module: Any, part: Part) -> dict[str, Any]:
+def _converge(module: runner.Module, part: Part) -> dict[str, Any]:
     params, value = module.params, _value(part, module.params)
     further = part.result(value)
     with session.session(params) as opened:

@@ -134,7 +134,7 @@ def job_of(options: Mapping[str, Any]) -> JobSpec:
     return job
 
 
-def _converted(key: str, value: Any) -> Any:
+def _converted(key: str, value: object) -> Any:
     """Return a value in its type: a template of ansible-core before 2.19 turns numbers and switches into texts."""
     try:
         if key in _NUMBERS:

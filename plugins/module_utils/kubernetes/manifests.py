@@ -96,11 +96,11 @@ def differences(desired: Any, found: Any, path: str = "") -> Iterator[str]:
         yield path
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
-def _is_same_number(desired: Any, found: Any) -> bool:
+def _is_same_number(desired: object, found: object) -> bool:
     """Return whether two values are equal: a quantity may be a number or a text, and an empty object may be missing."""
     if desired in ({}, []) and found is None:
         return True

@@ -43,7 +43,7 @@ def _policy(das: Any) -> tuple[str, Mapping[str, Any]]:
     return ("hosts", {"level": level}) if level is not None else ("unknown", {})
 
 
-def _now(summary: Any) -> int | None:
+def _now(summary: object) -> int | None:
     info = getattr(summary, "admissionControlInfo", None)
     return getattr(info, "currentFailoverLevel", None)
 
@@ -82,7 +82,7 @@ def resync_bytes(text: str) -> int | None:
         return None
 
 
-def _left(node: Any) -> list[int]:
+def _left(node: object) -> list[int]:
     if not isinstance(node, dict):
         return []
     own_bytes = [int(node[_RESYNC_KEY])] if _RESYNC_KEY in node else []

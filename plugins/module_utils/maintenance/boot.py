@@ -42,7 +42,7 @@ def pending(host: Host) -> dict[str, Any]:
     return dict(was) if isinstance(was, dict) else {}
 
 
-def remember(host: Host, subject: str, was: Any) -> None:
+def remember(host: Host, subject: str, was: object) -> None:
     """Note a subject's active settings before a change; the first note after a boot stays valid."""
     known = pending(host)
     if subject in known:

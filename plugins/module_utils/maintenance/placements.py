@@ -34,7 +34,7 @@ class ClusterHosts:
 
 
 def read_cluster(
-    session: Session, parent: Any, leaving: Iterable[str], *, each_alone: bool = False
+    session: Session, parent: object, leaving: Iterable[str], *, each_alone: bool = False
 ) -> EvacuationCluster:
     """Return the cluster, or single host, of ``parent``; ``leaving`` contains object ids of hosts.
 
@@ -100,7 +100,7 @@ def _with_override(vm: Vm, overridden: set[str]) -> Vm:
     return replace(vm, left_by_drs=True) if vm.key in overridden else vm
 
 
-def must_run(config: Any, names: Mapping[str, str]) -> Iterable[VmHostRule]:
+def must_run(config: object, names: Mapping[str, str]) -> Iterable[VmHostRule]:
     """Yield the rules of a cluster that limit virtual machines to some hosts."""
     groups = {group.name: group for group in getattr(config, "group", None) or []}
     for rule in getattr(config, "rule", None) or []:
@@ -114,7 +114,7 @@ def must_run(config: Any, names: Mapping[str, str]) -> Iterable[VmHostRule]:
         yield VmHostRule(str(rule.name), vms, frozenset(on or set(names.values()) - not_on))
 
 
-def apart(config: Any) -> Iterable[AntiAffinityRule]:
+def apart(config: object) -> Iterable[AntiAffinityRule]:
     """Yield the rules that keep virtual machines apart, from the configuration of a cluster."""
     for rule in getattr(config, "rule", None) or []:
         if isinstance(rule, vim.cluster.AntiAffinityRuleSpec) and rule.enabled:

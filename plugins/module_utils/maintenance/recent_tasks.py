@@ -37,7 +37,7 @@ def recent(session: Session, refs: Sequence[Any]) -> list[RecentTask]:
     return [_described(ref, values) for ref, values in tasks if values.get("info.entity") is not None]
 
 
-def _described(ref: Any, values: dict[str, Any]) -> RecentTask:
+def _described(ref: object, values: dict[str, Any]) -> RecentTask:
     what = str(values.get("info.descriptionId") or "").rsplit(".", maxsplit=1)[-1].removesuffix("_Task")
     user = getattr(values.get("info.reason"), "userName", None) or "the system"
     error = values.get("info.error")

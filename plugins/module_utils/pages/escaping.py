@@ -20,17 +20,17 @@ _ANYWHERE = re.compile(
 _FIRST = re.compile(r"^(?:[-+=:]|\d+[.)](?=\s|$))")
 
 
-def html(text: Any) -> str:
+def html(text: object) -> str:
     """Return the text for HTML, without control characters and characters that change the direction of the text."""
     return escape(_CONTROL.sub(REPLACEMENT, str(text)))
 
 
-def xml(text: Any) -> str:
+def xml(text: object) -> str:
     """Return the text without characters that XML does not allow."""
     return _NO_XML.sub("", str(text))
 
 
-def markdown(text: Any) -> str:
+def markdown(text: object) -> str:
     """Return the text for a line of Markdown or a cell of a table: a character reference is never markup."""
     return _ANYWHERE.sub(_referred, _CONTROL.sub(REPLACEMENT, " ".join(str(text).split())))
 
@@ -42,12 +42,12 @@ _FORMULA = re.compile(
 )
 
 
-def line(text: Any) -> str:
+def line(text: object) -> str:
     """Return the text as a separate line of Markdown, such as an item of a list or a heading."""
     return _FIRST.sub(_referred, markdown(text))
 
 
-def cell(value: Any) -> Any:
+def cell(value: object) -> Any:
     """Return a value for a comma-separated table; text that a spreadsheet takes for a formula gets a leading quote."""
     if not isinstance(value, str):
         return value

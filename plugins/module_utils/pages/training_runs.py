@@ -91,7 +91,7 @@ def _words(facts: Mapping[str, Any]) -> str:
     return ", ".join(words) or "-"
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     if isinstance(value, Mapping):
         return "; ".join(f"{key} {_value(part)}" for key, part in sorted(value.items()))
     return " ".join(map(_value, value)) if isinstance(value, (list, tuple)) else str(value)

@@ -86,5 +86,5 @@ def _is_paced(settings: Mapping[str, str]) -> bool:
         return False
 
 
-def _name(stack: Any) -> str:
+def _name(stack: object) -> str:
     return str(stack.get("name") or "-") if isinstance(stack, Mapping) else str(stack or "-")

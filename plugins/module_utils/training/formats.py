@@ -128,7 +128,7 @@ def step_fault(record: dict[str, Any]) -> str | None:
     return None
 
 
-def _as_number(value: Any) -> Any:
+def _as_number(value: object) -> Any:
     """Return the value; text and integers that are too large for sums become a float."""
     is_spelled = isinstance(value, str) and value.lower() in ("nan", "inf", "-inf")
     is_great = isinstance(value, int) and abs(value) > HIGHEST

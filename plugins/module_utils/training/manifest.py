@@ -51,7 +51,7 @@ def parsed(text: str, name: str) -> dict[str, Any]:
     return dict(content)
 
 
-def faults(content: Any) -> str:
+def faults(content: object) -> str:
     """Return why a value is not the content of a manifest; empty if it is."""
     if not isinstance(content, Mapping):
         return "it does not contain a JSON object"
@@ -146,7 +146,7 @@ def _of_all_nodes(built: Mapping[str, Any]) -> dict[str, str]:
     return {key: ", ".join(sorted(values)) for key, values in found.items()}
 
 
-def _flat(value: Any, above: str = "") -> Iterator[tuple[str, str]]:
+def _flat(value: object, above: str = "") -> Iterator[tuple[str, str]]:
     """Yield each value of nested mappings with its keys; a list is one value."""
     if isinstance(value, Mapping):
         for key, below in value.items():
@@ -161,7 +161,7 @@ def _value(manifest: Mapping[str, Any], key: str, unit: str) -> str:
     return _text(manifest.get("end", {}).get(key), unit)
 
 
-def _text(value: Any, unit: str) -> str:
+def _text(value: object, unit: str) -> str:
     if value is None:
         return ABSENT
     return f"{value:.4g}{unit}" if isinstance(value, float) else f"{value}{unit}"

@@ -143,7 +143,7 @@ def number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def plain(name: Any) -> str:
+def plain(name: object) -> str:
     """Return a name without characters that control a terminal."""
     return printable(str(name))
 

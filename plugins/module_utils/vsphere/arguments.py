@@ -23,7 +23,7 @@ def require_positive(params: Mapping[str, Any], names: Iterable[str]) -> None:
         raise Refused("the options of the module", "read them", f"{', '.join(wrong)}", "give a number above 0")
 
 
-def _checked(target: str, spec: Mapping[str, Any], given: Any) -> dict[str, Any]:
+def _checked(target: str, spec: Mapping[str, Any], given: object) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise Refused(target, "read it", f"{given!r} is not a dictionary", "correct it")
     result = ArgumentSpecValidator(spec).validate(given)

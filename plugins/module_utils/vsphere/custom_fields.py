@@ -21,7 +21,7 @@ def value_of(name: str, available_fields: Any, custom_values: Any) -> str:
     return next((one.value for one in custom_values or [] if one.key == key), "")
 
 
-def store(session: Session, ref: Any, target: str, name: str, text: str, kind: Any = None) -> None:
+def store(session: Session, ref: object, target: str, name: str, text: str, kind: object = None) -> None:
     """Set an attribute of a host or another object, and define the attribute if it is missing."""
     manager = session.content.customFieldsManager
     with translating_faults(target, f"write its custom attribute {name}"):

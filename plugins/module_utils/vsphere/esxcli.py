@@ -77,7 +77,7 @@ class CommandFailed(Failed):
     """The command itself ended with an error; the host and the connection work."""
 
 
-def executer_of(name: str, stub: Any) -> Any:
+def executer_of(name: str, stub: object) -> Any:
     """Return a reference to the object that runs esxcli commands on a host."""
     _register()
     return VmomiSupport.GetVmodlType(f"{_ROOM}.Executer")(name, stub)
@@ -140,7 +140,7 @@ class Esxcli:
         return [self._argument(name=name, val=_elements(name, value)) for name, value in sorted(options.items())]
 
 
-def _elements(name: str, value: Any) -> str:
+def _elements(name: str, value: object) -> str:
     values = value if isinstance(value, (list, tuple)) else [value]
     texts = [str(one).lower() if isinstance(one, bool) else str(one) for one in values]
     return "".join(f"<{name}>{escape(text)}</{name}>" for text in texts)

@@ -75,7 +75,7 @@ def unreachable(target: str, tried: str, error: Exception, remedy: str) -> Colle
     return Unreachable(target, tried, found.reason, found.remedy or remedy)
 
 
-def note_account(fault: Any, account: str) -> None:
+def note_account(fault: object, account: str) -> None:
     """Add the account to a fault about missing rights, because the server omits it."""
     if isinstance(fault, vmodl.fault.SecurityError):
         fault.__dict__["account"] = account
@@ -103,7 +103,7 @@ def is_caused_by(error: CollectionError, *kinds: type) -> bool:
     return isinstance(error.__cause__, kinds)
 
 
-def words(fault: Any) -> str:
+def words(fault: object) -> str:
     """Return the server's message with the type of the fault, which often is all that the server reports."""
     kind = type(fault).__name__.rsplit(".", maxsplit=1)[-1]
     parts = [getattr(fault, "msg", None), *(m.message for m in getattr(fault, "faultMessage", None) or [])]
@@ -112,7 +112,7 @@ def words(fault: Any) -> str:
     return f"the server said {kind}: {text}" if text else f"the server said {kind}"
 
 
-def _missing(fault: Any) -> list[str]:
+def _missing(fault: object) -> list[str]:
     """Return the missing privileges and their objects, which may differ from the called object."""
     missing = [(getattr(fault, "privilegeId", None), getattr(fault, "object", None))]
     # Newer servers list all of them, and keep the two single properties for older clients.
@@ -126,7 +126,7 @@ def _missing_one(privilege: str, on: Any) -> str:
     return f"{text} on {on._wsdlName} {on._moId}" if on is not None else text
 
 
-def remedy_of(fault: Any, otherwise: str) -> str:
+def remedy_of(fault: object, otherwise: str) -> str:
     """Return the remedy of a fault: a missing session or privilege comes before the remedy of the caller."""
     if isinstance(fault, vim.fault.NotAuthenticated):
         return "the session ended: run again"

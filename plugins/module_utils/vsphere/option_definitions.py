@@ -56,7 +56,7 @@ def types_of(host: Host, keys: Iterable[str]) -> tuple[dict[str, Any], dict[str,
     return types, {key: get_close_matches(key, known) for key, kind in types.items() if kind is None}
 
 
-def kind_of(option: Any) -> str:
+def kind_of(option: object) -> str:
     """Return the type of an option's value: bool, integer, float or text."""
     if isinstance(option, vim.option.BoolOption):
         return "bool"
@@ -80,7 +80,7 @@ def definition_of(option: Any) -> dict[str, Any]:
     }
 
 
-def option_value(key: str, value: Any, option: Any) -> Any:
+def option_value(key: str, value: object, option: object) -> Any:
     """Return an option with a value of its type: servers refuse an int for a long, and a text for a boolean."""
     long = isinstance(option, vim.option.LongOption)
     return vim.option.OptionValue(key=key, value=VmomiSupport.long(value) if long else value)

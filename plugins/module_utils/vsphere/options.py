@@ -15,7 +15,7 @@ from .session import Session
 _TRUE = frozenset({"true", "yes", "1"})
 
 
-def is_on(value: Any) -> bool:
+def is_on(value: object) -> bool:
     """Return whether the value of an option is true; an option that is not set (None) is not."""
     return str(value).strip().lower() in _TRUE
 

@@ -39,7 +39,7 @@ def find_all(session: Session, kind: Any, paths: Sequence[str]) -> list[Found]:
 
 
 @contextmanager
-def _view(session: Session, kind: Any) -> Iterator[Any]:
+def _view(session: Session, kind: object) -> Iterator[Any]:
     view = session.content.viewManager.CreateContainerView(session.content.rootFolder, [kind], True)
     try:
         yield view
@@ -78,7 +78,7 @@ def read_many(session: Session, refs: Sequence[Any], paths: Sequence[str]) -> di
     return {}
 
 
-def read_linked(session: Session, refs: Sequence[Any], link: str, kind: Any, paths: Sequence[str]) -> list[Found]:
+def read_linked(session: Session, refs: Sequence[Any], link: str, kind: object, paths: Sequence[str]) -> list[Found]:
     """Return the named properties of the objects that a property of other objects refers to, in one read."""
     if not refs:
         return []
@@ -88,7 +88,7 @@ def read_linked(session: Session, refs: Sequence[Any], link: str, kind: Any, pat
         return _retrieve(session, objects, kind, paths)
 
 
-def _retrieve(session: Session, objects: list[Any], kind: Any, paths: Sequence[str]) -> list[Found]:
+def _retrieve(session: Session, objects: list[Any], kind: object, paths: Sequence[str]) -> list[Found]:
     collector = session.content.propertyCollector
     page = collector.RetrievePropertiesEx(
         [_filter(objects, kind, paths)], vmodl.query.PropertyCollector.RetrieveOptions()
@@ -109,7 +109,7 @@ def _value(ref: Any, item: Any) -> Any:
     return plain(item.val) if item.name == "name" and isinstance(ref, vim.ManagedEntity) and item.val else item.val
 
 
-def _filter(objects: list[Any], kind: Any, paths: Paths) -> Any:
+def _filter(objects: list[Any], kind: object, paths: Paths) -> Any:
     by_kind = paths if isinstance(paths, Mapping) else {kind: paths}
     spec = vmodl.query.PropertyCollector.PropertySpec
     desired = [spec(type=one, all=False, pathSet=list(its_paths)) for one, its_paths in by_kind.items()]

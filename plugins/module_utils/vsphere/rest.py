@@ -62,19 +62,23 @@ class Rest:
     def _session(self) -> str:
         return "/rest/com/vmware/cis/session" if self.old else "/api/session"
 
-    def get(self, path: str, *, tried: str, remedy: str = "", form: Any = ANY) -> Any:
+    def get(self, path: str, *, tried: str, remedy: str = "", form: object = ANY) -> Any:
         """Return the answer to a GET request."""
         return self._ask("GET", path, tried=tried, remedy=remedy, form=form)
 
-    def find(self, path: str, *, tried: str, form: Any = ANY) -> Any:
+    def find(self, path: str, *, tried: str, form: object = ANY) -> Any:
         """Return the answer to a GET request; None if the object does not exist."""
         return self._ask("GET", path, tried=tried, may_lack=True, form=form)
 
-    def send(self, verb: str, path: str, body: Any = None, *, tried: str, remedy: str = "", form: Any = ANY) -> Any:
+    def send(
+        self, verb: str, path: str, body: object = None, *, tried: str, remedy: str = "", form: object = ANY
+    ) -> Any:
         """Return the answer to a request that writes; None if it is empty."""
         return self._ask(verb, path, body, tried=tried, remedy=remedy, form=form)
 
-    def task(self, path: str, body: Any = None, *, tried: str, seconds: float, form: Any = ANY, **query: Any) -> Any:
+    def task(
+        self, path: str, body: object = None, *, tried: str, seconds: float, form: object = ANY, **query: Any
+    ) -> Any:
         """Start a task, wait, and return its result; ``form`` is the form of the whole task after success.
 
         The function ``report`` gets the state of the task while it runs.
@@ -94,7 +98,7 @@ class Rest:
             time.sleep(_POLL_SECONDS)
         raise TimedOut(self.server, tried, f"the task did not end within {seconds:.0f} s", "look at it in vCenter")
 
-    def _ask(self, verb: str, path: str, body: Any = None, *, tried: str, remedy: str = "", **more: Any) -> Any:
+    def _ask(self, verb: str, path: str, body: object = None, *, tried: str, remedy: str = "", **more: Any) -> Any:
         headers = {"Accept": "application/json", **agent(), **more.get("headers", {})}
         if self._token:
             headers[_TOKEN] = self._token
@@ -109,7 +113,7 @@ class Rest:
             return None
         return self._in_form(self._understood(status, text, tried, remedy), more.get("form", ANY), tried)
 
-    def _in_form(self, answer: Any, form: Any, tried: str) -> Any:
+    def _in_form(self, answer: object, form: object, tried: str) -> Any:
         if wrong := misfit(answer, form):
             raise unreachable(self.server, tried, NoAnswer.for_answer(wrong), "run again")
         return answer
@@ -153,7 +157,7 @@ def task_path(task: str) -> str:
     return f"{TASKS}/{quote(task, safe=':')}"
 
 
-def _unreported(_info: Any) -> None:
+def _unreported(_info: object) -> None:
     """Take no notice of the state of a task."""
 
 
@@ -175,7 +179,7 @@ def _carried(_verb: str, _path: str, _body: str | None, carry: Callable[[], tupl
     return carry()
 
 
-def _words(error: Any) -> str:
+def _words(error: object) -> str:
     """Return the server's message from an error of its REST API."""
     if not isinstance(error, dict):
         return line(str(error or "nothing more"))

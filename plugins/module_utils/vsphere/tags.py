@@ -49,14 +49,14 @@ def _id(one: str) -> str:
     return f"id:{quote(one, safe=':')}"
 
 
-def _get(api: Rest, path: str, *, tried: str, form: Any) -> Any:
+def _get(api: Rest, path: str, *, tried: str, form: object) -> Any:
     """Return the answer to a read; the older form of the API wraps it."""
     if api.old:
         return api.get(f"{_OLD}/{path}", tried=tried, form={"value": form})["value"]
     return api.get(f"{_NEW}/{path}", tried=tried, form=form)
 
 
-def _act(api: Rest, path: str, action: str, body: Any, *, tried: str, form: Any) -> Any:
+def _act(api: Rest, path: str, action: str, body: object, *, tried: str, form: object) -> Any:
     """Return the answer to an action that reads; the older form of the API marks actions with a tilde."""
     if api.old:
         answer = api.send("POST", f"{_OLD}/{path}?~action={action}", body, tried=tried, form={"value?": form})

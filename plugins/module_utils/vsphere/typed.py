@@ -23,19 +23,19 @@ class TypedField:
     optional: bool
 
 
-def is_object(value: Any) -> bool:
+def is_object(value: object) -> bool:
     """Return whether a value refers to an object of the inventory or to a manager."""
     return isinstance(value, VmomiSupport.ManagedObject)
 
 
-def fields(value: Any) -> Iterator[TypedField]:
+def fields(value: object) -> Iterator[TypedField]:
     """Yield every field of every data object in a value."""
     for one in _data_objects(value):
         for info in _infos(one):
             yield TypedField(_name(one), info.name, getattr(one, info.name), bool(info.flags & VmomiSupport.F_OPTIONAL))
 
 
-def replace_texts(value: Any, new: Callable[[str, str, str], str], kind: str = "", name: str = "") -> Any:
+def replace_texts(value: object, new: Callable[[str, str, str], str], kind: str = "", name: str = "") -> Any:
     """Return the value with each text replaced, in place if possible; ``new`` gets type, field and text.
 
     Enumerations, references and numbers stay unchanged.
@@ -54,7 +54,7 @@ def replace_texts(value: Any, new: Callable[[str, str, str], str], kind: str = "
     return value
 
 
-def clear_numbers(value: Any, names: Collection[str]) -> None:
+def clear_numbers(value: object, names: Collection[str]) -> None:
     """Set the numbers in fields of these names to 0, in place."""
     for one in _data_objects(value):
         for info in _infos(one):
@@ -76,7 +76,7 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, (bool, int, float)) or value is None else str(value)
 
 
-def _data_objects(value: Any) -> Iterator[Any]:
+def _data_objects(value: object) -> Iterator[Any]:
     if isinstance(value, list):
         for one in value:
             yield from _data_objects(one)
@@ -86,11 +86,11 @@ def _data_objects(value: Any) -> Iterator[Any]:
             yield from _data_objects(getattr(value, info.name))
 
 
-def _is_unset(value: Any) -> bool:
+def _is_unset(value: object) -> bool:
     return value is None or (isinstance(value, list) and not value)
 
 
-def _is_data(value: Any) -> bool:
+def _is_data(value: object) -> bool:
     return isinstance(value, (VmomiSupport.DataObject, VmomiSupport.GetVmodlType("vmodl.MethodFault")))
 
 
@@ -98,5 +98,5 @@ def _infos(value: Any) -> list[Any]:
     return [info for info in value._GetPropertyList() if info.name not in _BASE]
 
 
-def _name(value: Any) -> str:
+def _name(value: object) -> str:
     return type(value).__name__

@@ -57,7 +57,7 @@ def observed(session: Session, tap: CallObserver) -> Iterator[Session]:
         stub.InvokeMethod = before
 
 
-def text_of(value: Any, version: str) -> str:
+def text_of(value: object, version: str) -> str:
     """Return an API value as the XML that a server sends; a field that the server omitted stays omitted."""
     writer = StringIO()
     whole = VmomiSupport.Object(name="obj", type=object, version=version, flags=0)
@@ -66,7 +66,7 @@ def text_of(value: Any, version: str) -> str:
     return re.sub(r">(\d{1,3})(?=-\d\d-\d\dT)", lambda found: f">{found[1]:>04}", writer.getvalue())
 
 
-def value_of(text: str, stub: Any) -> Any:
+def value_of(text: str, stub: object) -> Any:
     """Return the API value of an XML text; its objects are called over ``stub``."""
     return SoapAdapter.Deserialize(text.encode(), object, stub)
 

@@ -83,7 +83,7 @@ class CloneLocations:
         ours = {ref._moId for ref, values in pools if values["owner"]._moId == self.cluster.ref._moId}
         return self._named(vim.ResourcePool, name, "resource pool", ours)
 
-    def _named(self, kind: Any, name: str, word: str, among: set[str] | None = None) -> Any:
+    def _named(self, kind: object, name: str, word: str, among: set[str] | None = None) -> Any:
         paths = FOLDER if kind is vim.Folder else ("name", "owner") if kind is vim.ResourcePool else ("name",)
         matches = [
             ref
@@ -95,7 +95,7 @@ class CloneLocations:
         reason = f"{len(matches)} objects have that name" if matches else "there is none"
         raise NotFound(self.cluster.session.server, f"find one {word} named {name!r}", reason, f"correct the {word}")
 
-    def _all(self, kind: Any, paths: Sequence[str]) -> Sequence[properties.Found]:
+    def _all(self, kind: object, paths: Sequence[str]) -> Sequence[properties.Found]:
         if kind not in self._known:
             self._known[kind] = properties.find_all(self.cluster.session, kind, paths)
         return self._known[kind]

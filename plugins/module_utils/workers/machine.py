@@ -88,7 +88,7 @@ class Machine:
         """Its advanced settings."""
         return extra_config(self["config.extraConfig"])
 
-    def devices(self, kind: Any) -> list[Any]:
+    def devices(self, kind: object) -> list[Any]:
         """Return its devices of a type, sorted by key."""
         return sorted(machines.devices(self.values, kind), key=lambda device: int(device.key))
 

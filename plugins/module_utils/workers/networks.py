@@ -56,7 +56,7 @@ class Networks:
             self.cluster, f"find one port group named {name!r}", reason, "correct the name of the port group"
         )
 
-    def name_of(self, backing: Any) -> str | None:
+    def name_of(self, backing: object) -> str | None:
         """Return the name of the network that a card is connected to."""
         port = getattr(backing, "port", None)
         if port is not None:
@@ -100,7 +100,7 @@ def read(session: Session, cluster: str, refs: Sequence[Any]) -> Networks:
     )
 
 
-def _group(ref: Any, values: Mapping[str, Any], uuids: Mapping[str, str]) -> Network:
+def _group(ref: object, values: Mapping[str, Any], uuids: Mapping[str, str]) -> Network:
     return Network(values["name"], ref, uuids[values["config.distributedVirtualSwitch"]._moId], values["key"])
 
 

@@ -159,7 +159,7 @@ def _facts(card: Any, networks: Networks) -> Any:
     return {**found, "device_class": _class(card)} if _class(card) else found
 
 
-def _class(card: Any) -> str:
+def _class(card: object) -> str:
     """Return the device class of a card; empty if it is not a device of a class."""
     backing = getattr(card, "dvxBackingInfo", None)
     return str(backing.deviceClass) if backing else ""

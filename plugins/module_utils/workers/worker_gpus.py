@@ -230,11 +230,11 @@ def _fixed_backing(offered: Any) -> Any:
     )
 
 
-def _operation(operation: str, device: Any) -> Any:
+def _operation(operation: str, device: object) -> Any:
     return vim.vm.device.VirtualDeviceSpec(operation=operation, device=device)
 
 
-def _gpu(backing: Any) -> Gpu | None:
+def _gpu(backing: object) -> Gpu | None:
     """Return the GPU of a backing; None for any other device."""
     if isinstance(backing, vim.vm.device.VirtualPCIPassthrough.DvxBackingInfo):
         return Gpu(device=DeviceRequest(device_class=str(backing.deviceClass)))

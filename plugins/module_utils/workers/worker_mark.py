@@ -36,7 +36,7 @@ def desired_mark(name: str, before: Mapping[str, Any] | None, **of: Any) -> dict
     return {"built": False, **(before or {}), "name": name, **of}
 
 
-def write(session: Session, ref: Any, target: str, mark: Mapping[str, Any] | None) -> None:
+def write(session: Session, ref: object, target: str, mark: Mapping[str, Any] | None) -> None:
     """Set the mark, or clear it."""
     text = json.dumps(mark, sort_keys=True) if mark else ""
     custom_fields.store(session, ref, target, ATTRIBUTE, text, kind=vim.VirtualMachine)

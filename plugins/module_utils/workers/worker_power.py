@@ -41,7 +41,7 @@ def start(machine: Machine, seconds: int) -> None:
     raise StillDiffers(machine.name, "power it on", reason, "check its console and the log of its host (hostd.log)")
 
 
-def move(machine: Machine, spec: Any, to: str, seconds: int) -> None:
+def move(machine: Machine, spec: object, to: str, seconds: int) -> None:
     """Relocate the machine."""
     _run(machine, f"move it to {to}", lambda: machine.ref.RelocateVM_Task(spec), seconds)
 

@@ -71,7 +71,7 @@ def completed(
     return stack
 
 
-def without_urls(value: Any) -> Any:
+def without_urls(value: object) -> Any:
     """Return the stack as its file has it, without the addresses."""
     if isinstance(value, dict):
         return {key: without_urls(child) for key, child in value.items() if key != "url"}
@@ -97,7 +97,7 @@ def _address(value: object, bases: Mapping[str, str | None]) -> None:
             _address(child, bases)
 
 
-def _step(value: Any, word: str) -> Any:
+def _step(value: object, word: str) -> Any:
     """Return the value at one word of a dotted path; in a list, the entry with that name."""
     if isinstance(value, list):
         return next((entry for entry in value if isinstance(entry, Mapping) and entry.get("name") == word), None)

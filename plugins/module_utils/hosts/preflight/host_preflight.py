@@ -64,12 +64,12 @@ def findings(read: Data) -> list[FindingRecord]:
     return as_dicts(all_findings)
 
 
-def expected_models(gpu: Any, hosts: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def expected_models(gpu: object, hosts: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return the expected models of GPUs by host, from a model, a list of models, or either of these by host."""
     return {host: _models(gpu.get(host, "") if isinstance(gpu, Mapping) else gpu) for host in hosts}
 
 
-def _models(gpu: Any) -> tuple[str, ...]:
+def _models(gpu: object) -> tuple[str, ...]:
     models = tuple(gpu) if isinstance(gpu, list) else (gpu,)
     if not all(isinstance(model, str) for model in models):
         remedy = "give a model such as T4, a list of models, or a mapping of host names to one of these"
@@ -77,7 +77,7 @@ def _models(gpu: Any) -> tuple[str, ...]:
     return tuple(model for model in models if model)
 
 
-def _absent(gpu: Any, hosts: Iterable[str], cluster: str) -> Iterator[Finding]:
+def _absent(gpu: object, hosts: Iterable[str], cluster: str) -> Iterator[Finding]:
     """Yield a finding about hosts with an expected model that the cluster does not have."""
     absent = sorted(set(gpu) - set(hosts)) if isinstance(gpu, Mapping) else []
     if absent:

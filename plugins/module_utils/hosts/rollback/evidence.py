@@ -77,7 +77,7 @@ _SCHEMA: dict[str, Any] = _object(
 _ABOUT_THE_CALL = frozenset({"changed", "failed", "diff", "invocation", "warnings", "deprecations", "stops", "msg"})
 
 
-def without_secrets(data: Any) -> Any:
+def without_secrets(data: object) -> Any:
     """Return the data without accounts in URLs, and without the values of keys that are named like secrets."""
     if isinstance(data, Mapping):
         return {key: _without_secret(str(key), value) for key, value in data.items()}
@@ -86,5 +86,5 @@ def without_secrets(data: Any) -> Any:
     return _ACCOUNT_IN_URL.sub(rf"\g<1>{HIDDEN}@", data) if isinstance(data, str) else data
 
 
-def _without_secret(key: str, value: Any) -> Any:
+def _without_secret(key: str, value: object) -> Any:
     return HIDDEN if isinstance(value, str) and value and _SECRET_KEY.search(key) else without_secrets(value)

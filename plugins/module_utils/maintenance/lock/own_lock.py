@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from typing import Any
 
 from ...plan import Plan
+from ...runner import PlanningSubject
 from ...vsphere.session import Session
 from . import holder
 from .cluster_lock import ClusterLock, lock_request
@@ -33,7 +33,7 @@ class OwnLock:
             lock = self._lock("free")
             lock.apply(lock.plan(lock.read()))
 
-    def guarded(self, subject: Any) -> Guarded:
+    def guarded(self, subject: PlanningSubject) -> Guarded:
         """Return the same subject, which takes the lock before it is changed."""
         return Guarded(subject, self)
 
@@ -66,19 +66,17 @@ class OwnLock:
 class Guarded:
     """A subject that is changed under the lock of its cluster."""
 
-    def __init__(self, subject: Any, lock: OwnLock) -> None:
+    def __init__(self, subject: PlanningSubject, lock: OwnLock) -> None:
         self._subject, self._lock = subject, lock
         self.name, self.target = subject.name, subject.target
 
     def read(self) -> dict[str, Any]:
         """Return the state of the subject."""
-        state: dict[str, Any] = self._subject.read()
-        return state
+        return self._subject.read()
 
-    def plan(self, current: Mapping[str, Any]) -> Plan:
+    def plan(self, current: dict[str, Any]) -> Plan:
         """Return the plan of the subject."""
-        plan: Plan = self._subject.plan(current)
-        return plan
+        return self._subject.plan(current)
 
     def apply(self, plan: Plan) -> None:
         """Take the lock, and change the subject."""

@@ -27,7 +27,7 @@ def _counters(session: Session, _request: ReadRequest, _name: str) -> Any:
     return counters.catalogue(session, "gpu")
 
 
-def is_without(key: str, result: Any) -> bool:
+def is_without(key: str, result: object) -> bool:
     return not (result.get(key) if isinstance(result, Mapping) else result)
 
 

@@ -145,7 +145,7 @@ def _words(answers: Mapping[str, Any]) -> str:
     return ", ".join(f"{path}={value}" for path, value in answers.items())
 
 
-def filled(value: Any, names: Mapping[str, str]) -> Any:
+def filled(value: object, names: Mapping[str, str]) -> Any:
     """Return options with the names of the site."""
     if isinstance(value, str):
         return names.get(value[1:-1], value) if value.startswith("{") else value
@@ -170,11 +170,11 @@ def value_at(result: Any, path: str) -> Any:
     return value_at({**named, **numbered}.get(key), rest)
 
 
-def _are_rules(value: Any) -> bool:
+def _are_rules(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(entry, Mapping) and "rule" in entry for entry in value)
 
 
-def anonymous(value: Any, expected: Any, names: Mapping[str, str]) -> Any:
+def anonymous(value: object, expected: object, names: Mapping[str, str]) -> Any:
     """Return a value without names: a text that is neither expected nor a name of the cases is not kept."""
     if isinstance(value, list):
         known = expected if isinstance(expected, list) else []

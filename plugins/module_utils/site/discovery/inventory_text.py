@@ -82,7 +82,7 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
-def scalar(value: Any) -> str:
+def scalar(value: object) -> str:
     """Return a value in YAML: the text of a site is quoted if needed, and never evaluated as a template."""
     if isinstance(value, Expression):
         return _quoted(value.text)
@@ -123,13 +123,13 @@ def yaml_lines(value: Any) -> list[str]:
     return [line for inner in value for line in _item(inner)]
 
 
-def _entry(key: str, value: Any) -> list[str]:
+def _entry(key: str, value: object) -> list[str]:
     if _is_short(key, value):
         return [f"{key} {_flow(value)}"]
     return [key, *(f"{_INDENT}{line}" for line in yaml_lines(value))]
 
 
-def _item(value: Any) -> list[str]:
+def _item(value: object) -> list[str]:
     if _is_short("-", value):
         return [f"- {_flow(value)}"]
     first, *rest = yaml_lines(value)
@@ -145,7 +145,7 @@ def _is_short(key: str, value: Any) -> bool:
     return True
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 

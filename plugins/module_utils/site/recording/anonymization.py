@@ -134,7 +134,7 @@ def _names(recording: Recording) -> Iterator[tuple[str, str]]:
         yield from home_made.names(command.response or "")
 
 
-def _in_property(path: str, value: Any) -> Iterator[tuple[str, str]]:
+def _in_property(path: str, value: object) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         last = path.rsplit(".", maxsplit=1)[-1]
         if last in _FIELDS or path == "info.name":
@@ -142,7 +142,7 @@ def _in_property(path: str, value: Any) -> Iterator[tuple[str, str]]:
         yield from _in_path(value)
 
 
-def _in_fields(value: Any) -> Iterator[tuple[str, str]]:
+def _in_fields(value: object) -> Iterator[tuple[str, str]]:
     for field in fields(value):
         kind = _kind_of(field)
         texts = field.value if isinstance(field.value, list) else [field.value]
@@ -266,7 +266,7 @@ def _call(key: str, reason: Callable[[str], str]) -> str:
     return " ".join((*place, json.dumps(_in_json(json.loads(arguments), reason), sort_keys=True)))
 
 
-def _in_json(value: Any, text: Callable[[str], str]) -> Any:
+def _in_json(value: object, text: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
         return {key: item if _PUBLIC.fullmatch(key) else _in_json(item, text) for key, item in value.items()}
     if isinstance(value, list):

@@ -33,7 +33,7 @@ def files_of(recording: Recording) -> dict[str, str]:
     """Return the files of a recording by name, without the manifest."""
     version = recording.server["soap"]
 
-    def xml(value: Any) -> str | None:
+    def xml(value: object) -> str | None:
         return None if value is None else text_of(value, version)
 
     parts = {
@@ -83,7 +83,7 @@ def archive_bytes(files: Mapping[str, str], manifest: Mapping[str, Any]) -> byte
     return packed_files.getvalue()
 
 
-def read(path: Path, stub: Any) -> Recording:
+def read(path: Path, stub: object) -> Recording:
     """Return the recording in an archive, or in a folder with its files; its objects send their calls to ``stub``."""
     try:
         return _read(path, stub)
@@ -92,7 +92,7 @@ def read(path: Path, stub: Any) -> Recording:
         raise Refused(str(path), "replay it", cause, "use a recording from record.yml, or record again") from error
 
 
-def _read(path: Path, stub: Any) -> Recording:
+def _read(path: Path, stub: object) -> Recording:
     parts = {name: json.loads(text) for name, text in _texts(path).items()}
     if parts[MANIFEST]["format"] != FORMAT:
         cause = f"its format is {parts[MANIFEST]['format']}, not {FORMAT}"

@@ -35,7 +35,7 @@ class Scope:
         """Return whether an object may be recorded."""
         return self.ids is None or ref._wsdlName not in _LIMITED or ref._moId in self.ids
 
-    def limited(self, value: Any) -> Any:
+    def limited(self, value: object) -> Any:
         """Return a list of references without objects outside the scope; any other value is unchanged."""
         if isinstance(value, list) and value and all(is_object(item) for item in value):
             return type(value)([ref for ref in value if self.holds(ref)])

@@ -9,14 +9,15 @@ of the role training extend them, in ``launching.py`` and in ``kubernetes/own_mp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Dict, List, Protocol
+from typing import Any, List, Protocol
 
+from ...core.findings import FindingRecord
 from ...durable.calls import Result, required
 
 JOB, INFO = "dml.vsphere.training_job", "dml.vsphere.training_info"
 # The file in the run directory with which the owner of a job acknowledges a maintenance window.
 ACK = "window-ack"
-Findings = List[Dict[str, Any]]
+Findings = List[FindingRecord]
 # Runs a module in one place, such as the launcher of a job.
 Ask = Callable[[str, Mapping[str, Any]], Result]
 

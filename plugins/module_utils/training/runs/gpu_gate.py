@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...core.findings import WARN, stops
+from ...core.findings import WARN, FindingRecord, stops
 from ...durable.calls import NodeCalls, required
 from ...durable.node_results import on_all
 from ...errors import Refused
@@ -15,7 +15,7 @@ from .any_job import INFO
 from .training_run import KUBERNETES, Node, TrainingRun
 
 STOP, IGNORE = "stop", "ignore"
-Findings = Sequence[Mapping[str, Any]]
+Findings = Sequence[FindingRecord]
 
 
 def replacements(calls: NodeCalls, run: TrainingRun, spares: Mapping[str, Node]) -> dict[str, str]:
@@ -45,7 +45,7 @@ def require_healthy(calls: NodeCalls, run: TrainingRun) -> None:
             raise _refused(run, sick, 0)
 
 
-def read(calls: NodeCalls, run: TrainingRun, nodes: Mapping[str, Node]) -> list[dict[str, Any]]:
+def read(calls: NodeCalls, run: TrainingRun, nodes: Mapping[str, Node]) -> list[FindingRecord]:
     """Return the findings on the GPUs of nodes."""
     return list(read_nodes(calls, run, nodes)["findings"])
 
@@ -93,9 +93,9 @@ def _shown(calls: NodeCalls, run: TrainingRun, findings: Findings) -> Findings:
     return findings
 
 
-def _stops(findings: Findings) -> dict[str, list[Mapping[str, Any]]]:
+def _stops(findings: Findings) -> dict[str, list[FindingRecord]]:
     """Return the findings that stop a run, by node."""
-    sick: dict[str, list[Mapping[str, Any]]] = {}
+    sick: dict[str, list[FindingRecord]] = {}
     for finding in stops(findings):
         sick.setdefault(str(finding["object"]), []).append(finding)
     return sick

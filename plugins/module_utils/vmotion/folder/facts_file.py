@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from ...core import whole_file
 from ...durable.program_journal import ADVICE
@@ -46,7 +45,7 @@ def write(folder: Path, facts: Facts) -> None:
     write_json(folder / NAME, asdict(facts), indent=None)
 
 
-def write_json(path: Path, content: Any, indent: int | None = 4) -> None:
+def write_json(path: Path, content: object, indent: int | None = 4) -> None:
     """Write a file of JSON atomically; only its owner can read it."""
     try:
         whole_file.write(str(path), json.dumps(content, indent=indent).encode())

@@ -132,7 +132,7 @@ def _refuse_other(folder: Path, cluster: str) -> None:
         raise Refused(str(folder), tried, f"it has a test of cluster {owner}", ELSEWHERE)
 
 
-def cluster_of(settings: Any) -> str:
+def cluster_of(settings: object) -> str:
     """Return the cluster of a test from its settings, the first entry of its journal; empty if there is none."""
     cluster = settings.get("cluster") if isinstance(settings, dict) else None
     return cluster if isinstance(cluster, str) else ""
@@ -189,7 +189,7 @@ def _kind(settings: Mapping[str, Any]) -> str:
     return WINDOW if settings.get("window") else OBSERVATION if settings.get("observe") else TEST
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """Return a setting as text; a value of the command line is text already, such as ``True``."""
     if isinstance(value, str) and value.lower() in {"true", "false"}:
         value = value.lower() == "true"

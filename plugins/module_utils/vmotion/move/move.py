@@ -89,7 +89,7 @@ class WorkerMove:
             + self._accepted(rows),
         )
 
-    def _accepted(self, rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    def _accepted(self, rows: Sequence[findings.FindingRecord]) -> tuple[str, ...]:
         """Return the findings that would stop the move and were accepted."""
         stops = [row["text"] for row in findings.stops(rows, self.request.accept)]
         every = [row["text"] for row in findings.stops(rows)]

@@ -176,7 +176,7 @@ def _unconnected(cluster: WorkerCluster, machine: Machine, on_host: Sequence[Any
     return sorted(names - connected)
 
 
-def _vcenter_check(cluster: WorkerCluster, machine: Machine, target: Any) -> move_checks.CheckFacts:
+def _vcenter_check(cluster: WorkerCluster, machine: Machine, target: object) -> move_checks.CheckFacts:
     """Return the errors and warnings of vCenter's check of the move."""
     tried = "check whether it can move"
     with translating_faults(machine.name, tried):

@@ -80,7 +80,7 @@ def moves_since(session: Session, cluster: str, names: Sequence[str] | None, mom
     }
 
 
-def events_since(session: Session, ref: Any, name: str, since: datetime) -> list[dict[str, Any]]:
+def events_since(session: Session, ref: object, name: str, since: datetime) -> list[dict[str, Any]]:
     """Return the events about the worker since a time, oldest first."""
     entity = vim.event.EventFilterSpec.ByEntity(entity=ref, recursion="self")
     time = vim.event.EventFilterSpec.ByTime(beginTime=since)
@@ -116,7 +116,7 @@ def _plain(event: Any) -> dict[str, Any]:
     }
 
 
-def _argument(event: Any, key: str) -> str:
+def _argument(event: object, key: str) -> str:
     """Return the argument of an EventEx with this key; a host is given as its reference or its name."""
     value = next((item.value for item in getattr(event, "arguments", None) or [] if item.key == key), None)
     return str(getattr(value, "name", value) or "")

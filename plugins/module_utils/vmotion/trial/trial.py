@@ -53,7 +53,7 @@ class Site(Calls, Protocol):
     def notify(self, hook: Mapping[str, Any], text: str) -> Result:
         """Pass a text to a command or a URL of the user, within a limited time."""
 
-    def write(self, name: str, content: Any) -> None:
+    def write(self, name: str, content: object) -> None:
         """Write a JSON file in the folder of the test."""
 
     def write_facts(self, facts: Facts) -> None:

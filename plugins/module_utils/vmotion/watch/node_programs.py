@@ -13,9 +13,9 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, TypedDict
 
 from ...core.child_environment import without_account
 from ...core.findings import as_dicts
@@ -23,7 +23,15 @@ from ...guests import gpu_health
 from ...training import hangs, other_runs, rank_stacks
 from . import gpu_program, guest_program, hang_program, runs_program, stack_program, transport_program
 
-Nodes = Sequence[Mapping[str, Any]]
+
+class ReachedNode(TypedDict):
+    """A node, and the words of the command that runs an appended command there, such as ssh with its options."""
+
+    name: str
+    reach: list[str]
+
+
+Nodes = Sequence[ReachedNode]
 
 
 def read_connections(nodes: Nodes, folder: str, timeout: float = 30.0) -> dict[str, Any]:
@@ -87,11 +95,8 @@ def read_runs(nodes: Nodes, folder: str, since: float, timeout: float = 30.0) ->
     return {"sentences": other_runs.sentences(found), "saved": other_runs.saved(found)}
 
 
-def run_on_nodes(nodes: Nodes, program: ModuleType, words: Sequence[str], seconds: float) -> Any:
-    """Return the JSON object that the program printed on each node, or its ``error``.
-
-    ``reach`` of a node is the command that runs a command there.
-    """
+def run_on_nodes(nodes: Nodes, program: ModuleType, words: Sequence[str], seconds: float) -> dict[str, dict[str, Any]]:
+    """Return the JSON object that the program printed on each node, or its ``error``."""
     text = " ".join(shlex.quote(word) for word in ("python3", "-c", inspect.getsource(program), *words))
     running = [(str(node["name"]), _start([*node["reach"], text])) for node in nodes]
     deadline = time.monotonic() + seconds

@@ -96,7 +96,7 @@ def binding_paths(api_version: tuple[int, ...]) -> tuple[str, ...]:
     return (BINDING,) if api_version >= BINDING_SINCE else ()
 
 
-def _pci_id(binding: Any) -> str:
+def _pci_id(binding: object) -> str:
     return str(getattr(binding, "pciId", None) or "").lower()  # an older pyVmomi does not have it
 
 

@@ -128,7 +128,7 @@ def passthrough_devices(values: Mapping[str, Any]) -> list[PassthroughDevice]:
     return [device for device in candidates if device]
 
 
-def passthrough_device_of(backing: Any) -> PassthroughDevice | None:
+def passthrough_device_of(backing: object) -> PassthroughDevice | None:
     """Return the PCI device of a backing; None for a vGPU."""
     kinds = vim.vm.device.VirtualPCIPassthrough
     if isinstance(backing, kinds.DeviceBackingInfo):

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ...vsphere.sdk import vim, vmodl
 from ...vsphere.session import Session
@@ -26,7 +25,7 @@ class Capacity:
     reserved: int
 
 
-def read(session: Session, host: Any, profiles: Iterable[str], classes: Iterable[str] = ()) -> dict[str, Capacity]:
+def read(session: Session, host: object, profiles: Iterable[str], classes: Iterable[str] = ()) -> dict[str, Capacity]:
     """Return the capacity of a host by profile and by device class.
 
     The result lacks those that the server does not count, which are then counted by their names: all of them before

@@ -40,7 +40,7 @@ class Config:
     def host_rule(self) -> Any:
         return self._rule(self.names.host_rule, vim.cluster.VmHostRuleInfo)
 
-    def group(self, name: str, kind: Any) -> Any:
+    def group(self, name: str, kind: object) -> Any:
         """Return a group of this set by its name; None if it does not exist."""
         return self._of_type(self.groups.get(name), kind, f"group {name!r}")
 
@@ -142,6 +142,6 @@ def restart_text(override: Any) -> str | None:
     return CLUSTER if priority in (None, CLUSTER_PRIORITY) else str(priority)
 
 
-def _groups_of(rule: Any) -> set[str]:
+def _groups_of(rule: object) -> set[str]:
     keys = ("vmGroupName", "affineHostGroupName", "antiAffineHostGroupName", "vmGroup", "dependsOnVmGroup")
     return {name for key in keys if (name := getattr(rule, key, None))}
