@@ -22,7 +22,7 @@ from ..training.shown_lines import last_lines
 from ..vmotion.watch import beside_records, watcher
 from ..vmotion.watch.growing_file import GrowingFile
 from ..vmotion.watch.job_moves import JobMoves
-from ..vmotion.watch.job_output import ShownOutput
+from ..vmotion.watch.watched_output import ShownOutput
 from . import live_page
 
 Show = Callable[[str, str], None]

@@ -17,9 +17,9 @@ from typing import Any
 
 from ..folder import observer_clock
 from . import beside_records
-from .job_output import PrintedOutput
 from .link import Link
 from .records_file import LOCK_SECONDS, RecordsFile, acquire, lock
+from .watched_output import PrintedOutput
 
 WAIT_SECONDS = 0.5
 TROUBLE_SECONDS = 1.0
