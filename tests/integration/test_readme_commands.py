@@ -1,87 +1,132 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The README's commands, in their order, on a site with RDMA whose inventory discover wrote."""
+"""The commands of the README and of the guide, in their order, from the tarball, on a site with RDMA."""
 
 from __future__ import annotations
 
 import re
-import shlex
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import yaml
 
-from lab.simulator import DATACENTRES, ROOT, Simulator
-from tests.integration.ansible import Ansible, Outcome
+from lab.simulator import DATACENTRES, Simulator
 from tests.integration.test_discovery import decide_all
+from tests.integration.test_tarball import PLACES, elsewhere, run, tarball
 
-README = (ROOT / "README.md").read_text()
-COMMANDS = [shlex.split(line)[1:] for line in re.findall(r"^ansible-playbook .*$", README, re.MULTILINE)]
-DISCOVER, *ON_SITE = COMMANDS
-# The commands from the first to the one that builds the workers.
-BUILDING, WITH_WORKERS = ON_SITE[:6], ON_SITE[6:]
-WORKERS_FILE = README.split("```yaml\n")[2].split("```")[0]
+__all__ = ["elsewhere", "tarball"]
+# No guest runs on the simulated hosts, so Ansible only lists the hosts of these commands.
+ON_GUESTS = ("guests", "train", "vmotion_test", "scaling", "export")
 WORKERS = ["worker01", "worker02"]
 
 
 class Reader:
-    """Runs commands of the README in one folder."""
+    """Runs commands of a page in a folder that has nothing else, with the installed collection."""
 
-    def __init__(self, vcenter: Simulator, ansible: Ansible) -> None:
-        self.vcenter, self.ansible, self.folder = vcenter, ansible, ansible.folder
-        ansible.environment["DML_EVIDENCE_DIR"] = str(self.folder / "evidence")
+    def __init__(self, vcenter: Simulator, elsewhere: Path, folder: Path) -> None:
+        self.vcenter, self.folder = vcenter, folder
+        self._installed = elsewhere / "collections" / "ansible_collections" / "dml" / "vsphere"
+        places = {name: str(elsewhere / path) for name, path in PLACES.items()}
+        self._environment = {**vcenter.environment, **places, "HOME": str(folder)}
+        folder.mkdir()
 
-    def run(self, words: list[str], *more: str) -> Outcome:
-        """Run a command; its writes are the only ones in the log of the server afterwards."""
+    def page(self, name: str) -> str:
+        return (self._installed / name).read_text()
+
+    def run(self, command: str) -> subprocess.CompletedProcess[str]:
+        """Run a command as it is; its writes are the only ones in the log of the server afterwards."""
         self.vcenter.clear()
-        paths = {"hosts.yml", "workers.yml"}
-        words = [str(self.folder / word) if word in paths else word for word in words]
-        words = [re.sub(r"^dml\.vsphere\.(\w+)$", r"playbooks/\1.yml", word) for word in words]
-        words = [word.replace("esx01.example.com", "esx01.lab") for word in words]
-        return self.ansible.playbook(*words, *more)
+        return run(self.folder, "bash", "-c", command, **self._environment)
 
-    def decide(self) -> None:
-        """Discover the site and accept all proposals."""
-        path = self.folder / "hosts.yml"
-        done = self.run([*DISCOVER, "-e", f"discover_file={path}"])
-        assert done.rc == 0, done.out
-        decide_all(path)
+    def works(self, command: str) -> str:
+        done = self.run(command)
+        assert done.returncode == 0, (command, done.stdout)
+        return done.stdout
+
+    def lists_workers(self, command: str) -> None:
+        listed = self.works(f"{command} --list-hosts")
+        assert all(f"      {name}\n" in listed for name in WORKERS), listed
 
     def written(self) -> set[str]:
         return {write["method"] for write in self.vcenter.writes()}
 
 
 @pytest.fixture
-def reader(start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]) -> Reader:
+def reader(start: Callable[..., Simulator], elsewhere: Path, tmp_path: Path) -> Reader:
     site = yaml.safe_load((DATACENTRES / "lab.yml").read_text())
-    site["clusters"][0]["hosts"] = [{"name": "esx%02d.lab", "count": 3}]
+    site["clusters"][0]["hosts"] = [{"name": "esx%02d.example.com", "count": 3}]
     site["host_defaults"].update(reboot_seconds=0.2, vmotion_seconds=0.2)
-    vcenter = start(text=yaml.safe_dump(site))
-    return Reader(vcenter, ansible_for(vcenter))
+    return Reader(start(text=yaml.safe_dump(site)), elsewhere, tmp_path / "user")
+
+
+def commands(page: str) -> list[str]:
+    return re.findall(r"^ansible-playbook .*$", page, re.MULTILINE)
+
+
+def playbook(command: str) -> str:
+    return re.findall(r"dml\.vsphere\.(\w+)", command)[0]
 
 
 def test_the_commands_of_the_readme_work_in_their_order(reader: Reader) -> None:
-    reader.decide()
+    page = reader.page("README.md")
+    discover, *on_site = commands(page)
+    reader.works(discover)
+    decide_all(reader.folder / "hosts.yml")
 
-    for number, command in enumerate(BUILDING):
-        done = reader.run(command)
-        assert done.rc == 0, (command, done.out)
+    # The commands from the first to the one that builds the workers.
+    for number, command in enumerate(on_site[:6]):
+        reader.works(command)
         assert bool(reader.written()) is (number >= 3), "the first three commands do not write"
-
-    (reader.folder / "workers.yml").write_text(WORKERS_FILE)
-    # No guest runs on the simulated hosts, so Ansible only lists the hosts of these commands.
-    for command in WITH_WORKERS:
-        listed = reader.run(command, "--list-hosts")
-        assert listed.rc == 0 and all(f"      {name}\n" in listed.out for name in WORKERS), listed.out
+    (reader.folder / "workers.yml").write_text(page.split("```yaml\n")[2].split("```")[0])
+    for command in on_site[6:]:
+        reader.lists_workers(command)
 
 
 def test_site_with_guests_refuses_an_inventory_without_workers_before_the_first_write(reader: Reader) -> None:
-    reader.decide()
-    (command,) = [words for words in WITH_WORKERS if "guests=true" in words]
-    given = {word: index for index, word in enumerate(command)}
-    without_workers = command[: given["workers.yml"] - 1] + command[given["workers.yml"] + 1 :]
+    discover, *on_site = commands(reader.page("README.md"))
+    reader.works(discover)
+    decide_all(reader.folder / "hosts.yml")
+    (command,) = [each for each in on_site if "guests=true" in each]
 
-    done = reader.run(without_workers)
+    done = reader.run(command.replace(" -i workers.yml", ""))
 
-    assert done.rc != 0 and reader.written() == set(), done.out
-    assert "a file workers.yml with the line 'plugin: dml.vsphere.workers'" in " ".join(done.out.split()), done.out
+    assert done.returncode != 0 and reader.written() == set(), done.stdout
+    assert "a file workers.yml with the line 'plugin: dml.vsphere.workers'" in " ".join(done.stdout.split()), (
+        done.stdout
+    )
+
+
+def write_files(page: str, folder: Path) -> None:
+    """Write the files that the guide shows beside the inventory."""
+    for path, text in zip(("workers.yml", "group_vars/workers.yml"), page.split("```yaml\n")[1:]):
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_text(text.partition("```")[0])
+
+
+def on_this_site(command: str, folder: Path) -> str:
+    """Return a command of the guide without its placeholders; the guests of this site do not answer."""
+    evidence = sorted((folder / "evidence").glob("*"), key=lambda path: path.stat().st_mtime)
+    first = str(evidence[0].relative_to(folder)) if evidence else ""
+    idle = " -e unreachable_is_idle=true" if (folder / "inventories" / "mine" / "workers.yml").exists() else ""
+    return command.replace(" [--check --diff]", "").replace("=FILE", f"={first}") + idle
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_guide_work_in_their_order(reader: Reader) -> None:
+    page, mine = reader.page("docs/cluster.md"), reader.folder / "inventories" / "mine"
+    written: dict[str, set[str]] = {}
+
+    for line in commands(page):
+        name = playbook(line)
+        if name in ON_GUESTS:
+            write_files(page, mine)
+            reader.lists_workers(line.replace(" [--check --diff]", ""))
+        elif name != "report":
+            reader.works(on_this_site(line, reader.folder))
+            written[line] = reader.written()
+        if name == "discover":
+            decide_all(mine / "hosts.yml")
+    assert "CloneVM_Task" in set().union(*written.values())
+    assert "Destroy_Task" in list(written.values())[-1] and list(written.values())[-2] == set()
