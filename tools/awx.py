@@ -1,27 +1,42 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Returns docs/awx.yml, the job templates of AWX with their surveys.
+"""Returns the files of docs/awx: a project of AWX, with a playbook for each job template, and the file for awx import.
 
-The questions are the options of each playbook, and those options of its roles that are one value, with the types and
-descriptions of the argument specs. They have no defaults: AWX passes each default as an extra variable, which would
-override the inventory.
+The questions of the surveys are the options of each playbook, and those options of its roles that are one value, with
+the types and descriptions of the argument specs. They have no defaults: AWX passes each default as an extra variable,
+which would override the inventory.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
+FOLDER = "docs/awx"
 HEAD = """---
-# The job templates of AWX for the playbooks of this collection, as arguments of awx.awx.job_template. docs/awx.md has a
-# playbook that creates them. tools/awx.py writes it from the argument specs.
+# The objects of AWX for the playbooks of this collection: awx --conf.format yaml import < awx.yml. Replace the image of
+# the execution environment and the address of the project first. tools/awx.py writes this file.
 """
-# Each playbook for operators, with the roles whose options its survey offers. A run with check mode writes nothing.
+# awx import finds an object by its natural key: the fields that name it, and its type.
+ORGANIZATION = {"name": "Default", "type": "organization"}
+ENVIRONMENT = {"name": "dml.vsphere", "type": "execution_environment"}
+PROJECT = {"organization": ORGANIZATION, "name": "dml.vsphere", "type": "project"}
+INVENTORY = {"organization": ORGANIZATION, "name": "dml.vsphere", "type": "inventory"}
+SOURCES = ("hosts.yml", "workers.yml")
+# AWX brings this type. Its password has no place in a file, so that a person creates the credential.
+CREDENTIAL = {
+    "organization": ORGANIZATION,
+    "name": "vcenter",
+    "credential_type": {"name": "VMware vCenter", "kind": "cloud", "type": "credential_type"},
+    "type": "credential",
+}
+# Each playbook for operators, with the roles whose options its survey offers, or ROLE.OPTION.
 TEMPLATES = {
     "acceptance": (),
     "preflight": ("preflight",),
@@ -31,9 +46,12 @@ TEMPLATES = {
     "workers": ("worker",),
     "guests": (),
     "train": ("training",),
+    "runs": (),
+    "stop": ("training.training_name",),
     "fabric_check": (),
     "scaling": (),
     "vmotion_test": ("vmotion_test",),
+    "window": (),
     "audit": ("audit",),
     "evidence": ("evidence",),
     "rollback": ("rollback",),
@@ -56,6 +74,10 @@ SHORT: dict[str, tuple[str, str]] = {
     "stack": ("str", "The stack of the guests, with all versions."),
     "under_training": ("bool", "Whether hosts are changed around a running job."),
     "unreachable_is_idle": ("bool", "Whether running workers whose training jobs cannot be read count as idle."),
+    "window_action": (
+        "str",
+        "status shows the window; pause, resume and end steer it before its next host.",
+    ),
 }
 Question = dict[str, Any]
 
@@ -66,30 +88,83 @@ class _Indented(yaml.SafeDumper):
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, indentless and flow)
 
+    def ignore_aliases(self, _data: Any) -> bool:
+        """Write an object wherever it is used."""
+        return True
 
-def templates() -> list[dict[str, Any]]:
-    """Return the job templates in the order of the table."""
-    return [_template(playbook, roles) for playbook, roles in TEMPLATES.items()]
+
+def files() -> dict[str, Callable[[], str]]:
+    """Return the files of the folder by their paths."""
+    playbooks = {f"{FOLDER}/{name}.yml": partial(_playbook, name) for name in TEMPLATES}
+    return {f"{FOLDER}/awx.yml": text, **playbooks}
 
 
 def text() -> str:
-    """Return the file."""
-    return HEAD + yaml.dump({"awx_job_templates": templates()}, Dumper=_Indented, sort_keys=False, width=120)
+    """Return the file for awx import."""
+    return HEAD + yaml.dump(objects(), Dumper=_Indented, sort_keys=False, width=120)
 
 
-def _template(playbook: str, roles: tuple[str, ...]) -> dict[str, Any]:
-    questions = [*_short(playbook), *(question for role in roles for question in _of_role(role))]
-    survey = {"name": "", "description": "", "spec": questions}
+def objects() -> dict[str, list[dict[str, Any]]]:
+    """Return the objects of AWX by their resource, as awx export writes them."""
     return {
-        "name": f"dml.vsphere {playbook}",
+        "execution_environments": [
+            {"name": ENVIRONMENT["name"], "image": "registry.example.com/dml-vsphere-ee", "natural_key": ENVIRONMENT}
+        ],
+        "projects": [
+            {
+                "name": PROJECT["name"],
+                "organization": ORGANIZATION,
+                "scm_type": "git",
+                "scm_url": "https://git.example.com/dml.git",
+                "default_environment": ENVIRONMENT,
+                "natural_key": PROJECT,
+            }
+        ],
+        "inventory": [{"name": INVENTORY["name"], "organization": ORGANIZATION, "natural_key": INVENTORY}],
+        "inventory_sources": [_source(path) for path in SOURCES],
+        "job_templates": [_template(playbook, sources) for playbook, sources in TEMPLATES.items()],
+    }
+
+
+def _playbook(name: str) -> str:
+    return f"---\n- name: Run the playbook of the collection\n  import_playbook: dml.vsphere.{name}\n"
+
+
+def _source(path: str) -> dict[str, Any]:
+    """Return a file of the project that AWX reads into the inventory before each job."""
+    return {
+        "name": path,
+        "inventory": INVENTORY,
+        "source": "scm",
+        "source_project": PROJECT,
+        "source_path": path,
+        "execution_environment": ENVIRONMENT,
+        "overwrite": True,
+        "overwrite_vars": True,
+        "update_on_launch": True,
+        "natural_key": {"organization": ORGANIZATION, "name": path, "inventory": INVENTORY, "type": "inventory_source"},
+        **({"related": {"credentials": [CREDENTIAL]}} if path == "workers.yml" else {}),
+    }
+
+
+def _template(playbook: str, sources: tuple[str, ...]) -> dict[str, Any]:
+    questions = [*_short(playbook), *(question for source in sources for question in _of_role(*source.split(".")))]
+    survey = {"name": "", "description": "", "spec": questions}
+    name = f"dml.vsphere {playbook}"
+    return {
+        "name": name,
         "description": _title(playbook),
-        "playbook": f"{playbook}.yml",
         "job_type": "run",
+        "inventory": INVENTORY,
+        "project": PROJECT,
+        "playbook": f"{playbook}.yml",
+        "execution_environment": ENVIRONMENT,
         "ask_job_type_on_launch": True,
         "ask_limit_on_launch": True,
         "ask_diff_mode_on_launch": True,
         "survey_enabled": bool(questions),
-        **({"survey_spec": survey} if questions else {}),
+        "natural_key": {"organization": ORGANIZATION, "name": name, "type": "job_template"},
+        "related": {"credentials": [CREDENTIAL], **({"survey_spec": survey} if questions else {})},
     }
 
 
@@ -109,10 +184,12 @@ def _short(playbook: str) -> Iterator[Question]:
         yield _question(name, {"type": kind, "description": description})
 
 
-def _of_role(role: str) -> Iterator[Question]:
+def _of_role(role: str, option: str = "") -> Iterator[Question]:
     """Yield the questions about the options of a role that are one value; the others belong in the inventory."""
     specs = yaml.safe_load((ROOT / "roles" / role / "meta" / "argument_specs.yml").read_text())
     for name, spec in specs["argument_specs"]["main"].get("options", {}).items():
+        if option not in ("", name):
+            continue
         if spec.get("type", "str") in TYPES and not _has_other_source(role, name, spec):
             yield _question(name, spec)
 

@@ -8,6 +8,7 @@ docs/docsite/site.yml has the structure of the sidebar.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sys
@@ -22,6 +23,7 @@ from tools import generated, troubleshooting
 
 ROOT = Path(__file__).resolve().parent.parent
 STRUCTURE = ROOT / "docs" / "docsite" / "site.yml"
+SEARCH = ROOT / "docs" / "docsite" / "search.js"
 # Pages that are written when the site is built.
 TROUBLESHOOTING, PLUGINS = "troubleshooting", "collection/index"
 PICTURES = {".svg", ".png"}
@@ -36,7 +38,9 @@ html_theme = "furo"
 html_title = "dml.vsphere"
 html_theme_options = {"source_repository": "@REPOSITORY@"}
 html_show_sphinx = False
-html_extra_path = glob("docs/*.yml") + glob("docs/*.json")
+html_static_path = ["_search"]
+html_js_files = [("search.js", {"defer": "defer"})]
+html_extra_path = glob("docs/*.json")
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 4
 # The lexer does not support escaped quotes inside Jinja, labels of other documentation cannot be resolved, and a page
@@ -91,6 +95,7 @@ def write(folder: Path) -> None:
         shutil.copy(ROOT / picture, folder / picture)
     _write(folder / f"{TROUBLESHOOTING}.md", troubleshooting.page())
     _write(folder / "index.md", index())
+    _write(folder / "_search" / "search.js", search())
     _write(folder / "conf.py", CONF.replace("@REPOSITORY@", repository))
 
 
@@ -101,6 +106,12 @@ def index() -> str:
         entries = [f"{name} <{page}>" if name else page for page, name in listed.items()]
         lines += ["", "```{toctree}", f":caption: {title}", ":maxdepth: 1", ":hidden:", "", *entries, "```"]
     return "\n".join([*lines, ""])
+
+
+def search() -> str:
+    """Return the program of the search, with the titles of the sidebar."""
+    titles = {page: title for part in structure().values() for page, title in part.items() if title}
+    return SEARCH.read_text().replace("= TITLES;", f"= {json.dumps(titles)};")
 
 
 def is_in_site(path: Path) -> bool:

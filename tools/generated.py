@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Writes the files that git does not contain: ``python -m tools.generated FOLDER``.
 
-These are the JSON schema of inventories, the job templates of AWX, and pages with tables that come from code. `make
+These are the JSON schema of inventories, the project of AWX, and pages with tables that come from code. `make
 build` adds them to the tarball, `make docs` to the documentation site.
 """
 
@@ -17,7 +17,7 @@ from tools import awx, inventory_schema, simulator, subjects, unproven, versions
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES: dict[str, Callable[[], str]] = {
-    "docs/awx.yml": awx.text,
+    **awx.files(),
     "docs/inventory.schema.json": inventory_schema.document,
 }
 # A page in git has only the place of a table: <!-- table: NAME -->, a sentence about it, <!-- end -->.

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import quote_plus
 
 import pytest
 
@@ -20,18 +21,26 @@ from tests.integration.browser import Browser
 pytestmark = pytest.mark.slow
 BUILT = ROOT / "build" / "docs"
 SEARCH_SECONDS = 60.0
-# What the theme and Sphinx show in red; both are styles, which no text of a page contains.
+# The errors that the theme and Sphinx show in red; a style may write them, so that no text of the page contains them.
 ERRORS = """
 [...document.querySelectorAll(".system-message, .problematic, .error, [class*=ERROR]")]
   .filter(one => one.offsetParent !== null).map(one => one.textContent.trim())
-  .concat([...document.querySelectorAll("main *")].map(one => getComputedStyle(one, "::before").content)
+  .concat([...document.querySelectorAll("body *")].map(one => getComputedStyle(one, "::before").content)
     .filter(text => text.includes("ERROR")))
 """
 FIRST = "(document.querySelector('#search-results ul.search li a') || {}).href || ''"
 PAGES = {
     "first cluster": "docs/cluster.html",
-    "train script": "docs/train-your-script.html",
+    "train my script": "docs/train-your-script.html",
     "uninstall": "roles/teardown/README.html",
+    "undo": "roles/rollback/README.html",
+    "maintenance window": "docs/maintenance-window.html",
+    # Errors as a user pastes them, with names that no page has.
+    "esx01.example.com: could not leave maintenance mode within 600 s": "troubleshooting.html",
+    "10.0.0.5: could not find a cluster named gpu9: there is none; it has gpu, cpu": "troubleshooting.html",
+    "vc.example.com: could not make the role ML: it has no privilege VirtualMachine.Config": "troubleshooting.html",
+    "ML@VSPHERE.LOCAL on /dc/host/gpu: could not give it the role DML: it has another role": "troubleshooting.html",
+    "/home/u/rec.tar.gz: could not replay it: its format is 9, not 1": "troubleshooting.html",
 }
 
 
@@ -67,9 +76,17 @@ def test_no_page_shows_an_error(site: str, browser: Browser) -> None:
     assert len(pages) > 150 and {name: texts for name, texts in shown.items() if texts} == {}, site
 
 
+def test_a_table_of_contents_of_the_theme_would_be_seen(site: str, browser: Browser) -> None:
+    """The theme writes its error with a style, into pages of plugins that have a table of contents."""
+    browser.open(BUILT / "collection" / "vmotion_module.html")
+    browser.evaluate("document.querySelectorAll('.contents').forEach(one => one.className = 'contents topic')")
+
+    assert any("ERROR" in text for text in browser.evaluate(ERRORS)), site
+
+
 @pytest.mark.parametrize("words", PAGES)
 def test_the_search_finds_the_right_page_first(site: str, browser: Browser, words: str) -> None:
-    browser.ask("Page.navigate", url=f"{site}/search.html?q={words.replace(' ', '+')}")
+    browser.ask("Page.navigate", url=f"{site}/search.html?q={quote_plus(words)}")
     deadline = time.monotonic() + SEARCH_SECONDS
     while not (found := str(browser.evaluate(FIRST))):
         assert time.monotonic() < deadline, f"the search finds no page for {words}"

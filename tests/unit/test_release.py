@@ -182,34 +182,37 @@ def test_recordings_of_others_have_their_licence() -> None:
     assert folders and folders <= set(apache)
 
 
+def surveys() -> dict[str, list[dict[str, Any]]]:
+    """Return the questions of each job template by its playbook."""
+    templates = awx.objects()["job_templates"]
+    return {each["playbook"]: each["related"].get("survey_spec", {}).get("spec", []) for each in templates}
+
+
 def test_each_job_template_has_a_playbook_and_questions_that_it_reads() -> None:
     known = yaml.safe_load((ROOT / "playbooks" / "vars" / "options.yml").read_text())["playbook_options"]
     assert set(awx.TEMPLATES) <= set(known)
-    for template in awx.templates():
+    for template in awx.objects()["job_templates"]:
         assert (ROOT / "playbooks" / template["playbook"]).is_file()
-        questions = template.get("survey_spec", {}).get("spec", [])
+        questions = surveys()[template["playbook"]]
         names = [question["variable"] for question in questions]
         assert len(names) == len(set(names)) and template["survey_enabled"] == bool(names)
         assert all(question["question_description"] for question in questions)
         assert not [question for question in questions if "password" in question["variable"]]
-    assert any(template["playbook"] == "teardown.yml" for template in awx.templates())
 
 
 def test_no_optional_question_overrides_the_inventory() -> None:
     """AWX passes each default of a survey as an extra variable, an empty one too."""
-    questions = [question for each in awx.templates() for question in each.get("survey_spec", {}).get("spec", [])]
+    questions = [question for each in surveys().values() for question in each]
     assert len(questions) > 100
     assert [question["variable"] for question in questions if "default" in question] == []
 
 
-def test_the_commands_for_awx_create_a_file_for_each_job_template(tmp_path: Path) -> None:
-    block = (ROOT / "docs" / "awx.md").read_text().split("next to your inventory:")[1].split("```")[1]
+def test_the_project_of_awx_has_a_file_for_each_job_template() -> None:
+    plays = {path: yaml.safe_load(text()) for path, text in awx.files().items() if not path.endswith("/awx.yml")}
 
-    subprocess.run(["bash", "-ec", block.removeprefix("bash\n")], cwd=tmp_path, check=True)
-
-    plays = {path.name: yaml.safe_load(path.read_text()) for path in tmp_path.iterdir()}
-    imported = {f"{name}.yml": [{"import_playbook": f"dml.vsphere.{name}"}] for name in awx.TEMPLATES}
-    assert plays == imported and {each["playbook"] for each in awx.templates()} == set(imported)
+    assert {path: [play["import_playbook"] for play in listed] for path, listed in plays.items()} == {
+        f"docs/awx/{playbook}": [f"dml.vsphere.{playbook.removesuffix('.yml')}"] for playbook in surveys()
+    }
 
 
 def test_the_bill_of_materials_has_each_pin() -> None:
