@@ -90,7 +90,8 @@ def test_dead_links_are_listed(tmp_path: Path) -> None:
 def test_the_theme_writes_no_error_over_a_table_of_contents(tmp_path: Path) -> None:
     """As the pages of plugins have one, rendered with the settings of the site."""
     source, built = tmp_path / "source", tmp_path / "built"
-    source.mkdir()
+    (source / "_search").mkdir(parents=True)
+    (source / "_search" / "search.js").write_text(docs_site.search())
     (source / "conf.py").write_text(docs_site.CONF.replace("@REPOSITORY@", "https://github.com/example/dml"))
     (source / "index.rst").write_text("Title\n=====\n\n.. contents::\n   :local:\n\nSynopsis\n--------\n\nText.\n")
     render = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html"]

@@ -74,14 +74,25 @@ tr.idle td:first-child, tr.unassigned td:first-child {{ color: var(--warn); font
 tr.unreachable td:first-child {{ color: var(--bad); font-weight: 600; }}
 @page {{ size: A4 landscape; margin: 12mm; }}
 @media print {{
+  body {{ font-size: 13px; }}
+  table {{ font-size: 11px; }}
+  th, td {{ padding: 4px 6px 4px 0; }}
+  svg {{ min-width: 0; }}
+  section, .call {{ padding: 0; border: 0; margin-top: 14px; }}
   :root {{ color-scheme: light; {_LIGHT} --page: #ffffff; }}
   * {{ print-color-adjust: exact; -webkit-print-color-adjust: exact; }}
   main {{ max-width: none; padding: 0; }}
-  table, figure, svg, tr, li, .tiles > div {{ break-inside: avoid; }}
-  h1, h2, h3, figcaption {{ break-after: avoid; }}
+  p, table, figure, svg, tr, li, .tiles > div {{ break-inside: avoid; }}
+  h1, h2, h3, h2 + p, h3 + p, figcaption {{ break-after: avoid; }}
+  .wide + p {{ break-before: avoid; }}
   thead {{ display: table-header-group; }}
   .wide {{ overflow: visible; }}
 }}
+"""
+# A page whose tables have few columns.
+PORTRAIT = """
+@page { size: A4 portrait; }
+@media print { .figures { grid-template-columns: 1fr 1fr 1fr; } .figures.pairs { grid-template-columns: 1fr 1fr; } }
 """
 
 

@@ -13,7 +13,7 @@ from ..training.scaling import ScalingError, table
 from . import escaping, pairs_section, training_runs, vmotion_page
 from .escaping import html as escape
 from .scaling_plot import FIGURE_STYLE, PlotLine, plot
-from .style import STYLE, site_banner
+from .style import PORTRAIT, STYLE, site_banner
 from .workload import caution, sentences
 
 COLUMNS = ("nodes", "gpus", "transport", "images_per_sec", "spread", "speedup", "efficiency", "ratio_to_tcp")
@@ -82,7 +82,7 @@ def page(report_: Mapping[str, Any]) -> str:
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
-        f"<title>{title}</title><style>{STYLE}{FIGURE_STYLE}{vmotion_page.SECTION_STYLE}</style></head><body><main>",
+        f"<title>{title}</title><style>{STYLE}{FIGURE_STYLE}{_broad(report_)}</style></head><body><main>",
         f"<header>{site_banner(report_['site'])}<h1>{title}</h1>{_trained(report_)}</header>",
         *(vmotion_page.section(test, str(test["name"])) for test in _tests(report_)),
         *map(pairs_section.section, report_.get("fabric", ())),
@@ -103,6 +103,11 @@ def page(report_: Mapping[str, Any]) -> str:
         "</main></body></html>",
     ]
     return "\n".join(part for part in parts if part) + "\n"
+
+
+def _broad(report_: Mapping[str, Any]) -> str:
+    """Return the style of the tables of moves, which need landscape paper, or portrait for a report without them."""
+    return vmotion_page.SECTION_STYLE if _tests(report_) else PORTRAIT
 
 
 def _trained(report_: Mapping[str, Any]) -> str:

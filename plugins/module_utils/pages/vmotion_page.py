@@ -33,6 +33,8 @@ SECTION_STYLE = (
 .verdict.continuous b { color: var(--busy); }
 .verdict.broken b { color: var(--bad); }
 .verdict.inconclusive b { color: var(--warn); }
+.moves th { white-space: normal; vertical-align: bottom; }
+.moves td:first-child { min-width: 0; }
 tr.failed td { color: var(--bad); }
 """
 )
@@ -106,7 +108,7 @@ def _table(moves: Sequence[Mapping[str, Any]]) -> str:
     top = "".join(f"<th{_kind(head)}>{escape(head)}</th>" for head in HEADS)
     body = "".join(_row(index, move) for index, move in enumerate(moves, 1))
     note = f"<p>{escape(NOTE)}</p>"
-    return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>{note}'
+    return f'<div class="wide moves"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>{note}'
 
 
 def _row(index: int, move: Mapping[str, Any]) -> str:
@@ -129,7 +131,7 @@ def _cells(index: int, move: Mapping[str, Any]) -> list[str]:
         worker,
         str(move["source"]),
         target,
-        _gpus(move.get("gpus")),
+        _gpus(move),
         ENCRYPTED[move.get("encrypted")],
         *(_number(seconds) for seconds in (took, move.get("stun_expected_s"), move["gap_s"])),
         *(_rate(rates, when) for when in ("before", "during", "after")),
@@ -137,12 +139,17 @@ def _cells(index: int, move: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _gpus(gpus: Any) -> str:
-    """Return the GPUs before and after a move."""
-    before, after = ((gpus or {}).get(when) for when in ("before", "after"))
+def _gpus(move: Mapping[str, Any]) -> str:
+    """Return the GPUs before and after a move, without the names of the hosts, which are in the cells before them."""
+    before, after = ((move.get("gpus") or {}).get(when) for when in ("before", "after"))
     if not isinstance(before, (list, tuple)) or not isinstance(after, (list, tuple)):
         return "-"
-    return f"{', '.join(map(str, before)) or 'none'} \u2192 {', '.join(map(str, after)) or 'none'}"
+    return f"{_names(before, move['source'])} \u2192 {_names(after, move['target'])}"
+
+
+def _names(gpus: Sequence[Any], host: Any) -> str:
+    prefix = f"{host}/"
+    return ", ".join(name[len(prefix) :] if name.startswith(prefix) else name for name in map(str, gpus)) or "none"
 
 
 def _number(value: float | None) -> str:
