@@ -106,7 +106,7 @@ def write_files(page: str, folder: Path) -> None:
 
 
 def on_this_site(command: str, folder: Path) -> str:
-    """Return a command of the guide without its placeholders; no VM runs here yet, and later the guests do not answer."""
+    """Return a command of the guide without its placeholders; no VM runs here, and later the guests do not answer."""
     command = re.sub(r" -e '\{\"acceptance_vms[^']*'", "", command)
     evidence = sorted((folder / "evidence").glob("*"), key=lambda path: path.stat().st_mtime)
     first = str(evidence[0].relative_to(folder)) if evidence else ""
