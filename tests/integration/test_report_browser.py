@@ -17,7 +17,8 @@ from lab.simulator import ROOT
 from plugins.module_utils.pages import vmotion_page
 from plugins.module_utils.pages.training_page import page, report
 from tests.integration.browser import Browser
-from tests.unit.plugins.module_utils.training.test_timeline import move, records, timeline_of
+from tests.unit.plugins.module_utils.continuity.runs import move, records
+from tests.unit.plugins.module_utils.training.test_timeline import timeline_of
 
 LEAST_CONTRAST = 4.5
 PUBLISHED = yaml.safe_load((ROOT / "roles" / "report" / "vars" / "main.yml").read_text())["__report_published"]
