@@ -101,6 +101,11 @@ profiles:
   description: The profile that restores each host, by host name, as O(dml.vsphere.esxi_profile#module:host_profiles).
   returned: with O(name=rollback)
   type: dict
+image:
+  description:
+    - The options of M(dml.vsphere.esxi_image) that restore the image of the cluster; empty without a change of it.
+  returned: with O(name=rollback)
+  type: dict
 shared_settings:
   description: The options of M(dml.vsphere.shared_settings) that restore vCenter and the cluster's DRS.
   returned: with O(name=rollback)

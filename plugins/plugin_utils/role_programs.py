@@ -20,7 +20,7 @@ from ..module_utils.durable.calls import required
 from ..module_utils.errors import Refused
 from ..module_utils.guests import node_pools
 from ..module_utils.hosts.preflight import host_preflight
-from ..module_utils.hosts.rollback import evidence, teardown, ways
+from ..module_utils.hosts.rollback import evidence, image, teardown, ways
 from ..module_utils.maintenance import rolling_change
 from ..module_utils.pages.written_report import write_report
 from ..module_utils.site.conformance import conformance
@@ -80,13 +80,18 @@ def evidence_of(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result
     """Return the state of a cluster as the document that a rollback restores from."""
     profiles = {key: o[key] for key in PROFILES}
     hosts = required(calls.here("esxi_info", {"cluster": o["cluster"], **profiles, "fail_unreachable": False}))
-    cluster = required(calls.here("cluster_info", {"cluster": o["cluster"]}))["cluster"]
+    state = {"cluster": required(calls.here("cluster_info", {"cluster": o["cluster"]}))["cluster"]}
+    desired = dict(profiles)
+    if o["image"]:
+        # Without options, check mode only reads.
+        state["image"] = image.kept(required(calls.planned("esxi_image", {"cluster": o["cluster"]}))["state"])
+        desired["image"] = o["image"]
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    return {"name": file_name(o["cluster"]), "document": evidence.document(hosts, {"cluster": cluster}, profiles, when)}
+    return {"name": file_name(o["cluster"]), "document": evidence.document(hosts, state, desired, when)}
 
 
 def rollback(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
-    """Return the profiles that restore the hosts of a cluster from a file of evidence, or refuse with all reasons."""
+    """Return what restores the hosts of a cluster, and its image, from evidence, or refuse with all reasons."""
     document = ways.evidence_of(o["evidence"], o["cluster"])
     named = {"cluster": o["cluster"]}
     vcenter = required(calls.here("cluster_info", named))["cluster"]["vcenter"]
@@ -94,7 +99,8 @@ def rollback(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
     # Others with the same names have other UUIDs.
     uuids = {host["host"]: host.get("uuid") for host in hosts}
     identity = {"instance_uuid": vcenter["instance_uuid"], "uuids": uuids}
-    return dict(ways.plan(o["evidence"], document, identity, o["depots"], o["hosts"]))
+    plan = ways.plan(o["evidence"], document, identity, o["depots"], o["hosts"])
+    return {**plan, "image": plan["image"] and {**plan["image"], "accept_eula": o["accept_eula"]}}
 
 
 def teardown_of(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
@@ -158,7 +164,7 @@ PUBLISHED = {
 }
 PROGRAMS = {
     "conformance": RoleProgram({**CLUSTER, **dict.fromkeys(("confirm", *conformance.GIVEN), TEXT)}, conformance_of),
-    "evidence": RoleProgram({**CLUSTER, **PROFILES}, evidence_of),
+    "evidence": RoleProgram({**CLUSTER, **PROFILES, "image": {**MAPPING, "default": {}}}, evidence_of),
     "export": RoleProgram({"workers": {**MAPPING, "required": True}, "tools": NAMES, "name": TEXT}, export),
     "known_hosts": RoleProgram({"hosts": NAMES, "canary": TEXT, "profiles": NAMES}, known_hosts),
     "preflight": RoleProgram(
@@ -192,6 +198,7 @@ PROGRAMS = {
             "evidence": {"type": "path", "required": True},
             "hosts": NAMES,
             "depots": {"type": "list", "elements": "dict", "default": [], "options": DEPOT},
+            "accept_eula": {"type": "bool", "default": False},
         },
         rollback,
     ),

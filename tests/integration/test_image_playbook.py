@@ -18,7 +18,7 @@ import pytest
 from lab.simulator import PASSWORD, USERNAME, Simulator
 from tests.integration.ansible import Ansible
 from tests.integration.releases import NEWEST
-from tests.integration.rolling import datacentre, most_out_of_service, run, times
+from tests.integration.rolling import arguments, datacentre, most_out_of_service, run, times
 
 pytestmark = pytest.mark.release(NEWEST)
 
@@ -75,6 +75,54 @@ def test_vlcm_applies_the_image_to_one_emptied_host_after_another_and_a_second_r
     vcenter.clear()
     again = run(ansible, **GIVEN)
     assert again.rc == 0 and vcenter.writes() == [], again.out
+
+
+def test_a_rollback_brings_the_hosts_back_to_the_image_of_the_evidence(start: Start, ansible_for: AnsibleFor) -> None:
+    vcenter = start(text=datacentre('name: "esx%02d.lab", count: 2'))
+    vcenter.set_cluster("gpu", image_managed=True)
+    ansible = ansible_for(vcenter)
+    changed = run(ansible, **GIVEN)
+    assert changed.rc == 0, changed.out
+    (file,) = (ansible.folder / "evidence").glob("gpu-*.json")
+    assert json.loads(file.read_text())["image"]["components"] == {}
+    vcenter.clear()
+
+    def rolled_back(evidence: Path, *options: str, **variables: Any) -> Any:
+        given = {"rollback_evidence": str(evidence), "esxi_host_profile": {}, **variables}
+        return ansible.playbook("playbooks/rollback.yml", *arguments(ansible, *options, **given))
+
+    refused = rolled_back(file)
+    assert refused.rc != 0 and vcenter.writes() == [], refused.out
+    assert "in a rollback with rollback_accept_eula=true" in " ".join(refused.out.split()), refused.out
+
+    done = rolled_back(file, rollback_accept_eula=True)
+
+    assert done.rc == 0, done.out
+    writes = vcenter.writes()
+    assert times(writes, "EnterMaintenanceMode_Task") == {"esx01.lab": 1, "esx02.lab": 1}
+    assert most_out_of_service(writes) == 1
+    info = ansible.module("esxi_info", cluster="gpu", gather=["vib"]).result["hosts"]
+    assert all(VERSION not in [vib["version"] for vib in host["vibs"]["running"]] for host in info)
+    vcenter.clear()
+    again = rolled_back(file, rollback_accept_eula=True)
+    assert again.rc == 0 and vcenter.writes() == [], again.out
+
+
+def test_a_rollback_of_the_base_image_is_refused_because_vlcm_does_not_downgrade_esxi(
+    start: Start, ansible_for: AnsibleFor
+) -> None:
+    vcenter = start(text=datacentre("name: esx01.lab"))
+    vcenter.set_cluster("gpu", image_managed=True)
+    ansible = ansible_for(vcenter)
+    given = {"evidence_dir": str(ansible.folder / "evidence"), "esxi_host_image": {"base_image": "99.0.0-0.0.1"}}
+    taken = ansible.playbook("playbooks/evidence.yml", *arguments(ansible, **given))
+    assert taken.rc == 0, taken.out
+    (file,) = (ansible.folder / "evidence").glob("gpu-*.json")
+    options = arguments(ansible, rollback_evidence=str(file), esxi_host_profile={})
+    refused = ansible.playbook("playbooks/rollback.yml", *options)
+    assert refused.rc != 0 and vcenter.writes() == [], refused.out
+    text = " ".join(refused.out.split())
+    assert "set the base image of the cluster to 99.0.0-0.0.1, and vLCM does not downgrade ESXi: to return to" in text
 
 
 def test_no_host_leaves_service_while_others_remediate_the_cluster(start: Start, ansible_for: AnsibleFor) -> None:

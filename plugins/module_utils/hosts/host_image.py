@@ -21,7 +21,10 @@ _COMPLIANCE = {"hosts?": {str: {"status": str, "impact?": str}}}
 _CHECKED = {"result": {"status": str, "entity_results?": [{"check_statuses?": [{"status": str}]}]}}
 _APPLIED = {"result": {"failed_hosts?": [str], "host_status?": {str: {"status": str, "notifications?": dict}}}}
 _BUSY = "wait until the other operation of vLCM on the cluster ends, and run again"
-_EULA = "read VMware's End User License Agreement, accept it with accept_eula=true, and run again"
+_EULA = (
+    "read VMware's End User License Agreement, and accept it with accept_eula=true, in a rollback with "
+    "rollback_accept_eula=true"
+)
 
 
 @dataclass(frozen=True)

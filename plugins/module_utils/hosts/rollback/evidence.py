@@ -24,7 +24,8 @@ def document(
 ) -> dict[str, Any]:
     """Return the evidence as plain data: results of esxi_info and cluster_info, and the profiles of the change.
 
-    ``desired`` contains ``profile``, for all hosts, and ``host_profiles``, for hosts with a separate profile.
+    ``desired`` contains ``profile``, for all hosts, and ``host_profiles``, for hosts with a separate profile; if the
+    change sets the image of the cluster, ``image`` too, and ``cluster`` contains the ``image`` before.
     """
     state = {key: value for key, value in cluster.items() if key not in _ABOUT_THE_CALL}
     masked.refuse([hosts["hosts"], state], "the evidence", "write it")

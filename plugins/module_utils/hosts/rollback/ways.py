@@ -11,7 +11,7 @@ from typing import Any
 
 from ...errors import Refused
 from ..profile_parts import PARTS
-from . import evidence, rollback
+from . import evidence, image, rollback
 
 WAYS = {part.key: rollback.Way(part.kept, part.restore) for part in PARTS}
 WRITTEN = "name a file that dml.vsphere.evidence wrote, as it wrote it"
@@ -41,13 +41,16 @@ def plan(
     depots: Sequence[Mapping[str, Any]] = (),
     hosts: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return the restoring profile of each host, and the options of shared_settings that restore shared settings."""
+    """Return the restoring profile of each host, and the options that restore the image and the shared settings."""
     try:
         rollback.must_be_of(read, identity, hosts)
         profiles = rollback.restoring_profiles(read, WAYS, depots, hosts)
+        options, reasons = image.restoring_image(read)
+        if reasons:
+            raise rollback.Irreversible(reasons)
     except rollback.Irreversible as error:
         raise _refused(file, read["cluster"]["name"], error) from error
-    return {"profiles": profiles, "shared_settings": rollback.restoring_settings(read)}
+    return {"profiles": profiles, "image": options, "shared_settings": rollback.restoring_settings(read)}
 
 
 def _read(file: str) -> dict[str, Any]:
