@@ -14,7 +14,7 @@ from ..durable.calls import Calls, Result, required
 from ..durable.program import Program
 from ..errors import CollectionError, Refused, WholeError
 from ..maintenance.rolling_change import not_in_force
-from .image_plan import apply_image
+from .image_plan import apply_image, reboots_of
 
 # A profile needs at most two reboots: the end of passthrough, then the driver.
 MOST_REBOOTS = 3
@@ -116,8 +116,10 @@ def _change(p: Program, change: HostChange) -> dict[str, Any]:
 def _apply_image(p: Program, change: HostChange) -> dict[str, int]:
     """Bring emptied hosts to the image of their cluster, and return the reboots of each."""
     p.say(f"applies the image of the cluster to {listed(change.hosts)}")
-    how = change.how
-    reboots = p.ensure(partial(apply_image, change.calls, how.cluster, how.image, change.hosts))
+    options = change.calls, change.how.cluster, change.how.image, change.hosts
+    # Written before: a later controller finds the image on hosts that vLCM booted for an earlier one.
+    reboots: dict[str, int] = p.once(("reboots by the image", *change.hosts), partial(reboots_of, *options))
+    p.ensure(partial(apply_image, *options))
     # vLCM may have returned them to service.
     p.ensure(change.leave_service)
     return reboots

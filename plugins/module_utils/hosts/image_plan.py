@@ -24,11 +24,15 @@ def commit_image(calls: Calls, cluster: str, image: Options) -> bool:
     return bool(required(calls.here("esxi_image", {"cluster": cluster, **image}))["changed"])
 
 
-def apply_image(calls: Calls, cluster: str, image: Options, hosts: Sequence[str]) -> dict[str, int]:
-    """Have vLCM apply the image to emptied hosts, and return the number of reboots of each."""
-    planned = plan_image(calls, cluster, image, hosts)
+def reboots_of(calls: Calls, cluster: str, image: Options, hosts: Sequence[str]) -> dict[str, int]:
+    """Return how often vLCM will boot each host when it applies the image."""
+    planned = plan_image(calls, cluster, image, hosts)["hosts"]
+    return {host["host"]: int(host["reboots"]) for host in planned}
+
+
+def apply_image(calls: Calls, cluster: str, image: Options, hosts: Sequence[str]) -> None:
+    """Have vLCM apply the image to emptied hosts."""
     required(calls.here("esxi_image", {"cluster": cluster, **image, "hosts": list(hosts)}))
-    return {host["host"]: int(host["reboots"]) for host in planned["hosts"]}
 
 
 def with_image(hosts: Sequence[Mapping[str, Any]], image: Result) -> list[dict[str, Any]]:
