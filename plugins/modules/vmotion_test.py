@@ -227,6 +227,8 @@ options:
         C(host_profiles) as M(dml.vsphere.esxi_profile) does, reboots the host if that needs a reboot, verifies that the
         profile is active, returns the host to service, and judges the job. After a breach it finishes this host
         and changes no other.
+      - C(other_jobs) are other training jobs, whose workers move only with C(accept_other_jobs). Each of them is
+        watched and judged too, and a breach of one ends the window as one of the job does.
       - C(maintenance_timeout), C(reboot_timeout), C(power_off), C(moved_by) and C(non_disruptive) are those of
         M(dml.vsphere.esxi_power).
     type: dict
@@ -288,6 +290,14 @@ moved:
   description: Whether V(all), V(some) or V(none) of the moves took place.
   returned: when the job was judged
   type: str
+other_jobs:
+  description:
+    - The other training jobs of a maintenance window whose workers moved, each with C(title), C(nodes), the nodes that
+      were to move as C(moving), and C(verdict), C(breaches), C(unproven), C(longest_gap_s) and C(state), or C(why) the
+      job was not judged.
+  returned: if workers of other training jobs moved
+  type: list
+  elements: dict
 moves:
   description: The moves that are planned.
   returned: in check mode

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from ansible.plugins.loader import action_loader, connection_loader
 
 from ..module_utils.core.child_environment import account_names
 from .follow import FollowingAction
+from .node_modules import NodeModules
 
 COLLECTION, ROOT = "dml.vsphere", Path(__file__).resolve().parents[2]
 # The options of the connection to vCenter, which the action has for all modules that it runs.
@@ -92,6 +94,12 @@ class Modules:
         return self._ended(
             self._action, lambda: run(module_name=full, module_args=dict(options), task_vars=self._task_vars)
         )
+
+    def on(self, host: str, user: str, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Run a module on a host of the inventory, as a user."""
+        full = name if "." in name else f"{COLLECTION}.{name}"
+        done = NodeModules(self._action, self._task_vars, user).on(host, full, options)
+        return dict(json.loads(json.dumps(done, default=as_text)))
 
     def load(self, path: str) -> Any:
         """Return the content of a YAML file of the collection."""

@@ -60,7 +60,7 @@ def _find(_p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
     del is_check
     jobs = job_search.jobs_on(setup.calls, setup.all_nodes())
     found = job_search.only_job(setup.options, jobs)
-    others = busy.others(str(found.get("run_dir", "")), jobs)
+    others = busy.others(str(found.get("run_dir", "")), jobs, setup.continued_runs)
     return {**found, "asked": jobs, "others": others, "changed": False}
 
 

@@ -140,8 +140,13 @@ class TrainingSetup:
             return
         # Later attempts have a number after the name, and so do the runs of a sweep.
         own = f"{re.escape(run.first)}([-.][0-9]+)?$" if self.options["name"] else ""
-        ignored = str(self._templated("continued_runs") or own)
+        ignored = self.continued_runs or own
         running_jobs.require_free(self._action, self._vars, ignored, int(self._templated("training_wait") or 0))
+
+    @property
+    def continued_runs(self) -> str:
+        """Return the pattern of the names of runs that the change does not concern; empty without one."""
+        return str(self._templated("continued_runs") or "")
 
     @property
     def requested_by(self) -> str:

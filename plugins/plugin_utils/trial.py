@@ -20,6 +20,7 @@ from ..module_utils.errors import CollectionError, Failed
 from ..module_utils.jobs.running_job import job_from
 from ..module_utils.vmotion.evidence import prediction
 from ..module_utils.vmotion.evidence.facts import Facts
+from ..module_utils.vmotion.evidence.other_verdicts import results
 from ..module_utils.vmotion.evidence.outcome import passed
 from ..module_utils.vmotion.folder import facts_file, observer_clock, trial_folder
 from ..module_utils.vmotion.programs.maintenance_window import window
@@ -103,14 +104,19 @@ class TrialSite(ActionWorld):
             return {"failed": True, "msg": f"{records}: could not watch the job: {reason}"}
         return {}
 
-    def stop_watch(self) -> dict[str, Any]:
+    def stop_watch(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """End the watch of the records."""
-        (self._folder / "stop").touch(mode=0o600)
-        records = self._folder / "records.jsonl"
+        records = Path(options["records"])
+        Path(options["stop"]).touch(mode=0o600)
         if _until(lambda: not is_watched(records), UNWATCH_SECONDS):
             return {}
         reason = f"it is still running {UNWATCH_SECONDS:.0f} s after the request."
         return {"failed": True, "msg": f"{records}: could not end the watch: {reason}"}
+
+    def on_node(self, node: str, user: str, module: str, options: Mapping[str, Any], /) -> dict[str, Any]:
+        """Run a module on a host of the inventory, as a user; one that does not answer is not waited for."""
+        self.must_be_attended()
+        return self._modules.on(node, user, module, options)
 
     def roll_records(self) -> bool:
         """Have the watch begin a new file of records; without a watch, the records stay as they are."""
@@ -199,6 +205,7 @@ def _carried_out(
     judged = trial.facts.judged or {}
     result: dict[str, Any] = {key: judged[key] for key in ("verdict", "moved") if key in judged}
     result["warnings"] = list(site.warnings.values())
+    result.update({"other_jobs": results(trial.facts.other_jobs)} if trial.facts.other_jobs else {})
     return {**result, **({"failed": True, "msg": reason} if reason else {"msg": passed(trial.facts, str(folder))})}
 
 

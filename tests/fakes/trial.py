@@ -137,9 +137,12 @@ class World(MortalWorld):
         self.effect("start watch", lambda: setattr(self, "watched", True))
         return {}
 
-    def stop_watch(self) -> dict[str, Any]:
+    def stop_watch(self, _options: Mapping[str, Any]) -> dict[str, Any]:
         self.effect("stop watch", lambda: setattr(self, "watched", False))
         return {}
+
+    def on_node(self, node: str, _user: str, _module: str, _options: Mapping[str, Any], /) -> dict[str, Any]:
+        raise AssertionError(f"only the launcher of another job is asked, not {node}")
 
     def roll_records(self) -> bool:
         raise AssertionError("only an observation drops records")

@@ -71,7 +71,7 @@ class Window:
         given = {
             "under_training": True,
             # The jobs of other tests run on this machine too.
-            "accept_other_jobs": True,
+            "continued_runs": ".*",
             "esxi_host_profile": PROFILE,
             "esxi_host_moved_by": "module",
             "esxi_host_evidence_dir": str(self.trial.folder / "evidence"),
@@ -161,8 +161,7 @@ def by_hand(trial: Trial) -> Iterator[Window]:
 @pytest.mark.slow
 def test_the_hosts_are_changed_around_a_job_of_another_tool(trial: Trial, by_hand: Window) -> None:
     assert not (trial.nodes.run_dir / "run.json").exists()
-    # The jobs of other tests run on this machine too.
-    done = by_hand.run(maintenance_job=by_hand.job, continued_runs=".*")
+    done = by_hand.run(maintenance_job=by_hand.job)
     assert done.rc == 0, done.out
     assert by_hand.booted() == dict.fromkeys(HOSTS, 1)
     assert sorted(trial.moved()) == WORKERS and most_out_of_service(trial.vcenter.writes()) == 1
@@ -175,7 +174,7 @@ def test_the_hosts_are_changed_around_a_job_of_another_tool(trial: Trial, by_han
 
 @pytest.mark.slow
 def test_the_end_of_a_job_of_another_tool_ends_the_window_before_the_next_host(trial: Trial, by_hand: Window) -> None:
-    running = trial.ansible.start(*by_hand.command(maintenance_job=by_hand.job, continued_runs=".*"))
+    running = trial.ansible.start(*by_hand.command(maintenance_job=by_hand.job))
     started = has_started(trial.vcenter, "RebootHost_Task")
     wait_for(lambda: started() or running.poll() is not None, LONG)
     by_hand.end()
@@ -191,8 +190,7 @@ def _journal(trial: Trial) -> list[dict[str, Any]]:
 @pytest.mark.slow
 def test_a_rank_that_dies_ends_the_window_before_the_next_host(trial: Trial) -> None:
     window = Window(trial)
-    # The jobs of other tests run on this machine too.
-    running = trial.ansible.start(*window.command(maintenance_job=window.job, continued_runs=".*"))
+    running = trial.ansible.start(*window.command(maintenance_job=window.job))
     started = has_started(trial.vcenter, "RebootHost_Task")
     wait_for(lambda: started() or running.poll() is not None, LONG)
     identity = trial.nodes.look()

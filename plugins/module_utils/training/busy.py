@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
@@ -108,10 +109,19 @@ def running(nodes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [_run(each) for _run_dir, each in sorted(found.items())]
 
 
-def others(run_dir: str, nodes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the runs in directories other than this one, each with its title and its nodes."""
+def others(run_dir: str, nodes: Mapping[str, Mapping[str, Any]], ignored: str = "") -> list[dict[str, Any]]:
+    """Return the runs in directories other than this one, each with its title and the way to its records.
+
+    A run whose name matches ``ignored`` from its beginning is left out.
+    """
     runs = [run for run in running(nodes) if run["run_dir"] != run_dir]
-    return [{"title": title(run), "nodes": run["nodes"]} for run in runs]
+    return [_other(run, nodes) for run in runs if not ignored or not re.match(ignored, run["name"])]
+
+
+def _other(run: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    where = {key: run[key] for key in ("nodes", "launcher", "user", "run_dir")}
+    watched = [{"name": name, "reach": nodes[name].get("reach") or []} for name in run["nodes"]]
+    return {"title": title(run), **where, "watched": watched}
 
 
 def why_no_run(name: str, nodes: Mapping[str, Mapping[str, Any]]) -> str:

@@ -330,9 +330,12 @@ class TrialCalls(SimulatedCalls):
         self.effect("start the watch", lambda: setattr(self.site, "is_watched", True))
         return {}
 
-    def stop_watch(self) -> Result:
+    def stop_watch(self, _options: Options) -> Result:
         self.effect("stop the watch", lambda: setattr(self.site, "is_watched", False))
         return {}
+
+    def on_node(self, node: str, _user: str, _module: str, _options: Options, /) -> Result:
+        raise AssertionError(f"no other job runs, but {node} is asked for it")
 
     def roll_records(self) -> bool:
         self.effect("roll the records", lambda: self.files.update(rolled_at=self.site.clock))

@@ -35,7 +35,7 @@ def restoring_image(document: Data) -> tuple[dict[str, Any], list[str]]:
     if desired.get("base_image") and desired["base_image"] != before["base_image"]:
         reasons.append(
             f"the change set the base image of the cluster to {desired['base_image']}, and vLCM does not downgrade "
-            f"ESXi: to return to {before['base_image']}, install it anew on the hosts"
+            f"ESXi: to return to {before['base_image']}, reinstall it on the hosts"
         )
     if desired.get("add_on"):
         if before["add_on"]:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, Dict
@@ -29,6 +29,15 @@ def next_wave(left: Sequence[Move]) -> list[Move]:
     """Return the next moves, which run at the same time."""
     wave = left[0].get("wave") if left else None
     return list(left[:1]) if wave is None else list(takewhile(lambda move: move.get("wave") == wave, left))
+
+
+def ranks_by_worker(hosts: Value, workers: Iterable[str]) -> dict[str, list[int]]:
+    """Return the ranks by the name of the worker's VM, or by the name of the guest if no VM has that name."""
+    names = {short_name(worker): worker for worker in workers}
+    by_worker: dict[str, list[int]] = {}
+    for host, ranks in hosts.items():
+        by_worker.setdefault(names.get(short_name(host), host), []).extend(ranks)
+    return by_worker
 
 
 @dataclass
@@ -83,6 +92,8 @@ class Facts:
     host_changes: list[dict[str, Any]] = field(default_factory=list)
     at_hand: str = ""
     prediction: dict[str, Any] | None = None
+    # The other jobs on workers that move: their verdicts, or why they have none.
+    other_jobs: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def cluster(self) -> str:
@@ -154,12 +165,8 @@ class Facts:
 
     @property
     def ranks(self) -> dict[str, list[int]]:
-        """Return the ranks by the name of the worker's VM, or by the name of the guest if no VM has that name."""
-        names = {short_name(worker): worker for worker in self.at}
-        by_worker: dict[str, list[int]] = {}
-        for host, ranks in ((self.warm or {}).get("hosts") or {}).items():
-            by_worker.setdefault(names.get(short_name(host), host), []).extend(ranks)
-        return by_worker
+        """Return the ranks of the job by worker."""
+        return ranks_by_worker((self.warm or {}).get("hosts") or {}, self.at)
 
     def keep_job(self, job: Value) -> None:
         """Keep the job: at first all its values, later only those that can change."""
@@ -246,6 +253,10 @@ class Facts:
         self.clock_offsets = self.clock_offsets[-1:]
         self.at = move_lines.hosts_after(self.at, window["moves"])
         self.listed_until, self.others, self.power = float(window["until"]), [], []
+
+    def keep_other_job(self, number: int, known: Value) -> None:
+        """Keep what became known about the other job with a number, from 1 on."""
+        self.other_jobs[number - 1] = {**self.other_jobs[number - 1], **known}
 
     def keep_offset(self, reading: Value) -> None:
         """Keep the offset of the server's clock in a reading."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..checks import move_lines
+from . import other_verdicts
 from .facts import Facts
 
 
@@ -15,6 +16,8 @@ def outcome(facts: Facts, folder: str, left: Mapping[str, str]) -> str:
     reasons = [*facts.failures, *left.values()]
     if facts.judged:
         reasons += [reason for reason in (_availability(facts), _failing(facts, folder)) if reason]
+    hurt = other_verdicts.broken(facts.other_jobs)
+    reasons += [f"Cluster {facts.cluster}: {hurt}."] if hurt and hurt not in facts.stopped else []
     if left:
         reasons.append(
             f"Run the playbook again with vmotion_test_folder={folder}: the test continues where it stopped."

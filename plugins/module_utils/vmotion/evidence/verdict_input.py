@@ -10,7 +10,7 @@ from typing import Any
 from ...kubernetes.state import FINISHED, changes
 from ...training.transport import connections
 from ..checks import move_lines
-from . import prediction
+from . import other_verdicts, prediction
 from .facts import Facts, is_same_wave
 
 # The worst verdict of its windows is that of an observation.
@@ -54,6 +54,7 @@ def with_left(judged: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
     late = [move for move in facts.moves if move not in on_time]
     notes = list(facts.hangs)
     notes += [f"{move_lines.line(move)}: after the end of the job, so it is not judged" for move in late]
+    notes += other_verdicts.lines(facts.other_jobs) if facts.is_over else []
     came = prediction.comparison(facts, judged.get("cost") or {}) if facts.is_over else ""
     notes += [came] if came else []
     judged = {**judged, "notes": [*judged["notes"], *notes]} if notes else dict(judged)

@@ -15,7 +15,9 @@ from ...durable.program import Program
 from ...hosts.change_hosts import HostChangeOptions, change_hosts, check_stop_rules, return_to_service
 from ...hosts.image_plan import commit_image, plan_image, with_image
 from ..evidence.facts import Facts
+from ..evidence.other_verdicts import broken
 from ..evidence.prediction import predicted
+from ..trial import jobs_beside
 from ..trial.judgement import judge, review
 from ..trial.opening import planned
 from ..trial.trial import Trial
@@ -64,10 +66,11 @@ def change_all(p: Program, trial: Trial) -> None:
         p.say(f"sets the image of cluster {facts.cluster}")
         p.once("image", partial(commit_image, trial.site, facts.cluster, image))
     try:
-        change_each(p, trial)
+        with jobs_beside.watched(p, trial):
+            change_each(p, trial)
     finally:
         keep_unfinished(p, facts)
-    if facts.stopped and (facts.judged or {}).get("breaches"):
+    if facts.stopped and ((facts.judged or {}).get("breaches") or broken(facts.other_jobs)):
         notify(p, trial, "breach", facts.stopped)
 
 
@@ -121,11 +124,22 @@ def empty_and_change(p: Program, trial: Trial, plan: Mapping[str, Any], host: st
     facts.host_changes += [{**change, "began": began} for change in changes]
     facts.at_hand = ""
     judge(p, trial)
+    judge_others(p, trial, host)
     # Without a breach too, a stop rule that matches after the change of this host keeps the others in service.
     stops = "; ".join(changes[0]["stops"])
     p.say(f"after {host} returned: {stops}" if stops else "")
     if stops and facts.waiting_hosts and not facts.stopped:
         facts.stopped = ended(facts, stops)
+
+
+def judge_others(p: Program, trial: Trial, host: str) -> None:
+    """Judge the other jobs whose workers move; one that broke ends the window before the next host too."""
+    facts = trial.facts
+    jobs_beside.resume(p, trial, host)
+    jobs_beside.judge(p, trial, host)
+    hurt = broken(facts.other_jobs)
+    if hurt and not facts.stopped:
+        facts.stopped = ended(facts, hurt)
 
 
 def options_of(trial: Trial) -> HostChangeOptions:

@@ -12,7 +12,9 @@ from typing import Any
 from ...durable.program import Attempt, Program
 from ...training.transport.connections import checksums
 from ..checks import move_lines
+from ..evidence.other_verdicts import results
 from ..evidence.verdict_input import transports
+from . import jobs_beside
 from .judgement import changed_job, keep_job, keep_others, others, verdict
 from .opening import connections, keep_runs, resumed, vibs
 from .trial import Trial, tried
@@ -63,6 +65,7 @@ def judge_the_end(p: Program, trial: Trial) -> None:
     if reading:
         keep_others(p, trial, reading)
     keep_runs(p, trial, "runs during the test")
+    jobs_beside.judge(p, trial, "last")
     p.say("judges the job")
     judged = tried(p, trial, "last verdict", lambda: verdict(trial))
     if judged:
@@ -98,6 +101,7 @@ def _write_evidence(trial: Trial, hosts: list[dict[str, Any]]) -> None:
         "tasks": [move["task"] for move in facts.every_move if "task" in move],
         "transport": transports(facts),
         **({"window": facts.host_changes} if trial.settings.get("window") else {}),
+        **({"other_jobs": results(facts.other_jobs)} if facts.other_jobs else {}),
         "versions": {**trial.site.versions, "vcenter": vcenter, "hosts": hosts, "job": facts.job},
     }
     for name, content in files.items():

@@ -60,7 +60,7 @@ def watch_of_records(p: Program, trial: Trial) -> AbstractContextManager[None]:
 
     def stop() -> None:
         p.say("ends the watch of the step records")
-        required(trial.site.stop_watch())
+        required(trial.site.stop_watch(_watch_options(trial)))
 
     return p.held("the watch of the step records", start, stop)
 

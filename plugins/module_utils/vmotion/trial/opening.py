@@ -29,11 +29,12 @@ def prepare(p: Program, trial: Trial) -> None:
     trial.facts.keep_cluster(p.once("cluster", lambda: trial.of_cluster("cluster_info")["cluster"]))
     plan = planned(p, trial, "plan")
     window = trial.settings["window"]
-    found = other_jobs.moving(window, plan)
+    found = p.once("other jobs", lambda: other_jobs.moving(window, plan)) if window else []
     reason = other_jobs.refusal(trial.facts.cluster, window, found)
     if reason:
         raise WholeError(reason)
     p.say(other_jobs.line(found))
+    trial.facts.other_jobs = list(found)
     trial.facts.keep_places(plan)
 
 

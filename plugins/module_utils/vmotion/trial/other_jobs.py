@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.names import short_name
 
+Job = Mapping[str, Any]
 
-def moving(window: Mapping[str, Any], planned: Mapping[str, Any]) -> list[str]:
-    """Return the other jobs on workers that move, each with these workers.
+
+def moving(window: Mapping[str, Any], planned: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the other jobs on workers that move, each with these workers as ``moving``.
 
     A node whose name matches no worker may be any of them, unless other nodes of the job match: then it belongs to
     another cluster.
@@ -22,7 +24,7 @@ def moving(window: Mapping[str, Any], planned: Mapping[str, Any]) -> list[str]:
     found = []
     for job in jobs:
         there = [node for node in job["nodes"] if short_name(node) in movers or (movers and not is_named_alike)]
-        found += [f"{job['title']} on {', '.join(there)}"] if there else []
+        found += [{**job, "moving": there}] if there else []
     return found
 
 
@@ -30,16 +32,20 @@ def _movers(planned: Mapping[str, Any]) -> set[str]:
     return {str(move["worker"]) for stage in planned.get("stages", ()) for move in stage["moves"]}
 
 
-def refusal(cluster: str, window: Mapping[str, Any], found: list[str]) -> str:
+def refusal(cluster: str, window: Mapping[str, Any], found: Sequence[Job]) -> str:
     """Return why a window with these other jobs is refused; empty if the user accepts them."""
     if not found or window.get("accept_other_jobs"):
         return ""
     return (
-        f"Cluster {cluster}: the window would move workers of other training jobs, which it does not judge: "
-        f"{'; '.join(found)}. Wait until they end, or accept that with accept_other_jobs=true."
+        f"Cluster {cluster}: the window would move workers of other training jobs: {_listed(found)}. Wait until they "
+        "end, or accept that with accept_other_jobs=true: then each of them is watched and judged too."
     )
 
 
-def line(found: list[str]) -> str:
+def line(found: Sequence[Job]) -> str:
     """Return the line about accepted other jobs; empty without them."""
-    return f"moves workers of other training jobs, which get no verdict: {'; '.join(found)}" if found else ""
+    return f"moves workers of other training jobs, and judges each of them: {_listed(found)}" if found else ""
+
+
+def _listed(found: Sequence[Job]) -> str:
+    return "; ".join(f"{job['title']} on {', '.join(job['moving'])}" for job in found)

@@ -35,8 +35,11 @@ class Site(Calls, Protocol):
     def start_watch(self, options: Mapping[str, Any]) -> Result:
         """Start the module that watches the records, which outlives its controller, unless it runs."""
 
-    def stop_watch(self) -> Result:
-        """End the watch of the records."""
+    def stop_watch(self, options: Mapping[str, Any]) -> Result:
+        """End the watch of the records with these options."""
+
+    def on_node(self, node: str, user: str, module: str, options: Mapping[str, Any], /) -> Result:
+        """Run a module on a host of the inventory, as a user, and return its result."""
 
     def roll_records(self) -> bool:
         """Have the watch begin a new file of records; return False without a watch."""

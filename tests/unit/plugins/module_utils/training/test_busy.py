@@ -95,3 +95,14 @@ def test_the_jobs_of_nodes_are_runs_with_their_launcher_and_the_newest_step() ->
     one, two = busy.running(nodes)
     assert (one["nodes"], one["launcher"], one["step"], one["started"]) == (["w1", "w2"], "w2", 7, BEGAN)
     assert (two["nodes"], two["launcher"], two["step"]) == (["w1"], "", None)
+
+
+def test_other_jobs_have_the_way_to_their_records_unless_a_pattern_ignores_their_names() -> None:
+    nodes = {
+        "w1": {"jobs": [job("one"), job("two", step=None)], "reach": ["ssh", "w1"]},
+        "w2": {"jobs": [job("two", launched_here=True), job("three")]},
+    }
+    (two,) = busy.others("/runs/one", nodes, "thr")
+    assert (two["run_dir"], two["launcher"], two["user"], two["nodes"]) == ("/runs/two", "w2", "train", ["w1", "w2"])
+    assert two["watched"] == [{"name": "w1", "reach": ["ssh", "w1"]}, {"name": "w2", "reach": []}]
+    assert [each["run_dir"] for each in busy.others("/runs/one", nodes)] == ["/runs/three", "/runs/two"]

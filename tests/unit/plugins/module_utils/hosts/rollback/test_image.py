@@ -40,7 +40,7 @@ def test_the_earlier_add_on_is_restored() -> None:
 @pytest.mark.parametrize(
     ("desired", "reason"),
     [
-        ({"base_image": "8.0.3-0.0.1"}, "vLCM does not downgrade ESXi: to return to 8.0.2-0.0.1, install it anew on"),
+        ({"base_image": "8.0.3-0.0.1"}, "vLCM does not downgrade ESXi: to return to 8.0.2-0.0.1, reinstall it on"),
         ({"add_on": {"name": "vendor", "version": "2"}}, "the image had no add-on: remove vendor in the cluster's"),
     ],
 )

@@ -14,7 +14,7 @@ from plugins.module_utils.vmotion.trial.window_end import WindowPaused
 from tests.fakes.trial import changed
 from tests.unit.plugins.module_utils.vmotion.programs.test_maintenance_window import HOSTS, WINDOW, Window
 
-OTHER = {"title": "bert of anna since 2026-01-01 10:00 UTC", "nodes": ["w2.lab", "w9"]}
+OTHER = {"title": "bert of anna since 2026-01-01 10:00 UTC", "nodes": ["w2.lab", "w9"], "launcher": ""}
 
 
 @pytest.mark.parametrize("accepted", [False, True])

@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""Watch and judge the training jobs besides that of a maintenance window, whose workers move too; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
+from typing import Any
+
+from ...durable.program import Program
+from ...jobs.running_job import job_from
+from ..evidence import other_verdicts
+from .holding import TAIL_BYTES, WATCH_SECONDS
+from .trial import Trial, tried
+
+# A job whose records can be read reports its steps within the first of these times, which all jobs share.
+STEPS_SECONDS, LEAST_SECONDS = 120.0, 5.0
+NO_LAUNCHER = "no worker that could be read has its run file, as for a job on Kubernetes or of another tool"
+
+Job = Mapping[str, Any]
+
+
+@contextmanager
+def watched(p: Program, trial: Trial) -> Iterator[None]:
+    """Watch the steps of the other jobs during the block, once each of them has shown that it makes steps."""
+    jobs = trial.facts.other_jobs
+    with ExitStack() as stack:
+        for number, job in enumerate(jobs, start=1):
+            if job["launcher"]:
+                stack.enter_context(_watch(p, trial, number, job))
+        since = p.once("begin of other jobs", p.now) if jobs else 0.0
+        for number in range(1, len(jobs) + 1):
+            known = p.once(("other job", number), partial(_measured, p, trial, number, since))
+            trial.facts.keep_other_job(number, known)
+            p.say("".join(other_verdicts.lines([trial.facts.other_jobs[number - 1]])))
+        yield
+
+
+def _watch(p: Program, trial: Trial, number: int, job: Job) -> AbstractContextManager[None]:
+    """Watch the records of one job; a watch that does not start, or does not end, does not end the window."""
+    files = _files(trial, number)
+    watch = {"nodes": job["watched"], "folder": job["run_dir"], "timeout": WATCH_SECONDS, "tail": TAIL_BYTES}
+
+    def start() -> None:
+        p.say(f"watches the step records of the other job {job['title']}")
+        p.say(str(trial.site.start_watch({**files, **watch}).get("msg") or ""))
+
+    def stop() -> None:
+        p.say(str(trial.site.stop_watch(files).get("msg") or ""))
+
+    return p.held(f"the watch of other job {number}", start, stop)
+
+
+def _files(trial: Trial, number: int) -> dict[str, str]:
+    folder = trial.site.folder
+    return {"records": f"{folder}/other-{number}.jsonl", "stop": f"{folder}/stop-other-{number}"}
+
+
+def _measured(p: Program, trial: Trial, number: int, since: float) -> dict[str, Any]:
+    """Return the ranks of a job by host, or why it cannot be judged."""
+    if not trial.facts.other_jobs[number - 1]["launcher"]:
+        return {"why": NO_LAUNCHER}
+    seconds = max(LEAST_SECONDS, since + STEPS_SECONDS - p.now())
+    options = {"records": _files(trial, number)["records"], "steps": trial.settings["steps"], "since": since}
+    result = trial.site.here("wait_for_steps", {**options, "timeout": seconds})
+    return {"why": str(result.get("msg") or "")} if result.get("failed") else {"hosts": result["hosts"]}
+
+
+def resume(p: Program, trial: Trial, key: str) -> None:
+    """Wait until each other job has made further steps; one that does not is judged as it is."""
+    for number, job in enumerate(trial.facts.other_jobs, start=1):
+        if "hosts" in job:
+            p.say(f"waits for further steps of the other job {job['title']}")
+            p.once(("other job resumed", number, key), partial(_resumed, p, trial, number))
+
+
+def _resumed(p: Program, trial: Trial, number: int) -> bool:
+    records, most = _files(trial, number)["records"], trial.facts.resume_deadline_s
+    options = {"records": records, "steps": trial.settings["steps"], "since": p.now(), "timeout": most}
+    return not trial.site.here("wait_for_steps", options).get("failed")
+
+
+def judge(p: Program, trial: Trial, key: str) -> None:
+    """Judge each other job whose records are read; one that cannot be judged now keeps its verdict."""
+    for number, job in enumerate(trial.facts.other_jobs, start=1):
+        if "hosts" in job:
+            p.say(f"judges the other job {job['title']}")
+            judged = tried(p, trial, ("other job", number, key), partial(_verdict, p, trial, number))
+            trial.facts.keep_other_job(number, judged or {})
+    for line in other_verdicts.lines(trial.facts.other_jobs):
+        p.say(line)
+
+
+def _verdict(p: Program, trial: Trial, number: int) -> dict[str, Any]:
+    job = trial.facts.other_jobs[number - 1]
+    on_launcher = partial(trial.site.on_node, job["launcher"], job["user"])
+    state = job_from(trial.site.here, on_launcher, job).look().get("job") or {"state": "unknown"}
+    options = other_verdicts.verdict_options(trial.facts, job, state, p.now())
+    result = trial.here("continuity_verdict", records=_files(trial, number)["records"], **options)
+    kept = {key: result[key] for key in ("verdict", "unproven", "longest_gap_s")}
+    breaches = [str(breach["detail"]) for breach in result["breaches"]]
+    return {**kept, "breaches": breaches, "state": state["state"]}
