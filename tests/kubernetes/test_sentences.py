@@ -83,7 +83,7 @@ def tight(cluster: Cluster) -> Iterator[str]:
     cluster.kubectl("delete", "namespace", TIGHT, "--wait")
 
 
-def test_a_namespace_that_is_not_there(members: Place) -> None:
+def test_names_a_missing_namespace(members: Place) -> None:
     book = members.ansible.folder / "lost.yml"
     book.write_text(PLAYBOOK.replace("IMAGE", OPENMPI))
     done = members.ansible.playbook(book, "-i", "localhost,", "-c", "local")

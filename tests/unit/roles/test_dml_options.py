@@ -147,7 +147,7 @@ def test_time_ends_it_when_all_ranks_agree(monkeypatch: pytest.MonkeyPatch) -> N
     assert numbers == [1, 2]
 
 
-def test_the_first_steps_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warmup_steps_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     pace = dml_options.Pace(chosen(monkeypatch, "--warmup", "2", "--batch-size", "10"))
     pace._steps = [10.0, 10.0, 1.0, 1.0, 1.0]
     assert pace.summary(0, 1, [])["images_per_sec"] == 10.0

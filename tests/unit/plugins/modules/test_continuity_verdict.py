@@ -72,7 +72,7 @@ def test_a_job_that_ran_on_is_continuous_and_the_files_say_so(tmp_path: Path) ->
     assert "w1 on b" in (tmp_path / "timeline.html").read_text()
 
 
-def test_a_gap_in_a_move_breaks_it(tmp_path: Path) -> None:
+def test_a_gap_in_a_move_breaks_the_job(tmp_path: Path) -> None:
     write(tmp_path / "records.jsonl", range(1, 51), 1000.0)
     write(tmp_path / "records.jsonl", range(51, 101), 1010.0)
     given = {"records": str(tmp_path / "records.jsonl"), "moves": [a_move(1000.0)], "require": []}
@@ -80,7 +80,7 @@ def test_a_gap_in_a_move_breaks_it(tmp_path: Path) -> None:
     assert (result["verdict"], {one["kind"] for one in result["breaches"]}) == ("broken", {"gap"})
 
 
-def test_limits_that_cannot_be_meant_are_one_sentence(tmp_path: Path) -> None:
+def test_impossible_limits_are_refused_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "records.jsonl").touch()
     result = call(continuity_verdict, records=str(tmp_path / "records.jsonl"), limits={"max_gap_s": "long"})
     assert result["failed"]

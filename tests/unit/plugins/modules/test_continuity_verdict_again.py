@@ -39,7 +39,7 @@ def judged(folder: Path, **limits: Any) -> dict[str, Any]:
     return call(continuity_verdict, test=str(folder), limits=limits)
 
 
-def test_it_is_judged_on_its_facts(folder: Path) -> None:
+def test_a_finished_test_is_judged_on_its_facts(folder: Path) -> None:
     result = judged(folder)
     assert (result["verdict"], result["moved"], result["unproven"]) == ("continuous", "all", [])
     assert result["longest_gap_s"] == pytest.approx(2.1)

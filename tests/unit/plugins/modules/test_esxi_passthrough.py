@@ -9,7 +9,7 @@ from tests.fakes.esxi import FakeHost
 from tests.fakes.gpus import T4, FakeGpus, Gpu
 
 
-def test_gpus_are_the_default_and_hosts_are_told_apart() -> None:
+def test_gpus_are_the_default_and_hosts_are_distinguished() -> None:
     one, two = FakeHost("esx01.lab"), FakeHost("esx02.lab")
     FakeGpus(one, Gpu())
     FakeGpus(two, Gpu(enabled=True, passed=True))

@@ -34,7 +34,7 @@ def host(name: str = "esx01.lab", *, maintenance: bool = True) -> FakeHost:
     return made
 
 
-def test_it_is_installed_once(clusters: dict[str, str]) -> None:
+def test_the_component_is_installed_once(clusters: dict[str, str]) -> None:
     one = host()
     assert [call("esxi_vib", [one], **DESIRED)["changed"] for _run in range(2)] == [True, False]
     assert len(one.writes) == 1

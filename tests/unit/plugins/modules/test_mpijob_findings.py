@@ -88,7 +88,7 @@ def tolerating(name: str, seconds: float | None, namespace: str = "ml", owner: s
         ([], []),
     ],
 )
-def test_a_job_that_is_there_tolerates_what_its_pods_do(tmp_path: Path, pods: list[Any], stops: list[str]) -> None:
+def test_an_existing_job_has_the_toleration_of_its_pods(tmp_path: Path, pods: list[Any], stops: list[str]) -> None:
     result = found(tmp_path, {**JOB, "/api/v1/pods": pods}, name="train", namespace="ml")
     assert [one["rule"] for one in result["stops"]] == stops
     given = found(tmp_path, {**JOB, "/api/v1/pods": pods}, name="train", namespace="ml", toleration_seconds=5)

@@ -47,7 +47,7 @@ def looked(server: Cluster, tmp_path: Path, **options: Any) -> dict[str, Any]:
         return call(mpijob_info, **{"name": NAME, "kubeconfig": kubeconfig, **options})
 
 
-def test_a_running_job(tmp_path: Path) -> None:
+def test_reports_a_running_job(tmp_path: Path) -> None:
     result = looked(cluster(job(CREATED, RUNNING), [LAUNCHER, *WORKERS]), tmp_path)
     assert result["changed"] is False and result["job"]["state"] == "running" and result["log"] == ""
     assert result["job"]["launcher"]["boot_id"] == "boot-1"
@@ -124,18 +124,18 @@ def test_recognizes_another_job_with_the_same_name_by_its_fields(tmp_path: Path)
     assert looked(cluster(job(CREATED), WORKERS), tmp_path, desired=job())["job"]["differs"] == []
 
 
-def test_a_job_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_job_is_absent(tmp_path: Path) -> None:
     assert looked(cluster(None), tmp_path)["job"] == {"state": "absent", "workers": []}
 
 
-def test_a_kubernetes_without_the_operators_kind(tmp_path: Path) -> None:
+def test_names_a_missing_operator(tmp_path: Path) -> None:
     server = cluster(None)
     del server.answers["/apis/kubeflow.org/v2beta1"]
     why = looked(server, tmp_path)["job"]["why"]
     assert why.startswith("this Kubernetes does not support MPIJobs of that version: install the MPI Operator")
 
 
-def test_a_namespace_that_is_not_there(tmp_path: Path) -> None:
+def test_names_a_missing_namespace(tmp_path: Path) -> None:
     reported = looked(cluster(None), tmp_path, namespace="nowhere")["job"]
     assert reported["why"] == "there is no namespace nowhere: create it, or specify another one"
 
@@ -149,13 +149,13 @@ def test_an_account_without_access_to_a_namespace_learns_nothing_about_it(tmp_pa
     assert looked(server, tmp_path)["job"] == {"state": "absent", "workers": []}
 
 
-def test_names_what_an_account_may_not_read(tmp_path: Path) -> None:
+def test_names_resources_that_an_account_may_not_read(tmp_path: Path) -> None:
     result = looked(cluster(job(CREATED), WORKERS, forbidden=("/api/v1/nodes",)), tmp_path)
     assert result["failed"] and 'User "dml" cannot read /api/v1/nodes' in result["msg"]
     assert "check the permissions of this account" in result["msg"]
 
 
-def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
+def test_names_a_server_that_does_not_answer(tmp_path: Path) -> None:
     with served(cluster(None), tmp_path) as kubeconfig:
         pass
     result = call(mpijob_info, name=NAME, kubeconfig=kubeconfig)
@@ -164,7 +164,7 @@ def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
     )
 
 
-def test_a_context_that_is_not_there(tmp_path: Path) -> None:
+def test_names_a_missing_context(tmp_path: Path) -> None:
     result = looked(cluster(None), tmp_path, context="elsewhere")
     assert (
         result["failed"]
@@ -185,7 +185,7 @@ def test_the_rights_that_are_needed_are_those_of_the_documentation(tmp_path: Pat
     assert server.requests == [JOB, LAUNCHERS, f"{CORE}/pods", f"{CORE}/events", "/api/v1/nodes"]
 
 
-def test_a_report_that_was_there_before_does_not_block(tmp_path: Path) -> None:
+def test_a_known_report_does_not_block(tmp_path: Path) -> None:
     waits = pod("worker", 0, phase="Pending", state={"waiting": {"reason": "ContainerCreating"}})
     missing = 'MountVolume.SetUp failed for volume "work" : hostPath type check failed: /runs/one is not a directory'
     blocked = []

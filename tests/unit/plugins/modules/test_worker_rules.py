@@ -119,7 +119,7 @@ def test_drift_is_repaired() -> None:
     assert not call(cluster, **DESIRED)["changed"]
 
 
-def test_a_deleted_worker_leaves_the_rules_by_itself() -> None:
+def test_a_deleted_worker_is_removed_from_the_rules() -> None:
     cluster = FakeCluster()
     call(cluster, **DESIRED)
     cluster.delete("w3")

@@ -140,7 +140,7 @@ def test_a_deaf_server_is_found_out(deaf: str, words: str) -> None:
         ("PowerOnVM_Task", vim.fault.InsufficientResourcesFault(msg="full"), "see which resources its host has left"),
     ],
 )
-def test_a_fault_is_a_sentence_with_the_worker_and_what_to_do(call_name: str, fault: Exception, words: str) -> None:
+def test_a_fault_is_a_sentence_with_the_worker_and_the_remedy(call_name: str, fault: Exception, words: str) -> None:
     vcenter = FakeVcenter()
     vcenter.faults[call_name] = fault
     failed = call(vcenter, **DESIRED)
@@ -221,7 +221,7 @@ def test_more_workers_than_hosts_are_refused_as_a_whole() -> None:
     assert vcenter.writes == []
 
 
-def test_a_clone_that_a_killed_run_left_is_gone_on_with() -> None:
+def test_continues_a_clone_that_a_killed_run_left() -> None:
     vcenter = FakeVcenter()
     vcenter.add("w1").extra["dml.vsphere.building"] = "w1"
     done = call(vcenter, **DESIRED)

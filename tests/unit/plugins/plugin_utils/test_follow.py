@@ -67,7 +67,7 @@ def test_a_line_is_shown_when_it_is_whole(file: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     "odd", ["no json", "[]", '{"about": "x"}', '"text"', "\x1b[31m", '{"about": 1, "what": 2, "seconds": "x"}']
 )
-def test_an_odd_line_ends_nothing(file: Path, odd: str) -> None:
+def test_an_invalid_line_does_not_end_the_reader(file: Path, odd: str) -> None:
     shown: list[dict[str, Any]] = []
     with follow.Follower(str(file), shown.append):
         file.write_text(odd + "\n")
@@ -76,7 +76,7 @@ def test_an_odd_line_ends_nothing(file: Path, odd: str) -> None:
     assert "\x1b" not in follow.line_of(shown[0])
 
 
-def test_the_file_is_private_and_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_is_private_and_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follow.constants, "DEFAULT_LOCAL_TMP", str(tmp_path))
     with follow._private_file() as path:
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o600

@@ -78,7 +78,7 @@ def test_settings_are_merged_with_existing_ones(there: str, desired: Any, after:
 
 
 @pytest.mark.parametrize(("there", "words"), [("{oops", "is not valid JSON"), ("[1]", "does not contain a mapping")])
-def test_settings_that_cannot_be_read_are_not_written_over(there: str, words: str) -> None:
+def test_unreadable_settings_are_not_overwritten(there: str, words: str) -> None:
     with pytest.raises(SettingsError, match=words):
         settings(there, NVIDIA)
 
@@ -102,7 +102,7 @@ def test_each_misfit_is_listed(reported: Any, desired: Any, sentences: list[str]
     assert misfits(reported, desired) == sentences
 
 
-def test_a_report_and_settings_are_taken_as_data_too() -> None:
+def test_accepts_a_report_and_settings_as_data() -> None:
     assert report(INFO) == report(json.dumps(INFO))
     assert settings({"debug": True}, NVIDIA) == {"debug": True, **NVIDIA}
 

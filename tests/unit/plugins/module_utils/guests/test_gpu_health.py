@@ -112,7 +112,7 @@ def test_a_node_without_gpus_has_no_findings() -> None:
     assert gpu_health.findings("w1", {"smi": None, "failure": None, "log": None}) == []
 
 
-def test_errors_in_the_kernels_log_are_told_apart_by_their_remedy() -> None:
+def test_errors_in_the_kernel_log_have_the_remedy_of_their_number() -> None:
     events = list(xid.xids(LINES))
 
     assert [(event.number, event.address) for event in events] == [
@@ -129,7 +129,7 @@ def test_errors_in_the_kernels_log_are_told_apart_by_their_remedy() -> None:
     assert [text[:7] for text in texts(findings, WARN)] == ["Xid 32 ", "Xid 145"]
 
 
-def test_errors_before_the_last_look_do_not_count() -> None:
+def test_errors_before_the_last_check_do_not_count() -> None:
     findings = gpu_health.findings("w1", found(log=LINES), since=1725017003.0, idle=False)
 
     assert [text[:7] for text in texts(findings)] == ["Xid 149", "Xid 79 "]

@@ -21,7 +21,7 @@ def found(installed: list[str], facts: dict[str, Any]) -> dict[str, list[dict[st
     return kernel_packages.packages([f"{one} installed" for one in installed], facts)
 
 
-def test_an_image_of_ubuntu_for_clouds_gets_its_headers_and_all_modules() -> None:
+def test_an_ubuntu_cloud_image_gets_headers_and_all_modules() -> None:
     there = found(["linux-image-5.15.0-91-generic 5.15.0-91.101", "linux-image-virtual 5.15.0.91.88"], JAMMY)
     assert names(there["headers"]) == ["linux-headers-5.15.0-91-generic", "linux-headers-virtual"]
     assert names(there["modules"]) == ["linux-modules-extra-5.15.0-91-generic", "linux-image-generic"]

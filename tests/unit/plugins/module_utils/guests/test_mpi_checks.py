@@ -183,7 +183,7 @@ def test_a_single_node_needs_no_network_of_nccl() -> None:
         ("2.13.0+cu126", "2.13.0+cu130", ["framework is 2.13.0+cu126, not 2.13.0+cu130."]),
     ],
 )
-def test_a_build_of_pytorch_is_its_release_for_horovod_too(reported: str, expected: str, sentences: list[str]) -> None:
+def test_horovod_accepts_a_build_of_a_pytorch_release(reported: str, expected: str, sentences: list[str]) -> None:
     """The check of each stack with PyTorch failed because of the build suffix of its wheel."""
     listed = [*LISTED[:1], {"name": "torch", "version": "2.13.0"}]
     requested = {**HOROVOD, "framework": "pytorch", "framework_version": expected, "packages": []}

@@ -199,7 +199,7 @@ CASES: list[tuple[str, Any, Any, dict[str, Any], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("kind", "found", "desired", "other_found", "other_desired", "words"), CASES)
-def test_a_misfit_is_named_and_nothing_else_is(
+def test_only_the_misfit_is_named(
     kind: str, found: Any, desired: Any, other_found: Any, other_desired: Any, words: str
 ) -> None:
     assert node_checks.check(kind, "n1", found, desired)[1] == ""
@@ -235,7 +235,7 @@ def test_facts_contain_the_values_that_roles_use() -> None:
     assert facts("docker", {"info": "", "settings": json.dumps(docker["settings"])}, WANTS_DOCKER)["differs"] is False
 
 
-def test_a_sentence_advises_what_to_do() -> None:
+def test_a_message_contains_the_remedy() -> None:
     docker = {"version": "20", "running": 1, "live_restore": True, "differs": False}
     _answer, message = node_checks.check("docker_change", "n1", {"docker": docker, "stale": False}, {"version": "28"})
     assert message.startswith("Docker on n1 cannot be changed: It runs 1 containers")

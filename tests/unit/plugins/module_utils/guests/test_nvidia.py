@@ -98,7 +98,7 @@ def test_a_gpu_without_a_licence_is_named(status: str) -> None:
     assert wrong(nvidia_smi(status)) == []
 
 
-def test_another_driver_a_missing_gpu_and_a_gpu_that_sleeps_are_named() -> None:
+def test_names_another_driver_a_missing_gpu_and_disabled_persistence() -> None:
     assert wrong(nvidia_smi("Licensed", driver="570.1")) == ["The running driver is 570.1, not 580.65.06."]
     assert wrong(nvidia_smi("Licensed"), gpus=2) == ["nvidia-smi sees 1 GPUs, not 2."]
     assert wrong(nvidia_smi()) == ["nvidia-smi sees 0 GPUs, not at least one."]

@@ -53,7 +53,7 @@ def test_a_foreign_image_is_used_unchanged() -> None:
 
 
 @pytest.mark.parametrize(("horovod", "framework"), [("0.28.1", "pytorch"), ("", "pytorch_ddp")])
-def test_pytorch_without_horovod_trains_by_itself(horovod: str, framework: str) -> None:
+def test_pytorch_trains_without_horovod(horovod: str, framework: str) -> None:
     """An image without Horovod, such as NVIDIA's, must not get the benchmark that imports Horovod: each rank died."""
     result = versions(tensorflow="", pytorch="2.6.0+cu124", horovod=horovod)
     requested = {"framework": "pytorch", "framework_version": "", "horovod": horovod, "python": "", "openmpi": ""}

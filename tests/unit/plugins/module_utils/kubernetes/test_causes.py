@@ -42,7 +42,7 @@ def test_a_folder_that_is_not_on_the_node_is_the_cause_and_the_sentence_has_the_
     ],
     ids=["another volume", "it runs by now"],
 )
-def test_other_pods_may_start_by_themselves(message: str, waits: dict[str, Any]) -> None:
+def test_a_pod_that_may_still_start_does_not_block(message: str, waits: dict[str, Any]) -> None:
     result = state_of(snapshot(job(CREATED), [waits], [event("Pod", "t2-worker-0", "FailedMount", message)]))
     assert (result["state"], "blocked" in result) == ("waiting", False)
 

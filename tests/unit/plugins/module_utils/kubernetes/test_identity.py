@@ -69,7 +69,7 @@ def test_a_pod_that_tolerated_too_little_is_reported_with_its_toleration(how: di
     assert list(changes(BEFORE, pods)) == [f"pod t2-worker-0 {sentence}; {why}: raise tolerationSeconds"]
 
 
-def test_pods_and_events_of_another_job_are_not_of_this_one() -> None:
+def test_pods_and_events_of_another_job_do_not_count() -> None:
     other = pod("worker", 0)
     other["metadata"]["labels"]["training.kubeflow.org/job-name"] = "t2-worker"
     assert pods_of(NAME, [other, *WORKERS]) == pods_of(NAME, WORKERS)

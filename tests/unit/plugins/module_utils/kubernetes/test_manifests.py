@@ -262,7 +262,7 @@ def test_records_library_and_data_are_mounted_in_the_workers() -> None:
         ({"api": V1ALPHA2, **BEYOND}, "v1alpha2 does not support queue, suspend, gang"),
     ],
 )
-def test_a_job_that_cannot_be_is_refused_in_a_sentence(changes: dict[str, Any], message: str) -> None:
+def test_an_impossible_job_is_refused_in_a_sentence(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(JobError, match=message.replace("(", r"\(")):
         job_of({**FULL, **changes})
 
@@ -289,7 +289,7 @@ def test_a_job_that_the_server_completed_is_the_same_job() -> None:
     assert list(manifests.differences(job["spec"], server_job["spec"])) == []
 
 
-def test_another_job_of_the_name_differs_where_it_differs() -> None:
+def test_a_different_job_with_the_same_name_lists_its_differences() -> None:
     job, server_job = (
         made(),
         made(workers=2, environment={"NCCL_DEBUG": "WARN", "NCCL_IB_DISABLE": "0"}, pull_secrets=[]),

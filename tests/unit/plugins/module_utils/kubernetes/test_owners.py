@@ -29,7 +29,7 @@ def test_the_job_of_the_launcher_belongs_to_the_job() -> None:
     assert owners_of(None, [LAUNCHER_JOB]) == frozenset()
 
 
-def test_a_pod_with_the_labels_of_the_job_is_not_of_it_unless_the_job_owns_it() -> None:
+def test_a_pod_belongs_to_a_job_only_if_the_job_owns_it() -> None:
     strange = pod("launcher", node="k4")
     strange["metadata"].update(name="evil", ownerReferences=[{"kind": "MPIJob", "uid": "other"}])
     without = pod("worker", 3)

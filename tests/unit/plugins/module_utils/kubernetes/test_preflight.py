@@ -101,7 +101,7 @@ def test_the_recorded_stuns_are_on_the_right_side() -> None:
 
 
 @pytest.mark.parametrize(("stun", "given"), [(0, 300), (100, 300), (300, 300), (301, 301), (600, 600)])
-def test_a_job_is_given_what_its_stun_needs_and_never_less_than_kubernetes_gives(stun: float, given: int) -> None:
+def test_a_job_gets_the_toleration_of_its_stun_but_at_least_the_default(stun: float, given: int) -> None:
     assert toleration(stun) == given
 
 
@@ -203,7 +203,7 @@ def test_a_plugin_that_selects_cards_and_not_pvrdma_stops(key: str) -> None:
     assert results(own_config, has_pvrdma=True) == []
 
 
-def test_configurations_of_other_forms_are_left_alone() -> None:
+def test_configurations_in_another_form_have_no_finding() -> None:
     odd = [{"configList": [None, {"selectors": None}, {"selectors": [{"vendors": None}]}]}, [1], "x"]
     maps = [{"metadata": {"name": "m"}, "data": {str(index): json.dumps(one) for index, one in enumerate(odd)}}, {}]
     assert results(ClusterObjects("v1.35.4", NODES, config_maps=maps), has_pvrdma=True) == []

@@ -48,7 +48,7 @@ def state(
     return state_of(snapshot(job(*conditions, message=message, **changes), pods, events, log, after))
 
 
-def test_a_job_that_is_not_there_is_absent_and_so_is_one_of_an_unknown_kind() -> None:
+def test_a_missing_job_or_kind_is_absent() -> None:
     assert state_of(snapshot(None)) == {"state": "absent"}
     unknown = replace(snapshot(None), is_known=False)
     assert "does not support MPIJobs of that version: install the MPI Operator" in state_of(unknown)["why"]
@@ -73,14 +73,14 @@ def test_a_running_job_has_its_launcher_its_ranks_and_its_pods() -> None:
     assert job_state["pods"]["t2-worker-0"]["node"] == "k3" and job_state["started"] == BEGAN
 
 
-def test_a_job_that_has_no_start_yet_began_when_it_was_made() -> None:
+def test_a_job_without_a_start_time_started_at_its_creation() -> None:
     job_state = job(CREATED)
     del job_state["status"]["startTime"]
     job_state["metadata"]["creationTimestamp"] = stamp(7)
     assert state_of(snapshot(job_state))["started"] == BEGAN + 7
 
 
-def test_two_ranks_of_a_worker_are_two_of_the_list() -> None:
+def test_two_ranks_of_a_worker_are_two_entries() -> None:
     assert state(CREATED, slots=2)["nodes_of_ranks"][:3] == ["t2-worker-0", "t2-worker-0", "t2-worker-1"]
 
 
@@ -276,7 +276,7 @@ def test_a_deadline_of_the_job_is_the_cause() -> None:
     assert state(CREATED, ("Failed", "True", "DeadlineExceeded"))["why"] == "it ran longer than activeDeadlineSeconds"
 
 
-def test_answers_that_lack_what_they_should_have_break_nothing() -> None:
+def test_incomplete_answers_raise_no_error() -> None:
     bare = {"metadata": {"name": "t2-worker-0", "labels": {"mpi_job_name": NAME, "mpi_role_type": "worker"}}}
     odd = {"spec": {}, "status": {"conditions": [None], "containerStatuses": [None]}, **bare}
     job_state = state_of(snapshot(job(CREATED), [bare, odd], [{}]))

@@ -111,7 +111,7 @@ def test_a_queue_of_kueue_is_a_label_of_the_job() -> None:
         ({"name": "t" * 45}, "63 characters are allowed"),
     ],
 )
-def test_options_without_a_place_in_a_trainjob_are_refused(options: dict[str, Any], words: str) -> None:
+def test_refuses_options_that_a_trainjob_does_not_support(options: dict[str, Any], words: str) -> None:
     with pytest.raises(JobError, match=words):
         objects({**LEAST, **options})
 
@@ -266,7 +266,7 @@ def test_a_quota_that_refuses_pods_is_the_reason_of_a_wait(tmp_path: Path) -> No
     assert job["why"] == "a pod cannot be created: exceeded quota: gpus"
 
 
-def test_a_trainjob_that_no_controller_takes_up_names_trainer(tmp_path: Path) -> None:
+def test_a_trainjob_that_no_controller_processes_names_trainer(tmp_path: Path) -> None:
     job = read(cluster(), tmp_path)["job"]
 
     assert "no operator has taken it up" in job["why"] and "check that Kubeflow Trainer runs" in job["why"]

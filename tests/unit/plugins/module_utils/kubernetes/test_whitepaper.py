@@ -102,7 +102,7 @@ def test_mpirun_starts_four_ranks_by_slots_and_binds_none() -> None:
         assert words[words.index(word) + 1] == value
 
 
-def test_mpi_itself_stays_on_tcp_by_the_name_that_open_mpi_has_for_it() -> None:
+def test_mpi_uses_tcp_as_open_mpi_names_that_transport() -> None:
     words = launcher(papers())["command"]
     given = {words[index + 1]: words[index + 2] for index, word in enumerate(words) if word == "--mca"}
     assert given["pml"] == "ob1" and given["btl"] == "^openib"
@@ -120,7 +120,7 @@ def test_the_papers_switch_to_tcp_turns_the_same_two_variables() -> None:
     assert (variables["NCCL_IB_DISABLE"], variables["HOROVOD_MPI_THREADS_DISABLE"]) == ("1", "0")
 
 
-def test_gpudirect_is_kept_off_by_the_name_that_this_nccl_reads() -> None:
+def test_gpudirect_is_disabled_with_the_variable_of_this_nccl() -> None:
     variables = rank_environment(papers())
     assert variables["NCCL_NET_GDR_LEVEL"] == "0" and "NCCL_IB_GDR_LEVEL" not in variables
 
@@ -136,7 +136,7 @@ def test_launcher_and_worker_are_shown_side_by_side() -> None:
     assert schema.faults(made) == []
 
 
-def test_beyond_the_paper_are_only_what_keeps_workers_apart_and_alive() -> None:
+def test_only_placement_and_tolerations_differ_from_the_paper() -> None:
     pod = at(papers(shared_memory=""), "spec.mpiReplicaSpecs.Worker.template.spec")
     assert set(pod) == {"containers", "volumes", "affinity", "tolerations"}
     assert set(pod["containers"][0]) == {

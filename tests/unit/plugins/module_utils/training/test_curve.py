@@ -31,7 +31,7 @@ def fed(records: list[dict[str, Any]], warmup: int = 0) -> Curve:
     return curve
 
 
-def test_the_first_steps_do_not_count() -> None:
+def test_warmup_steps_do_not_count() -> None:
     slow = [record(step, rank, 1.0) for step in range(1, 4) for rank in (0, 1)]
     quick = [record(step, rank, 20.0) for step in range(4, 9) for rank in (0, 1)]
     assert fed(slow + quick, warmup=3).rate() == pytest.approx(40.0)

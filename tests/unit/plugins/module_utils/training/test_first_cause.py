@@ -225,7 +225,7 @@ def test_the_silent_rank_is_missing_if_the_output_shows_which_one_it_is(
         ("", 137, "mpirun ended with exit code 137, as after signal 9 (Killed)", True),
     ],
 )
-def test_an_exit_code_of_a_shell_that_names_a_signal_is_that_signal(
+def test_a_shells_exit_code_above_128_is_a_signal(
     output: str, exit_code: int, sentence: str, is_of_machine: bool
 ) -> None:
     cause = cause_of(output, exit_code, RANKS)

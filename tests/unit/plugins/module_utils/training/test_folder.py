@@ -86,7 +86,7 @@ def test_the_secrets_of_a_folder_are_named_with_their_reasons() -> None:
         check_secrets("/f", secrets)
 
 
-def test_a_folder_of_just_the_limit_passes() -> None:
+def test_accepts_a_folder_of_exactly_the_limit() -> None:
     check("/f", [FolderFile("a", FILE, 1_000_000)], 1)
 
 

@@ -43,7 +43,7 @@ def test_the_rank_that_is_behind_is_named_with_collective_and_number() -> None:
     ]
 
 
-def test_a_rank_that_is_stopped_writes_no_dump_and_is_the_one_that_is_waited_for() -> None:
+def test_the_others_wait_for_a_stopped_rank_without_a_dump() -> None:
     (found,) = hangs.sentences({0: WAITS, 1: WAITS}, [])
 
     assert found.endswith("since 03:12:07 UTC for rank 2, which wrote no dump.")
@@ -79,7 +79,7 @@ def test_a_group_of_some_ranks_has_its_own_numbers() -> None:
     assert "of the group tensor" in found and found.endswith("for rank 2, which wrote no dump.")
 
 
-def test_recorders_of_a_healthy_job_say_nothing() -> None:
+def test_recorders_of_a_healthy_job_yield_no_sentence() -> None:
     assert hangs.sentences({0: dump(entry(5)), 1: dump(entry(5)), 2: dump(entry(5))}, []) == []
 
 

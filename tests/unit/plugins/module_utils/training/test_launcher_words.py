@@ -91,12 +91,12 @@ def test_a_shell_that_starts_a_launcher_is_detected() -> None:
 @pytest.mark.parametrize(
     "command", [["python", "train.py", "a b"], 'python train.py "a b"', '["python", "train.py", "a b"]']
 )
-def test_a_command_of_the_command_line_is_a_text(command: str | list[str]) -> None:
+def test_accepts_a_command_as_text_from_the_command_line(command: str | list[str]) -> None:
     assert words_of(command) == ["python", "train.py", "a b"]
 
 
 @pytest.mark.parametrize("command", ['python "train.py', '["python"'])
-def test_a_text_that_is_not_a_command_is_refused(command: str) -> None:
+def test_refuses_text_that_is_not_a_command(command: str) -> None:
     with pytest.raises(LauncherError, match=r"training_command is .*, which cannot be read: "):
         words_of(command)
 
@@ -121,7 +121,7 @@ def test_a_script_of_python_runs_with_its_steps_recorded(given: str, command: st
         *("python dml_output.py a.py", "python /lib/dml_steps.py train.py"),
     ],
 )
-def test_a_command_without_such_a_script_stays(given: str) -> None:
+def test_a_command_without_a_python_script_is_unchanged(given: str) -> None:
     assert with_steps(given.split(), "STEPS") == given.split()
 
 
@@ -137,7 +137,7 @@ def test_a_command_without_such_a_script_stays(given: str) -> None:
         "OMP_NUM_THREADS=4 torchrun train.py",
     ],
 )
-def test_a_launcher_behind_another_program_is_refused_as_the_launcher_is(given: str) -> None:
+def test_refuses_a_launcher_behind_another_program(given: str) -> None:
     with pytest.raises(LauncherError, match="which starts ranks by itself: specify the command of one rank"):
         rank_command(given.split(), "python3", "torchrun.py")
 
@@ -151,5 +151,5 @@ def test_a_launcher_behind_another_program_is_refused_as_the_launcher_is(given: 
         "./mine torchrun",
     ],
 )
-def test_another_program_without_a_launcher_stays(given: str) -> None:
+def test_a_program_without_a_launcher_is_unchanged(given: str) -> None:
     assert rank_command(given.split(), "python3", "torchrun.py").command == given.split()

@@ -25,7 +25,7 @@ def test_before_the_first_step() -> None:
     assert LivePace().line() == "no step yet"
 
 
-def test_a_line_has_all() -> None:
+def test_a_line_contains_every_value() -> None:
     pace = LivePace(total_steps=30)
     steps(pace, 10)
     assert pace.line() == "step 10 of 30, 200.0 images/s, loss 0.5, 40 s to go, slowest rank 0 on n1"

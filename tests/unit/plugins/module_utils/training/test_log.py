@@ -135,7 +135,7 @@ def test_an_empty_log_has_no_steps_and_no_problems() -> None:
 
 
 @pytest.mark.parametrize(("text", "steps", "expected"), BAD_LOGS.values(), ids=BAD_LOGS.keys())
-def test_a_bad_log_gives_its_problems_and_what_can_be_saved(
+def test_a_bad_log_reports_its_problems_and_its_readable_records(
     text: str, steps: list[tuple[Any, ...]], expected: list[str]
 ) -> None:
     log = parse(text)
@@ -147,7 +147,7 @@ ALL_TEXTS = [REAL_LOG.read_text(), *(text for text, _steps, _problems in BAD_LOG
 
 
 @given(st.sampled_from(ALL_TEXTS), st.data())
-def test_pieces_cut_anywhere_give_what_the_whole_gives(text: str, data: st.DataObject) -> None:
+def test_a_log_in_pieces_parses_like_the_whole_log(text: str, data: st.DataObject) -> None:
     reader = LogReader()
     records = []
     for piece in in_pieces(text, data.draw(st.lists(st.integers(0, len(text)), max_size=20))):
@@ -159,7 +159,7 @@ def test_pieces_cut_anywhere_give_what_the_whole_gives(text: str, data: st.DataO
 
 
 @pytest.mark.parametrize("piece", [1, 1000, LONGEST_LINE, 3 * LONGEST_LINE])
-def test_an_endless_line_is_left_out_however_it_comes(piece: int) -> None:
+def test_skips_an_endless_line_in_any_pieces(piece: int) -> None:
     text = "".join(BAD_LOGS["endless line"][0])
     reader = LogReader()
     records = [
@@ -201,17 +201,17 @@ def cut(line: str, random: Any) -> list[str]:
 
 
 @given(st.text(alphabet='{}[]"\\:,<>std0123 \n\timages/sec:Iter#nafr', max_size=200))
-def test_no_text_at_all_is_too_much(text: str) -> None:
+def test_any_text_is_parsed_without_an_error(text: str) -> None:
     log = parse(text)
     assert all(1 <= problem.line <= text.count("\n") + 1 for problem in log.problems)
 
 
-def test_json_nested_without_end_is_a_problem_and_no_crash() -> None:
+def test_deeply_nested_json_is_a_problem_and_not_a_crash() -> None:
     log = parse('{"step":' * 5000 + "\n")
     assert len(log.problems) == 1
 
 
-def test_problems_without_end_are_counted_and_not_kept() -> None:
+def test_problems_beyond_the_limit_are_only_counted() -> None:
     log = parse('{"rank": 0, "step": "x"}\n' * (MOST_PROBLEMS + 5))
     assert len(log.problems) == MOST_PROBLEMS
     assert log.unlisted_problems == 5

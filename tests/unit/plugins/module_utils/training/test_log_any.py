@@ -91,7 +91,7 @@ def _parts(piece: str) -> list[str]:
 
 @settings(max_examples=300)
 @given(st.sampled_from([*TAGS, *GLOO]), RANKS, st.randoms(use_true_random=False))
-def test_each_step_is_that_of_the_rank_that_made_it(
+def test_each_step_belongs_to_the_rank_that_made_it(
     tag: str, ranks: list[list[tuple[int | None, str]]], random: Any
 ) -> None:
     if tag in GLOO:
@@ -140,13 +140,13 @@ def test_any_text_is_read_without_an_error_and_in_any_pieces_alike(text: str, si
     ],
     ids=["step", "rank", "tf_cnn", "horovod", "tag"],
 )
-def test_a_number_of_thousands_of_digits_loses_its_own_line_at_most(line: str, message: str) -> None:
+def test_a_number_with_thousands_of_digits_loses_at_most_its_line(line: str, message: str) -> None:
     log = parse(f"Iter #1: 1.0 img/sec per GPU\n{line}\nIter #9: 251.3 img/sec per GPU\n")
     assert log.steps[0].step == 1 and log.steps[-1].step == 9
     assert not message or any(message in one.detail for one in log.problems)
 
 
 @pytest.mark.parametrize("number", ["7" * 400, "1e400", "7" * 5000])
-def test_a_rate_or_loss_beyond_all_floats_is_an_infinite_one(number: str) -> None:
+def test_a_rate_or_loss_beyond_floats_is_infinite(number: str) -> None:
     log = parse(f'{{"rank": 0, "step": 1, "loss": {number}, "images_per_sec": -{number}}}\n')
     assert [(one.loss, one.images_per_sec) for one in log.steps] == [(float("inf"), float("-inf"))]

@@ -74,13 +74,13 @@ def test_a_record_of_another_process_is_reported(monkeypatch: pytest.MonkeyPatch
         (step_line(0, 1.5).strip(), "has step=1.5, not a whole number"),  # type: ignore[arg-type]  # no rank of ours counts so
     ],
 )
-def test_a_record_that_is_not_usual_is_searched(monkeypatch: pytest.MonkeyPatch, second: str, message: str) -> None:
+def test_an_unusual_record_is_searched(monkeypatch: pytest.MonkeyPatch, second: str, message: str) -> None:
     searched, reader, _records = searched_lines(monkeypatch, step_line(0, 1).strip(), second, step_line(0, 9).strip())
     assert second in searched
     assert [message in problem.detail for problem in reader.problems] == [True]
 
 
-def test_a_record_with_something_behind_it_is_read_with_all_of_its_line() -> None:
+def test_a_record_followed_by_text_is_read_with_its_whole_line() -> None:
     both = step_line(0, 2).strip() + step_line(1, 2).strip()
     assert [(record.rank, record.step) for record in parse(step_line(0, 1) + both + "\n").steps] == [
         (0, 1), (0, 2), (1, 2),
@@ -100,7 +100,7 @@ def test_the_record_after_a_mark_is_not_a_repeated_step() -> None:
     assert [step.step for step in log.steps] == [1, 2]
 
 
-def test_a_spelled_or_whole_number_of_a_rate_or_loss_is_one() -> None:
+def test_a_rate_or_loss_may_be_text_or_an_integer() -> None:
     log = parse(step_line(0, 1) + step_line(0, 2, loss=3, images_per_sec="inf") + step_line(0, 3, images_per_sec="inf"))
     assert [(step.loss, step.images_per_sec) for step in log.steps[1:]] == [(3, math.inf), (2.25, math.inf)]
     assert problems(log) == ["line 2: rank 0 has images_per_sec inf at step 2"]
@@ -167,7 +167,7 @@ def test_a_closed_reader_holds_nothing_back() -> None:
         ),
     ],
 )
-def test_the_sentence_of(text: str, message: str) -> None:
+def test_the_sentence_lists_values_steps_and_ranks(text: str, message: str) -> None:
     assert problems(parse(text)) == [message]
 
 

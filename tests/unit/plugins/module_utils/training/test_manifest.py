@@ -70,11 +70,11 @@ def test_a_table_has_no_control_characters_and_short_cells() -> None:
     assert second == "x" * 77 + "...  c"
 
 
-def test_the_keys_that_differ() -> None:
+def test_lists_the_keys_that_differ() -> None:
     assert manifest.differing(a_manifest(), a_manifest("two"), ("name", "nodes", "missing")) == ["name"]
 
 
-def test_running_runs_replace_what_their_manifests_have() -> None:
+def test_values_of_running_jobs_replace_those_of_their_manifests() -> None:
     on_nodes = {"name": "one", "asked_by": "", "user": "train", "started": BEGAN, "step": 7, "nodes": ["w1"]}
     manifests = [
         a_manifest(),
@@ -138,7 +138,7 @@ def test_a_malformed_manifest_of_a_node_counts_only_if_the_controller_has_none()
 
 
 @pytest.mark.parametrize("odd", [float("nan"), float("inf"), -float("inf"), 10**400, "yesterday", [1], True])
-def test_a_time_or_a_rate_that_nothing_has_is_listed_as_unknown(odd: Any) -> None:
+def test_an_impossible_time_or_rate_is_listed_as_unknown(odd: Any) -> None:
     strange = a_manifest("two", started=odd, end={"state": "finished", "ended": odd, "images_per_sec": odd})
 
     entries = run_list.listed([], [strange, a_manifest()], [])

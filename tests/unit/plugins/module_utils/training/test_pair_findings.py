@@ -35,14 +35,14 @@ def rules(records: list[dict[str, Any]], goal: float = 0.0, **requested: list[st
 
 
 @given(st.integers(3, 12), st.data())
-def test_a_node_that_is_slow_with_all_others_is_named_alone(count: int, data: st.DataObject) -> None:
+def test_a_node_that_is_slow_with_all_others_is_the_only_finding(count: int, data: st.DataObject) -> None:
     bad = data.draw(st.integers(0, count - 1))
     slow = {(bad, other): data.draw(st.floats(0.1, 7.1)) for other in range(count) if other != bad}
     assert rules(measured(count, slow)) == [("slow-node", [f"n{bad}"])]
 
 
 @given(st.integers(3, 12), st.data())
-def test_one_slow_pair_is_named_and_none_of_its_nodes(count: int, data: st.DataObject) -> None:
+def test_a_slow_pair_is_the_only_finding(count: int, data: st.DataObject) -> None:
     first, second = sorted(data.draw(st.permutations(range(count)))[:2])
     assert rules(measured(count, {(second, first): 2.0})) == [("slow-pair", sorted([f"n{first}", f"n{second}"]))]
 
@@ -88,7 +88,7 @@ def test_no_card_is_wrong_if_no_counter_grew_or_none_was_requested() -> None:
     assert rules(measured(2, {}), n0=[], n1=[]) == []
 
 
-def test_two_nodes_are_compared_with_what_their_cards_can_carry() -> None:
+def test_two_nodes_are_compared_with_the_bandwidth_of_their_cards() -> None:
     slow = {(0, 1): 12.0, (1, 0): 12.0}
     (found,) = findings(measured(2, slow, devices={"eth1": CONNECTX}), {}, 0.8, 0.0)
     assert found["rule"] == "below-expected"

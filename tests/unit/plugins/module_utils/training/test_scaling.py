@@ -119,7 +119,7 @@ def test_an_invalid_rate_is_an_error_that_names_the_run(rate: object) -> None:
         ({"transport": None}, "transport=None"),
     ],
 )
-def test_a_run_that_cannot_be_meant_is_an_error(wrong: dict[str, Any], words: str) -> None:
+def test_an_impossible_run_is_an_error(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(ScalingError) as error:
         table([{**run(1, 340), **wrong}])
     assert words in str(error.value)
@@ -153,13 +153,13 @@ def test_the_order_of_the_runs_does_not_matter(runs: list[dict[str, Any]]) -> No
         ([run(1, 1e300)], "has images_per_sec=1e+300: expected a number above zero"),
     ],
 )
-def test_numbers_that_no_float_holds_are_refused(runs: list[dict[str, Any]], words: str) -> None:
+def test_refuses_numbers_beyond_floats(runs: list[dict[str, Any]], words: str) -> None:
     with pytest.raises(ScalingError) as refused:
         table(runs)
     assert words in str(refused.value) and len(str(refused.value)) < 300
 
 
-def test_an_epoch_of_more_images_than_a_float_holds_is_refused() -> None:
+def test_refuses_an_epoch_with_more_images_than_a_float_can_represent() -> None:
     with pytest.raises(ScalingError, match=r"images_per_epoch is a number beyond 2\^53"):
         table([run(1, 340)], images_per_epoch=10**400)
     assert table([{**run(1, 340), "seconds_per_epoch": 10**400}])[0]["epoch_measured"] is False

@@ -50,7 +50,7 @@ def test_transports_take_turns(sizes: list[int], repeats: int) -> None:
 
 
 @given(SIZES, TRANSPORTS, st.integers(1, 3))
-def test_even_drift_hits_every_point_alike(sizes: list[int], transports: list[str], pairs: int) -> None:
+def test_linear_drift_affects_every_point_equally(sizes: list[int], transports: list[str], pairs: int) -> None:
     made = runs(sizes, transports, 2 * pairs)
     places: dict[tuple[int, str], int] = Counter()
     for place, run in enumerate(made):
@@ -106,7 +106,7 @@ def test_other_work_is_not_mixed_in() -> None:
         ([1], ["tcp"], 0, "repeats is 0"),
     ],
 )
-def test_refuses_what_cannot_be_measured(sizes: list[int], transports: list[str], repeats: int, words: str) -> None:
+def test_refuses_impossible_measurements(sizes: list[int], transports: list[str], repeats: int, words: str) -> None:
     with pytest.raises(SweepError, match=words.replace("[]", r"\[\]")):
         runs(sizes, transports, repeats)
 

@@ -67,7 +67,7 @@ def test_silences_have_their_kinds() -> None:
     assert [gap["kind"] for gap in elsewhere["gaps"]] == ["unattributed"]
 
 
-def test_phases_are_bands_too() -> None:
+def test_phases_are_drawn_as_bands() -> None:
     made = records(100)
     for mark, after in (("begin", 0.1), ("end", 0.8)):
         one = {**made[200], "mark": mark, "phase": "eval"}
@@ -75,7 +75,7 @@ def test_phases_are_bands_too() -> None:
     assert [phase["phase"] for phase in timeline_of(made, [])["phases"]] == ["eval"]
 
 
-def test_the_page_shows_all_of_it() -> None:
+def test_the_page_shows_the_whole_timeline() -> None:
     moves = [
         move(40, 60),
         move(90, 110, rank=2, ok=False, said="<no> room"),
@@ -125,7 +125,7 @@ def test_any_run_can_be_drawn_and_all_of_its_steps_count() -> None:
         assert all(rate >= 0 for rate in timeline["rates"])
 
 
-def test_without_records() -> None:
+def test_a_timeline_without_records_is_empty() -> None:
     timeline = timeline_of([], [move(40, 60)])
     assert timeline["seconds"] == 0
     ET.fromstring(timeline_plot.plot(timeline))

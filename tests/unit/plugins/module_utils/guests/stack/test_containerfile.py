@@ -93,7 +93,7 @@ def test_openmpi_of_the_distribution_is_a_package() -> None:
     assert any(step.startswith("ENV PATH=/opt/dml/horovod/bin:/usr/bin:") for step in result)
 
 
-def test_python_packages_come_by_their_checksums_and_pip_itself_first() -> None:
+def test_python_packages_are_installed_by_checksum_after_pip() -> None:
     made = containerfile.recipe(of_2019())
     assert made["files"]["requirements/tools.txt"].startswith("pip==21.3.1 --hash=sha256:deaf32dc")
     assert "tensorflow-gpu==1.13.1 --hash=sha256:a7092" in made["files"]["requirements/framework.txt"]

@@ -139,7 +139,7 @@ def test_a_vgpu_that_moves_may_have_an_nccl_that_needs_no_memory_pools(version: 
     assert [sentence for sentence in misfits(stack, FACTS) if "NCCL" in sentence] == []
 
 
-def test_an_nccl_whose_text_alone_names_a_way_is_not_established() -> None:
+def test_an_nccl_known_only_from_its_source_is_not_established() -> None:
     ran, inferred = (changed("horovod-ubuntu22", {"nccl.version": version}) for version in ("2.22.3", "2.32.3"))
     assert [sentence for sentence in not_established(ran, FACTS) if "NCCL" in sentence] == []
     assert [sentence for sentence in not_established(inferred, FACTS) if "NCCL" in sentence] == [

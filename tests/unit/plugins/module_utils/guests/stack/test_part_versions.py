@@ -22,7 +22,7 @@ def test_versions_are_numbers(version: str, expected: tuple[int, ...]) -> None:
     assert numbers(version) == expected
 
 
-def test_a_word_is_not_a_version() -> None:
+def test_refuses_a_version_that_is_not_a_number() -> None:
     with pytest.raises(ValueError, match="'latest' is not a version"):
         numbers("latest")
 

@@ -120,7 +120,7 @@ def test_horovod_comes_from_the_package_index_or_an_address() -> None:
         ),
     ],
 )
-def test_openmpi_gets_what_its_installation_needs(openmpi: dict[str, Any], packages: Any, build: Any) -> None:
+def test_openmpi_gets_the_options_of_its_installation(openmpi: dict[str, Any], packages: Any, build: Any) -> None:
     made = role_variables.variables(lab(openmpi=openmpi), "debian-12")["openmpi"]
     assert (made["openmpi_packages"], made["openmpi_build_packages"]) == (packages, build)
     assert made["openmpi_prefix"] == "/opt/dml/openmpi-4.1.4"

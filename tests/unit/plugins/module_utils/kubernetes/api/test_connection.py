@@ -97,7 +97,9 @@ def test_gives_up_on_a_server_that_accepts_and_never_answers(tmp_path: Path, mon
     ],
     ids=["in the headers", "in the body", "in a refusal", "in a body without a length"],
 )
-def test_an_answer_that_drips_in_is_cut_off(begin: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_arrives_too_slowly_is_cut_off(
+    begin: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(connection, "WHOLE_SECONDS", 1)
     with answering(begin, drips=True) as address:
         began = time.monotonic()
@@ -106,9 +108,7 @@ def test_an_answer_that_drips_in_is_cut_off(begin: bytes, tmp_path: Path, monkey
     assert time.monotonic() - began < 20
 
 
-def test_the_next_question_after_one_that_was_cut_off_has_its_own_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_request_after_a_cut_off_answer_has_a_new_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "WHOLE_SECONDS", 1)
     with answering(http("{", longer=10**6), drips=True) as address:
         server = connected(tmp_path, address)

@@ -35,7 +35,7 @@ def converge(subject: CodeFolder | MadeFolders) -> list[Any]:
 
 
 @pytest.mark.parametrize("once", [True, False])
-def test_a_second_time_nothing_is_sent_or_unpacked(tmp_path: Path, once: bool) -> None:
+def test_a_second_run_sends_and_unpacks_nothing(tmp_path: Path, once: bool) -> None:
     archive = tmp_path / "sent.tar"
     sha256 = packed(make(tmp_path / "one"), archive)
     looking = code(tmp_path, sha256, once=once)

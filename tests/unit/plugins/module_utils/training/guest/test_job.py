@@ -223,7 +223,7 @@ def test_a_job_that_does_not_start_leaves_the_folder_free(tmp_path: Path) -> Non
     assert subject.read() == {"state": "absent"}
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     subject = TrainingJob(params(tmp_path, run_dir=str(tmp_path / "file" / "run")))
     with pytest.raises(Failed, match=r"create the run directory: .*file/run: Not a directory"):

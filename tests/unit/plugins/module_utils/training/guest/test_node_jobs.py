@@ -84,9 +84,7 @@ def test_links_pipes_and_folders_in_the_run_directory_are_not_read(tmp_path: Pat
 
 
 @pytest.mark.usefixtures("rank")
-def test_a_number_that_another_process_got_meanwhile_is_not_a_job(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_reused_pid_is_not_a_job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     starts = iter(range(10**9))
     monkeypatch.setattr(supervisor, "start_ticks", lambda _pid: next(starts))
     assert jobs_in(tmp_path) == []
@@ -103,6 +101,6 @@ def test_a_job_with_an_odd_name_is_reported(tmp_path: Path, name: str) -> None:
             started.kill()
 
 
-def test_an_unknown_user_is_its_number() -> None:
+def test_an_unknown_user_is_reported_by_uid() -> None:
     assert node_jobs._user_name(2**31 - 7) == str(2**31 - 7)
     assert node_jobs._user_name(0) == "root"

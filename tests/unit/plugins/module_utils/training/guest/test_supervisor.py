@@ -99,7 +99,7 @@ def test_files_are_read_back_and_torn_ones_are_ignored(tmp_path: Path) -> None:
     assert supervisor.read(folder, supervisor.RUN) is None
 
 
-def test_the_end_is_written_into_the_room_that_was_kept(tmp_path: Path) -> None:
+def test_the_end_is_written_into_the_allocated_space(tmp_path: Path) -> None:
     (tmp_path / supervisor.END).write_bytes(b" " * supervisor.END_BYTES)
     supervisor.write_end(str(tmp_path), {"exit_code": 3, "swept": False})
     supervisor.write_end(str(tmp_path), {"exit_code": 3})
@@ -107,7 +107,7 @@ def test_the_end_is_written_into_the_room_that_was_kept(tmp_path: Path) -> None:
     assert (tmp_path / supervisor.END).stat().st_size == supervisor.END_BYTES
 
 
-def test_a_process_differs_from_one_with_the_same_number(begin: Begin) -> None:
+def test_a_process_differs_from_another_one_with_its_pid(begin: Begin) -> None:
     process = begin(SLEEP)
     process_identity = supervisor.identity(process.pid)
     assert supervisor.is_alive(process_identity)
@@ -131,7 +131,7 @@ def test_processes_of_a_job_are_those_with_its_mark_and_its_daemons(begin: Begin
     assert set(dict(supervisor.processes_of("one", ""))) == {rank.pid}
 
 
-def test_daemons_of_two_jobs_with_one_number_are_told_apart_by_the_option_of_mpirun(begin: Begin) -> None:
+def test_daemons_of_jobs_with_the_same_number_are_distinguished_by_the_option_of_mpirun(begin: Begin) -> None:
     # mpirun 4.1.4 writes three dashes, and two for its own options.
     number = ("-mca", "ess_base_jobid", "81", "---mca", "dml_run_id")
     own, other = begin(SLEEP, *number, "red", name="orted"), begin(SLEEP, *number, "blue", name="orted")

@@ -100,7 +100,7 @@ def measured(world: TrainingWorld) -> dict[str, Any]:
     raise AssertionError("the measurement never ended")
 
 
-def test_each_death_leads_to_one_measurement_whose_processes_are_stopped() -> None:
+def test_each_death_leads_to_one_measurement_without_leftover_processes() -> None:
     for world, result in histories(pairs, measured, pairs=30):
         assert result["lines"] == ["fabric-1: finished"]
         assert world.starts == {"/runs/fabric-1": 1} and set(world.stops) == {"/runs/fabric-1"}

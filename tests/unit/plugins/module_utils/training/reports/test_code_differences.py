@@ -35,7 +35,7 @@ def test_files_that_differ_have_the_numbers_of_their_other_lines(tmp_path: Path)
     assert differences(one, one) == [] and differences(one, tmp_path / "none.tar") == []
 
 
-def test_a_program_that_is_another_one_is_not_listed_whole(tmp_path: Path) -> None:
+def test_a_different_program_is_not_listed_completely(tmp_path: Path) -> None:
     one = archive(tmp_path / "one.tar", {f"{number}.py": b"" for number in range(MOST_FILES + 5)})
     rows = differences(one, archive(tmp_path / "two.tar", {}))
     assert len(rows) == MOST_FILES + 1 and rows[-1] == ("code", "and 5 more files", "")

@@ -49,7 +49,7 @@ def test_new_and_changed_files_are_copied_once(tmp_path: Path, there: Path) -> N
 
 
 @pytest.mark.usefixtures("there")
-def test_a_connection_that_becomes_another_user_copies_them(tmp_path: Path) -> None:
+def test_outputs_are_copied_over_a_connection_that_changes_the_user(tmp_path: Path) -> None:
     """As ssh runs ``sudo -u USER`` and the words after it: a program, not a word of the shell."""
     reach = ["sh", "-c", 'eval "env -u NOTHING $0"']
     assert converge(outputs(tmp_path, reach=reach)) == ["deep/two words\n", "model.pt"]

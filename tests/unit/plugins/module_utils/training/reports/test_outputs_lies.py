@@ -160,7 +160,7 @@ def sent(members: list[tuple[str, bytes, int, int]]) -> Iterator[bytes]:
 
 
 @given(MEMBERS, st.sampled_from([None, None, 1, 0, 700_000]), st.sampled_from([0, 0, 0, 1500]))
-def test_no_announcement_gets_around_the_limit(
+def test_no_listed_size_bypasses_the_limit(
     members: list[tuple[str, bytes, int, int]], lie: int | None, cut: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:

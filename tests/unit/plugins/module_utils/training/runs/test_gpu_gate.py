@@ -70,7 +70,7 @@ def test_with_ignore_nothing_is_read() -> None:
     assert nodes.log == []
 
 
-def test_a_run_that_has_started_uses_its_gpus_itself() -> None:
+def test_a_started_run_may_use_its_gpus() -> None:
     nodes = world("w2")
     nodes.jobs["/runs/one"] = SimpleNamespace(is_running=True)  # type: ignore[assignment]  # only its state counts
 

@@ -114,6 +114,6 @@ def test_a_shared_device_confirms_nothing(rdma: dict[str, str], users: list[Any]
     )
 
 
-def test_whether_counters_of_hosts_are_worth_to_be_read() -> None:
+def test_host_counters_are_read_only_for_open_rdma_devices() -> None:
     assert transport_seen.uses_rdma(look(10, 0, rdma=True))
     assert not transport_seen.uses_rdma({**look(10, 0), "w2": {"error": "silent"}})

@@ -50,7 +50,7 @@ def counter(node: str, after: int | None = 900, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_the_whitepaper_s_rdma() -> None:
+def test_rdma_settings_match_the_whitepaper() -> None:
     environment = settings("rdma", NODES, "2.4.7-1+cuda10.0", stun_seconds=100)["environment"]
     assert environment == {
         "NCCL_IB_DISABLE": "0",
@@ -65,7 +65,7 @@ def test_the_whitepaper_s_rdma() -> None:
     }
 
 
-def test_the_whitepaper_s_tcp_and_the_lab_s() -> None:
+def test_tcp_settings_match_the_whitepaper_and_the_lab() -> None:
     tcp = settings("tcp", NODES, "2.4.7")["environment"]
     assert (tcp["NCCL_IB_DISABLE"], tcp["HOROVOD_MPI_THREADS_DISABLE"]) == ("1", "0")
     assert not {"NCCL_IB_HCA", "NCCL_IB_TIMEOUT", "NCCL_NET_GDR_LEVEL"} & set(tcp)
@@ -192,7 +192,7 @@ def test_refuses_impossible_options(transport: str, nodes: Any, nccl: str | None
         settings(transport, nodes, nccl, **more)
 
 
-def test_pytorch_alone_has_rdma_by_nccl_alone() -> None:
+def test_pytorch_without_horovod_uses_rdma_only_through_nccl() -> None:
     with pytest.raises(TransportError, match="which no node uses: choose 'tcp'"):
         check_framework("pytorch_ddp", "rdma", None)
     for framework, transport, nccl in (
@@ -203,7 +203,7 @@ def test_pytorch_alone_has_rdma_by_nccl_alone() -> None:
         check_framework(framework, transport, nccl)
 
 
-def test_a_version_is_read() -> None:
+def test_reads_a_version() -> None:
     assert version_of("2.4.7-1+cuda10.0") == (2, 4, 7)
     with pytest.raises(TransportError, match="'new'"):
         version_of("new")

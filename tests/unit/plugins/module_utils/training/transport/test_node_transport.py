@@ -48,7 +48,7 @@ def test_rdma_runs_on_nodes_with_rdma_and_tcp_uses_the_same_card() -> None:
     "lacking",
     [{"rdma": None}, {"rdma": {**RDMA, "proven": False}}, {"cuda": None}, {"horovod": {**HOROVOD, "uses_nccl": False}}],
 )
-def test_one_node_without_it_makes_all_use_tcp(lacking: dict[str, Any]) -> None:
+def test_one_node_without_rdma_makes_all_nodes_use_tcp(lacking: dict[str, Any]) -> None:
     settings = node_transport.default_settings({"w1": node(), "w2": node(**lacking)})
     assert (settings["transport"], settings["transports"]) == ("tcp", ["tcp"])
 
@@ -58,7 +58,7 @@ def test_a_node_without_a_device_lets_all_use_the_card_of_the_default_route() ->
     assert settings["interfaces"] == {"w1": "ens192", "w2": "ens192"}
 
 
-def test_a_node_of_which_nothing_was_noted_trains_as_before() -> None:
+def test_a_node_without_facts_uses_the_defaults() -> None:
     assert node_transport.default_settings({"w1": {}}) == {
         "stack": "",
         "transport": "tcp",
@@ -71,7 +71,7 @@ def test_a_node_of_which_nothing_was_noted_trains_as_before() -> None:
     }
 
 
-def test_pytorch_alone_trains_where_the_stack_has_put_it_and_by_its_own_nccl() -> None:
+def test_pytorch_without_horovod_uses_its_interpreter_and_its_own_nccl() -> None:
     """An earlier stack may have left Horovod on the node."""
     own = {"proven": True, "framework": "pytorch_ddp", "uses_nccl": True, "nccl": "2.29.7", "venv": "/opt/dml/pytorch"}
     stack = {"name": "passthrough-ubuntu24", "trains_by": "pytorch"}

@@ -237,7 +237,7 @@ def test_a_job_that_makes_checkpoints_needs_a_young_one(newest: dict[str, Any] |
     assert judge(checkpoint=newest) == []
 
 
-def test_names_what_could_not_be_read() -> None:
+def test_names_unreadable_settings() -> None:
     assert [one[:2] for one in judge(sshd=None, environment=None)] == [("note", "guest")] * 2
     (one,) = guest_checks.findings({"w1": {"error": "no way"}}, 100, NOW)
     assert (one.severity, one.text) == ("warn", "it could not be read: no way")

@@ -95,7 +95,7 @@ def test_no_rule_forbids_a_good_move_and_unreadable_settings_are_noted() -> None
         ),
     ],
 )
-def test_each_rule_stops_alone(changed: dict[str, Any], rule: str, words: str) -> None:
+def test_each_rule_alone_stops_a_move(changed: dict[str, Any], rule: str, words: str) -> None:
     assert findings_of(**changed) == [("stop", rule)]
     (one,) = [one for one in findings({**GOOD, **changed}) if one.severity == "stop"]
     assert words in one.text

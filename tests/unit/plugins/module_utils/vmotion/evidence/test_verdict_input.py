@@ -38,11 +38,11 @@ def test_a_host_that_was_not_changed_counts() -> None:
 
 
 @pytest.mark.parametrize("facts", [ended(left=[]), ended(is_over=False)])
-def test_a_test_that_goes_on_or_made_all_moves_is_as_judged(facts: Facts) -> None:
+def test_a_running_or_complete_test_keeps_its_verdict(facts: Facts) -> None:
     assert with_left({"moved": "all"}, facts) == {"moved": "all"}
 
 
-def test_junit_has_an_error_for_each_of_them() -> None:
+def test_junit_has_an_error_for_each_missing_move() -> None:
     judged = {"verdict": "continuous", "breaches": [], "unproven": [], "moves": [], "not_made": ["w2: not made"]}
     suite = ET.fromstring(junit_report("test", judged, []))
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "0", "1")
@@ -56,7 +56,7 @@ def test_junit_has_an_error_for_each_of_them() -> None:
         ({"window": {"hosts": ["esx1"]}}, "Maintenance of gpu during training"),
     ],
 )
-def test_the_page_is_named_for_what_was_tested(settings: Any, expected: str) -> None:
+def test_the_title_of_the_page_names_the_kind_of_test(settings: Any, expected: str) -> None:
     assert title(Facts({"cluster": "gpu", **settings})) == expected
 
 
@@ -93,7 +93,7 @@ def test_ranks_are_matched_to_vms_with_any_guest_names(
 
 @pytest.mark.parametrize("machine", ["Worker01", "worker01.example.org", "WORKER01"])
 @pytest.mark.parametrize("guest", ["worker01", "Worker01.lab"])
-def test_the_reset_of_a_machine_whose_guest_has_another_spelling_of_its_name_breaks(machine: str, guest: str) -> None:
+def test_a_reset_is_a_breach_despite_another_spelling_of_the_guest_name(machine: str, guest: str) -> None:
     """From the facts to the verdict: once, the observer found no ranks on the machine."""
     reset = {"worker": machine, "at": runs.SEEN + 50, "by": "eve", "what": "VmResettingEvent"}
     named: Any = {"cluster": "gpu", "limits": {}, "warmup_steps": 0, "require": []}

@@ -28,7 +28,7 @@ def opening(where: Path, folder: str = "") -> Path:
     return folders.opened(folder, str(where), "gpu")
 
 
-def test_only_a_test_of_this_cluster_that_was_not_ended_is_found(tmp_path: Path) -> None:
+def test_finds_only_unfinished_tests_of_this_cluster(tmp_path: Path) -> None:
     started(tmp_path, "other", "cpu")
     started(tmp_path, "old", ended=True)
     assert folders.find("", str(tmp_path), "gpu") is None
@@ -128,7 +128,7 @@ def test_an_odd_journal_of_another_cluster_stops_no_test(tmp_path: Path, first: 
         folders.find(str(tmp_path / "old"), str(tmp_path), "gpu")
 
 
-def test_a_journal_that_is_damaged_behind_its_first_line_belongs_to_the_cluster_of_that(tmp_path: Path) -> None:
+def test_a_damaged_journal_belongs_to_the_cluster_in_its_first_line(tmp_path: Path) -> None:
     for name, cluster in (("a", "cpu"), ("b", "gpu")):
         with (started(tmp_path / name, "test", cluster) / NAME).open("a") as journal:
             journal.write("damaged\n")
@@ -144,7 +144,7 @@ def test_a_damaged_journal_in_a_folder_with_the_name_of_the_cluster_is_not_passe
         folders.find("", str(tmp_path), "gpu")
 
 
-def test_a_fifo_in_the_place_of_a_journal_does_not_hold_up_a_new_test(tmp_path: Path) -> None:
+def test_a_fifo_in_the_place_of_a_journal_does_not_block_a_new_test(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     os.mkfifo(tmp_path / "old" / NAME)
     assert folders.find("", str(tmp_path), "gpu") is None

@@ -32,7 +32,7 @@ def test_the_duration_of_a_move_ignores_changes_of_the_server_clock(
     assert found["clock_set_s"] == pytest.approx(jump if abs(jump) > 1 else 0.0)
 
 
-def test_no_move_ends_after_it_was_seen_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_move_ends_after_its_end_was_observed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock was set back between the end of the task and the measurement."""
     monkeypatch.setattr(observer_clock, "now", lambda: NOW + 41)
     found = times(server(NOW, 0), server(NOW + 40, 0), Offset(0, 0.01), Offset(-600, 0.01))

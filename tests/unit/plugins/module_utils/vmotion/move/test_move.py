@@ -72,7 +72,7 @@ def test_a_machine_of_others_is_not_moved(server: FakeServer) -> None:
         subject.plan({"host": "esx1"})
 
 
-def test_workers_whose_stuns_are_too_long_in_sum_do_not_start(server: FakeServer) -> None:
+def test_workers_whose_stuns_add_up_to_too_much_do_not_start(server: FakeServer) -> None:
     subject, _site = moving(server, machine("w1", hardware.vgpu()), refusal=lambda: "their stuns add up to 120 s")
     plan = subject.plan({"host": "esx1"})
     with pytest.raises(Refused, match=r"their stuns add up to 120 s.*move fewer workers at once"):

@@ -71,7 +71,7 @@ def test_flags_of_the_plugin_and_the_limit_of_a_switchover_are_read(server: Fake
     assert "gpu_flags" in stops(found)
 
 
-def test_names_what_the_target_cannot_access(server: FakeServer) -> None:
+def test_names_networks_and_datastores_that_the_target_lacks(server: FakeServer) -> None:
     server.values.update(datastore=[], network=[])
     found = facts(server, machine("w1", plain_card()))
     assert (found["datastores_missing"], found["networks_missing"]) == (["named"], ["VM Network"])

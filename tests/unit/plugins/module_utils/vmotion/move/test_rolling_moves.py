@@ -23,7 +23,7 @@ def look(*workers: Any, **site: Any) -> ClusterWorkers:
     return rolling_moves.read_workers(FakeWorkerCluster(*workers, **site), [one.name for one in workers])
 
 
-def test_workers_are_sorted_by_what_they_can_do() -> None:
+def test_workers_are_sorted_by_whether_they_can_move() -> None:
     workers = look(
         machine("w1", hardware.vgpu()),
         machine("w2", hardware.vgpu(), host="host-2", on=False),
@@ -46,7 +46,7 @@ def test_a_worker_with_any_device_of_its_host_is_not_moved(device: Any, words: s
     assert (workers.at, workers.fixed) == ({}, {"w1": [words]})
 
 
-def test_slots_are_what_others_leave_and_what_the_workers_hold() -> None:
+def test_other_machines_with_a_vgpu_reduce_the_slots() -> None:
     workers = look(
         machine("w1", hardware.vgpu("grid_t4-8c")),
         hosts=3,
@@ -110,7 +110,7 @@ def test_workers_of_two_profiles_cannot_be_counted_together() -> None:
         look(machine("w1", hardware.vgpu("grid_t4-8c")), machine("w2", hardware.vgpu(), host="host-2"))
 
 
-def test_the_profile_of_one_that_is_off_does_not_matter() -> None:
+def test_the_profile_of_a_powered_off_worker_does_not_matter() -> None:
     off = machine("w2", hardware.vgpu("grid_t4-8c"), on=False)
     assert look(machine("w1", hardware.vgpu()), off).profile == "grid_t4-16c"
 
@@ -120,7 +120,7 @@ def test_without_gpus_every_host_has_room_for_all() -> None:
     assert (workers.profile, set(workers.slots.values())) == ("", {2})
 
 
-def test_the_workers_that_shall_move_are_all_or_the_named() -> None:
+def test_selects_all_workers_or_the_named_ones() -> None:
     assert rolling_moves.select_workers("gpu", ["w2", "w1"], None) == ["w1", "w2"]
     assert rolling_moves.select_workers("gpu", ["w2", "w1"], ["w2"]) == ["w2"]
     with pytest.raises(Refused, match="cluster gpu: could not find w9: its workers are w1; correct the names"):

@@ -81,7 +81,7 @@ def test_a_refusal_names_sizes_the_shortfall_of_each_host_and_the_remedy() -> No
     assert some.infeasible(["b", "a"], is_together=True, is_proven=False).shortages == refusal.shortages
 
 
-def test_who_may_come_home_is_not_refused_for_that() -> None:
+def test_a_worker_that_may_return_is_not_refused() -> None:
     shared = {"slots": {"h0": 2, "h1": 1}, "at": {"a": "h0", "b": "h0"}, "return_home": True}
     together = placement(**shared).infeasible(["a"], is_together=False, is_proven=True)
     assert "go home again" not in str(together)
@@ -147,7 +147,7 @@ def test_workers_are_reached_from_free_room_backwards_and_each_once() -> None:
     assert reachable(shared) == [Reach(0, 2, None), Reach(1, 2, None), Reach(2, 2, None)]
 
 
-def test_who_has_no_free_room_before_them_is_not_reached() -> None:
+def test_a_worker_without_free_room_ahead_is_not_reached() -> None:
     assert reachable(case([1, 1, 2], [0, 1, 2], [{1}, {0}, {2}])) == []
 
 

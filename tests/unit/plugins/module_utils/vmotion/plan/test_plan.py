@@ -32,7 +32,7 @@ def test_four_workers_on_five_hosts_move_once_each() -> None:
     ]  # fmt: skip
 
 
-def test_groups_of_hosts_that_never_meet_are_planned_each_for_itself() -> None:
+def test_groups_of_hosts_without_common_workers_are_planned_separately() -> None:
     slots = {f"{group}{number}": 1 for group in "abc" for number in range(41)}
     at = {f"w{host}": host for host in slots if not host.endswith("40")}
     allowed = {worker: [host for host in slots if host[0] == worker[1]] for worker in at}
@@ -60,12 +60,12 @@ def test_a_worker_steps_out_of_the_way_and_back_where_that_is_the_only_way() -> 
     assert case.plan() == [Move("w1", "h1", "h0"), Move("w1", "h0", "h1"), Move("w0", "h1", "h0")]
 
 
-def test_nothing_chosen_needs_no_move() -> None:
+def test_an_empty_selection_needs_no_move() -> None:
     assert plan_moves({"h0": 1}, {"w0": "h0"}, movable=[]) == []
     assert plan_moves({}, {}) == []
 
 
-def test_the_plan_does_not_depend_on_the_order_of_what_has_none() -> None:
+def test_the_plan_does_not_depend_on_the_order_of_its_options() -> None:
     case = row(9, 8)
     names = list(case.slots)
     plans = []
@@ -151,7 +151,7 @@ def test_an_abandoned_search_does_not_claim_that_there_is_no_plan(monkeypatch: p
         ({"slots": {"h0": True, "h1": 1}}, "slots of h0 is True"),
     ],
 )
-def test_a_placement_that_cannot_be_meant_is_an_error(arguments: dict[str, Any], words: str) -> None:
+def test_an_impossible_placement_is_an_error(arguments: dict[str, Any], words: str) -> None:
     call = {"slots": {"h0": 1, "h1": 1}, "at": {"w0": "h0"}, **arguments}
     with pytest.raises(PlacementError) as error:
         plan_moves(call.pop("slots"), call.pop("at"), **call)

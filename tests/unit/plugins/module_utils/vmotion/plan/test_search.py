@@ -76,7 +76,7 @@ def tight(chance: random.Random) -> Problem:
 
 @settings(max_examples=250)
 @given(st.integers(0, 10**9))
-def test_a_search_finds_what_trying_everything_finds(seed: int) -> None:
+def test_a_search_finds_a_plan_whenever_brute_force_does(seed: int) -> None:
     case = tight(random.Random(seed))
     if not case.start:
         return

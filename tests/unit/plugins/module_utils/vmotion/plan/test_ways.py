@@ -73,7 +73,7 @@ def test_round_trips_are_home_already() -> None:
     assert len(plan) == 8
 
 
-def test_the_shorter_of_two_ways_home_is_what_is_improved() -> None:
+def test_the_shorter_of_two_ways_home_is_improved() -> None:
     case = Case(LOOP.slots, LOOP.at, {**LOOP.rules, "return_home": True})
     known: list[int] = []
 

@@ -139,7 +139,7 @@ def test_a_window_goes_on_after_the_end_of_its_job(last: str) -> None:
     assert len(reported) == (last != "esx2")
 
 
-def test_after_a_breach_the_host_at_hand_returns_to_service_and_no_other_is_changed() -> None:
+def test_after_a_breach_the_current_host_returns_to_service_and_no_other_is_changed() -> None:
     world = Window()
     world.breaks_at = "esx1"
     facts = world.carry_out()

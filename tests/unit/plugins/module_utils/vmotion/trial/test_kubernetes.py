@@ -83,7 +83,7 @@ def test_pods_that_the_operator_deletes_after_the_end_break_nothing(later: dict[
     assert [one.partition(",")[0] for one in pods] == expected
 
 
-def test_a_node_that_was_called_not_ready_is_a_fact_of_the_verdict() -> None:
+def test_a_node_that_kubernetes_reported_as_not_ready_is_a_fact_of_the_verdict() -> None:
     world = Kubernetes(workers=["w1"])
     world.reported = {"silences": ["Kubernetes reported node node-1 as not ready"]}
     assert verdict_input(world.carry_out())["facts"]["silences"] == world.reported["silences"]
@@ -113,7 +113,7 @@ def test_a_worker_is_not_idle_while_a_rank_runs_in_no_pod_that_kubernetes_report
     assert verdict_input(facts)["facts"]["ranks"] == {"w2": [0]}, "w1 may run rank 1"
 
 
-def test_checks_on_kubernetes_before_each_move_what_would_end_the_job() -> None:
+def test_checks_kubernetes_before_each_move() -> None:
     world = Kubernetes(stun_budget=20.0, accept=["node"])
     facts = world.carry_out()
     options = {"stun_seconds": 20.0, "accept": ["node"]}

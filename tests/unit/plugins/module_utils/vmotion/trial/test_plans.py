@@ -27,7 +27,7 @@ def test_a_window_is_planned_as_its_evacuations_so_that_a_server_without_the_mod
     assert "non_disruptive" not in plan_options({**SETTINGS, "window": {"hosts": ["esx1"]}})
 
 
-def test_the_lines_of_waves() -> None:
+def test_each_wave_has_its_lines() -> None:
     together = {
         "moves": [{**FIRST, "wave": 1}, {**SECOND, "wave": 1}],
         "waves": [{"wave": 1, "moves": 2, "reason": ""}],
@@ -42,7 +42,7 @@ def test_the_lines_of_waves() -> None:
     assert plan_lines(alone) == lines
 
 
-def test_the_lines_of_hosts() -> None:
+def test_each_emptied_host_has_its_lines() -> None:
     stages = [{"host": "esx3", "moves": []}, {"host": "esx1", "moves": [FIRST]}]
     assert plan_lines({"stages": stages}) == [
         "1. esx3 is changed, no worker runs on it",

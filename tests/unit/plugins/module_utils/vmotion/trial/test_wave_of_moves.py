@@ -166,7 +166,7 @@ def test_a_job_that_does_not_resume_names_the_ranks_that_wait_in_its_verdict() -
     assert verdict_input.with_left({"moved": "all", "notes": []}, facts)["notes"][0] == WAITS
 
 
-def test_ranks_that_go_on_are_left_alone() -> None:
+def test_does_not_search_for_waiting_ranks_while_the_job_continues() -> None:
     world = World()
 
     world.carry_out()

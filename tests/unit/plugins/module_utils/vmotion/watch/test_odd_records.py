@@ -86,7 +86,7 @@ def test_a_file_of_records_is_read_or_refused(content: bytes, ended: bool) -> No
 
 
 @pytest.mark.parametrize("make", [lambda path: path.mkdir(), lambda path: path.write_bytes(b"\xff" * 5000)])
-def test_a_file_without_records_costs_one_sentence_at_most(make: Any, tmp_path: Path) -> None:
+def test_a_file_without_records_adds_at_most_one_sentence(make: Any, tmp_path: Path) -> None:
     make(tmp_path / "records.jsonl")
     with growing_file.GrowingFile(tmp_path / "records.jsonl") as growing:
         if (tmp_path / "records.jsonl").is_dir():
@@ -96,7 +96,7 @@ def test_a_file_without_records_costs_one_sentence_at_most(make: Any, tmp_path: 
             assert list(growing.new_records()) == []
 
 
-def test_a_line_without_end_hides_no_line_behind_it_and_fills_no_memory(tmp_path: Path) -> None:
+def test_an_endless_line_hides_no_later_line_and_fills_no_memory(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     path.write_bytes(b"x" * (5 * growing_file.LONGEST_LINE + 3))
     with growing_file.GrowingFile(path) as growing:
@@ -113,7 +113,7 @@ def test_a_line_without_end_hides_no_line_behind_it_and_fills_no_memory(tmp_path
 
 
 @pytest.mark.parametrize("size", [10**8, 10**15, 1e300])
-def test_a_size_that_no_job_has_costs_no_memory(size: float) -> None:
+def test_an_impossible_job_size_uses_no_memory(size: float) -> None:
     odd = [{**WELL, "size": size}]
     tracemalloc.start()
     try:
@@ -157,7 +157,7 @@ def a_link() -> link.Link:
 
 @settings(max_examples=150)
 @given(st.lists(MESSAGES, max_size=8))
-def test_no_word_of_a_node_ends_the_reader(messages: list[bytes]) -> None:
+def test_no_output_of_a_node_ends_the_reader(messages: list[bytes]) -> None:
     reader = a_link()
     seen = watcher.WatchState()
     with tempfile.TemporaryDirectory() as folder, RecordsFile(Path(folder) / "records.jsonl") as out:
@@ -226,7 +226,7 @@ def test_a_file_that_was_rewritten_is_read_from_its_beginning(tmp_path: Path) ->
     assert [one["lines"] for one in seen.read()] == [['{"step": 3}']]
 
 
-def test_a_line_longer_than_one_look_hides_no_line_behind_it(tmp_path: Path) -> None:
+def test_a_line_longer_than_one_read_hides_no_later_line(tmp_path: Path) -> None:
     path, seen = tmp_path / "rank0.jsonl", folder(tmp_path)
     path.write_bytes(b"x" * (records_program.MOST_BYTES + 10) + b'\n{"step": 1}\n')
     lines = [line for _look in range(3) for one in seen.read() for line in one["lines"]]  # type: ignore[attr-defined]

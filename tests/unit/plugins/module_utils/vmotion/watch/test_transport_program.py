@@ -90,7 +90,7 @@ def test_addresses_are_read_as_the_kernel_writes_them() -> None:
     assert transport_program.address("0000000000000000FFFF00000101000A") == "10.0.1.1"
 
 
-def test_devices_with_what_they_sent(tmp_path: Path) -> None:
+def test_devices_report_the_bytes_that_they_sent(tmp_path: Path) -> None:
     for name, driver, sent in (("rocep1", "mlx5_core", "25"), ("rocep2", "vmw_pvrdma", None)):
         card = tmp_path / "sys" / "class" / "infiniband" / name
         (card / "ports" / "1" / "counters").mkdir(parents=True)
@@ -110,7 +110,7 @@ def test_devices_with_what_they_sent(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("packets", "mtu", "sent"), [("100", "9000", 409600), ("100", "1500", 102400), ("0", "9000", 0), ("", "9000", None)]
 )
-def test_soft_roce_counts_packets_alone(tmp_path: Path, packets: str, mtu: str, sent: int | None) -> None:
+def test_soft_roce_counts_only_packets(tmp_path: Path, packets: str, mtu: str, sent: int | None) -> None:
     device = tmp_path / "sys" / "class" / "infiniband" / "rxe0"
     (device / "ports" / "1" / "hw_counters").mkdir(parents=True)
     (device / "ports" / "1" / "hw_counters" / "sent_pkts").write_text(f"{packets}\n")

@@ -114,7 +114,7 @@ def test_counts_malformed_records(tmp_path: Path) -> None:
     assert all(one["seen"] > 0 for one in bench.came())
 
 
-def test_nothing_is_left_at_the_other_end(tmp_path: Path) -> None:
+def test_no_process_remains_on_the_node(tmp_path: Path) -> None:
     bench = Bench(tmp_path, nodes=1)
     bench.write(0, record(1))
     wait_for(bench.came)
@@ -131,7 +131,7 @@ def test_retries_and_reports_an_unreachable_node(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "rank0.json"])
-def test_other_files_are_left_alone(tmp_path: Path, name: str) -> None:
+def test_files_without_the_name_of_records_are_ignored(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("x\n")
     assert records_program.RecordFolder(str(tmp_path), {}).read() == []
 
