@@ -34,7 +34,7 @@ KERAS = (
     *("tf_keras.src.callbacks", "tensorflow.python.keras.callbacks"),
 )
 CORES, LOCAL = "OMP_NUM_THREADS", "OMPI_COMM_WORLD_LOCAL_SIZE"
-# The signal at which a rank writes where its main thread is, which no framework uses.
+# The signal at which a rank writes the stack of its main thread; no framework uses it.
 WHERE = signal.SIGRTMIN + 11
 # A file system with less room than this is full.
 LEAST_ROOM = 1 << 20
@@ -281,7 +281,7 @@ def install() -> None:
 
 
 def register_stack() -> None:
-    """Have this rank write where its main thread is to a file of the run when it gets the signal."""
+    """Have this rank write the stack of its main thread to a file of the run when it gets the signal."""
     folder = os.environ.get(FOLDER)
     if not folder:
         return
@@ -342,7 +342,7 @@ def run(words: "list[str]") -> None:
         if full:
             sys.stderr.write("dml_steps.py: no space is left in {}\n".format(", ".join(full)))
         elif is_named:
-            sys.stderr.write("dml_steps.py: no space was left, and there is room by now\n")
+            sys.stderr.write("dml_steps.py: no space was left, and there is room again\n")
         raise
 
 

@@ -244,7 +244,7 @@ raise {error}
     [
         ("OSError(28, 'No space left on device', '/x.pt')", "dml_steps.py: no space is left in / (12 MB)\n"),
         ("RuntimeError('PytorchStreamWriter failed writing file')", ""),
-        ("OSError(28, 'No space left on device')", "dml_steps.py: no space was left, and there is room by now\n"),
+        ("OSError(28, 'No space left on device')", "dml_steps.py: no space was left, and there is room again\n"),
     ],
 )
 def test_a_program_that_fails_on_a_full_disk_names_the_file_system(folder: Path, error: str, line: str) -> None:
