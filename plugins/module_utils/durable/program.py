@@ -65,6 +65,10 @@ class AttemptOver(Exception):
     """An earlier controller stopped at this point of the attempt."""
 
 
+class EndRequested(WholeError):
+    """The user ends the attempt that an earlier controller left, instead of continuing it."""
+
+
 class World(Protocol):
     """The clock and the screen of a program, and whether its controller still runs."""
 
@@ -211,7 +215,7 @@ class Program:
             raise AttemptOver
         if self._ending and self._attempt and not self.is_replaying:
             reason, self._ending = self._ending, ""
-            raise WholeError(reason)
+            raise EndRequested(reason)
 
     def _end_attempt(self, failure: str) -> None:
         """Write the error that ends the attempt before the releases, so that no later controller tries it again."""

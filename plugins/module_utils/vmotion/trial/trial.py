@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from ...durable.calls import Calls, Result, required
-from ...durable.program import Key, Program
+from ...durable.program import EndRequested, Key, Program
 from ...errors import CollectionError
 from ...training.runs.any_job import Job
 from ..evidence.facts import Facts
@@ -113,6 +113,8 @@ def tried(p: Program, trial: Trial, key: Key, effect: Callable[[], T]) -> T | No
     """
     try:
         value: T = p.once(key, effect)
+    except EndRequested:
+        raise
     except CollectionError as error:
         trial.facts.failures.append(str(error))
         p.say(str(error))
