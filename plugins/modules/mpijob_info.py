@@ -244,7 +244,7 @@ def kubectl(params: dict[str, Any]) -> list[str]:
 def job_of(server: connection.Api, params: dict[str, Any]) -> dict[str, Any]:
     """Return the job and the end of its output."""
     snapshot = jobs.read(server, params["namespace"], params["name"], params["api"])
-    job = state.state_of(snapshot)
+    job: dict[str, Any] = {**state.state_of(snapshot)}
     if job.get("blocked") == params["blocked_before"]:
         job.pop("blocked", None)
     job.update(workers=state.workers_of(snapshot, kubectl(params), params["names"]) if snapshot.job else [])

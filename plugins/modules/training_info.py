@@ -224,7 +224,7 @@ def job_of(params: dict[str, Any]) -> dict[str, Any]:
     job = job_state(run_dir)
     if job["state"] == "absent" and params["records"]:
         job = others_job.state_of(params["records"])
-    return {**job, "output": shown_output(run_dir, limit)} if limit > 0 else job
+    return {**job, "output": shown_output(run_dir, limit)} if limit > 0 else {**job}
 
 
 def figures_of(run_dir: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from ..durable.calls import required
 from ..errors import WholeError
 from ..kubernetes.mpijob import MpiJob
 from ..kubernetes.state import ranks_of_pods
+from ..training.job_state import JobState
 from ..training.runs.any_job import Ask, Job, JobOnNodes
 
 
@@ -23,9 +24,9 @@ def job_from(here: Ask, on_launcher: Ask, settings: Mapping[str, Any]) -> Job:
     return JobOnNodes(on_launcher, f"{settings['launcher']}: the job in {run_dir}", run_dir, records)
 
 
-def required_to_run(job: Job) -> dict[str, Any]:
+def required_to_run(job: Job) -> JobState:
     """Return the state of a job; raise if it does not run, or if nothing would show that it goes on."""
-    state: dict[str, Any] = required(job.look())["job"]
+    state: JobState = required(job.look())["job"]
     if state["state"] != "running":
         why = f": {state['why']}" if state.get("why") else ""
         raise WholeError(f"{job.name} does not run, it is {state['state']}{why}; start it, then test.")

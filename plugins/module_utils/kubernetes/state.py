@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypedDict
 
 from ..core.names import short_name
+from ..training.job_state import JobState, LauncherIdentity
 from ..training.mpi_output import lines_of
 from .causes import (
     blocked_at,
@@ -47,13 +48,13 @@ class PodRanks(TypedDict):
     ranks: list[int]
 
 
-def state_of(snapshot: JobSnapshot) -> dict[str, Any]:
+def state_of(snapshot: JobSnapshot) -> JobState:
     """Return the job in the form of training_info: its state, its launcher, the reason why it waits or died."""
     if snapshot.job is None:
         why = why_impossible(snapshot)
-        return {"state": ABSENT, **({"why": why} if why else {})}
+        return {"state": ABSENT, "why": why} if why else {"state": ABSENT}
     word = _word(snapshot)
-    job: dict[str, Any] = {
+    job: JobState = {
         "state": word,
         "launcher": launcher_of(snapshot),
         "job": str(part(snapshot.job, "metadata").get("uid") or "") or None,
@@ -72,14 +73,14 @@ def state_of(snapshot: JobSnapshot) -> dict[str, Any]:
     if blocked is not None:
         job["blocked"] = blocked
     if word in (FINISHED, DIED, STOPPED):
-        job.update(ended=_ended(snapshot), exit_code=_exit_code(snapshot))
+        job.update({"ended": _ended(snapshot), "exit_code": _exit_code(snapshot)})
     if word == DIED:
         last = [str(line) for line in lines_of(snapshot.log)[-SHOWN_LINES:]] if snapshot.log else []
-        job.update(why=why_died(snapshot), last_lines=last, machine=is_of_machine(snapshot))
+        job.update({"why": why_died(snapshot), "last_lines": last, "machine": is_of_machine(snapshot)})
     return job
 
 
-def launcher_of(snapshot: JobSnapshot) -> dict[str, Any] | None:
+def launcher_of(snapshot: JobSnapshot) -> LauncherIdentity | None:
     """Return the pod of the launcher, its start and its boot id: these are constant while the launcher runs."""
     running = [pod for pod in snapshot.pods_with_role(LAUNCHER) if pod.started is not None]
     if not running:

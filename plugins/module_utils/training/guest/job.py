@@ -17,7 +17,7 @@ import sys
 import time
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from ...core.child_environment import without_account
 from ...errors import CollectionError, Failed, Refused, TimedOut, os_words
@@ -25,6 +25,7 @@ from ...guests.file_ownership import exposed
 from ...plan import Plan
 from .. import mpirun
 from ..job_end import cause_of
+from ..job_state import JobState
 from . import daemon_ports, job_output, remedies, supervisor
 from .git_commit import commit_of
 
@@ -41,10 +42,10 @@ STARTED = ("running", "finished")
 ENDED = ("absent", "finished", "died", "stopped")
 
 
-def job_state(run_dir: str) -> dict[str, Any]:
+def job_state(run_dir: str) -> JobState:
     """Return the job of a run directory, from its files and its processes."""
     try:
-        return _job_state(run_dir)
+        return cast("JobState", _job_state(run_dir))
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         cause = f"its files are not as this collection writes them ({type(error).__name__}: {error})"
         raise Failed(run_dir, "read its job", cause, "specify another run directory, or remove this one") from error
@@ -111,7 +112,7 @@ class TrainingJob:
 
     def read(self) -> dict[str, Any]:
         """Return the state from the run directory."""
-        return job_state(self._run_dir)
+        return {**job_state(self._run_dir)}
 
     def plan(self, state: Mapping[str, Any]) -> Plan:
         """Return the plan to start or to stop; a run directory never contains a second job."""

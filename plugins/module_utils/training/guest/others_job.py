@@ -8,8 +8,9 @@ import json
 import os
 import socket
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
+from ..job_state import JobState, LauncherIdentity
 from . import node_jobs, supervisor
 
 # Programs that start all ranks and end with them.
@@ -17,14 +18,14 @@ LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "horovo
 INTERPRETED = 2  # the name of a launcher is the first word of its command, or the second one after an interpreter
 
 
-def state_of(records: str) -> dict[str, Any]:
+def state_of(records: str) -> JobState:
     """Return the job whose ranks write to this folder, in the form of ``job.job_state``, or why it is absent."""
     ranks = sorted(_running_ranks(records))
     if not ranks:
         cause = f"no process on {socket.gethostname()} wrote the last record of a rank in {records}"
         return {"state": "absent", "why": cause}
     _rank, pid, run_id = ranks[0]
-    launcher = supervisor.identity(_launcher_of(pid))
+    launcher = cast("LauncherIdentity", supervisor.identity(_launcher_of(pid)))
     hertz = os.sysconf("SC_CLK_TCK")
     started = node_jobs.boot_time() + (launcher["start"] or 0) / hertz
     return {"state": "running", "run_id": "", "launcher": launcher, "job": run_id, "started": started}

@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+"""The state of a job, as training_info and mpijob_info return it; pure."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+
+class LauncherIdentity(TypedDict):
+    """The process or the pod of a launcher: these values are constant while it runs."""
+
+    host: str
+    pid: Any
+    start: Any
+    boot_id: str | None
+
+
+class JobState(TypedDict, total=False):
+    """A job: only ``state`` is always there. The modules document the keys."""
+
+    state: str
+    run_id: str
+    launcher: LauncherIdentity | None
+    job: str | None
+    command: list[str]
+    hosts: list[dict[str, Any]]
+    mpirun_command: list[str]
+    nodes_of_ranks: list[str]
+    steps_by: str | None
+    started: float | None
+    ended: float | None
+    exit_code: int | None
+    why: str | None
+    rank: int | None
+    node: str | None
+    machine: bool
+    last_lines: list[str]
+    left: dict[str, str]
+    pods: dict[str, dict[str, Any]]
+    silences: list[str]
+    blocked: float
