@@ -53,8 +53,11 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
         try:
             # An archive of an earlier run is not packed again.
             files = [] if given["sha256"] else selected(given)
+            given["path"] = given["path"] or ""
             given["sha256"] = given["sha256"] or packed_folder.digest(given["path"], files)
             answer = self._module(given, task_vars)
+            if answer.get("missing") and given["shared"]:
+                files = packed_folder.files_of(given["path"])
             if answer.get("failed") and answer.get("missing") and (files or os.path.isfile(kept)):
                 answer = self._with_archive(given, files, kept, task_vars)
         except (Refused, launcher_words.LauncherError, OSError) as error:
@@ -64,7 +67,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
         facts = {
             "files": len(files),
             "bytes": sum(file.size for file in files),
-            "git": packed_folder.commit(given["path"]),
+            "git": {} if given["shared"] else packed_folder.commit(given["path"]),
         }
         return {**result, **answer, **facts}
 

@@ -24,9 +24,21 @@ description:
   - Files keep their permissions, except that only their owner can write them.
 options:
   path:
-    description: The folder on the controller.
+    description: The folder on the controller; with O(shared), it may be a file.
     type: path
-    required: true
+  url:
+    description: The URL of a file for O(shared), which the node downloads.
+    type: str
+  shared:
+    description:
+      - Whether the files are data that several runs read. They are kept read-only in a folder of O(dest) with the name
+        O(sha256), which is only there when it is complete. They may look like keys.
+    type: bool
+    default: false
+  file:
+    description: The name of the file in O(path), if O(shared) data is one file.
+    type: str
+    default: ""
   command:
     description: The command that will run in the folder, as a list or as text; the folder must contain its script.
     type: raw
@@ -131,6 +143,10 @@ lock:
   returned: with O(environment)
   type: list
   elements: str
+data:
+  description: The path of the data on the node, a folder or a file, also in check mode.
+  returned: with O(shared)
+  type: str
 missing:
   description: Whether the node does not have the archive.
   returned: always
@@ -154,11 +170,13 @@ git:
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.urls import open_url
 
 from ..module_utils import runner
 from ..module_utils.training.folder import ARGUMENTS_OF_FOLDER
 from ..module_utils.training.guest.code_folder import CodeFolder, MadeFolders
 from ..module_utils.training.guest.environment import Environment
+from ..module_utils.training.guest.shared_data import SharedData
 
 ENVIRONMENT = {
     "python": {"type": "path", "required": True},
@@ -191,8 +209,17 @@ def _unpacked(module: AnsibleModule) -> dict[str, Any]:
     return {**unpacked, **failed, "changed": bool(unpacked["changed"] or made["changed"])}
 
 
+def _shared(module: AnsibleModule) -> dict[str, Any]:
+    """Keep data that several runs read."""
+    shared = SharedData(module.params, open_url)
+    is_missing = shared.is_missing
+    return {**runner.converge_one(module, shared), "missing": is_missing, "data": shared.path}
+
+
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
+    if params["shared"]:
+        return _shared(module)
     unpacked = _unpacked(module)
     if unpacked.get("failed") or not params["environment"]:
         return unpacked
@@ -206,7 +233,7 @@ def body(module: AnsibleModule) -> dict[str, Any]:
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = AnsibleModule(argument_spec=ARGUMENTS, required_one_of=[("path", "url")], supports_check_mode=True)
     runner.run(module, lambda: body(module))
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import shutil
@@ -16,6 +17,7 @@ from typing import IO, Any
 
 from ..module_utils.core import regular_file
 from ..module_utils.errors import Failed, Refused
+from ..module_utils.training import data
 from ..module_utils.training.folder import FILE, IGNORE_FILE, LINK, NEVER, OTHER, FolderFile, is_ignored, patterns_of
 from ..module_utils.training.guest import code_archive, git_commit
 from ..module_utils.training.secrets import is_private_name, secret_in
@@ -37,7 +39,10 @@ class _Digest:
 
 
 def files_of(folder: str, exclude: Sequence[str] = ()) -> list[FolderFile]:
-    """Return the files of a folder that are not left out, in the order of their paths."""
+    """Return the files of a folder that are not left out, in the order of their paths; a file has only itself."""
+    if os.path.isfile(folder):
+        status = os.stat(folder)
+        return [FolderFile(os.path.basename(folder), FILE, status.st_size, status.st_mode & KEPT_MODE | LEAST_MODE)]
     if not os.path.isdir(folder):
         remedy = "specify a folder on the controller"
         raise Refused(f"training_folder {folder}", "read the folder", "there is no such folder", remedy)
@@ -103,13 +108,20 @@ def _below(folder: str, real: str, inner: str, patterns: Sequence[str]) -> Itera
 def _file(entry: os.DirEntry[str], real: str, path: str) -> FolderFile:
     if entry.is_symlink():
         target = os.path.realpath(entry.path)
-        return FolderFile(
-            path, LINK, link=os.readlink(entry.path), leads_out=os.path.commonpath([real, target]) != real
-        )
+        leads_out = os.path.commonpath([real, target]) != real
+        return FolderFile(path, LINK, link=os.readlink(entry.path), leads_out=leads_out, loops=_loops(entry.path))
     if not entry.is_file():
         return FolderFile(path, OTHER)
     status = entry.stat()
     return FolderFile(path, FILE, status.st_size, status.st_mode & KEPT_MODE | LEAST_MODE)
+
+
+def _loops(link: str) -> bool:
+    try:
+        os.stat(link)
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
 
 
 def commit(folder: str) -> dict[str, str]:
@@ -136,9 +148,22 @@ def pack(folder: str, files: Iterable[FolderFile], output: IO[bytes]) -> None:
                 member.type, member.linkname = tarfile.SYMTYPE, file.link
                 archive.addfile(member)
                 continue
-            with open(regular_file.opened(os.path.join(folder, file.path), os.O_NOFOLLOW), "rb") as content:
+            path = folder if os.path.isfile(folder) else os.path.join(folder, file.path)
+            with open(regular_file.opened(path, 0 if path == folder else os.O_NOFOLLOW), "rb") as content:
                 member.size = file.size
                 archive.addfile(member, content)
+
+
+def data_checksum(path: str, limit: int, expected: str = "") -> dict[str, Any]:
+    """Return the checksum of the archive of data, and the name of the file if the data is one file."""
+    if not os.path.exists(path):
+        raise data.refused(path, "there is no such file or folder", "set training_data to a path here, or to a URL")
+    files = files_of(path)
+    data.check(path, files, limit)
+    found = digest(path, files)
+    if expected and found != expected:
+        raise data.other_content(path, expected, found)
+    return {"sha256": found, "file": os.path.basename(path) if os.path.isfile(path) else ""}
 
 
 def keep_code(folder: str, exclude: Sequence[str], sha256: str, earlier: str, dest: str) -> dict[str, bool]:

@@ -19,6 +19,7 @@ from ansible.utils.vars import load_extra_vars
 
 from ..module_utils.errors import NotFound, Refused
 from ..module_utils.kubernetes.own_mpijob import OwnMpiJob
+from ..module_utils.training import data
 from ..module_utils.training.programs.follow import TrainingSite
 from ..module_utils.training.reports import saved_manifests
 from ..module_utils.training.runs import gpu_gate, job_search, run_source, training_run
@@ -59,6 +60,8 @@ class TrainingSetup:
         # The type of the role would split the text of a command at its commas.
         options["command"] = self._raw("training_command")
         options.update({name: _from_here(options[name]) for name in PATHS if options[name]})
+        if options["data"] and not data.is_url(options["data"]):
+            options["data"] = _from_here(options["data"])
         if options["folder"] and f"{ROLE}_steps" not in self._extra:
             # The number of an inventory is that of another program.
             options["steps"] = 0
@@ -119,7 +122,8 @@ class TrainingSetup:
     def fabric(self, gdr: str = "") -> TrainingRun:
         """Return the run that measures the bandwidth between pairs of nodes, with a given use of GPUDirect RDMA."""
         o = {**self.options, **({"gdr": gdr} if gdr else {})}
-        own = {"folder": "", "resume": "", "repeat": "", "command": ["dml_pairs.py"], "ranks_per_node": 1}
+        program = {"folder": "", "data": "", "command": ["dml_pairs.py"], "ranks_per_node": 1}
+        own = {**program, "resume": "", "repeat": ""}
         moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         end = f"-gdr-{gdr.lower()}" if gdr else ""
         return self._made({**o, **own, "name": f"fabric-{moment}-{o['transport']}-{len(o['nodes'])}{end}"})

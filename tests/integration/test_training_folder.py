@@ -20,6 +20,7 @@ import mylib
 import dml_records
 records = dml_records.start()
 rows = open("data/train.csv").read().split()
+assert sys.argv[3] == os.environ["DML_DATA"] and open(sys.argv[3]).read() == "4 5 6"
 for number in range(1, int(sys.argv[1]) + 1):
     time.sleep(0.05)
     records.step(images=len(rows), loss=mylib.loss(number))
@@ -67,8 +68,9 @@ def refusals_and_check_write_nothing(playbook: Playbook, options: dict[str, Any]
 @pytest.mark.slow
 def test_an_ordinary_folder_trains_with_one_command(tmp_path: Path, folder: Path) -> None:
     playbook = Playbook(tmp_path)
-    command = {"training_command": ["python", "train.py", "40", "0"], "training_python": sys.executable}
-    options = {"training_folder": str(folder), **command}
+    command = {"training_command": ["python", "train.py", "40", "0", "{data}"], "training_python": sys.executable}
+    (tmp_path / "large.csv").write_text("4 5 6")
+    options = {"training_folder": str(folder), "training_data": str(tmp_path / "large.csv"), **command}
     refusals_and_check_write_nothing(playbook, options)
     ran = playbook.run(**options, training_name="one")
     assert ran.returncode == 0, ran.stdout
@@ -78,12 +80,15 @@ def test_an_ordinary_folder_trains_with_one_command(tmp_path: Path, folder: Path
     outputs = sorted((tmp_path / "results" / "one" / "outputs").iterdir())
     assert [(path.name, path.read_text()) for path in outputs] == [(f"model{rank}", str(work)) for rank in range(4)]
     assert not (work / ".git").exists()
-    again = playbook.run(**{**options, "training_command": "python train.py 2 1"}, training_name="two")
+    (data,) = (tmp_path / "library" / "data").glob("*/large.csv")
+    copied = data.stat()
+    again = playbook.run(**{**options, "training_command": "python train.py 2 1 {data}"}, training_name="two")
     assert again.returncode != 0
     assert "ended with exit code 1" in " ".join(again.stdout.split())
     assert (tmp_path / "results" / "two" / "outputs" / "model0").exists(), "outputs come back after a failure"
     library = again.stdout.partition("Copy the training library")[2].partition("TASK")[0]
     assert "changed:" not in library, "nothing is copied again"
+    assert data.stat() == copied and copied.st_mode & 0o222 == 0, "the data is read-only, and copied once"
     environments = list((tmp_path / "library" / "environments").glob("*/complete"))
     assert len(environments) == 1, "the second run uses the environment again"
     archives = list((tmp_path / "library" / "code").iterdir())

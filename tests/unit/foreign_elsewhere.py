@@ -58,6 +58,7 @@ ELSEWHERE: dict[str, str] = {
     **{f"vmotion/watch/{one}.py": OURS for one in ("beside_records", "watch_process")},
     "vmotion/watch/gpu_program.py": f"{_UNIT}/vmotion/watch/test_read_gpus.py",
     **dict.fromkeys(("training/variations.py", "training/guest/remedies.py"), USER),
+    "training/data.py": USER,
     "vmotion/watch/runs_program.py": f"{_UNIT}/vmotion/watch/test_read_runs.py",
     "training/rank_stacks.py": f"{_UNIT}/training/test_rank_stacks.py",
     **{

@@ -101,7 +101,7 @@ class OwnMpiJob(MpiJob):
             "name": name,
             "namespace": _namespace(run),
             "image": o["kubernetes"]["image"],
-            "command": rank_words.rank_words(o, prepared.python, prepared.resume).words,
+            "command": rank_words.rank_words(o, prepared).words,
             "workers": len(run.nodes),
             "environment": {**settings["environment"], **meeting, **environment},
             "secrets": rank_words.own_environment(o),

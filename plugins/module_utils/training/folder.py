@@ -17,7 +17,10 @@ FILE, LINK, OTHER = "file", "link", "other"
 LARGEST, MOST_NAMED = 5, 10
 # The options that the module and its action share; the paths on the node differ.
 ARGUMENTS_OF_FOLDER: dict[str, dict[str, Any]] = {
-    "path": {"type": "path", "required": True},
+    "path": {"type": "path"},
+    "url": {"type": "str"},
+    "shared": {"type": "bool", "default": False},
+    "file": {"type": "str", "default": ""},
     "command": {"type": "raw"},
     "exclude": {"type": "list", "elements": "str", "default": []},
     "include": {"type": "list", "elements": "str", "default": []},
@@ -37,6 +40,7 @@ class FolderFile(NamedTuple):
     # The target of a symbolic link, and whether it is outside the folder: other links in its path can lead there.
     link: str = ""
     leads_out: bool = False
+    loops: bool = False
 
 
 def patterns_of(text: str) -> list[str]:
@@ -68,6 +72,8 @@ def check(folder: str, files: Sequence[FolderFile], limit_mb: int) -> None:
         if file.kind == OTHER:
             cause = f"{file.path} is not a file, a folder or a link"
             raise _refused(folder, cause, f"remove it, or add it to {IGNORE_FILE}")
+        if file.loops:
+            raise _refused(folder, f"the link {file.path} leads back to itself", "remove it")
         if file.kind == LINK and (file.leads_out or _leaves(file)):
             cause = f"the link {file.path} points outside the folder, to {file.link}"
             raise _refused(folder, cause, "copy the file there")
@@ -76,7 +82,7 @@ def check(folder: str, files: Sequence[FolderFile], limit_mb: int) -> None:
         largest = sorted(files, key=lambda file: (-file.size, file.path))[:LARGEST]
         names = ", ".join(f"{file.path} ({file.size / MEGABYTE:.1f} MB)" for file in largest)
         cause = f"it has {size / MEGABYTE:.1f} MB, more than {limit_mb} MB; the largest files are {names}"
-        remedy = f"add data to {IGNORE_FILE} and put the data on the nodes, or set training_folder_limit"
+        remedy = f"add data to {IGNORE_FILE} and give its path with training_data, or set training_folder_limit"
         raise _refused(folder, cause, remedy)
 
 

@@ -69,7 +69,9 @@ class LivePace:
         self._by, self._others = record.by, max(self._others, record.others)
         self._not_finite.feed(record)
         rank = self._ranks.setdefault(record.rank, _Rank())
-        rank.step, rank.host, rank.loss = record.step, record.host, record.loss
+        rank.step, rank.host = record.step, record.host
+        # Trainers log a loss every few steps: the last one counts.
+        rank.loss = rank.loss if record.loss is None else record.loss
         if rank.seen:
             rank.longest = max(rank.longest or 0.0, record.seen - rank.seen[-1][0])
         if rank.seen and rank.seen[-1][0] == record.seen:

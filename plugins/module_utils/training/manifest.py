@@ -18,7 +18,18 @@ NEEDED: dict[str, type] = {"name": str, "run_dir": str, "nodes": list, "command"
 # These keys differ between any two runs; the end is compared by its own rows.
 OF_ONE_RUN = ("name", "run_dir", "started", "asked_by", "first_attempt", "attempt", "end")
 # These keys must be equal in a repeated run.
-OF_A_REPEAT = ("stack", "image", "built", "lock", "code", "command", "transport", "nodes", "ranks_per_node")
+OF_A_REPEAT = (
+    "stack",
+    "image",
+    "built",
+    "lock",
+    "code",
+    "data_sha256",
+    "command",
+    "transport",
+    "nodes",
+    "ranks_per_node",
+)
 # Facts of a running job that a node may report to a controller without a manifest of the job, and their types.
 OF_A_JOB: dict[str, tuple[type, ...]] = {
     "started": (int, float),

@@ -45,7 +45,7 @@ def variations(
 
 def _require(name: str, sweep: Mapping[str, Any], command: Sequence[str]) -> None:
     for key, values in sweep.items():
-        if not KEY.fullmatch(str(key)) or key == "resume" or not isinstance(values, list) or not values:
+        if not KEY.fullmatch(str(key)) or key in ("resume", "data") or not isinstance(values, list) or not values:
             cause = f"{key!r} of training_sweep is {values!r}"
             raise Refused(name, "vary its command", cause, "map a name to a list of values, such as {lr: [0.1, 0.01]}")
         if not any(f"{{{key}}}" in word for word in command):

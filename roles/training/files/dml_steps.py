@@ -5,26 +5,27 @@
     python -u dml_steps.py script.py ...
     python -u dml_steps.py -m module ...
 
-It imports no framework. When the script imports one, each step of the first optimizer becomes a record without a loss
-(PyTorch 2.0 and later), and each batch of ``fit`` becomes one with its loss. Records of the script by dml_records take
-precedence. Only the process of the rank records steps, no child process.
+It imports no framework. When the script imports one, each step of the first optimizer becomes a record (PyTorch 2.0 and
+later), and each batch of ``fit`` becomes one with its loss. A loss that Hugging Face's Trainer or Lightning logs is in
+the record of the next step. Records of the script by dml_records take precedence. Only the process of the rank records
+steps, no child process.
 """
 
 # No "from __future__ import annotations" here: the Python of TensorFlow 1 does not support it.
 
-import errno
 import faulthandler
 import math
 import os
+import re
 import runpy
 import signal
 import socket
 import sys
-import tempfile
 import weakref
 from typing import Any
 
 import dml_records
+import dml_room
 
 BY, FOLDER, EVERY = "DML_STEPS_BY", "DML_RECORDS", "DML_CHECK_GRADIENTS"
 TORCH = "torch.optim.optimizer"
@@ -33,11 +34,19 @@ KERAS = (
     *("keras.src.callbacks.callback_list", "keras.src.callbacks", "keras.callbacks"),
     *("tf_keras.src.callbacks", "tensorflow.python.keras.callbacks"),
 )
+# The modules and classes that log for Trainer and Lightning, the method, and which of its arguments has the values.
+TRAINER = ("transformers.trainer_callback", ("CallbackHandler",), "on_log", 3)
+CONNECTOR = "trainer.connectors.logger_connector.logger_connector"
+LIGHTNING = ("_LoggerConnector", "LoggerConnector"), "log_metrics", 0
+LOGGERS = (
+    TRAINER,
+    *((package + "." + CONNECTOR, *LIGHTNING) for package in ("lightning.pytorch", "pytorch_lightning")),
+)
+# The names of the loss of a step in what they log.
+LOSS = re.compile(r"(?:train(?:ing)?[_/.-])?loss(?:_step)?")
 CORES, LOCAL = "OMP_NUM_THREADS", "OMPI_COMM_WORLD_LOCAL_SIZE"
 # The signal at which a rank writes the stack of its main thread; no framework uses it.
 WHERE = signal.SIGRTMIN + 11
-# A file system with less room than this is full.
-LEAST_ROOM = 1 << 20
 # An optimizer that ended is replaced by one that made many more steps than usual without a step of the former.
 MORE = 10
 
@@ -48,6 +57,7 @@ class Steps:
     def __init__(self) -> None:
         self._pid, self._records = os.getpid(), None  # type: Any
         self._has_failed = False
+        self._logged = None  # type: Any
         self.by, self.others = "", 0
         # The first step with gradients that are not finite, and how often they are checked.
         self.not_finite = {}  # type: dict[str, int]
@@ -61,7 +71,16 @@ class Steps:
         """Record a step, unless the script records its steps or another framework came first."""
         if self._is_mine(by):
             self.others = others
+            loss, self._logged = self._logged if loss is None else loss, None
             self._write(lambda: self._records.step(loss=loss))
+
+    def log(self, values: Any) -> None:
+        """Keep the loss among values that a framework logs for the record of the next step."""
+        losses = [values[name] for name in values if LOSS.fullmatch(str(name))] if isinstance(values, dict) else []
+        try:
+            self._logged = float(losses[0]) if losses else self._logged
+        except (TypeError, ValueError, RuntimeError):
+            return
 
     def mark(self, by: str, name: str) -> None:
         """Begin or end an evaluation after the first step."""
@@ -116,7 +135,7 @@ class Gradients:
         gradients = [_local(each.grad) for group in optimizer.param_groups for each in group["params"]]
         gradients = [each for each in gradients if each is not None and each.numel()]
         if gradients:
-            self._largest = self._steps.next_step, _largest(torch, gradients)
+            self._largest = self._steps.next_step, _norm(torch, gradients)
 
 
 def _local(gradient: Any) -> Any:
@@ -127,12 +146,16 @@ def _local(gradient: Any) -> Any:
     return (gradient._values() if gradient.is_sparse else gradient).detach()
 
 
-def _largest(torch: Any, gradients: Any) -> Any:
-    """Return the largest absolute value, which is not finite if any value is not."""
+def _norm(torch: Any, gradients: Any) -> Any:
+    """Return the largest norm of a gradient, which is not finite if any value is not.
+
+    The sum of squares takes a fifteenth of the time of the largest value on a CPU. Half precision has no room for it.
+    """
+    order = math.inf if any(getattr(each, "dtype", None) == torch.float16 for each in gradients) else 2.0
     try:
-        each = torch._foreach_norm(gradients, math.inf)
+        each = torch._foreach_norm(gradients, order)
     except (AttributeError, RuntimeError, TypeError):
-        each = [gradient.norm(math.inf) for gradient in gradients]
+        each = [gradient.norm(order) for gradient in gradients]
     return torch.stack([norm.to(each[0].device, torch.float32) for norm in each]).max()
 
 
@@ -220,6 +243,24 @@ def watch_keras(steps: Steps) -> Any:
     return then
 
 
+def watch_logger(steps: Steps, names: Any, method: str, place: int) -> Any:
+    """Return what to do with a class that logs once it is imported."""
+
+    def then(module: Any) -> None:
+        found = next((getattr(module, name) for name in names if hasattr(module, name)), None)
+        log = getattr(found, method, None)
+        if log is None:
+            return
+
+        def with_loss(self: Any, *given: Any, **named: Any) -> Any:
+            steps.log(given[place] if len(given) > place else named.get("logs", named.get("metrics")))
+            return log(self, *given, **named)
+
+        setattr(found, method, with_loss)
+
+    return then
+
+
 def _callback(base: Any, steps: Steps) -> Any:
     class Steps(base):  # type: ignore[misc] # keras is not read by mypy
         """Record batches."""
@@ -277,7 +318,9 @@ def install() -> None:
     if os.environ.get(BY) != "auto" or FOLDER not in os.environ:
         return
     steps = Steps()
-    sys.meta_path.insert(0, Imports({TORCH: watch_torch(steps), **dict.fromkeys(KERAS, watch_keras(steps))}))
+    loggers = {module: watch_logger(steps, *where) for module, *where in LOGGERS}
+    watched = {TORCH: watch_torch(steps), **dict.fromkeys(KERAS, watch_keras(steps)), **loggers}
+    sys.meta_path.insert(0, Imports(watched))
 
 
 def register_stack() -> None:
@@ -307,29 +350,6 @@ def share_cores() -> None:
         os.environ[CORES] = str(max(1, len(os.sched_getaffinity(0)) // ranks))
 
 
-def full_file_systems(error: Any) -> "list[str]":
-    """Return the file systems without room to which the program may have written, each with its size."""
-    named = getattr(error, "filename", None)
-    folders = [os.path.dirname(os.path.abspath(named))] if isinstance(named, str) else []
-    found = {}
-    for folder in [*folders, os.getcwd(), tempfile.gettempdir(), "/dev/shm"]:  # noqa: S108 # only looked at
-        try:
-            space = os.statvfs(folder)
-        except OSError:
-            continue
-        is_full = space.f_bavail * space.f_frsize < min(LEAST_ROOM, space.f_blocks * space.f_frsize)
-        if is_full:
-            found.setdefault(_mount_point(folder), f"{space.f_blocks * space.f_frsize / 1e6:.0f} MB")
-    return [f"{path} ({size})" for path, size in found.items()]
-
-
-def _mount_point(folder: str) -> str:
-    path = os.path.realpath(folder)
-    while not os.path.ismount(path):
-        path = os.path.dirname(path)
-    return path
-
-
 def run(words: "list[str]") -> None:
     """Run the program; if it fails on a full disk, name the file system, which its error does not."""
     share_cores()
@@ -337,11 +357,10 @@ def run(words: "list[str]") -> None:
     try:
         _run(words)
     except Exception as error:
-        full = full_file_systems(error)
-        is_named = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        full = dml_room.full_file_systems(error)
         if full:
             sys.stderr.write("dml_steps.py: no space is left in {}\n".format(", ".join(full)))
-        elif is_named:
+        elif dml_room.is_about_room(error):
             sys.stderr.write("dml_steps.py: no space was left, and there is room again\n")
         raise
 

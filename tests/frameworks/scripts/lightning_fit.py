@@ -17,7 +17,9 @@ class Network(lightning.LightningModule):
 
     def training_step(self, batch, _number):
         """Return the loss."""
-        return self.layer(batch).sum()
+        loss = self.layer(batch).sum()
+        self.log("train_loss", loss)
+        return loss
 
     def validation_step(self, batch, _number):
         """Return the loss."""
@@ -37,6 +39,7 @@ trainer = lightning.Trainer(
     num_nodes=nodes,
     strategy="ddp" if nodes * devices > 1 else "auto",
     logger=False,
+    log_every_n_steps=2,
     enable_checkpointing=False,
     default_root_dir=sys.argv[1],
     val_check_interval=4,

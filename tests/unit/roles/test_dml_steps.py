@@ -35,6 +35,13 @@ class Wrapped(SGD):
         super().step()
         for hook in POST: hook(self, (), {})
 """
+LIGHTNING_PACKAGES = [
+    "lightning",
+    "lightning/pytorch",
+    "lightning/pytorch/trainer",
+    "lightning/pytorch/trainer/connectors",
+    "lightning/pytorch/trainer/connectors/logger_connector",
+]
 TORCH = "import torch.optim.optimizer\nclass compiler:\n    is_compiling = staticmethod(lambda: False)\n"
 KERAS = """
 class Callback:
@@ -44,6 +51,15 @@ class CallbackList:
     def __init__(self, callbacks=None, **more): self.callbacks = list(callbacks or [])
     def call(self, name, *words):
         for each in self.callbacks: getattr(each, name)(*words)
+"""
+# The parts of Hugging Face's Trainer and of Lightning that log; tests/frameworks runs the real ones.
+TRAINER = """
+class CallbackHandler:
+    def on_log(self, args, state, control, logs): return control, logs
+"""
+LIGHTNING = """
+class _LoggerConnector:
+    def log_metrics(self, metrics, step=None): return metrics
 """
 BEGIN = "import os, sys, torch\nfrom torch.optim.optimizer import *\none, two = SGD(), Adam()\n"
 
@@ -59,6 +75,10 @@ def folder(tmp_path: Path) -> Path:
         ("keras/src/__init__.py", ""),
         ("keras/src/callbacks/__init__.py", "from .callback_list import Callback, CallbackList\n"),
         ("keras/src/callbacks/callback_list.py", KERAS),
+        ("transformers/__init__.py", ""),
+        ("transformers/trainer_callback.py", TRAINER),
+        *((f"{package}/__init__.py", "") for package in LIGHTNING_PACKAGES),
+        (f"{LIGHTNING_PACKAGES[-1]}/logger_connector.py", LIGHTNING),
     ):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
@@ -123,7 +143,7 @@ class Tensor:
     def max(self): return self
     def __float__(self): return self.value
     device = None
-torch.float32, torch.stack = None, lambda norms: max(norms, key=lambda norm: math.isnan(norm.value))
+torch.float32, torch.float16, torch.stack = None, 16, lambda norms: max(norms, key=lambda norm: math.isnan(norm.value))
 torch.cuda = types.SimpleNamespace(is_available=lambda: False)
 def gradients(*values):
     one.param_groups = [{"params": [types.SimpleNamespace(grad=Tensor(value)) for value in values]}]
@@ -233,20 +253,57 @@ def test_the_ranks_of_a_node_share_its_cores_unless_the_user_has_set_the_number(
 
 FULL = """
 import collections, os
-Space = collections.namedtuple("Space", "f_bavail f_frsize f_blocks")
-os.statvfs = lambda path: Space(0 if path == "/" else 10**6, 4096, 3000)
+Space = collections.namedtuple("Space", "f_bavail f_frsize f_blocks f_flag")
+os.statvfs = lambda path: Space(0 if path == "{full}" else 10**6, 4096, 3000, 0)
 raise {error}
 """
 
 
 @pytest.mark.parametrize(
-    ("error", "line"),
+    ("error", "full", "line"),
     [
-        ("OSError(28, 'No space left on device', '/x.pt')", "dml_steps.py: no space is left in / (12 MB)\n"),
-        ("RuntimeError('PytorchStreamWriter failed writing file')", ""),
-        ("OSError(28, 'No space left on device')", "dml_steps.py: no space was left, and there is room again\n"),
+        ("OSError(28, 'No space left on device', '/x.pt')", "/", "dml_steps.py: no space is left in / (12 MB)\n"),
+        ("RuntimeError('PytorchStreamWriter failed writing file')", "/", ""),
+        # The error of a write names no file, and the program did not write to the usual folders.
+        ("OSError(28, 'No space left on device')", "/proc", "dml_steps.py: no space is left in /proc (12 MB)\n"),
+        ("OSError(28, 'No space left on device')", "", "dml_steps.py: no space was left, and there is room again\n"),
     ],
 )
-def test_a_program_that_fails_on_a_full_disk_names_the_file_system(folder: Path, error: str, line: str) -> None:
-    done = run(folder, FULL.format(error=error))
+def test_a_program_that_fails_on_a_full_disk_names_the_file_system(
+    folder: Path, error: str, full: str, line: str
+) -> None:
+    done = run(folder, FULL.format(error=error, full=full))
     assert done.returncode == 1 and done.stderr.startswith(line or "Traceback"), done.stderr
+
+
+LOGS = {
+    "Trainer": """
+from transformers.trainer_callback import CallbackHandler
+def log(**logs):
+    assert CallbackHandler().on_log("args", "state", "control", logs) == ("control", logs)
+""",
+    "Lightning": """
+from lightning.pytorch.trainer.connectors.logger_connector.logger_connector import _LoggerConnector
+def log(**metrics):
+    assert _LoggerConnector().log_metrics(metrics, step=3) == metrics
+""",
+}
+
+
+@pytest.mark.parametrize("trainer", LOGS)
+def test_a_loss_that_a_trainer_logs_is_in_the_record_of_the_next_step(folder: Path, trainer: str) -> None:
+    script = """
+one.step()
+log(train_loss=0.5, lr=0.1)
+one.step()
+one.step()
+log(loss=float("nan"))
+one.step()
+log(val_loss=7.0)
+log(loss="odd")
+one.step()
+"""
+
+    made = records(folder, BEGIN + LOGS[trainer] + script)
+
+    assert [each["loss"] for each in made] == [None, 0.5, None, "nan", None]

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from plugins.module_utils.training.runs import rank_words
+from plugins.module_utils.training.runs.training_run import Prepared
 from tests import rendering
 
 FILES = Path(__file__).parents[3] / "roles" / "training" / "files"
@@ -132,5 +133,5 @@ def test_a_role_that_copies_it_copies_its_imports_too(role: str, variable: str) 
 )
 def test_a_script_of_pytorch_without_horovod_always_gets_the_variables(framework: str, by: str, program: str) -> None:
     options = {"framework": framework, "steps_by": by, "dir": "/lib", "command": ["python3", "train.py"], "folder": ""}
-    words = rank_words.rank_words(options, "/venv/bin/python", "").words
+    words = rank_words.rank_words(options, Prepared("/venv/bin/python", 29500)).words
     assert words == ["python3", *([program] if program else []), "train.py"]

@@ -72,7 +72,7 @@ class OwnMpirun(JobOnNodes):
         """Return the options of the module that starts the job."""
         run, o = self._run, self._run.o
         nodes = run.ranks_of_nodes(prepared)
-        rank = rank_words.rank_words(o, prepared.python, prepared.resume)
+        rank = rank_words.rank_words(o, prepared)
         for option in rank.dropped:
             self._calls.show(f"mpirun starts the ranks, one for each slot: dropped {option}")
         settings = rank_words.transport_settings(o, nodes)

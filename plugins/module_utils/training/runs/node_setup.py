@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from ...durable.calls import NodeCalls, required
 from ...durable.node_results import on_all
 from ...errors import Refused
-from . import rank_words
+from . import rank_words, run_data
 from .training_run import KUBERNETES, Prepared, TrainingRun
 
 T = TypeVar("T")
@@ -25,8 +25,9 @@ FILE = "ansible.builtin.file"
 
 
 def prepare(calls: NodeCalls, run: TrainingRun, library: str) -> Prepared:
-    """Bring all files of a run to its nodes; the user's folder is checked before the first write."""
+    """Bring all files of a run to its nodes; the data and the user's folder are checked first."""
     o = run.o
+    data = run_data.known(calls, run)
     code, environment = _send_folder(calls, run) if o["folder"] else ({}, {})
     if run.requirements and o["backend"] == KUBERNETES:
         environment = _of_pods(calls, run, code)
@@ -43,6 +44,7 @@ def prepare(calls: NodeCalls, run: TrainingRun, library: str) -> Prepared:
         lock=list(environment.get("lock") or []),
         resume=resume,
         hcas=read_hcas(calls, run),
+        data=run_data.send(calls, run, data),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ...errors import Refused
 from .. import launcher_words
 from ..transport import job_settings
+from .run_data import VARIABLE
 from .training_run import Prepared, TrainingRun
 
 ALONE = "pytorch_ddp"
@@ -30,11 +31,14 @@ class RankWords(NamedTuple):
     dropped: list[str]
 
 
-def rank_words(o: Options, python: str, resume: str) -> RankWords:
-    """Return the command of each rank; ``{resume}`` in it stands for the path of a checkpoint."""
-    given = _given(o, python)
+def rank_words(o: Options, prepared: Prepared) -> RankWords:
+    """Return the command of each rank, with the paths of checkpoint and data for ``{resume}`` and ``{data}``."""
+    given = _given(o, prepared.python)
     words = given.words or [str(o["python"]), "-u", *_benchmark(o), *o["options"]]
-    return RankWords([str(word).replace("{resume}", resume) for word in words], given.dropped)
+    paths = {"{resume}": prepared.resume, **({"{data}": str(prepared.data["path"])} if prepared.data else {})}
+    for name, path in paths.items():
+        words = [str(word).replace(name, path) for word in words]
+    return RankWords(words, given.dropped)
 
 
 def split_command(command: str | Sequence[str]) -> list[str]:
@@ -148,4 +152,5 @@ def run_environment(run: TrainingRun, prepared: Prepared) -> dict[str, str]:
         "DML_RUN_BY": run.requested_by,
         **({"PYTHONUNBUFFERED": "1"} if o["folder"] else {}),
         **({"DML_RESUME": prepared.resume} if run.resumed else {}),
+        **({VARIABLE: str(prepared.data["path"])} if prepared.data else {}),
     }

@@ -15,7 +15,7 @@ from ...durable.calls import NodeCalls, Result, required
 from ...durable.node_results import on_all
 from ...errors import CollectionError, Refused
 from .. import manifest, result
-from . import node_setup, rank_words
+from . import node_setup, rank_words, run_data
 from .launching import Launched
 from .training_run import KUBERNETES, Prepared, TrainingFailed, TrainingRun, request_of
 
@@ -23,6 +23,7 @@ COMMAND, COPY = "ansible.builtin.command", "ansible.builtin.copy"
 MOST_OF_A_SUMMARY, MOST_OF_A_FILE = 1 << 20, 16 << 20
 MEGABYTE, TAR_OVERHEAD = 1_000_000, 2
 KEPT = ("folder", "outputs", "framework", "options", "stack", "transport", "nccl", "steps_by")
+RENAMED = (("hosts", "esxi_hosts"), ("repeats", "repeat"))
 NUMBERS = ("ranks_per_node", "steps", "warmup", "gradient_bytes", "attempts")
 
 
@@ -51,15 +52,15 @@ def new_manifest(run: TrainingRun, prepared: Prepared, started: Launched, now: f
         "attempt": run.number,
         "launcher": run.launcher,
         "nodes": list(run.nodes),
-        "hosts": o["esxi_hosts"],
         "command": rank_words.split_command(o["command"]),
-        "words": rank_words.rank_words(o, prepared.python, prepared.resume).words,
+        "words": rank_words.rank_words(o, prepared).words,
         **{key: o[key] for key in KEPT},
         **{key: int(o[key]) for key in NUMBERS},
+        **{key: o[option] for key, option in RENAMED},
         "code": dict(prepared.code),
+        **run_data.of_manifest(prepared.data),
         "requirements": run.requirements or "",
         "resumed_from": run.resumed,
-        "repeats": o["repeat"],
         "checkpoint": prepared.resume,
         "lock": list(prepared.lock),
         "image": o["kubernetes"].get("image", "") if o["backend"] == KUBERNETES else o["image"],

@@ -17,7 +17,7 @@ Options = Mapping[str, Any]
 # The options that belong to a program, and the further ones of a run that is only followed.
 PROGRAM = (
     *("nodes", "launcher", "command", "folder", "outputs", "framework", "options", "transport", "ranks_per_node"),
-    *("steps", "steps_by", "warmup", "gradient_bytes"),
+    *("steps", "steps_by", "warmup", "gradient_bytes", "data", "data_sha256"),
 )
 FOLLOWED = (*PROGRAM, "stack", "nccl", "attempts")
 # With one of these on the command line, the run has its own program.

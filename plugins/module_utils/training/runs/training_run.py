@@ -33,7 +33,7 @@ class Prepared:
     """The state of the nodes before a job starts.
 
     ``python`` is the interpreter of the ranks, ``lock`` the installed packages, ``resume`` the path of the checkpoint,
-    and ``hcas`` has the RDMA devices of each node.
+    ``hcas`` has the RDMA devices of each node, and ``data`` the source, the checksum and the path of the data.
     """
 
     python: str
@@ -42,6 +42,7 @@ class Prepared:
     lock: Sequence[str] = ()
     resume: str = ""
     hcas: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

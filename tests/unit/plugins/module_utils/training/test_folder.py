@@ -61,6 +61,7 @@ def test_a_good_folder_passes() -> None:
     [
         ([], "it contains no file to copy; "),
         ([TRAIN, FolderFile("pipe", OTHER)], "pipe is not a file, a folder or a link; "),
+        ([FolderFile("a/me", LINK, link="me", loops=True)], "the link a/me leads back to itself; remove it"),
         ([FolderFile("a/up", LINK, link="../../x")], "the link a/up points outside the folder, to ../../x; "),
         ([FolderFile("abs", LINK, link="/etc/passwd")], "the link abs points outside the folder, to /etc/passwd; "),
         (

@@ -14,6 +14,7 @@ import pytest
 from plugins.module_utils.errors import Failed, Refused
 from plugins.module_utils.training.guest import code_archive
 from plugins.module_utils.training.guest.code_folder import CodeFolder, MadeFolders
+from plugins.plugin_utils import packed_folder
 from tests.fakes.training_folder import make, packed
 
 
@@ -132,3 +133,13 @@ def test_folders_are_made_once_for_all_users(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Failed, match="could not create the folders: "):
         converge(MadeFolders([str(tmp_path / "file" / "below")]))
+
+
+def test_a_link_that_leads_back_to_itself_is_found(tmp_path: Path) -> None:
+    folder = make(tmp_path / "one")
+    (folder / "me.py").symlink_to("you.py")
+    (folder / "you.py").symlink_to("me.py")
+
+    found = packed_folder.files_of(str(folder))
+
+    assert [file.path for file in found if file.loops] == ["me.py", "you.py"]

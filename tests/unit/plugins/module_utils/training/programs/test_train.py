@@ -317,3 +317,24 @@ def test_a_job_with_nccl_records_its_collectives_outside_the_users_folder() -> N
     assert not [
         name for name in plain.jobs["/runs/one"].options["environment"] if name.startswith(("TORCH", "NCCL_RAS"))
     ]
+
+
+def test_the_data_of_a_run_is_on_each_node_and_the_ranks_get_its_path() -> None:
+    world = TrainingWorld(data="/home/me/images", command=["python", "train.py", "--data={data}"])
+
+    once(world)
+
+    path = f"/lib/data/{'cd' * 32}"
+    assert [sent["host"] for sent in world.sent if sent.get("shared")] == ["w1", "w2"]
+    options = world.jobs["/runs/one"].options
+    assert f"--data={path}" in options["command"] and options["environment"]["DML_DATA"] == path
+    assert (world.kept("one")["data"], world.kept("one")["data_sha256"]) == ("/home/me/images", "cd" * 32)
+
+
+def test_a_url_without_a_checksum_is_refused_before_anything_is_written() -> None:
+    world = TrainingWorld(data="https://host/images.tar")
+
+    with pytest.raises(Refused, match=r"training_data https://host/images\.tar: .* a URL needs a checksum"):
+        once(world)
+
+    assert not world.sent and not world.jobs
