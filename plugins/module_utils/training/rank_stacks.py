@@ -48,7 +48,8 @@ def _places(answer: Mapping[str, Any]) -> list[RankPlace]:
         own = next((frame for frame in frames if not _LIBRARY.search(frame[1])), None)
         if own:
             place = printable(f"{own[1].rpartition('/')[2]}, line {own[2]} ({own[3]})")
-            is_inside = any(_COLLECTIVE.search(frame[1]) for frame in frames)
+            # To import such a module is not a collective.
+            is_inside = any(_COLLECTIVE.search(frame[1]) and frame[3] != "<module>" for frame in frames)
             found.append(RankPlace(int(rank), printable(str(content.get("host"))), place, is_inside))
     return found
 

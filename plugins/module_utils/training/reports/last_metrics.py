@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The last metrics that a program wrote to its outputs: files of JSON lines, and CSV files with a header."""
+"""The last metrics that a program wrote to its outputs: JSON lines, CSV with a header, TensorBoard's event files."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from .. import event_file
+
 MOST_FILES, MOST_METRICS = 20, 6
 HEAD_BYTES, TAIL_BYTES = 4096, 16384
+# The event files of TensorBoard have this in their names.
+EVENTS, EVENT_BYTES = "tfevents", 1 << 19
 
 
 def last_metrics(results: str, runs: Sequence[str]) -> dict[str, Any]:
@@ -32,12 +36,14 @@ def of_outputs(folder: Path) -> dict[str, float]:
 
 def _files(folder: Path) -> Iterable[Path]:
     paths = [Path(above, name) for above, _folders, names in os.walk(folder) for name in names]
-    kinds = [path for path in paths if path.suffix in (".csv", ".jsonl") and path.is_file() and not path.is_symlink()]
-    return kinds[:MOST_FILES]
+    kinds = [path for path in paths if path.suffix in (".csv", ".jsonl") or EVENTS in path.name]
+    return [path for path in kinds if path.is_file() and not path.is_symlink()][:MOST_FILES]
 
 
 def _last(path: Path) -> dict[str, float]:
     try:
+        if EVENTS in path.name:
+            return _numbers(event_file.numbers(_end(path)).items())
         head, tail = _ends(path)
     except OSError:
         return {}
@@ -53,6 +59,13 @@ def _ends(path: Path) -> tuple[str, str]:
         head = file.read(HEAD_BYTES)
         file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
         return head.decode("utf-8", "replace"), file.read(TAIL_BYTES).decode("utf-8", "replace")
+
+
+def _end(path: Path) -> bytes:
+    """Return the end of an event file, which may be large."""
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - EVENT_BYTES))
+        return file.read(EVENT_BYTES)
 
 
 def _of_csv(header: list[str], line: str) -> dict[str, float]:

@@ -26,6 +26,11 @@ AT_52 = "is at train.py, line 52 (main)"
 BARRIER = """  File "/venv/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py", line 4 in barrier
   File "/srv/project/train.py", line 60 in main
 """
+IMPORTS = """  File "<frozen importlib._bootstrap>", line 488 in _call_with_frames_removed
+  File "/venv/lib/python3.11/site-packages/torch/distributed/__init__.py", line 60 in <module>
+  File "<frozen importlib._bootstrap>", line 1360 in _find_and_load
+  File "/srv/project/train.py", line 2 in <module>
+"""
 
 
 def node(**stacks: str) -> dict[str, Any]:
@@ -44,6 +49,11 @@ def node(**stacks: str) -> dict[str, Any]:
             "In a collective: ranks 0, 1 are at train.py, line 52 (main), rank 2 on n2 is at train.py, line 60 (main).",
         ),
         ([node(r0=STUCK)], "Outside collectives: rank 0 on n0 is at data.py, line 7 (wait_for_lock)."),
+        # A rank that imports torch.distributed is in no collective.
+        (
+            [node(r0=WAITS, r1=IMPORTS)],
+            f"rank 1 on n1 is at train.py, line 2 (<module>), outside the collective in which rank 0 on n0 {AT_52}.",
+        ),
         ([node(r0=""), {"error": "no route"}, {"ranks": [1]}, {"ranks": {"x": {}, "1": 5}}], ""),
         ([], ""),
     ],

@@ -5,11 +5,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.calling import here
+
+EVENTS = Path(__file__).parents[5] / "fixtures" / "tensorboard"
 
 
 @pytest.mark.parametrize(
@@ -38,3 +41,14 @@ def test_the_newest_file_with_a_metric_counts(tmp_path: Path) -> None:
         (folder / name).write_text(f"loss\n{loss}\n")
         os.utime(folder / name, (time, time))
     assert here("last_metrics", results=str(tmp_path), runs=["one"])["metrics"]["one"] == {"loss": 0.1}
+
+
+def test_the_event_files_of_tensorboard_count(tmp_path: Path) -> None:
+    folder = tmp_path / "one" / "outputs" / "runs"
+    folder.mkdir(parents=True)
+    shutil.copy(EVENTS / "tensorboardx.tfevents", folder / "events.out.tfevents.1764240000.w1")
+
+    assert here("last_metrics", results=str(tmp_path), runs=["one"])["metrics"]["one"] == {
+        "train/loss": pytest.approx(1 / 3),
+        "eval/accuracy": 0.75,
+    }
