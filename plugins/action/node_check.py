@@ -14,7 +14,7 @@ from ..module_utils.guests import node_checks
 ARGUMENTS = {
     "kind": {"type": "str", "required": True, "choices": sorted(node_checks.KINDS)},
     "found": {"type": "dict", "default": {}},
-    "wanted": {"type": "dict", "default": {}},
+    "desired": {"type": "dict", "default": {}},
     "fail": {"type": "bool", "default": True},
 }
 
@@ -36,7 +36,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
 def answer(given: dict[str, Any], node: str) -> dict[str, Any]:
     """Return the result of the task."""
     try:
-        result, message = node_checks.check(given["kind"], node, given["found"], given["wanted"])
+        result, message = node_checks.check(given["kind"], node, given["found"], given["desired"])
     except (KeyError, TypeError, ValueError) as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         return {"failed": True, "msg": f"{node}: could not check {given['kind']}: {reason}"}

@@ -17,7 +17,7 @@ description:
 options:
   kind:
     description:
-      - The kind of check. Each kind uses keys of O(found) and of O(wanted).
+      - The kind of check. Each kind uses keys of O(found) and of O(desired).
       - V(packages) takes C(installed), lines C(NAME VERSION installed), and optionally C(held), lines of the package
         manager; and wants C(packages). Its facts contain C(replaced), the packages with another version.
       - V(python_packages) takes C(listed), the output of C(pip list --format json), and wants C(packages).
@@ -89,7 +89,7 @@ options:
     description: The observed state of the node; its keys depend on O(kind).
     type: dict
     default: {}
-  wanted:
+  desired:
     description: The desired state of the node; its keys depend on O(kind).
     type: dict
     default: {}
@@ -118,7 +118,7 @@ EXAMPLES = r"""
   dml.vsphere.node_check:
     kind: gpu_driver
     found: "{{ queried }}"
-    wanted: {driver: 580.65.06, gpus: 2, licensed: true}
+    desired: {driver: 580.65.06, gpus: 2, licensed: true}
 
 - name: Compare the versions of all nodes
   dml.vsphere.node_check:

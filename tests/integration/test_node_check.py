@@ -26,23 +26,23 @@ VARIABLES = {
     "count": 2,
 }
 TASKS: dict[str, dict[str, Any]] = {
-    "good": {"kind": "packages", "found": {"installed": "{{ lines }}"}, "wanted": {"packages": "{{ packages }}"}},
-    "misfit": {"kind": "packages", "found": {"installed": []}, "wanted": {"packages": "{{ packages }}"}},
+    "good": {"kind": "packages", "found": {"installed": "{{ lines }}"}, "desired": {"packages": "{{ packages }}"}},
+    "misfit": {"kind": "packages", "found": {"installed": []}, "desired": {"packages": "{{ packages }}"}},
     "looked at": {
         "kind": "packages",
         "found": {"installed": []},
-        "wanted": {"packages": "{{ packages }}"},
+        "desired": {"packages": "{{ packages }}"},
         "fail": False,
     },
     "pip": {
         "kind": "python_packages",
         "found": {"listed": "{{ listed.stdout }}"},
-        "wanted": {"packages": [{"name": "six", "version": "{{ '1' }}"}]},
+        "desired": {"packages": [{"name": "six", "version": "{{ '1' }}"}]},
     },
     "docker": {
         "kind": "docker",
         "found": {"info": "{{ docker.stdout }}", "settings": "{{ '{\"debug\": true}' }}"},
-        "wanted": {
+        "desired": {
             "version": "28.3.3",
             "nvidia": "n",
             "nvidia_default": "{{ count > 2 }}",
@@ -53,7 +53,7 @@ TASKS: dict[str, dict[str, Any]] = {
     "cuda": {
         "kind": "cuda",
         "found": {"reported": "{{ asked.stdout }}"},
-        "wanted": {"versions": {"nvcc": "12.2"}, "devices": "{{ count }}"},
+        "desired": {"versions": {"nvcc": "12.2"}, "devices": "{{ count }}"},
     },
     "node": {
         "kind": "node",
@@ -63,10 +63,10 @@ TASKS: dict[str, dict[str, Any]] = {
             "ssh": "stricthostkeychecking true",
             "sshd": "",
         },
-        "wanted": {"sysctls": {}, "limits": {"nofile": 4096}, "stun_seconds": "{{ count }}"},
+        "desired": {"sysctls": {}, "limits": {"nofile": 4096}, "stun_seconds": "{{ count }}"},
     },
-    "broken": {"kind": "docker", "found": {"info": "", "settings": "{oops"}, "wanted": {"version": "1"}},
-    "incomplete": {"kind": "packages", "found": {}, "wanted": {"packages": []}},
+    "broken": {"kind": "docker", "found": {"info": "", "settings": "{oops"}, "desired": {"version": "1"}},
+    "incomplete": {"kind": "packages", "found": {}, "desired": {"packages": []}},
 }
 
 

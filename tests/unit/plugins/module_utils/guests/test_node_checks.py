@@ -66,7 +66,7 @@ PROVEN: dict[str, Any] = {
 }
 MEMBER = {"node": JOINED, "limits": LIMITS, "local": PROVEN, "devices": ["/dev/infiniband/uverbs0"]}
 AS_MEMBER = {"name": "w1", "runtime": "containerd", "memlock": "unlimited", "resources": ["nvidia.com/gpu"]}
-# kind, found and wanted without a misfit; then their changes, and words of the only misfit.
+# kind, found and desired without a misfit; then their changes, and words of the only misfit.
 CASES: list[tuple[str, Any, Any, dict[str, Any], dict[str, Any], str]] = [
     *OF_GPUS,
     (
@@ -293,7 +293,7 @@ def test_each_difference_names_the_nodes() -> None:
     [('{"::ffff:10.0.0.2": 10.05, "w2": 0.01}', True), ('{"w2": 0.9}', False)],
 )
 def test_a_slow_lookup_of_a_peer_is_a_warning(seconds: str, warned: bool) -> None:
-    given = {"kind": "node", "found": {**NODE, "lookups": seconds}, "wanted": CORRECT, "fail": True}
+    given = {"kind": "node", "found": {**NODE, "lookups": seconds}, "desired": CORRECT, "fail": True}
 
     result = node_check.answer(given, "w1")
 
