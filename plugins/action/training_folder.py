@@ -55,11 +55,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
             files = [] if given["sha256"] else selected(given)
             given["path"] = given["path"] or ""
             given["sha256"] = given["sha256"] or packed_folder.digest(given["path"], files)
-            answer = self._module(given, task_vars)
-            if answer.get("missing") and given["shared"]:
-                files = packed_folder.files_of(given["path"])
-            if answer.get("failed") and answer.get("missing") and (files or os.path.isfile(kept)):
-                answer = self._with_archive(given, files, kept, task_vars)
+            answer = self._completed(self._module(given, task_vars), given, files, kept, task_vars)
         except (Refused, launcher_words.LauncherError, OSError) as error:
             return {**result, "failed": True, "msg": str(error)}
         finally:
@@ -70,6 +66,18 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
             "git": {} if given["shared"] else packed_folder.commit(given["path"]),
         }
         return {**result, **answer, **facts}
+
+    def _completed(
+        self, answer: dict[str, Any], given: dict[str, Any], files: list[folder.FolderFile], kept: str, task_vars: Any
+    ) -> dict[str, Any]:
+        """Return the answer of the node once it has the archive."""
+        if not (answer.get("failed") and answer.get("missing")):
+            return answer
+        if given["shared"] and self._task.check_mode:
+            # Data may be large: only a run sends it.
+            return {"changed": True, "missing": True, "data": answer.get("data")}
+        found = packed_folder.files_of(given["path"]) if given["shared"] else files
+        return self._with_archive(given, found, kept, task_vars) if found or os.path.isfile(kept) else answer
 
     def _module(self, given: dict[str, Any], task_vars: object) -> dict[str, Any]:
         arguments = {key: value for key, value in given.items() if value is not None}

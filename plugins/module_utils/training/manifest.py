@@ -15,8 +15,9 @@ FILE = "manifest.json"
 HIGHEST = 1 << 53
 # The keys without which a run cannot be followed, and their types.
 NEEDED: dict[str, type] = {"name": str, "run_dir": str, "nodes": list, "command": list, "transport": str}
-# These keys differ between any two runs; the end is compared by its own rows.
-OF_ONE_RUN = ("name", "run_dir", "started", "asked_by", "first_attempt", "attempt", "end")
+# These keys differ between any two runs; the words follow from the command, and the end is compared by its own rows.
+OF_ONE_RUN = ("name", "run_dir", "started", "asked_by", "first_attempt", "attempt", "words", "end")
+REQUESTED = "asked."
 # These keys must be equal in a repeated run.
 OF_A_REPEAT = (
     "stack",
@@ -128,6 +129,8 @@ def compared(
     left, right = dict(_flat(_without(one))), dict(_flat(_without(other)))
     keys = list(dict.fromkeys((*left, *right)))
     rows = [(key, left.get(key, ABSENT), right.get(key, ABSENT)) for key in keys if left.get(key) != right.get(key)]
+    # What was requested is mostly what ran.
+    rows = [row for row in rows if not (row[0].startswith(REQUESTED) and (row[0][len(REQUESTED) :], *row[1:]) in rows)]
     same = [("everything else", "equal", "equal")] if len(rows) < len(keys) else []
     rows += code
     measured = [(key, _text(first, ""), _text(second, "")) for key, first, second in metrics]

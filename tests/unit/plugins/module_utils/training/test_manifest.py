@@ -64,6 +64,15 @@ def test_a_comparison_shows_the_differences_then_the_ends() -> None:
     assert not any("anna" in word or "/runs" in word for line in lines for word in line)
 
 
+def test_a_command_that_differs_is_one_line() -> None:
+    commands = (["python", "train.py", "--lr", lr] for lr in ("0.1", "0.01"))
+    one, other = ({**a_manifest(), "command": c, "words": ["/env", *c], "asked": {"command": c}} for c in commands)
+
+    lines = [line for line in manifest.compared(one, other) if "--lr" in line]
+
+    assert len(lines) == 1 and lines[0].startswith("command ")
+
+
 def test_a_table_has_no_control_characters_and_short_cells() -> None:
     first, second = manifest.table([("a\x1b[2J", "b"), ("x" * 200, "c")])
     assert first.split() == ["a?[2J", "b"]
