@@ -217,6 +217,8 @@ options:
     - V(vib) reads packages.
     - V(advanced_options) reads advanced options that O(profile.advanced_options) names.
     - V(driver) reads options of kernel modules.
+    - V(rdma_devices) reads RDMA devices and their other users, without their traffic and
+      flow control.
     - V(rdma) reads RDMA devices, their traffic, flow control and other users.
     - V(pvrdma) reads tag and firewall of PVRDMA.
     - V(network) reads uplinks, switches and vmkernel adapters.
@@ -229,6 +231,7 @@ options:
     - vib
     - advanced_options
     - driver
+    - rdma_devices
     - rdma
     - pvrdma
     - network

@@ -35,10 +35,10 @@ options:
   gather:
     description:
       - Facts that need more calls. V(clocks) compares every host's clock with vCenter's, in one call for each host.
-        V(vms) lists the running virtual machines of all hosts.
+        V(vms) lists the running virtual machines of all hosts with their devices, V(occupied) only the hosts with any.
     type: list
     elements: str
-    choices: [clocks, vms]
+    choices: [clocks, occupied, vms]
     default: []
   switch:
     description: Name of the distributed switch of the RDMA network; empty means that the network is not read.
@@ -169,6 +169,7 @@ cluster:
       description: "Running virtual machines: C(vm), C(host), C(folder), C(pool), C(owner), C(vgpus), C(fixed)."
       type: list
       elements: dict
+    occupied: {description: "Hosts with running virtual machines.", type: list, elements: str}
     max_out_of_service: {description: "How many hosts may be out of service: C(allowed) and C(why).", type: dict}
 fabric:
   description: The current RDMA network.

@@ -128,6 +128,7 @@ hosts:
           both since the host booted. C(pfc) has the priorities with flow control from the DCB status of the card, null
           if its driver does not report any, with the reason in C(pfc_unknown). C(dcbx) has the mode of DCBX, with which
           the switch may have set them from ESXi 7 on, and whether the card is willing to adopt them; null if unknown.
+          V(rdma_devices) of O(gather) leaves out all of these, which take calls for each device.
       type: list
       elements: dict
       sample:

@@ -56,24 +56,26 @@ class RoleProgram(NamedTuple):
 def preflight(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:
     """Read a cluster, its hosts and their plan, and decide whether the hosts can be prepared."""
     named = {"cluster": o["cluster"]}
-    hosts = required(calls.here("esxi_info", {**named, "fail_unreachable": False, "acceptance": True}))
-    cluster = required(calls.here("cluster_info", {**named, "gather": ["clocks", "vms"]}))
+    gather = host_preflight.groups([o["profile"], *o["host_profiles"].values()])
+    options = {**named, "gather": gather, "fail_unreachable": False, "acceptance": True}
+    hosts = required(calls.here("esxi_info", options))
+    cluster = required(calls.here("cluster_info", {**named, "gather": ["clocks", "occupied"]}))
     profiles = {key: o[key] for key in ("profile", "host_profiles", "adapters_to_come")}
     # A refused plan is a finding.
     plan = calls.planned("esxi_profile", {**named, **profiles})
-    to_empty = _to_empty(plan, cluster["cluster"]["vms"])
+    to_empty = _to_empty(plan, cluster["cluster"]["occupied"])
     how = {"state": "maintenance", "each_alone": True, "power_off": o["power_off"], "moved_by": o["moved_by"]}
     emptying = [calls.planned("esxi_power", {"hosts": to_empty, **how})] if to_empty else []
     read = {"hosts": hosts, "cluster": cluster, "plan": plan, "emptying": emptying, "acceptance": hosts["acceptance"]}
     return dict(host_preflight.verdict({**o, **read}, o["accepted"]))
 
 
-def _to_empty(plan: Options, vms: Iterable[Options]) -> list[str]:
+def _to_empty(plan: Options, occupied: Iterable[str]) -> list[str]:
     """Return the hosts with machines that must leave service. If no host could be planned, each counts as one."""
     planned = [host for host in plan.get("hosts") or [] if "needs" in host]
     leaving = {host["host"] for host in rolling_change.to_do(planned) if host["leaves_service"]}
     staying = {host["host"] for host in planned} - leaving
-    return [host for host in dict.fromkeys(vm["host"] for vm in vms) if host not in staying]
+    return [host for host in occupied if host not in staying]
 
 
 def evidence_of(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result:

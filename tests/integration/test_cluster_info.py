@@ -25,7 +25,7 @@ def rules(ansible: Ansible, **options: Any) -> dict[str, str]:
 
 
 def test_a_sound_cluster_lets_one_host_leave_and_reading_writes_nothing(vcenter: Simulator, ansible: Ansible) -> None:
-    outcome = ansible.module("cluster_info", gather=["clocks", "vms"], **ONE)
+    outcome = ansible.module("cluster_info", gather=["clocks", "occupied", "vms"], **ONE)
     assert outcome.rc == 0 and outcome.result["stops"] == [], outcome.out
     assert vcenter.writes() == []
     cluster = outcome.result["cluster"]
@@ -37,6 +37,17 @@ def test_a_sound_cluster_lets_one_host_leave_and_reading_writes_nothing(vcenter:
     assert all(abs(one["offset_seconds"]) <= 1 for one in cluster["clocks"])
     assert {one["object"] for one in cluster["licences"]} >= {"esx01.lab", "esx05.lab"}
     assert cluster["lock"]["held"] is False and cluster["vsan"] == {"enabled": False, "resync_bytes": 0}
+
+
+def test_hosts_are_occupied_if_a_virtual_machine_runs_there(
+    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
+) -> None:
+    vcenter = workers(start, hosts=3, count=1)
+
+    cluster = ansible_for(vcenter).module("cluster_info", gather=["occupied", "vms"], **GPU).result["cluster"]
+
+    assert cluster["occupied"] == sorted({vm["host"] for vm in cluster["vms"]}) != []
+    assert len(cluster["occupied"]) < 3
 
 
 def test_reading_costs_the_same_number_of_calls_for_many_hosts(

@@ -18,7 +18,7 @@ from ..maintenance.lock.lock_rules import stamp
 from ..vsphere import host_clocks, rest
 from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import Host, HostSet, find_cluster
-from ..vsphere.properties import id_of
+from ..vsphere.properties import id_of, read_many
 from ..vsphere.session import Session
 from ..workers.capacity import host_capacity, machines, server_capacity
 from ..workers.capacity.running_vm import Vm
@@ -29,7 +29,7 @@ from .shared_settings import vcenter_options
 # The capacities that the server reports, by host and profile.
 Counted = Mapping[str, Mapping[str, Capacity]]
 EVALUATION = "eval"
-GATHER = ("clocks", "vms")
+GATHER = ("clocks", "occupied", "vms")
 CLUSTER_PATHS = ("name", "parent", "host", "configurationEx", "summary", "triggeredAlarmState")
 HOST_PATHS = (
     "vm",
@@ -91,6 +91,7 @@ class ClusterReader:
             "clocks": host_clocks.clocks(self.session, self.hosts, compare="clocks" in gather),
             "gpu_slots": slots_by_profile(self.hosts, vms, self._counted()),
             "vms": [_as_dict(vm) for vm in sorted(vms, key=lambda vm: (vm.host, vm.name))] if "vms" in gather else None,
+            "occupied": self._occupied() if "occupied" in gather else None,
             "max_out_of_service": {"allowed": 0, "why": ""},
         }
         most, why = out_of_service.allowed(facts)
@@ -150,6 +151,13 @@ class ClusterReader:
             for host in self.hosts
             if host_capacity.in_service(host.properties)
         }
+
+    def _occupied(self) -> list[str]:
+        """Return the hosts with running virtual machines, without reading their devices: there may be thousands."""
+        refs = [vm for host in self.hosts for vm in host["vm"] or []]
+        read = read_many(self.session, refs, ("runtime.powerState", "runtime.host")).values()
+        running = {id_of(vm.get("runtime.host")) for vm in read if vm.get("runtime.powerState") == "poweredOn"}
+        return [host.name for host in self.hosts if host.ref._moId in running]
 
     def _vms(self, *, everywhere: bool) -> list[Vm]:
         """Return the running virtual machines; without ``everywhere`` only on hosts that offer virtual GPUs."""

@@ -17,6 +17,8 @@ COMMON_WORDS = frozenset(
     {"account", "alone", "cuda", "guest", "node", "observe", "packages", "proof", "record", "report", "repositories"}
     | {"stack", "vm"}
 )
+# Names with these prefixes are Ansible's or private. Comparing one name with all variables takes milliseconds.
+NOT_COMPARED = ("_", "ansible_", "inventory_")
 # Tags that Ansible defines. Every task has the tag of its playbook and none has "never": only two of them select work.
 ALL_TAGS = frozenset({"all", "always", "never", "tagged", "untagged"})
 WHOLE = frozenset({"all", "tagged"})
@@ -140,12 +142,12 @@ def missing_workers(request: RunRequest, pattern: str, *, is_dynamic: bool, is_d
 
 def unknown_variables(known: Known, names: Iterable[str]) -> list[str]:
     """Return a sentence for each variable that looks like one of the collection but does not exist."""
-    variables = known.variables | known.all_options
+    variables, prefixes = known.variables | known.all_options, known.prefixes
     return [
         f"the variable {name} does not exist{_meant(name, variables, SIMILAR_IN_INVENTORY)}"
         for name in sorted(set(names) - variables)
-        if not name.startswith("_")
-        and (name.startswith(known.prefixes) or get_close_matches(name, variables, 1, SIMILAR_IN_INVENTORY))
+        if not name.startswith(NOT_COMPARED)
+        and (name.startswith(prefixes) or get_close_matches(name, variables, 1, SIMILAR_IN_INVENTORY))
     ]
 
 
@@ -157,7 +159,7 @@ def _bad_options(known: Known, request: RunRequest) -> list[str]:
     if WORDS in request.extra:
         sentences.append("-e has a word without '=': write NAME=VALUE without blanks around '=', or JSON")
     for name in request.extra:
-        if name in variables or name in readable or name.startswith(("ansible_", "_")):
+        if name in variables or name in readable or name.startswith(NOT_COMPARED):
             continue
         if name in known.all_options:
             readers = ", ".join(sorted(reader for reader in known.playbooks if name in known.options(reader)))

@@ -247,25 +247,45 @@ def _subject(host: Host, requested: Mapping[str, Any], _context: ProfileContext)
     return Roce(host, spec_of(requested))
 
 
-def _read(reading: Reading) -> Entry:
-    devices = [_rdma_device(reading, name, device) for name, device in reading.net["rdma"].items()]
+def _read_devices(reading: Reading) -> Entry:
+    devices = [_device(reading, name, device) for name, device in reading.net["rdma"].items()]
     return {"rdma_devices": devices, "rdma_users": rdma_users.users(reading.host, reading.net)}
 
 
-def _rdma_device(reading: Reading, name: str, device: RdmaDevice) -> Entry:
+def _read(reading: Reading) -> Entry:
+    devices = [
+        {**_device(reading, name, device), **_traffic(reading, name, device)}
+        for name, device in reading.net["rdma"].items()
+    ]
+    return {**_read_devices(reading), "rdma_devices": devices}
+
+
+def _device(reading: Reading, name: str, device: RdmaDevice) -> Entry:
+    card = reading.net["uplinks"].get(device["uplink"] or "")
+    numa_node = reading.numa.get(with_domain((card["pci"] if card else None) or ""))
+    return {"device": name, **device, "numa_node": numa_node}
+
+
+def _traffic(reading: Reading, name: str, device: RdmaDevice) -> Entry:
+    """Return the flow control and the traffic of an RDMA device, which take three calls."""
     uplink = device["uplink"] or ""
     card = reading.net["uplinks"].get(uplink)
     has_dcb = card is not None and card["driver"] in roce_settings.DRIVER_OPTIONS
     return {
-        "device": name,
-        **device,
-        "numa_node": reading.numa.get(with_domain((card["pci"] if card else None) or "")),
         **(dcb.flow_control(reading.host, uplink) if has_dcb else dict.fromkeys(FLOW_CONTROL)),
         "counters": network.rdma_counters(reading.host, name),
         "uplink_counters": network.uplink_counters(reading.host, uplink) if card else {},
     }
 
 
+# Preflight reads all hosts and needs no call for each of them.
+DEVICES = Group(
+    "rdma_devices",
+    "RDMA devices and their other users, without their traffic and flow control",
+    (*network.PATHS, *rdma_users.PATHS, NUMA),
+    _read_devices,
+    (network.RDMA_DEVICES,),
+)
 GROUP = Group(
     "rdma",
     "RDMA devices, their traffic, flow control and other users",
@@ -278,7 +298,7 @@ PART = Part(
     module="esxi_roce",
     spec={"type": "dict", "options": OPTIONS},
     members=one_subject(_subject),
-    groups=(GROUP, kernel_module.GROUP),
+    groups=(DEVICES, GROUP, kernel_module.GROUP),
     kept=("kernel_modules",),
     restore=restoring.roce,
     restores="all options of the driver's modules; options added since then are removed",

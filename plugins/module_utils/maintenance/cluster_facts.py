@@ -141,7 +141,7 @@ class ClusterState(ClusterIdentity):
 
 
 class ClusterFacts(ClusterState):
-    """All facts about a cluster; ``vms`` is None unless they were gathered."""
+    """All facts about a cluster; ``vms`` and ``occupied`` are None unless they were gathered."""
 
     drs: DrsState
     evc: str | None
@@ -149,4 +149,5 @@ class ClusterFacts(ClusterState):
     licences: list[dict[str, Any]]
     clocks: list[dict[str, Any]]
     vms: list[Mapping[str, Any]] | None
+    occupied: list[str] | None
     max_out_of_service: MaxOutOfService

@@ -234,7 +234,7 @@ class _Placing:
     def _attraction(self, name: str, vm: Vm) -> tuple[bool, int]:
         """Prefer hosts that already use the profile, which keeps GPUs free for other sizes; then those with memory."""
         filled = self.rooms[name]
-        return bool(filled.profiles & set(vm.vgpus)), filled.free_mb
+        return bool(vm.vgpus) and not filled.profiles.isdisjoint(vm.vgpus), filled.free_mb
 
     def _tied(self, vm: Vm) -> set[str]:
         """Return the open hosts that the host rules allow."""

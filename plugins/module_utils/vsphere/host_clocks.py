@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from .faults import translating_faults
@@ -15,12 +17,14 @@ from .sdk import vim
 from .session import Session
 
 SERVICES = ("ntpd", "ptpd")
+PARALLEL = 16
 
 
 def clocks(session: Session, hosts: Sequence[Host], *, compare: bool) -> list[dict[str, Any]]:
     """Return the clock of each host; ``compare`` takes one call for each host, and one more."""
     clock = _ServerClock(session) if compare and any(host.reachable for host in hosts) else None
-    return [_of_host(host, clock) for host in hosts]
+    with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
+        return list(pool.map(partial(_of_host, clock=clock), hosts))
 
 
 class _ServerClock:

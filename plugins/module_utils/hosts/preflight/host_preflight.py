@@ -20,6 +20,9 @@ from .host_findings import COMES_WITH_FABRIC, ExpectedHost
 Data = Mapping[str, Any]
 # Options of esxi_power as its errors name them, and the options of the playbooks.
 _OPTIONS = {"moved_by: module": "esxi_host_moved_by: module", "power_off: true": "-e power_off=true"}
+# The groups of esxi_info that the findings need, and those that only a part of a profile needs: these take calls for
+# each host. What waits for a boot in other parts is in the plan.
+GROUPS, GROUPS_OF_PARTS = ("gpu", "network", "rdma_devices", "management"), {"vibs": "vib"}
 _REPORT = "run again, and if this persists, run dml.vsphere.record and report it"
 
 
@@ -34,6 +37,12 @@ def verdict(read: Data, accepted: Sequence[str] = ()) -> dict[str, Any]:
     remedy = "Correct that, or accept it by its rule in preflight_accept."
     refused = f"{error} {remedy}" if stopping else ""
     return {"findings": all_findings, "stops": stopping, "lines": lines(all_findings, accepted), "refused": refused}
+
+
+def groups(profiles: Iterable[Data]) -> list[str]:
+    """Return the groups of esxi_info that the findings about these profiles need."""
+    keys = {key for profile in profiles for key, value in (profile or {}).items() if value}
+    return [*GROUPS, *(group for key, group in GROUPS_OF_PARTS.items() if key in keys)]
 
 
 def findings(read: Data) -> list[FindingRecord]:
@@ -91,7 +100,7 @@ def _leaving(plan: Data) -> bool:
 
 
 def _profile(read: Data, host: str) -> Data:
-    profile: Data = read["host_profiles"].get(host, read["profile"])
+    profile: Data = read["host_profiles"].get(host, read["profile"]) or {}
     return profile
 
 
@@ -124,8 +133,8 @@ def _managers(hosts: Sequence[Data], by_host: Mapping[str, ExpectedHost]) -> Ite
     for host in hosts:
         if host.get("failed"):
             continue
-        running = _manager_versions(host["vibs"]["running"])
         vibs = by_host[host["host"]].profile.get("vibs") or []
+        running = _manager_versions(host["vibs"]["running"]) if vibs else {}
         for name, version in _manager_versions(vib for vib in vibs if vib.get("state") != "absent").items():
             branch, before = _branch(version), [_branch(current) for current in running.values()]
             if before and before != [branch]:

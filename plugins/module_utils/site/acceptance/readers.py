@@ -42,7 +42,7 @@ def _rules(session: Session, _request: ReadRequest, name: str) -> Any:
 
 
 def _cluster(session: Session, _request: ReadRequest, name: str) -> Any:
-    return ClusterReader(session, name).read(("clocks", "vms"))
+    return ClusterReader(session, name).read(("clocks", "occupied", "vms"))
 
 
 def _usage(session: Session, request: ReadRequest, name: str) -> Any:

@@ -18,7 +18,7 @@ def judge(answers: dict[str, Any] | None = None, **changed: Any) -> dict[str, An
     given = read(**changed)
     hosts = {**given.pop("hosts"), "acceptance": given.pop("acceptance", {})}
     cluster = given.pop("cluster")
-    read_cluster = {**cluster, "cluster": {"vms": [], **cluster["cluster"]}}
+    read_cluster = {**cluster, "cluster": {"occupied": [], **cluster["cluster"]}}
     found = {"esxi_info": hosts, "cluster_info": read_cluster, "esxi_profile": given.pop("plan")}
     emptying = (given.pop("emptying", None) or [{}])[0]
     calls = Answers(**{**found, "esxi_power": emptying, **(answers or {})})
@@ -76,10 +76,9 @@ def test_hosts_with_machines_that_leave_service_are_checked_for_their_evacuation
     """A host that stays in service, and one without machines, need not be emptied."""
     plan = [{"host": name, "needs": needs, "changed": True} for name, needs in (("e1", ["reboot"]), ("e2", []))]
     given = read()
-    vms = [{"vm": "a", "host": name} for name in ("e1", "e2", "e1")]
     calls = Answers(
         esxi_info={**given["hosts"], "acceptance": {}},
-        cluster_info={**given["cluster"], "cluster": {**given["cluster"]["cluster"], "vms": vms}},
+        cluster_info={**given["cluster"], "cluster": {**given["cluster"]["cluster"], "occupied": ["e1", "e2"]}},
         esxi_profile={"hosts": plan},
         esxi_power={},
     )
@@ -87,3 +86,29 @@ def test_hosts_with_machines_that_leave_service_are_checked_for_their_evacuation
     run("preflight", calls, cluster="gpu", power_off=True)
 
     assert (calls.calls["esxi_power"]["hosts"], calls.calls["esxi_power"]["power_off"]) == (["e1"], True)
+
+
+@pytest.mark.parametrize(
+    ("profiles", "packages_are_read"),
+    [
+        ({"profile": {"kernel_modules": [{"name": "nmlx5_core"}], "vibs": []}}, False),
+        ({"host_profiles": {"esx1": None}}, False),
+        ({"profile": {"vibs": [{"name": "tool"}]}}, True),
+        ({"host_profiles": {"esx1": {"vibs": [{"name": "tool"}]}}}, True),
+    ],
+)
+def test_what_takes_calls_for_each_host_is_read_only_if_a_finding_needs_it(
+    profiles: dict[str, Any], packages_are_read: bool
+) -> None:
+    given = read()
+    calls = Answers(
+        esxi_info={**given["hosts"], "acceptance": {}},
+        cluster_info={**given["cluster"], "cluster": {**given["cluster"]["cluster"], "occupied": []}},
+        esxi_profile=given["plan"],
+    )
+
+    run("preflight", calls, cluster="gpu", **profiles)
+
+    gathered = calls.calls["esxi_info"]["gather"]
+    assert ("vib" in gathered) == packages_are_read
+    assert not {"all", "rdma", "driver"} & set(gathered)

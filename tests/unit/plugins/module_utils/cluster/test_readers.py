@@ -166,6 +166,7 @@ def test_the_clocks_of_hosts_are_compared_without_the_way_of_the_answer_in_one_c
     monotonic, times = iter([100.0, 102.0, 103.0, 107.0, 107.0, 111.0]), iter([NOW])
     monkeypatch.setattr(host_clocks.time, "monotonic", lambda: next(monotonic))
     monkeypatch.setattr(host_clocks, "server_time", lambda _session: next(times))
+    monkeypatch.setattr(host_clocks, "PARALLEL", 1)
     clocks = iter([NOW + timedelta(seconds=14), NOW + timedelta(seconds=8)])
     there = SimpleNamespace(QueryDateTime=lambda: next(clocks))
     ntp = SimpleNamespace(ntpConfig=SimpleNamespace(server=["ntp.lab"]))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from plugins.module_utils.core import run_request
 from plugins.module_utils.core.run_request import (
     Known,
     RunRequest,
@@ -192,6 +193,15 @@ def test_variables_of_an_inventory() -> None:
         "the variable guest_images does not exist (did you mean guest_image?)",
         "the variable node_usr does not exist (did you mean node_user?)",
     ]
+
+
+def test_names_of_ansible_are_not_compared_with_all_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[str] = []
+    monkeypatch.setattr(run_request, "get_close_matches", lambda name, *_more: compared.append(name) or [])
+
+    unknown_variables(KNOWN, ("ansible_connection", "inventory_dir", "_kept", "mine", "esxi_host_profile"))
+
+    assert compared == ["mine"]
 
 
 @pytest.mark.parametrize("job", ["awx_job_id", "tower_job_id"])

@@ -170,6 +170,7 @@ def test_every_reason_for_a_reboot_is_named() -> None:
         (["network"], {"uplinks", "switches", "vmkernel"}, set()),
         (["vib"], {"vibs"}, {"software vib list"}),
         (["gpu", "driver"], {"gpus", "graphics", "kernel_modules"}, set()),
+        (["rdma_devices"], {"rdma_devices", "rdma_users"}, set()),
         (["rdma"], {"rdma_devices", "rdma_users"},
          {"network nic dcb status get", "network nic stats get", "rdma device stats get"}),
     ],

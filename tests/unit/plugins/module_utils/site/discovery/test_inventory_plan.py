@@ -34,6 +34,7 @@ FACTS: dict[str, Any] = {
     "max_out_of_service": {"allowed": 1, "why": "one by default"},
     "out_of_service": [],
     "vms": [],
+    "occupied": None,
 }
 GPU = {"name": "NVIDIA Tesla T4", "memory_mb": 16384, "passthrough": "off", "type": "shared", "active_type": "basic"}
 GPU |= {"vendor_id": "10de", "device_id": "1eb8"}
