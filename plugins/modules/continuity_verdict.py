@@ -171,8 +171,8 @@ moves:
   elements: dict
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, count, islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +180,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import runner
 from ..module_utils.continuity import verdict
+from ..module_utils.continuity.track import Track
 from ..module_utils.errors import Refused
 from ..module_utils.pages import verdict_files
 from ..module_utils.vmotion.checks import move_lines
@@ -222,11 +223,13 @@ def of_test(params: dict[str, Any]) -> dict[str, Any]:
     return {**params, **case, **own, **more}
 
 
-def judge(params: dict[str, Any], records: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Return the verdict on the records."""
-    case = {key: params[key] for key in GIVEN}
+def judge(params: dict[str, Any], records: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], Sequence[Track]]:
+    """Return the verdict on the records, and the records by rank, compressed."""
+    given = {key: params[key] for key in GIVEN}
+    require = given.pop("require")
     try:
-        return verdict.verdict(records, case.pop("moves"), case.pop("limits"), **case)
+        case = verdict.read_case(records, given.pop("moves"), given.pop("limits"), **given)
+        return verdict.judged(case, require), case.tracks
     except ValueError as error:
         raise Refused(str(params["records"]), "judge its records", str(error), "correct the named value") from error
 
@@ -267,16 +270,15 @@ class _Records:
         return chain.from_iterable(file.new_records() for file in self._files)
 
 
-def parts_of(params: dict[str, Any], counted: int, result: dict[str, Any]) -> list[Callable[[], dict[str, str]]]:
+def parts_of(
+    params: dict[str, Any], tracks: Sequence[Track], result: dict[str, Any]
+) -> list[Callable[[], dict[str, str]]]:
     """Return the verdict, then its timeline: an error in the page must not prevent the verdict."""
     name, moves, at = params["name"], params["moves"], params["at"]
     about = {"name": name, "site": params.get("site", "")}
 
     def timeline() -> dict[str, str]:
-        # The file is read again, up to the same record: its records may not fit into memory.
-        with _Records(Path(params["records"])) as again:
-            records, changes = islice(again.new_records(), counted), params.get("changes", ())
-            return verdict_files.timeline_texts(about, records, moves, result, at, changes)
+        return verdict_files.timeline_texts(about, tracks, moves, result, at, params.get("changes", ()))
 
     return [lambda: verdict_files.verdict_texts(name, moves, result), *([] if at is None else [timeline])]
 
@@ -284,15 +286,14 @@ def parts_of(params: dict[str, Any], counted: int, result: dict[str, Any]) -> li
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = of_test(module.params) if module.params["test"] else module.params
     with _Records(Path(params["records"])) as growing:
-        counter = count()
-        result = judge(params, (record for record, _number in zip(growing.new_records(), counter)))
+        result, tracks = judge(params, growing.new_records())
     if growing.noise:
         result["unproven"].append(f"records: {growing.noise} lines are not JSON objects and were left out")
     if "known" in params:
         known = params["known"]
         result = verdict_input.with_left(verdict_input.with_earlier(result, known), known)
         result["other_runs"] = known.other_runs
-    written = write(module, params, parts_of(params, next(counter), result))
+    written = write(module, params, parts_of(params, tracks, result))
     return {**written, **result, "lines": move_lines.verdict(result, params["moves"])}
 
 

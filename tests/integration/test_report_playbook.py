@@ -28,8 +28,9 @@ def given(folder: Path) -> dict[str, str]:
         run = {"name": f"tcp-{nodes}", "nodes": nodes, "gpus": nodes, "transport": "tcp", "images_per_sec": rate}
         (results / f"{nodes}.json").write_text(json.dumps({**run, "proof": proof}))
     moves = [move(40, 60), move(90, 110, rank=2)]
-    judged = verdict.verdict(records(200), moves, {}, ended="running", facts=facts(moves))
-    variables = {"name": "vMotion test of gpu", **timeline.timeline(records(200), moves, judged, {"w0": "esx0"})}
+    case = verdict.read_case(records(200), moves, {}, ended="running", facts=facts(moves))
+    judged = verdict.judged(case, ("launcher", "transport", "vsphere"))
+    variables = {"name": "vMotion test of gpu", **timeline.timeline(case.tracks, moves, judged, {"w0": "esx0"})}
     (tests / "gpu-1").mkdir(parents=True)
     (tests / "gpu-1" / "timeline.json").write_text(json.dumps(variables))
     report = {"report_results": str(results), "report_dir": str(folder / "report")}

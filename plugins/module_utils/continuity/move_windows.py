@@ -46,6 +46,11 @@ class Timeline:
         """Return the groups that were moving at some point between two times."""
         return self.groups[bisect_right(self._completions, begin) : bisect_left(self._starts, end)]
 
+    def moves_again(self, after: float, begin: float, end: float) -> bool:
+        """Return whether a group that started later than ``after`` was moving at some point between two times."""
+        first = max(bisect_right(self._starts, after), bisect_right(self._completions, begin))
+        return first < bisect_left(self._starts, end)
+
     def owner(self, begin: float, end: float) -> MoveGroup | None:
         """Return the group that explains a silence: the one whose move, or else whose window, overlaps it most."""
         touched = self.touched(begin, end)

@@ -97,7 +97,7 @@ def late_breaches(track: Track, timeline: Timeline, limits: Limits, marked: Mark
             continue
         before, after = lines[index - 1], lines[index]
         late, shared = after.at - group.completed, marked.within(group.completed, after.at)[0]
-        moves_again = any(other.started > group.started for other in timeline.moving(before.at, after.at))
+        moves_again = timeline.moves_again(group.started, before.at, after.at)
         if not moves_again and late - shared > _deadline(track, phase_between(before, after, limits), limits):
             detail = f"rank {track.rank} resumed {late:.3f} s after the move (deadline {limits.resume_deadline_s:g} s)"
             yield Breach("resumed_late", track.rank, after.step, after.at, detail)

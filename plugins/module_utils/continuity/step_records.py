@@ -8,7 +8,7 @@ import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from itertools import groupby, islice
-from operator import lt
+from operator import eq, lt
 from statistics import median
 from typing import Any, NamedTuple, Sequence
 
@@ -22,7 +22,7 @@ KIND = ("stride", "phase", "mark", *IDENTITY)
 MOST_UNPACKED, SMALLEST_BLOCK = 1 << 18, 32
 # Values that records share are stored once. These are the bounds if the values of all records differ.
 MOST_PHASES, MOST_SHARED_BYTES, BYTES_OF_A_KIND = 100, 64 << 20, 1000
-PLAIN = frozenset((str, int, type(None)))
+PLAIN, NUMBERS = frozenset((str, int, type(None))), frozenset((int, float, type(None)))
 READ = frozenset((*KIND, "rank", "step", "t", "seen", "loss", "images_per_sec"))
 
 
@@ -205,11 +205,14 @@ def _print(record: Mapping[str, Any], kind: str) -> int:
     It is compared only with the numbers of records of the same step at the same time.
     """
     get = record.get
+    size = len(record) - ("seen" in record)
+    numbers = (get("rank"), get("step"), get("t"), get("loss"), get("images_per_sec"))
+    # Almost every record has only numbers, of which no text is needed. NaN is not equal to itself.
+    if READ.issuperset(record) and NUMBERS.issuperset(map(type, numbers)) and all(map(eq, numbers, numbers)):
+        return hash((numbers, size, kind)) & 0xFFFFFFFF
     others = record.keys() - READ
     reported = sorted((key, repr(record[key])) for key in others) if others else []
-    size = len(record) - ("seen" in record)
-    written = (get("rank"), get("step"), get("t"), get("loss"), get("images_per_sec"), size, reported)
-    return hash(f"{written!r}{kind}") & 0xFFFFFFFF
+    return hash(f"{(*numbers, size, reported)!r}{kind}") & 0xFFFFFFFF
 
 
 def _finite(value: object) -> float | None:

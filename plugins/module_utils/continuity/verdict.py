@@ -88,14 +88,30 @@ def verdict(
     require: Collection[str] = ("launcher", "transport", "vsphere"),
 ) -> dict[str, Any]:
     """Return ``continuous``, ``broken`` or ``inconclusive`` with all reasons; raise ValueError for invalid limits."""
+    return judged(read_case(records, moves, limits, ended=ended, facts=facts), require)
+
+
+def read_case(
+    records: Iterable[dict[str, Any]],
+    moves: Sequence[dict[str, Any]],
+    limits: dict[str, Any],
+    *,
+    ended: str,
+    facts: dict[str, Any] | None = None,
+) -> Case:
+    """Read the records once, for the verdict and the timeline; raise ValueError for invalid limits."""
     if ended not in ENDINGS:
         raise ValueError(f"ended is {ended!r}: expected one of {', '.join(ENDINGS)}.")
-    case = _Case(records, moves, read_limits(limits), ended, facts or {})
+    return Case(records, moves, read_limits(limits), ended, facts or {})
+
+
+def judged(case: Case, require: Collection[str]) -> dict[str, Any]:
+    """Return the verdict on a case with all reasons."""
     breaches = in_order(case.breaches())
-    missing = [*case.missing(), *missing_facts(case.facts, moves, require)]
+    missing = [*case.missing(), *missing_facts(case.facts, case.moves, require)]
     return {
         "verdict": "broken" if breaches else "inconclusive" if missing else "continuous",
-        "moved": _moved([done for move, done in zip(moves, case.moved) if not is_external(move)]),
+        "moved": _moved([done for move, done in zip(case.moves, case.moved) if not is_external(move)]),
         "breaches": [breach._asdict() for breach in breaches[:LISTED]],
         "unproven": listed([*missing, *case.unproven()]),
         "notes": listed([*left_out(breaches), *case.notes()]),
@@ -104,8 +120,8 @@ def verdict(
     }
 
 
-class _Case:
-    """The data of one verdict."""
+class Case:
+    """The data of one verdict; ``tracks`` are the records of its ranks."""
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..continuity.track import Track
 from ..training.timeline import timeline
 from .escaping import xml
 from .vmotion_page import page
@@ -24,7 +25,7 @@ def verdict_texts(name: str, moves: Sequence[Mapping[str, Any]], judged: Mapping
 
 def timeline_texts(
     about: Mapping[str, str],
-    records: Iterable[Mapping[str, Any]],
+    tracks: Sequence[Track],
     moves: Sequence[Mapping[str, Any]],
     judged: Mapping[str, Any],
     at: Mapping[str, str],
@@ -35,7 +36,7 @@ def timeline_texts(
     ``about`` contains the ``name`` of the test and a caution about its ``site``, ``at`` the host of each worker before
     the first move, and ``changes`` the hosts that were out of service.
     """
-    content = {**about, **timeline(records, moves, judged, at)}
+    content = {**about, **timeline(tracks, moves, judged, at)}
     content["changes"] = [
         {
             "host": change["host"],

@@ -9,12 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from ..continuity.clock import tracks_of
 from ..continuity.limits import number
 from ..continuity.lines import Line, neighbours
-from ..continuity.move_windows import Timeline
 from ..continuity.pace import IMAGES, STEPS, images_of_step
-from ..continuity.step_records import read_lines
 from ..continuity.track import Track
 
 MOST_BINS = 240
@@ -27,17 +24,15 @@ VSPHERE = ("hot_migration", "encrypted", "gpus", "stun_expected_s")
 
 
 def timeline(
-    records: Iterable[Mapping[str, Any]],
+    tracks: Sequence[Track],
     moves: Sequence[Mapping[str, Any]],
     judged: Mapping[str, Any],
     at: Mapping[str, str],
 ) -> dict[str, Any]:
     """Return the data of a plot, with times in seconds since the first record.
 
-    ``judged`` is the verdict on the same records and moves; ``at`` is the initial host of each worker.
+    ``judged`` is the verdict on these tracks and moves; ``at`` is the initial host of each worker.
     """
-    reading = read_lines(records)
-    tracks, _clock_steps = tracks_of(reading.ranks, Timeline(moves, 0.0), reading.is_stamped)
     began = min((track.first.at for track in tracks), default=0.0)
     ended = max((track.last.at for track in tracks), default=0.0)
     interval = median([track.interval for track in tracks]) if tracks else 0.0

@@ -20,8 +20,8 @@ from .host_findings import COMES_WITH_FABRIC, ExpectedHost
 Data = Mapping[str, Any]
 # Options of esxi_power as its errors name them, and the options of the playbooks.
 _OPTIONS = {"moved_by: module": "esxi_host_moved_by: module", "power_off: true": "-e power_off=true"}
-# The groups of esxi_info that the findings need, and those that only a part of a profile needs: these take calls for
-# each host. What waits for a boot in other parts is in the plan.
+# The groups of esxi_info that the findings need, and those that only a part of a profile needs, with calls for each
+# host. The plan contains the boots for which settings of the other parts wait.
 GROUPS, GROUPS_OF_PARTS = ("gpu", "network", "rdma_devices", "management"), {"vibs": "vib"}
 _REPORT = "run again, and if this persists, run dml.vsphere.record and report it"
 

@@ -81,7 +81,8 @@ class GrowingFile:
 def _record(line: bytes) -> dict[str, Any] | None:
     """Return the JSON object in a line, or None."""
     try:
-        record = json.loads(line)
+        # Without the decoding, json looks for the encoding of each line.
+        record = json.loads(line.decode())
     except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None

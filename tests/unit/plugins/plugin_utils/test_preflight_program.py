@@ -97,7 +97,7 @@ def test_hosts_with_machines_that_leave_service_are_checked_for_their_evacuation
         ({"host_profiles": {"esx1": {"vibs": [{"name": "tool"}]}}}, True),
     ],
 )
-def test_what_takes_calls_for_each_host_is_read_only_if_a_finding_needs_it(
+def test_groups_that_take_calls_for_each_host_are_read_only_if_a_finding_needs_them(
     profiles: dict[str, Any], packages_are_read: bool
 ) -> None:
     given = read()

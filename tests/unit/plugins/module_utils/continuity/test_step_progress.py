@@ -153,6 +153,19 @@ def test_checks_each_move_that_has_lines_on_both_sides() -> None:
     assert late(*steps, moves=both) == []
 
 
+def test_a_silence_during_many_moves_needs_no_list_of_moves_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rank that is silent during thousands of moves would otherwise take the square of their number."""
+    moves, limits = timeline(*((2.0 + number, 2.5 + number) for number in range(2000))), read_limits(LIMITS)
+    later = [any(other.started > group.started for other in moves.moving(1.0, 2100.0)) for group in moves.groups]
+    assert [moves.moves_again(group.started, 1.0, 2100.0) for group in moves.groups] == later
+    monkeypatch.setattr(Timeline, "moving", lambda *_times: pytest.fail("it lists moves"))
+    silent = track(*(line(step, step / 10) for step in range(11)), line(11, 2100.0))
+
+    breaches = list(late_breaches(silent, moves, limits, MarkedPhases([], limits)))
+
+    assert [breach.kind for breach in breaches] == ["resumed_late"]
+
+
 def test_one_line_before_the_end_of_a_move_is_enough() -> None:
     afterwards = [line(step, 80.0 + step) for step in range(1, 5)]
     assert [step for step, _at, _reported in late(line(0, 1.0), *afterwards, moves=timeline((2.0, 3.0)))] == [1]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from plugins.module_utils.continuity.verdict import read_case
 from plugins.module_utils.pages.verdict_files import junit_report, timeline_texts
 
 MOVES = [
@@ -65,13 +66,14 @@ def test_the_timeline_has_a_row_for_each_host_that_was_out_of_service() -> None:
         "unproven": [],
         "moves": [],
     }
+    tracks = read_case(records, [], {}, ended="running").tracks
     change = {"host": "esx01.lab", "out_at": 110.0, "back_at": 152.0, "reboots": 1}
-    texts = timeline_texts(ABOUT, records, [], judged, {"w1": "esx02.lab"}, [change])
+    texts = timeline_texts(ABOUT, tracks, [], judged, {"w1": "esx02.lab"}, [change])
     (found,) = json.loads(texts["timeline.json"])["changes"]
     assert (found["from"], found["until"], found["host"]) == (10.0, 52.0, "esx01.lab")
     assert "esx01.lab: out of service for 42 s, 1 reboot" in texts["timeline.html"]
     assert texts["timeline.html"].partition("<header>")[2].startswith('<p class="site">SIMULATED: &lt;lab&gt;</p>')
-    assert "out of service for" not in timeline_texts(ABOUT, records, [], judged, {"w1": "esx02.lab"})["timeline.html"]
+    assert "out of service for" not in timeline_texts(ABOUT, tracks, [], judged, {"w1": "esx02.lab"})["timeline.html"]
 
 
 def test_a_burst_at_the_start_does_not_flatten_the_curve() -> None:
@@ -82,5 +84,6 @@ def test_a_burst_at_the_start_does_not_flatten_the_curve() -> None:
     ]
     judged = {"verdict": "continuous", "moved": "all", "longest_gap_s": 1.0, "breaches": [], "unproven": []}
     judged["moves"] = []
-    page = timeline_texts(ABOUT, records, [], judged, {"w1": "esx02.lab"})["timeline.html"]
+    tracks = read_case(records, [], {}, ended="running").tracks
+    page = timeline_texts(ABOUT, tracks, [], judged, {"w1": "esx02.lab"})["timeline.html"]
     assert max(float(text) for text in re.findall(r'class="name"[^>]*>([\d.]+)<', page)) <= 5

@@ -22,8 +22,8 @@ AT = {"w0": "esx0", "w1": "esx1", "w2": "esx1", "w3": "esx3"}
 
 
 def timeline_of(made: list[dict[str, Any]], moves: list[dict[str, Any]], **limits: Any) -> dict[str, Any]:
-    judged = verdict.verdict(made, moves, limits, ended="running", facts=facts(moves))
-    return move_timeline.timeline(made, moves, judged, AT)
+    case = verdict.read_case(made, moves, limits, ended="running", facts=facts(moves))
+    return move_timeline.timeline(case.tracks, moves, verdict.judged(case, ()), AT)
 
 
 def rate_at(timeline: dict[str, Any], moment: float) -> float:
@@ -118,8 +118,9 @@ def test_any_run_can_be_drawn_and_all_of_its_steps_count() -> None:
     for number in range(150):
         run = fill(draw(random.Random(f"timeline {number}")))
         positional, named = run.arguments()
-        judged = verdict.verdict(*positional, **named)
-        timeline = move_timeline.timeline(run.records, run.moves, judged, {})
+        require = named.pop("require", ())
+        case = verdict.read_case(*positional, **named)
+        timeline = move_timeline.timeline(case.tracks, run.moves, verdict.judged(case, require), {})
         ET.fromstring(timeline_plot.plot(timeline))
         assert len(timeline["rates"]) <= move_timeline.MOST_BINS + 1
         assert all(rate >= 0 for rate in timeline["rates"])

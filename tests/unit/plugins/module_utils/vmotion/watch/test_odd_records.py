@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plugins.module_utils.continuity.verdict import verdict
+from plugins.module_utils.continuity import verdict
 from plugins.module_utils.errors import CollectionError
 from plugins.module_utils.pages import verdict_files
 from plugins.module_utils.training.curve import Curve
@@ -74,10 +74,11 @@ def test_a_file_of_records_is_read_or_refused(content: bytes, ended: bool) -> No
     assert len(records) + growing.noise == sum(1 for line in whole if line.strip())
     move = {"worker": "w0", "ranks": [0], "source": "a", "target": "b", "started": 10.0, "completed": 12.0, "ok": True}
     for moves in ([], [move]):
-        judged = verdict(records, moves, {}, ended="running", facts={"observed_until": 60.0})
+        case = verdict.read_case(records, moves, {}, ended="running", facts={"observed_until": 60.0})
+        judged = verdict.judged(case, ("launcher", "transport", "vsphere"))
         assert judged["verdict"] in ("continuous", "broken", "inconclusive")
         verdict_files.verdict_texts("test", moves, judged)
-        verdict_files.timeline_texts({"name": "test"}, records, moves, judged, {"w0": "a"})
+        verdict_files.timeline_texts({"name": "test"}, case.tracks, moves, judged, {"w0": "a"})
     pace, advance = LivePace(10, Curve()), StepsSince(0.0)
     pace.feed(records)
     advance.feed(records)
@@ -126,7 +127,7 @@ def test_an_impossible_job_size_uses_no_memory(size: float) -> None:
             [],
             False,
         )
-        judged = verdict(odd, [], {}, ended="running")
+        judged = verdict.verdict(odd, [], {}, ended="running")
         assert judged["verdict"] == "inconclusive"
         assert tracemalloc.get_traced_memory()[1] < 20_000_000
     finally:
