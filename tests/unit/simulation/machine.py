@@ -23,6 +23,7 @@ from .site import Host, Job, Profile, Site
 
 HOSTS = ["esx1", "esx2", "esx3", "esx4"]
 MOST_RUNS = 8
+CLOCK_SET_SECONDS = 3600.0
 STUNS = st.lists(st.sampled_from([1.0, 30.0, 60.0, 90.0, 200.0]), max_size=4)
 
 
@@ -90,6 +91,20 @@ def dies(calls: SimulatedCalls, _host: str) -> None:
         calls.site.job.end("died", calls.site.clock)
 
 
+def sets_clock(calls: SimulatedCalls, _host: str) -> None:
+    """The clock of the controller is set forward, and the next time back."""
+    calls.site.clock_set = -CLOCK_SET_SECONDS if calls.site.clock_set > 0 else CLOCK_SET_SECONDS
+
+
+def sets_guest_clock(calls: SimulatedCalls, name: str) -> None:
+    """The clock of the guest on a host is set back, and the next time forward."""
+    site, job = calls.site, calls.site.job
+    for worker in [worker for worker, place in site.workers.items() if place == name and job]:
+        assert job is not None
+        seconds = 2 * CLOCK_SET_SECONDS if len(job.clock_sets) % 2 else -CLOCK_SET_SECONDS
+        job.clock_sets.append((worker, site.clock, seconds))
+
+
 ACTS: dict[str, Callable[[SimulatedCalls, str], None]] = {
     act.__name__: act
     for act in (
@@ -105,6 +120,8 @@ ACTS: dict[str, Callable[[SimulatedCalls, str], None]] = {
         moves,
         finishes,
         dies,
+        sets_clock,
+        sets_guest_clock,
     )
 }
 
@@ -139,9 +156,10 @@ def between_runs(act: Callable[[SimulatedCalls, str], None]) -> Callable[[SiteMa
     return lambda machine, host: act(SimulatedCalls(machine.site, "nobody", {}), host)
 
 
+BETWEEN_RUNS = ("alarm", "takes", "loses", "moves", "finishes", "dies", "sets_clock", "sets_guest_clock")
 CHANGES: dict[str, Callable[[SiteMachine, str], None]] = {
     "locks": locks,
-    **{name: between_runs(ACTS[name]) for name in ("alarm", "takes", "loses", "moves", "finishes", "dies")},
+    **{name: between_runs(ACTS[name]) for name in BETWEEN_RUNS},
 }
 
 

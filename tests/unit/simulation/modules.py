@@ -47,7 +47,7 @@ class SimulatedCalls(MortalWorld):
         self.site.pass_time(CALL_SECONDS)
 
     def now(self) -> float:
-        return self.site.clock
+        return self.site.clock + self.site.clock_set
 
     def pause(self) -> None:
         self.site.pass_time(2.0)
@@ -278,7 +278,7 @@ class SimulatedCalls(MortalWorld):
         while job is not None and self.site.clock < deadline:
             made = sum(at > options["since"] for at in job.step_times)
             if made >= options["steps"]:
-                return {"ranks": len(job.ranks), "hosts": _ranks_by_worker(job), "step": job.step}
+                return {"ranks": len(job.ranks), "hosts": job.ranks_by_worker, "step": job.step}
             if not job.is_running:
                 break
             self.site.pass_time(STEP_SECONDS)
@@ -325,6 +325,10 @@ class TrialCalls(SimulatedCalls):
         self.folder, self.files, self.controller = folder, files, run
         self.drivers: Mapping[str, Any] = {}
         self.versions: Mapping[str, str] = {"ansible": "2.20"}
+
+    def now(self) -> float:
+        """Return the time of the test, as observer_clock keeps it."""
+        return self.site.clock
 
     def start_watch(self, _options: Options) -> Result:
         self.effect("start the watch", lambda: setattr(self.site, "is_watched", True))
@@ -390,10 +394,3 @@ def _host_facts(name: str, host: Host) -> Result:
         "connection": "connected" if host.responds else "notResponding",
         "device_classes": {},
     }
-
-
-def _ranks_by_worker(job: Job) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for rank, worker in job.ranks.items():
-        found.setdefault(worker, []).append(rank)
-    return found

@@ -97,6 +97,8 @@ class Job:
     step: int = 0
     next_step: float = 0.0
     step_times: list[float] = field(default_factory=list)
+    # The times at which another user set the clock of a worker's guest, and by how many seconds.
+    clock_sets: list[tuple[str, float, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.next_step = self.started + STEP_SECONDS
@@ -104,6 +106,13 @@ class Job:
     @property
     def is_running(self) -> bool:
         return self.state == "running"
+
+    @property
+    def ranks_by_worker(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for rank, worker in self.ranks.items():
+            found.setdefault(worker, []).append(rank)
+        return found
 
     def make_steps(self, until: float) -> None:
         while self.is_running and self.next_step <= until:
@@ -117,6 +126,10 @@ class Job:
     def end(self, state: str, at: float) -> None:
         if self.is_running:
             self.state, self.ended = state, at
+
+    def clock_of(self, worker: str, at: float) -> float:
+        """Return what the clock of a worker's guest shows at a time."""
+        return at + sum(seconds for name, since, seconds in self.clock_sets if name == worker and since <= at)
 
     def records(self, since: float) -> Iterator[dict[str, Any]]:
         """Yield the record of each step of each rank after a time, as the watch stamps them."""
@@ -133,7 +146,7 @@ class Job:
                     "boot_id": f"boot of {worker}",
                     "job": f"job {self.started}",
                     "generation": 0,
-                    "t": at,
+                    "t": self.clock_of(worker, at),
                     "seen": at + 0.001,
                     "step": number,
                     "phase": "train",
@@ -154,6 +167,8 @@ class Site:
     hosts: dict[str, Host]
     workers: dict[str, str]
     clock: float = 1000.0
+    # How far the clock of the controller was set; the clock of a running test does not follow it.
+    clock_set: float = 0.0
     requested: Profile = field(default_factory=Profile)
     job: Job | None = None
     alarms: set[str] = field(default_factory=set)
