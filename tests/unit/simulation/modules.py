@@ -19,7 +19,7 @@ from plugins.module_utils.vmotion.plan.plan import plan_moves
 from plugins.module_utils.vmotion.plan.window import plan_window
 from tests.fakes.deaths import MortalWorld
 
-from .site import CLUSTER, LAUNCHER, STEP_SECONDS, Host, Job, Profile, Site
+from .site import CLUSTER, LAUNCHER, STEP_SECONDS, Host, Profile, Site
 
 Options = Mapping[str, Any]
 Result = dict[str, Any]
