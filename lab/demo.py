@@ -41,6 +41,7 @@ INVENTORIES = {
     KUBERNETES: ("inventories/lab", "inventories/lab_kubernetes"),
 }
 CHAPTERS = {"nodes": chapters.NODES, VM: chapters.MACHINES, KUBERNETES: chapters.KUBERNETES}
+IMAGES_SINCE = 9  # the major release whose clusters have no baselines: an image manages them
 SIMULATED = "SIMULATED: five bare ESXi hosts in VMware's extended vCenter simulator on this machine, without GPUs."
 
 
@@ -199,17 +200,31 @@ def _place(arguments: argparse.Namespace, work: Path) -> Iterator[tuple[Demo, st
     left_out = _no_guests(arguments)
     if left_out and not arguments.keep:
         with Simulator(DATACENTRES / "lab.yml", *options, folder=work / "vcenter") as vcenter:
-            yield Demo(vcenter, vcenter.environment, work, inventories, without_guests=True), left_out
+            environment = {**vcenter.environment, **_image_managed(arguments, vcenter)}
+            yield Demo(vcenter, environment, work, inventories, without_guests=True), left_out
         return
     with _lab(arguments, _desired(arguments, options, nodes=not left_out)) as lab, contextlib.ExitStack() as stack:
         if not left_out:
             lab.hypervisor.ask("PUT", "/moves", MOVE)
         memory = (lambda: host.memory_bytes(lab.lab)) if is_vm else int
-        demo = Demo(lab.control, lab.environment, work, inventories, memory, without_guests=bool(left_out))
+        image = _image_managed(arguments, lab.control)
+        if arguments.keep:
+            lab.export(image)
+        environment = {**lab.environment, **image}
+        demo = Demo(lab.control, environment, work, inventories, memory, without_guests=bool(left_out))
         if arguments.lab == "nodes" and not left_out and not has_horovod(HOROVOD):
             demo.prebuild = Prebuild(lab, work)
             stack.enter_context(demo.prebuild.running())
         yield demo, left_out
+
+
+def _image_managed(arguments: argparse.Namespace, vcenter: Centre) -> dict[str, str]:
+    """Have an image manage the cluster if the release has no other way, and return the variable of the inventory."""
+    major = (arguments.release or "").partition(".")[0]
+    if not major.isdigit() or int(major) < IMAGES_SINCE:
+        return {}
+    vcenter.set_cluster("gpu", image_managed=True)
+    return {"LAB_IMAGE_MANAGED": "yes"}
 
 
 def _desired(arguments: argparse.Namespace, options: Sequence[str], nodes: bool) -> Desired:

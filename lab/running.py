@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,8 +93,12 @@ class Lab:
             except BaseException:
                 self._clear()
                 raise
-            lines = [f"export {key}={value!r}" for key, value in self.environment.items()]
-            (self.folder / ENVIRONMENT).write_text("\n".join(lines) + "\n")
+            self.export(self.environment)
+
+    def export(self, variables: Mapping[str, str]) -> None:
+        """Add variables to the file that a user's shell reads."""
+        with (self.folder / ENVIRONMENT).open("a") as file:
+            file.writelines(f"export {key}={value!r}\n" for key, value in variables.items())
 
     def down(self) -> None:
         """Stop the lab and remove all that it created, except for images and packages, which the next lab uses."""

@@ -52,6 +52,16 @@ def test_a_broken_promise_is_seen(
     assert f"{len(writes)} writes" in line and f"exit code {code}" in line
 
 
+@pytest.mark.parametrize(
+    ("release", "changes"), [("9.1", [True]), ("9.0", [True]), ("8.0 U3", []), ("7.0 U3", []), (None, [])]
+)
+def test_an_image_manages_the_cluster_of_a_release_without_baselines(release: str | None, changes: list[bool]) -> None:
+    made = list[bool]()
+    vcenter: Any = SimpleNamespace(set_cluster=lambda _name, image_managed: made.append(image_managed))
+    variables = demo._image_managed(SimpleNamespace(release=release), vcenter)  # type: ignore[arg-type]
+    assert made == changes and bool(variables.get("LAB_IMAGE_MANAGED")) == bool(changes)
+
+
 def test_machines_without_guests_are_stopped_with_the_option_for_it(tmp_path: Path) -> None:
     option, demo = "unreachable_is_idle=true", Demo(mock.Mock(writes=list), {}, tmp_path, without_guests=True)
     with mock.patch.object(digest, "run", return_value=0) as run:
