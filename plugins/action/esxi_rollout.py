@@ -136,7 +136,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
 
 def options_of(given: Mapping[str, Any]) -> RolloutOptions:
     """Return the options of a rollout from the validated options of the task."""
-    change = HostChangeOptions(**{field.name: given[field.name] for field in fields(HostChangeOptions)})
+    # A rollout has no training job, and no workers of one.
+    names = {field.name for field in fields(HostChangeOptions)} & set(given)
+    change = HostChangeOptions(**{name: given[name] for name in names})
     own = {field.name: given[field.name] for field in fields(RolloutOptions) if field.name != "change"}
     return RolloutOptions(change, **own)
 

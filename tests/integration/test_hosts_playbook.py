@@ -110,6 +110,15 @@ def test_a_host_that_does_not_exist_or_a_number_out_of_range_ends_the_run_withou
     assert vcenter.writes() == [], "not even a lock"
 
 
+def test_says_why_fewer_hosts_leave_service_at_once_than_requested(start: Start, ansible_for: AnsibleFor) -> None:
+    vcenter = start(text=datacentre('name: "esx%02d.lab", count: 3', ha=True))
+    profile = {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": 8}}]}
+    done = run(ansible_for(vcenter), esxi_host_profile=profile, max_out_of_service=99)
+    text = " ".join(done.out.split())
+    assert done.rc == 0 and most_out_of_service(vcenter.writes()) == 1, done.out
+    assert "max_out_of_service is 99, but at most 1 leave service at once: " in text
+
+
 def test_a_cluster_without_the_canary_waits_with_a_message(
     start: Start, ansible_for: AnsibleFor, tmp_path: Path
 ) -> None:

@@ -149,6 +149,13 @@ def test_a_wrong_type_on_the_command_line(ansible: Ansible, tmp_path: Path, play
     assert "PLAY RECAP" not in done.out, "it ends before the first play"
 
 
+def test_an_option_with_blanks_around_its_equals_sign_is_refused(ansible: Ansible, tmp_path: Path) -> None:
+    """Ansible ignores it: an unconfirmed teardown, or an accepted stop rule that is not accepted."""
+    done = ansible.playbook("playbooks/teardown.yml", "-i", inventory(tmp_path), "-e", "confirm = true")
+    assert done.rc != 0 and "write NAME=VALUE without blanks around '='" in words(done.out), done.out
+    assert "PLAY RECAP" not in done.out, "it ends before the first play"
+
+
 SOURCE = "plugin: dml.vsphere.workers\n"
 
 

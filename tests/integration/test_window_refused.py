@@ -50,6 +50,11 @@ def test_changes_no_host_without_a_verified_job(trial: Trial) -> None:
     assert "this run has no workers in the inventory" in text, text
 
 
+def test_a_limit_that_excludes_the_workers_is_refused(trial: Trial) -> None:
+    text = refused_before_a_write(trial, Window(trial), "--limit", "gpu")
+    assert "--limit gpu excludes the workers. Add them to the limit, or leave out under_training" in text, text
+
+
 @pytest.mark.parametrize(
     ("state", "reason"),
     [
@@ -94,6 +99,7 @@ def test_no_further_host_leaves_service_while_a_host_does_not_respond(trial: Tri
     trial.vcenter.set_host("esx04.lab", connection="notResponding")
     out = running.communicate(timeout=LONG)[0]
     assert running.returncode != 0 and "esx04.lab: it does not respond (notResponding)" in words(out), out
+    assert "worker04 of the job runs on it" in words(out), out
     assert len(window.booted()) == 1 and trial.moved() == []
     assert times(trial.vcenter.writes(), "ExitMaintenanceMode_Task") == window.booted() and trial.free()
 

@@ -90,6 +90,26 @@ def test_the_first_interrupt_pauses_the_window_after_its_host_and_the_next_run_c
 
 
 @pytest.mark.slow
+def test_the_second_interrupt_ends_the_run_and_names_what_it_leaves_and_the_next_run_continues(trial: Trial) -> None:
+    window = Window(trial)
+    running = started(trial, window)
+    os.kill(running.pid, signal.SIGINT)
+    (folder,) = (trial.folder / "tests").iterdir()
+    wait_for(lambda: (folder / "pause").exists() or running.poll() is not None, LONG)
+    os.kill(running.pid, signal.SIGINT)
+    out = words(running.communicate(timeout=LONG)[0])
+    assert running.returncode != 0, out
+    assert "the window was interrupted: 0 of 5 hosts are changed, 5 left" in out
+    assert "esx05.lab may be out of service, the lock of the cluster is held, and DRS does not move the workers" in out
+    assert "Run the playbook again to continue, or dml.vsphere.window with window_action=end to end it" in out
+
+    done = window.run()
+
+    assert done.rc == 0 and all(number == 1 for number in window.booted().values()), done.out
+    assert trial.free() and most_out_of_service(trial.vcenter.writes()) == 1
+
+
+@pytest.mark.slow
 def test_two_controllers_pause_watch_and_end_a_window(trial: Trial) -> None:
     window = Window(trial)
     running = started(trial, window)

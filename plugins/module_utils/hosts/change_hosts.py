@@ -44,6 +44,8 @@ class HostChangeOptions:
     # Hosts that another user put into maintenance mode, and that are nevertheless changed and returned to service.
     take_over: Sequence[str] = ()
     lock_ttl: int = 7200
+    # The host of each worker of the training job around which the hosts are changed.
+    workers: Mapping[str, str] = field(default_factory=dict)
     # The options of esxi_image, with which vLCM applies the image of the cluster to each host; empty: no image.
     image: Mapping[str, Any] = field(default_factory=dict)
 
@@ -173,7 +175,14 @@ def _read_rules(calls: Calls, leaving: Sequence[str], how: HostChangeOptions) ->
     read = required(calls.here("cluster_info", options))
     taken_over = [f"{rule}:{host}" for host in how.take_over for rule in ("taken_out", "out_of_service")]
     found = stops(read["stops"], [*how.accepted_stops, *taken_over])
-    return read, [str(stop["text"]).rstrip(".") for stop in found]
+    return read, [f"{str(stop['text']).rstrip('.')}{_affected(stop, how)}" for stop in found]
+
+
+def _affected(stop: Mapping[str, Any], how: HostChangeOptions) -> str:
+    """Return which workers of the training job are on the host of a stop rule, in words that follow its text."""
+    workers = [worker for worker, host in sorted(how.workers.items()) if host == stop["object"]]
+    runs = "runs" if len(workers) == 1 else "run"
+    return f"; {listed(workers)} of the job {runs} on it" if workers else ""
 
 
 def return_to_service(calls: Calls, hosts: Sequence[str]) -> None:

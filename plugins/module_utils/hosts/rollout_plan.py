@@ -124,6 +124,6 @@ def window_of(plan: Mapping[str, Any], change: HostChangeOptions) -> dict[str, A
     """Return the maintenance window in which the hosts that leave service are changed around a job."""
     options = asdict(change)
     accepted = options.pop("accepted_stops")
-    for name in ("cluster", "lock_ttl"):
+    for name in ("cluster", "lock_ttl", "workers"):
         del options[name]
     return {"hosts": plan["leaving"], **options, "accepted": list(accepted)}

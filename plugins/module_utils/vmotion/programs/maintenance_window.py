@@ -14,6 +14,7 @@ from ...durable.calls import required
 from ...durable.program import Program
 from ...hosts.change_hosts import HostChangeOptions, change_hosts, check_stop_rules, return_to_service
 from ...hosts.image_plan import commit_image, plan_image, with_image
+from ..checks import move_lines
 from ..evidence.facts import Facts
 from ..evidence.other_verdicts import broken
 from ..evidence.prediction import predicted
@@ -146,4 +147,7 @@ def options_of(trial: Trial) -> HostChangeOptions:
     """Return the options with which hosts are changed."""
     window_options = {name: value for name, value in trial.settings["window"].items() if name in NAMES}
     accepted = trial.settings["window"].get("accepted") or []
-    return HostChangeOptions(cluster=trial.facts.cluster, accepted_stops=accepted, **window_options)
+    places = move_lines.hosts_after(trial.facts.at, trial.facts.every_move)
+    workers = {worker: host for worker, host in places.items() if trial.facts.ranks.get(worker)}
+    known = {"cluster": trial.facts.cluster, "accepted_stops": accepted, "workers": workers}
+    return HostChangeOptions(**{**window_options, **known})

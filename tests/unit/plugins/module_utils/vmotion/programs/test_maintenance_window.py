@@ -198,6 +198,16 @@ def test_a_stop_rule_that_applies_after_a_host_ends_the_window_before_the_next_o
     assert "1 of 3 hosts are changed, 2 left (esx1, esx2): esx9: the alarm 'Host memory' is red" in world.outcome
 
 
+def test_the_workers_of_the_job_on_a_host_that_does_not_respond_are_named() -> None:
+    silent = {"severity": "stop", "rule": "not_responding", "object": "esx1", "text": "esx1: it does not respond."}
+    world = Window()
+    world.cluster.on_return = lambda: world.cluster.stops_after.append(silent)
+
+    world.carry_out()
+
+    assert world.boots == {"esx3": 1} and "esx1: it does not respond; w1 of the job runs on it" in world.outcome
+
+
 def test_a_stop_rule_that_applies_after_the_last_host_is_shown() -> None:
     world = Window(window={**WINDOW, "hosts": ["esx3"]})
     world.cluster.on_return = lambda: world.cluster.stops_after.append(ALARM)
