@@ -42,7 +42,7 @@ ELSEWHERE: dict[str, str] = {
     **{f"kubernetes/{one}.py": _KUBERNETES for one in ("causes", "gpu_operator", "object_fields", "preflight", "seen")},
     # By their checks:
     **{f"guests/{one}.py": _HERE for one in ("mpi_checks", "kubernetes_member", "software_packages")},
-    **{f"guests/{one}.py": _HERE for one in ("json_text", "node_settings", "training_image")},
+    **{f"{one}.py": _HERE for one in ("core/json_values", "guests/node_settings", "guests/training_image")},
     "core/schema.py": f"{_UNIT}/core/test_schema.py",
     **{f"{one}.py": USER for one in ("training/launcher_words", "guests/stack/part_versions", "workers/worker_spec")},
     "training/reports/outputs.py": f"{_UNIT}/training/reports/test_outputs.py",

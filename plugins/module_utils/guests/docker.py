@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .json_text import parse_json
+from ..core.json_values import parse_json
 
 
 class SettingsError(ValueError):

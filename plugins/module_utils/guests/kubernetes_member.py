@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..core.json_values import mapping
+
 PREFIX, LONGEST = "dml.vsphere/", 63
 UNLIMITED = "unlimited"
 # The soft and the hard limit in the kernel's format.
@@ -107,5 +109,4 @@ def _value(value: object) -> str:
 
 
 def _part(thing: Values, key: str) -> Values:
-    part = thing.get(key)
-    return part if isinstance(part, Mapping) else {}
+    return mapping(thing.get(key))

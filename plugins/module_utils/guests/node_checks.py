@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..core.findings import STOP
+from ..core.json_values import parse_json
 from . import (
     docker,
     gpu_health,
@@ -23,7 +24,6 @@ from . import (
     software_packages,
     training_image,
 )
-from .json_text import parse_json
 
 Values = Mapping[str, Any]
 LONGEST_ERROR = 100

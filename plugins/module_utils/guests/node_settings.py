@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..core.json_values import parse_json
 from . import stun_timers
-from .json_text import parse_json
 
 PINNED = re.compile(r"^stricthostkeychecking (yes|true)$", re.MULTILINE)
 UNLIMITED = {"unlimited": "-1", "infinity": "-1"}

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from .json_text import parse_json
+from ..core.json_values import parse_json
 
 # Packages that dnf installs next to other versions by default (installonlypkgs of dnf.conf):
 # https://dnf.readthedocs.io/en/latest/conf_ref.html

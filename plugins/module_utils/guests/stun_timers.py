@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ..core.json_values import mapping
+
 FIRST_RETRY = 0.2
 LONGEST_RETRY = 120.0
 DOUBLINGS = 9  # from the first pause to the longest, as in the kernel
@@ -50,7 +52,7 @@ def unknown_timers(observed: Mapping[str, Any]) -> list[str]:
 
 def _timers(observed: Mapping[str, Any]) -> dict[str, float | None]:
     timers: dict[str, float | None] = {}
-    sysctls, mca = (_mapping(observed.get(key)) for key in ("sysctls", "mca"))
+    sysctls, mca = (mapping(observed.get(key)) for key in ("sysctls", "mca"))
     if sysctls:
         retries = _whole(sysctls.get(RETRIES))
         timers[RETRIES] = None if retries is None else retransmission_patience(retries)
@@ -96,7 +98,3 @@ def _whole(value: object) -> int | None:
     """Return the integer in the output of the kernel or a program; None for anything else."""
     text = str(value).strip()
     return int(text) if not isinstance(value, bool) and _NUMBER.fullmatch(text) else None
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

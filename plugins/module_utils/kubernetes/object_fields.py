@@ -9,14 +9,15 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
+from ..core.json_values import mapping
+
 Object = Mapping[str, Any]
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
 def part(thing: object, key: str) -> Object:
     """Return the object at a key of an object, or an empty object."""
-    value = thing.get(key) if isinstance(thing, Mapping) else None
-    return value if isinstance(value, Mapping) else {}
+    return mapping(mapping(thing).get(key))
 
 
 def several(thing: object, key: str) -> list[Object]:

@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
 from ..core.findings import listed
+from ..core.json_values import mapping
 from ..core.names import printable
 
 COMPLETED = "completed"
@@ -41,7 +42,7 @@ def of_nodes(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
     dumps = {
         int(rank): dump
         for node in found.values()
-        for rank, dump in _mapping(node.get("dumps")).items()
+        for rank, dump in mapping(node.get("dumps")).items()
         if str(rank).isdecimal() and isinstance(dump, Mapping)
     }
     return sentences(dumps, [str(node["ras"]) for node in found.values() if node.get("ras")])
@@ -98,8 +99,8 @@ def _groups(dumps: Mapping[int, Mapping[str, Any]]) -> dict[str, list[int]]:
     """Return the ranks of each group, from the configuration in the dumps and the ranks that wrote one."""
     groups: dict[str, set[int]] = {}
     for rank, dump in dumps.items():
-        for one in _mapping(dump.get("pg_config")).values():
-            config = _mapping(one)
+        for one in mapping(dump.get("pg_config")).values():
+            config = mapping(one)
             numbers = re.findall(r"\d+", str(config.get("ranks")))
             groups.setdefault(_title(config.get("name"), config.get("desc")), set()).update(map(int, numbers), [rank])
         for entry in _entries(dump):
@@ -109,7 +110,7 @@ def _groups(dumps: Mapping[int, Mapping[str, Any]]) -> dict[str, list[int]]:
 
 def _latest(dump: Mapping[str, Any], group: str) -> Call | None:
     """Return the latest collective of a rank in a group; None if it made none."""
-    done = {str(number): _mapping(status) for number, status in _mapping(dump.get("pg_status")).items()}
+    done = {str(number): mapping(status) for number, status in mapping(dump.get("pg_status")).items()}
     own = [entry for entry in _entries(dump) if _of_entry(entry) == group and not entry.get("is_p2p")]
     calls = [_call(entry, done.get(str(entry.get("pg_id"))) or {}) for entry in own]
     return max(calls, key=lambda call: (call.number, not call.is_completed), default=None)
@@ -141,10 +142,6 @@ def _of_entry(entry: Mapping[str, Any]) -> str:
 def _title(name: object, desc: object) -> str:
     """Return the readable name of a group: its description if it has one, else PyTorch's name."""
     return printable(str(desc if desc and desc != "undefined" else name or "default_pg"))
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def of_ras(text: str) -> Iterator[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
+from ...core.json_values import mapping
 from .proof import LEAST_SHARE, doubt_of, grown_by
 from .rdma_counters import counters
 
@@ -67,7 +68,7 @@ def checksums(reading: Reading) -> dict[str, str]:
     return {
         f"{node}:{file}": str(checksum)
         for node, values in sorted(reading.items())
-        for file, checksum in _mapping(values.get("checksums")).items()
+        for file, checksum in mapping(values.get("checksums")).items()
     }
 
 
@@ -150,7 +151,3 @@ def _step(rank: Mapping[str, Any]) -> int:
     step = rank.get("step")
     # pylint: disable-next=unidiomatic-typecheck # True is not a step
     return step if type(step) is int else 0
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

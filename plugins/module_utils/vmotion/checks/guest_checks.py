@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ...core.findings import NOTE, STOP, WARN, Finding
+from ...core.json_values import mapping
 from ...guests import stun_timers
 from ...training.transport.job_settings import LONGEST_TIMEOUT, RETRIES, TICK_SECONDS
 
@@ -70,7 +71,7 @@ def _timers(facts: Mapping[str, Any], budget: float) -> Rows:
 
 def _environment(facts: Mapping[str, Any], budget: float) -> Rows:
     """Check the variables of the ranks for NCCL, UCX, Gloo, Horovod and torch."""
-    variables = _mapping(facts.get("environment"))
+    variables = mapping(facts.get("environment"))
     command = facts.get("mpirun")
     words = " ".join(map(str, command)) if isinstance(command, (list, tuple)) else ""
     if _uses_nccl_over_rdma(facts, variables):
@@ -201,7 +202,7 @@ def _seconds_left(text: str, now: float) -> float | None:
 
 
 def _checkpoint(facts: Mapping[str, Any], minutes: float) -> Rows:
-    newest = _mapping(facts.get("checkpoint"))
+    newest = mapping(facts.get("checkpoint"))
     if not newest:
         yield STOP, "checkpoint", "there is no checkpoint on it: let the job make one first"
         return
@@ -244,7 +245,3 @@ def _number(value: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from plugins.action import node_check
+from plugins.module_utils.core.json_values import parse_json
 from plugins.module_utils.guests import node_checks
-from plugins.module_utils.guests.json_text import parse_json
 
 from .node_check_cases import OF_GPUS
 

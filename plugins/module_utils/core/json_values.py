@@ -1,10 +1,11 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""JSON in the output of programs, as Ansible passes it on."""
+"""JSON in the output of programs, as Ansible passes it on, and its objects."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -13,3 +14,8 @@ def parse_json(value: object) -> Any:
     if not isinstance(value, str):
         return value
     return json.loads(value) if value.strip() else None
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """Return a JSON object; empty for any other value."""
+    return value if isinstance(value, Mapping) else {}
