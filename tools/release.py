@@ -18,7 +18,7 @@ ROOT = build.ROOT
 # The files that contain the version, each with the text around it.
 PLACES = {
     "galaxy.yml": r"(?m)(?<=^version: )\S+$",
-    "README.md": r"(?<=dml-vsphere-)\d+\.\d+\.\d+(?=\.tar\.gz)",
+    "README.md": r"(?<=dml-vsphere-)\d+\.\d+\.\d+(?=\.tar\.gz)|(?<=Status: )\d+\.\d+\.\d+",
     "execution-environment.yml": r"(?<=dml-vsphere-)\d+\.\d+\.\d+(?=\.tar\.gz)",
 }
 VERSION = re.compile(r"(?:0|[1-9]\d*)(?:\.(?:0|[1-9]\d*)){2}")

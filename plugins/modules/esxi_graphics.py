@@ -63,7 +63,9 @@ EXAMPLES = r"""
 
 - name: Show the vGPU profiles that each host offers
   ansible.builtin.debug:
-    msg: "{{ graphics | community.general.json_query('hosts[].{host: host, profiles: state.profiles}') }}"
+    msg: "{{ item.host }}: {{ item.state.profiles }}"
+  loop: "{{ graphics.hosts }}"
+  loop_control: {label: "{{ item.host }}"}
 """
 
 RETURN = r"""

@@ -46,13 +46,16 @@ EXAMPLES = r"""
 
 - name: Show the hosts that need a reboot, and the reasons
   ansible.builtin.debug:
-    msg: "{{ esxi | community.general.json_query('hosts[?reboot_owed].{host: host, why: reboot_why}') }}"
+    msg: "{{ item.host }}: {{ item.reboot_why | join('; ') }}"
+  loop: "{{ esxi.hosts | selectattr('reboot_owed') }}"
+  loop_control: {label: "{{ item.host }}"}
 
 - name: Show the GPUs whose active type is not the configured one
   ansible.builtin.debug:
-    msg: "{{ esxi | community.general.json_query(query) }}"
-  vars:
-    query: "hosts[].{host: host, gpus: gpus[?type != active_type].[address, type, active_type]}"
+    msg: "{{ item.0.host }}, {{ item.1.address }}: {{ item.1.type }}, active {{ item.1.active_type }}"
+  loop: "{{ esxi.hosts | subelements('gpus') }}"
+  loop_control: {label: "{{ item.1.address }}"}
+  when: item.1.type != item.1.active_type
 
 - name: Read the RDMA counters, which distinguish RDMA from a silent fallback to TCP
   dml.vsphere.esxi_info:
@@ -62,7 +65,9 @@ EXAMPLES = r"""
 
 - name: Show the bytes that each RDMA device sent
   ansible.builtin.debug:
-    msg: "{{ rdma | community.general.json_query('hosts[].rdma_devices[].[device, counters.bytes_sent]') }}"
+    msg: "{{ item.0.host }}, {{ item.1.device }}: {{ item.1.counters.bytes_sent }}"
+  loop: "{{ rdma.hosts | subelements('rdma_devices') }}"
+  loop_control: {label: "{{ item.1.device }}"}
 """
 
 RETURN = r"""

@@ -51,7 +51,7 @@ EXAMPLES = r"""
 
 - name: Show the hosts that still need a reboot
   ansible.builtin.debug:
-    msg: "{{ result.hosts | community.general.json_query(\"[?contains(needs, 'reboot')].host\") }}"
+    msg: "{{ result.hosts | selectattr('needs', 'contains', 'reboot') | map(attribute='host') }}"
 """
 
 RETURN = r"""

@@ -53,7 +53,7 @@ EXAMPLES = r"""
 
 - name: Show the hosts that must boot for the passthrough
   ansible.builtin.debug:
-    msg: "{{ passthrough | community.general.json_query('hosts[?reboots > `0`].host') }}"
+    msg: "{{ passthrough.hosts | selectattr('reboots', 'gt', 0) | map(attribute='host') }}"
 """
 
 RETURN = r"""

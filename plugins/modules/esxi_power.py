@@ -135,7 +135,7 @@ EXAMPLES = r"""
 
 - name: Show the virtual machines that block the evacuation
   ansible.builtin.debug:
-    msg: "{{ emptying | community.general.json_query('hosts[].state.evacuation.blocked[].[vm, owner, why]') }}"
+    msg: "{{ emptying.hosts | map(attribute='state.evacuation.blocked') | flatten }}"
 
 - name: Evacuate a host whose virtual machines DRS does not move
   dml.vsphere.esxi_power:

@@ -52,7 +52,9 @@ EXAMPLES = r"""
 
 - name: Show the hosts that need a reboot
   ansible.builtin.debug:
-    msg: "{{ plan | community.general.json_query('hosts[?reboots > `0`].[host, reboots, why]') }}"
+    msg: "{{ item.host }}: {{ item.why }}"
+  loop: "{{ plan.hosts | selectattr('reboots', 'gt', 0) }}"
+  loop_control: {label: "{{ item.host }}"}
 """
 
 RETURN = r"""

@@ -57,7 +57,9 @@ EXAMPLES = r"""
 
 - name: Show the RDMA device that each host uses for PVRDMA
   ansible.builtin.debug:
-    msg: "{{ pvrdma | community.general.json_query('hosts[].[host, state.uplink, state.rdma_device]') }}"
+    msg: "{{ item.host }}: {{ item.state.uplink }}, {{ item.state.rdma_device }}"
+  loop: "{{ pvrdma.hosts }}"
+  loop_control: {label: "{{ item.host }}"}
 
 - name: Remove the PVRDMA tag of one host, and leave its firewall open
   dml.vsphere.esxi_pvrdma:

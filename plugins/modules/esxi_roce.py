@@ -74,7 +74,9 @@ EXAMPLES = r"""
 
 - name: Show the priorities with flow control of each card
   ansible.builtin.debug:
-    msg: "{{ roce | community.general.json_query('hosts[].[host, state.pfc]') }}"
+    msg: "{{ item.host }}: {{ item.state.pfc }}"
+  loop: "{{ roce.hosts }}"
+  loop_control: {label: "{{ item.host }}"}
 """
 
 RETURN = r"""

@@ -73,7 +73,7 @@ EXAMPLES = r"""
 
 - name: Show the hosts that still need a boot
   ansible.builtin.debug:
-    msg: "{{ vib.hosts | community.general.json_query(\"[?contains(needs, 'reboot')].host\") }}"
+    msg: "{{ vib.hosts | selectattr('needs', 'contains', 'reboot') | map(attribute='host') }}"
 
 - name: Remove the management daemon from a host in maintenance mode
   dml.vsphere.esxi_vib:

@@ -54,7 +54,8 @@ EXAMPLES = r"""
     cluster: gpu
     state: absent
     power_cycle: true
-    workers: "{{ found | community.general.json_query('workers[?vm_built].{name: name}') }}"
+    workers: [{name: "{{ item }}"}]
+  loop: "{{ found.workers | selectattr('vm_built') | map(attribute='name') }}"
 """
 
 RETURN = r"""

@@ -37,6 +37,7 @@ def plan(read: Data) -> dict[str, Any]:
     obstacles = list(_obstacles(fabric, [vm_names.get(name, name) for name in removals["delete"]]))
     return {
         **removals,
+        "workers": [{"name": name} for name in (*removals["delete"], *removals["unmark"])],
         "lines": lines or [NOTHING],
         "any": bool(lines),
         **_errors(read["cluster"], removals, lines, obstacles),

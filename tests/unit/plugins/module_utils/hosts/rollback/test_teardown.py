@@ -86,6 +86,7 @@ def test_everything_in_its_order() -> None:
     ]
     assert (planned["hosts"], planned["switch"], planned["record_dir"]) == ("hosts.json", "rdma", "evidence")
     assert (planned["delete"], planned["unmark"], planned["untag"]) == (["w1", "w2", "w3"], ["mine"], ["esx01"])
+    assert [worker["name"] for worker in planned["workers"]] == ["w1", "w2", "w3", "mine"]
 
 
 @pytest.mark.parametrize(
