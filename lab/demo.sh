@@ -16,22 +16,26 @@ quietly() {
 
 : >"$log"
 echo "Preparing this machine: about two minutes the first time, then a moment. Log: $log"
-# The image of the nodes needs nothing of the setup, and both together take little longer than one of them. If it cannot
-# be built yet, the lab builds it later, or reports why it cannot.
-image=
-case "$(id -u) $*" in
-  0*" --lab "*) ;;
-  0*) python3 -m lab.nodes.image .cache/lab/podman >>"$log" 2>&1 & image=$! ;;
-esac
-quietly make setup
+# Builds the image of the nodes beside other work. If it cannot be built yet, the lab builds it later, or reports why not.
+start_image() {
+  python3 -m lab.nodes.image .cache/lab/podman >>"$log" 2>&1 &
+  image=$!
+}
+
 # Only root can make the guests. Without root, the demo skips the chapters that need guests and reports that.
+image=
 if [ "$(id -u)" = 0 ]; then
   case " $* " in
     *" --lab vm "*) quietly tools/setup --machines ;;
     *" --lab kubernetes "*) quietly env KUBERNETES=1 tools/setup --nodes ;;
-    *) quietly tools/setup --nodes ;;
+    *)
+      if command -v podman >/dev/null && command -v debootstrap >/dev/null; then start_image; fi
+      quietly tools/setup --nodes
+      if [ -z "$image" ]; then start_image; fi
+      ;;
   esac
 fi
+quietly make setup
 if [ -n "$image" ]; then
   wait "$image" || true
 fi

@@ -121,6 +121,8 @@ def test_who_only_looks_learns_that_the_next_run_gets_the_lock(
     assert over(ansible.module("cluster_info", **GPU)) == "it has run out"
 
 
+# It waits for the end of a lock, which lasts half a minute at least.
+@pytest.mark.slow
 def test_a_lock_outlives_its_time_while_its_holder_waits_for_a_boot(
     vcenter: Simulator, ansible_for: Callable[..., Ansible], monkeypatch: pytest.MonkeyPatch
 ) -> None:

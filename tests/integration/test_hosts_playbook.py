@@ -157,7 +157,7 @@ def test_a_driver_that_loads_after_the_boot_does_not_cost_a_second_reboot(
     start: Start, ansible_for: AnsibleFor
 ) -> None:
     vcenter = start(text=datacentre("name: esx01.lab"))
-    vcenter.set_host("esx01.lab", driver_seconds=15)
+    vcenter.set_host("esx01.lab", driver_seconds=5)
     done = run(ansible_for(vcenter))
     assert done.rc == 0, done.out
     assert times(vcenter.writes(), "RebootHost_Task") == {"esx01.lab": 1}

@@ -69,11 +69,22 @@ def playbook(command: str) -> str:
     return re.findall(r"dml\.vsphere\.(\w+)", command)[0]
 
 
+def refuses_guests_without_workers(reader: Reader, on_site: list[str]) -> None:
+    (command,) = [each for each in on_site if "guests=true" in each]
+
+    done = reader.run(command.replace(" -i workers.yml", ""))
+
+    assert done.returncode != 0 and reader.written() == set(), done.stdout
+    message = "a file workers.yml with the line 'plugin: dml.vsphere.workers'"
+    assert message in " ".join(done.stdout.split()), done.stdout
+
+
 def test_the_commands_of_the_readme_work_in_their_order(reader: Reader) -> None:
     page = reader.page("README.md")
     discover, *on_site = commands(page)
     reader.works(discover)
     decide_all(reader.folder / "hosts.yml")
+    refuses_guests_without_workers(reader, on_site)
 
     # The commands from the first to the one that builds the workers.
     for number, command in enumerate(on_site[:6]):
@@ -82,20 +93,6 @@ def test_the_commands_of_the_readme_work_in_their_order(reader: Reader) -> None:
     (reader.folder / "workers.yml").write_text(page.split("```yaml\n")[2].split("```")[0])
     for command in on_site[6:]:
         reader.lists_workers(command)
-
-
-def test_site_with_guests_refuses_an_inventory_without_workers_before_the_first_write(reader: Reader) -> None:
-    discover, *on_site = commands(reader.page("README.md"))
-    reader.works(discover)
-    decide_all(reader.folder / "hosts.yml")
-    (command,) = [each for each in on_site if "guests=true" in each]
-
-    done = reader.run(command.replace(" -i workers.yml", ""))
-
-    assert done.returncode != 0 and reader.written() == set(), done.stdout
-    assert "a file workers.yml with the line 'plugin: dml.vsphere.workers'" in " ".join(done.stdout.split()), (
-        done.stdout
-    )
 
 
 def write_files(page: str, folder: Path) -> None:
@@ -121,7 +118,7 @@ def test_the_commands_of_the_guide_work_in_their_order(reader: Reader) -> None:
 
     for line in commands(page):
         name = playbook(line)
-        if name in ON_GUESTS:
+        if name in ON_GUESTS or "under_training" in line:
             write_files(page, mine)
             reader.lists_workers(line.replace(" [--check --diff]", ""))
         elif name != "report":

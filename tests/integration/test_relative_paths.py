@@ -66,6 +66,7 @@ def stood(elsewhere: Path, start: Callable[..., Simulator], tmp_path: Path) -> C
     return playbook
 
 
+@pytest.mark.slow
 def test_relative_paths_start_in_the_folder_of_the_user(stood: Callable[..., str], tmp_path: Path) -> None:
     folder = tmp_path / "user"
 

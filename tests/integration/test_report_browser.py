@@ -20,6 +20,7 @@ from tests.integration.browser import Browser
 from tests.unit.plugins.module_utils.continuity.runs import move, records
 from tests.unit.plugins.module_utils.training.test_timeline import timeline_of
 
+pytestmark = pytest.mark.slow
 LEAST_CONTRAST = 4.5
 PUBLISHED = yaml.safe_load((ROOT / "roles" / "report" / "vars" / "main.yml").read_text())["__report_published"]
 # By tag the colours of all text on the page, with what is behind it.
@@ -100,7 +101,6 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("width", "dark", "media"), [(1200, False, ""), (1200, True, ""), (390, False, ""), (1100, True, "print")]
 )
@@ -125,7 +125,6 @@ def test_the_report_can_be_read(shown: tuple[Browser, Path], width: int, dark: b
     browser.picture(path.with_name(f"{width}-{'dark' if dark else 'light'}{media}.png"))
 
 
-@pytest.mark.slow
 def test_the_report_can_be_printed(shown: tuple[Browser, Path]) -> None:
     browser, path = shown
     browser.open(path, dark=True)

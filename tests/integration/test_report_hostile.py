@@ -18,6 +18,7 @@ from tests.integration.browser import Browser
 from tests.unit.plugins.module_utils.pages.test_escaping import report, timeline_of
 from tests.unit.plugins.module_utils.pages.test_usage_page import full
 
+pytestmark = pytest.mark.slow
 HOSTILE = (
     "</script><script>document.title='run'</script>",
     "</title></style><img src=x onerror=\"document.title='run'\">",

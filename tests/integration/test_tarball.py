@@ -11,15 +11,13 @@ import re
 import subprocess
 import sys
 import tarfile
-import textwrap
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from lab.simulator import DATACENTRES, ROOT, Simulator
+from lab.simulator import ROOT
 from tools import generated
 
 BIN = Path(sys.executable).parent
@@ -47,8 +45,6 @@ TRAVELS = {
     "roles",
     "stacks",
 }
-# The inventory that the README shows is the one that is run.
-INVENTORY = textwrap.dedent((ROOT / "README.md").read_text().split("```yaml\n")[1].split("```")[0])
 
 PLACES = {"ANSIBLE_COLLECTIONS_PATH": "collections", "ANSIBLE_HOME": "home"}
 
@@ -210,21 +206,6 @@ def test_galaxy_accepts_it(tarball: Path, tmp_path: Path) -> None:
     assert "Importing with galaxy-importer" in done.stdout
     complaints = [line for line in done.stdout.splitlines() if line.startswith(("ERROR", "WARNING", "CRITICAL"))]
     assert complaints == []
-
-
-def test_the_site_playbook_runs_from_elsewhere(elsewhere: Path, start: Callable[..., Simulator]) -> None:
-    lab = (DATACENTRES / "ready.yml").read_text()
-    vcenter = start(text=lab.replace("count: 5", "count: 2"))
-    (elsewhere / "inventory.yml").write_text(INVENTORY)
-    command = ["ansible-playbook", "-i", "inventory.yml", "dml.vsphere.site"]
-    first = run(elsewhere, *command, **vcenter.environment)
-    assert first.returncode == 0, first.stdout
-    assert vcenter.writes()
-    vcenter.clear()
-    second = run(elsewhere, *command, **vcenter.environment)
-    assert second.returncode == 0, second.stdout
-    assert "changed=0" in second.stdout
-    assert vcenter.writes() == []
 
 
 @pytest.mark.parametrize(

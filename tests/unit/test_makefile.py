@@ -27,6 +27,21 @@ def test_each_documented_target_is_in_a_group() -> None:
     assert [line for line in text.splitlines() if len(line) > 80] == []
 
 
+def test_only_slow_tests_need_the_browser_which_make_test_does_not_install() -> None:
+    files = [
+        path for path in (ROOT / "tests" / "integration").glob("test_*.py") if "import Browser" in path.read_text()
+    ]
+    tests = [(path, path.read_text().split("\ndef test_")) for path in files]
+
+    assert len(files) > 3
+    assert [
+        path.name
+        for path, parts in tests
+        if "pytestmark = pytest.mark.slow" not in parts[0]
+        and not all("@pytest.mark.slow" in part.rpartition("\n\n\n")[2] for part in parts[:-1])
+    ] == []
+
+
 def test_each_sentence_is_whole() -> None:
     text = " ".join(help_of(ROOT / "Makefile").split())
     for sentence in re.findall(r"^[a-z-]+:.*## [a-z]+: (.*)$", MAKEFILE, re.MULTILINE):

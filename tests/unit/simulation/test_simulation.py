@@ -27,7 +27,7 @@ from . import modules
 from .machine import SiteMachine
 
 HISTORIES = settings(
-    max_examples=int(os.environ.get("DML_HISTORIES", "150")),
+    max_examples=int(os.environ.get("DML_HISTORIES", "75")),
     stateful_step_count=12,
     deadline=None,
     derandomize="DML_EXPLORE" not in os.environ,

@@ -19,8 +19,22 @@ def plan(read: Data) -> dict[str, Any]:
     ``switch``, the name of the RDMA switch; ``record``, the file with old values of shared settings in ``record_dir``,
     and ``evidence``, the file with the old state of the hosts, each empty if there is no such file.
     """
+    removals = _removals(read)
+    vm_names = {vm["name"]: vm["vm_name"] for vm in read["workers"]}
+    lines = list(_lines(removals, read["switch"], read["fabric"], vm_names))
+    obstacles = list(_obstacles(read["fabric"], [vm_names.get(name, name) for name in removals["delete"]]))
+    return {
+        **removals,
+        "workers": [{"name": name} for name in (*removals["delete"], *removals["unmark"])],
+        "lines": lines or [NOTHING],
+        "any": bool(lines),
+        **_errors(read["cluster"], removals, lines, obstacles),
+    }
+
+
+def _removals(read: Data) -> dict[str, Any]:
     fabric, due = read["fabric"], read["due"]
-    removals: dict[str, Any] = {
+    return {
         "rules": due["rules"],
         "delete": sorted([*(vm["name"] for vm in read["workers"] if vm["vm_built"]), *read["unfinished"]]),
         "unmark": [vm["name"] for vm in read["workers"] if not vm["vm_built"]],
@@ -31,16 +45,6 @@ def plan(read: Data) -> dict[str, Any]:
         "record_dir": read["record_dir"],
         "switch": read["switch"],
         "traces": [name for name in ("attributes", "lock") if due[name]],
-    }
-    vm_names = {vm["name"]: vm["vm_name"] for vm in read["workers"]}
-    lines = list(_lines(removals, read["switch"], fabric, vm_names))
-    obstacles = list(_obstacles(fabric, [vm_names.get(name, name) for name in removals["delete"]]))
-    return {
-        **removals,
-        "workers": [{"name": name} for name in (*removals["delete"], *removals["unmark"])],
-        "lines": lines or [NOTHING],
-        "any": bool(lines),
-        **_errors(read["cluster"], removals, lines, obstacles),
     }
 
 
