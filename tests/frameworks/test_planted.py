@@ -105,7 +105,7 @@ def _stacks(folder: Path) -> str:
 
 def test_gradients_that_are_not_finite_have_their_step_and_their_ranks(tmp_path: Path, started: list[Ranks]) -> None:
     started.append(Ranks(tmp_path, NOT_FINITE, DML_CHECK_GRADIENTS="1"))
-    assert [process.wait(300) for process in started[0].processes] == [0, 0]
+    assert [process.wait(600) for process in started[0].processes] == [0, 0]
 
     judged = NotFinite()
     for rank in (0, 1):
@@ -120,7 +120,7 @@ def test_gradients_that_are_not_finite_have_their_step_and_their_ranks(tmp_path:
 
 def test_a_shape_on_one_rank_is_named_with_rank_and_line(tmp_path: Path, started: list[Ranks]) -> None:
     started.append(Ranks(tmp_path, SHAPE))
-    assert started[0].processes[1].wait(300) == 1
+    assert started[0].processes[1].wait(600) == 1
 
     # mpirun tags the lines of a rank.
     text = (tmp_path / "rank1.log").read_text()

@@ -129,7 +129,7 @@ def compared(
     left, right = dict(_flat(_without(one))), dict(_flat(_without(other)))
     keys = list(dict.fromkeys((*left, *right)))
     rows = [(key, left.get(key, ABSENT), right.get(key, ABSENT)) for key in keys if left.get(key) != right.get(key)]
-    # What was requested is mostly what ran.
+    # A request that is the same as what ran adds nothing.
     rows = [row for row in rows if not (row[0].startswith(REQUESTED) and (row[0][len(REQUESTED) :], *row[1:]) in rows)]
     same = [("everything else", "equal", "equal")] if len(rows) < len(keys) else []
     rows += code

@@ -35,6 +35,8 @@ def source_name(o: Options) -> str:
 def require_source(o: Options, source: Mapping[str, Any], *, takes_program: bool) -> None:
     """Refuse to resume a run that has not ended here, and to run a program that only a node has reported."""
     name = str(source["name"])
+    if takes_program:
+        require_variables(o, source)
     if o["resume"] and "end" not in source:
         raise TrainingFailed(
             f"The training run {name} has no end in its manifest, so its outputs may be incomplete here. Stop the run "
@@ -45,6 +47,18 @@ def require_source(o: Options, source: Mapping[str, Any], *, takes_program: bool
             f"Another controller started the training run {name}: {o['results']}/{name}/manifest.json is a copy of the "
             "manifest on its launcher, whose user could change the command. Set training_folder and training_command, "
             """or read the copy and accept its command: -e '{"training_accept": ["manifest"]}'."""
+        )
+
+
+def require_variables(o: Options, source: Mapping[str, Any]) -> None:
+    """Refuse a run without the variables of the earlier one: their values may be secrets, so no manifest has them."""
+    before = (source.get("asked") or {}).get("environment") or {}
+    missing = sorted(set(before) - set(o["environment"]))
+    if missing and "environment" not in o["accept"]:
+        raise TrainingFailed(
+            f"The training run {source['name']} had {', '.join(missing)} in training_environment, this command does "
+            "not. Set the same variables as for that run, or go without them: "
+            """-e '{"training_accept": ["environment"]}'."""
         )
 
 

@@ -48,6 +48,11 @@ def test_a_repeated_program_runs_on_the_current_stack() -> None:
     ("options", "source", "words"),
     [
         ({"resume": "one"}, MANIFEST, "has no end in its manifest, so its outputs may be incomplete here"),
+        (
+            {"repeat": "one"},
+            {**MANIFEST, "asked": {"environment": {"PYTHONPATH": "25a6", "TOKEN": "9f3e"}}},
+            "one had PYTHONPATH, TOKEN in training_environment, this command does not",
+        ),
         ({"repeat": "one"}, {**MANIFEST, "reported": True}, "Another controller started the training run one"),
     ],
 )
@@ -113,3 +118,10 @@ def test_a_name_that_would_leave_the_folder_of_runs_is_refused(name: str) -> Non
 def test_nodes_outside_the_play_are_refused_with_the_way_to_name_them() -> None:
     with pytest.raises(CollectionError, match=r"the hosts of this play are w1, w2; name at least one .*\"w1\""):
         training_run.require_nodes({"nodes": ["w9"]}, ["w1", "w2"])
+
+
+def test_variables_with_other_values_and_accepted_ones_are_not_refused() -> None:
+    source = {**MANIFEST, "asked": {"environment": {"TOKEN": "9f3e"}}}
+
+    run_source.require_variables({**OPTIONS, "environment": {"TOKEN": "new"}}, source)
+    run_source.require_variables({**OPTIONS, "accept": ["environment"]}, source)
