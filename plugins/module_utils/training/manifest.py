@@ -45,6 +45,7 @@ MEASURES = (
     ("state", "state", ""),
     ("steps", "steps", ""),
     ("rate", "images_per_sec", " images/s"),
+    ("pace", "steps_per_sec", " steps/s"),
     ("loss", "loss", ""),
 )
 ABSENT = "-"

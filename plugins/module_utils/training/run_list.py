@@ -34,6 +34,7 @@ def _running(run: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]
         "step": run["step"],
         "nodes": known.get("nodes") or run["nodes"],
         "rate": None,
+        "steps_per_sec": None,
         "loss": None,
         "seconds": None,
         "cause": "",
@@ -52,6 +53,7 @@ def _ended(each: Mapping[str, Any], unreachable: set[str]) -> dict[str, Any]:
         "step": end.get("steps"),
         "nodes": list(each["nodes"]),
         "rate": manifest.number(end.get("images_per_sec")),
+        "steps_per_sec": manifest.number(end.get("steps_per_sec")),
         "loss": end.get("loss"),
         "seconds": manifest.seconds(each),
         "cause": str(end.get("cause") or "") if end else cause,
@@ -65,7 +67,7 @@ def lines(entries: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _row(entry: Mapping[str, Any]) -> list[str]:
-    rate, loss = entry["rate"], entry["loss"]
+    loss = entry["loss"]
     return [
         str(entry["name"]),
         str(entry["by"] or manifest.ABSENT),
@@ -75,6 +77,13 @@ def _row(entry: Mapping[str, Any]) -> list[str]:
         manifest.ABSENT if entry["step"] is None else str(entry["step"]),
         manifest.ABSENT if loss is None else f"{loss:.4g}" if isinstance(loss, float) else str(loss),
         ",".join(map(str, entry["nodes"])) or manifest.ABSENT,
-        manifest.ABSENT if rate is None else f"{rate:.1f} images/s",
+        _rate(entry),
         str(entry["cause"] or manifest.ABSENT),
     ]
+
+
+def _rate(entry: Mapping[str, Any]) -> str:
+    """Return the rate in images, or in steps if the script reports no images."""
+    if entry["rate"] is not None:
+        return f"{entry['rate']:.1f} images/s"
+    return manifest.ABSENT if entry["steps_per_sec"] is None else f"{entry['steps_per_sec']:.2f} steps/s"

@@ -72,7 +72,7 @@ def row(variation: Variation, known: Mapping[str, Any], metrics: Mapping[str, An
     """Return a line of the table, from the manifest of a run and the last metrics in its outputs."""
     end = known.get("end") or {}
     seconds = end["ended"] - known["started"] if end.get("ended") and known.get("started") else None
-    rate = end.get("images_per_sec")
+    rate, pace = end.get("images_per_sec"), end.get("steps_per_sec")
     return {
         "run": variation.name,
         **variation.values,
@@ -80,6 +80,7 @@ def row(variation: Variation, known: Mapping[str, Any], metrics: Mapping[str, An
         "steps": end.get("steps"),
         "loss": end.get("loss"),
         "images/s": round(rate, 1) if isinstance(rate, float) else rate,
+        "steps/s": None if rate is not None or not isinstance(pace, float) else round(pace, 2),
         "seconds": None if seconds is None else round(seconds),
         **{f"{key} (outputs)": value for key, value in metrics.items()},
     }

@@ -149,6 +149,7 @@ def write_end(calls: NodeCalls, run: TrainingRun, job: Mapping[str, Any], pace: 
         "cause": job.get("why") or "",
         "steps": pace.get("step"),
         "loss": pace.get("loss"),
+        "steps_per_sec": pace.get("steps_per_sec"),
         **({"not_finite": pace["not_finite"]} if pace.get("not_finite") else {}),
     }
     _keep(calls, run, end=end)

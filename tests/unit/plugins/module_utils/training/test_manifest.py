@@ -107,6 +107,13 @@ def test_the_list_is_a_table_with_a_row_for_each_run() -> None:
     assert run_list.lines([]) == [run_list.NOTHING]
 
 
+def test_a_run_without_images_has_its_rate_in_steps() -> None:
+    ended = a_manifest(end={"state": "finished", "steps": 60, "steps_per_sec": 11.704})
+
+    assert "11.70 steps/s" in run_list.lines(run_list.listed([], [ended], []))[1]
+    assert ["pace", "11.7", "steps/s", "-"] in [line.split() for line in manifest.compared(ended, a_manifest("two"))]
+
+
 VALUES = st.one_of(
     st.none(), st.booleans(), st.integers(), st.text(), st.lists(st.text()), st.dictionaries(st.text(), st.text())
 )

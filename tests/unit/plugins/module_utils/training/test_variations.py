@@ -44,6 +44,14 @@ def test_an_impossible_sweep_is_refused(sweep: dict[str, Any], size: int, reason
         variations("s", sweep, COMMAND, NODES, size)
 
 
+def test_the_table_has_steps_per_second_without_images() -> None:
+    ((first, _second),) = variations("s", {"lr": [0.1, 0.01]}, COMMAND, NODES, 0)
+
+    made = row(first, {"end": {"state": "finished", "steps": 60, "steps_per_sec": 11.704}}, {})
+
+    assert (made["images/s"], made["steps/s"]) == (None, 11.7)
+
+
 def test_the_table_has_the_values_the_ends_and_the_metrics() -> None:
     ((first, second),) = variations("s", {"lr": [0.1, 0.01]}, COMMAND, NODES, 0)
     end = {"state": "finished", "ended": 70.2, "steps": 40, "loss": None, "images_per_sec": 159.26}
