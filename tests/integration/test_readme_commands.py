@@ -105,7 +105,7 @@ def write_files(page: str, folder: Path) -> None:
 def on_this_site(command: str, folder: Path) -> str:
     """Return a command of the guide without its placeholders; no VM runs here, and later the guests do not answer."""
     command = re.sub(r" -e '\{\"acceptance_vms[^']*'", "", command)
-    evidence = sorted((folder / "evidence").glob("*"), key=lambda path: path.stat().st_mtime)
+    evidence = sorted((folder / "evidence").glob("*Z.json"), key=lambda path: path.stat().st_mtime)
     first = str(evidence[0].relative_to(folder)) if evidence else ""
     idle = " -e unreachable_is_idle=true" if (folder / "inventories" / "mine" / "workers.yml").exists() else ""
     return command.replace(" [--check --diff]", "").replace("=FILE", f"={first}") + idle
