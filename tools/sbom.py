@@ -20,7 +20,7 @@ import yaml
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
-GO_SUMS = ("lab/govc/go.sum", "lab/kubernetes/go.sum", "lab/vcenter/go.sum")
+GO_SUMS = ("lab/govc/go.sum", "lab/kubernetes/go.sum", "lab/kubernetes/trainer/go.sum", "lab/vcenter/go.sum")
 Component = dict[str, Any]
 
 

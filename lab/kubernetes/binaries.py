@@ -9,12 +9,11 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from lab.nodes.programs import LabError
+from lab.nodes.programs import LabError, run
 
 MODULE = Path(__file__).parent
 OWN = ("kube", "coredns", "devices", "pause")
@@ -76,22 +75,19 @@ def _build(folder: Path) -> None:
     part.mkdir()
     text = (MODULE / "go.mod").read_text()
     own = [f"./{name}" for name in OWN]
-    _go("build", "-ldflags", linked(text), "-o", f"{part}/", *own, *UPSTREAM)
-    source = Path(_go("list", "-m", "-f", "{{.Dir}}", OPERATOR).strip())
+    go(MODULE, "build", "-ldflags", linked(text), "-o", f"{part}/", *own, *UPSTREAM)
+    source = Path(go(MODULE, "list", "-m", "-f", "{{.Dir}}", OPERATOR).strip())
     (part / MANIFEST).write_text((source / OPERATOR_MANIFEST).read_text())
     part.rename(folder)
 
 
-def _go(*arguments: str) -> str:
+def go(module: Path, *arguments: str) -> str:
+    """Run Go in the folder of a module, and return its output."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # make setup installs Go there if the machine has none
-    go = shutil.which("go", path=path)
-    if go is None:
+    program = shutil.which("go", path=path)
+    if program is None:
         raise LabError("Kubernetes cannot be built: this machine has no Go. Run make setup-kubernetes.")
-    environment = {**os.environ, **FLAGS, "PATH": path}
-    done = subprocess.run([go, *arguments], cwd=MODULE, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise LabError(f"go {arguments[0]} in {MODULE} failed ({done.returncode}): {done.stderr.strip()[-800:]}")
-    return done.stdout
+    return run(program, "-C", str(module), *arguments, environment={**os.environ, **FLAGS, "PATH": path})
 
 
 def _found(pattern: re.Pattern[str], text: str) -> re.Match[str]:

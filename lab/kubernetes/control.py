@@ -91,6 +91,8 @@ def _apiserver(folder: Path, where: Layout) -> list[str]:
         f"--service-account-key-file={folder / 'accounts.pub'}",
         f"--service-account-signing-key-file={folder / 'accounts.key'}",
         "--authorization-mode=Node,RBAC",
+        # No kube-proxy runs beside the API server, which therefore calls webhooks at the addresses of their pods.
+        "--enable-aggregator-routing=true",
         "--enable-admission-plugins=NodeRestriction",
         "--allow-privileged=true",
         "--profiling=false",

@@ -91,7 +91,7 @@ def _pods(podman: Podman, programs: Path, venv: Path, report: Callable[[str], No
     release = binaries.operator_version((binaries.MODULE / "go.mod").read_text())
     names = [PAUSE, DEVICES, f"{OPERATOR}:{release}", OPENMPI]
     for name, program in zip(names, ("pause", "devices", "mpi-operator")):
-        _pack(podman, programs / program, name)
+        pack(podman, programs / program, name, f"opt/{program}")
     training = layers.ensure(podman, TRAINING, report)
     podman("tag", training, OPENMPI)
     if has_horovod(venv):
@@ -107,15 +107,15 @@ def _pods(podman: Podman, programs: Path, venv: Path, report: Callable[[str], No
     return names
 
 
-def _pack(podman: Podman, program: Path, name: str) -> None:
-    """Make an image that contains only one program."""
+def pack(podman: Podman, program: Path, name: str, path: str, *changes: str) -> None:
+    """Make an image that contains only one program, at ``path``."""
     with tempfile.NamedTemporaryFile(dir=podman.store, suffix=".tar") as archive:
         with tarfile.open(archive.name, "w") as tar:
-            tar.add(program, f"opt/{program.name}")
+            tar.add(program, path)
             scratch = tarfile.TarInfo("tmp")
             scratch.type, scratch.mode = tarfile.DIRTYPE, 0o1777
             tar.addfile(scratch)
-        podman("import", "--quiet", "--change", f'ENTRYPOINT ["/opt/{program.name}"]', archive.name, name)
+        podman("import", "--quiet", "--change", f'ENTRYPOINT ["/{path}"]', *changes, archive.name, name)
 
 
 def _fill(podman: Podman, folder: Path, programs: Path, names: list[str]) -> None:

@@ -1,0 +1,67 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""TrainJobs with the real controllers of Trainer and JobSet: one trains to its end, one while its nodes move."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.kubernetes import kubeflow
+from lab.running import KUBERNETES
+from tests.integration.ansible import Outcome
+from tests.kubernetes.test_vmotion import LIBRARY, STUN, TEST_SECONDS, hand_over, inventory, values, variables
+from tests.lab.places import Place
+from tests.lab.trial import WORKERS
+
+STEPS = 40
+
+
+@pytest.fixture(scope="module")
+def trainer(members: Place) -> Place:
+    """The members of Kubernetes with Trainer and JobSet."""
+    lab, cluster = members.lab, members.lab.kubernetes
+    made = kubeflow.ensure(lab.podman, KUBERNETES, cluster.built.programs / "kubectl", print)
+    kubeflow.install(cluster, lab.podman, lab.podman.containers(f"dml-lab={lab.lab}"), made)
+    hand_over(members)
+    return members
+
+
+def play(place: Place, tmp_path: Path, playbook: str, **more: Any) -> Outcome:
+    """Run a playbook with a TrainJob."""
+    given = variables(place, tmp_path)
+    given["training_kubernetes"]["job"]["api"] = "trainjob"
+    words = ("-i", str(inventory(place, tmp_path)), "-e", json.dumps({**given, **more}))
+    return place.ansible.playbook(f"playbooks/{playbook}.yml", *words, timeout=TEST_SECONDS)
+
+
+def objects_left(place: Place) -> list[str]:
+    """Return the names of all objects that a TrainJob makes."""
+    kinds = "trainjobs,trainingruntimes,jobsets,jobs"
+    return [each["metadata"]["name"] for each in place.lab.kubernetes.get(kinds)["items"]]
+
+
+def test_a_trainjob_trains_to_its_end(trainer: Place, tmp_path: Path) -> None:
+    command = ["python3", "-u", f"{LIBRARY}/train.py", "--seconds", "0.2", "--steps", str(STEPS)]
+    more = {"training_command": command, "training_nodes": WORKERS[:2], "training_results": str(tmp_path / "results")}
+    done = play(trainer, tmp_path, "train", **more)
+    assert done.rc == 0, done.out[-6000:]
+    result = json.loads((tmp_path / "results" / f"{tmp_path.name}.json").read_text())
+    assert (result["job"]["state"], result["steps"]) == ("finished", STEPS)
+
+
+def test_a_trainjob_outlives_the_moves_of_all_its_nodes(trainer: Place, tmp_path: Path) -> None:
+    trainer.lab.hypervisor.ask("PUT", "/moves", {"precopy_seconds": 1, "stun_seconds": STUN})
+    done = play(trainer, tmp_path, "vmotion_test")
+    assert done.rc == 0, done.out[-6000:]
+    (evidence,) = (tmp_path / "tests").iterdir()
+    verdict = json.loads((evidence / "verdict.json").read_text())
+    assert (verdict["verdict"], verdict["moved"], verdict["unproven"]) == ("continuous", "all", [])
+    assert sorted(rank for one in verdict["moves"] for rank in one["ranks"]) == [0, 1, 2, 3]
+    assert all(STUN - 0.5 <= one["gap_s"] < 60 for one in verdict["moves"])
+    (warm,) = values(evidence, "warm")
+    assert sorted(one["worker"] for one in warm["pods"].values()) == WORKERS
+    assert objects_left(trainer) == []
