@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +14,28 @@ import pytest
 from lab.kubernetes import kubeflow
 from lab.running import KUBERNETES
 from tests.integration.ansible import Outcome
+from tests.integration.test_vmotion import TAGGED
+from tests.kubernetes.conftest import READY_SECONDS
 from tests.kubernetes.test_vmotion import LIBRARY, STUN, TEST_SECONDS, hand_over, inventory, values, variables
-from tests.lab.places import Place
+from tests.lab.conftest import laboratory
+from tests.lab.places import Place, desired
 from tests.lab.trial import WORKERS
 
 STEPS = 40
 
 
 @pytest.fixture(scope="module")
-def trainer(members: Place) -> Place:
-    """The members of Kubernetes with Trainer and JobSet."""
-    lab, cluster = members.lab, members.lab.kubernetes
-    made = kubeflow.ensure(lab.podman, KUBERNETES, cluster.built.programs / "kubectl", print)
-    kubeflow.install(cluster, lab.podman, lab.podman.containers(f"dml-lab={lab.lab}"), made)
-    hand_over(members)
-    return members
+def trainer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """Four workers that are members of a Kubernetes with Trainer and JobSet; their pods need no Horovod."""
+    with laboratory(tmp_path_factory.mktemp("trainer"), TAGGED, "trainer", kubernetes=True) as made:
+        built = made.ansible.module("worker_vm", **desired(made))
+        assert built.rc == 0, built.out
+        lab, cluster = made.lab, made.lab.kubernetes
+        cluster.wait_for(WORKERS, READY_SECONDS)
+        parts = kubeflow.ensure(lab.podman, KUBERNETES, cluster.built.programs / "kubectl", print)
+        kubeflow.install(cluster, lab.podman, lab.podman.containers(f"dml-lab={lab.lab}"), parts)
+        hand_over(made)
+        yield made
 
 
 def play(place: Place, tmp_path: Path, playbook: str, **more: Any) -> Outcome:
