@@ -35,6 +35,7 @@ CONNECTION = (
 )
 KUBECONFIG, KUBECONFIGS = "kubeconfig", ("KUBECONFIG", "K8S_AUTH_KUBECONFIG")
 WITHOUT_VCENTER = ("continuity_verdict", "mpijob_info")
+PYTHON = "ansible_python_interpreter"
 WITH_PROGRESS = ("esxi_image", "esxi_power", "vmotion")
 
 
@@ -115,7 +116,12 @@ class Modules:
 
     @property
     def _here(self) -> dict[str, Any]:
-        return {key: value for key, value in self._task_vars.items() if key != "ansible_delegated_vars"}
+        """Return the variables of the host, with a Python of this machine: that of a worker may not exist here."""
+        known = dict(self._task_vars)
+        delegated = known.pop("ansible_delegated_vars", {}).get(self._action._task.delegate_to)
+        if delegated is None and self._action._connection.transport == "local":
+            return known
+        return {**known, PYTHON: (delegated or {}).get(PYTHON) or known["ansible_playbook_python"]}
 
     def _run(self, action: ActionBase, name: str) -> dict[str, Any]:
         if name in WITH_PROGRESS or not isinstance(action, FollowingAction):

@@ -59,6 +59,9 @@ def test_a_trainjob_trains_to_its_end(trainer: Place, tmp_path: Path) -> None:
     assert done.rc == 0, done.out[-6000:]
     result = json.loads((tmp_path / "results" / f"{tmp_path.name}.json").read_text())
     assert (result["job"]["state"], result["steps"]) == ("finished", STEPS)
+    (jobset,) = trainer.lab.kubernetes.get("jobsets")["items"]
+    counts = {each["name"]: each["template"]["spec"]["completions"] for each in jobset["spec"]["replicatedJobs"]}
+    assert counts == {"node": 2, "launcher": 1}
 
 
 def test_a_trainjob_outlives_the_moves_of_all_its_nodes(trainer: Place, tmp_path: Path) -> None:

@@ -41,3 +41,25 @@ def test_a_kubeconfig_is_relative_to_the_folder_of_the_user(tmp_path: Path, monk
     assert modules._absolute({"kubeconfig": "keys/admin.conf"}) == {"kubeconfig": f"{tmp_path}/keys/admin.conf"}
     assert modules._absolute({"kubeconfig": "", "name": "job"}) == {"kubeconfig": "", "name": "job"}
     assert modules._kubernetes_environment() == {"KUBECONFIG": f"{tmp_path}/lab.yml:/home/anna/.kube/config"}
+
+
+@pytest.mark.parametrize(
+    ("transport", "delegate_to", "delegated", "python"),
+    [
+        ("ssh", None, {}, "/venv/bin/python"),
+        ("local", None, {}, "/usr/bin/python3"),
+        ("local", "localhost", {"localhost": {}}, "/venv/bin/python"),
+        ("local", "localhost", {"localhost": {modules.PYTHON: "/opt/own/python"}}, "/opt/own/python"),
+    ],
+    ids=["worker", "cluster", "delegated", "delegated with its own Python"],
+)
+def test_a_module_on_the_controller_never_runs_in_the_python_of_a_worker(
+    transport: str, delegate_to: str | None, delegated: dict[str, dict[str, str]], python: str
+) -> None:
+    action = mock.Mock()
+    action._connection.transport, action._task.delegate_to = transport, delegate_to
+    known = {modules.PYTHON: "/usr/bin/python3", "ansible_playbook_python": "/venv/bin/python"}
+
+    here = modules.Modules(action, {**known, "ansible_delegated_vars": delegated})._here
+
+    assert here == {**known, modules.PYTHON: python}

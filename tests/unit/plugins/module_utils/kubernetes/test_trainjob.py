@@ -70,6 +70,7 @@ def test_trainer_finds_the_containers_to_which_it_gives_the_keys_of_ssh() -> Non
     assert containers["node"]["command"][-2:] == ["/usr/sbin/sshd", "-De"]
     assert containers["node"]["readinessProbe"]["tcpSocket"] == {"port": 22}
     assert containers["launcher"]["command"] == trainjob["spec"]["trainer"]["command"]
+    assert runtime["spec"]["mlPolicy"]["numNodes"] == 1, "Trainer runs that many launchers"
     assert trainjob["spec"]["trainer"]["numNodes"] == 4 and trainjob["spec"]["trainer"]["numProcPerNode"] == 2
     launcher = runtime["spec"]["template"]["spec"]["replicatedJobs"][1]
     assert launcher["dependsOn"] == [{"name": "node", "status": "Ready"}]
