@@ -117,11 +117,11 @@ class Modules:
     @property
     def _here(self) -> dict[str, Any]:
         """Return the variables of the host, with a Python of this machine: that of a worker may not exist here."""
-        known = dict(self._task_vars)
-        delegated = known.pop("ansible_delegated_vars", {}).get(self._action._task.delegate_to)
-        if delegated is None and self._action._connection.transport == "local":
-            return known
-        return {**known, PYTHON: (delegated or {}).get(PYTHON) or known["ansible_playbook_python"]}
+        known = {key: value for key, value in self._task_vars.items() if key != "ansible_delegated_vars"}
+        # A task of a cluster may be delegated to a worker; the variables remain those of the cluster.
+        connection = str(known.get("ansible_connection") or self._action._play_context.connection)
+        is_here = connection.rpartition(".")[2] == "local"
+        return known if is_here else {**known, PYTHON: known["ansible_playbook_python"]}
 
     def _run(self, action: ActionBase, name: str) -> dict[str, Any]:
         if name in WITH_PROGRESS or not isinstance(action, FollowingAction):

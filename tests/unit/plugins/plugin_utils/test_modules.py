@@ -44,22 +44,24 @@ def test_a_kubeconfig_is_relative_to_the_folder_of_the_user(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize(
-    ("transport", "delegate_to", "delegated", "python"),
+    ("variables", "chosen", "python"),
     [
-        ("ssh", None, {}, "/venv/bin/python"),
-        ("local", None, {}, "/usr/bin/python3"),
-        ("local", "localhost", {"localhost": {}}, "/venv/bin/python"),
-        ("local", "localhost", {"localhost": {modules.PYTHON: "/opt/own/python"}}, "/opt/own/python"),
+        ({"ansible_connection": "ssh"}, "ssh", "/venv/bin/python"),
+        ({}, "ssh", "/venv/bin/python"),
+        ({"ansible_connection": "local"}, "ssh", "/usr/bin/python3"),
+        ({"ansible_connection": "ansible.builtin.local"}, "ssh", "/usr/bin/python3"),
+        ({}, "local", "/usr/bin/python3"),
     ],
-    ids=["worker", "cluster", "delegated", "delegated with its own Python"],
+    ids=["worker", "worker by default", "cluster", "cluster, full name", "cluster by --connection"],
 )
 def test_a_module_on_the_controller_never_runs_in_the_python_of_a_worker(
-    transport: str, delegate_to: str | None, delegated: dict[str, dict[str, str]], python: str
+    variables: dict[str, str], chosen: str, python: str
 ) -> None:
     action = mock.Mock()
-    action._connection.transport, action._task.delegate_to = transport, delegate_to
-    known = {modules.PYTHON: "/usr/bin/python3", "ansible_playbook_python": "/venv/bin/python"}
+    # Such as the connection to the worker to which the task of a cluster is delegated.
+    action._connection.transport, action._play_context.connection = "ssh", chosen
+    known = {modules.PYTHON: "/usr/bin/python3", "ansible_playbook_python": "/venv/bin/python", **variables}
 
-    here = modules.Modules(action, {**known, "ansible_delegated_vars": delegated})._here
+    here = modules.Modules(action, {**known, "ansible_delegated_vars": {"worker01": known}})._here
 
     assert here == {**known, modules.PYTHON: python}
