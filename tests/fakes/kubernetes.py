@@ -81,10 +81,11 @@ class Cluster:
         return 200, new
 
     def delete(self, path: str, dry: bool) -> Answer:
-        """Remove an object."""
+        """Remove an object, but not a TrainJob whose runtime exists: Trainer makes its JobSet again from that."""
         if path not in self.answers:
             return _status(404, "not found")
-        found = self.answers[path] if dry else self.answers.pop(path)
+        is_kept = "/trainjobs/" in path and path.replace("/trainjobs/", "/trainingruntimes/") in self.answers
+        found = self.answers[path] if dry or is_kept else self.answers.pop(path)
         if not dry:
             self.written.append(path)
             self.operator(self)

@@ -117,10 +117,10 @@ def test_refuses_options_that_a_trainjob_does_not_support(options: dict[str, Any
         objects({**LEAST, **options})
 
 
-def test_the_deletion_of_a_job_includes_its_runtime() -> None:
+def test_the_runtime_of_a_job_is_deleted_before_the_job() -> None:
     definitions = manifests.deletion("train", "trainjob")["resource_definition"]
 
-    assert [each["kind"] for each in definitions] == ["TrainJob", "TrainingRuntime", "ConfigMap", "Secret"]
+    assert [each["kind"] for each in definitions] == ["TrainingRuntime", "TrainJob", "ConfigMap", "Secret"]
 
 
 def test_another_image_makes_another_job_although_it_is_in_the_runtime() -> None:
