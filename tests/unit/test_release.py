@@ -102,7 +102,7 @@ def test_ci_runs_each_supported_ansible_core() -> None:
 def test_dependabot_knows_each_place_of_dependencies() -> None:
     updates = yaml.safe_load((GITHUB / "dependabot.yml").read_text())["updates"]
     places = {each["package-ecosystem"]: each.get("directories", [each.get("directory")]) for each in updates}
-    modules = {f"/{path.parent.relative_to(ROOT)}" for path in ROOT.glob("lab/*/go.mod")}
+    modules = {f"/{path.parent.relative_to(ROOT)}" for path in ROOT.glob("lab/**/go.mod")}
 
     assert set(places) == {"github-actions", "pip", "gomod"} and set(places["gomod"]) == modules
 

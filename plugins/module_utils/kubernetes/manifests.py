@@ -60,7 +60,7 @@ def _in_queue(job: JobSpec) -> dict[str, Any]:
 def owned(name: str, api: str) -> list[dict[str, Any]]:
     """Return the names and kinds of all objects that a job with this name may have, in the order of their deletion."""
     kind = KINDS[api]
-    # Before the job: while a TrainJob is deleted with all that it owns, Trainer makes its JobSet again from the runtime.
+    # Before the job: while a TrainJob is deleted with what it owns, Trainer makes its JobSet again from the runtime.
     runtime = [(kind.api_version, trainjob.RUNTIME, name)] if api == TRAINJOB else []
     job = (kind.api_version, kind.kind, name)
     rest = (("v1", "ConfigMap", f"{name}-{CONFIG_MAP}"), ("v1", "Secret", f"{name}-{SECRET}"))

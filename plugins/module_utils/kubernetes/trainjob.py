@@ -38,7 +38,7 @@ def runtime(job: JobSpec) -> dict[str, Any]:
         "successPolicy": {"operator": "All", "targetReplicatedJobs": [LAUNCHER]},
         "replicatedJobs": [{"name": NODE, "template": {"spec": _node_job(job)}}, _launcher(job)],
     }
-    # Of the launcher, Trainer runs as many pods as the runtime has nodes; the TrainJob has the number of nodes.
+    # Trainer runs as many launchers as the runtime has nodes. The TrainJob has the number of nodes.
     policy = {"numNodes": 1, "mpi": {**mpi, "runLauncherAsNode": False}}
     return {"apiVersion": KIND.api_version, "kind": RUNTIME, "spec": {"mlPolicy": policy, "template": {"spec": spec}}}
 

@@ -261,7 +261,7 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
     Assumption(
         "boot time after a move",
         "A running virtual machine has no boot time after a move.",
-        (f"{_HERE}/vmotion/checks/move_events.py", "vCenter forgets since when a machine runs"),
+        (f"{_HERE}/vmotion/checks/move_events.py", "vCenter forgets the boot time of a machine"),
         _AFTER_A_MOVE,
         assumption_checks.unset_boot_time,
     ),
