@@ -54,7 +54,9 @@ class Trial:
         self.place, self.folder, self.run, self.patience = place, folder, f"{RUNS}/{folder.name}", patience
         self.numbers, self.names = place.numbers, [f"worker0{number}" for number in place.numbers]
         self.records, self.stop_file = folder / "records.jsonl", folder / "stop"
-        self.nodes = [{"name": name, "reach": self._reach(number)} for number, name in zip(self.numbers, self.names)]
+        self.nodes: list[node_programs.ReachedNode] = [
+            {"name": name, "reach": list(self._reach(number))} for number, name in zip(self.numbers, self.names)
+        ]
         self.moves: list[dict[str, Any]] = []
         self.transports: list[dict[str, Any]] = []
         self.usual: dict[str, Any] = {}
@@ -83,7 +85,7 @@ class Trial:
             end="done" if supervised else "echo ended $? > ended",
         )
         self.place.inside(1, launch)
-        links = [link.Link(str(node["name"]), node["reach"], self.run) for node in self.nodes]
+        links = [link.Link(node["name"], node["reach"], self.run) for node in self.nodes]
         desired = watcher.WatchOptions(self.records, self.stop_file, 3600, 3600)
         self._watch = threading.Thread(target=watcher.watch, args=(links, desired), daemon=True)
         self._watch.start()

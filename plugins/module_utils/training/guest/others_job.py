@@ -8,7 +8,7 @@ import json
 import os
 import socket
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 from ..job_state import JobState, LauncherIdentity
 from . import node_jobs, supervisor
@@ -25,7 +25,8 @@ def state_of(records: str) -> JobState:
         cause = f"no process on {socket.gethostname()} wrote the last record of a rank in {records}"
         return {"state": "absent", "why": cause}
     _rank, pid, run_id = ranks[0]
-    launcher = cast("LauncherIdentity", supervisor.identity(_launcher_of(pid)))
+    identity: Any = supervisor.identity(_launcher_of(pid))
+    launcher: LauncherIdentity = identity
     hertz = os.sysconf("SC_CLK_TCK")
     started = node_jobs.boot_time() + (launcher["start"] or 0) / hertz
     return {"state": "running", "run_id": "", "launcher": launcher, "job": run_id, "started": started}
