@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -61,6 +63,17 @@ def test_killed_while_it_changes_the_host_and_again_while_that_boots(bench: Benc
     assert bench.lock() == "held"
     assert has_started(bench.vcenter, "RebootHost_Task")()
     wait_for(lambda: bench.vcenter.ask("GET", f"/hosts/{HOST}")["connection"] == "connected")
+    bench.finish()
+
+
+def test_ctrl_c_names_the_host_that_is_out_of_service_and_the_next_run_continues_with_it(bench: Bench) -> None:
+    running = bench.begin()
+    wait_for(has_started(bench.vcenter, CHANGE))
+    os.kill(running.pid, signal.SIGINT)
+    out = " ".join(running.communicate(timeout=300)[0].split())
+    assert running.returncode != 0, out
+    assert f"the run was interrupted: {HOST} may be out of service, the lock of the cluster is held." in out
+    assert "Run the playbook again: it takes over the lock, and continues with these hosts" in out
     bench.finish()
 
 
