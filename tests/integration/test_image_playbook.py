@@ -91,7 +91,7 @@ def test_a_rollback_brings_the_hosts_back_to_the_image_of_the_evidence(start: St
         given = {"rollback_evidence": str(evidence), "esxi_host_profile": {}, **variables}
         return ansible.playbook("playbooks/rollback.yml", *arguments(ansible, *options, **given))
 
-    refused = rolled_back(file)
+    refused = rolled_back(file, rollback_accept_eula=False)
     assert refused.rc != 0 and vcenter.writes() == [], refused.out
     assert "in a rollback with rollback_accept_eula=true" in " ".join(refused.out.split()), refused.out
 

@@ -120,7 +120,7 @@ def test_every_worker_moves_and_the_job_is_continuous(trial: Trial, release: str
     assert [kinds.count(one) for one in ("VmMigratedEvent", FIRST[encryption])] == [4, 4], kinds
     assert [one["state"] for one in json.loads(trial.kept("tasks.json"))] == ["success"] * 4
     versions = json.loads(trial.kept("versions.json"))
-    assert (len(versions["hosts"]), versions["collection"]) == (5, "1.0.0")
+    assert (len(versions["hosts"]), versions["collection"]) == (5, "1.1.0")
     assert versions["vcenter"]["version"] == RELEASES[release]
     timeline = json.loads(trial.kept("timeline.json"))
     assert {len(one["stays"]) for one in timeline["hosts"]} == {2}

@@ -80,7 +80,7 @@ def has_ended(trial: Trial, workers: list[str], done: Outcome) -> dict[str, Any]
     assert not is_watched(folder(trial) / "records.jsonl")
     verdict = dict(json.loads(trial.kept("verdict.json")))
     assert (verdict["verdict"], verdict["moved"], verdict["breaches"]) == ("continuous", "all", [])
-    assert json.loads(trial.kept("versions.json"))["collection"] == "1.0.0"
+    assert json.loads(trial.kept("versions.json"))["collection"] == "1.1.0"
     return verdict
 
 
