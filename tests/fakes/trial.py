@@ -266,9 +266,18 @@ class World(MortalWorld):
         chain = running or self._begin(worker, target)
         self.point()
         self._arrive(chain)
-        hosts = {"before": chain["source"], "after": target}
-        vsphere = {**chain["vsphere"], "host": hosts, "gpus": {"before": [], "after": []}}
-        return {"move": {**chain, "vsphere": vsphere, "attached": running is not None, "task": {"key": "task-1"}}}
+        # A move that is followed from its last second on was at its target all the time.
+        source = target if running else chain["source"]
+        vsphere = {**chain["vsphere"], "host": {"before": source, "after": target}, "gpus": {"before": [], "after": []}}
+        return {
+            "move": {
+                **chain,
+                "source": source,
+                "vsphere": vsphere,
+                "attached": running is not None,
+                "task": {"key": "task-1"},
+            }
+        }
 
     def _lost(self, when: str, running: dict[str, Any] | None, worker: str, target: str) -> dict[str, Any]:
         """A call that has no answer: nothing was started, or the move goes on, or it is at its end."""

@@ -251,9 +251,18 @@ class SimulatedCalls(MortalWorld):
         move = running or site.move(worker, target, "us", self.run)
         self.point()
         site.arrive(move)
-        places = {"before": move["source"], "after": target}
-        vsphere = {**move["vsphere"], "host": places, "gpus": {"before": [], "after": []}}
-        return {"move": {**move, "vsphere": vsphere, "attached": running is not None, "task": {"key": "task-1"}}}
+        # A move that is followed from its last second on was at its target all the time.
+        source = target if running else move["source"]
+        vsphere = {**move["vsphere"], "host": {"before": source, "after": target}, "gpus": {"before": [], "after": []}}
+        return {
+            "move": {
+                **move,
+                "source": source,
+                "vsphere": vsphere,
+                "attached": running is not None,
+                "task": {"key": "task-1"},
+            }
+        }
 
     def vmotion_info(self, options: Result) -> Result:
         names = options.get("workers") or sorted(self.site.workers)

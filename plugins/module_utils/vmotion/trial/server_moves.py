@@ -44,6 +44,18 @@ def move_on_server(result: Value, move: Value, place: Value, facts: Facts) -> di
     return {**move, "ok": is_done, "vsphere": vsphere, "attached": True, "ranks": ranks}
 
 
+def from_its_request(move: dict[str, Any], place: Value) -> dict[str, Any]:
+    """Return a move that the module followed, with the state of its worker before the request.
+
+    The worker may have been on its target before the module read its host.
+    """
+    if not move.get("attached"):
+        return move
+    before = {key: {**move["vsphere"][key], "before": place[key]} for key in ("host", "gpus")}
+    vsphere = {**move["vsphere"], **before, "encryption": place["encryption"]}
+    return {**move, "source": place["host"], "vsphere": vsphere}
+
+
 def since_when(facts: Facts) -> float:
     """Return the time since which moves and power events count."""
     return facts.listed_until - EARLIER_SECONDS if facts.listed_until else facts.began

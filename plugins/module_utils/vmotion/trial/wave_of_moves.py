@@ -18,7 +18,7 @@ from . import gpu_looks
 from .checked_moves import checked_request, request
 from .judgement import judge
 from .opening import look, managers, resumed
-from .server_moves import EARLIER_SECONDS, move_names, move_on_server, requested_moves
+from .server_moves import EARLIER_SECONDS, from_its_request, move_names, move_on_server, requested_moves
 from .trial import Trial
 
 # How often a move is looked up and requested again if its call ended without an answer.
@@ -145,7 +145,8 @@ def _answered(p: Program, trial: Trial, requested: dict[str, Any], result: Value
     has_earlier = bool(requested["lost"] or requested.get("is_under_way"))
     may_have_moved = has_earlier if not result.get("failed") else result.get("begun") is not False
     is_unknown = result.get("move") is None and may_have_moved
-    move = move_lines.observed(result, requested["move"], trial.facts.ranks)
+    observed = move_lines.observed(result, requested["move"], trial.facts.ranks)
+    move = from_its_request(observed, requested["place"])
     p.say(_failure(move))
     if not is_unknown:
         return move
