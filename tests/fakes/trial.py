@@ -269,15 +269,8 @@ class World(MortalWorld):
         # A move that is followed from its last second on was at its target all the time.
         source = target if running else chain["source"]
         vsphere = {**chain["vsphere"], "host": {"before": source, "after": target}, "gpus": {"before": [], "after": []}}
-        return {
-            "move": {
-                **chain,
-                "source": source,
-                "vsphere": vsphere,
-                "attached": running is not None,
-                "task": {"key": "task-1"},
-            }
-        }
+        made = {**chain, "source": source, "attached": running is not None, "task": {"key": "task-1"}}
+        return {"move": {**made, "vsphere": vsphere}}
 
     def _lost(self, when: str, running: dict[str, Any] | None, worker: str, target: str) -> dict[str, Any]:
         """A call that has no answer: nothing was started, or the move goes on, or it is at its end."""

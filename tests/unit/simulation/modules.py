@@ -254,15 +254,8 @@ class SimulatedCalls(MortalWorld):
         # A move that is followed from its last second on was at its target all the time.
         source = target if running else move["source"]
         vsphere = {**move["vsphere"], "host": {"before": source, "after": target}, "gpus": {"before": [], "after": []}}
-        return {
-            "move": {
-                **move,
-                "source": source,
-                "vsphere": vsphere,
-                "attached": running is not None,
-                "task": {"key": "task-1"},
-            }
-        }
+        made = {**move, "source": source, "attached": running is not None, "task": {"key": "task-1"}}
+        return {"move": {**made, "vsphere": vsphere}}
 
     def vmotion_info(self, options: Result) -> Result:
         names = options.get("workers") or sorted(self.site.workers)
