@@ -80,11 +80,11 @@ class Cluster:
             self.operator(self)
         return 200, new
 
-    def delete(self, path: str, dry: bool) -> Answer:
-        """Remove an object, but not a TrainJob whose runtime exists: Trainer makes its JobSet again from that."""
+    def delete(self, path: str, dry: bool, body: bytes) -> Answer:
+        """Remove an object, but no TrainJob in the foreground: Trainer makes its JobSet again."""
         if path not in self.answers:
             return _status(404, "not found")
-        is_kept = "/trainjobs/" in path and path.replace("/trainjobs/", "/trainingruntimes/") in self.answers
+        is_kept = "/trainjobs/" in path and b"Foreground" in body
         found = self.answers[path] if dry or is_kept else self.answers.pop(path)
         if not dry:
             self.written.append(path)
@@ -116,7 +116,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(lambda path, dry, body: self.cluster.apply(path, yaml.safe_load(body), dry))
 
     def do_DELETE(self) -> None:
-        self._answer(lambda path, dry, _body: self.cluster.delete(path, dry))
+        self._answer(self.cluster.delete)
 
     def _answer(self, make: Callable[[str, bool, bytes], Answer]) -> None:
         where = urlsplit(self.path)

@@ -138,7 +138,7 @@ def test_a_trainjob_is_applied_with_its_runtime_found_again_and_deleted(cluster:
     assert "failed=0" in again and "changed=0" in again and cluster.written == [runtime, job]
     other = role.run(mpijob_image="example.com/train:2")
     assert "failed=1" in other and "differs in the pod templates of its runtime" in other
-    assert "failed=0" in role.run(step="delete") and cluster.written[2:] == [runtime, job]
+    assert "failed=0" in role.run(step="delete") and cluster.written[2:] == [job, runtime]
 
 
 @pytest.mark.slow

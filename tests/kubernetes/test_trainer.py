@@ -18,7 +18,7 @@ from tests.integration.test_vmotion import TAGGED
 from tests.kubernetes.conftest import READY_SECONDS
 from tests.kubernetes.test_vmotion import LIBRARY, STUN, TEST_SECONDS, hand_over, inventory, values, variables
 from tests.lab.conftest import laboratory
-from tests.lab.places import Place, desired
+from tests.lab.places import Place, desired, until
 from tests.lab.trial import WORKERS
 
 STEPS = 40
@@ -46,10 +46,11 @@ def play(place: Place, tmp_path: Path, playbook: str, **more: Any) -> Outcome:
     return place.ansible.playbook(f"playbooks/{playbook}.yml", *words, timeout=TEST_SECONDS)
 
 
-def objects_left(place: Place) -> list[str]:
-    """Return the names of all objects that a TrainJob makes."""
-    kinds = "trainjobs,trainingruntimes,jobsets,jobs"
-    return [each["metadata"]["name"] for each in place.lab.kubernetes.get(kinds)["items"]]
+def objects_left(place: Place, job: str) -> list[str]:
+    """Return the names of the objects that belong to a TrainJob."""
+    kinds = "trainjobs,trainingruntimes,jobsets,jobs,pods"
+    names = [each["metadata"]["name"] for each in place.lab.kubernetes.get(kinds)["items"]]
+    return [name for name in names if name.startswith(job)]
 
 
 def test_a_trainjob_trains_to_its_end(trainer: Place, tmp_path: Path) -> None:
@@ -75,4 +76,6 @@ def test_a_trainjob_outlives_the_moves_of_all_its_nodes(trainer: Place, tmp_path
     assert all(STUN - 0.5 <= one["gap_s"] < 60 for one in verdict["moves"])
     (warm,) = values(evidence, "warm")
     assert sorted(one["worker"] for one in warm["pods"].values()) == WORKERS
-    assert objects_left(trainer) == []
+    # The test had started the job.
+    (job,) = {pod.rpartition("-node-")[0] for pod in warm["pods"]}
+    until(lambda: not objects_left(trainer, job), f"{job} is gone", 90)

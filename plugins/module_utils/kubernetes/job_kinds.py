@@ -33,6 +33,15 @@ class JobKind(NamedTuple):
     longest_end: str
 
     @property
+    def propagation(self) -> str:
+        """Return the way in which a job is deleted: with its pods, if its controller permits that.
+
+        While a TrainJob is deleted with what it owns, Trainer makes its JobSet again from the runtime; without the
+        runtime, Trainer's webhook refuses the end of the deletion.
+        """
+        return "Background" if self.group == _TRAINER else "Foreground"
+
+    @property
     def api_version(self) -> str:
         """Return the ``apiVersion`` of its objects."""
         return f"{self.group}/{self.version}"

@@ -60,19 +60,17 @@ def _in_queue(job: JobSpec) -> dict[str, Any]:
 def owned(name: str, api: str) -> list[dict[str, Any]]:
     """Return the names and kinds of all objects that a job with this name may have, in the order of their deletion."""
     kind = KINDS[api]
-    # Before the job: while a TrainJob is deleted with what it owns, Trainer makes its JobSet again from the runtime.
     runtime = [(kind.api_version, trainjob.RUNTIME, name)] if api == TRAINJOB else []
-    job = (kind.api_version, kind.kind, name)
-    rest = (("v1", "ConfigMap", f"{name}-{CONFIG_MAP}"), ("v1", "Secret", f"{name}-{SECRET}"))
+    rest = (*runtime, ("v1", "ConfigMap", f"{name}-{CONFIG_MAP}"), ("v1", "Secret", f"{name}-{SECRET}"))
     return [
         {"apiVersion": version, "kind": kind, "metadata": {"name": own}}
-        for version, kind, own in (*runtime, job, *rest)
+        for version, kind, own in ((kind.api_version, kind.kind, name), *rest)
     ]
 
 
 def deletion(name: str, api: str) -> dict[str, Any]:
     """Return the options of kubernetes.core.k8s that delete all objects of a job, and its operator's."""
-    options = {"state": "absent", "delete_options": {"propagationPolicy": "Foreground"}, "wait": True}
+    options = {"state": "absent", "delete_options": {"propagationPolicy": KINDS[api].propagation}, "wait": True}
     return {"resource_definition": owned(name, api), **options}
 
 

@@ -117,10 +117,13 @@ def test_refuses_options_that_a_trainjob_does_not_support(options: dict[str, Any
         objects({**LEAST, **options})
 
 
-def test_the_runtime_of_a_job_is_deleted_before_the_job() -> None:
-    definitions = manifests.deletion("train", "trainjob")["resource_definition"]
+def test_a_job_is_deleted_before_its_runtime_and_in_the_background() -> None:
+    options = manifests.deletion("train", "trainjob")
+    definitions = options["resource_definition"]
 
-    assert [each["kind"] for each in definitions] == ["TrainingRuntime", "TrainJob", "ConfigMap", "Secret"]
+    assert options["delete_options"] == {"propagationPolicy": "Background"}
+
+    assert [each["kind"] for each in definitions] == ["TrainJob", "TrainingRuntime", "ConfigMap", "Secret"]
 
 
 def test_another_image_makes_another_job_although_it_is_in_the_runtime() -> None:
