@@ -94,7 +94,7 @@ document:
   returned: with O(name=evidence), and with O(name=conformance) unless in check mode
   type: dict
 error:
-  description: The steps with different answers, and what was not restored; empty if there are none.
+  description: The steps with different answers, and the objects that were not restored.
   returned: with O(name=conformance)
   type: str
 profiles:

@@ -5,8 +5,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from plugins.module_utils.training.guest import code_archive
+from plugins.module_utils.training.guest.code_folder import CodeFolder, MadeFolders
+from plugins.module_utils.training.guest.shared_data import SharedData
 from plugins.plugin_utils import packed_folder
 
 
@@ -32,3 +35,13 @@ def packed(folder: Path, archive: Path) -> str:
         packed_folder.pack(str(folder), files, output)
     assert packed_folder.digest(str(folder), files) == code_archive.checksum(str(archive))
     return packed_folder.digest(str(folder), files)
+
+
+def converge(subject: CodeFolder | MadeFolders | SharedData) -> list[Any]:
+    """Apply what is due and return the changes."""
+    plan = subject.plan(subject.read())
+    assert not plan.unmet
+    if plan.due:
+        subject.apply(plan)
+        assert not subject.plan(subject.read()).due
+    return list(plan.due)

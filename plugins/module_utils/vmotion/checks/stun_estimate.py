@@ -84,7 +84,7 @@ def _usable(estimates: Sequence[Mapping[str, int]], bandwidth: int) -> Mapping[s
 
 
 def _next(sizes: Mapping[int, object] | Sequence[int], needed: float) -> int:
-    """Return the smallest size that is large enough; 0 if there is none, or if no size is needed."""
+    """Return the smallest sufficient size, or 0 if no size suffices or is needed."""
     return min((size for size in sizes if 0 < needed <= size), default=0)
 
 

@@ -133,7 +133,7 @@ def _refuse_other(folder: Path, cluster: str) -> None:
 
 
 def cluster_of(settings: object) -> str:
-    """Return the cluster of a test from its settings, the first entry of its journal; empty if there is none."""
+    """Return the cluster of a test from its settings, the first entry of its journal, or an empty text."""
     cluster = settings.get("cluster") if isinstance(settings, dict) else None
     return cluster if isinstance(cluster, str) else ""
 

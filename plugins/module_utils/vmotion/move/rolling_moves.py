@@ -131,7 +131,7 @@ def plan_moves(
 def keep_rules(
     fleet: Fleet, planned: Sequence[moves.Move], at: Mapping[str, str], return_home: bool
 ) -> list[moves.Move]:
-    """Return moves that also keep the rules of the cluster and fit memory and CPU; raise Refused if there are none."""
+    """Return moves that also keep the rules of the cluster and fit memory and CPU; raise Refused without such moves."""
     try:
         return ruled_moves.keep_rules(fleet, planned, at, return_home)
     except moves.Infeasible as error:
@@ -157,7 +157,7 @@ def plan_window(workers: ClusterWorkers, fleet: Fleet, hosts: Sequence[str]) -> 
 
 
 def _taking(workers: ClusterWorkers) -> str:
-    """Return the other machines that take slots, as part of a sentence; empty if there are none."""
+    """Return the other machines that take slots, as part of a sentence, or an empty text."""
     return (
         f"; other virtual machines with a vGPU run there: {', '.join(sorted(workers.taking))}" if workers.taking else ""
     )

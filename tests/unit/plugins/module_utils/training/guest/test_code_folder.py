@@ -7,7 +7,6 @@ from __future__ import annotations
 import io
 import tarfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,7 @@ from plugins.module_utils.errors import Failed, Refused
 from plugins.module_utils.training.guest import code_archive
 from plugins.module_utils.training.guest.code_folder import CodeFolder, MadeFolders
 from plugins.plugin_utils import packed_folder
-from tests.fakes.training_folder import make, packed
+from tests.fakes.training_folder import converge, make, packed
 
 
 def code(tmp_path: Path, sha256: str, archive: Path | None = None, once: bool = True) -> CodeFolder:
@@ -23,16 +22,6 @@ def code(tmp_path: Path, sha256: str, archive: Path | None = None, once: bool = 
     sent = str(archive) if archive else None
     paths = {"store": str(tmp_path / "store"), "dest": str(tmp_path / "run" / "work")}
     return CodeFolder({"sha256": sha256, "archive": sent, "once": once, **paths})
-
-
-def converge(subject: CodeFolder | MadeFolders) -> list[Any]:
-    """Apply what is due and return the changes."""
-    plan = subject.plan(subject.read())
-    assert not plan.unmet
-    if plan.due:
-        subject.apply(plan)
-        assert not subject.plan(subject.read()).due
-    return list(plan.due)
 
 
 @pytest.mark.parametrize("once", [True, False])

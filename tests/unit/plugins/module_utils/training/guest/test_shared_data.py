@@ -21,7 +21,7 @@ from plugins.module_utils.training import data
 from plugins.module_utils.training.folder import LINK, OTHER, FolderFile
 from plugins.module_utils.training.guest.shared_data import SharedData
 from plugins.plugin_utils import packed_folder
-from tests.fakes.training_folder import packed
+from tests.fakes.training_folder import converge, packed
 
 CONTENT = b"1 2 3\n" * 1000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -31,16 +31,6 @@ def shared(tmp_path: Path, sha256: str, **source: Any) -> SharedData:
     """Return the subject on a node."""
     own = {"path": "/home/me/data", "archive": None, "url": None, "file": "", "dest": str(tmp_path / "store")}
     return SharedData({**own, "sha256": sha256, **source}, open_url)
-
-
-def converge(subject: SharedData) -> list[Any]:
-    """Apply what is due and return the changes."""
-    plan = subject.plan(subject.read())
-    assert not plan.unmet
-    if plan.due:
-        subject.apply(plan)
-        assert not subject.plan(subject.read()).due
-    return list(plan.due)
 
 
 @pytest.fixture
