@@ -144,11 +144,12 @@ class _Following:
     options: PageOptions
 
     def until_end(self, quiet: float, every: float) -> str:
-        """Show the pace until the job ends, all steps are made or no record arrives, and return how it ended.
+        """Show the pace from the first step until the job ends, all steps are made or no record arrives.
 
-        The number of steps may be an estimate: further steps are followed too.
+        Return how following ended. The number of steps may be an estimate: further steps are followed too.
         """
         began = received = shown = time.monotonic()
+        has_begun = False
         while True:
             now = time.monotonic()
             if self.pace.feed(self.growing.new_records()):
@@ -156,7 +157,8 @@ class _Following:
             self.log.show()
             is_due = bool(self.options.at_most) and now - began > self.options.at_most
             why = self._ended(now - received, quiet) or (DUE if is_due else "")
-            if why in (ENDED, FINISHED) or now - shown >= every:
+            begins, has_begun = self.pace.has_begun and not has_begun, self.pace.has_begun
+            if begins or why in (ENDED, FINISHED) or now - shown >= every:
                 shown = now
                 self.shown.show()
             if why:

@@ -82,10 +82,14 @@ class LivePace:
             rank.rates.append(record.images_per_sec)
 
     @property
+    def has_begun(self) -> bool:
+        """Return whether every rank has made a step."""
+        return bool(self._size) and len(self._ranks) >= self._size
+
+    @property
     def is_done(self) -> bool:
         """Return whether every rank has made the given number of steps; a job that makes more is not done."""
-        ranks = self._ranks.values()
-        return bool(self._total and self._size) and len(ranks) >= self._size and self.step == self._total
+        return bool(self._total) and self.has_begun and self.step == self._total
 
     @property
     def usual_silence(self) -> float:

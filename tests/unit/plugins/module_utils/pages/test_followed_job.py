@@ -18,11 +18,15 @@ from tests.fakes.trial import World
 from tests.unit.plugins.module_utils.vmotion.watch.test_job_moves import at_time, keep
 
 
+def step_of(number: int) -> dict[str, Any]:
+    """Return the record of a step."""
+    return {"rank": 0, "size": 1, "step": number, "seen": float(number), "host": "n1"}
+
+
 def followed(place: Path, last: int = 2, is_watched: bool = True, **options: Any) -> dict[str, Any]:
     """Return the result for a rank of three steps."""
     records = place / "records.jsonl"
-    reported = [{"rank": 0, "size": 1, "step": step, "seen": float(step), "host": "n1"} for step in range(1, last + 1)]
-    records.write_text("".join(json.dumps(record) + "\n" for record in reported))
+    records.write_text("".join(json.dumps(step_of(number)) + "\n" for number in range(1, last + 1)))
     # As a watch writes it that cannot read a node.
     (place / "records.jsonl.troubles").write_text('{"n2": "no route (for 9 s)"}')
     with records.open("a") as watch:
@@ -41,6 +45,14 @@ def test_it_ends(tmp_path: Path, last: int, is_watched: bool, ended: str) -> Non
     assert result[-2].startswith(f"step {last} of 3")
     assert result[-1] == "n2 cannot be read: no route (for 9 s)"
     assert not (tmp_path / "live.html").exists()
+
+
+@pytest.mark.parametrize(("size", "count"), [(1, 1), (2, 0)])
+def test_the_first_step_of_all_ranks_is_shown_at_once(tmp_path: Path, size: int, count: int) -> None:
+    records, shown = tmp_path / "records.jsonl", list[Any]()
+    records.write_text("".join(json.dumps(step_of(step) | {"size": size}) + "\n" for step in (1, 2)))
+    here("follow_records", records=str(records), quiet=0.1, every=60.0, shown=shown)
+    assert len(shown) == count
 
 
 def test_the_page_loads_itself_again_until_the_job_ends(tmp_path: Path) -> None:
