@@ -51,7 +51,7 @@ def test_a_run_is_listed_followed_by_its_name_from_another_controller_and_then_k
     assert (manifest["asked_by"], manifest["started"]) == (launched["asked_by"], launched["started"])
     assert json.loads((other / "one-7.json").read_text())["asked"] == launched["asked"]
     code, compared = words(playbook, "runs", training_results=str(other), training_compare="one-7,one-7")
-    assert code == 0 and "everything else equal equal" in compared, compared
+    assert code == 0 and "all other settings equal equal" in compared, compared
 
 
 @pytest.mark.slow

@@ -132,7 +132,7 @@ def compared(
     rows = [(key, left.get(key, ABSENT), right.get(key, ABSENT)) for key in keys if left.get(key) != right.get(key)]
     # A request that is the same as what ran adds nothing.
     rows = [row for row in rows if not (row[0].startswith(REQUESTED) and (row[0][len(REQUESTED) :], *row[1:]) in rows)]
-    same = [("everything else", "equal", "equal")] if len(rows) < len(keys) else []
+    same = [("all other settings", "equal", "equal")] if len(rows) < len(keys) else []
     rows += code
     measured = [(key, _text(first, ""), _text(second, "")) for key, first, second in metrics]
     ends = [(row, _value(one, key, unit), _value(other, key, unit)) for row, key, unit in MEASURES]
