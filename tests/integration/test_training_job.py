@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +19,7 @@ import pytest
 from plugins.module_utils.training.log import parse
 from tests.integration import training
 from tests.integration.ansible import Ansible
+from tests.integration.killing import wait_for
 from tests.integration.training import DEADLINE, Nodes
 
 LONG = (10_000, 0.05)
@@ -33,6 +33,11 @@ def has_pending_termination(pid: int) -> bool:
     """Return whether a signal to end waits for a process that stands still."""
     (pending,) = re.findall(r"^ShdPnd:\s+(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     return bool(int(pending, 16) & 1 << (signal.SIGTERM - 1))
+
+
+def state_of(pid: int) -> str:
+    """Return the letter of the state of a process."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 @pytest.fixture
@@ -261,13 +266,14 @@ def test_a_job_whose_supervisor_dies_on_request_can_be_stopped(nodes: Nodes) -> 
     job = nodes.training()
     supervisor = supervisor_of(job)
     os.kill(supervisor, signal.SIGSTOP)
+    # A process that writes to the disk halts later, and would receive the signal to end before that.
+    wait_for(lambda: state_of(supervisor) == "T", DEADLINE)
     with ThreadPoolExecutor() as pool:
         stopping = pool.submit(nodes.stop)
-        deadline = time.monotonic() + DEADLINE
-        while not has_pending_termination(supervisor):
-            assert not stopping.done() and time.monotonic() < deadline, stopping
-            time.sleep(0.05)
-        os.kill(supervisor, signal.SIGKILL)
+        try:
+            wait_for(lambda: stopping.done() or has_pending_termination(supervisor), DEADLINE)
+        finally:
+            os.kill(supervisor, signal.SIGKILL)
         stopped = stopping.result()
     assert (stopped.rc, stopped.changed) == (0, True)
     assert nodes.look()["state"] == "stopped"
