@@ -59,9 +59,11 @@ class Keys:
 def made(home: Path) -> Keys:
     home.mkdir(mode=0o700)
     keys, prints = Keys(home, "", ""), []
-    # The forged one first: GnuPG gives no key a subkey that is older than itself.
-    for name in ("forged", "pinned"):
-        keys.gpg("--batch", "--passphrase", "", "--quick-gen-key", name, "ed25519", "sign", "never")
+    # GnuPG gives no key a subkey that is older than itself, so the forged one is a day older. The clock stands still,
+    # because a second between a key and its signature changes the time of the subkey.
+    for name, moment in (("forged", "20260101T000000!"), ("pinned", "20260102T000000!")):
+        when = ("--faked-system-time", moment)
+        keys.gpg("--batch", *when, "--passphrase", "", "--quick-gen-key", name, "ed25519", "sign", "never")
         prints.append(keys.field(name, "fpr", 9))
     return Keys(home, *reversed(prints))
 
