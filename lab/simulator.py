@@ -72,6 +72,10 @@ class Control:
         """Restart vCenter, which refuses connections for some seconds; its sessions and tasks are gone afterwards."""
         self.ask("POST", "/restart", {"seconds": seconds})
 
+    def let_pass(self, seconds: float) -> None:
+        """Let time pass at once in the data centre: what waits for it by then ends, such as a boot or a move."""
+        self.ask("POST", "/clock", {"seconds": seconds})
+
     def set_host(self, name: str, **state: Any) -> None:
         """Change the state of a simulated host from outside."""
         self.ask("PATCH", f"/hosts/{name}", state)

@@ -1,12 +1,44 @@
 package main
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
 )
+
+func TestTimeThatPassesAtOnceIsSeenByVCenterAndHosts(t *testing.T) {
+	r := launch(t, "")
+	up := r.uptime("esx01.lab")
+	r.letPass(48 * time.Hour)
+	now, err := methods.GetCurrentTime(r.ctx, r.c)
+	r.must(err)
+	var clock mo.HostSystem
+	r.must(r.c.RetrieveOne(r.ctx, r.host("esx01.lab").Reference(), []string{"configManager.dateTimeSystem"}, &clock))
+	at, err := methods.QueryDateTime(r.ctx, r.c,
+		&types.QueryDateTime{This: *clock.ConfigManager.DateTimeSystem})
+	r.must(err)
+	for name, passed := range map[string]time.Duration{"vCenter": time.Until(*now), "host": time.Until(at.Returnval),
+		"uptime of the host": r.uptime("esx01.lab") - up} {
+		if passed.Round(time.Hour) != 48*time.Hour {
+			t.Errorf("%s: %v passed", name, passed)
+		}
+	}
+	if status, _ := r.controlRaw("POST", "/clock", map[string]any{"seconds": -1}); status != http.StatusBadRequest {
+		t.Errorf("time went back: %d", status)
+	}
+}
+
+func (r *running) uptime(host string) time.Duration {
+	r.t.Helper()
+	res, err := methods.RetrieveHardwareUptime(r.ctx, r.c,
+		&types.RetrieveHardwareUptime{This: r.host(host).Reference()})
+	r.must(err)
+	return time.Duration(res.Returnval) * time.Second
+}
 
 func TestTheClockOfTheServerCanBeSet(t *testing.T) {
 	r := launch(t, "")

@@ -174,15 +174,14 @@ func TestDeafHostAnswersAndKeepsNothing(t *testing.T) {
 
 func TestSlowTaskBeginsLaterAndEndsWell(t *testing.T) {
 	r := launch(t, "")
-	r.fault(map[string]any{"method": "EnterMaintenanceMode_Task", "kind": "slow", "seconds": 0.5})
-	begin := time.Now()
+	r.fault(map[string]any{"method": "EnterMaintenanceMode_Task", "kind": "slow", "seconds": 1800})
 	task, err := r.host("esx01.lab").EnterMaintenanceMode(r.ctx, 0, false, nil)
 	r.must(err)
-	answered := time.Since(begin)
-	r.must(task.Wait(r.ctx))
-	if took := time.Since(begin); answered > 400*time.Millisecond || took < 500*time.Millisecond {
-		t.Errorf("answered after %v, done after %v", answered, took)
+	if r.hostProperties("esx01.lab", "runtime").Runtime.InMaintenanceMode {
+		t.Error("in maintenance mode at once")
 	}
+	r.letPass(30 * time.Minute)
+	r.must(task.Wait(r.ctx))
 	if !r.hostProperties("esx01.lab", "runtime").Runtime.InMaintenanceMode {
 		t.Error("not in maintenance mode")
 	}
@@ -200,14 +199,13 @@ func TestSlowTaskThatFailsKeepsItsFault(t *testing.T) {
 
 func TestRebootThatNeverReturns(t *testing.T) {
 	r := launch(t, "")
-	r.control("PATCH", "/hosts/esx01.lab", map[string]any{"reboot_seconds": 0.1}, nil)
 	r.fault(map[string]any{"method": "RebootHost_Task", "kind": "never_returns"})
 	h := r.host("esx01.lab")
 	res, err := methods.RebootHost_Task(r.ctx, r.c, &types.RebootHost_Task{This: h.Reference(), Force: true})
 	r.must(err)
 	r.finish(object.NewTask(r.c.Client, res.Returnval), nil)
 	r.await(h.Reference(), "runtime.connectionState", types.HostSystemConnectionStateNotResponding)
-	time.Sleep(300 * time.Millisecond) // three times the duration of a successful reboot
+	r.letPass(24 * time.Hour)
 	if s := r.hostProperties("esx01.lab",
 		"runtime").Runtime.ConnectionState; s != types.HostSystemConnectionStateNotResponding {
 		t.Errorf("the host is %s", s)

@@ -160,6 +160,12 @@ func (r *running) controlRaw(method, path string, body any) (int, []byte) {
 	return res.StatusCode, answer
 }
 
+// letPass lets time pass at once in the data centre.
+func (r *running) letPass(d time.Duration) {
+	r.t.Helper()
+	r.control("POST", "/clock", map[string]any{"seconds": d.Seconds()}, nil)
+}
+
 // must fails the test on an error.
 func (r *running) must(err error) {
 	r.t.Helper()

@@ -126,8 +126,9 @@ vms: [{name: busy, powered_on: true}]
 func TestMaintenanceWaitsForRunningMachines(t *testing.T) {
 	r := launch(t, oneBusyHost)
 	h := r.host("esx01.lab")
-	task, err := h.EnterMaintenanceMode(r.ctx, 1, false, nil)
+	task, err := h.EnterMaintenanceMode(r.ctx, 3600, false, nil)
 	r.must(err)
+	r.letPass(2 * time.Hour)
 	if _, ok := faultOf(task.Wait(r.ctx)).(*types.Timedout); !ok {
 		t.Errorf("a busy host: %v", task.Wait(r.ctx))
 	}
@@ -150,7 +151,7 @@ func TestRebootNeedsMaintenanceAndIsPushed(t *testing.T) {
 		t.Errorf("reboot in service: %v", err)
 	}
 	r.finish(h.EnterMaintenanceMode(r.ctx, 0, false, nil))
-	r.control("PATCH", "/hosts/esx01.lab", map[string]any{"reboot_seconds": 1}, nil)
+	r.control("PATCH", "/hosts/esx01.lab", map[string]any{"reboot_seconds": 600}, nil)
 	_, err = methods.RebootHost_Task(r.ctx, r.c, &types.RebootHost_Task{This: h.Reference()})
 	r.must(err)
 	r.await(h.Reference(), "runtime.connectionState", types.HostSystemConnectionStateNotResponding)
@@ -160,6 +161,7 @@ func TestRebootNeedsMaintenanceAndIsPushed(t *testing.T) {
 	if _, ok := faultOf(err).(types.HostCommunication); !ok {
 		t.Errorf("a call to a host that is down: %v", err)
 	}
+	r.letPass(10 * time.Minute)
 	r.await(h.Reference(), "runtime.connectionState", types.HostSystemConnectionStateConnected)
 }
 

@@ -174,7 +174,7 @@ func (l *lab) restart(pause time.Duration) error {
 	}
 	l.front.EndSessions()
 	l.vcenter.ForgetTasks()
-	time.Sleep(pause)
+	l.vcenter.Clock().Sleep(pause)
 	socket, err := net.Listen("tcp", net.JoinHostPort(l.Ready.Hostname, strconv.Itoa(l.Ready.Port)))
 	if err != nil {
 		return err

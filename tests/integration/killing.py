@@ -30,6 +30,16 @@ def has_started(vcenter: Centre, method: str, times: int = 1) -> Callable[[], bo
     return lambda: [write["method"] for write in vcenter.writes()].count(method) >= times
 
 
+def has_answered(vcenter: Centre, method: str, times: int = 1) -> Callable[[], bool]:
+    """Return whether the server has answered that many calls of this method, so that time passes for their tasks."""
+    return lambda: [(write["method"], write["result"]) for write in vcenter.writes()].count((method, "ok")) >= times
+
+
+def has_waited(vcenter: Centre, calls: int = 2) -> Callable[[], bool]:
+    """Return whether a client waits for a task: its first call for updates returns at once, the second one waits."""
+    return lambda: vcenter.calls().get("WaitForUpdatesEx", 0) >= calls
+
+
 def _children() -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for status in Path("/proc").glob("[0-9]*/stat"):

@@ -6,10 +6,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from plugins.module_utils.maintenance.lock import holder, lock_rules
 from plugins.module_utils.maintenance.lock.cluster_lock import ClusterLock
 from plugins.module_utils.vsphere import session
 from tests.integration.ansible import Ansible, Outcome
+from tests.integration.killing import has_answered, wait_for
 
 GPU = {"cluster": "gpu"}
 
@@ -96,7 +95,8 @@ def test_exactly_one_of_many_controllers_takes_the_lock(vcenter: Simulator) -> N
 
 
 def test_a_lock_that_ran_out_is_taken_over(vcenter: Simulator, ansible: Ansible) -> None:
-    ansible.module("cluster_lock", run="a", owner="alice@ctl01", ttl=0, **GPU)
+    ansible.module("cluster_lock", run="a", owner="alice@ctl01", ttl=7200, **GPU)
+    vcenter.let_pass(7201)
     taken = ansible.module("cluster_lock", run="b", **GPU)
     assert taken.result["state"]["run"] == "b"
     assert "alice@ctl01" in str(taken.result["warnings"]) and "run out" in str(taken.result["warnings"])
@@ -121,27 +121,28 @@ def test_who_only_looks_learns_that_the_next_run_gets_the_lock(
     assert over(ansible.module("cluster_info", **GPU)) == "it has run out"
 
 
-# It waits for the end of a lock, which lasts half a minute at least.
-@pytest.mark.slow
 def test_a_lock_outlives_its_time_while_its_holder_waits_for_a_boot(
     vcenter: Simulator, ansible_for: Callable[..., Ansible], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     me = holder._described(os.getpid())
     assert me is not None
     ansible = ansible_for(vcenter, **{holder.RUN: f"{me.machine}.{me.pid}.{me.started}"})
-    vcenter.set_host("esx01.lab", maintenance=True, reboot_seconds=36)
+    vcenter.set_host("esx01.lab", maintenance=True, reboot_seconds=7200)
     # The one who asks is on another machine, which cannot see that the holder lives.
     monkeypatch.setattr(holder, "_is_here", lambda _process: False)
-    # A tenth of its time may pass until it is read back.
-    taken = ansible.module("cluster_lock", ttl=30, owner="alice@ctl01", **GPU)
+    taken = ansible.module("cluster_lock", ttl=3600, owner="alice@ctl01", **GPU)
     assert taken.rc == 0, taken.out
+    vcenter.let_pass(3500)
+    vcenter.clear()
+    renewed = has_answered(vcenter, "Rename_Task")
     with ThreadPoolExecutor(1) as pool:
-        boot = pool.submit(ansible.module, "esxi_power", hosts=["esx01.lab"], state="rebooted", only_if_ours=False)
-        until = lock_rules.parse_stamp(taken.result["state"]["until"])
-        while not boot.done() and datetime.now(UTC) <= until:
-            time.sleep(0.2)
+        options = {"hosts": ["esx01.lab"], "state": "rebooted", "only_if_ours": False, "reboot_timeout": 120}
+        boot = pool.submit(ansible.module, "esxi_power", **options)
+        wait_for(lambda: renewed() or boot.done())
+        vcenter.let_pass(200)
         assert not boot.done(), boot.result().out
         assert "held by alice@ctl01" in take(vcenter, "another")
+        vcenter.let_pass(7200)
         assert boot.result().rc == 0, boot.result().out
 
 

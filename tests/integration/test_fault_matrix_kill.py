@@ -54,11 +54,12 @@ def test_killed_while_it_changes_the_host_and_again_while_that_boots(bench: Benc
     assert bench.lock() == "held", "who looks could take it: the machine knows that the holder is gone"
     bench.next_run()
     # Between two calls its module notices the end of its run; within one it cannot.
-    bench.vcenter.fault("SetField", "slow", seconds=15)
+    bench.vcenter.fault("SetField", "slow", seconds=120)
     second = bench.begin()
     wait_for(has_started(bench.vcenter, "SetField"))
     rest = kill_main(second)
     assert AT_WORK in bench.lock(), "its module still waits for the note of the reboot"
+    bench.vcenter.let_pass(120)
     wait_for_end(rest)
     assert bench.lock() == "held"
     assert has_started(bench.vcenter, "RebootHost_Task")()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from pyVmomi import vim
 
 from lab.simulator import USERNAME, Simulator
 from tests.integration.ansible import Ansible
-from tests.integration.killing import has_started, kill_all, wait_for
+from tests.integration.killing import has_answered, has_waited, kill_all, wait_for
 from tests.integration.workers import HOSTS, desired, do, host_of, machine, move, reconfigure, switch
 
 Start = Callable[..., Simulator]
@@ -186,15 +187,20 @@ def test_a_deaf_server_is_found_out(place: Simulator, ansible: Ansible) -> None:
 
 
 def test_a_run_that_was_killed_is_followed_up_and_never_moves_twice(place: Simulator, ansible: Ansible) -> None:
-    place.set_host(HOME, vmotion_seconds=8)
+    place.set_host(HOME, vmotion_seconds=1200)
     arguments = {"cluster": "gpu", "worker": WORKER, "target": FREE}
     first = ansible.start_module("vmotion", **arguments)
-    wait_for(has_started(place, "RelocateVM_Task"))
+    wait_for(has_answered(place, "RelocateVM_Task"))
     kill_all(first)
-    again = go(ansible)
+    place.ask("DELETE", "/calls")
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(go, ansible)
+        wait_for(lambda: has_waited(place)() or following.done())
+        assert not following.done(), "it waits for the end of the move"
+        place.let_pass(1200)
+        again = following.result()
     assert again.rc == 0, again.out
     assert (again.result["move"]["attached"], again.result["move"]["ok"]) == (True, True)
-    assert again.result["move"]["seconds"] >= 7
     assert moves(place) == [WORKER]
 
 

@@ -76,6 +76,32 @@ def test_packages_use_only_packages_above_them_in_the_readme() -> None:
     assert [f"{user} uses {used}" for user, used in uses if order.index(used) >= order.index(user)] == []
 
 
+# Functions that return or await the time of the machine.
+MACHINE_TIME = re.compile(r"\btime\.(Now|Since|Until|Sleep|After|AfterFunc|Tick|NewTicker|NewTimer)\(")
+
+
+def uses_of_machine_time(files: Iterable[Path]) -> list[str]:
+    """Return the lines that do not take their time from the clock of the data centre."""
+    return [
+        f"{path.name}: {line.strip()}"
+        for path in files
+        for line in path.read_text().splitlines()
+        if MACHINE_TIME.search(line)
+    ]
+
+
+def test_time_comes_from_the_clock_which_a_test_can_advance() -> None:
+    # Tests wait for the simulator, so their patience is that of the machine.
+    files = [path for path in simulator.CODE.parent.rglob("*.go") if not path.name.endswith("_test.go")]
+    assert len(files) > 60
+    assert uses_of_machine_time(path for path in files if path.parent.name != "clock") == []
+
+
+def test_a_time_of_the_machine_is_found(tmp_path: Path) -> None:
+    (tmp_path / "a.go").write_text("begin := time.Now()\nclock.Sleep(time.Second)\n\ttime.Sleep(time.Second)\n")
+    assert uses_of_machine_time([tmp_path / "a.go"]) == ["a.go: begin := time.Now()", "a.go: time.Sleep(time.Second)"]
+
+
 def test_sources_are_spelt_as_they_are_read() -> None:
     lines = [line for path in simulator.files() for line in path.read_text().splitlines()]
     alike = [line.strip() for line in lines if re.match(r"\s*// *(vmware|ours?|vmware's) *:", line, re.IGNORECASE)]

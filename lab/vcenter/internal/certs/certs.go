@@ -18,6 +18,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"dml.vsphere/lab/vcenter/internal/clock"
 )
 
 const validity = 10 * 365 * 24 * time.Hour
@@ -104,8 +106,8 @@ func template(name string) *x509.Certificate {
 	return &x509.Certificate{
 		SerialNumber:          serial,
 		Subject:               pkix.Name{CommonName: name, Organization: []string{"dml.vsphere lab"}},
-		NotBefore:             time.Now().Add(-time.Hour),
-		NotAfter:              time.Now().Add(validity),
+		NotBefore:             clock.Machine.Now().Add(-time.Hour),
+		NotAfter:              clock.Machine.Now().Add(validity),
 		BasicConstraintsValid: true,
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 
+	"dml.vsphere/lab/vcenter/internal/clock"
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
@@ -98,7 +99,7 @@ func (p *propertyCollector) waitFresh(ctx *simulator.Context, req *types.WaitFor
 		}
 		left := *req
 		if until != nil {
-			seconds := int32(max(1, time.Until(*until).Seconds()))
+			seconds := int32(max(1, -clock.Machine.Since(*until).Seconds()))
 			options := types.WaitOptions{MaxObjectUpdates: req.Options.MaxObjectUpdates, MaxWaitSeconds: &seconds}
 			left.Options = &options
 		}
@@ -110,7 +111,7 @@ func deadline(req *types.WaitForUpdatesEx) *time.Time {
 	if req.Options == nil || req.Options.MaxWaitSeconds == nil || *req.Options.MaxWaitSeconds <= 0 {
 		return nil
 	}
-	end := time.Now().Add(time.Duration(*req.Options.MaxWaitSeconds) * time.Second)
+	end := clock.Machine.Now().Add(time.Duration(*req.Options.MaxWaitSeconds) * time.Second)
 	return &end
 }
 
@@ -119,15 +120,13 @@ func deadline(req *types.WaitForUpdatesEx) *time.Time {
 func (p *propertyCollector) interrupt() func() bool {
 	over, done := make(chan struct{}), make(chan bool)
 	go func() {
-		ticker := time.NewTicker(look)
-		defer ticker.Stop()
 		struck := false
 		for {
 			select {
 			case <-over:
 				done <- struck
 				return
-			case <-ticker.C:
+			case <-clock.Machine.After(look):
 			}
 			p.watched.mu.Lock()
 			waiting := len(p.watched.fresh.joined) > 0

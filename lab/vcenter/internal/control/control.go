@@ -35,6 +35,7 @@ func New(f *front.Front, w *vcenter.Server, restart func(time.Duration) error) h
 	mux.HandleFunc("DELETE /faults/{id}", c.removeFault)
 	mux.HandleFunc("POST /restart", c.restartServer)
 	mux.HandleFunc("PUT /clock", c.setClock)
+	mux.HandleFunc("POST /clock", c.letTimePass)
 	mux.HandleFunc("GET /hosts", c.hosts)
 	mux.HandleFunc("PATCH /hosts/{name}", c.patchHost)
 	mux.HandleFunc("GET /clusters/{name}", c.cluster)
@@ -76,7 +77,23 @@ func (c *Control) restartServer(w http.ResponseWriter, r *http.Request) {
 	done(w)
 }
 
-// setClock sets the clock of the server by an offset from that of the machine.
+// letTimePass lets time pass at once: what waits for it by then ends, such as a boot or a move.
+func (c *Control) letTimePass(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		Seconds float64 `json:"seconds"`
+	}
+	if !read(w, r, &asked) {
+		return
+	}
+	if asked.Seconds < 0 {
+		refuse(w, http.StatusBadRequest, "time does not go back; PUT sets the clock of the server")
+		return
+	}
+	c.vcenter.Clock().Advance(time.Duration(asked.Seconds * float64(time.Second)))
+	done(w)
+}
+
+// setClock sets the clock of the server by an offset from the time of the data centre.
 func (c *Control) setClock(w http.ResponseWriter, r *http.Request) {
 	var asked struct {
 		OffsetSeconds float64 `json:"offset_seconds"`

@@ -200,7 +200,7 @@ func (m *Methods) gpuSeries(
 // ticks returns the numbers of the requested samples: after the start, up to the end, within the retention of
 // samples.
 func (m *Methods) ticks(q types.PerfQuerySpec) []int64 {
-	now, length := time.Now(), realtimeLength
+	now, length := m.Sim.Now(), realtimeLength
 	for _, i := range m.HistoricalInterval {
 		if i.SamplingPeriod == q.IntervalId {
 			length = time.Duration(i.Length) * time.Second

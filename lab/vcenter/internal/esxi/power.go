@@ -60,23 +60,23 @@ func (m *hostMethods) EnterMaintenanceModeTask(
 	}
 	t := h.Sim.Start(ctx, m.HostSystem, "enterMaintenanceModeTask", "HostSystem.enterMaintenanceMode",
 		func(j *vcsim.Job) (any, vcsim.Fault) {
-			return nil, h.enterMaintenance(j, time.Duration(req.Timeout)*time.Second)
+			return nil, h.enterMaintenance(j, j.Began, time.Duration(req.Timeout)*time.Second)
 		})
 	body.Res = &types.EnterMaintenanceMode_TaskResponse{Returnval: t}
 	return body
 }
 
-func (h *Host) enterMaintenance(j *vcsim.Job, timeout time.Duration) vcsim.Fault {
+func (h *Host) enterMaintenance(j *vcsim.Job, began time.Time, timeout time.Duration) vcsim.Fault {
 	h.Sim.Post(j.Ctx, &types.EnteringMaintenanceModeEvent{HostEvent: h.Event()}, j.Task.Info.EventChainId)
 	j.Progress(2)
-	for begin := time.Now(); len(h.PoweredOn(j.Ctx)) > 0; time.Sleep(vcsim.Poll) {
+	for ; len(h.PoweredOn(j.Ctx)) > 0; h.Sim.Clock.Sleep(vcsim.Poll) {
 		switch {
 		case j.Cancelled():
 			h.Sim.Post(j.Ctx, &types.CanceledHostOperationEvent{HostEvent: h.Event()}, j.Task.Info.EventChainId)
 			return new(types.RequestCanceled)
 		case !h.Connected(j.Ctx):
 			return new(types.HostNotConnected)
-		case timeout > 0 && time.Since(begin) > timeout:
+		case timeout > 0 && h.Sim.Clock.Since(began) > timeout:
 			return new(types.Timedout)
 		}
 	}
@@ -121,7 +121,7 @@ func (m *hostMethods) RebootHostTask(ctx *simulator.Context, req *types.RebootHo
 		return body
 	}
 	t := h.Sim.Start(ctx, m.HostSystem, "rebootHostTask", "HostSystem.reboot", func(j *vcsim.Job) (any, vcsim.Fault) {
-		go h.reboot(vcsim.Detached(j.Ctx))
+		go h.reboot(vcsim.Detached(j.Ctx), j.Began)
 		return nil, nil
 	})
 	body.Res = &types.RebootHost_TaskResponse{Returnval: t}
@@ -130,7 +130,7 @@ func (m *hostMethods) RebootHostTask(ctx *simulator.Context, req *types.RebootHo
 
 // reboot disconnects the host (notResponding) and boots it after reboot_seconds, or never.
 // Ours: virtual machines of a host that is rebooted with force keep running, because HA is not simulated.
-func (h *Host) reboot(ctx *simulator.Context) {
+func (h *Host) reboot(ctx *simulator.Context, began time.Time) {
 	h.mu.Lock()
 	now := h.behaviour
 	h.down, h.behaviour.neverReturns = true, false
@@ -140,7 +140,7 @@ func (h *Host) reboot(ctx *simulator.Context) {
 	if now.neverReturns {
 		return
 	}
-	time.Sleep(time.Duration(now.rebootSeconds * float64(time.Second)))
+	h.Sim.Clock.SleepUntil(began.Add(time.Duration(now.rebootSeconds * float64(time.Second))))
 	h.boot(ctx)
 }
 
@@ -158,7 +158,7 @@ func (h *Host) boot(ctx *simulator.Context) {
 	h.PCI.Boot()
 	h.Graphics.UnloadDriver()
 	if delay > 0 {
-		go h.loadDriver(delay)
+		go h.loadDriver(h.Sim.Clock.After(delay))
 	} else {
 		h.Graphics.LoadDriver()
 	}
@@ -174,8 +174,8 @@ func (h *Host) boot(ctx *simulator.Context) {
 
 // loadDriver loads NVIDIA's driver some time after the boot, and the configured graphics types become active.
 // Ours: a host that serves before its GPU driver is loaded (unproven).
-func (h *Host) loadDriver(delay time.Duration) {
-	time.Sleep(delay)
+func (h *Host) loadDriver(loaded <-chan struct{}) {
+	<-loaded
 	h.Graphics.LoadDriver()
 	h.Graphics.Activate(h.Sim.Context())
 }
@@ -184,7 +184,7 @@ func (h *Host) loadDriver(delay time.Duration) {
 // Ours: hosts of the lab boot in seconds, real ones in minutes. A client may take boot times less than a minute apart
 // for one boot with a corrected clock.
 func (h *Host) nextBootTime(ctx *simulator.Context) time.Time {
-	now, least := time.Now().UTC(), h.Runtime(ctx).BootTime.Add(time.Minute)
+	now, least := h.Sim.Clock.Now().UTC(), h.Runtime(ctx).BootTime.Add(time.Minute)
 	if now.Before(least) {
 		return least
 	}
@@ -194,7 +194,7 @@ func (h *Host) nextBootTime(ctx *simulator.Context) time.Time {
 // uptime returns the time since the boot of the host.
 // Ours: zero while the boot time is in the future.
 func (h *Host) uptime(ctx *simulator.Context) time.Duration {
-	return max(0, time.Since(*h.Runtime(ctx).BootTime))
+	return max(0, h.Sim.Clock.Since(*h.Runtime(ctx).BootTime))
 }
 
 // QueryHostConnectionInfo returns the summary of a connected host.

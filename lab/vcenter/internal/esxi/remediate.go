@@ -20,7 +20,7 @@ func (h *Host) Remediate(j *vcsim.Job, d software.Desired, patience time.Duratio
 		return "The host is not connected."
 	}
 	if !stays {
-		if fault := h.enterMaintenance(j, patience); fault != nil {
+		if fault := h.enterMaintenance(j, h.Sim.Clock.Now(), patience); fault != nil {
 			return "The host could not enter maintenance mode."
 		}
 	}
@@ -31,7 +31,7 @@ func (h *Host) Remediate(j *vcsim.Job, d software.Desired, patience time.Duratio
 	}
 	progress(60)
 	if reboot {
-		h.reboot(j.Ctx)
+		h.reboot(j.Ctx, h.Sim.Clock.Now())
 	}
 	if !h.Connected(j.Ctx) {
 		return "The host did not return after its reboot."

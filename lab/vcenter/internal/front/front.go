@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/vmware/govmomi/vim25/types"
+
+	"dml.vsphere/lab/vcenter/internal/clock"
 )
 
 // DataCentre is the interface of the simulated data centre for the front.
@@ -24,6 +26,8 @@ type DataCentre interface {
 	Name(types.ManagedObjectReference) string
 	// Task starts a task on an entity for a user; the front ends it.
 	Task(on types.ManagedObjectReference, method, user string) Task
+	// Clock returns the time of the data centre.
+	Clock() *clock.Clock
 	// EndSession removes a session.
 	EndSession(key string)
 	// NeverReturns makes the next reboot of a host its last.
@@ -52,7 +56,7 @@ type Front struct {
 
 // New returns a front before vcsim's handler.
 func New(dataCentre DataCentre, next http.Handler, delay time.Duration) *Front {
-	return &Front{Log: NewLog(), dataCentre: dataCentre, next: next, delay: delay,
+	return &Front{Log: NewLog(dataCentre.Clock()), dataCentre: dataCentre, next: next, delay: delay,
 		sessions: sessions{users: map[string]string{}}}
 }
 
@@ -78,7 +82,7 @@ func (f *Front) serveSOAP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	time.Sleep(f.delay)
+	f.dataCentre.Clock().Sleep(f.delay)
 	body = inbound(body)
 	call, err := parseCall(body)
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"dml.vsphere/lab/vcenter/internal/clock"
 )
 
 // Write is one call that could change state.
@@ -20,6 +22,7 @@ type Write struct {
 
 // Log keeps the writes and counts all calls.
 type Log struct {
+	clock   *clock.Clock
 	mu      sync.Mutex
 	seq     int
 	writes  []Write
@@ -28,7 +31,9 @@ type Log struct {
 }
 
 // NewLog returns an empty log.
-func NewLog() *Log { return &Log{calls: map[string]int{}, callers: map[string]map[string]int{}} }
+func NewLog(of *clock.Clock) *Log {
+	return &Log{clock: of, calls: map[string]int{}, callers: map[string]map[string]int{}}
+}
 
 // Count counts one call of a method.
 func (l *Log) Count(method string) {
@@ -63,7 +68,7 @@ func (l *Log) Add(w Write) func(result string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.seq++
-	w.Seq, w.Time, w.Result = l.seq, time.Now().UTC(), "pending"
+	w.Seq, w.Time, w.Result = l.seq, l.clock.Now().UTC(), "pending"
 	l.writes = append(l.writes, w)
 	return func(result string) {
 		l.mu.Lock()

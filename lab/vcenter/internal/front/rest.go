@@ -115,7 +115,7 @@ func (f *Front) learnREST(r *http.Request, rec *recorder) {
 // strikeREST applies a fault to a REST call, and reports whether the call continues.
 func (f *Front) strikeREST(w http.ResponseWriter, r *http.Request, rule *Fault, body []byte) bool {
 	if rule.Kind == "slow" {
-		time.Sleep(time.Duration(rule.Seconds * float64(time.Second)))
+		f.dataCentre.Clock().Sleep(time.Duration(rule.Seconds * float64(time.Second)))
 		return true
 	}
 	if _, is := broken(w, r, rule, func() *recorder { return f.rest(r, body) }); is {

@@ -117,14 +117,14 @@ func (f *Front) deaf(w http.ResponseWriter, r *http.Request, call Call, body []b
 func (f *Front) slow(w http.ResponseWriter, r *http.Request, rule *Fault, call Call, body []byte) string {
 	wait := time.Duration(rule.Seconds * float64(time.Second))
 	if !call.returnsTask() {
-		time.Sleep(wait)
+		f.dataCentre.Clock().Sleep(wait)
 		return f.pass(w, r, call, body)
 	}
 	outer := f.dataCentre.Task(call.Object, call.SOAP, call.User)
 	request := r.Clone(r.Context())
 	request = request.WithContext(detach())
 	go func() {
-		time.Sleep(wait)
+		f.dataCentre.Clock().Sleep(wait)
 		rec := f.forward(request, body)
 		if inner, ok := taskOf(rec.body.Bytes()); ok {
 			outer.Follow(inner)

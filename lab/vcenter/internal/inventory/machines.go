@@ -97,7 +97,8 @@ func (b *builder) finish(ctx context.Context, vm *object.VirtualMachine, v datac
 		return err
 	}
 	m, _ := b.machines.Named(v.Name)
-	m.RunsSince(b.sim.Context(), time.Now().Add(-time.Duration(v.RunningHours*float64(time.Hour))))
+	running := time.Duration(v.RunningHours * float64(time.Hour))
+	m.RunsSince(b.sim.Context(), b.sim.Clock.Now().Add(-running))
 	return nil
 }
 

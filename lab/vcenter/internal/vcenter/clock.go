@@ -7,10 +7,14 @@ import (
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 
+	"dml.vsphere/lab/vcenter/internal/clock"
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
-// SetClock sets the clock of the server by an offset from that of the machine.
+// Clock returns the time of the data centre.
+func (w *Server) Clock() *clock.Clock { return w.sim.Clock }
+
+// SetClock sets the clock of the server by an offset from the time of the data centre.
 func (w *Server) SetClock(offset time.Duration) { w.sim.SetClock(offset) }
 
 // clockMethods are the methods of the service instance that depend on the server's clock.

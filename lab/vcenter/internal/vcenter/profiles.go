@@ -2,7 +2,6 @@ package vcenter
 
 import (
 	"slices"
-	"time"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/methods"
@@ -46,7 +45,7 @@ func (m *profileManager) FindAssociatedProfile(
 
 // attachProfile attaches a host profile, and creates it if no profile has this name; "" detaches the host from all
 // profiles.
-func attachProfile(ctx *simulator.Context, host vcsim.Ref, name string) {
+func attachProfile(sim *vcsim.Sim, ctx *simulator.Context, host vcsim.Ref, name string) {
 	m := ctx.Map.Get(profileManagerRef).(*profileManager)
 	ctx.WithLock(m, func() {
 		found := false
@@ -62,7 +61,7 @@ func attachProfile(ctx *simulator.Context, host vcsim.Ref, name string) {
 			})
 		}
 		if !found && name != "" {
-			p := &mo.HostProfile{Profile: mo.Profile{Name: name, CreatedTime: time.Now(), ModifiedTime: time.Now(),
+			p := &mo.HostProfile{Profile: mo.Profile{Name: name, CreatedTime: sim.Now(), ModifiedTime: sim.Now(),
 				Entity: []vcsim.Ref{host}, ComplianceStatus: "unknown"}}
 			p.Self = vcsim.Ref{Type: "HostProfile", Value: "hostprofile-" + name}
 			p.Config = &types.HostProfileConfigInfo{

@@ -74,7 +74,7 @@ func (w *Server) ChangeHost(h *esxi.Host, c esxi.Change) error {
 		return err
 	}
 	if c.HostProfile != nil {
-		attachProfile(w.sim.Context(), h.Self, *c.HostProfile)
+		attachProfile(w.sim, w.sim.Context(), h.Self, *c.HostProfile)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package vcsim
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/mo"
@@ -40,7 +39,7 @@ func (s *Sim) setAlarm(ctx *simulator.Context, on mo.Entity, of Ref, status type
 		})
 		if status != types.ManagedEntityStatusGreen {
 			triggered := types.AlarmState{Key: "alarm-lab." + of.Value, Entity: of, Alarm: alarm,
-				OverallStatus: status, Time: time.Now(), Acknowledged: types.NewBool(false)}
+				OverallStatus: status, Time: s.Now(), Acknowledged: types.NewBool(false)}
 			states = append(states, triggered)
 		}
 		changes := []types.PropertyChange{Change("triggeredAlarmState", states)}

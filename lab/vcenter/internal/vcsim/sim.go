@@ -15,6 +15,7 @@ import (
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 
+	"dml.vsphere/lab/vcenter/internal/clock"
 	"dml.vsphere/lab/vcenter/internal/datacentre"
 	"dml.vsphere/lab/vcenter/internal/versions"
 )
@@ -28,6 +29,7 @@ type Sim struct {
 	Description *datacentre.Datacentre
 	Knows       *versions.Known // the properties and methods of the description's version
 	Client      *vim25.Client
+	Clock       *clock.Clock
 
 	// the datacenter and the datastore in the format of events; set once the inventory is complete
 	Datacenter *types.DatacenterEventArgument
@@ -40,7 +42,7 @@ type Sim struct {
 
 	tasks                     changes
 	taskCounter, chainCounter atomic.Int64
-	clock                     atomic.Int64 // nanoseconds
+	offset                    atomic.Int64 // of the clock of the server, in nanoseconds
 }
 
 // New starts vcsim as a vCenter with the version in the description and an empty inventory.
@@ -55,7 +57,7 @@ func New(desc *datacentre.Datacentre) (*Sim, error) {
 		return nil, err
 	}
 	return &Sim{Model: model, Registry: model.Map(), Description: desc, Knows: versions.For(desc.APIVersion),
-		Client: client, owners: map[Ref]Ref{}, tasks: changes{waiting: map[Ref]chan struct{}{}}}, nil
+		Client: client, Clock: new(clock.Clock), owners: map[Ref]Ref{}, tasks: changes{waiting: map[Ref]chan struct{}{}}}, nil
 }
 
 func emptyModel(desc *datacentre.Datacentre) *simulator.Model {

@@ -3,6 +3,7 @@ package vcsim
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/mo"
@@ -14,7 +15,8 @@ type Job struct {
 	sim   *Sim
 	Ctx   *simulator.Context
 	Task  *simulator.Task
-	Words string // the message of the fault, instead of the usual one
+	Began time.Time // by the time of the data centre; a jump right after the call counts
+	Words string    // the message of the fault, instead of the usual one
 }
 
 // Work is the work of a task; a returned fault ends the task with an error.
@@ -44,7 +46,7 @@ func (s *Sim) StartFor(ctx *simulator.Context, on Ref, entityName, name, descrip
 	t.Info.EventChainId = s.begin(ctx, t.Info)
 	// vcsim records the new task on its entity without locking the entity
 	ctx.WithLock(on, func() { s.Registry.Put(t) })
-	j := &Job{sim: s, Ctx: Detached(ctx), Task: t}
+	j := &Job{sim: s, Ctx: Detached(ctx), Task: t, Began: s.Clock.Now()}
 	go func() { j.finish(f(j)) }()
 	return t.Self
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vmware/govmomi/vim25/types"
 
+	"dml.vsphere/lab/vcenter/internal/clock"
 	"dml.vsphere/lab/vcenter/internal/vcsim"
 )
 
@@ -86,7 +87,7 @@ func (e *External) Report(id string, n OrderUpdate) error {
 	select {
 	case o.updates <- n:
 		return nil
-	case <-time.After(5 * time.Second):
+	case <-clock.Machine.After(5 * time.Second):
 		return fmt.Errorf("order %q accepts no more reports", id)
 	}
 }
@@ -139,8 +140,6 @@ func post(url string, o Order) error {
 
 // follow waits for the end of an order.
 func follow(j *vcsim.Job, news <-chan OrderUpdate) vcsim.Fault {
-	look := time.NewTicker(vcsim.Poll)
-	defer look.Stop()
 	for {
 		select {
 		case n := <-news:
@@ -153,7 +152,7 @@ func follow(j *vcsim.Job, news <-chan OrderUpdate) vcsim.Fault {
 			case n.Progress != nil:
 				j.Progress(*n.Progress)
 			}
-		case <-look.C:
+		case <-clock.Machine.After(vcsim.Poll):
 			if j.Cancelled() {
 				return new(types.RequestCanceled)
 			}

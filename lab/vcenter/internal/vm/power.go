@@ -43,7 +43,7 @@ func (m *Methods) powerOn(j *vcsim.Job, req *types.PowerOnVM_Task) (any, vcsim.F
 		now.host.PCI.Release(m.Self)
 	}
 	if fault == nil {
-		m.RunsSince(j.Ctx, time.Now())
+		m.RunsSince(j.Ctx, m.sim.Clock.Now())
 		m.boot(j.Ctx)
 	}
 	return result, fault

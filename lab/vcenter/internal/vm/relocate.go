@@ -147,11 +147,19 @@ func (m *Methods) hotMove(j *vcsim.Job, now status, target *esxi.Host) vcsim.Fau
 	if handed, fault := m.machines.External.dispatch(j, order); handed {
 		return fault
 	}
-	seconds := now.host.VMotionSeconds()
-	const steps = 20
-	for i := range int32(steps) {
-		time.Sleep(time.Duration(seconds * float64(time.Second) / steps))
-		j.Progress(i * 95 / steps)
+	return m.copyMemory(j, now, target)
+}
+
+// copyMemory takes vmotion_seconds, unless a host disconnects or a client cancels before.
+func (m *Methods) copyMemory(j *vcsim.Job, now status, target *esxi.Host) vcsim.Fault {
+	clock, whole := m.sim.Clock, time.Duration(now.host.VMotionSeconds()*float64(time.Second))
+	shown := int32(0)
+	for passed := time.Duration(0); passed < whole; passed = clock.Since(j.Began) {
+		clock.Sleep(min(vcsim.Poll, whole-passed))
+		if percent := int32(95 * min(1, clock.Since(j.Began).Seconds()/whole.Seconds())); percent != shown {
+			j.Progress(percent)
+			shown = percent
+		}
 		switch {
 		case j.Cancelled():
 			return new(types.RequestCanceled)

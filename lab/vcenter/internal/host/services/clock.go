@@ -1,8 +1,6 @@
 package services
 
 import (
-	"time"
-
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/mo"
@@ -18,13 +16,13 @@ type dateTimeSystem struct {
 	host *host.Host
 }
 
-// QueryDateTime returns the time of the host, which is the time of this machine.
+// QueryDateTime returns the time of the host, which differs from that of a vCenter whose clock was set.
 // VMware: vSphere API reference, HostDateTimeSystem.QueryDateTime.
 func (s *dateTimeSystem) QueryDateTime(ctx *simulator.Context, _ *types.QueryDateTime) soap.HasFault {
 	body := new(methods.QueryDateTimeBody)
 	if body.Fault_ = s.host.Unreachable(ctx); body.Fault_ != nil {
 		return body
 	}
-	body.Res = &types.QueryDateTimeResponse{Returnval: time.Now().UTC()}
+	body.Res = &types.QueryDateTimeResponse{Returnval: s.host.Sim.Clock.Now().UTC()}
 	return body
 }
