@@ -35,10 +35,25 @@ def role_options(
     variables = {**task_vars, **(more or {})}
     templar = action._templar.copy_with_new_env(available_variables=variables)
     start = len(role) + 1
-    desired = [name for name in spec if name in variables and (not only or name[start:] in only)]
-    given = {name: templar.template(variables[name]) for name in desired}
+    known = {name: spec[name] for name in spec if name in variables}
+    # Templates of other options would take letters of a list that the command line gives as words with commas.
+    words = {
+        name: variables[name] for name, each in known.items() if each["type"] == "list" and _is_words(variables[name])
+    }
+    templar.available_variables = {**variables, **_typed(role, spec, words)}
+    desired = [name for name in known if not only or name[start:] in only]
+    given = {name: templar.template(templar.available_variables[name]) for name in desired}
+    return {name[start:]: value for name, value in _typed(role, spec, given).items()}
+
+
+def _is_words(value: object) -> bool:
+    return isinstance(value, str) and "{{" not in value and "{%" not in value
+
+
+def _typed(role: str, spec: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values with the types that the role declares."""
     types = {name: {key: spec[name][key] for key in TYPED if key in spec[name]} for name in given}
     checked = ArgumentSpecValidator(types).validate(given)
     if checked.error_messages:
         raise AnsibleError(f"The options of the role {role} are invalid: {'; '.join(checked.error_messages)}")
-    return {name[start:]: value for name, value in checked.validated_parameters.items() if name in given}
+    return {name: value for name, value in checked.validated_parameters.items() if name in given}

@@ -167,7 +167,7 @@ class TrainingSetup:
             path = f"{o['results']}/{name}/manifest.json"
             remedy = "set it to a run that dml.vsphere.runs lists, and training_results to the folder with its results"
             raise Refused(f"the training run {name}", "continue from it", f"{path} does not exist", remedy)
-        takes_program = not self._is_given
+        takes_program = not self._names_program
         run_source.require_source(o, source, takes_program=takes_program)
         options = run_source.with_program(o, source) if takes_program else o
         return self._made(options, source={**source, "takes_program": takes_program}, resumed=str(o["resume"]))
@@ -210,13 +210,8 @@ class TrainingSetup:
         return dict(load_extra_vars(self._action._loader))
 
     @property
-    def _is_given(self) -> bool:
-        """Return whether the user has given a program, in the inventory or on the command line."""
-        return any(self.options[key] for key in run_source.GIVEN)
-
-    @property
     def _names_program(self) -> bool:
-        """Return whether the command line names a program; a run that is known is followed with any other one."""
+        """Return whether the command line names a program: one of the inventory is for new runs."""
         return any(self._extra.get(f"{ROLE}_{key}") for key in run_source.GIVEN)
 
     def _raw(self, name: str) -> Any:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.integration.training import Playbook
 
@@ -68,6 +69,13 @@ def outcome(playbook: Playbook, name: str, **options: Any) -> tuple[int, str]:
     return ran.returncode, " ".join(ran.stdout.split())
 
 
+def own_program_in_inventory(playbook: Playbook) -> None:
+    """Give the inventory options of a benchmark, as that of the lab has them."""
+    inventory = yaml.safe_load(playbook.inventory.read_text())
+    inventory["workers"]["vars"] = {"training_options": ["--steps", "40"]}
+    playbook.inventory.write_text(yaml.safe_dump(inventory, sort_keys=False))
+
+
 def forget(playbook: Playbook, folder: Path, sha256: str) -> None:
     """Remove the program from where the user and the nodes have it."""
     shutil.rmtree(folder)
@@ -77,10 +85,12 @@ def forget(playbook: Playbook, folder: Path, sha256: str) -> None:
 @pytest.mark.slow
 def test_a_run_that_died_is_resumed_on_all_ranks_and_repeated_with_its_own_code(tmp_path: Path) -> None:
     playbook, folder = Playbook(tmp_path), tmp_path / "mine"
+    own_program_in_inventory(playbook)
     folder.mkdir()
     (folder / "train.py").write_text(TRAIN)
     command = ["python", "train.py", "--from", "{resume}"]
-    code, text = outcome(playbook, "one", training_folder=str(folder), training_command=command)
+    nodes = f"{playbook.nodes.here},n2,n3,n4"
+    code, text = outcome(playbook, "one", training_folder=str(folder), training_command=command, training_nodes=nodes)
     assert code != 0 and "ValueError: the loss went away" in text, text
     output = tmp_path / "results" / "one" / "output.log"
     assert f"The end of its output is in {output}." in text and "the loss went away" in output.read_text()

@@ -75,6 +75,7 @@ def start(p: Program, site: TrainingSite, run: TrainingRun) -> StartedJob:
         p.ensure(lambda: run_files.write_followed(site.calls, run))
         prepared = _found_state(p, site, run)
         return StartedJob(prepared, p.ensure(lambda: site.job_of(run).found()), run.known, [])
+    p.say(_preparation(run))
     prepared = p.ensure(lambda: node_setup.prepare(site.calls, run, site.library))
     esxi_before = p.ensure(lambda: run_files.esxi_counters(site.calls, run, prepared))
     p.ensure(lambda: run_files.require_repeatable(run, run_files.new_manifest(run, prepared, NOWHERE, 0.0)))
@@ -83,6 +84,12 @@ def start(p: Program, site: TrainingSite, run: TrainingRun) -> StartedJob:
     new = run_files.new_manifest(run, prepared, started, p.now())
     manifest = p.once(("manifest", run.name), lambda: run_files.write_manifest(site.calls, run, new))
     return StartedJob(prepared, started, manifest, esxi_before)
+
+
+def _preparation(run: TrainingRun) -> str:
+    """Return what happens before the ranks start; packages that a node does not have yet take minutes."""
+    installed = f", and installs {run.o['requirements']}" if run.requirements else ""
+    return f"prepares {', '.join(run.nodes)}: sends {run.o['folder']}{installed}" if run.o["folder"] else ""
 
 
 def _found_state(p: Program, site: TrainingSite, run: TrainingRun) -> Prepared:
@@ -157,9 +164,11 @@ def require_finished(p: Program, site: TrainingSite, run: TrainingRun, ended: En
     not_finite = str(ended.followed["pace"].get("not_finite") or "")
     if job["state"] != "finished":
         waits = p.ensure(lambda: who_waits(site.calls, run)) if job["state"] == "died" else ""
-        why = "; ".join(text for text in (str(job.get("why") or "-"), silent, waits.rstrip("."), not_finite) if text)
+        is_stopped = job["state"] == "stopped"
+        state = "was stopped by a command" if is_stopped else f"{job['state']}: {job.get('why') or '-'}"
+        why = "; ".join(text for text in (state, silent, waits.rstrip("."), not_finite) if text)
         where = f"The end of its output is in {run.results}/output.log."
-        raise TrainingFailed(f"{run.job} {job['state']}: {why}. {where}{_another_try(run, ended)}")
+        raise TrainingFailed(f"{run.job} {why}. {where}{_another_try(run, ended)}")
 
 
 def _another_try(run: TrainingRun, ended: Ended) -> str:

@@ -131,7 +131,7 @@ def test_a_second_attempt_follows_a_machine_that_was_powered_off(node: str) -> N
     [
         (OF_PROGRAM, 3, "The training job /runs/one on w1 died: rank 1: ValueError: no data"),
         (OF_MACHINE, 1, "died: rank 1 on w2 was ended by signal 9"),
-        ({"state": "stopped"}, 3, "The training job /runs/one on w1 stopped: -"),
+        ({"state": "stopped"}, 3, "The training job /runs/one on w1 was stopped by a command. The end of"),
     ],
 )
 def test_a_job_that_does_not_finish_fails_with_its_cause(end: dict[str, Any], attempts: int, words: str) -> None:
