@@ -16,6 +16,8 @@ METADATA, USERDATA = "guestinfo.metadata", "guestinfo.userdata"
 HEADER = "#cloud-config\n"
 DEFAULT_USER = "debian"
 SUDO = "ALL=(ALL) NOPASSWD:ALL"
+# The lab's networks by the name of their card in the metadata; a node has one card for RDMA.
+NETWORKS = {"management": MANAGEMENT, "rdma0": RDMA}
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def guest(key: str, name: str, extra: Mapping[str, str]) -> Guest:
     metadata, userdata = _read(extra, METADATA), _read(extra, USERDATA)
     host_name = str(metadata.get("local-hostname") or userdata.get("hostname") or name)
     ethernets = metadata.get("network", {}).get("ethernets", {})
-    cards = tuple(_card(network, ethernets[network]) for network in (MANAGEMENT, RDMA) if network in ethernets)
+    cards = tuple(_card(network, ethernets[key]) for key, network in NETWORKS.items() if key in ethernets)
     if not cards or cards[0].network != MANAGEMENT:
         cards = (Card(MANAGEMENT, address_for(key)), *cards)
     return Guest(key, name, host_name, _users(userdata), cards, dict(extra))

@@ -47,8 +47,8 @@ options:
       - V(docker_change) takes C(docker), the facts of V(docker), and C(stale), and wants C(version). It has a misfit if
         the change would stop containers.
       - V(container_gpus) takes C(inside) and C(outside), the output of C(nvidia-smi -L), and wants C(gpus), a number.
-      - V(rdma) takes C(rows), lines of JSON with the GIDs of all devices, and wants C(type), C(address), C(mtu) and
-        C(driver). Its facts have the C(gid).
+      - V(rdma) takes C(rows), lines of JSON with the GIDs of all devices, and wants C(type), C(addresses), C(mtu) and
+        C(driver). Its facts have the C(gids), one for each address.
       - V(rdma_bandwidth) takes C(from), C(to), C(output) and C(error) of C(ib_write_bw), and wants C(gbits).
       - V(openmpi) takes C(timers), C(version) and C(run), the result of C(mpirun), and wants C(version), C(nodes) and
         C(stun_seconds).

@@ -40,7 +40,8 @@ options:
     choices: [present, absent]
     default: present
   workers:
-    description: The workers. Options that are not set come from O(defaults), for NICs and guest key by key.
+    description:
+      - The workers. Options that are not set come from O(defaults), for the management NIC and guest key by key.
     type: list
     elements: dict
     required: true
@@ -147,11 +148,16 @@ options:
           - vSphere does not move a running worker whose vGPUs have unified memory. The plan contains a warning.
           - A running worker is shut down for the change, see O(power_cycle).
         type: bool
-      rdma_nic: &rdma_nic
+      rdma_nics: &rdma_nics
         description:
-          - The RDMA NIC, by default a PVRDMA NIC. The module removes all other NICs that are for PVRDMA or devices of a
-            class, because vSphere supports only one PVRDMA NIC.
-        type: dict
+          - All RDMA NICs of the worker, by default PVRDMA NICs; an empty list removes them. The module removes all
+            other NICs that are for PVRDMA or devices of a class.
+          - vSphere supports one PVRDMA NIC per virtual machine. Several NICs, such as one per GPU or NUMA node, each
+            need a C(device_class).
+          - A list replaces that of O(defaults).
+          - A running worker is shut down to add, change or remove a NIC, see O(power_cycle).
+        type: list
+        elements: dict
         suboptions:
           portgroup:
             description: A port group of the distributed switch for RDMA; with C(device_class), of any switch.
@@ -209,11 +215,14 @@ options:
             description: Name servers.
             type: list
             elements: str
-          rdma_address:
-            description: The address of the RDMA NIC with its prefix length.
-            type: str
+          rdma_addresses:
+            description:
+              - The addresses of O(workers[].rdma_nics) with their prefix lengths, one for each NIC in the same order.
+                Choose a separate network for each NIC.
+            type: list
+            elements: str
           rdma_mtu:
-            description: The MTU of the RDMA NIC; by default 9000.
+            description: The MTU of the RDMA NICs; by default 9000.
             type: int
           user:
             description: A user with sudo, who gets the SSH keys.
@@ -256,7 +265,7 @@ options:
       gpus: *gpus
       mmio_gb: *mmio_gb
       vgpu_unified_memory: *vgpu_unified_memory
-      rdma_nic: *rdma_nic
+      rdma_nics: *rdma_nics
       management_nic: *management_nic
       disks_gb: *disks_gb
       guest: *guest
@@ -291,6 +300,8 @@ options:
     description:
       - Whether GPU and RDMA NIC must be on the same NUMA node, if the host reports their nodes. The host itself chooses
         the GPU of a vGPU, so V(require) allows only hosts whose shared GPUs are all on the node of the RDMA NIC.
+      - For a worker with several RDMA NICs, each GPU must be on the node of one of the host's RDMA NICs. The host
+        itself chooses the device of a class, and does not report its node.
     type: str
     choices: [require, prefer, ignore]
     default: prefer
@@ -356,17 +367,17 @@ EXAMPLES = r"""
       cpus: 16
       memory_mb: 65536
       gpus: [{profile: grid_t4-16c}]
-      rdma_nic: {portgroup: rdma-vm}
+      rdma_nics: [{portgroup: rdma-vm}]
       management_nic: {portgroup: VM Network}
       guest:
         gateway: 10.0.1.1
         user: ubuntu
         ssh_keys: ["{{ lookup('ansible.builtin.file', '~/.ssh/id_ed25519.pub') }}"]
     workers:
-      - {name: worker01, guest: {address: 10.0.1.11/24, rdma_address: 10.216.1.11/24}}
-      - {name: worker02, guest: {address: 10.0.1.12/24, rdma_address: 10.216.1.12/24}}
-      - {name: worker03, guest: {address: 10.0.1.13/24, rdma_address: 10.216.1.13/24}}
-      - {name: worker04, guest: {address: 10.0.1.14/24, rdma_address: 10.216.1.14/24}}
+      - {name: worker01, guest: {address: 10.0.1.11/24, rdma_addresses: [10.216.1.11/24]}}
+      - {name: worker02, guest: {address: 10.0.1.12/24, rdma_addresses: [10.216.1.12/24]}}
+      - {name: worker03, guest: {address: 10.0.1.13/24, rdma_addresses: [10.216.1.13/24]}}
+      - {name: worker04, guest: {address: 10.0.1.14/24, rdma_addresses: [10.216.1.14/24]}}
   register: built
 
 - name: Show the host, the GPUs and the address of each worker
@@ -383,6 +394,17 @@ EXAMPLES = r"""
         firmware: efi
         latency_sensitivity: high
         gpus: [{device: "10de:20f1"}]
+
+- name: Build a worker with two GPUs and two ConnectX-7 network cards, of which each has its network
+  dml.vsphere.worker_vm:
+    cluster: hpc-h100
+    workers:
+      - name: wide01
+        template: ubuntu-2404-efi
+        gpus: [{device: "10de:2330", count: 2}]
+        rdma_nics: [{portgroup: rail0, device_class: connectx7}, {portgroup: rail1, device_class: connectx7}]
+        management_nic: {portgroup: VM Network}
+        guest: {rdma_addresses: [10.216.0.11/24, 10.216.1.11/24]}
 
 - name: Build two workers that share a GPU
   dml.vsphere.worker_vm:
@@ -430,8 +452,10 @@ workers:
         gpus: {description: "Its GPUs: profiles, groups, or PCI devices.", type: list, elements: str}
         mmio_gb: {description: Its 64-bit memory window., type: int}
         vgpu_unified_memory: {description: Whether its vGPUs have unified memory., type: bool}
-        rdma_nic: {description: "Its PVRDMA NIC: portgroup, mac, connected, protocol.", type: dict}
-        rdma_nics: {description: The number of its PVRDMA NICs., type: int}
+        rdma_nics:
+          description: "Its RDMA NICs: portgroup, mac, connected, and protocol or device_class."
+          type: list
+          elements: dict
         management_nic: {description: "Its management NIC: portgroup, mac, connected.", type: dict}
         disks_gb: {description: The sizes of its disks., type: list, elements: int}
         cpu_reserved_mhz: {description: The reserved CPU., type: int}

@@ -77,10 +77,13 @@ workers:
     vm_power: {description: V(on) or V(off)., type: str}
     vm_gpus: {description: Its GPUs., type: list, elements: str}
     vm_profiles: {description: The profiles of its vGPUs., type: list, elements: str}
-    vm_rdma_mac: {description: The MAC address of its RDMA NIC., type: str}
+    vm_rdma_macs: {description: The MAC addresses of its RDMA NICs., type: list, elements: str}
     vm_rdma_protocol: {description: The version of RoCE of a PVRDMA NIC., type: str}
-    vm_rdma_class: {description: The device class of an RDMA NIC with Enhanced DirectPath I/O., type: str}
-    vm_rdma_address: {description: The IPv4 address of its RDMA NIC., type: str}
+    vm_rdma_classes:
+      description: The device classes of its RDMA NICs with Enhanced DirectPath I/O.
+      type: list
+      elements: str
+    vm_rdma_addresses: {description: The IPv4 addresses of its RDMA NICs., type: list, elements: str}
 unfinished:
   description: Unmarked clones of a run that was killed.
   returned: success

@@ -34,7 +34,7 @@ def workers(folder: Path) -> dict[str, dict[str, Any]]:
     key.write_text("a key")
     login = {"ansible_user": "ubuntu", "ansible_ssh_private_key_file": str(key)}
     return {
-        f"w{number}": {**login, "ansible_host": f"10.0.0.{number}", "vm_rdma_address": f"192.168.5.{number}"}
+        f"w{number}": {**login, "ansible_host": f"10.0.0.{number}", "vm_rdma_addresses": [f"192.168.5.{number}"]}
         for number in (1, 2)
     }
 

@@ -30,7 +30,7 @@ def datacentre(hosts: int = 2, *, prepared: bool = True) -> str:
 
 def worker(number: int, **more: Any) -> dict[str, Any]:
     """One worker as the lab's inventory describes it."""
-    guest = {"address": f"10.0.1.{10 + number}/24", "rdma_address": f"10.216.1.{10 + number}/16"}
+    guest = {"address": f"10.0.1.{10 + number}/24", "rdma_addresses": [f"10.216.1.{10 + number}/16"]}
     return {"name": f"worker{number:02}", "guest": guest, **more}
 
 

@@ -117,7 +117,7 @@ def with_nic(name: str, device_class: str, host: str) -> dict[str, Any]:
     """One worker without GPUs, with an RDMA card of a class; without a class, with a PVRDMA card."""
     nic = {"portgroup": "rdma-vm", **({"device_class": device_class} if device_class else {})}
     return {
-        **worker_request(name, MOVER, host=host, rdma_nic=nic),
+        **worker_request(name, MOVER, host=host, rdma_nics=[nic]),
         "defaults": {"template": TEMPLATE, "memory_mb": 16384},
     }
 
@@ -133,7 +133,8 @@ def test_rdma_cards_by_class_are_placed_and_move_where_the_class_moves(
         assert (checked.rc, done.rc, done.changed) == (0, 0, True), done.out
         (state,) = states(done).values()
         nic = {"portgroup": "rdma-vm", "connected": True, "device_class": device_class}
-        assert {key: state["rdma_nic"][key] for key in nic} == nic and state["rdma_nics"] == 1
+        (made,) = state["rdma_nics"]
+        assert {key: made[key] for key in nic} == nic
         assert state["memory_reserved"] is True
         again = ansible.module("worker_vm", **requested)
         assert (again.rc, again.changed) == (0, False), again.out
@@ -143,6 +144,54 @@ def test_rdma_cards_by_class_are_placed_and_move_where_the_class_moves(
     assert f"esx04.lab has no device of class {RDMA_MOVER}" in absent.msg and place.writes() == [], absent.out
     moved = move(ansible, "w1", "esx02.lab")
     assert moved.rc == 0, moved.out
+
+
+RAILS = [{"portgroup": "rdma-vm", "device_class": name} for name in (RDMA_STAYER, RDMA_MOVER)]
+ADDRESSES = ["10.216.1.11/24", "10.216.2.11/24"]
+
+
+def with_rails(first: int = 0) -> dict[str, Any]:
+    """One worker with an RDMA card of each class, from a number on."""
+    guest = {"rdma_addresses": ADDRESSES[first:]}
+    nics = {"rdma_nics": RAILS[first:], "management_nic": {"portgroup": "VM Network"}}
+    requested = with_nic("w1", RDMA_MOVER, "esx01.lab")
+    return {**requested, "workers": [{**requested["workers"][0], **nics, "guest": guest}]}
+
+
+def test_several_rdma_cards_are_built_with_their_addresses(
+    place: Simulator, ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    ansible = ansible_for(place)
+    checked = ansible.module("worker_vm", check=True, **with_rails())
+    assert checked.changed and place.writes() == [], checked.out
+
+    done = ansible.module("worker_vm", **with_rails())
+
+    assert done.rc == 0, done.out
+    nics = states(done)["w1"]["rdma_nics"]
+    assert [nic["device_class"] for nic in nics] == [RDMA_STAYER, RDMA_MOVER]
+    assert ansible.module("worker_vm", **with_rails()).changed is False
+    (worker,) = ansible.module("worker_vm_info", cluster="gpu").result["workers"]
+    assert worker["vm_rdma_macs"] == [nic["mac"] for nic in nics]
+    assert worker["vm_rdma_classes"] == [RDMA_STAYER, RDMA_MOVER]
+    assert worker["vm_rdma_addresses"] == ["10.216.1.11", "10.216.2.11"]
+
+
+def test_an_rdma_card_is_removed_only_while_the_worker_is_off(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    place = start("", "--release=9.0", text=CLASSES)
+    ansible = ansible_for(place)
+    built = states(ansible.module("worker_vm", **with_rails()))["w1"]["rdma_nics"]
+    place.clear()
+
+    running = ansible.module("worker_vm", **with_rails(1))
+    assert "it runs, and rdma_nics, guest can change only while it is off" in running.msg, running.out
+    assert place.writes() == []
+
+    removed = ansible.module("worker_vm", power_cycle=True, **with_rails(1))
+    assert states(removed)["w1"]["rdma_nics"] == built[1:], removed.out
+    assert ansible.module("worker_vm", power_cycle=True, **with_rails(1)).changed is False
 
 
 def test_a_pvrdma_card_becomes_one_of_a_class_and_back(
@@ -161,11 +210,13 @@ def test_a_pvrdma_card_becomes_one_of_a_class_and_back(
         done = ansible.module("worker_vm", power_cycle=True, **with_nic("w1", device_class, "esx01.lab"))
         assert done.rc == 0, done.out
         state = states(done)["w1"]
-        assert has in state["rdma_nic"] and state["rdma_nics"] == 1
-        macs.add(state["rdma_nic"]["mac"])
+        (nic,) = state["rdma_nics"]
+        assert has in nic
+        macs.add(nic["mac"])
         found = ansible.module("worker_vm_info", cluster="gpu")
         (worker,) = found.result["workers"]
-        assert worker["vm_rdma_class"] == (device_class or None) and worker["vm_rdma_mac"] == state["rdma_nic"]["mac"]
+        assert worker["vm_rdma_classes"] == ([device_class] if device_class else [])
+        assert worker["vm_rdma_macs"] == [nic["mac"]]
         assert worker["vm_rdma_protocol"] == (None if device_class else "rocev2")
     assert len(macs) == 1
     assert ansible.module("worker_vm", **with_nic("w2", RDMA_MOVER, "esx01.lab")).rc == 0

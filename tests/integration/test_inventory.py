@@ -83,7 +83,7 @@ def test_workers_in_their_groups_with_their_facts(
     facts = found["_meta"]["hostvars"]["worker02"]
     assert facts["ansible_host"] == "10.88.0.2" and facts["ansible_user"] == "ubuntu"
     assert (facts["vm_host"], facts["vm_power"], facts["vm_gpus"]) == ("esx02.lab", "on", ["grid_t4-16c"])
-    assert facts["vm_rdma_mac"] and facts["vm_rdma_protocol"] == "rocev2"
+    assert facts["vm_rdma_macs"] and facts["vm_rdma_protocol"] == "rocev2"
     assert "ansible_host" not in found["_meta"]["hostvars"]["off01"]
     assert found["_meta"]["hostvars"]["off01"]["vm_power"] == "off"
     assert vcenter.writes() == [] and sum(vcenter.calls().values()) <= 15

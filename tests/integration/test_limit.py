@@ -48,14 +48,14 @@ def cluster(name: str) -> dict[str, Any]:
         "fabric_switch": f"rdma-{name}",
         "fabric_port_groups": [{"name": f"{name}-vmk"}, {"name": f"{name}-vm"}],
         "fabric_adapters": [{**adapter, "services": []}],
-        "worker_vms": [{"name": f"worker-{name}", "rdma_nic": {"portgroup": f"{name}-vm"}}],
+        "worker_vms": [{"name": f"worker-{name}", "rdma_nics": [{"portgroup": f"{name}-vm"}]}],
     }
 
 
 def defaults() -> dict[str, Any]:
     """The workers of the lab, without addresses."""
     lab = yaml.safe_load((ROOT / "inventories" / "lab" / "group_vars" / "clusters.yml").read_text())
-    return {key: value for key, value in lab["worker_defaults"].items() if key not in ("rdma_nic", "guest")}
+    return {key: value for key, value in lab["worker_defaults"].items() if key not in ("rdma_nics", "guest")}
 
 
 @pytest.fixture

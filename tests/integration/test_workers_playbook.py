@@ -34,7 +34,7 @@ def prepared(start: Callable[..., Simulator]) -> Simulator:
 
 def guest(number: int) -> dict[str, str]:
     """The addresses of a worker as the inventory has them."""
-    return {"address": f"10.0.1.{10 + number}/24", "rdma_address": f"10.216.1.{10 + number}/16"}
+    return {"address": f"10.0.1.{10 + number}/24", "rdma_addresses": [f"10.216.1.{10 + number}/16"]}
 
 
 def written(vcenter: Simulator) -> list[tuple[str, str]]:

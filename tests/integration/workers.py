@@ -36,7 +36,7 @@ DEFAULTS: dict[str, Any] = {
     "cores_per_socket": 4,
     "memory_mb": 16384,
     "gpus": [{"profile": PROFILE}],
-    "rdma_nic": {"portgroup": "rdma-vm"},
+    "rdma_nics": [{"portgroup": "rdma-vm"}],
     "management_nic": {"portgroup": "VM Network"},
     "guest": {"gateway": "10.0.1.1", "user": "ubuntu", "ssh_keys": ["ssh-ed25519 AAAA somebody"]},
 }
@@ -44,7 +44,7 @@ DEFAULTS: dict[str, Any] = {
 
 def worker(number: int, **more: Any) -> dict[str, Any]:
     """One worker with its own addresses."""
-    guest = {"address": f"10.0.1.{number}/24", "rdma_address": f"10.216.1.{number}/24"}
+    guest = {"address": f"10.0.1.{number}/24", "rdma_addresses": [f"10.216.1.{number}/24"]}
     return {"name": f"worker{number:02}", "guest": guest, **more}
 
 

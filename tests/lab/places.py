@@ -102,7 +102,7 @@ def desired(place: Place, numbers: Sequence[int] = (1, 2, 3, 4), seconds: float 
     workers = [
         {
             "name": f"worker0{number}",
-            "guest": {"address": f"{place.address(number)}/24", "rdma_address": f"10.216.1.{number}/24"},
+            "guest": {"address": f"{place.address(number)}/24", "rdma_addresses": [f"10.216.1.{number}/24"]},
         }
         for number in numbers
     ]

@@ -86,7 +86,7 @@ def test_a_worker_has_its_vgpus_and_an_rdma_adapter(worker: str) -> None:
     profiles = [one["backing"]["vgpu"] for one in devices if one.get("backing", {}).get("vgpu")]
     desired = [gpu["profile"] for gpu in WORKERS[worker]["gpus"] for _number in range(gpu.get("count", 1))]
     protocols = [one["deviceProtocol"] for one in devices if "deviceProtocol" in one]
-    assert (profiles, protocols) == (desired, [INVENTORY["worker_defaults"]["rdma_nic"]["protocol"]])
+    assert (profiles, protocols) == (desired, [INVENTORY["worker_defaults"]["rdma_nics"][0]["protocol"]])
 
 
 def test_two_small_workers_share_a_gpu() -> None:

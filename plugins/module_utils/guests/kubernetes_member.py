@@ -41,7 +41,9 @@ def labels(local: Values) -> dict[str, str]:
     if gpus:
         values.update({"gpu": gpus[0].get("name"), "gpus": len(gpus)})
     if rdma:
-        values.update({"rdma-device": rdma.get("device"), "rdma-mtu": rdma.get("mtu")})
+        devices = rdma["devices"]
+        mtu = min(device["mtu"] for device in devices)
+        values.update({"rdma-device": devices[0]["device"], "rdma-devices": len(devices), "rdma-mtu": mtu})
     every = {f"{PREFIX}{name}": _value(value) for name, value in values.items() if value is not None}
     return {name: value for name, value in every.items() if value}
 
@@ -64,7 +66,7 @@ def _of_runtime(found: Values, desired: Values) -> Iterator[str]:
 def _of_devices(found: Values) -> Iterator[str]:
     rdma = _proof(found["local"], "rdma")
     if rdma and not found["devices"]:
-        yield f"The RDMA device {rdma.get('device')} has no /dev/infiniband/uverbs*, which pods need."
+        yield f"The RDMA device {rdma['devices'][0]['device']} has no /dev/infiniband/uverbs*, which pods need."
 
 
 def _of_node(found: Values, requested: Values) -> Iterator[str]:

@@ -160,8 +160,9 @@ def _container_gpus(found: Values, desired: Values) -> CheckResult:
 
 def _rdma(found: Values, desired: Values) -> CheckResult:
     rows = [parse_json(line) for line in found["rows"]]
-    gids = rdma_checks.usable_gids(rows, desired["type"], desired["address"])
-    return CheckResult({"gid": gids[0] if len(gids) == 1 else {}}, rdma_checks.gid_misfits(rows, desired))
+    misfits = rdma_checks.gid_misfits(rows, desired)
+    gids = [] if misfits else rdma_checks.usable_gids(rows, desired["type"], desired["addresses"])
+    return CheckResult({"gids": gids}, misfits)
 
 
 def _rdma_bandwidth(found: Values, desired: Values) -> CheckResult:

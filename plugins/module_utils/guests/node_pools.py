@@ -87,5 +87,5 @@ def _machine(worker: str, variables: Mapping[str, Any]) -> _Machine:
     if any(JUMP.search(words) for words in jumps):
         raise PoolError(f"{worker} is reached through another host: export only workers that ssh reaches directly.")
     port = int(variables.get("ansible_port") or USUAL_PORT)
-    internal = str(variables.get("vm_rdma_address") or "")
+    internal = next(map(str, variables.get("vm_rdma_addresses") or []), "")
     return {"address": address, "user": user, "key": key, "port": port, "internal": internal}

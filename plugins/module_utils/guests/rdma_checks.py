@@ -17,35 +17,36 @@ HEADING = re.compile(r"BW average\[Gb/sec\]")
 UNMEASURED = re.compile(r"^[ \t]*\d+[ \t]+\d+(?:[ \t]+0\.0+){3}\s*$", re.MULTILINE)
 
 
-def usable_gids(rows: Sequence[Mapping[str, Any]], kind: str, address: str = "") -> list[dict[str, Any]]:
-    """Return the GIDs of one type with an IPv4 address in active ports; if ``address`` is set, only its GIDs."""
+def usable_gids(rows: Sequence[Mapping[str, Any]], kind: str, addresses: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Return the GIDs of one type in active ports: those of the IPv4 addresses in their order, or without any, all."""
     gids = []
     for row in rows:
         mapped = ipaddress.IPv6Address(row["gid"]).ipv4_mapped
         if mapped is None or row["type"] != kind or not str(row["state"]).startswith(ACTIVE):
             continue
-        if not address or str(mapped) == address:
-            gids.append({**row, "address": str(mapped)})
-    return gids
+        gids.append({**row, "address": str(mapped)})
+    return [gid for address in addresses for gid in gids if gid["address"] == address] if addresses else gids
 
 
 def gid_misfits(rows: Sequence[Mapping[str, Any]], desired: Mapping[str, Any]) -> list[str]:
-    """Return a sentence if there is no device, not exactly one GID, or a card whose MTU is too small.
+    """Return sentences if there is no device, not exactly one GID per address, or a card whose MTU is too small.
 
-    The keys of ``desired`` are ``type``, ``address``, ``mtu`` and ``driver``.
+    The keys of ``desired`` are ``type``, ``addresses``, ``mtu`` and ``driver``.
     """
     if not rows:
         return [
             f"No device was found: check that the VM has an RDMA card and the driver {desired['driver']} is loaded."
         ]
-    gids, address = usable_gids(rows, desired["type"], desired["address"]), desired["address"]
-    if len(gids) != 1:
-        of_address = f" with the address {address}" if address else ""
-        return [
-            f"{len(gids)} GIDs in active ports are of type {desired['type']}{of_address}; there must be exactly one."
-        ]
-    card, mtu = gids[0]["card"], gids[0]["mtu"]
-    return [f"The MTU of {card} is {mtu}, less than {desired['mtu']}."] if mtu < int(desired["mtu"]) else []
+    sentences = []
+    for address in desired["addresses"] or [""]:
+        gids = usable_gids(rows, desired["type"], [address] if address else [])
+        if len(gids) != 1:
+            of_address = f" with the address {address}" if address else ""
+            text = f"{len(gids)} GIDs in active ports are of type {desired['type']}{of_address}"
+            sentences.append(f"{text}; there must be exactly one.")
+        elif gids[0]["mtu"] < int(desired["mtu"]):
+            sentences.append(f"The MTU of {gids[0]['card']} is {gids[0]['mtu']}, less than {desired['mtu']}.")
+    return sentences
 
 
 def average_gbits(output: str) -> float | None:

@@ -57,7 +57,7 @@ def host_for_planner(host: Values, others: OtherMachines, groups: Iterable[str] 
         devices=(*_devices(host, _holders(others.running)), *_class_devices(host, others)),
         free_mb=capacity.memory_mb(host) - sum(machines.reserved_mb(machine.values) for machine in others.running),
         threads=int(host.get("summary.hardware.numCpuThreads") or 0),
-        nic_node=capacity.rdma_node(host),
+        nic_nodes=capacity.rdma_nodes(host),
         nodes=tuple(sorted((address, nodes[address]) for address in shared if address in nodes)),
         groups=tuple(groups),
         workers=others.workers,

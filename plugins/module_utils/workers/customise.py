@@ -20,7 +20,7 @@ ENCODING = ".encoding"
 HEADER = "#cloud-config\n"
 DHCP = "dhcp"
 JUMBO = 9000
-ADDRESSING = ("address", "gateway", "dns", "rdma_address")
+ADDRESSING = ("address", "gateway", "dns", "rdma_addresses")
 
 
 def facts(extra: Mapping[str, str]) -> dict[str, Any] | None:
@@ -31,7 +31,7 @@ def facts(extra: Mapping[str, str]) -> dict[str, Any] | None:
 
 
 def desired_data(desired: WorkerSpec, after: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the desired cloud-init data; ``after`` contains the planned network cards."""
+    """Return the desired cloud-init data; ``after`` contains the planned network cards, in the order of the options."""
     guest = desired["guest"]
     if guest is None:
         return None
@@ -73,12 +73,20 @@ def _network(desired: WorkerSpec, guest: Mapping[str, Any], after: Mapping[str, 
         cards["management"]["routes"] = [{"to": "0.0.0.0/0", "via": guest["gateway"]}]
     if guest.get("dns"):
         cards["management"]["nameservers"] = {"addresses": list(guest["dns"])}
-    if guest.get("rdma_address"):
-        if desired[RDMA] is None:
-            raise Refused(desired.name, "set its RDMA address", "rdma_nic is not set", "set rdma_nic as well")
-        cards["rdma"] = _card(desired, after[RDMA]["mac"], guest["rdma_address"])
-        cards["rdma"]["mtu"] = guest.get("rdma_mtu") or JUMBO
+    cards.update(_rdma_cards(desired, guest, after))
     return {"network": {"version": 2, "ethernets": cards}}
+
+
+def _rdma_cards(desired: WorkerSpec, guest: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    addresses, nics = guest.get("rdma_addresses") or [], desired[RDMA] or []
+    if not addresses:
+        return {}
+    if len(addresses) != len(nics):
+        reason = f"rdma_addresses has {len(addresses)} entries and rdma_nics has {len(nics)}"
+        raise Refused(desired.name, "set its RDMA addresses", reason, "name one address for each NIC")
+    mtu = guest.get("rdma_mtu") or JUMBO
+    named = enumerate(zip(after[RDMA], addresses))
+    return {f"rdma{number}": {**_card(desired, nic["mac"], address), "mtu": mtu} for number, (nic, address) in named}
 
 
 def _card(desired: WorkerSpec, mac: str, address: str) -> dict[str, Any]:

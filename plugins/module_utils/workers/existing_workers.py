@@ -47,10 +47,10 @@ class ExistingWorker(_Reachable):
     vm_power: str
     vm_gpus: list[str]
     vm_profiles: list[str]
-    vm_rdma_mac: str | None
+    vm_rdma_macs: list[str]
     vm_rdma_protocol: str | None
-    vm_rdma_class: str | None
-    vm_rdma_address: str | None
+    vm_rdma_classes: list[str]
+    vm_rdma_addresses: list[str]
 
 
 def read_workers(session: Session, clusters: Collection[str] = ()) -> list[ExistingWorker]:
@@ -131,10 +131,10 @@ def _worker(machine: Machine, mark: Mapping[str, Any], hosts: Mapping[str, str])
         "vm_power": "on" if machine.on else "off",
         "vm_gpus": worker_gpus.names_of(gpus),
         "vm_profiles": sorted({gpu.profile for gpu in gpus if gpu.profile}),
-        "vm_rdma_mac": rdma[0].macAddress if rdma else None,
-        "vm_rdma_protocol": getattr(rdma[0], "deviceProtocol", None) if rdma else None,
-        "vm_rdma_class": nics.class_of(machine) or None,
-        "vm_rdma_address": _address(machine, rdma[0]) if rdma else None,
+        "vm_rdma_macs": [card.macAddress for card in rdma if card.macAddress],
+        "vm_rdma_protocol": next((card.deviceProtocol for card in nics.rdma_cards(machine)), None),
+        "vm_rdma_classes": nics.classes_of(machine),
+        "vm_rdma_addresses": list(filter(None, (_address(machine, card) for card in rdma))),
     }
     if address:
         worker["ansible_host"] = address

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The network cards of a worker: one for RDMA, which is PVRDMA or a device of a class, and one for management."""
+"""The network cards of a worker: those for RDMA, which are PVRDMA or devices of a class, and one for management."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core.versions import ROCE_V1, has_roce_v1
@@ -16,7 +16,7 @@ from .machine import Machine
 from .networks import Networks
 from .worker_spec import PROTOCOL, WorkerSpec
 
-RDMA, MANAGEMENT = "rdma_nic", "management_nic"
+RDMA, MANAGEMENT = "rdma_nics", "management_nic"
 VERSION = "config.product.version"
 # vSphere Networking, PVRDMA Support: virtual hardware 13. RoCE v2 came with vSphere 6.7 and its virtual hardware 14, as
 # did the choice of the protocol (vSphere API, VirtualVmxnet3Vrdma.deviceProtocol).
@@ -26,19 +26,18 @@ _PREFIX, _ROOM = "00:50:56", 0x400000
 
 
 def rdma_cards(machine: Machine) -> list[Any]:
-    """Return the PVRDMA cards; a worker should have one."""
+    """Return the PVRDMA cards; vSphere supports one."""
     return machine.devices(vim.vm.device.VirtualVmxnet3Vrdma)
 
 
 def rdma_nics(machine: Machine) -> list[Any]:
-    """Return the cards for RDMA: PVRDMA cards, then devices of a class; a worker should have one."""
+    """Return the cards for RDMA: PVRDMA cards, then devices of a class."""
     return [*rdma_cards(machine), *sorted(machines.class_cards(machine.values), key=lambda card: int(card.key))]
 
 
-def class_of(machine: Machine | None) -> str:
-    """Return the device class of the RDMA card; empty without one, and for PVRDMA."""
-    cards = rdma_nics(machine) if machine else []
-    return _class(cards[0]) if cards else ""
+def classes_of(machine: Machine | None) -> list[str]:
+    """Return the device classes of the RDMA cards."""
+    return [name for card in (rdma_nics(machine) if machine else []) if (name := _class(card))]
 
 
 def management_card(machine: Machine) -> Any:
@@ -48,48 +47,69 @@ def management_card(machine: Machine) -> Any:
 
 
 def facts(machine: Machine, networks: Networks) -> dict[str, Any]:
-    """Return the management card, the RDMA card, and the number of RDMA cards."""
-    rdma = rdma_nics(machine)
+    """Return the management card and the RDMA cards."""
     return {
         MANAGEMENT: _facts(management_card(machine), networks),
-        RDMA: _facts(rdma[0], networks) if rdma else None,
-        "rdma_nics": len(rdma),
+        RDMA: [_facts(card, networks) for card in rdma_nics(machine)],
     }
+
+
+def keys(number: int) -> list[str]:
+    """Return the keys of the MAC addresses of a worker with this number of RDMA cards."""
+    return [MANAGEMENT, *(f"{RDMA} {index}" for index in range(number))]
 
 
 def desired_cards(
     desired: WorkerSpec, current: Mapping[str, Any], networks: Networks, macs: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the desired cards."""
+    """Return the desired cards; those for RDMA in the order of the options."""
     after: dict[str, Any] = {}
-    for key in (MANAGEMENT, RDMA):
-        given = desired[key]
-        if given is None:
-            continue
-        network = networks.named(given["portgroup"])
-        device_class = given.get("device_class", "")
-        if key == RDMA and not device_class and not network.key:
-            reason = f"{network.name} is on a standard switch, where PVRDMA does not work"
-            raise Refused(desired.name, "configure its PVRDMA card", reason, "name a port group of the RDMA switch")
-        there = current.get(key) or {}
-        mac = given.get("mac", "").lower() or there.get("mac") or macs.get(key)
-        after[key] = {"portgroup": network.name, "mac": mac, "connected": True}
-        if key == RDMA:
-            protocol = given.get("protocol") or there.get("protocol") or PROTOCOL
-            after[key].update({"device_class": device_class} if device_class else {"protocol": protocol})
-            after["rdma_nics"] = 1
+    if (given := desired[MANAGEMENT]) is not None:
+        after[MANAGEMENT] = _desired(given, current.get(MANAGEMENT) or {}, macs.get(MANAGEMENT), networks)
+    if desired[RDMA] is not None:
+        there, new = list(current.get(RDMA) or []), keys(len(desired[RDMA]))[1:]
+        requested = [{**given, "place_mac": macs.get(key)} for given, key in zip(desired[RDMA], new)]
+        after[RDMA] = [
+            _desired_rdma(desired.name, given, {} if index is None else there[index], macs.get(key), networks)
+            for given, key, index in zip(desired[RDMA], new, matching(requested, there))
+        ]
     return after
+
+
+def in_order_of(current: Mapping[str, Any], cards: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the desired cards with those for RDMA in the order of the current ones; new ones follow."""
+    if RDMA not in cards:
+        return dict(cards)
+    there = list(current.get(RDMA) or [])
+    order = [len(there) if index is None else index for index in matching(cards[RDMA], there)]
+    ordered = [cards[RDMA][number] for number in sorted(range(len(order)), key=order.__getitem__)]
+    return {**cards, RDMA: ordered}
+
+
+def matching(requested: Sequence[Mapping[str, Any]], there: Sequence[Mapping[str, Any]]) -> list[int | None]:
+    """Return for each requested RDMA card the index of the current card that becomes it; None for a new card.
+
+    A card of its kind with the requested MAC address comes first, then one in its port group, of which that with the
+    MAC address of its place in the options is preferred, then any of its kind. Without any, a new card takes the MAC
+    address of a card of another kind.
+    """
+    found: dict[int, int] = {}
+    for alike in (_same_mac, _same_place, _same_network, _same_kind, _any):
+        for number, nic in enumerate(requested):
+            free = [index for index in range(len(there)) if index not in found.values() and alike(nic, there[index])]
+            if number not in found and free:
+                found[number] = free[0]
+    return [found.get(number) for number in range(len(requested))]
 
 
 def refuse_old_hardware(desired: WorkerSpec, after: Mapping[str, Any], machine: Machine) -> None:
     """Refuse a PVRDMA card if the virtual hardware of the machine or its template is too old for it."""
-    card, version = after.get(RDMA), str(machine["config.version"] or "")
+    version = str(machine["config.version"] or "")
     number = version.removeprefix("vmx-")
-    if desired[RDMA] is None or not card or "protocol" not in card or not number.isdigit():
-        return
-    least = _SINCE[card["protocol"]]
-    if int(number) < least:
-        reason = f"{machine.name} has virtual hardware {int(number)}, and {card['protocol']} needs {least}"
+    protocols = _protocols(desired, after)
+    least = max((_SINCE[protocol] for protocol in protocols), default=0)
+    if number.isdigit() and int(number) < least:
+        reason = f"{machine.name} has virtual hardware {int(number)}, and {protocols[0]} needs {least}"
         raise Refused(
             desired.name, "configure its PVRDMA card", reason, f"upgrade the hardware of {machine.name}, powered off"
         )
@@ -97,35 +117,43 @@ def refuse_old_hardware(desired: WorkerSpec, after: Mapping[str, Any], machine: 
 
 def refuse_removed(desired: WorkerSpec, after: Mapping[str, Any], host: Mapping[str, Any]) -> None:
     """Refuse a PVRDMA card with RoCE version 1 on a host that no longer supports it."""
-    card, version = after.get(RDMA), host.get(VERSION)
-    if desired[RDMA] is None or not card or card.get("protocol") != ROCE_V1 or has_roce_v1(version):
+    version = host.get(VERSION)
+    if ROCE_V1 not in _protocols(desired, after) or has_roce_v1(version):
         return
     reason = f"{host['name']} runs ESX {version}, and 9.0 removed RoCE version 1"
     raise Refused(desired.name, f"configure its PVRDMA card with {ROCE_V1}", reason, f"set protocol: {PROTOCOL}")
 
 
 def refuse_other_devices(desired: WorkerSpec, host: Mapping[str, Any]) -> None:
-    """Refuse an RDMA card of a class whose devices are not network cards."""
-    name = (desired[RDMA] or {}).get("device_class")
-    if not name or host_capacity.are_cards(host, name):
-        return
-    reason = f"{host['name']} reports that devices of class {name} are not SR-IOV network cards"
-    raise Refused(desired.name, "configure its RDMA card", reason, "name the class of the network cards")
+    """Refuse RDMA cards of a class whose devices are not network cards."""
+    for nic in desired[RDMA] or []:
+        name = nic.get("device_class")
+        if name and not host_capacity.are_cards(host, name):
+            reason = f"{host['name']} reports that devices of class {name} are not SR-IOV network cards"
+            raise Refused(desired.name, "configure its RDMA card", reason, "name the class of the network cards")
 
 
 def change(spec: Any, after: Mapping[str, Any], machine: Machine, networks: Networks, new_key: Iterator[int]) -> None:
-    """Add the changes of the network cards to a ConfigSpec."""
-    rdma, requested = rdma_nics(machine), after.get(RDMA)
-    kept = next((card for card in rdma if requested is None or _class(card) == requested.get("device_class", "")), None)
-    for card, key in ((management_card(machine), MANAGEMENT), (kept, RDMA)):
-        desired, current = after.get(key), _facts(card, networks)
+    """Add the changes of the network cards to a ConfigSpec; a card of another kind replaces its predecessor."""
+    pairs = [(MANAGEMENT, after.get(MANAGEMENT), management_card(machine))]
+    cards, requested = rdma_nics(machine), after.get(RDMA)
+    if requested is not None:
+        there = [_facts(card, networks) for card in cards]
+        indexes = matching(requested, there)
+        pairs += [
+            (RDMA, nic, None if index is None or not _same_kind(nic, there[index]) else cards[index])
+            for nic, index in zip(requested, indexes)
+        ]
+    for key, desired, card in pairs:
+        current = _facts(card, networks)
         if desired is None or desired == current:
             continue
         changed = _card(card or _new(key, desired, next(new_key)), desired, current or {}, networks)
         operation = "edit" if card else "add"
         spec.deviceChange.append(vim.vm.device.VirtualDeviceSpec(operation=operation, device=changed))
-    for card in rdma if requested or after.get("rdma_nics") == 1 else []:
-        if card is not kept:
+    kept = {id(card) for _key, _desired, card in pairs}
+    for card in cards if requested is not None else []:
+        if id(card) not in kept:
             spec.deviceChange.append(vim.vm.device.VirtualDeviceSpec(operation="remove", device=card))
 
 
@@ -143,6 +171,55 @@ def choose_macs(name: str, keys: Collection[str], taken: Collection[str]) -> dic
 def _mac(number: int) -> str:
     number %= _ROOM
     return f"{_PREFIX}:{number >> 16:02x}:{number >> 8 & 0xFF:02x}:{number & 0xFF:02x}"
+
+
+def _desired(given: Mapping[str, Any], there: Mapping[str, Any], mac: str | None, networks: Networks) -> dict[str, Any]:
+    network = networks.named(given["portgroup"])
+    return {
+        "portgroup": network.name,
+        "mac": (given.get("mac") or "").lower() or there.get("mac") or mac,
+        "connected": True,
+    }
+
+
+def _desired_rdma(
+    name: str, given: Mapping[str, Any], there: Mapping[str, Any], mac: str | None, networks: Networks
+) -> dict[str, Any]:
+    network, device_class = networks.named(given["portgroup"]), given.get("device_class")
+    nic = _desired(given, there, mac, networks)
+    if device_class:
+        return {**nic, "device_class": device_class}
+    if not network.key:
+        reason = f"{network.name} is on a standard switch, where PVRDMA does not work"
+        raise Refused(name, "configure its PVRDMA card", reason, "name a port group of the RDMA switch")
+    return {**nic, "protocol": given.get("protocol") or there.get("protocol") or PROTOCOL}
+
+
+def _same_mac(requested: Mapping[str, Any], there: Mapping[str, Any], key: str = "mac") -> bool:
+    mac = str(requested.get(key) or "").lower()
+    return bool(mac and mac == there["mac"]) and _same_kind(requested, there)
+
+
+def _same_place(requested: Mapping[str, Any], there: Mapping[str, Any]) -> bool:
+    return _same_network(requested, there) and _same_mac(requested, there, "place_mac")
+
+
+def _same_network(requested: Mapping[str, Any], there: Mapping[str, Any]) -> bool:
+    return bool(_same_kind(requested, there) and requested["portgroup"] == there["portgroup"])
+
+
+def _same_kind(requested: Mapping[str, Any], there: Mapping[str, Any]) -> bool:
+    """Return whether both are PVRDMA cards, or devices of one class."""
+    return bool((requested.get("device_class") or "") == there.get("device_class", ""))
+
+
+def _any(_requested: Mapping[str, Any], _there: Mapping[str, Any]) -> bool:
+    return True
+
+
+def _protocols(desired: WorkerSpec, after: Mapping[str, Any]) -> list[str]:
+    """Return the protocols of the requested PVRDMA cards."""
+    return [nic["protocol"] for nic in after[RDMA] if "protocol" in nic] if desired[RDMA] is not None else []
 
 
 def _facts(card: Any, networks: Networks) -> Any:

@@ -41,7 +41,7 @@ COLD = (
     "latency_sensitivity",
     "numa",
     *("gpus", "mmio_gb", unified_memory.OPTION),
-    *("rdma_nic", "rdma_nics"),
+    nics.RDMA,
     "guest",
 )
 # A reconfiguration does not change these.
@@ -94,10 +94,15 @@ class Worker:
             sizing.refuse_firmware(self.desired, base["firmware"])
             self._clone_location()
         sizing.refuse_firmware(self.desired, current["firmware"])
-        after = {**current, **self._hardware(current, base, host), "exists": True, "host": host, "mark": owned}
+        cards = self._cards(current)
+        nics.refuse_old_hardware(self.desired, cards, clone.base_of(self.cluster, self.desired))
+        nics.refuse_removed(self.desired, cards, self.cluster.properties_of(host))
+        nics.refuse_other_devices(self.desired, self.cluster.properties_of(host))
+        after = {**current, **self._hardware(current, base, host), **nics.in_order_of(current, cards)}
+        after.update({"exists": True, "host": host, "mark": owned})
         after.update(vm_folder.name_and_folder(self.context, self.desired, current))
         after["power"] = self.desired["power"]
-        guest_data = customise.desired_data(self.desired, after)
+        guest_data = customise.desired_data(self.desired, cards)
         after["guest"] = guest_data or current["guest"]
         return self._plan(current, after)
 
@@ -133,17 +138,17 @@ class Worker:
             worker_power.start(machine, self.options.power_timeout)
             self.assigned.started = machine
 
-    def _hardware(self, current: Mapping[str, Any], base: Mapping[str, Any], host: str) -> dict[str, Any]:
-        """Return the desired size, network cards and GPUs."""
-        mhz = int(self.cluster.properties_of(host)["summary.hardware.cpuMhz"])
-        after = sizing.desired_size(self.desired, current if current["exists"] else base, mhz)
+    def _cards(self, current: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the desired network cards in the order of the options."""
         # The guest's cloud-init data names the MAC addresses of cards before the cards exist.
         macs = self.assigned.macs if self.desired["guest"] is not None else {}
-        cards = current if current["exists"] and not (macs and self._building) else {}
-        after.update(nics.desired_cards(self.desired, cards, self.context.networks, macs))
-        nics.refuse_old_hardware(self.desired, after, clone.base_of(self.cluster, self.desired))
-        nics.refuse_removed(self.desired, after, self.cluster.properties_of(host))
-        nics.refuse_other_devices(self.desired, self.cluster.properties_of(host))
+        there = current if current["exists"] and not (macs and self._building) else {}
+        return nics.desired_cards(self.desired, there, self.context.networks, macs)
+
+    def _hardware(self, current: Mapping[str, Any], base: Mapping[str, Any], host: str) -> dict[str, Any]:
+        """Return the desired size and GPUs."""
+        mhz = int(self.cluster.properties_of(host)["summary.hardware.cpuMhz"])
+        after = sizing.desired_size(self.desired, current if current["exists"] else base, mhz)
         if self.desired.gpus is not None:
             after["gpus"] = worker_gpus.names_after(
                 self.desired, worker_gpus.assigned_gpus(self.machine) if self.machine else []

@@ -32,12 +32,14 @@ def placement_worker(
     memory = int(desired["memory_mb"] or size["memory_mb"] or 0)
     reserved = memory if desired["reserve_memory"] or size["memory_reserved"] else 0
     demand = worker_gpus.demand_of(gpus, reserved, int(desired["cpus"] or size["cpus"] or 0))
-    nic = _nic(desired, base)
-    demand = replace(demand, devices=(*demand.devices, *nic))
+    nics_ = _nics(desired, base)
+    given = desired[nics.RDMA]
+    number = len(given) if given is not None else len(nics.rdma_nics(base)) if base else 0
+    demand = replace(demand, devices=(*demand.devices, *nics_), nics=number)
     if there is None:
         return place.WorkerToPlace(desired.name, demand, hosts_)
     _kept, missing, many = worker_gpus.compare(gpus, worker_gpus.assigned_gpus(there))
-    settled = there.on and not missing and not many and nic == _nic(None, there)
+    settled = there.on and not missing and not many and sorted(nics_, key=str) == sorted(_nics(None, there), key=str)
     return place.WorkerToPlace(desired.name, demand, hosts_, cluster.host_name(there.host) or "", settled)
 
 
@@ -45,7 +47,7 @@ def missing_preparations(context: Context, desired: WorkerSpec, host: str) -> li
     """Return the port groups and GPUs of a worker that are not prepared yet."""
     if context.options.to_come == PendingPreparation():
         return []
-    cards = [desired[key] for key in (nics.MANAGEMENT, nics.RDMA) if desired[key]]
+    cards = [card for card in (desired[nics.MANAGEMENT], *(desired[nics.RDMA] or [])) if card]
     named = {context.networks.named(card["portgroup"]) for card in cards}
     missing = [f"port group {network.name}" for network in named if network.to_come]
     demand = worker_gpus.demand_of(gpus_of(context.cluster, desired), 0, 0)
@@ -53,11 +55,11 @@ def missing_preparations(context: Context, desired: WorkerSpec, host: str) -> li
     return [*sorted(missing), *gpus]
 
 
-def _nic(desired: WorkerSpec | None, base: Machine | None) -> list[place.DeviceRequest]:
-    """Return the device of a class for the RDMA card, from the options or, otherwise, from the VM or its template."""
+def _nics(desired: WorkerSpec | None, base: Machine | None) -> list[place.DeviceRequest]:
+    """Return the devices of a class for the RDMA cards, from the options or, otherwise, from the VM or its template."""
     given = desired[nics.RDMA] if desired else None
-    name = nics.class_of(base) if given is None else given.get("device_class", "")
-    return [place.DeviceRequest(device_class=name)] if name else []
+    names = nics.classes_of(base) if given is None else [nic.get("device_class") for nic in given]
+    return [place.DeviceRequest(device_class=name) for name in names if name]
 
 
 def _base(cluster: WorkerCluster, desired: WorkerSpec) -> Machine | None:

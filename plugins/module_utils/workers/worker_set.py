@@ -66,10 +66,15 @@ class WorkerSet:
             assignment.makes_room_for = placement.makes_room_for if name in placement.moves else ()
 
     def _assign_macs(self) -> None:
-        taken = self.context.cluster.taken_macs()
-        for name, assignment in self.assignments.items():
-            assignment.macs = nics.choose_macs(name, (nics.MANAGEMENT, nics.RDMA), taken)
-            taken |= set(assignment.macs.values())
+        cluster = self.context.cluster
+        taken = cluster.taken_macs()
+        for desired in self.worker_specs:
+            # An RDMA card keeps the address of its place in the options.
+            there = cluster.machines.get(desired.name)
+            own = {str(card.macAddress or "").lower() for card in (nics.rdma_nics(there) if there else [])}
+            macs = nics.choose_macs(desired.name, nics.keys(len(desired[nics.RDMA] or [])), taken - own)
+            self.assignments[desired.name].macs = macs
+            taken |= set(macs.values())
 
     def _hosts(self, names: Sequence[str]) -> list[place.HostResources]:
         """Return the hosts for the placement planner."""

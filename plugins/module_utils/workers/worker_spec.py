@@ -51,8 +51,9 @@ _WORKER: dict[str, Any] = {
     },
     "mmio_gb": {"type": "int"},
     "vgpu_unified_memory": {"type": "bool"},
-    "rdma_nic": {
-        "type": "dict",
+    "rdma_nics": {
+        "type": "list",
+        "elements": "dict",
         "options": {
             **_NETWORK,
             "protocol": {"type": "str", "choices": ["rocev1", "rocev2"]},
@@ -68,7 +69,7 @@ _WORKER: dict[str, Any] = {
             "address": {"type": "str"},
             "gateway": {"type": "str"},
             "dns": {"type": "list", "elements": "str"},
-            "rdma_address": {"type": "str"},
+            "rdma_addresses": {"type": "list", "elements": "str"},
             "rdma_mtu": {"type": "int"},
             "user": {"type": "str"},
             "ssh_keys": {"type": "list", "elements": "str", "no_log": False},
@@ -197,11 +198,13 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _merged(defaults: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a worker merged with the defaults; for a NIC, the guest and NUMA, key by key."""
+    """Return the options of a worker merged with the defaults: management NIC, guest and NUMA, key by key."""
     merged = {**defaults, **options}
-    for key in ("rdma_nic", "management_nic", "guest", "numa"):
+    for key in ("management_nic", "guest", "numa"):
         if key in merged:
             merged[key] = {**_given(defaults.get(key) or {}), **_given(options.get(key) or {})}
+    if "rdma_nics" in merged:
+        merged["rdma_nics"] = [_given(nic) for nic in merged["rdma_nics"]]
     return merged
 
 
@@ -261,12 +264,30 @@ def _check_devices(name: str, options: Mapping[str, Any]) -> None:
         raise Refused(
             name, "assign a GPU by address", reason, "name its host too, or choose the GPU by device or label"
         )
-    for nic in ("rdma_nic", "management_nic"):
-        given = options.get(nic) or {}
-        if nic in options and not given.get("portgroup"):
-            raise Refused(name, f"configure its {nic}", "no port group is named", f"set {nic}.portgroup")
-        if given.get("mac") and not _MAC.fullmatch(given["mac"].lower()):
-            raise Refused(name, f"configure its {nic}", f"{given['mac']!r} is not a MAC address", "correct it")
-        if given.get("device_class") and given.get("protocol"):
-            reason = "protocol is a setting of PVRDMA, and device_class makes it another card"
-            raise Refused(name, f"configure its {nic}", reason, "remove one of them")
+    if "management_nic" in options:
+        _check_nic(name, "management_nic", options["management_nic"])
+    nics = options.get("rdma_nics") or []
+    for nic in nics:
+        _check_nic(name, "rdma_nics", nic)
+    if len(nics) > 1 and not all(nic.get("device_class") for nic in nics):
+        reason = "vSphere supports one PVRDMA NIC per virtual machine, and none next to it was tested"
+        raise Refused(name, "configure its rdma_nics", reason, "set device_class in each entry, or keep one entry")
+
+
+def _check_nic(name: str, key: str, given: Mapping[str, Any]) -> None:
+    checks = (
+        (given.get("portgroup"), "no port group is named", "name one in portgroup"),
+        (
+            not given.get("mac") or _MAC.fullmatch(given["mac"].lower()),
+            f"{given.get('mac')!r} is not a MAC address",
+            "correct it",
+        ),
+        (
+            not (given.get("device_class") and given.get("protocol")),
+            "protocol is a setting of PVRDMA, and device_class makes it another card",
+            "remove one of them",
+        ),
+    )
+    for good, reported, remedy in checks:
+        if not good:
+            raise Refused(name, f"configure its {key}", reported, remedy)

@@ -15,7 +15,7 @@ KEYS = (
     *("exists", "name", "folder", "host", "power"),
     *("cpus", "cores_per_socket", "memory_mb", "memory_reserved", "cpu_reserved_mhz"),
     *("latency_sensitivity", "firmware", "numa", "disks_gb", "gpus", "mmio_gb"),
-    *("vgpu_unified_memory", "management_nic", "rdma_nic", "rdma_nics", "guest", "annotation", "mark", "address"),
+    *("vgpu_unified_memory", "management_nic", "rdma_nics", "guest", "annotation", "mark", "address"),
 )
 
 

@@ -20,7 +20,7 @@ EXTRA_CONFIG = {
         "network": {
             "version": 2,
             "ethernets": {
-                "rdma": {"match": {"macaddress": "00:50:56:00:00:02"}, "addresses": ["10.216.0.1/16"], "mtu": 4200},
+                "rdma0": {"match": {"macaddress": "00:50:56:00:00:02"}, "addresses": ["10.216.0.1/16"], "mtu": 4200},
                 "management": {
                     **CARD,
                     "dhcp4": False,

@@ -19,7 +19,7 @@ NODE = {
     "ansible_local": {
         "dml_cuda": {"versions": {"nccl": "2.21.5"}, "devices": [{}, {}]},
         "dml_horovod": {"framework": "pytorch", "uses_nccl": True, "venv": "/opt/mine"},
-        "dml_rdma": {"proven": True, "card": "ens224"},
+        "dml_rdma": {"proven": True, "devices": [{"card": "ens224"}, {"card": "ens225"}]},
         "dml_stack": {"proven": True, "name": "current"},
     },
 }
@@ -51,11 +51,10 @@ def test_before_anything_is_known_the_options_have_values() -> None:
 @pytest.mark.parametrize(
     ("reported", "expected"),
     [
-        ({"vm_rdma_mac": "00:50:56:01:02:04"}, True),
-        ({"vm_rdma_mac": ""}, False),
-        ({"vm_rdma_mac": None}, False),
+        ({"vm_rdma_macs": ["00:50:56:01:02:04"]}, True),
+        ({"vm_rdma_macs": []}, False),
         ({}, False),
-        ({"vm_rdma_mac": "00:50:56:01:02:04", "rdma_expected": False}, False),
+        ({"vm_rdma_macs": ["00:50:56:01:02:04"], "rdma_expected": False}, False),
         ({"rdma_expected": True}, True),
     ],
 )
@@ -69,8 +68,8 @@ def test_a_worker_with_an_rdma_card_gets_its_driver(reported: dict[str, Any], ex
     ("reported", "driver", "after"),
     [
         ({}, "vmw_pvrdma", "vmxnet3"),
-        ({"vm_rdma_class": None}, "vmw_pvrdma", "vmxnet3"),
-        ({"vm_rdma_class": "cx7"}, "mlx5_ib", "mlx5_core"),
+        ({"vm_rdma_classes": []}, "vmw_pvrdma", "vmxnet3"),
+        ({"vm_rdma_classes": ["cx7"]}, "mlx5_ib", "mlx5_core"),
     ],
 )
 def test_the_driver_of_an_rdma_card_follows_its_kind(reported: dict[str, Any], driver: str, after: str) -> None:

@@ -24,7 +24,7 @@ SMALL_EDITIONS = ("standard", "essentials", "foundation", "esx.enterprise.")
 class CheckedCluster:
     """A cluster as cluster_info returns it, the needs of all its profiles, and whether any host must leave service.
 
-    ``device_classes`` are the classes of the workers' devices, ``card_class`` is the class of their RDMA cards.
+    ``device_classes`` are the classes of the workers' devices, ``card_classes`` are those of their RDMA cards.
     """
 
     facts: ClusterFacts
@@ -32,7 +32,7 @@ class CheckedCluster:
     vgpu: str = ""
     leaving: bool = True
     device_classes: Sequence[str] = ()
-    card_class: str = ""
+    card_classes: Sequence[str] = ()
 
     @property
     def name(self) -> str:
@@ -139,7 +139,7 @@ def _slots(cluster: CheckedCluster) -> Iterator[Finding]:
 def _classes(cluster: CheckedCluster) -> Iterator[Finding]:
     """Yield findings about the device classes of the workers: hosts without them, and hosts where they cannot move."""
     hosts = {host["host"]: host["device_classes"] for host in cluster.facts["hosts"]}
-    for name in sorted({*cluster.device_classes, cluster.card_class} - {""}):
+    for name in sorted({*cluster.device_classes, *cluster.card_classes}):
         there = {host: classes[name] for host, classes in hosts.items() if name in classes}
         if absent := listed(sorted(set(hosts) - set(there))):
             text = f"{absent} has no device of class {name}, so workers with one cannot run there"
@@ -148,9 +148,9 @@ def _classes(cluster: CheckedCluster) -> Iterator[Finding]:
             text = f"{tied} reports no vMotion support for its devices of class {name}"
             yield cluster.finding(WARN, "device_class", f"{text}, so their workers must be shut down instead of moved")
         others = listed(sorted(host for host, found in there.items() if not found["network_card"]))
-        if others and name == cluster.card_class:
-            text = f"{others} reports that devices of class {name} are not network cards; correct rdma_nic.device_class"
-            yield cluster.finding(STOP, "device_class", text)
+        if others and name in cluster.card_classes:
+            text = f"{others} reports that devices of class {name} are not network cards"
+            yield cluster.finding(STOP, "device_class", f"{text}; correct device_class in rdma_nics")
 
 
 def _reserved(slots: ProfileSlots) -> str:

@@ -51,7 +51,7 @@ def findings(read: Data) -> list[FindingRecord]:
     ``read`` contains ``cluster`` (a result of cluster_info), ``hosts`` (of esxi_info), ``plan`` (a result of
     esxi_profile in check mode) and ``emptying`` (results of esxi_power in check mode), each as the module returned it;
     the desired ``profile`` and ``host_profiles``; ``gpu`` and ``vgpu``, the expected GPUs; ``rdma_protocol``,
-    ``rdma_class`` and ``device_classes`` of the workers; and ``acceptance`` (a result of site), if there is
+    ``rdma_classes`` and ``device_classes`` of the workers; and ``acceptance`` (a result of site), if there is
     one.
     """
     hosts, cluster = read["hosts"]["hosts"], read["cluster"]["cluster"]
@@ -59,7 +59,7 @@ def findings(read: Data) -> list[FindingRecord]:
     by_host = {name: ExpectedHost(_profile(read, name), expected) for name, expected in models.items()}
     words = frozenset(word for desired in by_host.values() for word in desired.words)
     all_findings = [finding for host in hosts for finding in host_findings.findings(host, by_host[host["host"]])]
-    classes = {"device_classes": read["device_classes"], "card_class": read["rdma_class"]}
+    classes = {"device_classes": read["device_classes"], "card_classes": read["rdma_classes"]}
     leaving = _leaving(read["plan"])
     all_findings += cluster_findings.findings(CheckedCluster(cluster, words, read["vgpu"], leaving, **classes))
     all_findings += _mixed(hosts, cluster, words)
@@ -125,7 +125,7 @@ def _roce_versions(hosts: Sequence[Data], protocol: str) -> Iterator[Finding]:
     for host in hosts:
         if protocol == ROCE_V1 and not host.get("failed") and not has_roce_v1(host["version"]):
             text = f"it runs ESX {host['version']}, and 9.0 removed RoCE version 1, which the workers' PVRDMA cards use"
-            yield Finding(STOP, "roce_v1", host["host"], f"{text}; set protocol: rocev2 in rdma_nic")
+            yield Finding(STOP, "roce_v1", host["host"], f"{text}; set protocol: rocev2 in rdma_nics")
 
 
 def _managers(hosts: Sequence[Data], by_host: Mapping[str, ExpectedHost]) -> Iterator[Finding]:

@@ -138,7 +138,7 @@ ASSUMPTIONS: tuple[Assumption, ...] = (
         "A network card of a device class is an SR-IOV card with a port group and dvxBackingInfo, and in the guest an "
         "RDMA device of mlx5_ib with the MAC address that vCenter shows.",
         (f"{_HERE}/workers/nics.py", "dvxBackingInfo"),
-        "`workers` and `guests` with `rdma_nic.device_class`, on hosts with ConnectX-7 or BlueField-3",
+        "`workers` and `guests` with `device_class` in `rdma_nics`, on hosts with ConnectX-7 or BlueField-3",
     ),
     Assumption(
         "count of device classes",

@@ -43,14 +43,14 @@ def _defaults(cluster: DiscoveredCluster, templates: Sequence[DiscoveredTemplate
         "cpus": 8,
         "memory_mb": 32768,
         "gpus": [{"profile": _profile(cluster)} if shared else {"device": _device(cluster)}],
-        **({"rdma_nic": rdma} if network_items.has_rdma(cluster) else {}),
+        **({"rdma_nics": [rdma]} if network_items.has_rdma(cluster) else {}),
         "management_nic": {"portgroup": _management(cluster)},
         "guest": {"gateway": f"{_EXAMPLE}.1", "user": "ubuntu", "ssh_keys": [_SSH_KEY]},
     }
 
 
 def _worker(cluster: DiscoveredCluster, number: int) -> dict[str, Any]:
-    rdma = {"rdma_address": f"198.51.100.{number + 128}/24"} if network_items.has_rdma(cluster) else {}
+    rdma = {"rdma_addresses": [f"198.51.100.{number + 128}/24"]} if network_items.has_rdma(cluster) else {}
     return {"name": f"worker{number:02}", "guest": {"address": f"{_EXAMPLE}.{number + 10}/24", **rdma}}
 
 

@@ -24,13 +24,13 @@ class NetworkCard(TypedDict):
 def default_settings(nodes: Mapping[str, Facts]) -> dict[str, Any]:
     """Return the default settings of a training job, from the Ansible facts of each node.
 
-    The transport is RDMA if every node has a verified device and the framework uses NCCL. TCP then uses the same
-    adapters as RDMA, so that both use the same network.
+    The transport is RDMA if every node has a verified device and the framework uses NCCL. TCP then uses the adapter of
+    the first device of each node, so that both use the same network.
     """
     local = [_proofs(facts) for facts in nodes.values()]
     nccl = _common([_nccl(proofs) for proofs in local])
-    devices = [proofs.get("rdma", {}) for proofs in local]
-    rdma = bool(nccl) and bool(devices) and all(device.get("proven") for device in devices)
+    devices = [_rdma_device(proofs) for proofs in local]
+    rdma = bool(nccl) and bool(devices) and all(devices)
     return {
         "transport": "rdma" if rdma else "tcp",
         "transports": ["tcp", "rdma"] if rdma else ["tcp"],
@@ -40,7 +40,7 @@ def default_settings(nodes: Mapping[str, Facts]) -> dict[str, Any]:
         "python": _common([_python(proofs) for proofs in local]),
         "ranks_per_node": min((_gpus(proofs) for proofs in local), default=1),
         "interfaces": {
-            name: device["card"] if all(each.get("card") for each in devices) else interface(facts)
+            name: device["card"] if all(devices) else interface(facts)
             for (name, facts), device in zip(nodes.items(), devices)
         },
     }
@@ -94,6 +94,13 @@ def _proofs(facts: Facts) -> dict[str, Any]:
     return {
         name[len("dml_") :]: value for name, value in local if name.startswith("dml_") and isinstance(value, Mapping)
     }
+
+
+def _rdma_device(proofs: Facts) -> Facts:
+    """Return the first of the verified RDMA devices of a node; empty without any."""
+    proof = proofs.get("rdma", {})
+    devices = proof.get("devices") or []
+    return devices[0] if proof.get("proven") and devices else {}
 
 
 def _trainer(proofs: Facts) -> Facts:

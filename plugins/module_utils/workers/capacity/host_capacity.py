@@ -172,9 +172,10 @@ def numa_nodes(host: Mapping[str, Any]) -> dict[str, int]:
     return {address: index for index, node in enumerate(numa_nodes_) for address in node.pciId or []}
 
 
-def rdma_node(host: Mapping[str, Any]) -> int | None:
-    """Return the NUMA node of the RDMA NIC; None if the host does not report it."""
+def rdma_nodes(host: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the NUMA nodes of the RDMA NICs, each once and in their order; empty if the host does not report them."""
     nodes = numa_nodes(host)
     cards = {nic.key: nic.pci for nic in host.get("config.network.pnic") or []}
     uplinks = (getattr(device.backing, "pairedUplink", None) for device in host.get(RDMA) or [])
-    return next((nodes.get(cards[uplink]) for uplink in uplinks if uplink in cards), None)
+    found = [nodes[cards[uplink]] for uplink in uplinks if uplink in cards and cards[uplink] in nodes]
+    return tuple(dict.fromkeys(found))

@@ -52,22 +52,26 @@ class Promise:
     """A promise of a device to a worker: the device may change until all workers have one."""
 
     request: DeviceRequest
-    node: int | None = None  # the NUMA node that the device must be on, if any
+    nodes: tuple[int, ...] = ()  # the NUMA nodes that the device may be on; empty for all
 
     def matches(self, device: Device) -> bool:
         """Return whether a device keeps the promise."""
-        return self.request.matches(device) and (self.node is None or device.node in (None, self.node))
+        return self.request.matches(device) and (not self.nodes or device.node in (None, *self.nodes))
 
 
 @dataclass(frozen=True)
 class Demand:
-    """The resources that a worker needs on its host; each of the ``groups`` contains vGPUs linked with NVLink."""
+    """The resources that a worker needs on its host; each of the ``groups`` contains vGPUs linked with NVLink.
+
+    ``nics`` is the number of its RDMA NICs.
+    """
 
     profiles: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     devices: tuple[DeviceRequest, ...] = ()
     memory_mb: int = 0
     cpus: int = 0
+    nics: int = 0
 
     @property
     def vgpus(self) -> tuple[str, ...]:
@@ -84,8 +88,9 @@ class Demand:
 class HostResources:
     """The free resources of a host; ``workers`` are its workers except those to be placed.
 
-    ``nodes`` are the NUMA nodes of its GPUs by address, ``groups`` the device groups that it offers,
-    ``holders`` the virtual machines with a vGPU and its profile. ``promises`` are kept with the devices ``given``.
+    ``nodes`` are the NUMA nodes of its GPUs by address, ``nic_nodes`` those of its RDMA NICs, ``groups`` the device
+    groups that it offers, ``holders`` the virtual machines with a vGPU and its profile. ``promises`` are kept with the
+    devices ``given``.
     """
 
     name: str
@@ -94,7 +99,7 @@ class HostResources:
     devices: tuple[Device, ...] = ()
     free_mb: int = 0
     threads: int = 0
-    nic_node: int | None = None
+    nic_nodes: tuple[int, ...] = ()
     nodes: tuple[tuple[str, int], ...] = ()
     groups: tuple[str, ...] = ()
     workers: tuple[str, ...] = ()
@@ -108,9 +113,9 @@ class HostResources:
             return None
         if not set(demand.groups) <= set(self.groups):
             return None
-        for slots, node in self._parts(same_node):
+        for slots, nodes in self._parts(demand, same_node):
             after = slots.take_all(demand.vgpus)
-            promises = (*self.promises, *(Promise(request, node) for request in demand.devices))
+            promises = (*self.promises, *(Promise(request, nodes) for request in demand.devices))
             given = self._give(promises)
             if after is not None and given is not None:
                 left = tuple(device for device in (*self.devices, *self.given) if device not in given)
@@ -134,20 +139,22 @@ class HostResources:
         return choose(promises, [device for device in (*self.devices, *self.given) if not device.holder])
 
     def near(self, demand: Demand) -> bool:
-        """Return whether the GPUs of the demand can be on the NUMA node of the RDMA NIC."""
+        """Return whether the GPUs of the demand can be on a NUMA node of its RDMA NICs."""
         return self.take(demand, REQUIRE) is not None
 
-    def _parts(self, same_node: str) -> Iterator[tuple[Slots, int | None]]:
-        """Yield the shared GPUs and the node of PCI devices: near the RDMA NIC first, then all if ``same_node`` allows.
+    def _parts(self, demand: Demand, same_node: str) -> Iterator[tuple[Slots, tuple[int, ...]]]:
+        """Yield the shared GPUs and the nodes of PCI devices: near an RDMA NIC first, then all if ``same_node`` allows.
 
-        The host chooses the GPU of a vGPU, so all shared GPUs must be on the NUMA node of the NIC.
+        A worker with one RDMA NIC uses the first of the host. The host chooses the GPU of a vGPU, so all shared GPUs
+        must be on a NUMA node of the NICs.
         """
-        if same_node != IGNORE and self.nic_node is not None:
+        near = self.nic_nodes if demand.nics > 1 else self.nic_nodes[:1]
+        if same_node != IGNORE and near:
             nodes = dict(self.nodes)
-            shared = all(nodes.get(gpu.address, self.nic_node) == self.nic_node for gpu in self.slots.gpus)
-            yield (self.slots if shared else replace(self.slots, gpus=())), self.nic_node
-        if same_node != REQUIRE or self.nic_node is None:
-            yield self.slots, None
+            shared = all(nodes.get(gpu.address, near[0]) in near for gpu in self.slots.gpus)
+            yield (self.slots if shared else replace(self.slots, gpus=())), near
+        if same_node != REQUIRE or not near:
+            yield self.slots, ()
 
     def _with(self, part: Slots) -> Slots:
         """Return all GPUs of the host, some of them changed."""

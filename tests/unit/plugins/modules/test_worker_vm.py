@@ -19,7 +19,7 @@ DESIRED: dict[str, Any] = {
         "cpus": 4,
         "memory_mb": 8192,
         "gpus": [{"profile": "grid_t4-16c"}],
-        "rdma_nic": {"portgroup": "rdma-vm"},
+        "rdma_nics": [{"portgroup": "rdma-vm"}],
         "guest": {"user": "ubuntu"},
     },
     "workers": [{"name": "w1"}, {"name": "w2"}],
@@ -164,7 +164,7 @@ def test_a_stale_change_is_refused_by_the_server() -> None:
     ("more", "words"),
     [
         ({"template": "nowhere"}, "w1, w2: vcenter.lab:443: could not find the template 'nowhere'"),
-        ({"rdma_nic": {"portgroup": "nowhere"}}, "could not find one port group named 'nowhere'"),
+        ({"rdma_nics": [{"portgroup": "nowhere"}]}, "could not find one port group named 'nowhere'"),
         ({"gpus": [{"profile": "grid_t4-4c"}]}, "no host offers grid_t4-4c"),
         ({"folder": "nowhere"}, "could not find one folder named 'nowhere'"),
     ],
@@ -253,7 +253,7 @@ def test_a_second_pvrdma_card_goes() -> None:
     vm.on = False
     vm.devices.append(vim.vm.device.VirtualVmxnet3Vrdma(key=4009, backing=vm.devices[-1].backing))
     done = call(vcenter, **DESIRED)
-    assert done["workers"][0]["state"]["rdma_nics"] == 1, done
+    assert done["workers"][0]["state"]["rdma_nics"][0]["portgroup"] == "rdma-vm", done
 
 
 def test_absent_deletes_only_built_workers() -> None:

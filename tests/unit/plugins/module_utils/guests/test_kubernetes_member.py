@@ -19,7 +19,7 @@ def with_labels(labels: dict[str, str]) -> dict[str, Any]:
 
 def test_labels_come_from_proofs() -> None:
     assert kubernetes_member.labels(PROVEN) == OWN
-    assert kubernetes_member.labels({**PROVEN, "dml_rdma": {"proven": False, "device": "rocep0"}}) == {
+    assert kubernetes_member.labels({**PROVEN, "dml_rdma": {"proven": False, "why": "no device"}}) == {
         name: value for name, value in OWN.items() if "rdma" not in name
     }
     assert kubernetes_member.labels({}) == {}

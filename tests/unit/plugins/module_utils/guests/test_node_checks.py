@@ -44,14 +44,14 @@ GID = {
     "mtu": 9000,
 }
 ROW = json.dumps({**GID, "gid": "0000:0000:0000:0000:0000:ffff:0ad8:0128"})
-RDMA = {"driver": "vmw_pvrdma", "type": "RoCE v2", "address": "", "mtu": "1500"}
+RDMA = {"driver": "vmw_pvrdma", "type": "RoCE v2", "addresses": [], "mtu": "1500"}
 BANDWIDTH = " BW average[Gb/sec]\n 65536 5000 24.10 23.55 0.044917\n"
 DOCKER = {"ServerVersion": "28.3.3", "Runtimes": {"nvidia": {"path": "n"}}, "ContainersRunning": 2}
 WANTS_DOCKER = {"version": "28.3.3", "nvidia": "n", "nvidia_default": False, "mirrors": [], "settings": {"debug": True}}
 SMI = "Driver Version : 580.65\nGPU 00000000:02:01.0\n    Product Name : A100\n"
 LIMITS = "Limit  Soft Limit  Hard Limit  Units\nMax locked memory     unlimited            unlimited            bytes\n"
 OWN = {"dml.vsphere/gpu": "GRID-T4-16C", "dml.vsphere/gpus": "1"}
-OWN = {**OWN, "dml.vsphere/rdma-device": "rocep0", "dml.vsphere/rdma-mtu": "9000"}
+OWN = {**OWN, "dml.vsphere/rdma-device": "rocep0", "dml.vsphere/rdma-devices": "1", "dml.vsphere/rdma-mtu": "9000"}
 JOINED: dict[str, Any] = {
     "metadata": {"name": "w1", "labels": {"kubernetes.io/hostname": "w1", **OWN}},
     "status": {
@@ -62,7 +62,7 @@ JOINED: dict[str, Any] = {
 }
 PROVEN: dict[str, Any] = {
     "dml_gpu_driver": {"proven": True, "gpus": [{"name": "GRID T4-16C"}]},
-    "dml_rdma": {"proven": True, **GID},
+    "dml_rdma": {"proven": True, "devices": [GID]},
 }
 MEMBER = {"node": JOINED, "limits": LIMITS, "local": PROVEN, "devices": ["/dev/infiniband/uverbs0"]}
 AS_MEMBER = {"name": "w1", "runtime": "containerd", "memlock": "unlimited", "resources": ["nvidia.com/gpu"]}
@@ -178,7 +178,7 @@ CASES: list[tuple[str, Any, Any, dict[str, Any], dict[str, Any], str]] = [
     ("rdma", {"rows": [ROW]}, RDMA, {}, {"mtu": "9001"}, "The MTU of ens224 is 9000, less than 9001."),
     ("rdma", {"rows": [ROW]}, RDMA, {"rows": []}, {}, "No device was found: check that the VM has an RDMA card"),
     ("rdma", {"rows": [ROW]}, RDMA, {"rows": [ROW, ROW]}, {}, "2 GIDs in active ports are of type RoCE v2; there"),
-    ("rdma", {"rows": [ROW]}, RDMA, {}, {"address": "10.9.9.9"}, "0 GIDs in active ports are of type RoCE v2 with"),
+    ("rdma", {"rows": [ROW]}, RDMA, {}, {"addresses": ["10.9.9.9"]}, "0 GIDs in active ports are of type RoCE v2 with"),
     (
         "rdma_bandwidth",
         {"from": "n1", "to": "n2", "output": BANDWIDTH, "error": ""},
@@ -219,8 +219,12 @@ def test_facts_contain_the_values_that_roles_use() -> None:
     def facts(kind: str, found: Any, desired: Any) -> dict[str, Any]:
         return node_checks.check(kind, "n1", found, desired)[0].facts
 
-    assert facts("rdma", {"rows": [ROW]}, RDMA)["gid"]["address"] == "10.216.1.40"
-    assert facts("rdma", {"rows": []}, RDMA) == {"gid": {}}
+    assert facts("rdma", {"rows": [ROW]}, RDMA)["gids"][0]["address"] == "10.216.1.40"
+    other = json.dumps({**json.loads(ROW), "device": "rocep1", "gid": "0000:0000:0000:0000:0000:ffff:0ad8:0228"})
+    both = {**RDMA, "addresses": ["10.216.2.40", "10.216.1.40"]}
+    assert [gid["device"] for gid in facts("rdma", {"rows": [ROW, other]}, both)["gids"]] == ["rocep1", GID["device"]]
+    assert facts("rdma", {"rows": [ROW]}, both) == {"gids": []}
+    assert facts("rdma", {"rows": []}, RDMA) == {"gids": []}
     assert facts("rdma_bandwidth", {"from": "a", "to": "b", "output": BANDWIDTH}, {"gbits": 0}) == {"gbits": 23.55}
     replaced = facts("packages", {"installed": ["openmpi-bin 9 installed"]}, {"packages": [PACKAGE]})
     assert replaced == {"replaced": ["openmpi-bin 9 by 4.1.4"]}
@@ -259,7 +263,7 @@ def test_json_is_read_from_text_or_taken_as_data(value: Any, data: Any) -> None:
 PROOFS = {
     "dml_openmpi": {"proven": True, "versions": {"OpenMPI": "4.1.4"}},
     "dml_horovod": {"versions": {"Horovod": "0.28.1", "TensorFlow": "2.15.1"}},
-    "dml_rdma": {"proven": True, "device": "vmw_pvrdma0"},
+    "dml_rdma": {"proven": True, "devices": [{"device": "vmw_pvrdma0", "mtu": 9000}]},
     "others": {"versions": {"Not": "ours"}},
 }
 OTHER_PROOFS = {**PROOFS, "dml_openmpi": {"versions": {"OpenMPI": "4.1.5"}}}

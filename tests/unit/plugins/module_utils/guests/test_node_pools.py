@@ -16,8 +16,8 @@ LOGIN = {"ansible_user": "ubuntu", "ansible_ssh_private_key_file": "~/.ssh/gpu"}
 
 def workers(**more: Any) -> dict[str, dict[str, Any]]:
     return {
-        "w1": {**LOGIN, "ansible_host": "10.0.0.1", "vm_rdma_address": "192.168.5.1", **more},
-        "w2": {**LOGIN, "ansible_host": "10.0.0.2", "vm_rdma_address": "192.168.5.2"},
+        "w1": {**LOGIN, "ansible_host": "10.0.0.1", "vm_rdma_addresses": ["192.168.5.1"], **more},
+        "w2": {**LOGIN, "ansible_host": "10.0.0.2", "vm_rdma_addresses": ["192.168.5.2"]},
     }
 
 
@@ -42,7 +42,7 @@ def test_a_fleet_of_dstack_uses_the_network_of_the_training() -> None:
 
 @pytest.mark.parametrize("address", ["", None, "8.8.8.8", "rdma.example.com"])
 def test_internal_addresses_are_private_and_those_of_all_workers(address: str | None) -> None:
-    fleet = node_pools.dstack("gpus", workers(vm_rdma_address=address))
+    fleet = node_pools.dstack("gpus", workers(vm_rdma_addresses=[address]))
     assert not [host for host in fleet["ssh_config"]["hosts"] if "internal_ip" in host]
 
 

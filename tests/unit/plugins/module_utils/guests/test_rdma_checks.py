@@ -19,18 +19,19 @@ ROWS = [LINK, OLD, NEW, OTHER, DOWN]
 
 
 @pytest.mark.parametrize(
-    ("rows", "kind", "address", "indexes"),
+    ("rows", "kind", "addresses", "indexes"),
     [
-        (ROWS, "RoCE v2", "10.216.1.40", [3]),
-        (ROWS, "IB/RoCE v1", "10.216.1.40", [2]),
-        (ROWS, "RoCE v2", "", [3, 5]),
-        (ROWS, "RoCE v2", "10.216.9.9", []),
-        ([LINK, DOWN], "RoCE v2", "", []),
-        ([], "RoCE v2", "10.216.1.40", []),
+        (ROWS, "RoCE v2", ["10.216.1.40"], [3]),
+        (ROWS, "RoCE v2", ["10.216.1.41", "10.216.1.40"], [5, 3]),
+        (ROWS, "IB/RoCE v1", ["10.216.1.40"], [2]),
+        (ROWS, "RoCE v2", [], [3, 5]),
+        (ROWS, "RoCE v2", ["10.216.9.9"], []),
+        ([LINK, DOWN], "RoCE v2", [], []),
+        ([], "RoCE v2", ["10.216.1.40"], []),
     ],
 )
-def test_the_index_is_found(rows: list[dict[str, Any]], kind: str, address: str, indexes: list[int]) -> None:
-    chosen = rdma_checks.usable_gids(rows, kind, address)
+def test_the_index_is_found(rows: list[dict[str, Any]], kind: str, addresses: list[str], indexes: list[int]) -> None:
+    chosen = rdma_checks.usable_gids(rows, kind, addresses)
     assert [row["index"] for row in chosen] == indexes
     assert all(row["address"].startswith("10.216.1.") for row in chosen)
 

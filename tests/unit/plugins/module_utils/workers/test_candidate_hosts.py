@@ -56,7 +56,7 @@ def test_a_gpu_in_passthrough_has_its_holder_with_any_backing(device: Any) -> No
 def test_the_numa_nodes_of_shared_gpus_and_of_the_rdma_nic_are_read() -> None:
     values = hardware.host(hardware__numaInfo=hardware.numa([NIC], [T4]), **hardware.rdma_nic())
     found = candidate_hosts.host_for_planner(values, OtherMachines())
-    assert (found.nodes, found.nic_node) == (((T4, 1),), 0)
+    assert (found.nodes, found.nic_nodes) == (((T4, 1),), (0,))
 
 
 def test_a_host_to_be_prepared_offers_the_profiles_of_its_gpus() -> None:

@@ -61,7 +61,7 @@ def test_a_worker_is_shown_with_its_mark_its_gpus_and_its_addresses(reads: dict[
     reads["vm-2"] = machine("other").values  # type: ignore[assignment]
     (one,) = existing_workers.read_workers(SESSION)
     assert (one["name"], one["ansible_host"], one["vm_host"], one["vm_power"]) == ("w1", "10.0.0.1", "esx1", "on")
-    assert (one["vm_profiles"], one["vm_rdma_address"], one["vm_built"]) == (["grid_t4-16c"], "10.1.0.1", True)
+    assert (one["vm_profiles"], one["vm_rdma_addresses"], one["vm_built"]) == (["grid_t4-16c"], ["10.1.0.1"], True)
     assert list(existing_workers.inventory_groups(one)) == [
         "workers",
         "cluster_gpu",

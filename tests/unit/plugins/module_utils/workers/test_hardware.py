@@ -181,7 +181,7 @@ def test_a_removed_group_is_no_longer_named() -> None:
 def carded(there: Machine, **given: Any) -> Any:
     made = spec()
     after = nics.desired_cards(
-        WorkerSpec("w1", given), nics.facts(there, KNOWN), KNOWN, {"rdma_nic": "00:50:56:00:00:09"}
+        WorkerSpec("w1", given), nics.facts(there, KNOWN), KNOWN, {"rdma_nics 0": "00:50:56:00:00:09"}
     )
     nics.change(made, after, there, KNOWN, itertools.count(-101, -1))
     return made
@@ -190,25 +190,24 @@ def carded(there: Machine, **given: Any) -> Any:
 def test_the_cards_of_a_machine() -> None:
     found = nics.facts(machine("w1", rdma_card(), plain_card(mac="00:50:56:AA:00:01")), KNOWN)
     assert found["management_nic"] == {"portgroup": MANAGEMENT, "mac": "00:50:56:aa:00:01", "connected": True}
-    assert (found["rdma_nic"]["portgroup"], found["rdma_nic"]["protocol"], found["rdma_nics"]) == (
-        RDMA_GROUP,
-        "rocev2",
-        1,
-    )
+    (rdma,) = found["rdma_nics"]
+    assert (rdma["portgroup"], rdma["protocol"]) == (RDMA_GROUP, "rocev2")
     bare = nics.facts(machine("w1", hardware.sriov_card()), KNOWN)
-    assert bare == {"management_nic": None, "rdma_nic": None, "rdma_nics": 0}
+    assert bare == {"management_nic": None, "rdma_nics": []}
 
 
 def test_a_pvrdma_card_is_added_with_its_protocol_and_address() -> None:
-    (change,) = carded(machine(), rdma_nic={"portgroup": RDMA_GROUP}).deviceChange
+    (change,) = carded(machine(), rdma_nics=[{"portgroup": RDMA_GROUP}]).deviceChange
     card = change.device
     assert (change.operation, card.deviceProtocol, card.macAddress) == ("add", "rocev2", "00:50:56:00:00:09")
     assert card.backing.port.portgroupKey == "dvpg-1"
 
 
 def test_a_correct_card_and_its_address_stay() -> None:
-    assert operations(carded(machine("w1", rdma_card()), rdma_nic={"portgroup": RDMA_GROUP})) == []
-    made = carded(machine("w1", rdma_card(protocol="rocev1")), rdma_nic={"portgroup": RDMA_GROUP, "protocol": "rocev2"})
+    assert operations(carded(machine("w1", rdma_card()), rdma_nics=[{"portgroup": RDMA_GROUP}])) == []
+    made = carded(
+        machine("w1", rdma_card(protocol="rocev1")), rdma_nics=[{"portgroup": RDMA_GROUP, "protocol": "rocev2"}]
+    )
     assert (operations(made), made.deviceChange[0].device.macAddress) == (
         [("edit", "VirtualVmxnet3Vrdma")],
         "00:50:56:01:02:04",
@@ -217,7 +216,7 @@ def test_a_correct_card_and_its_address_stay() -> None:
 
 def test_pvrdma_needs_a_distributed_port_group() -> None:
     with pytest.raises(Refused, match="VM Network is on a standard switch, where PVRDMA does not work"):
-        carded(machine(), rdma_nic={"portgroup": MANAGEMENT})
+        carded(machine(), rdma_nics=[{"portgroup": MANAGEMENT}])
 
 
 def test_a_network_is_found_by_name_or_the_error_lists_the_names() -> None:

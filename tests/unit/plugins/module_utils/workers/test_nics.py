@@ -1,14 +1,122 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The refusals of network cards that a host does not support."""
+"""The network cards for RDMA: their order, their changes, and refusals of cards that a host does not support."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
+from pyVmomi import vim
 
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.workers import nics
+from plugins.module_utils.workers.machine import Machine
 from plugins.module_utils.workers.worker_spec import WorkerSpec
+from tests.fakes.worker_cluster import MANAGEMENT, RDMA_GROUP, FakeWorkerCluster, machine, rdma_card
+
+KNOWN = FakeWorkerCluster().networks
+FIRST, SECOND, THIRD = "00:50:56:00:00:01", "00:50:56:00:00:02", "00:50:56:00:00:03"
+MACS = {"rdma_nics 0": FIRST, "rdma_nics 1": SECOND}
+
+
+def rail(key: int, mac: str, device_class: str = "cx7", portgroup: str = RDMA_GROUP) -> Any:
+    """A virtual function of a network card with Enhanced DirectPath I/O."""
+    backing = vim.vm.device.VirtualPCIPassthrough.DvxBackingInfo(deviceClass=device_class)
+    card = vim.vm.device.VirtualSriovEthernetCard(key=key, macAddress=mac, dvxBackingInfo=backing)
+    card.backing = KNOWN.named(portgroup).backing()
+    card.connectable = vim.vm.device.VirtualDevice.ConnectInfo(
+        startConnected=True, allowGuestControl=True, connected=True
+    )
+    return card
+
+
+def nic(device_class: str = "cx7", portgroup: str = RDMA_GROUP) -> dict[str, Any]:
+    return {"portgroup": portgroup, "device_class": device_class}
+
+
+def changed(there: Machine, *requested: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return the operations on the cards of a machine, each with its device."""
+    spec = vim.vm.ConfigSpec(deviceChange=[])
+    current = nics.facts(there, KNOWN)
+    cards = nics.desired_cards(WorkerSpec("w1", {"rdma_nics": list(requested)}), current, KNOWN, MACS)
+    after = nics.in_order_of(current, cards)
+    if after["rdma_nics"] != current["rdma_nics"]:
+        nics.change(spec, after, there, KNOWN, itertools.count(-101, -1))
+    return [(one.operation, one.device) for one in spec.deviceChange]
+
+
+def test_a_worker_gets_one_card_for_each_entry_with_its_address() -> None:
+    made = changed(machine(), nic(), nic(portgroup=MANAGEMENT))
+
+    assert [(operation, card.macAddress, card.dvxBackingInfo.deviceClass) for operation, card in made] == [
+        ("add", FIRST, "cx7"),
+        ("add", SECOND, "cx7"),
+    ]
+
+
+def test_changes_nothing_if_the_cards_are_in_another_order_than_the_entries() -> None:
+    there = machine("w1", rail(4001, THIRD, "cx7-b"), rail(4002, FIRST, "cx7-a"))
+
+    assert changed(there, nic("cx7-a"), nic("cx7-b")) == []
+
+
+def test_an_added_card_leaves_the_others_and_their_addresses() -> None:
+    ((operation, card),) = changed(machine("w1", rail(4001, SECOND)), nic(), nic())
+
+    assert (operation, card.macAddress) == ("add", FIRST), "the card of the second entry stays that of the second"
+
+
+def test_a_card_without_an_entry_is_removed() -> None:
+    there = machine("w1", rail(4001, FIRST), rail(4002, SECOND))
+
+    assert [(operation, card.key) for operation, card in changed(there, nic())] == [("remove", 4002)]
+    assert [(operation, card.key) for operation, card in changed(there)] == [("remove", 4001), ("remove", 4002)]
+
+
+def test_a_card_of_another_class_replaces_its_predecessor_and_takes_its_address() -> None:
+    there = machine("w1", rail(4001, THIRD, "cx6"), rail(4002, SECOND))
+
+    made = changed(there, nic(), nic())
+
+    assert [(operation, card.macAddress) for operation, card in made] == [("add", THIRD), ("remove", THIRD)]
+
+
+def test_the_card_of_a_removed_entry_is_removed_and_not_that_of_another_class_or_network() -> None:
+    there = machine("w1", rail(4001, FIRST, "cx6"), rail(4002, SECOND))
+    assert [(operation, card.key) for operation, card in changed(there, nic())] == [("remove", 4001)]
+
+    networks = machine("w1", rail(4001, FIRST, portgroup=MANAGEMENT), rail(4002, SECOND))
+    assert [(operation, card.key) for operation, card in changed(networks, nic())] == [("remove", 4001)]
+
+
+def test_a_requested_address_is_that_of_the_card_that_has_it() -> None:
+    there = machine("w1", rail(4001, THIRD, portgroup=MANAGEMENT), rail(4002, SECOND))
+
+    made = changed(there, {**nic(portgroup=MANAGEMENT), "mac": SECOND}, nic())
+
+    assert sorted((operation, card.key, card.macAddress) for operation, card in made) == [
+        ("edit", 4001, THIRD),
+        ("edit", 4002, SECOND),
+    ]
+
+
+def test_pvrdma_gives_way_to_cards_of_a_class() -> None:
+    made = changed(machine("w1", rdma_card()), nic(), nic())
+
+    assert [operation for operation, _card in made] == ["add", "add", "remove"]
+    assert isinstance(made[2][1], vim.vm.device.VirtualVmxnet3Vrdma)
+
+
+def test_the_order_of_the_entries_decides_which_card_gets_which_address_in_the_guest() -> None:
+    there = nics.facts(machine("w1", rail(4001, SECOND), rail(4002, FIRST)), KNOWN)
+
+    cards = nics.desired_cards(WorkerSpec("w1", {"rdma_nics": [nic(), nic()]}), there, KNOWN, MACS)
+
+    assert [card["mac"] for card in cards["rdma_nics"]] == [FIRST, SECOND]
+    assert nics.in_order_of(there, cards)["rdma_nics"] == there["rdma_nics"]
 
 
 @pytest.mark.parametrize(
@@ -18,11 +126,11 @@ from plugins.module_utils.workers.worker_spec import WorkerSpec
 def test_roce_version_1_is_refused_where_the_host_no_longer_has_it(
     version: str | None, protocol: str, *, refused: bool
 ) -> None:
-    after = {"rdma_nic": {"portgroup": "rdma-vm", "protocol": protocol}}
+    after = {"rdma_nics": [{"portgroup": "rdma-vm", "protocol": protocol}]}
     desired, host = WorkerSpec("w1", after, ()), {"name": "esx1", "config.product.version": version}
     if not refused:
         nics.refuse_removed(desired, after, host)
         return
     with pytest.raises(Refused, match=r"esx1 runs ESX 9\.0\.0, and 9\.0 removed RoCE version 1; set protocol: rocev2"):
         nics.refuse_removed(desired, after, host)
-    nics.refuse_removed(WorkerSpec("w1", {"rdma_nic": None}, ()), after, host)  # the card is not ours to configure
+    nics.refuse_removed(WorkerSpec("w1", {"rdma_nics": None}, ()), after, host)  # the card is not ours to configure

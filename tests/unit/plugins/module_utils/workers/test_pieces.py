@@ -17,8 +17,8 @@ from plugins.module_utils.workers import customise, nics, worker_gpus, worker_ma
 from plugins.module_utils.workers.placement.place import DeviceRequest
 from plugins.module_utils.workers.worker_spec import Gpu, WorkerSpec, worker_specs_of
 
-MACS = {"management_nic": {"mac": "00:50:56:01:02:03"}, "rdma_nic": {"mac": "00:50:56:01:02:04"}}
-NICS = {"management_nic": {"portgroup": "a"}, "rdma_nic": {"portgroup": "b"}}
+MACS = {"management_nic": {"mac": "00:50:56:01:02:03"}, "rdma_nics": [{"mac": "00:50:56:01:02:04"}]}
+NICS = {"management_nic": {"portgroup": "a"}, "rdma_nics": [{"portgroup": "b"}]}
 
 
 def assigned(*gpus: Gpu) -> list[worker_gpus.AssignedGpu]:
@@ -31,24 +31,41 @@ def guest_data(**guest: Any) -> dict[str, Any]:
     return found
 
 
-def test_options_of_a_worker_override_the_defaults_and_in_a_nic_key_by_key() -> None:
+def test_options_of_a_worker_override_the_defaults_and_in_the_management_nic_key_by_key() -> None:
     (desired,) = worker_specs_of(
         {
-            "defaults": {"cpus": 4, "memory_mb": 8, "rdma_nic": {"portgroup": "a", "protocol": "rocev1", "mac": None}},
-            "workers": [{"name": "w1", "cpus": 8, "memory_mb": None, "rdma_nic": {"portgroup": "b"}}],
+            "defaults": {
+                "cpus": 4,
+                "memory_mb": 8,
+                "management_nic": {"portgroup": "a", "mac": "00:50:56:01:02:03"},
+                "rdma_nics": [{"portgroup": "a", "protocol": "rocev1", "mac": None}],
+            },
+            "workers": [{"name": "w1", "cpus": 8, "memory_mb": None, "management_nic": {"portgroup": "b"}}],
         }
     )
     assert (desired["cpus"], desired["memory_mb"], desired["power"]) == (8, 8, "on")
-    assert desired["rdma_nic"] == {"portgroup": "b", "protocol": "rocev1"}
+    assert desired["management_nic"] == {"portgroup": "b", "mac": "00:50:56:01:02:03"}
+    assert desired["rdma_nics"] == [{"portgroup": "a", "protocol": "rocev1"}]
     assert desired.gpus is None
 
 
 def test_an_rdma_card_of_a_class_has_no_protocol_of_pvrdma() -> None:
     nic = {"portgroup": "a", "device_class": "cx7"}
-    (desired,) = worker_specs_of({"workers": [{"name": "w1", "rdma_nic": nic}]})
-    assert desired["rdma_nic"] == nic
+    (desired,) = worker_specs_of({"workers": [{"name": "w1", "rdma_nics": [nic]}]})
+    assert desired["rdma_nics"] == [nic]
     with pytest.raises(Refused, match="protocol is a setting of PVRDMA, and device_class makes it another card"):
-        worker_specs_of({"workers": [{"name": "w1", "rdma_nic": {**nic, "protocol": "rocev2"}}]})
+        worker_specs_of({"workers": [{"name": "w1", "rdma_nics": [{**nic, "protocol": "rocev2"}]}]})
+
+
+def test_several_rdma_cards_need_device_classes_because_vsphere_supports_one_pvrdma_card() -> None:
+    rails = [{"portgroup": "a", "device_class": "cx7"}, {"portgroup": "b", "device_class": "cx7"}]
+    (desired,) = worker_specs_of({"defaults": {"rdma_nics": rails}, "workers": [{"name": "w1"}]})
+    assert desired["rdma_nics"] == rails
+    (single,) = worker_specs_of({"defaults": {"rdma_nics": rails}, "workers": [{"name": "w1", "rdma_nics": []}]})
+    assert single["rdma_nics"] == []
+
+    with pytest.raises(Refused, match="vSphere supports one PVRDMA NIC per virtual machine"):
+        worker_specs_of({"workers": [{"name": "w1", "rdma_nics": [*rails, {"portgroup": "c"}]}]})
 
 
 def test_equal_vgpus_are_counted_not_only_found() -> None:
@@ -89,8 +106,8 @@ def test_the_window_follows_from_profiles_groups_and_devices() -> None:
 def test_addresses_of_new_cards_are_stable_unique_and_in_vmwares_range(names: list[str]) -> None:
     taken: set[str] = set()
     for name in names:
-        chosen = nics.choose_macs(name, ("management_nic", "rdma_nic"), taken)
-        assert chosen == nics.choose_macs(name, ("rdma_nic", "management_nic"), taken)
+        chosen = nics.choose_macs(name, nics.keys(2), taken)
+        assert chosen == nics.choose_macs(name, nics.keys(2)[::-1], taken)
         assert not set(chosen.values()) & taken
         assert all(mac.startswith("00:50:56:") and int(mac[9:11], 16) <= 0x3F for mac in chosen.values())
         taken |= set(chosen.values())
@@ -98,7 +115,7 @@ def test_addresses_of_new_cards_are_stable_unique_and_in_vmwares_range(names: li
 
 def test_cloud_init_data_is_read_as_it_was_written() -> None:
     data = guest_data(
-        address="10.0.0.1/24", gateway="10.0.0.254", dns=["1.1.1.1"], rdma_address="10.1.0.1/16", user="me"
+        address="10.0.0.1/24", gateway="10.0.0.254", dns=["1.1.1.1"], rdma_addresses=["10.1.0.1/16"], user="me"
     )
     options = customise.guestinfo_options(data)
     assert customise.facts(options) == data
@@ -108,9 +125,33 @@ def test_cloud_init_data_is_read_as_it_was_written() -> None:
 
 
 def test_cards_are_found_by_their_addresses() -> None:
-    network = guest_data(rdma_address="10.1.0.1/16")["metadata"]["network"]["ethernets"]
+    network = guest_data(rdma_addresses=["10.1.0.1/16"])["metadata"]["network"]["ethernets"]
     assert network["management"] == {"match": {"macaddress": "00:50:56:01:02:03"}, "dhcp4": True}
-    assert (network["rdma"]["match"], network["rdma"]["mtu"]) == ({"macaddress": "00:50:56:01:02:04"}, 9000)
+    assert (network["rdma0"]["match"], network["rdma0"]["mtu"]) == ({"macaddress": "00:50:56:01:02:04"}, 9000)
+
+
+def test_each_rdma_card_has_its_address() -> None:
+    nics_ = [{"portgroup": "a"}, {"portgroup": "b"}]
+    there = {"management_nic": MACS["management_nic"], "rdma_nics": [{"mac": "00:50:56:01:02:09"}, *MACS["rdma_nics"]]}
+    guest = {"rdma_addresses": ["10.1.0.1/24", "10.2.0.1/24"], "rdma_mtu": 4200}
+    spec = {**NICS, "rdma_nics": nics_, "guest": guest}
+
+    found = customise.desired_data(WorkerSpec("w1", spec), there)
+
+    assert found
+    ethernets = found["metadata"]["network"]["ethernets"]
+    assert {
+        key: (one["match"]["macaddress"], one["addresses"], one["mtu"])
+        for key, one in ethernets.items()
+        if key != "management"
+    } == {
+        "rdma0": ("00:50:56:01:02:09", ["10.1.0.1/24"], 4200),
+        "rdma1": ("00:50:56:01:02:04", ["10.2.0.1/24"], 4200),
+    }
+    with pytest.raises(
+        Refused, match="rdma_addresses has 1 entries and rdma_nics has 2; name one address for each NIC"
+    ):
+        customise.desired_data(WorkerSpec("w1", {**spec, "guest": {"rdma_addresses": ["10.1.0.1/24"]}}), there)
 
 
 def test_the_peers_in_the_file_of_hosts_outlive_a_boot() -> None:

@@ -214,26 +214,26 @@ def test_virtual_hardware_that_is_too_old_for_pvrdma_is_refused(
     cluster = FakeWorkerCluster(machine("golden", on=False, config__version=version))
     card = {"portgroup": RDMA_GROUP, **({"protocol": protocol} if protocol else {})}
     if not refused:
-        assert planned(cluster, rdma_nic=card).after["rdma_nic"]["portgroup"] == RDMA_GROUP
+        assert planned(cluster, rdma_nics=[card]).after["rdma_nics"][0]["portgroup"] == RDMA_GROUP
         return
     with pytest.raises(Refused, match=refused):
-        planned(cluster, rdma_nic=card)
+        planned(cluster, rdma_nics=[card])
     assert planned(cluster).changes, "without the card the same template will do"
 
 
 def test_new_cards_have_the_addresses_in_the_cloud_init_data() -> None:
-    macs = {"rdma_nic": "00:50:56:3f:00:01", "management_nic": "00:50:56:3f:00:02"}
+    macs = {"rdma_nics 0": "00:50:56:3f:00:01", "management_nic": "00:50:56:3f:00:02"}
     cluster, guest = FakeWorkerCluster(machine("golden", on=False)), {"guest": {"user": "me"}}
-    given = {"rdma_nic": {"portgroup": RDMA_GROUP}, "management_nic": {"portgroup": "VM Network"}}
+    given = {"rdma_nics": [{"portgroup": RDMA_GROUP}], "management_nic": {"portgroup": "VM Network"}}
     plan = planned(cluster, Assignment("esx1", macs=macs), **given, **guest)
-    assert plan.after["rdma_nic"]["mac"] == macs["rdma_nic"]
+    assert plan.after["rdma_nics"][0]["mac"] == macs["rdma_nics 0"]
     assert macs["management_nic"] in str(plan.after["guest"])
     untold = planned(cluster, Assignment("esx1", macs=macs), **given)
-    assert (untold.after["rdma_nic"]["mac"], untold.after["guest"]) == (None, None)
+    assert (untold.after["rdma_nics"][0]["mac"], untold.after["guest"]) == (None, None)
 
 
 def test_a_clone_of_a_killed_run_gets_the_addresses_in_its_cloud_init_data() -> None:
-    macs = {"rdma_nic": "00:50:56:3f:00:01", "management_nic": "00:50:56:3f:00:02"}
+    macs = {"rdma_nics 0": "00:50:56:3f:00:01", "management_nic": "00:50:56:3f:00:02"}
     left = hardware.settings(**{worker_mark.BUILDING: "w1"})
     cluster = FakeWorkerCluster(
         machine("golden", on=False),
@@ -248,8 +248,9 @@ def test_a_clone_of_a_killed_run_gets_the_addresses_in_its_cloud_init_data() -> 
 
 def test_a_second_rdma_card_is_a_difference() -> None:
     cluster = ours(hardware.vgpu(), rdma_card(), rdma_card(4002, "00:50:56:01:02:05"))
-    plan = planned(cluster, rdma_nic={"portgroup": RDMA_GROUP})
-    assert {(change.key, change.before, change.after) for change in plan.changes} == {("rdma_nics", 2, 1)}
+    plan = planned(cluster, rdma_nics=[{"portgroup": RDMA_GROUP}])
+    (change,) = plan.changes
+    assert (change.key, len(change.before), change.after) == ("rdma_nics", 2, change.before[:1])
 
 
 def absent(cluster: FakeWorkerCluster, **call: Any) -> Plan:

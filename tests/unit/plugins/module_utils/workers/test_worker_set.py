@@ -14,9 +14,10 @@ from plugins.module_utils.workers.context import Context
 from plugins.module_utils.workers.worker_set import WorkerSet
 from plugins.module_utils.workers.worker_spec import Gpu, PendingPreparation, WorkerSetOptions, WorkerSpec
 from tests.fakes import hardware
-from tests.fakes.worker_cluster import RDMA_GROUP, FakeWorkerCluster, groups_of, machine, plain_card
+from tests.fakes.worker_cluster import RDMA_GROUP, FakeWorkerCluster, groups_of, machine, plain_card, rdma_card
 
 T4 = (Gpu("grid_t4-16c"),)
+NICS = [{"portgroup": RDMA_GROUP}]
 PAIR = "Nvidia:2@grid_t4-8c%NVLink"
 BARE = {"config__graphicsInfo": [hardware.graphics(graphicsType="basic")], "config__sharedPassthruGpuTypes": []}
 
@@ -41,7 +42,7 @@ def hosts_of(workers: WorkerSet) -> list[str]:
 
 def test_every_worker_gets_a_separate_host_and_separate_addresses() -> None:
     cluster = FakeWorkerCluster(machine("golden"))
-    there = assigned(cluster, desired("w1"), desired("w2"))
+    there = assigned(cluster, desired("w1", rdma_nics=NICS), desired("w2", rdma_nics=NICS))
     assert sorted(hosts_of(there)) == ["esx1", "esx2"]
     macs = [mac for one in there.assignments.values() for mac in one.macs.values()]
     assert len(set(macs)) == 4
@@ -68,9 +69,15 @@ def test_workers_go_to_the_allowed_hosts() -> None:
 
 
 def test_a_mac_address_in_use_is_not_assigned_again() -> None:
-    taken = assigned(FakeWorkerCluster(machine("golden")), desired()).assignments["w1"].macs["rdma_nic"]
-    cluster = FakeWorkerCluster(machine("golden"), running=[machine("v1", plain_card(mac=taken.upper()))])
-    assert assigned(cluster, desired()).assignments["w1"].macs["rdma_nic"] != taken
+    def mac(cluster: FakeWorkerCluster) -> str:
+        return assigned(cluster, desired(rdma_nics=NICS)).assignments["w1"].macs["rdma_nics 0"]
+
+    first = mac(FakeWorkerCluster(machine("golden")))
+    others = FakeWorkerCluster(machine("golden"), running=[machine("v1", plain_card(mac=first.upper()))])
+    own = FakeWorkerCluster(machine("golden"), machine("w1", rdma_card(mac=first)))
+
+    assert mac(others) != first
+    assert mac(own) == first, "the card of this place in the options keeps its address"
 
 
 def test_does_not_place_workers_that_are_removed() -> None:
@@ -143,7 +150,7 @@ def test_linked_gpus_are_demanded_as_a_group() -> None:
 
 def test_missing_preparations_are_listed() -> None:
     coming = PendingPreparation(("storage",), gpus=True)
-    given = {"rdma_nic": {"portgroup": "storage"}, "management_nic": {"portgroup": RDMA_GROUP}}
+    given = {"rdma_nics": [{"portgroup": "storage"}], "management_nic": {"portgroup": RDMA_GROUP}}
     cluster = FakeWorkerCluster(machine("golden"), **BARE)
     assert worker_demand.missing_preparations(context(cluster, to_come=coming), desired(**given), "esx1") == [
         "port group storage",

@@ -111,7 +111,7 @@ def read(**changed: Any) -> dict[str, Any]:
         "gpu": "",
         "vgpu": "",
         "rdma_protocol": "",
-        "rdma_class": "",
+        "rdma_classes": [],
         "device_classes": [],
     }
     return {**made, **changed}

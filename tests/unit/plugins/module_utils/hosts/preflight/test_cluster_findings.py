@@ -114,7 +114,7 @@ def test_findings_about_the_cluster_name_it_and_those_about_hosts_name_the_host(
 )
 def test_the_class_of_rdma_cards_is_checked_on_each_host(found: Any, expected: list[tuple[str, str]]) -> None:
     hosts = [{"host": "esx1", "version": "8.0.3", "device_classes": {"cx7": found} if found else {}}]
-    checked = CheckedCluster(cluster(hosts=hosts), ALL, "grid_t4-16c", card_class="cx7")
+    checked = CheckedCluster(cluster(hosts=hosts), ALL, "grid_t4-16c", card_classes=["cx7"])
     got = [(finding.severity, finding.text) for finding in findings(checked) if finding.rule == "device_class"]
     assert [severity for severity, _text in got] == [severity for severity, _words in expected]
     assert all(words in text for (_severity, text), (_expected, words) in zip(got, expected, strict=True))

@@ -123,7 +123,7 @@ def test_a_proposal_of_workers_uses_what_the_cluster_has() -> None:
     items = {item.key: item.value for item in items_of(cluster(SHARED, SHARED, SHARED), [DEBIAN])}
     worker = items["worker_defaults"]
     assert worker["template"] == "debian-12" and worker["datastore"] == "shared" and worker["firmware"] == "efi"
-    assert worker["gpus"] == [{"profile": "grid_t4-16c"}] and worker["rdma_nic"]["portgroup"] == "rdma-vm"
+    assert worker["gpus"] == [{"profile": "grid_t4-16c"}] and worker["rdma_nics"][0]["portgroup"] == "rdma-vm"
     assert [one["name"] for one in items["worker_vms"]] == ["worker01", "worker02"]
 
 

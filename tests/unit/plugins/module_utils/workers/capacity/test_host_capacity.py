@@ -118,8 +118,13 @@ def test_the_memory_of_a_gpu_is_reported_else_that_of_its_kind() -> None:
 
 def test_the_rdma_nic_is_on_the_node_of_its_uplink() -> None:
     values = host(hardware__numaInfo=hardware.numa([T4], [NIC]), **hardware.rdma_nic(NIC))
-    assert host_capacity.rdma_node(values) == 1
-    assert host_capacity.rdma_node(host(**hardware.rdma_nic(NIC))) is None
+    assert host_capacity.rdma_nodes(values) == (1,)
+    both = {
+        **hardware.rdma_nic(NIC),
+        "config__network__rdmaDevice": hardware.rdma_nic(NIC)["config__network__rdmaDevice"] * 2,
+    }
+    assert host_capacity.rdma_nodes(host(hardware__numaInfo=hardware.numa([T4], [NIC]), **both)) == (1,)
+    assert host_capacity.rdma_nodes(host(**hardware.rdma_nic(NIC))) == ()
 
 
 def bound(vm: str, address: str | None) -> Any:

@@ -172,9 +172,21 @@ def test_two_workers_share_a_gpu_only_if_allowed_and_with_one_size() -> None:
     assert not place([mixed], unequal, Rules(apart=False)).refusals
 
 
+def test_the_gpus_of_a_worker_with_several_rdma_nics_are_on_the_node_of_any_nic_of_the_host() -> None:
+    gpus = (Device("0000:01:00.0", A100, node=0), Device("0000:02:00.0", A100, node=1))
+    two = (DeviceRequest(A100), DeviceRequest(A100))
+    wide, narrow = Demand(devices=two, nics=2), Demand(devices=two, nics=1)
+
+    rails = host("esx1", devices=gpus, nic_nodes=(0, 1))
+
+    assert rails.take(wide, "require") is not None
+    assert rails.take(narrow, "require") is None
+    assert host("esx1", devices=gpus, nic_nodes=(1,)).take(wide, "require") is None
+
+
 def test_gpu_and_rdma_nic_share_a_numa_node_if_required() -> None:
-    far = host("esx1", devices=(Device("0000:01:00.0", A100, node=1),), nic_node=0)
-    near = host("esx2", devices=(Device("0000:01:00.0", A100, node=0),), nic_node=0)
+    far = host("esx1", devices=(Device("0000:01:00.0", A100, node=1),), nic_nodes=(0,))
+    near = host("esx2", devices=(Device("0000:01:00.0", A100, node=0),), nic_nodes=(0,))
     silent = host("esx3", devices=(Device("0000:01:00.0", A100),))
     one = WorkerToPlace("w1", Demand(devices=(DeviceRequest(A100),)))
     assert place([far, near], [one]).where == {"w1": "esx2"}
@@ -185,7 +197,7 @@ def test_gpu_and_rdma_nic_share_a_numa_node_if_required() -> None:
 
 def test_chooses_the_device_near_the_nic() -> None:
     both = host(
-        "esx1", devices=(Device("0000:01:00.0", A100, node=1), Device("0000:02:00.0", A100, node=0)), nic_node=0
+        "esx1", devices=(Device("0000:01:00.0", A100, node=1), Device("0000:02:00.0", A100, node=0)), nic_nodes=(0,)
     )
     after = both.take(Demand(devices=(DeviceRequest(A100),)))
     assert after
@@ -194,8 +206,8 @@ def test_chooses_the_device_near_the_nic() -> None:
 
 def test_a_vgpu_is_near_only_if_all_shared_gpus_are() -> None:
     nodes = (("0000:00:00.0", 0), ("0000:01:00.0", 1))
-    assert not host("esx1", 2, nic_node=0, nodes=nodes).near(Demand((OFFERED[0],)))
-    assert host("esx1", 1, nic_node=0, nodes=nodes[:1]).near(Demand((OFFERED[0],)))
+    assert not host("esx1", 2, nic_nodes=(0,), nodes=nodes).near(Demand((OFFERED[0],)))
+    assert host("esx1", 1, nic_nodes=(0,), nodes=nodes[:1]).near(Demand((OFFERED[0],)))
 
 
 def test_linked_gpus_are_a_group_that_the_host_offers() -> None:
@@ -236,7 +248,7 @@ def test_a_worker_that_takes_any_card_leaves_the_one_that_another_needs() -> Non
 
 def test_a_promise_is_kept_on_the_node_it_was_made_for() -> None:
     there = host(
-        "esx1", devices=(Device("0000:02:00.0", A100, "gold", 0), Device("0000:01:00.0", A100, "", 1)), nic_node=0
+        "esx1", devices=(Device("0000:02:00.0", A100, "gold", 0), Device("0000:01:00.0", A100, "", 1)), nic_nodes=(0,)
     )
     near = there.take(Demand(devices=(DeviceRequest(A100),)), REQUIRE)
     assert near
