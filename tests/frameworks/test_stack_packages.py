@@ -29,9 +29,9 @@ print(torch.__version__, value.item())
 
 
 def interpreter() -> str:
-    """Return the Python of the stack."""
-    found = [*glob.glob(os.path.expanduser(f"~/.pyenv/versions/{STACK['python']['version']}.*/bin/python3"))]
-    return shutil.which(f"python{STACK['python']['version']}") or (found[0] if found else "")
+    """Return the Python of the stack; that of pyenv first, whose shim in PATH fails unless the version is selected."""
+    found = glob.glob(os.path.expanduser(f"~/.pyenv/versions/{STACK['python']['version']}.*/bin/python3"))
+    return found[0] if found else shutil.which(f"python{STACK['python']['version']}") or ""
 
 
 @pytest.fixture(scope="module")
