@@ -55,12 +55,12 @@ def test_drift_of_four_kinds_is_shown_and_repaired_and_a_fifth_worker_touches_on
     power_off(vcenter, "worker04")
     shown = site.quiet("workers", "--check", "--diff", worker_vms=WORKERS)
     message = " ".join(shown.out.split())
-    assert "worker01: is shut down and changes" in message and "it differs in rdma_nic, rdma_nics" in message
+    assert "worker01: is shut down and changes" in message and "it differs in rdma_nics" in message
     assert "- - grid_t4-8c + - grid_t4-16c" in message
     assert "it is on esx05.lab and belongs on esx03.lab" in message
     assert "worker04: changes" in message and "+ power: 'on'" in message
     refused = site.run("workers", worker_vms=WORKERS)
-    assert refused.rc == 2 and site.written() == [] and "set power_cycle: true" in refused.out
+    assert refused.rc == 2 and touched(site) == set() and "set power_cycle: true" in refused.out
     site.good("workers", power_cycle=True, unreachable_is_idle=True, worker_vms=WORKERS)
     assert touched(site) == {"worker01", "worker02", "worker03", "worker04"}, site.written()
     moves = [name for method, name in site.written() if method == "RelocateVM_Task"]
