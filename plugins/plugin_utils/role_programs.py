@@ -165,7 +165,10 @@ PUBLISHED = {
     "runs": {"type": "list", "elements": "dict", "required": True},
 }
 PROGRAMS = {
-    "conformance": RoleProgram({**CLUSTER, **dict.fromkeys(("confirm", *conformance.GIVEN), TEXT)}, conformance_of),
+    "conformance": RoleProgram(
+        {**CLUSTER, **dict.fromkeys(("confirm", *conformance.GIVEN), TEXT), "vib": {**MAPPING, "default": {}}},
+        conformance_of,
+    ),
     "evidence": RoleProgram({**CLUSTER, **PROFILES, "image": {**MAPPING, "default": {}}}, evidence_of),
     "export": RoleProgram({"workers": {**MAPPING, "required": True}, "tools": NAMES, "name": TEXT}, export),
     "known_hosts": RoleProgram({"hosts": NAMES, "canary": TEXT, "profiles": NAMES}, known_hosts),

@@ -24,6 +24,9 @@ SITE = """
 version: {version}
 datacenter: dc1
 datastores: [shared]
+depots:
+  - paths: [/vmfs/volumes/shared/tool.vib]
+    vibs: [{{name: tool, version: 1.0-1, vendor: OTHER, acceptance_level: PartnerSupported, live_install: true}}]
 host_defaults: {{reboot_seconds: 0.2, vmotion_seconds: 0.1, hardware: t4_cx5}}
 clusters:
   - name: spare
@@ -45,9 +48,15 @@ class Called:
         run = {"run": "first"} if name == "cluster_lock" else {}
         return self.ansible.module(name, **{**run, **options}).result
 
+    def planned(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
+        return self.ansible.module(name, check=True, **options).result
 
-def options(cluster: str, **more: str) -> dict[str, str]:
-    return {"cluster": cluster, "confirm": cluster, "template": "", "uplink": "", **more}
+
+VIB = {"name": "tool", "version": "1.0-1", "source": "/vmfs/volumes/shared/tool.vib"}
+
+
+def options(cluster: str, **more: Any) -> dict[str, Any]:
+    return {"cluster": cluster, "confirm": cluster, "template": "", "uplink": "", "vib": {}, **more}
 
 
 def unequal(result: dict[str, Any]) -> list[str]:
@@ -59,7 +68,7 @@ def test_the_simulated_data_centre_answers_as_the_table_expects(
     start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible], version: str
 ) -> None:
     vcenter = start(text=SITE.format(version=version))
-    given = options("spare", template="template", uplink="vmnic2")
+    given = options("spare", template="template", uplink="vmnic2", vib=VIB)
     result = conformance.run(Called(ansible_for(vcenter)), given)
     assert (unequal(result), result["error"]) == ([], "")
     assert "esx0" not in json.dumps(result["document"])
@@ -87,6 +96,7 @@ def stock() -> Iterator[dict[str, str]]:
 def test_another_server_differs_and_the_table_shows_where(stock: dict[str, str], tmp_path: Path) -> None:
     result = conformance.run(Called(Ansible(stock, tmp_path)), options("DC0_C0"))
     assert any(line.startswith("DIFFERENT advanced option, set: simulator") for line in result["lines"])
+    assert any(line.startswith("DIFFERENT sessions, a wrong password: simulator") for line in result["lines"])
     assert "Report the file as a bug." in result["error"] and "DC0" not in json.dumps(result["document"])
 
 
@@ -117,4 +127,4 @@ def test_the_playbook_writes_the_table(
     done = play(ansible_for(start(text=SITE.format(version="8.0.3"))), tmp_path, "-e", "conformance_confirm=spare")
     assert done.rc == 0, done.out
     rows = json.loads((tmp_path / "table.json").read_text())["cases"]
-    assert {row["equal"] for row in rows if row["case"] not in ("worker", "switch")} == {True}
+    assert {row["equal"] for row in rows if row["case"] not in ("worker", "switch", "VIB")} == {True}

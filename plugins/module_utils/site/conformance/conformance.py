@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any, Protocol
 
 from ...durable.calls import required
@@ -15,6 +17,8 @@ Result = dict[str, Any]
 # The virtual machine of the cases, and the folder of vSphere's agents.
 WORKER, AGENTS = "dml-conformance", "vCLS"
 GIVEN = ("template", "uplink")
+VIB_KEYS = ("name", "version", "source")
+FAULT = re.compile(r"(?:the server|esxcli) said \[?(\w+)")
 # A text of a site may be a name, so a document has none but those of the cases.
 OTHER_TEXT = "another text"
 LEFT_OUT, NOT_TRIED = "left out", "not tried"
@@ -27,10 +31,13 @@ class Modules(Protocol):
     def here(self, name: str, options: dict[str, Any], /) -> Result:
         """Run a module on the controller."""
 
+    def planned(self, name: str, options: dict[str, Any], /) -> Result:
+        """Run a module on the controller in check mode."""
+
 
 def planned(options: Mapping[str, Any]) -> Result:
     """Return the cases that a run would try, for check mode, which calls no module."""
-    tried = [case for case in CASES if not case.needs or options[case.needs]]
+    tried = [case for case in CASES if options.get(case.needs, True)]
     return {
         "changed": True,
         "lines": [f"{case.name}: {step.text}" for case in tried for step in case.steps],
@@ -46,12 +53,15 @@ def run(calls: Modules, options: Mapping[str, Any]) -> Result:
         raise _refused(cluster, reason, advice)
     facts = required(calls.here("cluster_info", {"cluster": cluster, "gather": ["vms"]}))["cluster"]
     names = {"cluster": cluster, "worker": WORKER, **{key: options[key] for key in GIVEN}, **_hosts(facts)}
+    names |= _packages(facts, options["vib"])
     _refuse_foreign_machines(facts)
+    _refuse_installed_vib(calls, names)
     required(calls.here("cluster_lock", {"cluster": cluster}))
     left: list[str] = []
     try:
         # An earlier run may have been killed.
         _restore(calls, names, CASES)
+        names["vmk"] = _free_adapter(calls, names) if names["uplink"] else ""
         rows = [row for case in CASES for row in _rows(calls, case, names, left)]
     finally:
         left += _failures(calls.here("cluster_lock", {"cluster": cluster, "state": "free"}))
@@ -80,6 +90,37 @@ def _refuse_foreign_machines(facts: Mapping[str, Any]) -> None:
         raise _refused(facts["name"], reason, "move or stop them, or name an idle cluster")
 
 
+def _packages(facts: Mapping[str, Any], vib: Mapping[str, str]) -> dict[str, str]:
+    """Return the VIB of the cases; an image that manages the cluster would undo it, so these cases are left out."""
+    lacking = [key for key in VIB_KEYS if not vib.get(key)]
+    if vib and lacking:
+        reason = f"conformance_vib has no {', '.join(lacking)}"
+        raise _refused(facts["name"], reason, "add name, version and source of a VIB, or leave the variable out")
+    given = {} if facts["image_managed"] else vib
+    packages = "" if facts["image_managed"] else "esxcli"
+    return {
+        "packages": packages,
+        "vib": given.get("name", ""),
+        "vib_version": given.get("version", ""),
+        "vib_source": given.get("source", ""),
+    }
+
+
+def _refuse_installed_vib(calls: Modules, names: Mapping[str, str]) -> None:
+    """Refuse a VIB that the host has, because the cases remove it."""
+    gone = {"hosts": [names["host"]], "name": names["vib"], "state": "absent"}
+    if names["vib"] and required(calls.planned("esxi_vib", gone))["changed"]:
+        reason = f"VIB {names['vib']} is installed on {names['host']}, and the cases remove it"
+        raise _refused(names["cluster"], reason, "name another VIB, or remove it if a killed run installed it")
+
+
+def _free_adapter(calls: Modules, names: Mapping[str, str]) -> str:
+    """Return the name that ESXi gives to the next vmkernel adapter of the host: the lowest free number."""
+    (host,) = required(calls.here("esxi_info", {"hosts": [names["host"]], "gather": ["network"]}))["hosts"]
+    taken = {adapter["device"] for adapter in host["vmkernel"]}
+    return next(name for name in map("vmk{}".format, count()) if name not in taken)
+
+
 def _rows(calls: Modules, case: Case, names: Mapping[str, str], left: list[str]) -> Iterator[Result]:
     """Yield one row for each step of a case. After a step with another end, the rest of the case is not tried."""
     reason = LEFT_OUT if case.needs and not names[case.needs] else ""
@@ -104,10 +145,20 @@ def _tried(calls: Modules, step: Step, names: Mapping[str, str]) -> Result:
     """Call the module of a step, and return its answers beside those of the simulated data centre."""
     result = calls.here(step.module, filled(step.options, names))
     is_failed = bool(result.get("failed"))
+    result = {**result, "fault": fault_of(result)}
     site: Result = {path: anonymous(value_at(result, path), expected, names) for path, expected in step.answers.items()}
+    if "fault" in site:
+        # It is the name of a type, which no site chooses.
+        site["fault"] = result["fault"]
     if is_failed != step.answers.get("failed", False):
         site = {"failed": is_failed}
     return {"site": site, "equal": site == dict(step.answers), "message": str(result.get("msg") or "")}
+
+
+def fault_of(result: Mapping[str, Any]) -> str | None:
+    """Return the type of the fault with which the server refused a call of a module; None without it."""
+    found = FAULT.search(str(result.get("msg") or ""))
+    return found[1] if found else None
 
 
 def _restore(calls: Modules, names: Mapping[str, str], cases: Sequence[Case]) -> list[str]:

@@ -21,7 +21,7 @@ class Step(NamedTuple):
 
 
 class Case(NamedTuple):
-    """Steps, the calls that restore the site after them, and the name of an option without which they are left out."""
+    """Steps, the calls that restore the site after them, and the name without whose value they are left out."""
 
     name: str
     steps: tuple[Step, ...]
@@ -58,8 +58,14 @@ def _moved(target: str) -> dict[str, Any]:
 _RULES = {"cluster": "{cluster}", "name": "conformance", "workers": ["{worker}"], "hosts": ["{other}"]}
 _OUT = {"cluster.out_of_service.0.host": "{host}", "cluster.out_of_service.0.ours": True}
 _GONE = {**WORKERS, "state": "absent", "power_cycle": True}
+_STRANGER = {**LOCK, "password": "no-such-password"}
+_VIB = {"hosts": ["{host}"], "name": "{vib}"}
+_INSTALLED, _REMOVED = {**_VIB, "version": "{vib_version}", "source": "{vib_source}"}, {**_VIB, "state": "absent"}
+_UNREADABLE = {**_VIB, "name": "dml-conformance", "version": "1", "source": "/vmfs/volumes/dml-conformance/none.vib"}
+_TAGGED, _UNTAGGED = {"hosts": ["{host}"], "vmk": "{vmk}"}, {"hosts": ["{host}"], "state": "absent"}
 _SWITCH = {"cluster": "{cluster}", "switch": "dml-conformance"}
 _BUILT_SWITCH = {**_SWITCH, "mtu": 1500, "uplink": "{uplink}", "port_groups": [{"name": "dml-conformance-1"}]}
+_ADAPTED = {**_BUILT_SWITCH, "adapters": [{"port_group": "dml-conformance-1", "services": []}]}
 _AFTER_A_MOVE = ("boot time after a move", "target of an encrypted move", "chain of a move")
 CASES = (
     Case(
@@ -69,6 +75,23 @@ CASES = (
             Step("a second run cannot free it", "cluster_lock", {**LOCK, "run": "second", "state": "free"}, REFUSED),
             Step("its holder keeps it", "cluster_lock", LOCK, {**SAME, "state.held": True}),
         ),
+    ),
+    Case(
+        "sessions",
+        (
+            Step(
+                "a wrong password",
+                "cluster_info",
+                _STRANGER,
+                {**REFUSED, "fault": "InvalidLogin"},
+            ),
+            Step("the right password", "cluster_info", LOCK, {**SAME, "cluster.name": "{cluster}"}),
+        ),
+    ),
+    Case(
+        "faults",
+        (Step("a VIB that does not exist", "esxi_vib", _UNREADABLE, {**REFUSED, "fault": "VibDownloadError"}),),
+        needs="packages",
     ),
     Case(
         "advanced option",
@@ -119,13 +142,31 @@ CASES = (
         (("esxi_power", _power("in_service")),),
     ),
     Case(
+        "VIB",
+        (
+            Step("a host in service", "esxi_vib", _INSTALLED, REFUSED),
+            Step("empty the host", "esxi_power", _power("maintenance"), CHANGED),
+            Step("install", "esxi_vib", _INSTALLED, {**CHANGED, "hosts.0.state.next_boot": "{vib_version}"}),
+            Step("install again", "esxi_vib", _INSTALLED, SAME),
+            Step("remove", "esxi_vib", _REMOVED, {**CHANGED, "hosts.0.state.next_boot": None}),
+            Step("remove again", "esxi_vib", _REMOVED, SAME),
+            Step("return the host", "esxi_power", _power("in_service"), CHANGED),
+        ),
+        (("esxi_vib", _REMOVED), ("esxi_power", _power("in_service"))),
+        needs="vib",
+    ),
+    Case(
         "switch",
         (
             Step("build", "rdma_fabric", _BUILT_SWITCH, CHANGED),
             Step("build again", "rdma_fabric", _BUILT_SWITCH, SAME),
+            Step("adapters", "rdma_fabric", _ADAPTED, CHANGED),
+            Step("tag", "esxi_pvrdma", _TAGGED, {**CHANGED, "hosts.0.state.vmk": "{vmk}"}),
+            Step("tag again", "esxi_pvrdma", _TAGGED, SAME),
+            Step("remove the tag", "esxi_pvrdma", _UNTAGGED, {**CHANGED, "hosts.0.state.vmk": ""}),
             Step("remove", "rdma_fabric", {**_SWITCH, "state": "absent"}, CHANGED),
         ),
-        (("rdma_fabric", {**_SWITCH, "state": "absent"}),),
+        (("esxi_pvrdma", _UNTAGGED), ("rdma_fabric", {**_SWITCH, "state": "absent"})),
         needs="uplink",
     ),
     Case(

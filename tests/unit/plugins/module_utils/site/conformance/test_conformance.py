@@ -16,13 +16,17 @@ from plugins.module_utils.site.conformance.writing_cases import CASES, Step
 
 NAMES = {"cluster": "c-secret", "host": "a-secret", "other": "b-secret", "worker": "dml-conformance"}
 GIVEN = {"template": "t-secret", "uplink": "vmnic2"}
-OPTIONS = {"cluster": "c-secret", "confirm": "c-secret", **GIVEN}
-READS = ("cluster_info", "site")
+VIB = {"name": "vib-secret", "version": "1.0-secret", "source": "/vmfs/volumes/secret/x.vib"}
+OPTIONS = {"cluster": "c-secret", "confirm": "c-secret", **GIVEN, "vib": VIB}
+NAMES |= {**GIVEN, "vmk": "vmk2", **{"vib" if key == "name" else f"vib_{key}": text for key, text in VIB.items()}}
+READS = ("cluster_info", "site", "esxi_info")
 
 
 def built(answers: Mapping[str, Any]) -> dict[str, Any]:
     """Return the result of a module that has these answers."""
     result: dict[str, Any] = {"failed": False}
+    if "fault" in answers:
+        result["msg"] = f"c-secret: could not log in: the server said {answers['fault']}: wrong"
     for path, value in answers.items():
         place, (*parents, last) = (
             result,
@@ -48,37 +52,48 @@ class Site:
     """A cluster that answers each step like the simulated one; ``changes`` has other answers by the text of a step."""
 
     def __init__(self, **changes: dict[str, Any]) -> None:
-        self.steps = [step for case in CASES for step in case.steps]
+        self.cases = [case.steps for case in CASES]
         self.changes = {text.replace("_", " "): result for text, result in changes.items()}
         self.vms: list[dict[str, str]] = [{"vm": "vCLS-1", "folder": "vCLS"}, {"vm": "dml-conformance", "folder": "vm"}]
         self.out: list[dict[str, Any]] = []
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.restored: dict[str, dict[str, Any]] = {}
+        self.image_managed = self.installed = False
 
     def here(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
         self.calls.append((name, options))
         if options.get("gather") == ["vms"]:
             return {"cluster": self.cluster}
+        if name == "esxi_info":
+            return {"hosts": [{"host": "a-secret", "vmkernel": [{"device": "vmk0"}, {"device": "vmk1"}]}]}
         step = self._next(name, options)
         if step is None:
             return self.restored.get(name, {})
         return self.changes.get(step.text, built(step.answers))
 
+    def planned(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
+        assert (name, options) == ("esxi_vib", {"hosts": ["a-secret"], "name": "vib-secret", "state": "absent"})
+        return {"changed": self.installed}
+
     def _next(self, name: str, options: dict[str, Any]) -> Step | None:
-        """Return the step that makes this call; the steps before it were left out, and calls before all restore."""
-        has_started = any(given.get("run") == "second" for _name, given in self.calls)
-        names = {**NAMES, **GIVEN}
-        for number, step in enumerate(self.steps):
-            if (step.module, conformance.filled(step.options, names)) == (name, options) and has_started:
-                self.steps = self.steps[number + 1 :]
-                return step
+        """Return the step that makes this call: that after the last one, or the first one of a later case.
+
+        Calls before all steps, and those after the steps of a case, restore.
+        """
+        if not any(given.get("run") == "second" for _name, given in self.calls):
+            return None
+        for number, steps in enumerate(self.cases):
+            if steps and (steps[0].module, conformance.filled(steps[0].options, NAMES)) == (name, options):
+                self.cases = [steps[1:], *self.cases[number + 1 :]]
+                return steps[0]
         return None
 
     @property
     def cluster(self) -> dict[str, Any]:
         hosts = [{"host": name, "version": "8.0.3", "build": "1"} for name in ("b-secret", "a-secret")]
         vcenter = {"version": "8.0.3", "build": "2"}
-        return {"name": "c-secret", "hosts": hosts, "vms": self.vms, "out_of_service": self.out, "vcenter": vcenter}
+        machines = {"vms": self.vms, "out_of_service": self.out, "image_managed": self.image_managed}
+        return {"name": "c-secret", "hosts": hosts, "vcenter": vcenter, **machines}
 
     @property
     def writes(self) -> list[str]:
@@ -101,9 +116,40 @@ def test_equal_answers_have_no_error_and_the_document_has_no_name_of_the_site() 
 
 def test_a_case_that_needs_what_was_not_given_is_left_out() -> None:
     site = Site()
-    found = rows(conformance.run(site, {**OPTIONS, "template": "", "uplink": ""}))
-    assert {name.partition(",")[0] for name, equal in found.items() if equal is None} == {"worker", "switch"}
-    assert {"worker_vm", "worker_rules", "vmotion", "rdma_fabric"} & set(site.writes) == set()
+    found = rows(conformance.run(site, {**OPTIONS, "template": "", "uplink": "", "vib": {}}))
+    assert {name.partition(",")[0] for name, equal in found.items() if equal is None} == {"worker", "switch", "VIB"}
+    assert {"worker_vm", "worker_rules", "vmotion", "rdma_fabric", "esxi_pvrdma"} & set(site.writes) == set()
+
+
+def test_no_package_is_tried_on_hosts_that_an_image_manages() -> None:
+    site = Site()
+    site.image_managed = True
+    found = rows(conformance.run(site, OPTIONS))
+    assert {name.partition(",")[0] for name, equal in found.items() if equal is None} == {"VIB", "faults"}
+    assert "esxi_vib" not in site.writes
+
+
+def test_an_installed_vib_is_refused_because_the_cases_would_remove_it() -> None:
+    site = Site()
+    site.installed = True
+    with pytest.raises(CollectionError, match="VIB vib-secret is installed on a-secret, and the cases remove it"):
+        conformance.run(site, OPTIONS)
+    assert site.writes == []
+
+
+def test_a_vib_without_its_source_is_refused() -> None:
+    site = Site()
+    with pytest.raises(CollectionError, match="conformance_vib has no source; add name, version and source"):
+        conformance.run(site, {**OPTIONS, "vib": {"name": "tool", "version": "1"}})
+    assert site.writes == []
+
+
+def test_another_fault_is_a_difference_that_names_its_type() -> None:
+    refused = {"failed": True, "msg": "c-secret: could not log in: the server said NotAuthenticated: c-secret"}
+    site = Site(a_wrong_password=refused)
+    result = conformance.run(site, OPTIONS)
+    (row,) = [row for row in result["document"]["cases"] if row["equal"] is False]
+    assert (row["case"], row["site"]) == ("sessions", {"failed": True, "fault": "NotAuthenticated"})
 
 
 @pytest.mark.parametrize("confirm", ["", "another", "c-secret "])
@@ -136,11 +182,12 @@ def test_after_another_end_the_rest_of_a_case_is_not_tried_and_the_site_is_resto
     found = rows(result)
     assert found["maintenance and reboot, enter"] is False and found["maintenance and reboot, boot"] is None
     assert found["worker, move"] is True, "the next case is tried"
-    assert "1 of 35 steps unlike the simulated data centre: maintenance and reboot, enter." in result["error"]
+    assert "1 of 49 steps unlike the simulated data centre: maintenance and reboot, enter." in result["error"]
     assert any("a-secret: it stays" in line for line in result["lines"])
     assert "secret" not in json.dumps(result["document"])
-    state = {"hosts": ["a-secret"], "state": "in_service", "moved_by": "module"}
-    assert site.calls.count(("esxi_power", state)) == 2, "before the cases, and after this one"
+    power = {"hosts": ["a-secret"], "moved_by": "module"}
+    entered = site.calls.index(("esxi_power", {**power, "state": "maintenance"}))
+    assert site.calls[entered + 1] == ("esxi_power", {**power, "state": "in_service"}), "it is restored at once"
 
 
 def test_another_value_is_a_difference_and_a_text_of_the_site_is_not_kept() -> None:
