@@ -146,7 +146,7 @@ def write_end(calls: NodeCalls, run: TrainingRun, job: Mapping[str, Any], pace: 
     end = {
         "state": job["state"],
         "ended": job.get("ended"),
-        "cause": job.get("why") or "",
+        "cause": job.get("why"),
         "steps": pace.get("step"),
         "loss": pace.get("loss"),
         "steps_per_sec": pace.get("steps_per_sec"),

@@ -16,7 +16,7 @@ from plugins.module_utils.errors import Refused
 from plugins.module_utils.training.programs.fabric_check import compared, fabric_check, require_pairs
 from plugins.module_utils.training.programs.stop import stop
 from plugins.module_utils.training.programs.train import train
-from plugins.module_utils.training.runs import node_setup
+from plugins.module_utils.training.runs import node_setup, run_files
 from plugins.module_utils.training.runs.training_run import TrainingFailed, TrainingRun
 from tests.fakes.deaths import MOST_CONTROLLERS, Killed, histories
 from tests.fakes.training_world import TrainingWorld
@@ -34,6 +34,15 @@ def test_a_run_is_stopped_as_its_user_and_its_outputs_come_back() -> None:
     end = world.kept("one")["end"]
     assert (end["state"], end["steps"], end["cause"]) == ("stopped", 7, "stopped by me@here")
     assert "/results/one/outputs" in world.outputs_at
+
+
+def test_a_controller_that_follows_a_stopped_run_keeps_who_stopped_it() -> None:
+    world = TrainingWorld(follow=False)
+    train(program(world), world.site, world.run())
+    run = world.run(known=world.kept("one"))
+    stop(program(world), world.site, run)
+    run_files.write_end(world, run, {"state": "stopped"}, {"step": 7})
+    assert world.kept("one")["end"]["cause"] == "stopped by me@here"
 
 
 def started(deaths: Iterable[int] = ()) -> TrainingWorld:
