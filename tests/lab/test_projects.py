@@ -128,14 +128,13 @@ def test_a_trainer_of_hugging_face_is_resumed_by_its_name_and_shows_its_loss(pai
 
 
 def test_a_package_in_src_is_named_then_swept_on_one_worker_each_and_compared(pair: Pair, tmp_path: Path) -> None:
-    folder = written(tmp_path / "package", OF_PACKAGE)
-    command = "python main.py --lr {lr}"
-    wrong = pair.play(
-        "train", training_name="wrong", training_folder=str(folder), training_command="python main.py --lr 1"
-    )
+    given = {"training_folder": str(written(tmp_path / "package", OF_PACKAGE))}
+    wrong = pair.play("train", training_name="wrong", training_command="python main.py --lr 1", **given)
     assert wrong.rc != 0 and "set PYTHONPATH=src" in " ".join(wrong.out.split()), wrong.out[-3000:]
     swept = {"training_sweep": {"lr": [0.1, 0.001]}, "training_sweep_size": 1}
-    done = train(pair, "rates", command, training_environment={"PYTHONPATH": "src"}, **given, **swept)
+    done = train(
+        pair, "rates", "python main.py --lr {lr}", training_environment={"PYTHONPATH": "src"}, **given, **swept
+    )
     assert "rates.1 trains on worker01 with lr 0.1" in done.out and "loss (outputs)" in done.out, done.out[-3000:]
     assert [manifest(pair, f"rates.{number}")["end"]["steps"] for number in (1, 2)] == [STEPS, STEPS]
     compared = pair.play("runs", training_compare="rates.1,rates.2")
