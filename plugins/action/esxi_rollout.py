@@ -129,7 +129,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
     def _rollout(self, world: RolloutWorld, given: dict[str, Any]) -> dict[str, Any]:
         how = options_of(given)
         require_positive(how.change)
-        with shown_if_interrupted(world.interrupted):
+        with shown_if_interrupted(world.interrupted), world.own_clock():
             plan = rollout(Program(MemoryJournal(), world), world, how)
         return {**result_of(plan, how, is_changed=True), "changed": world.changed}
 

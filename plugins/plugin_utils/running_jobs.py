@@ -20,7 +20,7 @@ from ..module_utils.errors import CollectionError, WholeError
 from ..module_utils.jobs import around
 from ..module_utils.jobs.running_job import job_from, required_to_run
 from ..module_utils.training import interruption
-from ..module_utils.vmotion.folder import trial_folder
+from ..module_utils.vmotion.folder import observer_clock, trial_folder
 from .modules import Modules
 from .node_modules import NodeModules
 from .world import NodeWorld
@@ -145,7 +145,9 @@ class JobSearch:
             found.update(self._ask(list(interruption.busy(found))))
             return not interruption.busy(found)
 
-        if not Program(MemoryJournal(), calls).wait(have_ended, seconds):
+        with observer_clock.running():
+            is_over = Program(MemoryJournal(), calls).wait(have_ended, seconds)
+        if not is_over:
             calls.show(f"{', '.join(interruption.busy(found))}: the training job still runs after {seconds} s.")
         return interruption.refusal(found, self._given["remedies"])
 

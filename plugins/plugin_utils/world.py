@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from ansible.utils.display import Display
@@ -54,8 +55,12 @@ class ActionWorld:
         self._patience = dict(AWAY_SECONDS)
 
     def now(self) -> float:
-        """Return the time of the run, which is not changed by a clock that is set."""
+        """Return the time of the run that owns its clock, else the system time."""
         return observer_clock.now()
+
+    def own_clock(self) -> AbstractContextManager[None]:
+        """Return a block whose time is not changed by a clock that is set, for a program without a folder."""
+        return observer_clock.running()
 
     def pause(self) -> None:
         """Pause between two checks of a condition."""

@@ -13,6 +13,7 @@ from plugins.module_utils.maintenance import out_of_service, stop_rules
 from plugins.module_utils.maintenance.cluster_facts import ClusterState
 from plugins.module_utils.vmotion.evidence.facts import Facts
 from plugins.module_utils.vmotion.evidence.verdict_input import verdict_input, with_earlier, with_left
+from plugins.module_utils.vmotion.folder import observer_clock
 from plugins.module_utils.vmotion.plan.fleet import Fleet, HostRoom, MovingWorker
 from plugins.module_utils.vmotion.plan.placement import Infeasible
 from plugins.module_utils.vmotion.plan.plan import plan_moves
@@ -47,7 +48,7 @@ class SimulatedCalls(MortalWorld):
         self.site.pass_time(CALL_SECONDS)
 
     def now(self) -> float:
-        return self.site.clock + self.site.clock_set
+        return observer_clock.now()
 
     def pause(self) -> None:
         self.site.pass_time(2.0)

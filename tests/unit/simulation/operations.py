@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from plugins.module_utils.durable.program import END, START, ControllerGone, MemoryJournal, Program
 from plugins.module_utils.errors import CollectionError, Refused
@@ -19,7 +20,7 @@ from plugins.module_utils.hosts.programs.rollout import rollout
 from plugins.module_utils.hosts.rollout_plan import RolloutOptions, plan_hosts, require_possible, window_of
 from plugins.module_utils.jobs.running_job import job_from
 from plugins.module_utils.vmotion.evidence.facts import Facts
-from plugins.module_utils.vmotion.folder import trial_folder
+from plugins.module_utils.vmotion.folder import observer_clock, trial_folder
 from plugins.module_utils.vmotion.programs.maintenance_window import window
 from plugins.module_utils.vmotion.programs.observe import observe
 from plugins.module_utils.vmotion.programs.test import test
@@ -29,7 +30,7 @@ from tests.fakes.deaths import Killed
 from tests.fakes.trial import SETTINGS
 
 from .modules import SimulatedCalls, TrialCalls
-from .site import CLUSTER, STEP_SECONDS, Site
+from .site import CLUSTER, STEP_SECONDS, Site, SiteTime
 
 Faults = Mapping[int, Callable[[SimulatedCalls], None]]
 # The verdict measures silences by the records; a step more or less is accepted.
@@ -93,6 +94,8 @@ class Team:
     site: Site
     folders: list[Folder] = field(default_factory=list)
     runs: int = 0
+    # The lines that the last run showed.
+    shown: list[str] = field(default_factory=list)
 
     def hosts(self, *, under_training: bool = False, most: int = 1, faults: Faults | None = None) -> Outcome:
         """Run the playbook hosts, as its role does: plan, then roll out, then open a window for the rest."""
@@ -118,8 +121,10 @@ class Team:
         self.runs += 1
         calls = SimulatedCalls(self.site, f"run {self.runs}", faults or {})
         self.site.rules_read.clear()
+        self.shown = calls.lines
         try:
-            outcome = play(calls)
+            with patch.object(observer_clock, "time", SiteTime(self.site)):
+                outcome = play(calls)
         except (Killed, ControllerGone):
             outcome = Outcome(is_killed=True)
         except CollectionError as error:
@@ -140,7 +145,8 @@ class Team:
         if unfinished:
             trial_folder.refuse_other(unfinished.path, unfinished.values[START], {"window": requested})
         if plan["in_service"] or plan["leaving"]:
-            rollout(Program(MemoryJournal(), calls), calls, options)
+            with observer_clock.running():
+                rollout(Program(MemoryJournal(), calls), calls, options)
         if options.around_job and (plan["leaving"] or unfinished):
             return self._carry_out(calls, requested)
         return Outcome()

@@ -307,3 +307,16 @@ class Site:
         if name in self.ranks_on and self.job:
             self.job.end("died", self.clock)
         self.hosts[name].is_lost = True
+
+
+class SiteTime:
+    """The clocks of a controller: that which users set, and that which only time moves."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def time(self) -> float:
+        return self._site.clock + self._site.clock_set
+
+    def monotonic(self) -> float:
+        return self._site.clock

@@ -24,7 +24,9 @@ from plugins.plugin_utils import controller
 from tests.fakes import options_check, trial
 
 from . import modules
-from .machine import SiteMachine
+from .machine import CLOCK_SET_SECONDS, SiteMachine
+from .operations import Team
+from .site import Host, Profile, Site
 
 HISTORIES = settings(
     max_examples=int(os.environ.get("DML_HISTORIES", "75")),
@@ -47,6 +49,21 @@ def test_the_site_answers_each_module_that_a_step_of_a_test_calls() -> None:
 
 def test_random_histories_keep_every_promise() -> None:
     run_state_machine_as_test(SiteMachine, settings=HISTORIES)
+
+
+@pytest.mark.parametrize("seconds", [-CLOCK_SET_SECONDS, CLOCK_SET_SECONDS])
+def test_a_clock_that_is_set_at_any_point_of_a_rollout_changes_neither_its_waits_nor_its_times(seconds: float) -> None:
+    def rolled_out(point: int) -> tuple[list[str], float]:
+        team = Team(Site({"esx1": Host()}, {}, requested=Profile(1, 1)))
+        faults = {point: lambda calls: setattr(calls.site, "clock_set", seconds)}
+        outcome = team.hosts(faults=faults)
+        assert outcome.is_success, outcome.message
+        return team.shown, team.site.clock
+
+    undisturbed = rolled_out(-1)
+    assert any("esx1 was out of service for" in line for line in undisturbed[0])
+
+    assert [point for point in range(80) if rolled_out(point) != undisturbed] == []
 
 
 def nothing(*_arguments: Any, **_options: Any) -> None:

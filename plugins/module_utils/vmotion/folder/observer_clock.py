@@ -1,9 +1,10 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""The clock of a test: the time of the controller when the test started, and the time that has passed since then.
+"""The clock of a run: the time of the controller when the run started, and the time that has passed since then.
 
-Records, moves and the journal are compared with each other. If the clock of the controller is set during a test, as NTP
-may do, the system time would place a silence before or after the move that caused it.
+Records, moves and the journal are compared with each other. If the clock of the controller is set during a run, as NTP
+may do, the system time would place a silence before or after the move that caused it, and a wait would be too short or
+too long.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def now() -> float:
-    """Return the time of the test to which this process belongs, else the system time."""
+    """Return the time of the run to which this process belongs, else the system time."""
     try:
         anchor = float(os.environ[CLOCK])
     except (KeyError, ValueError):
@@ -32,13 +33,17 @@ def now() -> float:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[None]:
-    """Start the clock of a test in this process, or continue it if an earlier controller started it since the boot."""
-    os.environ[CLOCK] = repr(_anchor(folder, _boot()))
+def running(folder: Path | None = None) -> Iterator[None]:
+    """Start the clock of a run in this process, or continue that of its folder, which was started since the boot."""
+    os.environ[CLOCK] = repr(_started() if folder is None else _anchor(folder, _boot()))
     try:
         yield
     finally:
         del os.environ[CLOCK]
+
+
+def _started() -> float:
+    return time.time() - time.monotonic()
 
 
 def _boot() -> str:
@@ -56,7 +61,7 @@ def _anchor(folder: Path, boot: str) -> float:
             return float(kept["anchor"])
     except (OSError, ValueError, TypeError, KeyError):
         pass
-    anchor = time.time() - time.monotonic()
+    anchor = _started()
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         json.dump({"anchor": anchor, "boot": boot}, file)
     return anchor

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from plugins.action import esxi_rollout
+from plugins.module_utils.durable.program import Program
 from plugins.module_utils.errors import CollectionError
 from plugins.module_utils.hosts.rollout_plan import after_canary, plan_hosts, require_positive, require_possible
+from plugins.module_utils.vmotion.folder import observer_clock
 from plugins.modules import esxi_rollout as documented
 from tests.fakes.host_changes import FakeHost, HostWorld
 
@@ -136,3 +139,20 @@ def test_the_result_collects_the_changes_differences_and_warnings_of_the_modules
     assert one.changed
     assert one.diff == [{"before": {}, "after": {"a": 1}}], "each difference of a profile once"
     assert list(one.warnings) == ["the lock of bob was taken over", "w"]
+
+
+def test_a_clock_that_is_set_during_a_rollout_changes_no_time_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    system, passed = time.time, list[float]()
+
+    def carried_out(p: Program, _world: Any, how: Any) -> dict[str, Any]:
+        began = p.now()
+        monkeypatch.setattr(observer_clock.time, "time", lambda: system() + 3600.0)
+        passed.append(p.now() - began)
+        return plan_hosts(world(), how)
+
+    monkeypatch.setattr(esxi_rollout, "rollout", carried_out)
+    one: Any = esxi_rollout.RolloutWorld(FakeModules(), "gpu")  # type: ignore[arg-type]
+
+    esxi_rollout.ActionModule._rollout(None, one, given())
+
+    assert passed == [pytest.approx(0.0, abs=60.0)]

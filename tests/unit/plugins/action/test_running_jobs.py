@@ -5,12 +5,15 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from plugins.module_utils.errors import CollectionError
+from plugins.module_utils.vmotion.folder import observer_clock
 from plugins.plugin_utils.running_jobs import ARGUMENTS, JobSearch
 from tests.fakes.training_world import TrainingWorld
 
@@ -24,6 +27,8 @@ SETTINGS: dict[str, Any] = {
     "kubernetes": {},
     "window": {"hosts": ["esx1"]},
 }
+
+RUNNING = {"title": "run one", "run_dir": "/runs/one", "pid": 7}
 
 
 def search(folder: Path, *, settings: dict[str, Any]) -> JobSearch:
@@ -48,3 +53,29 @@ def test_an_unfinished_window_needs_no_running_job(tmp_path: Path) -> None:
 def test_an_unfinished_run_of_another_kind_does_not_replace_the_job(tmp_path: Path) -> None:
     with pytest.raises(CollectionError, match="no job was found, because none runs"):
         search(tmp_path, settings={**SETTINGS, "window": {}}).job()
+
+
+class SetClock(TrainingWorld):
+    """A controller whose clock is set forward by an hour at the first pause; the job ends after two questions."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__()
+        self.monkeypatch, self.questions = monkeypatch, 0
+
+    def now(self) -> float:
+        return observer_clock.now()
+
+    def pause(self) -> None:
+        later = time.time() + 3600.0
+        self.monkeypatch.setattr(observer_clock.time, "time", lambda: later)
+
+    def on_each(self, _module: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        self.questions += 1
+        return {name: {"jobs": [RUNNING] if self.questions <= 2 else []} for name in options}
+
+
+def test_a_clock_that_is_set_does_not_end_the_wait_for_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting = search(tmp_path, settings=SETTINGS)
+    waiting._calls, waiting._given["wait"] = SetClock(monkeypatch), 60
+
+    assert waiting._after_waiting({"w1": {"jobs": [RUNNING]}}) == ""
