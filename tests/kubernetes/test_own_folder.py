@@ -26,6 +26,7 @@ PYTORCH, VENV = FILES / "pytorch", "/opt/dml/pytorch"
 TRAIN_SECONDS = 1200
 BENCHMARK = ["--cpu", "--model", "small", "--image-size", "32", "--batch-size", "8", "--steps", "20", "--warmup", "3"]
 TRAIN = """
+import os
 import sys
 import time
 
@@ -39,7 +40,7 @@ import mylib
 dist.init_process_group("gloo")
 model = DDP(mylib.network())
 optimizer = torch.optim.SGD(model.parameters(), 0.05)
-rows = torch.tensor([float(cell) for cell in open("data/train.csv").read().split()]).reshape(-1, 3)
+rows = torch.tensor([float(cell) for cell in open(os.environ["DML_DATA"]).read().split()]).reshape(-1, 3)
 for number in range(100000 if "stay" in sys.argv else 60):
     time.sleep(0.1)
     optimizer.zero_grad()
@@ -77,13 +78,14 @@ def place(tmp_path_factory: pytest.TempPathFactory, pytorch: str) -> Iterator[Pl
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return the options of a run of a folder with a script, a package, data and requirements."""
-    made = tmp_path_factory.mktemp("mine")
-    for name, text in {"train.py": TRAIN, "mylib/__init__.py": MYLIB, "data/train.csv": "0.1 0.2 0.3\n" * 8}.items():
-        (made / name).parent.mkdir(exist_ok=True)
-        (made / name).write_text(text)
+    """Return the options of a run of a folder with a script, a package, requirements, and data outside of it."""
+    made, rows = tmp_path_factory.mktemp("mine"), tmp_path_factory.mktemp("data") / "train.csv"
+    for path, text in {"train.py": TRAIN, "mylib/__init__.py": MYLIB}.items():
+        (made / path).parent.mkdir(exist_ok=True)
+        (made / path).write_text(text)
+    rows.write_text("0.1 0.2 0.3\n" * 8)
     add_requirement(made)
-    return {"training_folder": str(made), "training_command": "torchrun train.py"}
+    return {"training_folder": str(made), "training_command": "torchrun train.py", "training_data": str(rows)}
 
 
 def play(place: Place, folder: Path, playbook: str, **more: Any) -> Outcome:

@@ -116,7 +116,7 @@ def manifest(pair: Pair, name: str) -> dict[str, Any]:
 def test_a_trainer_of_hugging_face_is_resumed_by_its_name_and_shows_its_loss(pair: Pair, tmp_path: Path) -> None:
     folder = written(tmp_path / "trainer", OF_TRAINER)
     first = train(pair, "trainer", "python train.py --steps 20 --resume {resume}", training_folder=str(folder))
-    assert "installs requirements.txt" in first.out and ", loss " in first.out, first.out[-3000:]
+    assert "the packages of requirements.txt" in first.out and ", loss " in first.out, first.out[-3000:]
     outputs = pair.results / "trainer" / "outputs"
     assert sorted(path.name for path in outputs.iterdir()) == ["checkpoint-10", "checkpoint-20"]
     more = "python train.py --steps 30 --resume {resume}"

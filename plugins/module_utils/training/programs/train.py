@@ -88,8 +88,10 @@ def start(p: Program, site: TrainingSite, run: TrainingRun) -> StartedJob:
 
 def _preparation(run: TrainingRun) -> str:
     """Return what happens before the ranks start; packages that a node does not have yet take minutes."""
-    installed = f", and installs {run.o['requirements']}" if run.requirements else ""
-    return f"prepares {', '.join(run.nodes)}: sends {run.o['folder']}{installed}" if run.o["folder"] else ""
+    o = run.o
+    installed = f"the packages of {o['requirements']}" if run.requirements else ""
+    parts = ", ".join(filter(None, (o["folder"], installed, o["data"])))
+    return f"brings what they lack to {', '.join(run.nodes)}: {parts}" if parts else ""
 
 
 def _found_state(p: Program, site: TrainingSite, run: TrainingRun) -> Prepared:

@@ -114,6 +114,12 @@ def test_an_attempt_of_an_earlier_run_with_this_name_is_not_followed() -> None:
     assert world.taken_up().name == "one"
 
 
+def test_what_may_take_minutes_is_said_before_it_begins() -> None:
+    world = TrainingWorld(folder="/mine", requirements="requirements.txt", data="/images")
+    once(world)
+    assert "brings what they lack to w1, w2: /mine, /images" in world.lines
+
+
 @pytest.mark.parametrize("node", ["w1", "w2"])
 def test_a_second_attempt_follows_a_machine_that_was_powered_off(node: str) -> None:
     """The launcher has rank 0 and the outputs: they come back with their machine, and hide nothing before."""
