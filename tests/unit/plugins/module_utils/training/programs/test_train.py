@@ -114,7 +114,7 @@ def test_an_attempt_of_an_earlier_run_with_this_name_is_not_followed() -> None:
     assert world.taken_up().name == "one"
 
 
-def test_what_may_take_minutes_is_said_before_it_begins() -> None:
+def test_the_preparation_of_the_nodes_has_a_line_before_it_begins() -> None:
     world = TrainingWorld(folder="/mine", requirements="requirements.txt", data="/images")
     once(world)
     assert "brings what they lack to w1, w2: /mine, /images" in world.lines
