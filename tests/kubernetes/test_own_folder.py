@@ -78,7 +78,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, pytorch: str) -> Iterator[Pl
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return the options of a run of a folder with a script, a package, requirements, and data outside of it."""
+    """Return the options of a run of a folder with a script, a package, requirements, and separate data."""
     made, rows = tmp_path_factory.mktemp("mine"), tmp_path_factory.mktemp("data") / "train.csv"
     for path, text in {"train.py": TRAIN, "mylib/__init__.py": MYLIB}.items():
         (made / path).parent.mkdir(exist_ok=True)

@@ -149,7 +149,7 @@ class _Following:
         Return how following ended. The number of steps may be an estimate: further steps are followed too.
         """
         began = received = shown = time.monotonic()
-        has_begun = False
+        has_started = False
         while True:
             now = time.monotonic()
             if self.pace.feed(self.growing.new_records()):
@@ -157,8 +157,8 @@ class _Following:
             self.log.show()
             is_due = bool(self.options.at_most) and now - began > self.options.at_most
             why = self._ended(now - received, quiet) or (DUE if is_due else "")
-            begins, has_begun = self.pace.has_begun and not has_begun, self.pace.has_begun
-            if begins or why in (ENDED, FINISHED) or now - shown >= every:
+            starts, has_started = self.pace.has_started and not has_started, self.pace.has_started
+            if starts or why in (ENDED, FINISHED) or now - shown >= every:
                 shown = now
                 self.shown.show()
             if why:

@@ -82,14 +82,14 @@ class LivePace:
             rank.rates.append(record.images_per_sec)
 
     @property
-    def has_begun(self) -> bool:
+    def has_started(self) -> bool:
         """Return whether every rank has made a step."""
         return bool(self._size) and len(self._ranks) >= self._size
 
     @property
     def is_done(self) -> bool:
         """Return whether every rank has made the given number of steps; a job that makes more is not done."""
-        return bool(self._total) and self.has_begun and self.step == self._total
+        return bool(self._total) and self.has_started and self.step == self._total
 
     @property
     def usual_silence(self) -> float:
