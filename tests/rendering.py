@@ -25,7 +25,8 @@ def begin() -> None:
 @functools.cache
 def variables(role: str) -> dict[str, Any]:
     """Return the defaults and the variables of a role, not evaluated."""
-    loader, found = DataLoader(), {}
+    loader = DataLoader()
+    found: dict[str, Any] = {}
     for kind in ("defaults", "vars"):
         path = ROLES / role / kind / "main.yml"
         found.update(loader.load_from_file(str(path), trusted_as_template=True) if path.exists() else {})

@@ -101,6 +101,7 @@ class SimulatedCalls(MortalWorld):
         cluster = self._cluster()
         leaving = tuple(options.get("leaving") or ())
         stops = stop_rules.stops(cluster, stop_rules.LeavingHosts(leaving, options.get("max_out_of_service", 1)))
+        self.site.seen_out = set(self.site.out())
         for host in leaving:
             self.site.rules_read[host] = [stop["rule"] for stop in stops]
         return {"cluster": cluster, "stops": stops}

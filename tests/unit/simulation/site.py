@@ -184,6 +184,8 @@ class Site:
     stuns: list[float] = field(default_factory=list)
     # The hosts for which a run has read the stop rules since they last left service, and the stops that it read.
     rules_read: dict[str, list[str]] = field(default_factory=dict)
+    # The hosts that were out of service at the last reading of the stop rules.
+    seen_out: set[str] = field(default_factory=set)
     most: int = 1
     writes: int = 0
 
@@ -250,7 +252,9 @@ class Site:
             raise Violation(f"{name} leaves service with ranks {self.ranks_on[name]}")
         if self.rules_read.pop(name, ["not read"]):
             raise Violation(f"{name} leaves service against a stop rule, or without a reading of the rules")
-        others = [other for other in self.out() if other != name]
+        # No program can see a host that another user takes, or that is lost, in the instant after its reading.
+        known = {other for other in self.out() if other in self.seen_out or self.hosts[other].by == "us"}
+        others = sorted(known - {name})
         if len(others) + 1 > self.most:
             raise Violation(f"{name} leaves service while {', '.join(others)} are out, and {self.most} may be")
         host.is_out, host.by = True, "us"

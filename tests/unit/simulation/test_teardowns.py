@@ -1,0 +1,58 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Random histories of clusters that are built, used and removed keep the promises of a teardown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from . import role_tasks
+from .teardowns import BuildingMachine
+from .test_simulation import HISTORIES, UNSHRUNK
+
+# The templates of the tasks take most of the time.
+REMOVALS = settings(HISTORIES, max_examples=max(1, HISTORIES.max_examples // 5))
+UNSHRUNK_REMOVALS = settings(UNSHRUNK, max_examples=300)
+
+
+def test_random_histories_keep_every_promise_of_a_teardown() -> None:
+    run_state_machine_as_test(BuildingMachine, settings=REMOVALS)
+
+
+# Each is a task of a role, which a changed role lacks.
+TASKS = {
+    "no removal without the lock": "Take the cluster's lock",
+    "the lock is taken again after the restoration of hosts": "Take the cluster's lock again",
+    "the lock is released": "Release the cluster's lock",
+    "nothing is removed while others use the network": "Refuse the teardown while others use the RDMA network",
+    "workers go before their network": "Delete the built workers and unmark the adopted ones",
+    "the tag goes before its adapter": "Remove the PVRDMA tag from the adapters to be removed",
+    "shared settings are as before": "Restore the shared settings that no other cluster needs",
+    "no attribute stays": "Remove the custom attributes that no object uses any more",
+}
+LOCKS = ("lock", "unlock")
+
+
+def without(tasks: list[Any], name: str) -> list[Any]:
+    """Return tasks without the one of this name, also in blocks."""
+    kept = [task for task in tasks if task.get("name") != name]
+    inner = ("block", "always")
+    return [{**task, **{key: without(task[key], name) for key in inner if key in task}} for task in kept]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("promise", sorted(TASKS))
+def test_a_task_that_is_taken_out_is_missed(monkeypatch: pytest.MonkeyPatch, promise: str) -> None:
+    whole = role_tasks.tasks_of
+
+    def tasks_of(role: str, name: str) -> list[Any]:
+        # The files of the lock have tasks of the same names.
+        return whole(role, name) if name in LOCKS else without(whole(role, name), TASKS[promise])
+
+    monkeypatch.setattr(role_tasks, "tasks_of", tasks_of)
+    with pytest.raises((AssertionError, RuntimeError, ExceptionGroup)):
+        run_state_machine_as_test(BuildingMachine, settings=UNSHRUNK_REMOVALS)
