@@ -42,12 +42,20 @@ class Choice(NamedTuple):
 
 
 def candidates(files: Iterable[OutputFile], patterns: Sequence[str]) -> list[OutputFile]:
-    """Return the checkpoints, the newest first; without patterns, files with a usual suffix, and folders."""
+    """Return the checkpoints, the newest first; without patterns, files with a usual suffix, and folders.
+
+    Copies have times in whole seconds: of two with the same time, the one with the higher number is newer.
+    """
     given = list(files)
     chosen = [file for file in given if _is_checkpoint(file.path, patterns)]
     if not patterns:
         chosen = _with_folders(given, chosen)
-    return sorted(chosen, key=lambda file: (-file.modified, file.path))
+    by_name = sorted(chosen, key=lambda file: file.path)
+    return sorted(by_name, key=lambda file: (int(file.modified), _numbers(file.path)), reverse=True)
+
+
+def _numbers(path: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", path)]
 
 
 def _with_folders(files: Sequence[OutputFile], chosen: Sequence[OutputFile]) -> list[OutputFile]:

@@ -65,9 +65,18 @@ def test_without_a_complete_checkpoint_the_run_is_refused(tmp_path: Path, name: 
     assert "training_checkpoints" in message
 
 
-def test_equal_times_are_ordered_by_name() -> None:
-    files = [OutputFile("b.pt", 1.0), OutputFile("a.PT", 1.0), OutputFile("a.pt.sha256", 9.0), OutputFile("c.txt", 9.0)]
-    assert [file.path for file in candidates(files, [])] == ["a.PT", "b.pt"]
+@pytest.mark.parametrize(
+    ("paths", "newest"),
+    [
+        (("checkpoint-100/trainer_state.json", "checkpoint-90/trainer_state.json"), "checkpoint-100"),
+        (("epoch9.pt", "epoch10.pt"), "epoch10.pt"),
+        (("b.pt", "a.PT", "c.txt"), "a.PT"),
+    ],
+)
+def test_of_checkpoints_of_one_second_the_highest_number_is_the_newest(paths: tuple[str, ...], newest: str) -> None:
+    """Copies have whole seconds, and a quick program writes several within one."""
+    files = [OutputFile(path, 1.0 + number / 10) for number, path in enumerate(paths)]
+    assert candidates(files, [])[0].path == newest
 
 
 def test_a_checkpoint_in_the_format_before_pytorch_1_6_is_not_torn(tmp_path: Path) -> None:
