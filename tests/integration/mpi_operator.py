@@ -30,6 +30,7 @@ class Operator:
     """
 
     jobs, worker, launcher, first_host = JOBS, "worker-{}", "launcher-x", "worker-0"
+    launcher_node = "any"
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         self._cluster, self._folder = cluster, folder
@@ -97,7 +98,7 @@ class Operator:
         ended = {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed"}}
         phase = "Failed" if code else "Succeeded"
         self._cluster.answers[f"{CORE}/pods/{name}-{self.launcher}/log"] = output
-        self._report(name, phase, [self.pod(name, self.launcher, "any", ended, phase)])
+        self._report(name, phase, [self.pod(name, self.launcher, self.launcher_node, ended, phase)])
 
     def _report(self, name: str, condition: str, pods: list[dict[str, Any]]) -> None:
         self._cluster.answers[f"{self.jobs}/{name}"]["status"] = self.status(condition)

@@ -9,6 +9,7 @@ this machine; kubectl runs here the commands meant for a pod. The operator and r
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes import torchrun as fakes_torchrun
 from tests.fakes.kubernetes import Cluster, served
 from tests.integration.mpi_operator import CORE, JOBS, KUBECTL, Operator
 from tests.integration.test_training_again import KILLED
@@ -158,6 +160,35 @@ def test_a_folder_trains_as_a_trainjob(trainer: Kubernetes, folder: dict[str, An
     assert trainer.manifest("ten")["rank_0_on"] == "n2"
     key = tmp_path / ".dml-key"
     assert key.read_text() == "a key\n" and key.stat().st_mode & 0o777 == 0o600, "ssh refuses a key that others read"
+
+
+@pytest.fixture
+def torchrun(trainer: Kubernetes, folder: dict[str, Any]) -> Kubernetes:
+    """Return a cluster whose jobs start their ranks with torchrun; its ranks are the only ones of their nodes."""
+    trainer.variables["training_kubernetes"]["job"]["launcher"] = "torchrun"
+    mine = Path(folder["training_folder"])
+    (mine / "torch" / "distributed").mkdir(parents=True)
+    (mine / "torch" / "distributed" / "run.py").write_text(Path(fakes_torchrun.__file__).read_text())
+    script = mine / "train.py"
+    script.write_text(TRAIN.replace('"LOCAL_RANK": str(rank)', '"LOCAL_RANK": "0"').replace("29500", "29400"))
+    return trainer
+
+
+def test_a_folder_trains_as_a_trainjob_with_torchrun(
+    torchrun: Kubernetes, folder: dict[str, Any], tmp_path: Path
+) -> None:
+    torchrun.run(training_name="ten", **folder)
+
+    assert [path.name for path in torchrun.outputs("ten")] == ["model0", "model1"]
+    result = json.loads((tmp_path / "results" / "ten.json").read_text())
+    assert (result["job"]["state"], result["steps"]) == ("finished", 20)
+    assert torchrun.manifest("ten")["rank_0_on"] == "n2"
+
+
+def test_the_error_of_a_rank_of_torchrun_is_the_cause(torchrun: Kubernetes, folder: dict[str, Any]) -> None:
+    output = torchrun.fail(training_name="ten", **{**folder, "training_command": "python train.py fail"})
+
+    assert re.search(r"rank 1 on \S+ ended: ValueError: the batch is empty", output), output
 
 
 def test_a_folder_trains_on_kubernetes_as_on_nodes(

@@ -14,7 +14,8 @@ from typing import Optional
 
 from ..training.job_end import Cause, cause_of
 from .containers import STARTING
-from .job_kinds import KINDS, LAUNCHER, WORKER
+from .job_kinds import KINDS, WORKER
+from .job_spec import MPIRUN, TORCHRUN
 from .last_attempt import ended_launchers, last_attempt
 from .object_fields import conditions, is_true, part, several
 from .seen import Event, JobSnapshot
@@ -108,7 +109,7 @@ def _by_suspension(snapshot: JobSnapshot) -> str | None:
 
 def _by_refusal(snapshot: JobSnapshot) -> str | None:
     """Return why a pod could not be created (quota, admission, limits); None once all pods exist."""
-    if snapshot.pods_with_role(LAUNCHER) and len(snapshot.pods_with_role(WORKER)) >= len(set(snapshot.ranks)):
+    if snapshot.launchers and len(snapshot.pods_with_role(WORKER)) >= len(set(snapshot.ranks)):
         return None
     for event in reversed(snapshot.events):
         if event.reason == "SuccessfulCreate":
@@ -236,7 +237,7 @@ def _by_eviction(snapshot: JobSnapshot) -> str | None:
 
 def _by_kill(snapshot: JobSnapshot) -> str | None:
     """Return the container that the kernel killed, for which mpirun reports only a broken connection."""
-    for pod in (*snapshot.pods_with_role(WORKER), *snapshot.pods_with_role(LAUNCHER)):
+    for pod in (*snapshot.pods_with_role(WORKER), *snapshot.launchers):
         if pod.is_out_of_memory:
             part = f"container {pod.killed} of pod {pod.name}" if pod.killed else f"pod {pod.name}"
             return f"{part} on {pod.node} used more memory than its limit allows (OOMKilled)"
@@ -260,7 +261,9 @@ def _by_launcher(snapshot: JobSnapshot) -> str | None:
 
 def _logged(snapshot: JobSnapshot) -> Cause:
     launchers = ended_launchers(snapshot.pods)
-    return cause_of(snapshot.log, launchers[-1].exit_code if launchers else None, snapshot.ranks)
+    code = launchers[-1].exit_code if launchers else None
+    by = TORCHRUN if any(pod.leads for pod in snapshot.pods) else MPIRUN
+    return cause_of(snapshot.log, code, snapshot.ranks, by)
 
 
 def _by_condition(snapshot: JobSnapshot) -> str | None:

@@ -16,6 +16,9 @@ SECRET, CONFIG_MAP = "environment", "library"
 # How a pod gets the RDMA devices of its node: not at all, with all devices of the node, or through a device plugin.
 WITHOUT, PRIVILEGED, PLUGIN = "none", "privileged", "plugin"
 DEVICES = (WITHOUT, PRIVILEGED, PLUGIN)
+# The program that starts the ranks: one mpirun in a pod without ranks, or torchrun in the pod of each node.
+MPIRUN, TORCHRUN = "mpirun", "torchrun"
+LAUNCHERS = (MPIRUN, TORCHRUN)
 POLICIES = ("None", "Running", "All")
 # The options of gang scheduling, and their fields in v2beta1.
 GANG = {
@@ -49,7 +52,8 @@ class JobSpec:
     ``records`` is the folder of the step records in a worker; with ``records_on_node`` it is also a folder of the node.
     ``files`` are texts for the folder ``library``, by file name. ``volumes`` have ``name``, ``path``, ``source`` in the
     form of Kubernetes, and optionally ``read_only`` or ``only_setup_writes``. ``setup`` is a command that runs in the
-    pod of each worker before the worker, in the same image and with the same volumes.
+    pod of each worker before the worker, in the same image and with the same volumes. ``torchrun`` is the command of
+    torchrun, and ``folder`` the working directory of its ranks.
     """
 
     name: str
@@ -67,8 +71,11 @@ class JobSpec:
     environment: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
     forward: Sequence[str] = ("PATH", "LD_LIBRARY_PATH")
+    launcher: str = MPIRUN
     mpirun: str = "mpirun"
     mpirun_arguments: Sequence[str] = ()
+    torchrun: Sequence[str] = ("torchrun",)
+    folder: str = ""
     clean_pods: str = "Running"
     is_spread: bool = True
     toleration_seconds: int = 300
@@ -167,7 +174,7 @@ def _invalid_words(job: JobSpec) -> Iterator[str]:
             "the name must consist of lower-case letters, digits and dashes, start with a letter, and be short: the "
             f"last pod is called {longest!r}, and {LONGEST_LABEL} characters are allowed"
         )
-    choices = (("api", APIS), ("clean_pods", POLICIES), ("devices", DEVICES), ("pull", PULLS))
+    choices = (("api", APIS), ("clean_pods", POLICIES), ("devices", DEVICES), ("pull", PULLS), ("launcher", LAUNCHERS))
     for key, allowed in choices:
         if getattr(job, key) not in allowed:
             yield f"{key} is {getattr(job, key)!r}: expected one of {', '.join(allowed)}"
@@ -201,7 +208,11 @@ def _invalid_devices(job: JobSpec) -> Iterator[str]:
 
 
 def _unsupported(job: JobSpec) -> Iterator[str]:
-    """Yield the options that only the MPIJob of v2beta1 supports."""
+    """Yield the options that the kind or the launcher of a job does not support."""
+    if job.launcher == TORCHRUN and job.api != TRAINJOB:
+        yield f"the launcher is torchrun, which {job.api} does not support: set api to {TRAINJOB}"
+    if job.launcher == TORCHRUN and job.mpirun_arguments:
+        yield f"mpirun_arguments are given, but the launcher is torchrun: remove them, or set launcher to {MPIRUN}"
     given = [key for key in UNSUPPORTED.get(job.api, ()) if getattr(job, key)]
     if job.api == TRAINJOB and job.clean_pods != "Running":
         given.append(f"clean_pods {job.clean_pods}")

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from .job_kinds import LAUNCHER
 from .seen import JobSnapshot, Pod
 
 ENDED = ("Succeeded", "Failed")
@@ -18,7 +17,7 @@ ENDED = ("Succeeded", "Failed")
 
 def ended_launchers(pods: Iterable[Pod]) -> list[Pod]:
     """Return the launchers that have ended, the latest last; one that was evicted may have no exit code."""
-    ended = [pod for pod in pods if pod.role == LAUNCHER and (pod.exit_code is not None or pod.phase in ENDED)]
+    ended = [pod for pod in pods if pod.is_launcher and (pod.exit_code is not None or pod.phase in ENDED)]
     return sorted(ended, key=lambda pod: pod.ended or pod.started or pod.made or 0.0)
 
 

@@ -19,8 +19,10 @@ from ..training.printed_figures import figures
 from ..training.runs import node_setup, rank_words
 from ..training.runs.launching import Launched, watched_nodes
 from ..training.runs.training_run import PLACE, Prepared, TrainingFailed, TrainingRun
+from ..training.transport import job_settings
 from . import job_spec, manifests, preflight
 from .job_kinds import KINDS, V2BETA1, JobKind
+from .job_spec import TORCHRUN
 from .mpijob import INFO, K8S, MpiJob
 
 START_SECONDS = 600.0
@@ -94,8 +96,7 @@ class OwnMpiJob(MpiJob):
         nodes = [{**node, **inside} for node in run.ranks_of_nodes(prepared)]
         settings = rank_words.transport_settings(o, nodes)
         name, ranks = job_name(run.name), int(o["ranks_per_node"])
-        # The operator gives each worker this name.
-        meeting = {"MASTER_ADDR": f"{_kind(run).host_of(name, 0)}.{name}", "MASTER_PORT": str(o["port"])}
+        starts = _torchrun(run, prepared) if mine.get("launcher") == TORCHRUN else _mpirun(run, settings)
         environment = {**rank_words.run_environment(run, prepared), "DML_RECORDS": run.dir}
         options = {
             "name": name,
@@ -103,7 +104,7 @@ class OwnMpiJob(MpiJob):
             "image": o["kubernetes"]["image"],
             "command": rank_words.rank_words(o, prepared).words,
             "workers": len(run.nodes),
-            "environment": {**settings["environment"], **meeting, **environment},
+            "environment": {**settings["environment"], **starts.pop("environment"), **environment},
             "secrets": rank_words.own_environment(o),
             "toleration_seconds": preflight.toleration(float(o["stun_seconds"])),
             "slots": ranks,
@@ -111,7 +112,7 @@ class OwnMpiJob(MpiJob):
             "transport": o["transport"],
             "devices": "plugin" if o["transport"] == "rdma" else "none",
             "nodes": [node["kubernetes"] for node in run.nodes.values()],
-            "mpirun_arguments": _arguments(run, settings["mpirun_arguments"]),
+            **starts,
             "records": run.dir,
             "records_on_node": True,
             "setup": _setup(run, prepared) if run.requirements else [],
@@ -203,9 +204,20 @@ def _namespace(run: TrainingRun) -> str:
     return str(run.o["kubernetes"].get("namespace") or "default")
 
 
-def _arguments(run: TrainingRun, transport: list[str]) -> list[str]:
+def _mpirun(run: TrainingRun, settings: job_settings.MpirunSettings) -> dict[str, Any]:
+    """Return the options of a job that mpirun starts; the operator gives each worker the name of the meeting point."""
+    name = job_name(run.name)
+    meeting = {"MASTER_ADDR": f"{_kind(run).host_of(name, 0)}.{name}", "MASTER_PORT": str(run.o["port"])}
     wdir = ["--wdir", run.work] if run.work else []
-    return [*transport, *wdir, *run.o["mpirun_arguments"]]
+    arguments = [*settings["mpirun_arguments"], *wdir, *run.o["mpirun_arguments"]]
+    return {"environment": meeting, "mpirun_arguments": arguments}
+
+
+def _torchrun(run: TrainingRun, prepared: Prepared) -> dict[str, Any]:
+    """Return the options of a job that torchrun starts, which has its meeting point from Trainer."""
+    words = [prepared.python, "-m", "torch.distributed.run"]
+    arguments = run.o["mpirun_arguments"]
+    return {"environment": {}, "mpirun_arguments": arguments, "torchrun": words, "folder": run.work}
 
 
 def _setup(run: TrainingRun, prepared: Prepared) -> list[str]:

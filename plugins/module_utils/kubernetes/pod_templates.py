@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .job_spec import PLUGIN, PRIVILEGED, JobSpec
+from .job_spec import PLUGIN, PRIVILEGED, TORCHRUN, JobSpec
 
 INFINIBAND = "/dev/infiniband"
 # A worker's sshd changes its root and writes to the audit log. CRI-O grants neither capability by default:
@@ -16,6 +16,9 @@ SSHD_RIGHTS = ("AUDIT_WRITE", "SYS_CHROOT")
 # Memory that an RDMA adapter reads must be locked: https://github.com/Mellanox/k8s-rdma-shared-dev-plugin.
 RDMA_RIGHT = "IPC_LOCK"
 SETUP = "setup"
+# torchrun marks the lines of ranks as mpirun does with --tag-output: the same reader finds the errors of each rank.
+# It does not know which stream a line comes from: https://docs.pytorch.org/docs/stable/elastic/run.html
+LINE_PREFIX, RANK_TAG = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "[1,${rank}]<stderr>:"
 TOPOLOGY = "kubernetes.io/hostname"
 TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
@@ -38,8 +41,23 @@ def mpirun_command(job: JobSpec) -> list[str]:
     return [*words, *job.mpirun_arguments, *job.command]
 
 
+def torchrun_command(job: JobSpec) -> list[str]:
+    """Return the command of a node, which starts its ranks and copies their output, each line with its rank."""
+    return [*job.torchrun, "--tee", "3", "--no-python", *job.command]
+
+
+def torchrun_environment(job: JobSpec) -> dict[str, Any]:
+    """Return the environment of torchrun and of its ranks, and their working directory."""
+    environment = _environment(job)
+    environment["env"] = [*environment.get("env", []), {"name": LINE_PREFIX, "value": RANK_TAG}]
+    return {**environment, **({"workingDir": job.folder} if job.folder else {})}
+
+
 def worker(job: JobSpec) -> dict[str, Any]:
-    """Return the pod template of a worker, in which the operator starts sshd (v2beta1) or idles (v1alpha2)."""
+    """Return the pod template of a worker, in which the operator starts sshd (v2beta1) or idles (v1alpha2).
+
+    That of torchrun needs no rights of sshd.
+    """
     container = {**_container(job, "worker"), "securityContext": _security(job)}
     resources = _resources(job)
     if resources:
@@ -115,8 +133,8 @@ def _node_affinity(job: JobSpec) -> dict[str, Any]:
 def _security(job: JobSpec) -> dict[str, Any]:
     if job.devices == PRIVILEGED:
         return {"privileged": True}
-    rights = [*SSHD_RIGHTS, *([RDMA_RIGHT] if job.devices == PLUGIN else [])]
-    return {"capabilities": {"add": sorted(rights)}}
+    rights = [*(SSHD_RIGHTS if job.launcher != TORCHRUN else ()), *([RDMA_RIGHT] if job.devices == PLUGIN else [])]
+    return {"capabilities": {"add": sorted(rights)}} if rights else {}
 
 
 def _resources(job: JobSpec) -> dict[str, Any]:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .containers import containers_of
-from .job_kinds import KINDS, NODE, TRAINJOB, V2BETA1, WORKER, kind_of, trainer_of
+from .job_kinds import KINDS, LAUNCHER, NODE, TRAINJOB, V2BETA1, WORKER, kind_of, trainer_of
 from .object_fields import Object, conditions, is_true, labels, part, seconds, several, whole
 from .pod_templates import TAINTS
 
@@ -39,7 +39,8 @@ class Pod:
     ``waits`` and ``killed`` name the container that waits or was killed, if it is not the one with the program.
     ``setup_error`` is how an init container failed, ``made`` when the pod was created.
     ``tolerates`` is the number of seconds that the pod stays on a silent node; None without limit. ``host`` is its host
-    name, without the end that Trainer's Jobs append to the name of the pod.
+    name, without the end that Trainer's Jobs append to the name of the pod. ``leads`` states whether a worker stands
+    for the launcher of a job that has none.
     """
 
     name: str
@@ -68,6 +69,12 @@ class Pod:
     setup_error: str = ""
     made: float | None = None
     host: str = ""
+    leads: bool = False
+
+    @property
+    def is_launcher(self) -> bool:
+        """Return whether the pod is the launcher, or stands for it."""
+        return self.leads or self.role == LAUNCHER
 
 
 @dataclass(frozen=True)
@@ -133,6 +140,11 @@ class JobSnapshot:
         by_type = conditions(self.job)
         return is_true(by_type, "Succeeded") or is_true(by_type, "Complete")
 
+    @property
+    def launchers(self) -> list[Pod]:
+        """Return the pods of the launcher, or the one that stands for it."""
+        return sorted((pod for pod in self.pods if pod.is_launcher), key=lambda pod: pod.name)
+
     def pods_with_role(self, role: str) -> list[Pod]:
         """Return the pods of the launcher or of the workers, in the order of their index."""
         return sorted((pod for pod in self.pods if pod.role == role), key=lambda pod: (pod.index or 0, pod.name))
@@ -144,6 +156,23 @@ def _workers_and_slots(job: Object | None) -> tuple[int, int]:
     workers = part(part(spec, "mpiReplicaSpecs"), "Worker").get("replicas") or trainer.get("numNodes")
     slots = spec.get("slotsPerWorker") or trainer.get("numProcPerNode")
     return whole(workers) or 0, whole(slots) or 1
+
+
+def has_launcher(made: Iterable[Object]) -> bool:
+    """Return whether a job has a launcher; torchrun of each node starts the ranks of a job without one.
+
+    ``made`` are the objects that the operator created, such as a JobSet with the names of its Jobs.
+    """
+    names = [each.get("name") for thing in made for each in several(part(thing, "spec"), "replicatedJobs")]
+    return not names or LAUNCHER in names
+
+
+def with_leader(pods: Sequence[Pod]) -> list[Pod]:
+    """Return the pods of a job without a launcher: the first that failed stands for it, or else that of rank 0."""
+    failed = [pod for pod in pods if pod.exit_code or pod.phase == "Failed"]
+    first = min(failed, key=lambda pod: pod.ended or 0.0, default=None)
+    leader = first or next((pod for pod in pods if pod.index == 0), None)
+    return [replace(pod, leads=pod is leader) for pod in pods]
 
 
 def owners_of(job: Object | None, made: Iterable[Object]) -> frozenset[str]:

@@ -20,7 +20,7 @@ from .causes import (
     why_setup_failed,
     why_waiting,
 )
-from .job_kinds import LAUNCHER, WORKER
+from .job_kinds import WORKER
 from .last_attempt import ended_launchers
 from .object_fields import conditions, is_true, part, seconds
 from .seen import JobSnapshot, Pod, program_of
@@ -62,8 +62,7 @@ def state_of(snapshot: JobSnapshot) -> JobState:
         "nodes_of_ranks": snapshot.ranks,
         "started": _when(snapshot, "startTime") or snapshot.made,
         "pods": {
-            pod.name: _described(snapshot, pod)
-            for pod in (*snapshot.pods_with_role(LAUNCHER), *snapshot.pods_with_role(WORKER))
+            pod.name: _described(snapshot, pod) for pod in (*snapshot.launchers, *snapshot.pods_with_role(WORKER))
         },
         "silences": silences(snapshot),
     }
@@ -82,7 +81,7 @@ def state_of(snapshot: JobSnapshot) -> JobState:
 
 def launcher_of(snapshot: JobSnapshot) -> LauncherIdentity | None:
     """Return the pod of the launcher, its start and its boot id: these are constant while the launcher runs."""
-    running = [pod for pod in snapshot.pods_with_role(LAUNCHER) if pod.started is not None]
+    running = [pod for pod in snapshot.launchers if pod.started is not None]
     if not running:
         return None
     pod = max(running, key=lambda launcher: launcher.started or 0.0)
@@ -201,7 +200,7 @@ def _word(snapshot: JobSnapshot) -> str:
         # A job in a queue has not started; a job that a user suspended has lost its pods.
         return WAITING if snapshot.queue else STOPPED
     # The operator sets Running late, and does not remove it when it retries the launcher.
-    is_launched = any(pod.phase == "Running" and pod.started is not None for pod in snapshot.pods_with_role(LAUNCHER))
+    is_launched = any(pod.phase == "Running" and pod.started is not None for pod in snapshot.launchers)
     return RUNNING if is_launched or is_true(by_type, "Running") else WAITING
 
 

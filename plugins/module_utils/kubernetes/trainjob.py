@@ -3,7 +3,8 @@
 """The TrainJob of a training job, and the TrainingRuntime with its pod templates, for Kubeflow Trainer.
 
 Trainer makes a JobSet of both. Its MPI plug-in mounts the keys of ssh into the containers with the name ``node``, and
-writes the host file of mpirun; the launcher starts when sshd answers on each node.
+writes the host file of mpirun; the launcher starts when sshd answers on each node. Its plug-in for PyTorch sets the
+variables of torchrun (``PET_*``) in these containers, and the job has no launcher.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 from . import pod_templates
 from .job_kinds import KINDS, LAUNCHER, NODE, TRAINJOB
-from .job_spec import JobSpec
+from .job_spec import TORCHRUN, JobSpec
 
 KIND = KINDS[TRAINJOB]
 RUNTIME = "TrainingRuntime"
@@ -31,21 +32,25 @@ SSH_ARGUMENTS = ("--mca", "plm_rsh_args", f"-o ConnectionAttempts=10 -i {OWN_KEY
 
 
 def runtime(job: JobSpec) -> dict[str, Any]:
-    """Return the runtime with the pod templates of the launcher and of the nodes, without its metadata."""
-    mpi = {"numProcPerNode": job.slots, "mpiImplementation": "OpenMPI", "sshAuthMountPath": SSH}
+    """Return the runtime, without its metadata: the pod templates of the nodes, and of a launcher with mpirun."""
+    has_launcher = job.launcher != TORCHRUN
+    jobs = [{"name": NODE, "template": {"spec": _node_job(job)}}, _launcher(job)] if has_launcher else [_agents(job)]
     spec = {
         "network": {"publishNotReadyAddresses": True},
-        "successPolicy": {"operator": "All", "targetReplicatedJobs": [LAUNCHER]},
-        "replicatedJobs": [{"name": NODE, "template": {"spec": _node_job(job)}}, _launcher(job)],
+        "successPolicy": {"operator": "All", "targetReplicatedJobs": [LAUNCHER if has_launcher else NODE]},
+        "replicatedJobs": jobs,
     }
+    mpi = {"numProcPerNode": job.slots, "mpiImplementation": "OpenMPI", "sshAuthMountPath": SSH}
+    plugin = {"mpi": {**mpi, "runLauncherAsNode": False}} if has_launcher else {"torch": {}}
     # Trainer runs as many launchers as the runtime has nodes. The TrainJob has the number of nodes.
-    policy = {"numNodes": 1, "mpi": {**mpi, "runLauncherAsNode": False}}
+    policy = {"numNodes": 1, **plugin}
     return {"apiVersion": KIND.api_version, "kind": RUNTIME, "spec": {"mlPolicy": policy, "template": {"spec": spec}}}
 
 
 def trainjob(job: JobSpec, made: Mapping[str, Any]) -> dict[str, Any]:
     """Return the TrainJob without its metadata; ``made`` is its runtime."""
-    trainer = {"numNodes": job.workers, "numProcPerNode": job.slots, "command": _words(_command(job))}
+    command = _words(_command(job)) if job.launcher != TORCHRUN else pod_templates.torchrun_command(job)
+    trainer = {"numNodes": job.workers, "numProcPerNode": job.slots, "command": command}
     reference = {"apiGroup": KIND.group, "kind": RUNTIME, "name": made["metadata"]["name"]}
     spec = {"runtimeRef": reference, "trainer": trainer, **({"suspend": True} if job.suspend else {})}
     return {"apiVersion": KIND.api_version, "kind": KIND.kind, "spec": spec}
@@ -76,6 +81,15 @@ def _launcher(job: JobSpec) -> dict[str, Any]:
             "spec": {"backoffLimit": job.backoff_limit, "template": template},
         },
     }
+
+
+def _agents(job: JobSpec) -> dict[str, Any]:
+    """Return the job of the nodes with torchrun; its agents do not admit a pod that replaces a failed one."""
+    template = _with_restart(pod_templates.worker(job))
+    container = template["spec"]["containers"][0]
+    container.update(name=NODE, command=pod_templates.torchrun_command(job), **pod_templates.torchrun_environment(job))
+    spec = {"backoffLimit": 0, "template": template}
+    return {"name": NODE, "template": {"metadata": {"labels": dict(ANCESTOR)}, "spec": spec}}
 
 
 def _with_restart(template: dict[str, Any]) -> dict[str, Any]:

@@ -77,14 +77,14 @@ class Output:
         return sorted(filter(_ended, mine), key=_doubt)
 
 
-def cause_of(output: str, exit_code: int | None, ranks: Sequence[str]) -> Cause:
-    """Return the cause, from the end of the output; ``ranks`` is the node of each rank."""
+def cause_of(output: str, exit_code: int | None, ranks: Sequence[str], launcher: str = "mpirun") -> Cause:
+    """Return the cause, from the end of the launcher's output; ``ranks`` is the node of each rank."""
     lines = lines_of(output)
     # The output of a rank may look like a message of mpirun, but only mpirun's lines have no tag.
     text = "\n".join(line.text for line in lines if line.rank is None)
     shown = Output(text, lines, ranks, errors_of(lines, ranks))
     found = (finder(shown) for finder in CAUSE_FINDERS)
-    sentence, rank, node, is_of_machine = next((each for each in found if each), None) or _by_code(exit_code)
+    sentence, rank, node, is_of_machine = next((each for each in found if each), None) or _by_code(exit_code, launcher)
     return Cause(sentence, rank, node, tuple(map(str, lines[-SHOWN_LINES:])), is_of_machine)
 
 
@@ -227,6 +227,20 @@ def _by_ssh(output: Output) -> Explanation | None:
     return _of_node(f"the launcher could not reach {where}: {match[0].strip()}", node, output)
 
 
+def _by_agent(output: Output) -> Explanation | None:
+    """Return the process that torchrun of a node saw end first."""
+    words = r"Root Cause \(first observed failure\):.*?\n\s+rank\s+: (\d+) .*?\n\s+exitcode\s+: (-?\d+) \(pid: (\d+)\)"
+    match = re.search(words, output.text, re.DOTALL)
+    if match is None:
+        return None
+    rank, code = int(match[1]), int(match[2])
+    who, node = _who(rank, output), _node_of(rank, output)
+    if code < 0:
+        sentence = f"{who} (process {match[3]}) was ended by signal {-code}"
+        return _ended_by(-code, Explanation(sentence, rank, node), output)
+    return _own_error(rank, output) or Explanation(f"{who} ended with exit code {code}", rank, node)
+
+
 def _by_executable(output: Output) -> Explanation | None:
     words = r"could not (?:find an|access\s+or execute an) executable:.*?Executable:\s+(\S+)\s+Node:\s+(\S+)"
     match = re.search(words, output.text, re.DOTALL)
@@ -259,6 +273,7 @@ CAUSE_FINDERS: tuple[Callable[[Output], Explanation | None], ...] = (
     _by_signal,
     _by_lost_node,
     _by_exit,
+    _by_agent,
     _by_error,
     _by_ssh,
     _by_executable,
@@ -269,14 +284,14 @@ CAUSE_FINDERS: tuple[Callable[[Output], Explanation | None], ...] = (
 )
 
 
-def _by_code(code: int | None) -> Explanation:
+def _by_code(code: int | None, launcher: str) -> Explanation:
     if code is None:
-        sentence = "mpirun is gone and left no exit code: the launcher was rebooted, or a user killed mpirun"
+        sentence = f"{launcher} is gone and left no exit code: the launcher was rebooted, or a user killed {launcher}"
         return Explanation(sentence, is_of_machine=True)
     if code < 0:
-        return Explanation(f"mpirun was ended by signal {-code}", is_of_machine=code == -KILLED)
+        return Explanation(f"{launcher} was ended by signal {-code}", is_of_machine=code == -KILLED)
     by_kill = code == BY_SIGNAL + KILLED
-    sentence = f"mpirun ended with exit code {code}{', as after signal 9 (Killed)' if by_kill else ''}"
+    sentence = f"{launcher} ended with exit code {code}{', as after signal 9 (Killed)' if by_kill else ''}"
     return Explanation(sentence, is_of_machine=by_kill)
 
 

@@ -1,13 +1,13 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Run a script that is written for torchrun in the ranks that mpirun starts::
+"""Run a script that is written for torchrun in the ranks that mpirun or torchrun starts::
 
     python -u dml_torchrun.py script.py ...
     python -u dml_torchrun.py -m module ...
 
-It sets the same variables as torchrun: rank, node, size and the rendezvous address (MASTER_ADDR and MASTER_PORT, which
-the role sets). It also sets the interface for Gloo, which otherwise uses the address of the host name, often loopback.
-The steps of the script are recorded by dml_steps.
+In a rank of mpirun, it sets the same variables as torchrun: rank, node, size and the rendezvous address (MASTER_ADDR
+and MASTER_PORT, which the role sets). It also sets the interface for Gloo, which otherwise uses the address of the host
+name, often loopback. The steps of the script are recorded by dml_steps.
 """
 
 from __future__ import annotations
@@ -28,22 +28,29 @@ NAMES = {
     "LOCAL_WORLD_SIZE": "OMPI_COMM_WORLD_LOCAL_SIZE",
 }
 ADDRESS, GLOO = "MASTER_ADDR", "GLOO_SOCKET_IFNAME"
+# The variable that only torchrun sets, in each of its ranks.
+OF_TORCHRUN = "TORCHELASTIC_RUN_ID"
 # From linux/sockios.h; the probe sends nothing to the port.
 SIOCGIFADDR, ANY_PORT = 0x8915, 9
 
 
 def set_environment() -> None:
-    """Set the environment variables that torchrun would set."""
-    lacking = [name for name in (*NAMES.values(), ADDRESS) if name not in os.environ]
-    if lacking:
-        sys.exit(f"dml_torchrun.py needs a rank of mpirun and {ADDRESS}: {', '.join(lacking)} is missing")
-    os.environ.update({name: os.environ[of_mpi] for name, of_mpi in NAMES.items()})
-    os.environ.update(groups(*(int(os.environ[name]) for name in NAMES)))
+    """Set the environment variables that torchrun would set, unless torchrun started this rank."""
+    if OF_TORCHRUN not in os.environ:
+        _set_place()
     interface = interface_to(os.environ[ADDRESS])
     if interface:
         os.environ.setdefault(GLOO, interface)
     # Only the log of NCCL shows which network it used.
     os.environ.setdefault("NCCL_DEBUG", "INFO")
+
+
+def _set_place() -> None:
+    lacking = [name for name in (*NAMES.values(), ADDRESS) if name not in os.environ]
+    if lacking:
+        sys.exit(f"dml_torchrun.py needs a rank of mpirun and {ADDRESS}: {', '.join(lacking)} is missing")
+    os.environ.update({name: os.environ[of_mpi] for name, of_mpi in NAMES.items()})
+    os.environ.update(groups(*(int(os.environ[name]) for name in NAMES)))
 
 
 def groups(rank: int, size: int, local_rank: int, local_size: int) -> dict[str, str]:

@@ -61,6 +61,17 @@ def test_the_script_receives_its_rank_and_the_rendezvous_address(tmp_path: Path)
     }
 
 
+def test_the_variables_of_torchrun_stay_in_its_rank(tmp_path: Path) -> None:
+    own = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "GROUP_RANK": "1"}
+    own = {**own, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29400"}
+
+    done = run(tmp_path, **own, TORCHELASTIC_RUN_ID="none")
+
+    result = json.loads(done.stdout)[3]
+    assert {name: result[name] for name in own} == own
+    assert (result["GLOO_SOCKET_IFNAME"], result["NCCL_DEBUG"]) == ("lo", "INFO")
+
+
 def test_the_interface_of_gloo_is_that_of_the_address_and_what_a_user_set_stays(tmp_path: Path) -> None:
     """Gloo takes what the node's name resolves to, which is the loopback on Debian and Ubuntu."""
     route = subprocess.run(["ip", "-4", "-json", "address"], capture_output=True, text=True, check=True).stdout

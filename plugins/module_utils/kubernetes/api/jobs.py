@@ -10,7 +10,7 @@ from ...errors import Failed
 from ..job_kinds import KINDS, LAUNCHER, NODE, TRAINJOB, JobKind
 from ..last_attempt import ended_launchers
 from ..object_fields import Object, part, seconds, several
-from ..seen import JobSnapshot, boot_ids, events_of, owners_of, pods_of
+from ..seen import JobSnapshot, boot_ids, events_of, has_launcher, owners_of, pods_of, with_leader
 from .connection import Api, segment
 
 # The size of the end of a log that is kept, and of the part that is read at most: a line may have any length.
@@ -24,8 +24,10 @@ def read(api: Api, namespace: str, name: str, version: str) -> JobSnapshot:
     inside = f"/api/v1/namespaces/{segment(namespace)}"
     job = _job(api, namespace, name, kind)
     is_known = job is not None or _knows_jobs(api, kind)
-    owners = owners_of(job, _made(api, namespace, name, kind) if job else ())
+    created = _made(api, namespace, name, kind) if job else []
+    owners = owners_of(job, created)
     pods = pods_of(name, api.items(f"{inside}/pods"), owners, job)
+    pods = pods if has_launcher(created) else with_leader(pods)
     ended = ended_launchers(pods)
     made = seconds(part(job, "metadata").get("creationTimestamp"))
     uids = {*owners, *(pod.uid for pod in pods)}

@@ -33,6 +33,8 @@ OPTIONS = {
     "full": FULL,
     "privileged": {**FULL, "devices": "privileged"},
     "queued": {**LEAST, "queue": "team-a", "suspend": True},
+    "torchrun": {**LEAST, "launcher": "torchrun"},
+    "torchrun full": {**FULL, "launcher": "torchrun", "mpirun_arguments": [], "folder": "/home/user/run"},
 }
 
 
@@ -110,6 +112,8 @@ def test_a_queue_of_kueue_is_a_label_of_the_job() -> None:
         ({"gang": {"least": 4}}, "trainjob does not support gang: use v2beta1"),
         ({"clean_pods": "All"}, "trainjob does not support clean_pods All"),
         ({"name": "t" * 45}, "63 characters are allowed"),
+        ({"launcher": "srun"}, "launcher is 'srun': expected one of mpirun, torchrun"),
+        ({"launcher": "torchrun", "mpirun_arguments": ["--bind-to", "core"]}, "but the launcher is torchrun: remove"),
     ],
 )
 def test_refuses_options_that_a_trainjob_does_not_support(options: dict[str, Any], words: str) -> None:
