@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import action_loader, connection_loader
 
 from ..module_utils.core.child_environment import account_names
+from .check_plans import planned_once
 from .follow import FollowingAction
 from .node_modules import NodeModules
 
@@ -86,7 +88,8 @@ class Modules:
         """Run a module on the controller in check mode."""
         action = self._local(name, self._with_connection(name, options))
         action._task.check_mode = True
-        return self._ended(action, lambda: action._execute_module(task_vars=self._here))
+        run = partial(self._ended, action, lambda: action._execute_module(task_vars=self._here))
+        return planned_once([name, dict(action._task.args), self.environment], run)
 
     def there(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
         """Run a module on the host of the task, as the user of the task."""

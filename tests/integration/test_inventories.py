@@ -109,6 +109,8 @@ def test_plans_bare_hosts_with_one_reboot_each_and_no_write(vcenter: Simulator, 
     for worker in WORKERS[name]:
         assert f"{worker}: changes" in message
     assert vcenter.writes() == []
+    plans = vcenter.callers()["dml.vsphere (esxi_profile)"]
+    assert plans["SessionManager.Login"] == 1, "preflight and hosts share the plan of the profile"
 
 
 @quick("mixed")

@@ -15,13 +15,14 @@ _KUBERNETES = f"{_UNIT}/kubernetes/test_odd_objects.py"
 _ANSWERS = f"{_UNIT}/vsphere/test_odd_answers.py"
 USER, OURS = "the user wrote it", "this collection wrote it, or the kernel of the local machine"
 ELSEWHERE: dict[str, str] = {
-    **{f"plugin_utils/{one}.py": OURS for one in ("controller", "modules", "node_modules", "trial")},
+    **{f"plugin_utils/{one}.py": OURS for one in ("check_plans", "controller", "modules", "node_modules", "trial")},
     **{f"vmotion/folder/{one}.py": OURS for one in ("facts_file", "trial_folder")},
     **dict.fromkeys(("vmotion/trial/window_end.py", "kubernetes/mpijob.py"), USER),
     "lookup/run_request.py": USER,
     **{f"{one}.py": OURS for one in ("site/recording/guard", "vmotion/move/move_watch", "hosts/privileges/needs")},
     **{f"{one}.py": OURS for one in _LOCAL},
     "site/acceptance/assumption_checks.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
+    "site/conformance/conformance.py": f"{_UNIT}/site/conformance/test_conformance.py",
     "site/acceptance/shapes.py": f"{_UNIT}/site/acceptance/test_acceptance.py",
     **{f"site/{one}.py": f"{_UNIT}/site/discovery/test_inventory_plan.py" for one in _DISCOVERY},
     "site/recording/free_text.py": f"{_UNIT}/site/recording/test_free_text.py",
