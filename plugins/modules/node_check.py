@@ -32,9 +32,9 @@ options:
         C(sysctls), C(limits) and C(stun_seconds), the seconds for which each timer must wait for a silent peer.
       - V(gpu_driver) takes the result of C(nvidia-smi -q), and wants C(driver), C(gpus), C(licensed) and C(persistent).
       - V(gpu_health) takes C(smi), the output of C(nvidia-smi -q -x), or C(failure), its error, and C(log), the lines
-        of the kernel log, or V(null) if they cannot be read; or it takes C(error) if nothing could be read. It wants
-        C(since), the time from which errors in the log count, and C(idle), whether no process should use the GPUs. Its
-        facts have the C(notes).
+        of the kernel log, or V(null) if they cannot be read; or it takes C(error) if nothing could be read. It may take
+        C(diagnostic), the output of C(dcgmi diag -r 1 -j). It wants C(since), the time from which errors in the log
+        count, and C(idle), whether no process should use the GPUs. Its facts have the C(notes).
       - V(gpudirect) takes C(gpudirect) and C(dma_buf), CUDA's attributes 116 and 124 of each GPU, and C(modules), the
         loaded modules of the kernel. It has a misfit if the GPUs do not support GPUDirect RDMA, or if the node has
         neither C(nvidia_peermem) nor DMA-BUF.

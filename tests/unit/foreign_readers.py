@@ -20,6 +20,7 @@ from plugins.module_utils.core import masked, names, versions, vgpu_manager
 from plugins.module_utils.durable import program_journal
 from plugins.module_utils.fabric import fabric_marks
 from plugins.module_utils.guests import (
+    dcgm,
     gpu_report,
     kernel_packages,
     nvidia,
@@ -65,6 +66,7 @@ Strategy = st.SearchStrategy[Any]
 NONE = type(None)
 BOOTED = "2026-01-01T00:00:00+00:00"
 SMI = "Driver Version : 580.65\nGPU 00000000:02:01.0\n Product Name : A100\n vGPU Software Licensed Product\n"
+DCGM = '{"DCGM Diagnostic": {"test_categories": [{"tests": [{"results": [{"status": "Fail", "warnings": [{}]}]}]}]}}'
 SMI_XML = '<nvidia_smi_log><gpu id="0:3b:0.0"><product_name>A100</product_name></gpu></nvidia_smi_log>'
 XID = "[ 1.5] NVRM: Xid (PCI:0000:3b:00): 79, gone\nNVRM: The NVIDIA GPU 0000:b3:00.0\nNVRM: fallen off the bus\n"
 RAS = "Communicator ranks have different operation counts\n2 ranks have launched up to operation 6\n"
@@ -246,6 +248,7 @@ READERS = (
     of("core/names.py", names.address, text("10.0.0.1", "fe80::1%eth0"), (str, NONE)),
     of("guests/nvidia.py", nvidia.report, text(SMI), dict),
     of("guests/gpu_report.py", gpu_report.report, text(SMI_XML), gpu_report.GpuReport, gpu_report.ReportError),
+    of("guests/dcgm.py", dcgm.failed_tests, text(DCGM), (list, NONE)),
     of("guests/xid.py", lambda one: list(xid.xids(one.splitlines())), text(XID), list),
     of("training/hangs.py", lambda one: hangs.sentences({}, [one]), text(RAS), list),
     of("guests/nvidia.py", nvidia.uuids, text("GPU 0: A100 (UUID: GPU-1)"), list),

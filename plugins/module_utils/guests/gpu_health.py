@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.findings import NOTE, STOP, WARN, Finding, listed
 from ..core.names import printable
-from . import gpu_report, gpudirect, memory_pools, xid
+from . import dcgm, gpu_report, gpudirect, memory_pools, xid
 from .gpu_report import Gpu
 
 RULE = "gpu_health"
@@ -45,6 +45,7 @@ def findings(
     if found.get("smi") is None and found.get("failure") is None:
         return []
     rows = [*_of_report(found, idle=idle), *_of_log(found, since), *_of_pools(found), *_of_gpudirect(found, gdr)]
+    rows += _of_diagnostic(found)
     return [Finding(severity, RULE, node, text) for severity, text in rows]
 
 
@@ -179,6 +180,19 @@ def _of_gpudirect(found: Mapping[str, Any], gdr: str) -> Rows:
     sentence = gpudirect.misfit(found) if gdr in (gpudirect.AUTO, *gpudirect.LEVELS) else ""
     if sentence:
         yield NOTE if gdr == gpudirect.AUTO or gpudirect.is_possible(found) is None else STOP, sentence
+
+
+def _of_diagnostic(found: Mapping[str, Any]) -> Rows:
+    """Yield the failed tests of DCGM's short diagnostic, which runs where it is installed and the GPUs are whole."""
+    text = found.get("diagnostic")
+    if text is None:
+        return
+    tests = dcgm.failed_tests(str(text))
+    if tests is None:
+        yield NOTE, f"DCGM's diagnostic did not run ({_message(text) or 'no output'}): check the service nvidia-dcgm"
+    for test in tests or []:
+        words = f"GPU {test.gpu} of DCGM fails the test {test.name} ({test.text})"
+        yield (STOP, f"{words}: {_DRAIN}") if test.is_sick else (WARN, f"{words}: see dcgmi diag -r 1")
 
 
 def _of_pools(found: Mapping[str, Any]) -> Rows:

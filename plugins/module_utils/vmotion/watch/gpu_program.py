@@ -1,19 +1,25 @@
 # Copyright: (c) 2026, dml.vsphere contributors
 # Simplified BSD License (see licenses/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-"""Runs on a node: reports the state of its GPUs, their errors in the kernel's log, memory pools, and the job's NCCL."""
+"""Runs on a node: reports the state of its GPUs, their errors in the kernel's log, memory pools, and the job's NCCL.
+
+On a node whose GPUs no process should use, DCGM's short diagnostic runs too.
+"""
 
 # This file is sent to the node as text: it imports only the standard library, and any Python from 3.8 on runs it.
 from __future__ import annotations
 
 # pylint: disable=ansible-bad-function  # this runs on a node, without Ansible
 import json
+import re
 import subprocess
 import sys
 
-SECONDS = 30
+SECONDS, DIAGNOSTIC_SECONDS = 30, 60
 # Every line of a kernel log can be an error of a GPU.
 MOST_LINES = 1000
 MISSING = 127
+# The modes of a GPU that is not shared, on hardware or in a virtual machine.
+WHOLE = {"None", "Pass-Through"}
 # CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, _GPU_DIRECT_RDMA_SUPPORTED and _DMA_BUF_SUPPORTED.
 ATTRIBUTES = {"pools": "115", "gpudirect": "116", "dma_buf": "124"}
 # The modules of the kernel with which an RDMA card reads the memory of a GPU.
@@ -49,14 +55,14 @@ print(json.dumps(version.value))
 """
 
 
-def run(*command: str) -> tuple[int, str, str]:
+def run(*command: str, seconds: int = SECONDS) -> tuple[int, str, str]:
     """Return exit code, output and errors of a program; a missing program has a shell's exit code for that."""
     try:
         done = subprocess.run(  # noqa: S603 - fixed programs
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=SECONDS,
+            timeout=seconds,
             check=False,
         )
     except FileNotFoundError:
@@ -88,6 +94,15 @@ def log() -> list[str] | None:
     return None
 
 
+def diagnostic(report: str) -> str | None:
+    """Return the output of DCGM's short diagnostic; None without DCGM, with MIG, and for a vGPU."""
+    modes = set(re.findall("<virtualization_mode>([^<]*)", report))
+    if "<current_mig>Enabled" in report or not modes or modes - WHOLE:
+        return None
+    code, output, errors = run("dcgmi", "diag", "-r", "1", "-j", seconds=DIAGNOSTIC_SECONDS)
+    return None if code == MISSING else output.strip() or errors.strip()
+
+
 def value(*command: str) -> object:
     """Return the JSON value that a program prints; None if it fails."""
     code, output, _errors = run(*command)
@@ -116,12 +131,13 @@ def modules() -> list[str] | None:
 
 def main() -> None:
     """Print the report."""
-    python = sys.argv[1]
+    python, is_idle = sys.argv[1], sys.argv[2:] == ["idle"]
     found = smi()
     has_gpus = found["smi"] is not None
     report = {
         **found,
         "log": log() if has_gpus or found["failure"] else None,
+        "diagnostic": diagnostic(found["smi"]) if found["smi"] and is_idle else None,
         **(attributes() if has_gpus else dict.fromkeys(ATTRIBUTES)),
         "modules": modules(),
         "nccl": value(python, "-c", NCCL) if has_gpus and python else None,

@@ -64,7 +64,7 @@ def read_gpus(
     the GPUs, and ``xid_seconds`` is the age up to which errors in the log of the kernel count. ``gdr`` is the
     use of GPUDirect RDMA in the job; empty for a job without it.
     """
-    found = run_on_nodes(nodes, gpu_program, [python], timeout)
+    found = run_on_nodes(nodes, gpu_program, [python, *(["idle"] if idle else [])], timeout)
     findings = gpu_health.all_findings(found, time.time() - xid_seconds, idle=idle, gdr=gdr)
     versions = {node: gpu_health.versions(answer) for node, answer in found.items()}
     return {"findings": as_dicts(findings), "nodes": versions}

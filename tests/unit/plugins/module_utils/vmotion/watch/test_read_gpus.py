@@ -153,3 +153,17 @@ def test_the_library_of_make_gpu_hides_the_memory_pools_of_the_driver(
         "[[0, 0], [1, 1]]",
         "0 1",
     )
+
+
+def test_the_diagnostic_of_dcgm_runs_on_a_node_whose_gpus_are_whole_and_idle(node: Path) -> None:
+    dumps = DUMPS.parent / "dcgm"
+    program(node, "dcgmi", f'test "$*" = "diag -r 1 -j" && cat {dumps}/persistence-v4.json; exit 226')
+
+    def failed(**more: Any) -> list[str]:
+        return [one["text"] for one in read(**more)["findings"] if "fails the test software" in one["text"]]
+
+    assert len(failed(idle=True)) == 2
+    assert failed(idle=False) == []
+    for name in ("vgpu-l40s", "a100-mig"):
+        program(node, "nvidia-smi", f"cat {DUMPS}/{name}.xml")
+        assert failed(idle=True) == [], name
