@@ -29,7 +29,7 @@ GANG = {
     "resources": "minResources",
 }
 # The options that a kind does not support: the operator of 2019, and Trainer, which schedules a gang in its runtime.
-UNSUPPORTED = {V1ALPHA2: ("queue", "suspend", "gang"), TRAINJOB: ("gang",)}
+UNSUPPORTED = {V1ALPHA2: ("queue", "suspend", "gang", "claims"), TRAINJOB: ("gang",)}
 PULLS = ("IfNotPresent", "Always", "Never")
 LONGEST_LABEL = 63
 # A label of RFC 1035: Kubernetes uses it as the name of a pod and as its host name.
@@ -48,7 +48,8 @@ class JobSpec:
 
     ``command`` is the program of each rank. Every rank gets ``environment``, the values of ``forward`` from the image
     of the launcher, and ``secrets``, which are stored in a Secret. ``slots`` is the number of ranks of a worker, and
-    ``gpus`` the number of units of ``gpu_resource`` that it requests. With ``nodes``, workers run only on these nodes.
+    ``gpus`` the number of units of ``gpu_resource`` that it requests; ``claims`` are ResourceClaimTemplates for devices
+    of DRA, by the name of the claim. With ``nodes``, workers run only on these nodes.
     ``records`` is the folder of the step records in a worker; with ``records_on_node`` it is also a folder of the node.
     ``files`` are texts for the folder ``library``, by file name. ``volumes`` have ``name``, ``path``, ``source`` in the
     form of Kubernetes, and optionally ``read_only`` or ``only_setup_writes``. ``setup`` is a command that runs in the
@@ -68,6 +69,7 @@ class JobSpec:
     transport: str = "tcp"
     devices: str = WITHOUT
     rdma_resource: str = "rdma/hca"
+    claims: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
     forward: Sequence[str] = ("PATH", "LD_LIBRARY_PATH")
@@ -203,6 +205,9 @@ def _invalid_numbers(job: JobSpec) -> Iterator[str]:
 def _invalid_devices(job: JobSpec) -> Iterator[str]:
     if job.transport == "rdma" and job.devices == WITHOUT:
         yield "transport is 'rdma', but the pods get no RDMA device: set devices to 'plugin' or 'privileged'"
+    for name in (*job.claims, *job.claims.values()):
+        if not _NAME.fullmatch(str(name)):
+            yield f"claims contain {name!r}: expected the names of claims with those of their ResourceClaimTemplates"
     if 0 < job.gpus < job.slots:
         yield f"{job.slots} ranks of a worker share {job.gpus} of {job.gpu_resource}: request one for each, or none"
 

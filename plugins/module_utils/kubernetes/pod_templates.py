@@ -68,6 +68,9 @@ def worker(job: JobSpec) -> dict[str, Any]:
     spec = {**_common_spec(job), **_setup(job), "containers": [container]}
     if volumes:
         spec["volumes"] = volumes
+    if job.claims:
+        claims = [{"name": name, "resourceClaimTemplateName": template} for name, template in job.claims.items()]
+        spec["resourceClaims"] = claims
     affinity = {**({"podAntiAffinity": _one_per_node(job)} if job.is_spread else {}), **_node_affinity(job)}
     if affinity:
         spec["affinity"] = affinity
@@ -145,6 +148,8 @@ def _resources(job: JobSpec) -> dict[str, Any]:
     resources: dict[str, Any] = {"limits": limits} if limits else {}
     if job.requests:
         resources["requests"] = dict(job.requests)
+    if job.claims:
+        resources["claims"] = [{"name": name} for name in job.claims]
     return resources
 
 

@@ -298,3 +298,19 @@ def test_a_different_job_with_the_same_name_lists_its_differences() -> None:
     assert "mpiReplicaSpecs.Worker.replicas" in paths
     assert "mpiReplicaSpecs.Launcher.template.spec.containers[0].env[0].value" in paths
     assert "mpiReplicaSpecs.Worker.template.spec.imagePullSecrets" in paths
+
+
+def test_each_worker_claims_devices_of_dra_and_the_launcher_none() -> None:
+    mpijob = made(gpus=0, slots=1, claims={"gpu": "single-gpu"})
+
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "single-gpu"}]
+    assert spec_of(mpijob, "Worker")["resourceClaims"] == claims
+    assert container(mpijob, "Worker")["resources"]["claims"] == [{"name": "gpu"}]
+    assert "resourceClaims" not in spec_of(mpijob, "Launcher")
+    pods = [schema.pod_of(replica["template"]) for replica in mpijob["spec"]["mpiReplicaSpecs"].values()]
+    assert schema.faults(mpijob) == []
+    assert [fault for pod in pods for fault in schema.kubernetes_faults(pod, "1.35")] == []
+    with pytest.raises(JobError, match="v1alpha2 does not support claims"):
+        job_of({**LEAST, "api": V1ALPHA2, "claims": {"gpu": "single-gpu"}})
+    with pytest.raises(JobError, match="claims contain 'Single GPU': expected"):
+        job_of({**LEAST, "claims": {"gpu": "Single GPU"}})
