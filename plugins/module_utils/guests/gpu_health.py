@@ -183,7 +183,7 @@ def _of_gpudirect(found: Mapping[str, Any], gdr: str) -> Rows:
 
 
 def _of_diagnostic(found: Mapping[str, Any]) -> Rows:
-    """Yield the failed tests of DCGM's short diagnostic, which runs where it is installed and the GPUs are whole."""
+    """Yield the failed tests of DCGM's short diagnostic, which runs on complete GPUs if it is installed."""
     text = found.get("diagnostic")
     if text is None:
         return

@@ -73,7 +73,7 @@ def test_without_a_complete_checkpoint_the_run_is_refused(tmp_path: Path, name: 
         (("b.pt", "a.PT", "c.txt"), "a.PT"),
     ],
 )
-def test_of_checkpoints_of_one_second_the_highest_number_is_the_newest(paths: tuple[str, ...], newest: str) -> None:
+def test_the_highest_number_is_the_newest_checkpoint_of_one_second(paths: tuple[str, ...], newest: str) -> None:
     """Copies have whole seconds, and a quick program writes several within one."""
     files = [OutputFile(path, 1.0 + number / 10) for number, path in enumerate(paths)]
     assert candidates(files, [])[0].path == newest
