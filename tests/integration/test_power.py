@@ -39,6 +39,13 @@ vms:
 """
 
 
+@pytest.fixture
+def vcenter(vcenter: Simulator) -> Simulator:
+    """The lab, whose first host boots at once."""
+    vcenter.set_host("esx01.lab", reboot_seconds=0.2)
+    return vcenter
+
+
 def workers(
     start: START, hosts: int = 4, count: int = 2, hot: bool = True, drs: str = "partiallyAutomated"
 ) -> Simulator:

@@ -12,6 +12,8 @@ import pytest
 from pyVmomi import vim
 
 from lab.simulator import Simulator
+from plugins.module_utils.vsphere import custom_fields
+from plugins.module_utils.workers import worker_power
 from tests.integration.ansible import Ansible
 from tests.integration.workers import (
     DEFAULTS,
@@ -209,7 +211,10 @@ def test_a_run_that_was_killed_after_the_clone_is_gone_on_with(place: Simulator,
     assert not ansible.module("worker_vm", **desired(1)).changed
 
 
-def test_a_mark_that_was_accepted_and_not_kept_is_written_by_the_next_run(place: Simulator, ansible: Ansible) -> None:
+def test_a_mark_that_was_accepted_and_not_kept_is_written_by_the_next_run(
+    place: Simulator, ansible: Ansible, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(custom_fields, "KEPT_SECONDS", 0.6)
     place.fault("SetField", "deaf")
     deaf = ansible.module("worker_vm", **desired(1))
     assert deaf.rc != 0 and "worker01: could not write its custom attribute dml.vsphere.worker" in deaf.msg
@@ -225,7 +230,10 @@ def test_deaf_is_found_out(place: Simulator, ansible: Ansible) -> None:
     assert "the server accepted the change, yet did not apply it: cpus, " in outcome.msg
 
 
-def test_reports_at_once_a_server_that_ignores_power_on(place: Simulator, ansible: Ansible) -> None:
+def test_reports_at_once_a_server_that_ignores_power_on(
+    place: Simulator, ansible: Ansible, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_power, "ON_SECONDS", 1)
     place.fault("PowerOnVM_Task", "deaf")
     began = time.monotonic()
     deaf = ansible.module("worker_vm", **desired(1, address_timeout=600))
