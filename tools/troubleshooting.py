@@ -17,10 +17,14 @@ from typing import NamedTuple
 
 import yaml
 
+from tools import code_texts
+from tools.code_texts import MOST, Known, Scope, escape, placeholder, texts
+
 ROOT = Path(__file__).resolve().parent.parent
 ERRORS = {"Refused", "Failed", "NotFound", "Unreachable", "TimedOut", "StillDiffers", "Abandoned"}
 # The place of the text in the arguments of a finding.
 FINDINGS = {"Finding": 3, "finding": 2}
+STOP, SEVERITIES = "STOP", {"STOP", "WARN", "NOTE"}
 TOPICS = {
     "site": "Discovery, acceptance and recordings",
     "cluster": "vCenter and clusters",
@@ -42,16 +46,52 @@ TOPICS = {
 }
 HEAD = """# Troubleshooting by error text
 
-Search for words of the message: each error and each finding of the collection is on this page, with its remedy. Names
-of the site are in capitals here. [Faults during host preparation](docs/faults.md) describes the state of the hosts
-after each fault.
+Search for the words after the name of the object, such as *could not leave maintenance mode*: each error and each
+finding of the collection is on this page, with its remedy. Names and numbers of your site are in capitals here.
+[Faults during host preparation](docs/faults.md) describes the state of the hosts after each fault.
 """
-_SPECIAL = re.compile(r"([\\`*_\[\]<>{}|$#~])")
-_MOST = 8
-_DEEPEST = 4
-# Names that are too general for a placeholder, in whose place the name before them is used.
-_GENERAL = {"name", "target", "text", "_name", "id"}
-Scope = dict[str, list[ast.expr]]
+
+
+class Raising(NamedTuple):
+    """A function that raises an error about what its caller tries: places of its arguments, reason, and remedy."""
+
+    target: int
+    tried: int
+    remedy: int
+    reason: str
+    otherwise: str
+
+
+# A host knows its own name: must_answer has no argument for it.
+NOWHERE = 99
+REPORTED = (
+    "remove the cause that the server reports, and run again; after NoPermission, give the account that privilege"
+)
+RAISING = {
+    "translating_faults": Raising(0, 1, 2, "the server said FAULT", REPORTED),
+    "Started": Raising(
+        1,
+        2,
+        3,
+        "the task did not end within SECONDS s",
+        "it may still run: see Recent Tasks in the vSphere Client, and run again when it has ended",
+    ),
+    "go_on": Raising(0, 1, NOWHERE, "the ansible run that requested it has ended", "run again"),
+    "must_answer": Raising(NOWHERE, 0, NOWHERE, "vCenter shows it as STATE", "bring it back and run again"),
+}
+# The functions that take what is tried by its name, with the object and the reason of their errors.
+TRYING = {
+    **dict.fromkeys(("get", "find", "send", "task"), ("SERVER", "the server said ANSWER")),
+    **dict.fromkeys(("run", "rows"), ("HOST", "esxcli said FAULT")),
+}
+# The verbs with which a remedy begins in a message that has none of its own in the code.
+_REMEDY = re.compile(
+    r"(?:^|[:;.] )((?:add|check|choose|correct|delete|disable|do not|give|install|let|list|name|raise|reboot|"
+    r"remove|renew|run|see|set|start|turn|use|wait|write) .*)",
+    re.IGNORECASE,
+)
+CAUSE = "Remove the cause that the message names, and run the same command again."
+CONTINUES = "The run continues: this is a warning or a note."
 
 
 class Sentence(NamedTuple):
@@ -64,28 +104,35 @@ class Sentence(NamedTuple):
 
 def page(root: Path = ROOT) -> str:
     """Return the page as Markdown."""
-    found = sorted(set(sentences(root)))
+    found: dict[str, dict[str, list[str]]] = {}
+    for one in sorted(set(sentences(root))):
+        if _has_words(one.message):
+            found.setdefault(one.topic, {}).setdefault(one.message, []).append(one.remedy)
     parts = [HEAD]
     for topic, title in TOPICS.items():
-        rows = [_row(one) for one in found if one.topic == topic and _has_words(one.message)]
+        rows = [_row(message, remedies) for message, remedies in found.get(topic, {}).items()]
         parts += [f"## {title}\n", *rows] if rows else []
     return "\n".join(parts)
 
 
-def _row(one: Sentence) -> str:
-    remedy = one.remedy if re.search("[a-z]{3}", one.remedy) else "The message contains the remedy."
-    return f"{one.message}\n: {remedy}\n"
+def _row(message: str, remedies: Iterable[str]) -> str:
+    useful = [remedy for remedy in remedies if re.search("[a-z]{3}", remedy)]
+    found = _REMEDY.search(message)
+    written = [remedy for remedy in useful if remedy != CONTINUES] or [_sentence(found[1])] if found else useful
+    return "\n".join([message, *(f": {remedy}" for remedy in written or [CAUSE]), ""])
 
 
 def _has_words(text: str) -> bool:
     """Return whether a text is more than names that are known only in a run."""
-    return re.search(r"\b[a-z]{2,} [a-z]{2,}", text.replace("could not", "")) is not None
+    tried = text.partition("could not ")[2]
+    own = re.search(r"\b[a-z]{2,} [a-z]{2,}", text.replace("could not", ""))
+    return own is not None and not re.match("[A-Z. ]*:", tried) and not text.endswith(": ")
 
 
 def sentences(root: Path = ROOT) -> Iterator[Sentence]:
     """Yield the sentences of the plugins, the roles and the playbooks."""
     for path in sorted((root / "plugins").rglob("*.py")):
-        yield from _of_python(path.read_text(), _topic(path.relative_to(root)))
+        yield from of_python(code_texts.parsed(path), _topic(path.relative_to(root)), path)
     for folder in ("playbooks", "roles"):
         for path in sorted((root / folder).rglob("*.yml")):
             yield from _of_yaml(yaml.safe_load(path.read_text()))
@@ -101,10 +148,10 @@ def _of_yaml(document: object) -> Iterator[Sentence]:
         message = document.get("fail_msg")
         if isinstance(message, str) and not message.strip().startswith("{{ _"):
             named = re.sub(
-                r"\{\{\s*([\w.]+)[^}]*\}\}", lambda found: _placeholder(found[1].split(".")[-1]), escape(message)
+                r"\{\{\s*([\w.]*)(?:[^}]|\}(?!\}))*\}\}", lambda found: placeholder(found[1].split(".")[-1]), message
             )
             if re.search("[a-z]{3} [a-z]", named):
-                yield Sentence("playbooks", " ".join(named.split()), "")
+                yield Sentence("playbooks", escape(" ".join(named.replace("\\", "").split())), "")
         for below in document.values():
             yield from _of_yaml(below)
     elif isinstance(document, list):
@@ -112,107 +159,103 @@ def _of_yaml(document: object) -> Iterator[Sentence]:
             yield from _of_yaml(below)
 
 
-def _of_python(text: str, topic: str) -> Iterator[Sentence]:
-    tree = ast.parse(text)
+def of_python(tree: ast.Module, topic: str, path: Path | None = None) -> Iterator[Sentence]:
+    """Yield the sentences of a module of Python."""
+    module = code_texts.module_scope(tree, path)
     for function in ast.walk(tree):
         if isinstance(function, (ast.FunctionDef, ast.Module)):
-            scope = _scope(function)
-            for call in _calls(function):
-                for message, remedy in _messages(call, scope):
-                    yield Sentence(topic, message, remedy)
+            for scope in _scopes(function, tree, module):
+                for node in _nodes(function):
+                    for message, remedy in _messages(node, scope):
+                        yield Sentence(topic, message, remedy)
 
 
-def _scope(function: ast.AST) -> Scope:
-    """Return the expressions that are assigned to each name in a function."""
-    scope: Scope = {}
-    for node in ast.walk(function):
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                pairs = [(target, node.value)]
-                if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                    pairs = list(zip(target.elts, node.value.elts, strict=False))
-                for name, value in pairs:
-                    if isinstance(name, ast.Name):
-                        scope.setdefault(name.id, []).append(value)
-    return scope
+def _scopes(function: ast.FunctionDef | ast.Module, tree: ast.Module, module: Scope) -> Iterator[Scope]:
+    """Yield the scope of a function for each of its calls in its module, which give its parameters their texts."""
+    inner = code_texts.function_scope(function, module) if isinstance(function, ast.FunctionDef) else module
+    names = code_texts.parameters(function)
+    name = getattr(function, "name", "")
+    calls = list(_calls_of(name, tree, module)) if name and "tried" in names else []
+    for call, outer in calls:
+        arguments = dict(zip([each for each in names if each != "self"], call.args, strict=False))
+        arguments |= {each.arg: each.value for each in call.keywords if each.arg}
+        bound: dict[str, list[ast.expr]] = {
+            key: [Known(text) for text in texts(value, outer)] for key, value in arguments.items()
+        }
+        yield inner.with_names(bound)
+    if not calls:
+        yield inner
 
 
-def _calls(function: ast.AST) -> Iterator[ast.Call]:
-    """Yield the calls of a function, without those of functions in it; of a module, none of its functions."""
+def _calls_of(name: str, tree: ast.Module, module: Scope) -> Iterator[tuple[ast.Call, Scope]]:
+    for caller in ast.walk(tree):
+        if isinstance(caller, ast.FunctionDef):
+            for node in _nodes(caller):
+                if isinstance(node, ast.Call) and _called(node) == name:
+                    yield node, code_texts.function_scope(caller, module)
+
+
+def _nodes(function: ast.AST) -> Iterator[ast.expr]:
+    """Yield the calls and tuples of a function or a module, without those of the functions in it."""
     for child in ast.iter_child_nodes(function):
         if not isinstance(child, (ast.FunctionDef, ast.ClassDef)):
-            if isinstance(child, ast.Call):
+            if isinstance(child, (ast.Call, ast.Tuple)):
                 yield child
-            yield from _calls(child)
+            yield from _nodes(child)
 
 
-def _messages(call: ast.Call, scope: Scope) -> Iterator[tuple[str, str]]:
-    name = getattr(call.func, "id", getattr(call.func, "attr", ""))
-    if name in ERRORS and len(call.args) >= 3:
-        parts = [texts(argument, scope) for argument in call.args[:4]]
-        for target, tried, reported in itertools.islice(itertools.product(*parts[:3]), _MOST):
-            for remedy in (parts[3] if len(parts) > 3 else [""])[:_MOST]:
-                yield f"{target}: could not {tried}: {reported}", _sentence(remedy)
-    elif name in FINDINGS and len(call.args) > FINDINGS[name]:
-        for text in texts(call.args[FINDINGS[name]], scope)[:_MOST]:
-            message, _semicolon, remedy = text.rpartition("; ")
-            yield (message or remedy), (_sentence(remedy) if message else "")
+def _messages(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
+    if isinstance(node, ast.Tuple):
+        if len(node.elts) == 3 and getattr(node.elts[0], "id", "") in SEVERITIES:
+            yield from _findings(node.elts[0], node.elts[2], scope)
+    elif isinstance(node, ast.Call):
+        name, arguments = _called(node), list(_arguments(node, scope))
+        if name in ERRORS and len(arguments) >= 3:
+            yield from _errors(arguments, scope)
+        elif name in FINDINGS and len(arguments) > FINDINGS[name]:
+            yield from _findings(arguments[0], arguments[FINDINGS[name]], scope)
+        elif name in RAISING:
+            yield from _errors(_raised(RAISING[name], arguments), scope, RAISING[name].otherwise)
+        elif name in TRYING and (tried := [each.value for each in node.keywords if each.arg == "tried"]):
+            remedies = [each.value for each in node.keywords if each.arg == "remedy"]
+            target, reason = map(Known, TRYING[name])
+            yield from _errors([target, *tried, reason, *remedies], scope, REPORTED)
 
 
-def texts(node: ast.expr, scope: Scope, depth: int = 0) -> list[str]:
-    """Return the texts that an expression can have, as Markdown."""
-    if isinstance(node, ast.Constant):
-        return [escape(str(node.value))]
-    if isinstance(node, ast.FormattedValue):
-        return texts(node.value, scope, depth)
-    if parts := _parts(node):
-        return _joined([texts(part, scope, depth) for part in parts])
-    if (choices := _choices(node, scope)) and depth < _DEEPEST:
-        return [text for choice in choices for text in texts(choice, scope, depth + 1)][:_MOST]
-    return [_placeholder(_name(node))]
+def _called(call: ast.Call) -> str:
+    return getattr(call.func, "id", getattr(call.func, "attr", ""))
 
 
-def _parts(node: ast.expr) -> list[ast.expr]:
-    """Return the expressions whose texts are joined."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return [node.left, node.right]
-    return node.values if isinstance(node, ast.JoinedStr) else []
+def _arguments(call: ast.Call, scope: Scope) -> Iterator[ast.expr]:
+    for argument in call.args:
+        if isinstance(argument, ast.Starred) and isinstance(argument.value, ast.Attribute):
+            for value in scope.get(f"self.{argument.value.attr}", [])[:1]:
+                yield from value.elts if isinstance(value, ast.Tuple) else []
+        else:
+            yield argument
 
 
-def _choices(node: ast.expr, scope: Scope) -> list[ast.expr]:
-    """Return the expressions of which one is the text."""
-    if isinstance(node, ast.IfExp):
-        return [node.body, node.orelse]
-    return scope.get(node.id, []) if isinstance(node, ast.Name) else []
+def _raised(one: Raising, arguments: list[ast.expr]) -> list[ast.expr]:
+    """Return the arguments of the error that a function raises for its caller."""
+    target, tried = ([*arguments[place:], Known("HOST")][0] for place in (one.target, one.tried))
+    return [target, tried, Known(one.reason), *arguments[one.remedy :][:1]]
 
 
-def _joined(parts: Iterable[list[str]]) -> list[str]:
-    return ["".join(pieces) for pieces in itertools.islice(itertools.product(*parts), _MOST)]
+def _errors(arguments: list[ast.expr], scope: Scope, otherwise: str = "") -> Iterator[tuple[str, str]]:
+    parts = [texts(argument, scope) for argument in arguments[:4]]
+    for target, tried, reported in itertools.islice(itertools.product(*parts[:3]), MOST):
+        for remedy in (parts[3] if len(parts) > 3 else [""])[:MOST]:
+            yield f"{target}: could not {tried}: {reported}", _sentence(remedy or otherwise)
 
 
-def _name(node: ast.expr) -> str:
-    """Return a name for the value of an expression."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        before = _name(node.value)
-        return before if node.attr in _GENERAL and before not in ("self", "") else node.attr
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        return str(node.slice.value) if str(node.slice.value) not in _GENERAL else _name(node.value)
-    if isinstance(node, ast.Call) and node.args:
-        return _name(node.args[0])
-    return ""
-
-
-def _placeholder(name: str) -> str:
-    words = escape(name.strip("_").replace("_", " ").upper())
-    return words if re.search("[A-Z]", words) else "..."
+def _findings(severity: ast.expr, text: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
+    otherwise = "" if getattr(severity, "id", STOP) == STOP else CONTINUES
+    for each in texts(text, scope)[:MOST]:
+        message, _semicolon, remedy = each.rpartition("; ")
+        yield (message or remedy), (_sentence(remedy) if message else otherwise)
 
 
 def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
-
-
-def escape(text: str) -> str:
-    """Return a text as Markdown that shows it unchanged."""
-    return _SPECIAL.sub(r"\\\1", text)
+    first = text[:1] if text[1:2].isupper() else text[:1].upper()
+    ended = text if text.endswith(code_texts.UNNAMED) else f"{text.rstrip('.')}."
+    return first + ended[1:] if text else ""

@@ -36,7 +36,7 @@ PAGES = {
     "undo": "roles/rollback/README.html",
     "maintenance window": "docs/maintenance-window.html",
     # Errors as a user pastes them, with names that no page has.
-    "esx01.example.com: could not leave maintenance mode within 600 s": "troubleshooting.html",
+    "esx01.example.com: could not leave maintenance mode: the task did not end within 600 s": "troubleshooting.html",
     "10.0.0.5: could not find a cluster named gpu9: there is none; it has gpu, cpu": "troubleshooting.html",
     "vc.example.com: could not make the role ML: it has no privilege VirtualMachine.Config": "troubleshooting.html",
     "ML@VSPHERE.LOCAL on /dc/host/gpu: could not give it the role DML: it has another role": "troubleshooting.html",

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from plugins.module_utils.vsphere.tasks import STILL_RUNS
 from tools import docs_site, site_links, troubleshooting
 
 ROOT = Path(__file__).parents[2]
@@ -114,7 +115,7 @@ def findings():
 
 
 def test_errors_and_findings_are_read_with_their_remedies() -> None:
-    found = set(troubleshooting._of_python(ERROR, "hosts"))
+    found = set(troubleshooting.of_python(ast.parse(ERROR), "hosts"))
     message = r"HOST: could not change WRONG: the GPU\_0 is in use"
     assert found == {
         ("hosts", message, "Set passthrough."),
@@ -132,6 +133,87 @@ def test_each_error_with_its_own_words_is_on_the_page() -> None:
                 words = [each.value for each in node.args[1:] if isinstance(each, ast.Constant)]
                 if len(words) == 3 and " " in str(words[0]):
                     assert all(troubleshooting.escape(str(text))[1:].rstrip(".") in page for text in words), words
+
+
+CALLERS = """
+LEAVE, AGAIN = "leave it", "run again"
+NAMES = {"host": "HOST_NAME", "user": "USER_NAME"}
+
+class Row:
+    about = ("esxcli", "read its answer")
+
+    def missing(self, key):
+        raise Failed(*self.about, f"the answer has no field {key}", AGAIN)
+
+    def leave(self, used, free, reserved):
+        with translating_faults(self.name, LEAVE):
+            task = start()
+        wait(Started(task, self.name, LEAVE, "look at the host"))
+        total = used["used"] + free["free"]
+        yield WARN, "slots", f"of {total} places {free['free']} are free{_tail(reserved)}"
+        _read("a.json", "read a result")
+
+def _tail(reserved):
+    return f" ({reserved} reserved)" if reserved else ""
+
+def _read(path, tried):
+    raise Refused(path, tried, "it is empty", f"set {', '.join(NAMES.values())}")
+"""
+
+
+def test_an_entry_has_the_words_of_the_caller_of_a_function_that_raises() -> None:
+    found = {(one.message, one.remedy) for one in troubleshooting.of_python(ast.parse(CALLERS), "hosts")}
+
+    assert found == {
+        ("esxcli: could not read its answer: the answer has no field KEY", "Run again."),
+        ("NAME: could not leave it: the server said FAULT", f"R{troubleshooting.REPORTED[1:]}."),
+        ("NAME: could not leave it: the task did not end within SECONDS s", "Look at the host."),
+        ("of USED places FREE are free (RESERVED reserved)", troubleshooting.CONTINUES),
+        ("of USED places FREE are free", troubleshooting.CONTINUES),
+        ("a.json: could not read a result: it is empty", r"Set HOST\_NAME, USER\_NAME."),
+    }
+
+
+def test_no_entry_hides_what_was_tried_and_each_has_a_remedy() -> None:
+    page = troubleshooting.page()
+    assert re.findall("^.*could not [A-Z. ]*:.*$", page, re.MULTILINE) == []
+    assert "The message contains" not in page and "{{" not in page.replace("\\", "") and "Look at it" not in page
+    assert re.findall(r"^: .*(?: of| variables| the) ?\.$", page, re.MULTILINE) == []
+    assert len(re.findall("^: ", page, re.MULTILINE)) >= len(re.findall("^[^:#\n].*\n(?=: )", page, re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    ("message", "remedies"),
+    [
+        (
+            "could not leave maintenance mode: the task did not end within",
+            ("stays in maintenance mode", "esxi_host_maintenance_timeout", "Recent Tasks", "run again"),
+        ),
+        (
+            "could not enter maintenance mode: after",
+            ("still in service", "power off these virtual machines", "esxi_host_maintenance_timeout", "run again"),
+        ),
+        (
+            "could not reboot: it went down and did not return within",
+            ("stays in maintenance mode", "console", "esxi_host_reboot_timeout", "run again"),
+        ),
+    ],
+)
+def test_a_host_that_takes_too_long_has_an_entry_with_its_state_and_its_option(
+    message: str, remedies: tuple[str, ...]
+) -> None:
+    entries = re.findall(f"^TARGET: {message}.*\n(: .*)", troubleshooting.page().replace("\\", ""), re.MULTILINE)
+    assert entries and all(words in entry for entry in entries for words in remedies), entries
+
+
+def test_the_reasons_that_the_page_adds_are_those_of_the_code() -> None:
+    code = "\n".join(path.read_text() for path in (ROOT / "plugins" / "module_utils").rglob("*.py"))
+    reasons = [one.reason for one in troubleshooting.RAISING.values()] + [
+        reason for _target, reason in troubleshooting.TRYING.values()
+    ]
+    for reason in reasons:
+        assert re.sub(r" [A-Z]+\b.*", "", reason) in code, reason
+    assert troubleshooting.RAISING["Started"].otherwise == STILL_RUNS
 
 
 def test_refusals_of_playbooks_are_on_the_page() -> None:

@@ -16,6 +16,11 @@ from .leaving import Evacuations
 from .service_options import ServiceOptions
 
 EXIT = "leave maintenance mode"
+# The remedy after an error of the server, and after the time limit.
+STILL_OUT = (
+    "it stays in maintenance mode; see its Recent Tasks in the vSphere Client, give it more time with "
+    "maintenance_timeout (of the playbooks: esxi_host_maintenance_timeout) if it needs that, and run again"
+)
 IN_MAINTENANCE = "runtime.inMaintenanceMode"
 
 
@@ -49,9 +54,10 @@ class InService:
         self.desired.go_on(self.target, EXIT)
         if plan.before["maintenance"]:
             self.desired.report(self.target, "leaves maintenance mode")
-            with translating_faults(self.target, EXIT):
+            with translating_faults(self.target, EXIT, STILL_OUT):
                 task = self.host.ref.ExitMaintenanceMode_Task(timeout=self.desired.maintenance_timeout)
-            tasks.wait(self.host.session, tasks.Started(task, self.target, EXIT), self.desired.maintenance_timeout)
+            started = tasks.Started(task, self.target, EXIT, STILL_OUT)
+            tasks.wait(self.host.session, started, self.desired.maintenance_timeout)
             if self._is_out():
                 return  # the server ignored the change, which the caller will detect: the next run needs the note
             self.desired.report(self.target, "is in service")

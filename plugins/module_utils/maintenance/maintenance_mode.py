@@ -22,6 +22,11 @@ from .leaving import Evacuations, move, power_off
 from .service_options import VSAN, ServiceOptions
 
 ENTER = "enter maintenance mode"
+FAILED = "remove the cause and run again; it is still in service"
+STILL_IN = (
+    "the host is still in service; move or power off these virtual machines, or give them more time with "
+    "maintenance_timeout (of the playbooks: esxi_host_maintenance_timeout), and run again"
+)
 NON_DISRUPTIVE_SINCE = (9, 1)
 # The server should time out first; this margin is for a server that ignores its timeout.
 GRACE = 30
@@ -133,7 +138,7 @@ class MaintenanceMode:
         spec = maintenance_spec(self.host, self.desired)
         seconds = max(int(deadline - time.monotonic()), 1)
         self.desired.report(self.target, "enters maintenance mode")
-        with translating_faults(self.target, ENTER):
+        with translating_faults(self.target, ENTER, FAILED):
             return self.host.ref.EnterMaintenanceMode_Task(
                 timeout=seconds, evacuatePoweredOffVms=False, maintenanceSpec=spec
             )
@@ -171,12 +176,12 @@ class MaintenanceMode:
     def _ended_badly(self, task: Any) -> Failed | TimedOut:
         error = properties.read_many(self.host.session, [task], ("info.error",))[task._moId].get("info.error")
         if error is not None and not isinstance(error, (vim.fault.Timedout, vmodl.fault.RequestCanceled)):
-            return Failed(self.target, ENTER, words(error), "remove the cause and run again; it is still in service")
+            return Failed(self.target, ENTER, words(error), FAILED)
         return TimedOut(
             self.target,
             ENTER,
             f"after {self.desired.maintenance_timeout} s {self._who_is_left()}",
-            "the host is still in service; move or power off these virtual machines, and run again",
+            STILL_IN,
         )
 
     def _who_is_left(self) -> str:

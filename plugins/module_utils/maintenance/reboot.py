@@ -20,7 +20,11 @@ from .service_options import ServiceOptions
 
 BOOT = "reboot"
 DUE, REQUESTED, UNDER_WAY, DONE = "due", "asked for", "under way", "done"
-WAIT_ON = "it stays in maintenance mode; check its console, and run again to continue waiting"
+STILL_OUT = "it stays in maintenance mode; remove the cause and run again"
+WAIT_ON = (
+    "it stays in maintenance mode; check its console, and run again to continue waiting, for longer with "
+    "reboot_timeout (of the playbooks: esxi_host_reboot_timeout)"
+)
 
 
 class HostReboot:
@@ -80,7 +84,7 @@ class HostReboot:
         by, since = (mine.by, mine.since) if mine else (self.desired.by, service_note.now(self.host))
         service_note.write(self.host, service_note.ServiceNote(by, since, ending_boot=was, visiting=mine is None))
         self.desired.report(self.target, "reboots")
-        with translating_faults(self.target, BOOT):
+        with translating_faults(self.target, BOOT, STILL_OUT):
             return was, self.host.ref.RebootHost_Task(force=False)
 
     def _wait_for_return(self, started: tuple[str, Any], deadline: float) -> None:
@@ -108,7 +112,7 @@ class HostReboot:
     def _refused(self, task: Any) -> Failed:
         error = properties.read_many(self.host.session, [task], ("info.error",))[task._moId].get("info.error")
         self._forget_reboot()
-        return Failed(self.target, BOOT, words(error), "it stays in maintenance mode; remove the cause and run again")
+        return Failed(self.target, BOOT, words(error), STILL_OUT)
 
     def _services(self) -> set[str]:
         """Return the running services that start with the host, and those that the user named."""

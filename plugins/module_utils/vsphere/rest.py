@@ -18,6 +18,7 @@ from .faults import AWAY, CONNECTION_ERRORS, WAIT, NoAnswer, line, no_answer, un
 from .forms import ANY, misfit
 from .route import TRICKLE, AnswerTimer
 from .session import Session, agent, route_to
+from .tasks import STILL_RUNS
 
 # vCenter 7.0 U2 introduced the second form of the API, with paths below /api (VMware's knowledge base, 83022).
 API_SINCE = (7, 0, 2)
@@ -96,7 +97,7 @@ class Rest:
             if info["status"] == "FAILED":
                 raise Failed(self.server, tried, "the server said " + _words(info.get("error")), remedy)
             time.sleep(_POLL_SECONDS)
-        raise TimedOut(self.server, tried, f"the task did not end within {seconds:.0f} s", "look at it in vCenter")
+        raise TimedOut(self.server, tried, f"the task did not end within {seconds:.0f} s", STILL_RUNS)
 
     def _ask(self, verb: str, path: str, body: object = None, *, tried: str, remedy: str = "", **more: Any) -> Any:
         headers = {"Accept": "application/json", **agent(), **more.get("headers", {})}

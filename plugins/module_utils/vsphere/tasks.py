@@ -17,6 +17,7 @@ from .session import Session
 Progress = Callable[[str, int], None]
 ENDED = ("success", "error")
 QUARTER = 25
+STILL_RUNS = "it may still run: see Recent Tasks in the vSphere Client, and run again when it has ended"
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def _outcome(info: Any, one: Started, seconds: float) -> Any:
         failed = Failed(one.target, one.tried, words(info.error), remedy_of(info.error, one.remedy))
         failed.__cause__ = info.error
         return failed
-    return TimedOut(one.target, one.tried, f"the task did not end within {seconds:.0f} s", one.remedy)
+    return TimedOut(one.target, one.tried, f"the task did not end within {seconds:.0f} s", one.remedy or STILL_RUNS)
 
 
 def by_quarters(show: Callable[[int], None]) -> Progress:
