@@ -36,7 +36,7 @@ copyright = "2026, dml.vsphere contributors"
 extensions = ["myst_parser", "sphinx_antsibull_ext"]
 html_theme = "furo"
 html_title = "dml.vsphere"
-html_theme_options = {"source_repository": "@REPOSITORY@"}
+html_theme_options = {"source_repository": "@REPOSITORY@", "source_branch": "main", "source_directory": ""}
 html_show_sphinx = False
 html_static_path = ["_search"]
 html_js_files = [("search.js", {"defer": "defer"})]
@@ -56,8 +56,15 @@ def _allow_contents(_app, doctree):
             topic["classes"].append("this-will-duplicate-information-and-it-is-still-useful-here")
 
 
+def _link_only_to_files(_app, pagename, _template, context, _doctree):
+    # Pages that are written when the site is built have no file in the repository.
+    if pagename in ("index", "@TROUBLESHOOTING@") or pagename.startswith("collection/"):
+        context["page_source_suffix"] = ""
+
+
 def setup(app):
     app.connect("doctree-read", _allow_contents)
+    app.connect("html-page-context", _link_only_to_files)
     return {"parallel_read_safe": True}
 """
 
@@ -96,7 +103,12 @@ def write(folder: Path) -> None:
     _write(folder / f"{TROUBLESHOOTING}.md", troubleshooting.page())
     _write(folder / "index.md", index())
     _write(folder / "_search" / "search.js", search())
-    _write(folder / "conf.py", CONF.replace("@REPOSITORY@", repository))
+    _write(folder / "conf.py", configuration(repository))
+
+
+def configuration(repository: str) -> str:
+    """Return the settings of Sphinx for a site that links to a repository."""
+    return CONF.replace("@REPOSITORY@", repository).replace("@TROUBLESHOOTING@", TROUBLESHOOTING)
 
 
 def index() -> str:

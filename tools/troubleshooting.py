@@ -84,7 +84,7 @@ TRYING = {
     **dict.fromkeys(("get", "find", "send", "task"), ("SERVER", "the server said ANSWER")),
     **dict.fromkeys(("run", "rows"), ("HOST", "esxcli said FAULT")),
 }
-# The verbs with which a remedy begins in a message that has none of its own in the code.
+# The verbs with which a remedy begins in a message without a separate one in the code.
 _REMEDY = re.compile(
     r"(?:^|[:;.] )((?:add|check|choose|correct|delete|disable|do not|give|install|let|list|name|raise|reboot|"
     r"remove|renew|run|see|set|start|turn|use|wait|write) .*)",

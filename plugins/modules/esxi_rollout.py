@@ -79,7 +79,9 @@ options:
     type: bool
     default: false
   accepted_stops:
-    description: Stop rules that do not stop, or RULE:OBJECT to accept a rule for one object.
+    description: >-
+      Stop rules that do not stop, or RULE:OBJECT to accept a rule for one object. M(dml.vsphere.cluster_info) lists
+      the rules.
     type: list
     elements: str
     default: []

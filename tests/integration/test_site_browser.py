@@ -33,6 +33,9 @@ PAGES = {
     "first cluster": "docs/cluster.html",
     "train my script": "docs/train-your-script.html",
     "uninstall": "roles/teardown/README.html",
+    "install without internet": "docs/cluster.html",
+    "offline": "docs/cluster.html",
+    "air-gapped": "docs/cluster.html",
     "undo": "roles/rollback/README.html",
     "maintenance window": "docs/maintenance-window.html",
     # Errors as a user pastes them, with names that no page has.

@@ -17,6 +17,8 @@ from tools import docs_site, site_links, troubleshooting
 
 ROOT = Path(__file__).parents[2]
 REPOSITORY = "https://example.com/dml"
+GITHUB = "https://github.com/example/dml"
+LINK = re.compile(rf"{GITHUB}/(?:blob|edit)/[^\"?]*")
 
 
 def test_each_page_of_the_repository_is_in_the_sidebar_once() -> None:
@@ -32,6 +34,7 @@ def test_the_parts_lead_from_the_start_to_development() -> None:
         "How-to for data scientists",
         "Troubleshooting",
         "Reference",
+        "More about roles",
         "Trust",
         "Develop",
     ]
@@ -93,7 +96,7 @@ def test_the_theme_writes_no_error_over_a_table_of_contents(tmp_path: Path) -> N
     source, built = tmp_path / "source", tmp_path / "built"
     (source / "_search").mkdir(parents=True)
     (source / "_search" / "search.js").write_text(docs_site.search())
-    (source / "conf.py").write_text(docs_site.CONF.replace("@REPOSITORY@", "https://github.com/example/dml"))
+    (source / "conf.py").write_text(docs_site.configuration(GITHUB))
     (source / "index.rst").write_text("Title\n=====\n\n.. contents::\n   :local:\n\nSynopsis\n--------\n\nText.\n")
     render = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html"]
     subprocess.run([*render, str(source), str(built)], check=True)
@@ -101,6 +104,26 @@ def test_the_theme_writes_no_error_over_a_table_of_contents(tmp_path: Path) -> N
     assert "Synopsis" in page and site_links.pages_with_errors(built) == []
     (built / "index.html").write_text(page.replace(site_links.ALLOWED, ""))
     assert site_links.pages_with_errors(built) == ["index.html"]
+
+
+def test_a_page_links_to_its_file_on_the_main_branch_if_it_has_one(tmp_path: Path) -> None:
+    source, built = tmp_path / "source", tmp_path / "built"
+    for folder in ("_search", "docs", "collection"):
+        (source / folder).mkdir(parents=True)
+    (source / "_search" / "search.js").write_text(docs_site.search())
+    (source / "conf.py").write_text(docs_site.configuration(GITHUB))
+    (source / "index.rst").write_text(
+        "Title\n=====\n\n.. toctree::\n\n   docs/faults\n   collection/a\n   troubleshooting\n"
+    )
+    (source / "docs" / "faults.md").write_text("# Faults\n")
+    for page in ("collection/a", "troubleshooting"):
+        (source / f"{page}.md").write_text("# Made\n")
+
+    subprocess.run([sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", str(source), str(built)], check=True)
+
+    links = {page.relative_to(built).as_posix(): LINK.findall(page.read_text()) for page in built.rglob("*.html")}
+    assert links["docs/faults.html"] == [f"{GITHUB}/blob/main/docs/faults.md", f"{GITHUB}/edit/main/docs/faults.md"]
+    assert links["index.html"] == links["collection/a.html"] == links["troubleshooting.html"] == []
 
 
 ERROR = """

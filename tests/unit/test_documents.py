@@ -74,6 +74,16 @@ def test_the_readme_names_the_version_of_galaxy_yml() -> None:
     assert f"dml-vsphere-{version[1]}.tar.gz" in README
 
 
+def test_each_stop_rule_is_in_the_page_of_a_window_and_in_cluster_info() -> None:
+    code = (ROOT / "plugins/module_utils/maintenance/stop_rules.py").read_text()
+    rules = {*re.findall(r'STOP, "(\w+)"', code), *re.findall(r'"(\w+)"$', code, re.MULTILINE)} - {"connected"}
+    page = (ROOT / "docs/maintenance-window.md").read_text().partition("### Stop rules")[2].partition("\n## ")[0]
+    module = (ROOT / "plugins/modules/cluster_info.py").read_text().partition("The rules:")[2].partition("returned:")[0]
+    assert {"red_alarm", "taken_out", "out_of_service"} <= rules
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == rules
+    assert set(re.findall(r"V\((\w+)\)", module)) == rules
+
+
 def functions_in(path: Path) -> set[str]:
     """The names of the tests that a file of tests defines."""
     module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
