@@ -84,8 +84,8 @@ def objects_left(place: Place, job: str) -> list[str]:
 
 def test_a_trainjob_trains_to_its_end(trainer: Place, tmp_path: Path) -> None:
     command = ["python3", "-u", f"{LIBRARY}/train.py", "--seconds", "0.2", "--steps", str(STEPS)]
-    more = {"training_command": command, "training_nodes": WORKERS[:2], "training_results": str(tmp_path / "results")}
-    done = play(trainer, tmp_path, "train", **more)
+    more: dict[str, Any] = {"training_nodes": WORKERS[:2], "training_results": str(tmp_path / "results")}
+    done = play(trainer, tmp_path, "train", training_command=command, **more)
     assert done.rc == 0, done.out[-6000:]
     result = json.loads((tmp_path / "results" / f"{tmp_path.name}.json").read_text())
     assert (result["job"]["state"], result["steps"]) == ("finished", STEPS)
