@@ -57,7 +57,8 @@ func New(desc *datacentre.Datacentre) (*Sim, error) {
 		return nil, err
 	}
 	return &Sim{Model: model, Registry: model.Map(), Description: desc, Knows: versions.For(desc.APIVersion),
-		Client: client, Clock: new(clock.Clock), owners: map[Ref]Ref{}, tasks: changes{waiting: map[Ref]chan struct{}{}}}, nil
+		Client: client, Clock: new(clock.Clock), owners: map[Ref]Ref{},
+		tasks: changes{waiting: map[Ref]chan struct{}{}}}, nil
 }
 
 func emptyModel(desc *datacentre.Datacentre) *simulator.Model {
