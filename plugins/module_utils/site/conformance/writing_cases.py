@@ -58,7 +58,7 @@ def _moved(target: str) -> dict[str, Any]:
 _RULES = {"cluster": "{cluster}", "name": "conformance", "workers": ["{worker}"], "hosts": ["{other}"]}
 _OUT = {"cluster.out_of_service.0.host": "{host}", "cluster.out_of_service.0.ours": True}
 _GONE = {**WORKERS, "state": "absent", "power_cycle": True}
-_STRANGER = {**LOCK, "password": "no-such-password"}
+_STRANGER = {**LOCK, "password": "no-such-password"}  # the server is to refuse it # nosec B105
 _VIB = {"hosts": ["{host}"], "name": "{vib}"}
 _INSTALLED, _REMOVED = {**_VIB, "version": "{vib_version}", "source": "{vib_source}"}, {**_VIB, "state": "absent"}
 _UNREADABLE = {**_VIB, "name": "dml-conformance", "version": "1", "source": "/vmfs/volumes/dml-conformance/none.vib"}
