@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lab.nodes.cloudinit import HEADER, METADATA, USERDATA, Guest, User
+from lab.nodes.cloudinit import HEADER, METADATA, NETWORKS, USERDATA, Guest, User
 from lab.nodes.network import Card
 
 VENDORDATA = "guestinfo.vendordata"
@@ -31,7 +31,8 @@ def settings(
 
 
 def _metadata(guest: Guest) -> dict[str, Any]:
-    ethernets = {card.network: _card(card) for card in guest.cards}
+    keys = {network: key for key, network in NETWORKS.items()}
+    ethernets = {keys[card.network]: _card(card) for card in guest.cards}
     digest = hashlib.sha256(json.dumps(ethernets, sort_keys=True).encode()).hexdigest()[:12]
     network = {"version": 2, "ethernets": ethernets}
     return {"instance-id": f"{guest.name}-{digest}", "local-hostname": guest.hostname, "network": network}

@@ -31,7 +31,7 @@ METADATA = {
     "network": {
         "ethernets": {
             "management": {"match": {"macaddress": address_for("m")}, "addresses": ["10.0.1.11/24"]},
-            "rdma": {"match": {"macaddress": address_for("r")}, "addresses": ["10.216.1.11/16"], "mtu": 9000},
+            "rdma0": {"match": {"macaddress": address_for("r")}, "addresses": ["10.216.1.11/16"], "mtu": 9000},
         }
     },
 }

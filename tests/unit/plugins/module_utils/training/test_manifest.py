@@ -58,7 +58,7 @@ def test_a_comparison_shows_the_differences_then_the_ends() -> None:
     lines = [line.split() for line in manifest.compared(one, other)]
     assert lines[0] == ["one", "two"]
     assert lines[1:3] == [["code.git.commit", "c1", "c2"], ["asked.lr", "-", "1"]]
-    assert lines[3] == ["everything", "else", "equal", "equal"]
+    assert lines[3] == ["all", "other", "settings", "equal", "equal"]
     assert ["rate", "123.5", "images/s", "-"] in lines
     assert ["duration", "90", "s", "-"] in lines
     assert not any("anna" in word or "/runs" in word for line in lines for word in line)

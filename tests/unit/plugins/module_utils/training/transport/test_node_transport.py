@@ -12,7 +12,7 @@ from plugins.module_utils.training.transport import node_transport
 
 CUDA = {"proven": True, "versions": {"nccl": "2.21.5"}, "devices": [{"name": "GRID T4-16C"}]}
 HOROVOD = {"proven": True, "framework": "pytorch", "uses_nccl": True, "venv": "/opt/dml/horovod"}
-RDMA = {"proven": True, "card": "ens224", "device": "vmw_pvrdma0"}
+RDMA = {"proven": True, "devices": [{"card": "ens224", "device": "vmw_pvrdma0"}]}
 # Interfaces in the form of ansible.builtin.setup; docker0 exists too, and is never selected.
 CARDS = {
     "default_ipv4": {"interface": "ens192", "address": "10.0.1.11"},
