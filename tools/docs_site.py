@@ -43,6 +43,8 @@ html_js_files = [("search.js", {"defer": "defer"})]
 html_extra_path = glob("docs/*.json")
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 4
+# Two hyphens begin an option, such as --limit: they stay two hyphens.
+smartquotes = False
 # The lexer does not support escaped quotes inside Jinja, labels of other documentation cannot be resolved, and a page
 # of the repository may start below the first level.
 suppress_warnings = ["misc.highlighting_failure", "ref.ref", "myst.header"]

@@ -185,15 +185,18 @@ def restored() -> str:
 
 
 def privileges() -> str:
-    """Return both tables of privileges: by privilege, and by module with its calls."""
+    """Return both tables of privileges with their headings: by privilege, and by module with its calls."""
     table = importlib.import_module("plugins.module_utils.hosts.module_privileges").TABLE
     known = table.rows()
-    lines = ["| Privilege | On | Modules | Source |", "|---|---|---|---|"]
+    lines = ["### By privilege", "", "| Privilege | On | Modules | Source |", "|---|---|---|---|"]
+    lines.append(
+        "| `System.Anonymous`, `System.View`, `System.Read` | each object | all, to read | every role has them |"
+    )
     for privilege, on in sorted({row[:2] for row in known}):
         mine = [row for row in known if row[:2] == (privilege, on)]
         names = ", ".join(f"`{name}`" for name in sorted({row[2] for row in mine}))
         lines.append(f"| `{privilege}` | {on} | {names} | {', '.join(sorted({row[4] for row in mine}))} |")
-    lines += ["", "| Module | Call | Privilege | On |", "|---|---|---|---|"]
+    lines += ["", "### By module", "", "| Module | Call | Privilege | On |", "|---|---|---|---|"]
     for module in sorted(table.modules()):
         if not table.calls_of(module):
             lines.append(f"| `{module}` | reads only | only those of every role | |")

@@ -46,8 +46,8 @@ TOPICS = {
 }
 HEAD = """# Troubleshooting by error text
 
-Search for the words after the name of the object, such as *could not leave maintenance mode*: each error and each
-finding of the collection is on this page, with its remedy. Names and numbers of your site are in capitals here.
+Each error and each finding of the collection is on this page, with its remedy. Leave out the names and numbers of your
+site, which are in capitals here, and search for the words between them, such as *could not leave maintenance mode*.
 [Faults during host preparation](docs/faults.md) describes the state of the hosts after each fault.
 """
 

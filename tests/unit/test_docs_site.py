@@ -60,6 +60,17 @@ def test_the_first_page_is_a_quickstart() -> None:
     assert page.count("```{toctree}") == page.count(":hidden:") == len(docs_site.structure())
 
 
+def test_the_first_page_names_the_versions_of_the_readme() -> None:
+    table = (ROOT / "README.md").read_text().partition("| ansible-core |")[2].partition("\n\n")[0]
+    rows = [[cell.strip() for cell in row.split("|")[1:3]] for row in table.splitlines()[2:]]
+    pythons = {int(minor) for _core, python in rows for minor in re.findall(r"3\.(\d+)", python)}
+    versions = f"ansible-core {rows[-1][0]} to {rows[0][0]} and Python 3.{min(pythons)} to 3.{max(pythons)}"
+
+    page = " ".join(docs_site.index().split())
+
+    assert versions in page and "vSphere 8.0 U2 to 9.1" in page and "Not yet run on real ESXi" in page
+
+
 def test_links_to_files_other_than_pages_lead_to_the_repository() -> None:
     text = (
         "[a](status.md#x) [b](../LICENSE) [c](../inventories/) [d](https://x.org/y) ![e](house.svg) `[f](../LICENSE)`"
@@ -124,6 +135,23 @@ def test_a_page_links_to_its_file_on_the_main_branch_if_it_has_one(tmp_path: Pat
     links = {page.relative_to(built).as_posix(): LINK.findall(page.read_text()) for page in built.rglob("*.html")}
     assert links["docs/faults.html"] == [f"{GITHUB}/blob/main/docs/faults.md", f"{GITHUB}/edit/main/docs/faults.md"]
     assert links["index.html"] == links["collection/a.html"] == links["troubleshooting.html"] == []
+
+
+def test_options_in_errors_keep_their_two_hyphens(tmp_path: Path) -> None:
+    options = [line for line in troubleshooting.page().splitlines() if "--" in line]
+    assert len(options) > 5
+    source, built = tmp_path / "source", tmp_path / "built"
+    (source / "_search").mkdir(parents=True)
+    (source / "_search" / "search.js").write_text(docs_site.search())
+    (source / "conf.py").write_text(docs_site.configuration(GITHUB))
+    (source / "index.md").write_text("\n\n".join(["# Errors", *(line.removeprefix(": ") for line in options)]))
+
+    subprocess.run([sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html", str(source), str(built)], check=True)
+
+    page = (built / "index.html").read_text()
+    named = {name for line in options for name in re.findall(r"--[a-z-]+", line.replace("\\", ""))}
+    assert "--gpu-reset" in named and [name for name in sorted(named) if name not in page] == []
+    assert "\N{EN DASH}" not in page
 
 
 ERROR = """

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from plugins.module_utils.hosts.module_privileges import TABLE as NEEDS
 from tests.harms import RECORDS_ONLY, TABLE, Harm
 from tests.rules import coverage_map
 
@@ -82,6 +83,24 @@ def test_each_stop_rule_is_in_the_page_of_a_window_and_in_cluster_info() -> None
     assert {"red_alarm", "taken_out", "out_of_service"} <= rules
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == rules
     assert set(re.findall(r"V\((\w+)\)", module)) == rules
+
+
+def test_each_page_about_undoing_limits_it_to_the_profile_of_a_run() -> None:
+    pages = {name: (ROOT / name).read_text() for name in ("docs/cluster.md", "roles/teardown/README.md")}
+    texts = {**pages, "roles/rollback/README.md": (ROOT / "roles/rollback/README.md").read_text()}
+    lacking = [
+        name for name, text in texts.items() if "the settings in the profile of its run" not in " ".join(text.split())
+    ]
+    assert lacking == []
+    assert [name for name, text in pages.items() if "rollback/README.md#undo-all-changes)" not in text] == []
+
+
+def test_the_page_of_privileges_names_those_of_reading() -> None:
+    page = " ".join((ROOT / "docs" / "privileges.md").read_text().split())
+    sentence = page.partition("Modules that only read, ")[2].partition("Read`. ")[0] + "Read`"
+    modules, _also, needed = sentence.partition(", also need ")
+    assert "`site`" in modules
+    assert sorted(re.findall(r"`([\w.]+)`", needed)) == NEEDS.privileges_of(re.findall(r"`(\w+)`", modules))
 
 
 def functions_in(path: Path) -> set[str]:
