@@ -16,6 +16,7 @@ from ..module_utils.errors import CollectionError
 from ..module_utils.training import busy
 from ..module_utils.training.programs import fabric_check, stop, sweep, train, vary
 from ..module_utils.training.runs import job_search, node_setup
+from ..module_utils.training.runs.training_run import KUBERNETES
 from .interruption import shown_if_interrupted
 from .training_site import TrainingSetup, describe
 
@@ -60,6 +61,9 @@ def _find(_p: Program, setup: TrainingSetup, *, is_check: bool) -> Result:
     del is_check
     jobs = job_search.jobs_on(setup.calls, setup.all_nodes())
     found = job_search.only_job(setup.options, jobs)
+    if found["runs"] and setup.options["backend"] == KUBERNETES:
+        run = setup.named(str(found["runs"][0]["name"]))
+        found.update(job_search.run_of_job(run, setup.site.job_of(run).found()))
     others = busy.others(str(found.get("run_dir", "")), jobs, setup.continued_runs)
     return {**found, "asked": jobs, "others": others, "changed": False}
 

@@ -128,9 +128,9 @@ class TrainingSetup:
         end = f"-gdr-{gdr.lower()}" if gdr else ""
         return self._made({**o, **own, "name": f"fabric-{moment}-{o['transport']}-{len(o['nodes'])}{end}"})
 
-    def named(self) -> TrainingRun:
+    def named(self, name: str = "") -> TrainingRun:
         """Return the run with the given name, such as one to stop, on all nodes of the play."""
-        o = {**self.options, "nodes": list(self.all_nodes())}
+        o = {**self.options, "nodes": list(self.all_nodes()), "name": name or self.options["name"]}
         return self._made(o, known=self._own(o["name"]))
 
     def all_nodes(self) -> dict[str, dict[str, Any]]:

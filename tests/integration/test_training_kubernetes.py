@@ -149,6 +149,31 @@ def test_the_same_playbook_trains_on_kubernetes(kubernetes: Kubernetes, tmp_path
     assert made.written == [f"{JOBS}/dml-one"]
 
 
+FIND = """
+- hosts: workers
+  gather_facts: false
+  tasks:
+    - ansible.builtin.include_role: {name: dml.vsphere.training, tasks_from: find}
+    - ansible.builtin.copy: {content: "{{ training_started | to_json }}", dest: "{{ found }}", mode: "0600"}
+      run_once: true
+"""
+
+
+def test_a_window_finds_the_running_job_with_its_name_and_its_pods(kubernetes: Kubernetes, tmp_path: Path) -> None:
+    kubernetes.run(100000, 0.1, training_name="stays", training_follow=False)
+    (tmp_path / "find.yml").write_text(FIND)
+    result = tmp_path / "found.json"
+    command = kubernetes.playbook.command(**kubernetes.variables, training_name="stays", found=str(result))
+    command[command.index("playbooks/train.yml")] = str(tmp_path / "find.yml")
+    ran = kubernetes.playbook.ansible.run(command)
+    assert ran.returncode == 0, ran.stdout
+    found = json.loads(result.read_text())
+    assert (found["kubernetes"]["name"], found["run_dir"]) == ("dml-stays", str(tmp_path / "runs" / "stays"))
+    assert found["kubernetes"]["names"]["n2"] == "n2"
+    assert sorted(node["name"] for node in found["nodes"]) == sorted([kubernetes.playbook.nodes.here, "n2"])
+    assert found["nodes"][0]["reach"][0] == str(tmp_path / "kubectl"), "records are read in the pods"
+
+
 def test_a_folder_trains_as_a_trainjob(trainer: Kubernetes, folder: dict[str, Any], tmp_path: Path) -> None:
     trainer.run(training_name="ten", training_environment={"TOKEN": "of-a-user"}, **folder)
 

@@ -11,7 +11,7 @@ from ...durable.calls import NodeCalls, required
 from ...errors import Refused
 from .. import busy, manifest
 from .node_setup import INFO
-from .training_run import KUBERNETES, PLACE, TrainingRun
+from .training_run import KUBERNETES, TrainingRun
 
 
 def jobs_on(calls: NodeCalls, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def jobs_on(calls: NodeCalls, nodes: Mapping[str, Mapping[str, Any]]) -> dict[st
 
 
 def only_job(o: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return where the only job runs; without one, ``why`` says why."""
+    """Return where the only job runs; without one, ``why`` says why. Only Kubernetes knows the pods of a job there."""
     runs = [run for run in busy.running(found) if o["name"] in ("", run["name"])]
     if len(runs) > 1:
         names = ", ".join(run["name"] for run in runs)
@@ -33,15 +33,8 @@ def only_job(o: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
         remedy = "include all its nodes; for a job on Kubernetes, set training_backend to kubernetes"
         raise Refused("the workers", f"find the launcher of {runs[0]['name']}", "no node has its run file", remedy)
     watched = [{"name": name, "reach": found[name].get("reach", [])} for name in o["watched"] or found if name in found]
-    place = _place(o["kubernetes"], found) if is_kubernetes else {}
     where = {key: runs[0][key] for key in ("launcher", "run_dir")}
-    return {**where, "runs": runs, "nodes": watched, "user": o["user"], "kubernetes": place, "found": True}
-
-
-def _place(kubernetes: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return where the jobs of Kubernetes are, with the nodes by their names there."""
-    names = {answer["node"]: name for name, answer in found.items() if "node" in answer}
-    return {**{key: kubernetes[key] for key in PLACE if kubernetes.get(key)}, "names": names}
+    return {**where, "runs": runs, "nodes": watched, "user": o["user"], "kubernetes": {}, "found": True}
 
 
 def listed(calls: NodeCalls, o: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
