@@ -17,7 +17,7 @@ from tests.integration.test_training_folder import add_requirement
 from tests.integration.test_vmotion import TAGGED
 from tests.kubernetes.conftest import READY_SECONDS
 from tests.kubernetes.test_vmotion import LIBRARY, RUNS, inventory
-from tests.lab.conftest import laboratory, pytorch_pair
+from tests.lab.conftest import laboratory, prepared_pair
 from tests.lab.images import FILES
 from tests.lab.places import Place, desired, until
 from tests.lab.trial import WORKERS
@@ -60,9 +60,8 @@ MYLIB = "import torch\n\n\ndef network():\n    return torch.nn.Linear(3, 1)\n"
 def pytorch(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The environment with PyTorch, which nodes and pods have in common; where it is not there two nodes build it."""
     if not (PYTORCH / "bin" / "python").exists():
-        with pytorch_pair(tmp_path_factory.mktemp("pytorch"), "pytorch") as pair:
-            done = pair.play("guests")
-            assert done.rc == 0, done.out[-4000:]
+        with prepared_pair(tmp_path_factory.mktemp("pytorch"), "pytorch"):
+            pass
     return f"{PYTORCH}:{VENV}:ro"
 
 

@@ -122,6 +122,15 @@ def pytorch_pair(folder: Path, name: str) -> Iterator[Pair]:
         lab.down()
 
 
+@contextlib.contextmanager
+def prepared_pair(folder: Path, name: str) -> Iterator[Pair]:
+    """Two workers on which the stack is installed."""
+    with pytorch_pair(folder, name) as made:
+        done = made.play("guests")
+        assert done.rc == 0, done.out[-4000:]
+        yield made
+
+
 @pytest.fixture
 def bare(request: pytest.FixtureRequest) -> Iterator[Lab]:
     """A lab that is not up, only for nodes."""

@@ -15,7 +15,7 @@ import pytest
 
 from tests.integration.ansible import Outcome
 from tests.integration.killing import kill_all, wait_for
-from tests.lab.conftest import pytorch_pair
+from tests.lab.conftest import prepared_pair
 from tests.lab.images import RUNS, Pair
 
 pytestmark = pytest.mark.slow
@@ -85,9 +85,7 @@ STEPS_OF_EPOCH = ROWS // RANKS // BATCH
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """Two workers with the stack, whose packages lie where an earlier run has left them."""
-    with pytorch_pair(tmp_path_factory.mktemp("own"), "own") as made:
-        done = made.play("guests")
-        assert done.rc == 0, done.out[-4000:]
+    with prepared_pair(tmp_path_factory.mktemp("own"), "own") as made:
         yield made
 
 

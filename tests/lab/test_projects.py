@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.integration.ansible import Outcome
-from tests.lab.conftest import pytorch_pair
+from tests.lab.conftest import prepared_pair
 from tests.lab.images import Pair
 
 pytestmark = pytest.mark.slow
@@ -88,9 +88,7 @@ OF_PACKAGE = {
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """Two workers with the stack, whose packages lie where an earlier run has left them."""
-    with pytorch_pair(tmp_path_factory.mktemp("projects"), "projects") as made:
-        done = made.play("guests")
-        assert done.rc == 0, done.out[-4000:]
+    with prepared_pair(tmp_path_factory.mktemp("projects"), "projects") as made:
         yield made
 
 

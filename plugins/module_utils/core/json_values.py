@@ -19,3 +19,8 @@ def parse_json(value: object) -> Any:
 def mapping(value: object) -> Mapping[str, Any]:
     """Return a JSON object; empty for any other value."""
     return value if isinstance(value, Mapping) else {}
+
+
+def objects(value: object) -> list[Mapping[str, Any]]:
+    """Return the JSON objects in a list; empty for any other value."""
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []

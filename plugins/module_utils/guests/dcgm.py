@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..core.json_values import parse_json
+from ..core.json_values import mapping, objects, parse_json
 from ..core.names import printable
 
 ROOTS = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
@@ -36,16 +36,17 @@ def failed_tests(text: str) -> list[FailedTest] | None:
         found = parse_json(text[text.find("{") :])
     except (ValueError, RecursionError):
         return None
-    root = next((_part(found, name) for name in ROOTS if _part(found, name)), {})
+    roots = (mapping(mapping(found).get(name)) for name in ROOTS)
+    root = next(filter(None, roots), {})
     if not root:
         return None
     return list(_failed(root))
 
 
 def _failed(root: Mapping[str, Any]) -> Iterator[FailedTest]:
-    for category in _several(root, "test_categories"):
-        for test in _several(category, "tests"):
-            for result in _several(test, "results"):
+    for category in objects(root.get("test_categories")):
+        for test in objects(category.get("tests")):
+            for result in objects(test.get("results")):
                 if str(result.get("status")).lower() == "fail":
                     yield _of_result(str(test.get("name")), result)
 
@@ -53,18 +54,8 @@ def _failed(root: Mapping[str, Any]) -> Iterator[FailedTest]:
 def _of_result(name: str, result: Mapping[str, Any]) -> FailedTest:
     # DCGM 3 has texts in this list.
     given = result.get("warnings")
-    warnings = [_part({"": each}, "") or {"warning": each} for each in given] if isinstance(given, list) else []
+    warnings = [mapping(each) or {"warning": each} for each in given] if isinstance(given, list) else []
     words = "; ".join(" ".join(str(each.get("warning")).split()) for each in warnings) or "without a reason"
     number = next((result[key] for key in _NUMBERS if result.get(key) is not None), "unknown")
     is_sick = any(each.get("error_severity") in _SICK for each in warnings)
     return FailedTest(printable(str(number)), printable(name), printable(words[:_LONGEST]), is_sick)
-
-
-def _part(thing: object, key: str) -> Mapping[str, Any]:
-    value = thing.get(key) if isinstance(thing, Mapping) else None
-    return value if isinstance(value, Mapping) else {}
-
-
-def _several(thing: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    value = thing.get(key)
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []

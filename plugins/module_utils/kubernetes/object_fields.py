@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from ..core.json_values import mapping
+from ..core.json_values import mapping, objects
 
 Object = Mapping[str, Any]
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
@@ -22,8 +22,7 @@ def part(thing: object, key: str) -> Object:
 
 def several(thing: object, key: str) -> list[Object]:
     """Return the list of objects at a key of an object, or an empty list."""
-    values = thing.get(key) if isinstance(thing, Mapping) else None
-    return [value for value in values if isinstance(value, Mapping)] if isinstance(values, list) else []
+    return objects(mapping(thing).get(key))
 
 
 def labels(thing: Object | None) -> Object:

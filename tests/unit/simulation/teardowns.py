@@ -44,7 +44,8 @@ class TeardownCalls(SimulatedCalls):
             self.effect(module, lambda: self._write_record(module, options))
             return {}
         if module == "program":
-            return teardown_of(self, options["options"], None) if options["name"] == "teardown" else {}  # type: ignore[arg-type]
+            world: Any = self
+            return teardown_of(world, options["options"], None) if options["name"] == "teardown" else {}
         return (self.planned if is_planned else self.here)(module, options)
 
     def _write_record(self, module: str, options: Result) -> None:

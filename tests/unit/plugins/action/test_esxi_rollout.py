@@ -130,7 +130,8 @@ class FakeModules:
 
 
 def test_the_result_collects_the_changes_differences_and_warnings_of_the_modules() -> None:
-    one = esxi_rollout.RolloutWorld(FakeModules(), "gpu")  # type: ignore[arg-type]
+    modules: Any = FakeModules()
+    one = esxi_rollout.RolloutWorld(modules, "gpu")
     one.here("cluster_lock", {})
     one.planned("esxi_profile", {})
     one.here("esxi_profile", {})
@@ -151,7 +152,8 @@ def test_a_clock_that_is_set_during_a_rollout_changes_no_time_of_it(monkeypatch:
         return plan_hosts(world(), how)
 
     monkeypatch.setattr(esxi_rollout, "rollout", carried_out)
-    one: Any = esxi_rollout.RolloutWorld(FakeModules(), "gpu")  # type: ignore[arg-type]
+    modules: Any = FakeModules()
+    one: Any = esxi_rollout.RolloutWorld(modules, "gpu")
 
     esxi_rollout.ActionModule._rollout(None, one, given())
 
