@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 from hypothesis import event
@@ -44,8 +45,8 @@ class TeardownCalls(SimulatedCalls):
             self.effect(module, lambda: self._write_record(module, options))
             return {}
         if module == "program":
-            world: Any = self
-            return teardown_of(world, options["options"], None) if options["name"] == "teardown" else {}
+            gate = SimpleNamespace(check_mode=is_planned)
+            return teardown_of(self, options["options"], gate) if options["name"] == "teardown" else {}
         return (self.planned if is_planned else self.here)(module, options)
 
     def _write_record(self, module: str, options: Result) -> None:
