@@ -32,6 +32,7 @@ ARGUMENTS = {
 def selected(given: dict[str, Any]) -> list[folder.FolderFile]:
     """Return the files that go to the nodes, or raise the reason to refuse the folder."""
     files = packed_folder.files_of(given["path"], given["exclude"])
+    files = packed_folder.with_times(given["path"], files) if given["keep_times"] else files
     folder.check(given["path"], files, given["limit"])
     folder.check_secrets(given["path"], packed_folder.secrets_of(given["path"], files, given["include"]))
     if given["command"] is not None:

@@ -68,6 +68,11 @@ options:
     description: Whether to unpack the files in O(dest) only once, because a run changes them.
     type: bool
     default: false
+  keep_times:
+    description:
+      - Whether the files keep the times of their last changes, as outputs do. The times are then part of the checksum.
+    type: bool
+    default: false
   folders:
     description: Further folders to create on the node.
     type: list

@@ -137,13 +137,18 @@ def digest(folder: str, files: Iterable[FolderFile]) -> str:
     return str(output.sha256.hexdigest())
 
 
+def with_times(folder: str, files: Iterable[FolderFile]) -> list[FolderFile]:
+    """Return the files with the times of their last changes, which then belong to the archive and its checksum."""
+    return [file._replace(modified=int(os.lstat(os.path.join(folder, file.path)).st_mtime)) for file in files]
+
+
 def pack(folder: str, files: Iterable[FolderFile], output: IO[bytes]) -> None:
-    """Write the archive; it contains neither owners nor times."""
+    """Write the archive; it contains no owners, and only the times that belong to the content."""
     # A stream, because a checksum cannot seek.
     with tarfile.open(fileobj=output, mode="w|", format=tarfile.PAX_FORMAT) as archive:
         for file in files:
             member = tarfile.TarInfo(file.path)
-            member.mode = file.mode
+            member.mode, member.mtime = file.mode, file.modified
             if file.kind == LINK:
                 member.type, member.linkname = tarfile.SYMTYPE, file.link
                 archive.addfile(member)

@@ -63,6 +63,7 @@ class TrainingWorld(MortalWorld):
         self.node_files: dict[tuple[str, str], str] = {}
         self.archive = {"isreg": True, "size": 9, "checksum": ARCHIVE["state"]["sha256"]}
         self.outputs_at: dict[str, float] = {}
+        self.has_outputs = True
         self.sent: list[dict[str, Any]] = []
         self.last_seen: float | None = 1e9
         self.has_records = True
@@ -180,6 +181,8 @@ class TrainingWorld(MortalWorld):
 
     def _training_folder(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         self.sent.append({"host": host, **options})
+        if str(options.get("path")).endswith("/outputs") and not self.has_outputs:
+            return {"failed": True, "msg": f"training_folder {options['path']}: there is no such folder"}
         if options.get("shared"):
             return {"changed": True, "data": f"{options['dest']}/{options['sha256']}"}
         installed = {"python": "/env/bin/python", "lock": ["extra==1.0"]} if options.get("environment") else {}
@@ -189,8 +192,8 @@ class TrainingWorld(MortalWorld):
         return {"sha256": options["expected"] or "cd" * 32, "file": ""}
 
     def _newest_checkpoint(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        has_outputs = str(options["folder"]) in self.outputs_at
-        return {"path": "epoch1.pt" if has_outputs else "", "warnings": []}
+        has_outputs = self.has_outputs and str(options["folder"]) in self.outputs_at
+        return {"path": "epoch1.pt" if has_outputs else "", "warnings": [], "has_files": has_outputs}
 
     def _training_job(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         run_dir = str(options["run_dir"])

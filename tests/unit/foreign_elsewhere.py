@@ -10,6 +10,7 @@ _ROLLBACK = "tests/unit/plugins/plugin_utils/test_rollback_program.py"
 _ANONYMOUS = f"{_UNIT}/site/recording/test_anonymization.py"
 _OPTIONS = ("core/variable_types", "hosts/vib", "kubernetes/job_spec", "training/folder")
 _DISCOVERY = ("discovery/inventory_plan", "discovery/inventory_text")
+_CHECKPOINTS = (("", ""), ("reports/saved_", "s"))
 _LOCAL = ("maintenance/lock/holder", "training/guest/environment", "vmotion/folder/observer_clock")
 _KUBERNETES = f"{_UNIT}/kubernetes/test_odd_objects.py"
 _ANSWERS = f"{_UNIT}/vsphere/test_odd_answers.py"
@@ -48,7 +49,7 @@ ELSEWHERE: dict[str, str] = {
     **{f"{one}.py": USER for one in ("training/launcher_words", "guests/stack/part_versions", "workers/worker_spec")},
     "training/reports/outputs.py": f"{_UNIT}/training/reports/test_outputs.py",
     **{f"training/{a}.py": f"{_UNIT}/training/test_{b}.py" for a, b in (("formats", "log_any"), ("pair_result",) * 2)},
-    "training/checkpoint.py": f"{_UNIT}/training/reports/test_newest_checkpoint.py",
+    **{f"training/{a}checkpoint{b}.py": f"{_UNIT}/training/reports/test_newest_checkpoint.py" for a, b in _CHECKPOINTS},
     "training/printed_figures.py": f"{_UNIT}/training/transport/test_job_settings.py",
     "training/transport/proof.py": f"{_UNIT}/training/transport/test_rdma_counters.py",
     **{f"site/recording/{one}.py": _ANONYMOUS for one in ("anonymization", "home_made", "pseudonyms")},

@@ -26,6 +26,7 @@ ARGUMENTS_OF_FOLDER: dict[str, dict[str, Any]] = {
     "include": {"type": "list", "elements": "str", "default": []},
     "limit": {"type": "int", "default": 100},
     "once": {"type": "bool", "default": False},
+    "keep_times": {"type": "bool", "default": False},
 }
 MEGABYTE = 1_000_000
 
@@ -41,6 +42,8 @@ class FolderFile(NamedTuple):
     link: str = ""
     leads_out: bool = False
     loops: bool = False
+    # The time of the last change in whole seconds, if it belongs to the content; 0 if not.
+    modified: int = 0
 
 
 def patterns_of(text: str) -> list[str]:

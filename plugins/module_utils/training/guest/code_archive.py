@@ -70,6 +70,9 @@ def _unpack_one(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: str) 
             with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, member.mode), "wb") as file:
                 shutil.copyfileobj(content, file)
                 os.fchmod(file.fileno(), member.mode)
+            if member.mtime:
+                # The last write, when the file is closed, would change the time.
+                os.utime(temporary, (member.mtime, member.mtime))
         os.replace(temporary, target)
     finally:
         with contextlib.suppress(FileNotFoundError):

@@ -4,35 +4,52 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...errors import Refused
-from ..checkpoint import CHECKSUM, PICKLES, STATE, SUFFIXES, ZIPS, Choice, OutputFile, candidates, choose
+from ..checkpoint import (
+    CHECKSUM,
+    DCP_METADATA,
+    PICKLES,
+    SAFETENSORS,
+    SUFFIXES,
+    ZIPS,
+    Choice,
+    OutputFile,
+    candidates,
+    choose,
+)
 from ..guest.code_archive import checksum
+
+# The names of the parts of a checkpoint that several ranks write, as its metadata have them, and one of several files.
+_DCP_PART, _SHARD = re.compile(rb"__\d+_\d+\.distcp"), re.compile(r"(.+-)(\d+)(-of-)(\d+)(\.\w+)")
 
 
 def newest(run: str, folder: Path, patterns: Sequence[str]) -> Choice:
     """Return the newest complete checkpoint below a folder."""
-    return choose(run, candidates(_files(folder), patterns), lambda path: fault(folder / path))
+    return choose(run, candidates(_files(folder), patterns), lambda file: fault(folder / file.path, file.last))
 
 
 def newest_checkpoint(name: str, folder: str, patterns: Sequence[str], required: bool) -> dict[str, Any]:
     """Return the path of the newest complete checkpoint of a run, with a warning for each newer one that is torn.
 
-    Without a complete checkpoint, the path is empty if none is required.
+    Without a complete checkpoint, the path is empty if none is required. ``has_files`` is whether there are outputs.
     """
+    has_files = bool(_files(Path(folder)))
     try:
         choice = newest(name, Path(folder), patterns)
     except Refused as refusal:
         if required:
             raise
-        return {"path": "", "warnings": [str(refusal)]}
+        return {"path": "", "warnings": [str(refusal)], "has_files": has_files}
     warnings = [f"the checkpoint {path} is torn ({why}), so {choice.path} is used" for path, why in choice.torn]
-    return {"path": choice.path, "warnings": warnings}
+    return {"path": choice.path, "warnings": warnings, "has_files": has_files}
 
 
 def _files(folder: Path) -> list[OutputFile]:
@@ -41,14 +58,38 @@ def _files(folder: Path) -> list[OutputFile]:
     return [OutputFile(path.relative_to(folder).as_posix(), path.stat().st_mtime) for path in paths]
 
 
-def fault(path: Path) -> str:
+def fault(path: Path, last: str = "") -> str:
     """Return why a checkpoint is not complete; empty if nothing shows that."""
     if not path.is_dir():
         return _fault_of_file(path)
-    if not (path / STATE).is_file():
-        return f"it has no {STATE}"
-    faults = ((name, _fault_of_file(path / name)) for name in sorted(os.listdir(path)) if name.endswith(SUFFIXES))
-    return next((f"{name}: {why}" for name, why in faults if why), "")
+    if last and not (path / last).is_file():
+        return f"it has no {last}"
+    return next(_faults_below(path), "")
+
+
+def _faults_below(folder: Path) -> Iterator[str]:
+    """Yield the faults of the files in a checkpoint that is a folder, and the names of those that it lacks."""
+    for above, _folders, names in os.walk(folder):
+        lacking = sorted(_expected(Path(above), names) - set(names))
+        if lacking:
+            yield f"it lacks {lacking[0]}; if another node has it, let the ranks write to a folder that the nodes share"
+        for name in sorted(names):
+            why = _fault_of_file(Path(above, name)) if name.endswith(SUFFIXES) else ""
+            if why:
+                yield f"{name}: {why}"
+
+
+def _expected(folder: Path, names: Sequence[str]) -> set[str]:
+    """Return the files that a folder must have because of its other files."""
+    expected = {DCP_METADATA} if any(_DCP_PART.fullmatch(os.fsencode(name)) for name in names) else set()
+    if DCP_METADATA in names:
+        expected |= {part.decode() for part in _DCP_PART.findall((folder / DCP_METADATA).read_bytes())}
+    for shard in filter(None, map(_SHARD.fullmatch, names)):
+        begin, number, of, count, end = shard.groups()
+        first = 0 if f"{begin}{0:0{len(number)}d}{of}{count}{end}" in names else 1
+        numbers = range(first, first + min(int(count), len(names) + 1))
+        expected |= {f"{begin}{each:0{len(number)}d}{of}{count}{end}" for each in numbers}
+    return expected
 
 
 def _fault_of_file(path: Path) -> str:
@@ -59,14 +100,36 @@ def _fault_of_file(path: Path) -> str:
             return "" if noted and noted[0].lower() == checksum(str(path)) else f"{beside.name} has another checksum"
         if path.stat().st_size == 0:
             return "it is empty"
-        if path.suffix.lower() in ZIPS and not _is_pickle(path):
-            with zipfile.ZipFile(path) as archive:
-                return "" if archive.namelist() else "its archive is empty"
+        return _fault_of_content(path)
     except zipfile.BadZipFile:
         return "its archive has no directory, so it was cut off"
     except OSError as error:
         return str(error.strerror or error)
+
+
+def _fault_of_content(path: Path) -> str:
+    if path.suffix.lower() == SAFETENSORS:
+        return _fault_of_tensors(path)
+    if path.suffix.lower() in ZIPS and not _is_pickle(path):
+        with zipfile.ZipFile(path) as archive:
+            return "" if archive.namelist() else "its archive is empty"
     return ""
+
+
+def _fault_of_tensors(path: Path) -> str:
+    """Return why a file of safetensors is not complete: its header has the place of each tensor.
+
+    https://github.com/huggingface/safetensors#format
+    """
+    with path.open("rb") as file:
+        size = path.stat().st_size
+        length = int.from_bytes(file.read(8), "little")
+        try:
+            header = json.loads(file.read(min(length, size)))
+            ends = [int(tensor["data_offsets"][1]) for name, tensor in header.items() if name != "__metadata__"]
+        except (ValueError, TypeError, AttributeError, KeyError, IndexError, OverflowError, RecursionError):
+            return "its header cannot be read, so it was cut off"
+    return "its last tensor is not complete, so it was cut off" if size < 8 + length + max(ends, default=0) else ""
 
 
 def _is_pickle(path: Path) -> bool:

@@ -124,8 +124,11 @@ def _send_outputs(calls: NodeCalls, run: TrainingRun) -> str:
     choice = required(calls.here("newest_checkpoint", desired))
     for warning in choice.get("warnings") or []:
         calls.show(str(warning))
+    if not choice["has_files"]:
+        return ""
     copied = {"path": kept, "include": ["*"], "limit": o["outputs_limit"], "dest": run.outputs, "store": run.archives}
-    on_all(calls, run.nodes, FOLDER, {**copied, "once": True})
+    # Their times say which checkpoint is the newest if this run ends before it writes one.
+    on_all(calls, run.nodes, FOLDER, {**copied, "once": True, "keep_times": True})
     return f"{run.outputs}/{choice['path']}" if choice["path"] else ""
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.training.guest import code_archive
+from plugins.module_utils.training.reports.saved_checkpoints import newest_checkpoint
 from plugins.plugin_utils import packed_folder
 from tests.fakes.calling import here
 from tests.fakes.training_folder import make, packed
@@ -40,6 +41,24 @@ def test_a_file_keeps_its_permissions_on_the_node(tmp_path: Path, mode: int) -> 
     assert code_archive.differing(str(tmp_path / "one.tar"), str(there)) == []
     (there / "train.py").chmod(0o666)
     assert code_archive.differing(str(tmp_path / "one.tar"), str(there)) == ["train.py"]
+
+
+def test_checkpoints_that_a_run_begins_with_keep_their_order_on_the_node(tmp_path: Path) -> None:
+    """Files are unpacked in the order of their names, and large ones take seconds: epoch9 would be the newest."""
+    outputs, there = tmp_path / "outputs", tmp_path / "there"
+    outputs.mkdir()
+    for number in (9, 10):
+        (outputs / f"epoch{number}.pth").write_bytes(b"\x80pickle")
+        os.utime(outputs / f"epoch{number}.pth", (1000.5 + number, 1000.5 + number))
+    (outputs / "last.pth").symlink_to("epoch10.pth")
+    files = packed_folder.with_times(str(outputs), packed_folder.files_of(str(outputs)))
+    with (tmp_path / "sent.tar").open("wb") as sent:
+        packed_folder.pack(str(outputs), files, sent)
+
+    code_archive.unpack(str(tmp_path / "sent.tar"), str(there))
+
+    assert [(there / f"epoch{number}.pth").stat().st_mtime for number in (9, 10)] == [1009, 1010]
+    assert newest_checkpoint("one", str(there), [], required=True)["path"] == "epoch10.pth"
 
 
 def test_a_link_that_leads_out_of_the_folder_over_another_link_is_noticed(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import zipfile
 from hashlib import sha256
@@ -90,9 +91,25 @@ def test_a_checkpoint_in_the_format_before_pytorch_1_6_is_not_torn(tmp_path: Pat
     assert answer["warnings"][0].startswith("the checkpoint zeros.npz is torn")
 
 
+def tensors(path: Path, modified: int, *, cut: int = 0) -> None:
+    """Write a file of safetensors with one tensor; some bytes of its end may be missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    header = json.dumps({"__metadata__": {"format": "pt"}, "w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}})
+    content = len(header).to_bytes(8, "little") + header.encode() + bytes(8)
+    path.write_bytes(content[: -cut or None])
+    os.utime(path, (modified, modified))
+
+
+def write(path: Path, modified: int, content: bytes = b"content") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    os.utime(path, (modified, modified))
+
+
 def trainer(folder: Path, number: int, *, is_complete: bool = True, cut: int = 0) -> None:
     """Write a checkpoint of Hugging Face's Trainer in the order of its files."""
-    for name in ("model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth"):
+    tensors(folder / f"checkpoint-{number}" / "model.safetensors", number)
+    for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth"):
         save(folder / f"checkpoint-{number}", name, number, cut=cut if name == "optimizer.pt" else 0)
     if is_complete:
         state = folder / f"checkpoint-{number}" / "trainer_state.json"
@@ -122,3 +139,93 @@ def test_a_checkpoint_of_the_trainer_is_its_folder(tmp_path: Path) -> None:
 def test_a_folder_of_another_program_with_such_a_name_is_not_a_checkpoint(tmp_path: Path) -> None:
     save(tmp_path, "checkpoint-5/model.pt", 5)
     assert found(tmp_path)["path"] == "checkpoint-5/model.pt"
+
+
+def test_a_checkpoint_of_the_trainer_that_was_cut_off_in_its_first_file_is_torn(tmp_path: Path) -> None:
+    """Trainer was killed while it wrote the weights: nothing in the folder shows whose it is."""
+    trainer(tmp_path, 500)
+    tensors(tmp_path / "checkpoint-1000" / "model.safetensors", 1000, cut=3)
+    answer = found(tmp_path)
+    assert answer["path"] == "checkpoint-500"
+    torn = "the checkpoint checkpoint-1000 is torn (it has no trainer_state.json), so checkpoint-500 is used"
+    assert answer["warnings"] == [torn]
+
+
+@pytest.mark.parametrize("cut", [3, 12, 100])
+def test_a_file_of_safetensors_that_was_cut_off_is_torn(tmp_path: Path, cut: int) -> None:
+    tensors(tmp_path / "step1.safetensors", 1)
+    tensors(tmp_path / "step2.safetensors", 2, cut=cut)
+    answer = found(tmp_path)
+    assert answer["path"] == "step1.safetensors" and "so it was cut off" in answer["warnings"][0]
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["[]", "{", '{"w": 1}', '{"w": {"data_offsets": [0, Infinity]}}', '{"w": {"data_offsets": [0]}}', "[" * 9999],
+)
+def test_a_file_that_is_not_one_of_safetensors_is_torn(tmp_path: Path, header: str) -> None:
+    (tmp_path / "a.safetensors").write_bytes(len(header).to_bytes(8, "little") + header.encode())
+    assert "a.safetensors: its header cannot be read, so it was cut off" in found(tmp_path)["msg"]
+
+
+def test_the_parts_that_ranks_wrote_below_a_checkpoint_of_the_trainer_are_part_of_it(tmp_path: Path) -> None:
+    """With DeepSpeed and FSDP; the parts have the time of the folder, because copies have whole seconds."""
+    for number in (500, 1000):
+        trainer(tmp_path, number)
+        folder = tmp_path / f"checkpoint-{number}"
+        save(folder, f"global_step{number}/bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt", number)
+        write(folder / "pytorch_model_fsdp_0" / "__0_0.distcp", number)
+        write(folder / "pytorch_model_fsdp_0" / ".metadata", number, b"\x8c\x0c__0_0.distcp\x94")
+    assert found(tmp_path)["path"] == "checkpoint-1000"
+    (tmp_path / "checkpoint-1000" / "pytorch_model_fsdp_0" / "__0_0.distcp").unlink()
+    answer = found(tmp_path)
+    assert (
+        answer["path"] == "checkpoint-500"
+        and "checkpoint-1000 is torn (it lacks __0_0.distcp;" in answer["warnings"][0]
+    )
+
+
+def test_a_checkpoint_of_torch_distributed_is_its_folder_and_needs_the_parts_of_all_ranks(tmp_path: Path) -> None:
+    """The metadata, which rank 0 writes last, name all parts; those of other nodes are not among the outputs."""
+    names = b"\x8c\x0c__0_0.distcp\x94\x8c\x0c__1_0.distcp\x94"
+    for number in (9, 10, 11):
+        write(tmp_path / f"step_{number}" / "__0_0.distcp", number)
+        write(tmp_path / f"step_{number}" / "__1_0.distcp", number)
+        write(tmp_path / f"step_{number}" / ".metadata", number, names)
+    (tmp_path / "step_11" / ".metadata").unlink()
+    assert found(tmp_path)["path"] == "step_10"
+    (tmp_path / "step_10" / "__1_0.distcp").unlink()
+    answer = found(tmp_path)
+    assert answer["path"] == "step_9"
+    lacks = "it lacks __1_0.distcp; if another node has it, let the ranks write to a folder that the nodes share"
+    assert f"the checkpoint step_10 is torn ({lacks}), so step_9 is used" in answer["warnings"]
+
+
+def test_a_checkpoint_of_accelerate_is_its_folder(tmp_path: Path) -> None:
+    for number in (8, 9, 10):
+        tensors(tmp_path / "checkpoints" / f"checkpoint_{number}" / "model.safetensors", number)
+        write(tmp_path / "checkpoints" / f"checkpoint_{number}" / "optimizer.bin", number)
+        if number < 10:
+            write(tmp_path / "checkpoints" / f"checkpoint_{number}" / "random_states_0.pkl", number)
+    answer = found(tmp_path)
+    assert answer["path"] == "checkpoints/checkpoint_9"
+    assert "checkpoint_10 is torn (it has no random_states_0.pkl)" in answer["warnings"][0]
+
+
+def test_folders_of_deepspeed_and_of_lightning_are_checkpoints(tmp_path: Path) -> None:
+    for number in (100, 200):
+        save(tmp_path, f"ds/global_step{number}/mp_rank_00_model_states.pt", number)
+        save(tmp_path, f"ds/global_step{number}/zero_pp_rank_0_mp_rank_00_optim_states.pt", number)
+    assert found(tmp_path)["path"] == "ds/global_step200"
+    save(tmp_path, "last.ckpt/checkpoint/mp_rank_00_model_states.pt", 300)
+    write(tmp_path / "last.ckpt" / "latest", 300, b"checkpoint")
+    assert found(tmp_path)["path"] == "last.ckpt"
+
+
+def test_a_checkpoint_that_lacks_one_of_its_files_is_torn(tmp_path: Path) -> None:
+    trainer(tmp_path, 500)
+    for number in (1, 2, 3):
+        tensors(tmp_path / "checkpoint-500" / f"model-0000{number}-of-00003.safetensors", 500)
+    assert found(tmp_path)["path"] == "checkpoint-500"
+    (tmp_path / "checkpoint-500" / "model-00002-of-00003.safetensors").unlink()
+    assert "it lacks model-00002-of-00003.safetensors" in found(tmp_path)["msg"]
