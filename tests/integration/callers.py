@@ -7,9 +7,11 @@ Every simulator is asked at its end; the processes of a run share one folder; th
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -59,6 +61,7 @@ def begin() -> None:
     """Make the folder of this run, unless the process that started this one has made it."""
     if FOLDER not in os.environ:
         os.environ[FOLDER] = tempfile.mkdtemp(prefix="dml-callers-")
+        atexit.register(shutil.rmtree, os.environ[FOLDER])
 
 
 def note(simulator: Simulator) -> None:

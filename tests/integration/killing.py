@@ -4,17 +4,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from lab.simulator import Centre
+from lab.simulator import Centre, Simulator
+from tests.integration.ansible import Outcome
 
 LOOK_SECONDS = 0.02
+
+
+@contextlib.contextmanager
+def beside(vcenter: Simulator, call: Callable[..., Outcome], *given: Any, **options: Any) -> Iterator[Future[Outcome]]:
+    """Run a module in a thread; if the test fails, end the server, for whose answer the thread may wait for hours."""
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            yield pool.submit(call, *given, **options)
+        except BaseException:
+            vcenter.stop()
+            raise
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 300) -> None:

@@ -19,7 +19,7 @@ from plugins.module_utils.maintenance.lock import holder, lock_rules
 from plugins.module_utils.maintenance.lock.cluster_lock import ClusterLock
 from plugins.module_utils.vsphere import session
 from tests.integration.ansible import Ansible, Outcome
-from tests.integration.killing import has_answered, wait_for
+from tests.integration.killing import beside, has_answered, wait_for
 
 GPU = {"cluster": "gpu"}
 
@@ -135,9 +135,8 @@ def test_a_lock_outlives_its_time_while_its_holder_waits_for_a_boot(
     vcenter.let_pass(3500)
     vcenter.clear()
     renewed = has_answered(vcenter, "Rename_Task")
-    with ThreadPoolExecutor(1) as pool:
-        options = {"hosts": ["esx01.lab"], "state": "rebooted", "only_if_ours": False, "reboot_timeout": 120}
-        boot = pool.submit(ansible.module, "esxi_power", **options)
+    options = {"hosts": ["esx01.lab"], "state": "rebooted", "only_if_ours": False, "reboot_timeout": 120}
+    with beside(vcenter, ansible.module, "esxi_power", **options) as boot:
         wait_for(lambda: renewed() or boot.done())
         vcenter.let_pass(200)
         assert not boot.done(), boot.result().out

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from pyVmomi import vim
 
 from lab.simulator import USERNAME, Simulator
 from tests.integration.ansible import Ansible
-from tests.integration.killing import has_answered, has_waited, kill_all, wait_for
+from tests.integration.killing import beside, has_answered, has_waited, kill_all, wait_for
 from tests.integration.workers import HOSTS, desired, do, host_of, machine, move, reconfigure, switch
 
 Start = Callable[..., Simulator]
@@ -193,8 +192,7 @@ def test_a_run_that_was_killed_is_followed_up_and_never_moves_twice(place: Simul
     wait_for(has_answered(place, "RelocateVM_Task"))
     kill_all(first)
     place.ask("DELETE", "/calls")
-    with ThreadPoolExecutor(1) as pool:
-        following = pool.submit(go, ansible)
+    with beside(place, go, ansible) as following:
         wait_for(lambda: has_waited(place)() or following.done())
         assert not following.done(), "it waits for the end of the move"
         place.let_pass(1200)

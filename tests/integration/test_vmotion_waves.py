@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 
 from lab.simulator import Simulator
 from tests.integration.ansible import Ansible, Outcome
-from tests.integration.killing import has_answered, has_started, wait_for
+from tests.integration.killing import beside, has_answered, has_started, wait_for
 from tests.integration.releases import NEWEST
 from tests.integration.test_vmotion import TAGGED, moves
 from tests.integration.test_vmotion_test import WORKERS, Trial
@@ -70,8 +69,7 @@ def moved(place: Simulator, ansible: Ansible, wave: list[dict[str, str]]) -> Out
     """Start the moves of a wave, which take ten minutes, and end them together."""
     for number in (1, 2):
         place.set_host(f"esx{number:02}.lab", vmotion_seconds=600)
-    with ThreadPoolExecutor(1) as pool:
-        moving = pool.submit(ansible.module, "vmotion", cluster="gpu", moves=wave)
+    with beside(place, ansible.module, "vmotion", cluster="gpu", moves=wave) as moving:
         wait_for(lambda: has_answered(place, "RelocateVM_Task", 2)() or moving.done())
         place.let_pass(600)
         return moving.result()

@@ -24,6 +24,7 @@ import tempfile
 import threading
 import traceback
 from dataclasses import dataclass
+from multiprocessing.util import _exit_function
 from pathlib import Path
 from typing import IO, Any
 
@@ -176,6 +177,7 @@ def _command(mains: dict[str, Any], requested: dict[str, Any], output: int) -> i
         traceback.print_exc()
         return 1
     finally:
+        _exit_function()  # os._exit skips it; it removes the folder of Ansible's sockets
         sys.stdout.flush()
         sys.stderr.flush()
     return 0
