@@ -22,7 +22,7 @@ class Answering(BaseHTTPRequestHandler):
         return
 
 
-def test_a_proxy_of_the_environment_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     with HTTPServer(("127.0.0.1", 0), Answering) as server:
