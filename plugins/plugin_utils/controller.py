@@ -37,7 +37,7 @@ from ..module_utils.vmotion.watch.node_programs import (
 )
 from ..module_utils.vmotion.watch.watch_process import new_watch_folder, output_of, reported_end, why_watch_ended
 from .modules import as_text
-from .packed_folder import data_checksum, keep_code
+from .packed_folder import code_checksum, data_checksum, keep_code
 
 Result = dict[str, Any]
 Show = Callable[[str, str], None]
@@ -45,6 +45,7 @@ Show = Callable[[str, str], None]
 FUNCTIONS: dict[str, Callable[..., Result]] = {
     function.__name__: function
     for function in (
+        code_checksum,
         copy_growing_outputs,
         copy_outputs,
         data_checksum,

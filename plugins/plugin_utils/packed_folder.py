@@ -171,6 +171,11 @@ def data_checksum(path: str, limit: int, expected: str = "") -> dict[str, Any]:
     return {"sha256": found, "file": os.path.basename(path) if os.path.isfile(path) else ""}
 
 
+def code_checksum(folder: str, exclude: Sequence[str]) -> dict[str, str]:
+    """Return the checksum of the archive of the program in a folder."""
+    return {"sha256": digest(folder, files_of(folder, exclude))}
+
+
 def keep_code(folder: str, exclude: Sequence[str], sha256: str, earlier: str, dest: str) -> dict[str, bool]:
     """Keep the archive with this checksum as ``dest``: the one of an earlier run, or one of the folder.
 

@@ -64,6 +64,9 @@ class TrainingWorld(MortalWorld):
         self.archive = {"isreg": True, "size": 9, "checksum": ARCHIVE["state"]["sha256"]}
         self.outputs_at: dict[str, float] = {}
         self.has_outputs = True
+        # The folders here to which no outputs can be copied, the nodes that refuse a folder, and the user's folder now.
+        self.too_large, self.full = set[str](), set[str]()
+        self.folder_sha256 = ARCHIVE["state"]["sha256"]
         self.sent: list[dict[str, Any]] = []
         self.last_seen: float | None = 1e9
         self.has_records = True
@@ -181,6 +184,8 @@ class TrainingWorld(MortalWorld):
 
     def _training_folder(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         self.sent.append({"host": host, **options})
+        if host in self.full:
+            return {"failed": True, "msg": f"{host}: could not unpack the code: No space left on device"}
         if str(options.get("path")).endswith("/outputs") and not self.has_outputs:
             return {"failed": True, "msg": f"training_folder {options['path']}: there is no such folder"}
         if options.get("shared"):
@@ -244,8 +249,13 @@ class TrainingWorld(MortalWorld):
     def _copy_outputs(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         if self.away.get(str(options["node"]), 0.0) > self.clock:
             return {"failed": True, "msg": f"{options['node']}: could not list the outputs: No route to host"}
+        if options["dest"] in self.too_large:
+            return {"failed": True, "msg": f"{options['node']}: could not copy the outputs: they have 9000 MB"}
         self.outputs_at[str(options["dest"])] = self.clock
         return {}
+
+    def _code_checksum(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"sha256": self.folder_sha256}
 
     def _jobs(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         jobs = [

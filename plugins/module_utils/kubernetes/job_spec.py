@@ -32,6 +32,8 @@ GANG = {
 UNSUPPORTED = {V1ALPHA2: ("queue", "suspend", "gang", "claims"), TRAINJOB: ("gang",)}
 PULLS = ("IfNotPresent", "Always", "Never")
 LONGEST_LABEL = 63
+# The variables that every rank gets from the image of the launcher.
+FORWARD = ("PATH", "LD_LIBRARY_PATH")
 # A label of RFC 1035: Kubernetes uses it as the name of a pod and as its host name.
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -72,7 +74,7 @@ class JobSpec:
     claims: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)
-    forward: Sequence[str] = ("PATH", "LD_LIBRARY_PATH")
+    forward: Sequence[str] = FORWARD
     launcher: str = MPIRUN
     mpirun: str = "mpirun"
     mpirun_arguments: Sequence[str] = ()

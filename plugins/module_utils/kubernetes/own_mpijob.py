@@ -97,15 +97,14 @@ class OwnMpiJob(MpiJob):
         settings = rank_words.transport_settings(o, nodes)
         name, ranks = job_name(run.name), int(o["ranks_per_node"])
         starts = _torchrun(run, prepared) if mine.get("launcher") == TORCHRUN else _mpirun(run, settings)
-        environment = {**rank_words.run_environment(run, prepared), "DML_RECORDS": run.dir}
+        environment = {**settings["environment"], **starts.pop("environment")}
         options = {
             "name": name,
             "namespace": _namespace(run),
             "image": o["kubernetes"]["image"],
             "command": rank_words.rank_words(o, prepared).words,
             "workers": len(run.nodes),
-            "environment": {**settings["environment"], **starts.pop("environment"), **environment},
-            "secrets": rank_words.own_environment(o),
+            **_variables(run, {**environment, **rank_words.run_environment(run, prepared), "DML_RECORDS": run.dir}),
             "toleration_seconds": preflight.toleration(float(o["stun_seconds"])),
             "slots": ranks,
             "gpus": ranks if o["nccl"] else 0,
@@ -218,6 +217,16 @@ def _torchrun(run: TrainingRun, prepared: Prepared) -> dict[str, Any]:
     words = [prepared.python, "-m", "torch.distributed.run"]
     arguments = run.o["mpirun_arguments"]
     return {"environment": {}, "mpirun_arguments": arguments, "torchrun": words, "folder": run.work}
+
+
+def _variables(run: TrainingRun, environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return the options with the variables of the ranks; as on nodes, those of the user replace those of the role."""
+    own = rank_words.own_environment(run.o)
+    return {
+        "environment": {name: value for name, value in environment.items() if name not in own},
+        "secrets": own,
+        "forward": [name for name in job_spec.FORWARD if name not in own],
+    }
 
 
 def _setup(run: TrainingRun, prepared: Prepared) -> list[str]:

@@ -41,6 +41,11 @@ LAUNCHERS = ("mpirun", "mpiexec", "horovodrun", "deepspeed", "srun", "colossalai
 PLAIN_OPTIONS = {"-u", "-B", "-b", "-bb", "-d", "-O", "-OO", "-q", "-v", "-s"}
 VALUE_OPTIONS = {"-W", "-X"}
 PYTHON = re.compile(r"python(3(\.\d+)?)?\Z")
+# The parts of a text that are quoted; in double quotes, a shell replaces variables.
+_QUOTED = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
+# Words with which a shell joins programs or redirects their output, and variables and commands that it replaces.
+_FOR_A_SHELL = re.compile(r"(?:&&?|\|\|?|;)\Z|\S*;\Z|(?:\d?>|&>|<)\S*\Z")
+_EXPANDED = re.compile(r"\$\w+|\$\{\w+\}?|\$\(\w*|`\w*")
 # Programs of the training library that record steps themselves.
 OWN_PROGRAMS = ("dml_torchrun.py", "dml_output.py", "dml_steps.py")
 
@@ -61,10 +66,25 @@ def words_of(command: str | Sequence[str]) -> list[str]:
     if not isinstance(command, str):
         return [str(word) for word in command]
     try:
-        given = json.loads(command) if command.lstrip().startswith("[") else shlex.split(command)
+        given = json.loads(command) if command.lstrip().startswith("[") else _split(command)
     except ValueError as error:
         raise LauncherError(f"training_command is {command}, which cannot be read: {error}") from error
     return [str(word) for word in given]
+
+
+def _split(text: str) -> list[str]:
+    """Return the words of a text as a shell does; refuse what only a shell would do: no shell runs the command."""
+    plain = (match for word in _QUOTED.sub("_", text).split() if (match := _FOR_A_SHELL.match(word)))
+    found = next(plain, None) or _EXPANDED.search(_QUOTED.sub(_with_variables, text))
+    if found:
+        remedy = "and no shell runs it: quote it, or let one script do all of it"
+        raise LauncherError(f"training_command has {found[0]}, which only a shell understands, {remedy}")
+    return shlex.split(text)
+
+
+def _with_variables(quoted: re.Match[str]) -> str:
+    """Return a quoted part in which a shell replaces variables; one with several words is a program for a shell."""
+    return "_" if quoted[0][0] != '"' or re.search(r"\s", quoted[0]) else quoted[0]
 
 
 def rank_command(command: Sequence[str], python: str, torchrun: str) -> RankCommand:

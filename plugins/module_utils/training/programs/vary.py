@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from ...durable.calls import required
 from ...durable.program import Program
+from ...errors import CollectionError
+from ..runs import run_source
 from ..runs.run_watch import WEEK_SECONDS, RunWatch
 from ..runs.training_run import TrainingFailed, TrainingRun
 from ..variations import Variation, row, table
@@ -20,6 +22,11 @@ from .train import StartedJob, bring_back, judge, require_finished, start
 
 # A launcher that reports no end is asked for the state of its job this often.
 LOOK_SECONDS = 30.0
+# The states of a run that the same command makes again.
+FAILED = ("died", "stopped")
+
+
+KnownOf = Callable[[str], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -32,51 +39,104 @@ class Running:
     watch: RunWatch
 
 
+@dataclass(frozen=True)
+class Sweep:
+    """The world of a sweep, how its runs are made and read, their watches, and the failures by the name of the run."""
+
+    p: Program
+    site: TrainingSite
+    run_of: Callable[[Variation], TrainingRun]
+    known_of: KnownOf
+    watches: ExitStack
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def failed(self, name: str, error: CollectionError) -> None:
+        """Show and keep the failure of a run, which does not end the others."""
+        self.p.say(str(error))
+        self.failures[name] = str(error)
+
+
 def vary(
     p: Program,
     site: TrainingSite,
     groups: Sequence[Sequence[Variation]],
     run_of: Callable[[Variation], TrainingRun],
-    known_of: Callable[[str], Mapping[str, Any]],
+    known_of: KnownOf,
 ) -> dict[str, Any]:
     """Make the runs of all groups that have no result yet, and show one table; results here are the journal."""
-    left = [[each for each in group if not p.ensure(partial(_is_made, known_of, each))] for group in groups]
-    failures: dict[str, str] = {}
+    made = [each for group in groups for each in group if p.ensure(partial(_is_made, known_of, each))]
+    p.ensure(lambda: _require_same_program(site, made, run_of, known_of))
+    left = [[each for each in group if each not in made] for group in groups]
     with ExitStack() as watches:
-        running = [_begin(p, site, group.pop(0), run_of, watches) for group in left if group]
+        sweep = Sweep(p, site, run_of, known_of, watches)
+        running = [each for group in left for each in _begin_next(sweep, group)]
         p.say("To stop a run, use ansible-playbook -i INVENTORY dml.vsphere.stop -e training_name=RUN")
         while running:
             ended = p.wait(partial(_ended, p, site, running), WEEK_SECONDS)
             if ended is None:
                 raise TrainingFailed(f"{running[0].run.name} did not end within a week, and continues.")
             running.remove(ended)
-            failures.update(_finish(p, site, ended))
-            (group,) = (group for made, group in zip(groups, left) if ended.variation in made)
-            running += [_begin(p, site, group.pop(0), run_of, watches)] if group else []
-    rows = p.ensure(lambda: _rows(site, groups, known_of))
-    for line in table(rows):
-        p.say(line)
-    if failures:
-        raise TrainingFailed(f"{len(failures)} of {len(rows)} runs did not finish. {' '.join(failures.values())}")
+            _finish(sweep, ended)
+            (group,) = (group for whole, group in zip(groups, left) if ended.variation in whole)
+            running += _begin_next(sweep, group)
+    rows = _shown(p, site, groups, known_of)
+    if sweep.failures:
+        why = " ".join(dict.fromkeys(sweep.failures.values()))
+        raise TrainingFailed(f"{len(sweep.failures)} of {len(rows)} runs did not finish. {why}")
     return {"changed": True, "rows": rows}
 
 
-def _is_made(known_of: Callable[[str], Mapping[str, Any]], variation: Variation) -> bool:
+def _is_made(known_of: KnownOf, variation: Variation) -> bool:
+    """Return whether a run has finished and its outputs are here."""
     known = known_of(variation.name)
-    return known.get("command") == variation.command and (known.get("end") or {}).get("state") == "finished"
+    end = known.get("end") or {}
+    is_here = "outputs" in end or not known.get("folder")
+    return known.get("command") == variation.command and end.get("state") == "finished" and is_here
 
 
-def _begin(
-    p: Program, site: TrainingSite, variation: Variation, run_of: Callable[[Variation], TrainingRun], watches: ExitStack
-) -> Running:
-    """Start the run of a variation and its watch."""
-    run = run_of(variation)
+def _require_same_program(
+    site: TrainingSite, made: Sequence[Variation], run_of: Callable[[Variation], TrainingRun], known_of: KnownOf
+) -> None:
+    """Refuse a table of runs that have finished with another program than this command has."""
+    if made:
+        results = {each.name: known_of(each.name) for each in made}
+        run_source.require_same_program(site.calls, run_of(made[0]), results)
+
+
+def _begin_next(sweep: Sweep, group: list[Variation]) -> list[Running]:
+    """Start the next run of a group that can be started, and return it; empty if none is left."""
+    while group:
+        variation = group.pop(0)
+        try:
+            return [_begin(sweep, variation)]
+        except CollectionError as error:
+            sweep.failed(variation.name, error)
+    return []
+
+
+def _begin(sweep: Sweep, variation: Variation) -> Running:
+    """Start the run of a variation and its watch; one that failed before is made again."""
+    p, site, run = sweep.p, sweep.site, sweep.run_of(variation)
+    looked = p.ensure(site.job_of(run).look)
+    state = str((looked.get("job") or {}).get("state"))
+    if state in FAILED:
+        require_outputs_here(run, sweep.known_of(run.name), state)
+        p.once(("forget", run.name), site.job_of(run).forget)
     started = start(p, site, run)
     watch = RunWatch(site.calls, run, started.launched, started.rank_0(run))
-    watches.enter_context(p.held(f"the watch of {run.name}", watch.start, watch.stop))
+    sweep.watches.enter_context(p.held(f"the watch of {run.name}", watch.start, watch.stop))
     values = ", ".join(f"{key} {value}" for key, value in variation.values.items())
     p.say(f"{run.name} trains on {', '.join(run.nodes)} with {values}")
     return Running(variation, run, started, watch)
+
+
+def require_outputs_here(run: TrainingRun, known: Mapping[str, Any], state: str) -> None:
+    """Refuse to make a failed run again, which removes its folder on the nodes, while only they have its outputs."""
+    if run.o["folder"] and "outputs" not in (known.get("end") or {}):
+        raise TrainingFailed(
+            f"The training run {run.name} has {state}, and its outputs are only on {next(iter(run.nodes))}: copy them, "
+            f"and remove {run.dir} on {', '.join(run.nodes)}. Then the same command makes the run again."
+        )
 
 
 def _ended(p: Program, site: TrainingSite, running: Sequence[Running]) -> Running | None:
@@ -95,27 +155,33 @@ def _is_alive(site: TrainingSite, run: TrainingRun) -> bool:
     return job is None or job["state"] in ALIVE
 
 
-def _finish(p: Program, site: TrainingSite, ended: Running) -> dict[str, str]:
-    """Bring back the results of a run that has ended, and return its failure by its name; empty if it finished."""
-    run, watch = ended.run, ended.watch
-    followed = p.ensure(watch.read_again)
-    looked = p.ensure(lambda: required(site.job_of(run).look()))
-    end = Ended(looked, followed)
+def _finish(sweep: Sweep, ended: Running) -> None:
+    """Bring back the results of a run that has ended."""
+    p, site, run, watch = sweep.p, sweep.site, ended.run, ended.watch
     try:
+        followed = p.ensure(watch.read_again)
+        looked = p.ensure(lambda: required(site.job_of(run).look()))
+        end = Ended(looked, followed)
         report = bring_back(p, site, run, ended.started, end, watch)
         require_finished(p, site, run, end)
         judge(p, site, run, ended.started, {"report": report, "followed": followed}, watch.records)
-    except TrainingFailed as error:
-        p.say(str(error))
-        return {run.name: str(error)}
+    except CollectionError as error:
+        sweep.failed(run.name, error)
     finally:
         p.ensure(watch.stop)
-    return {}
 
 
-def _rows(
-    site: TrainingSite, groups: Sequence[Sequence[Variation]], known_of: Callable[[str], Mapping[str, Any]]
+def _shown(
+    p: Program, site: TrainingSite, groups: Sequence[Sequence[Variation]], known_of: KnownOf
 ) -> list[dict[str, Any]]:
+    """Show the table, and return its rows."""
+    rows = p.ensure(lambda: _rows(site, groups, known_of))
+    for line in table(rows):
+        p.say(line)
+    return rows
+
+
+def _rows(site: TrainingSite, groups: Sequence[Sequence[Variation]], known_of: KnownOf) -> list[dict[str, Any]]:
     """Return the table in the order of the variations."""
     made = sorted((each for group in groups for each in group), key=lambda each: int(each.name.rpartition(".")[2]))
     results = site.calls.here("last_metrics", {"results": site.results, "runs": [each.name for each in made]})

@@ -4,14 +4,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ...durable.calls import NodeCalls, required
 from ...errors import Refused
 from .. import manifest
+from . import node_setup, run_data
 from .rank_words import split_command
-from .training_run import TrainingFailed, TrainingRun, name_of_attempt
+from .training_run import TrainingFailed, TrainingRun, name_of_attempt, request_of
 
 Options = Mapping[str, Any]
 # The options that belong to a program, and the further ones of a run that is only followed.
@@ -60,6 +63,24 @@ def require_variables(o: Options, source: Mapping[str, Any]) -> None:
             "not. Set the same variables as for that run, or go without them: "
             """-e '{"training_accept": ["environment"]}'."""
         )
+
+
+def require_same_program(calls: NodeCalls, run: TrainingRun, results: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse a table of runs that finished with another program, other data or other settings than a run has now."""
+    now = {**request_of(run.o), "data": run_data.known(calls, run).sha256}
+    if run.o["folder"]:
+        options = {"folder": run.o["folder"], "exclude": node_setup.left_out(run)}
+        now["code"] = required(calls.here("code_checksum", options))["sha256"]
+    for name, known in results.items():
+        code = (known.get("code") or {}).get("sha256")
+        before = {**(known.get("asked") or {}), "data": str(known.get("data_sha256") or ""), "code": code}
+        differing = manifest.differing(before, now, sorted({*before, *now} - {"command", *run.o["accept"]}))
+        if differing:
+            raise TrainingFailed(
+                f"The training run {name} finished with another {', '.join(differing)} than this command has, so a "
+                "table would compare different programs: set another training_name, or accept it: "
+                f"-e '{{\"training_accept\": {json.dumps(differing)}}}'."
+            )
 
 
 def with_program(o: Options, source: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from plugins.module_utils.training.launcher_words import LauncherError, is_launcher, rank_command, with_steps, words_of
@@ -153,3 +155,46 @@ def test_refuses_a_launcher_behind_another_program(given: str) -> None:
 )
 def test_a_program_without_a_launcher_is_unchanged(given: str) -> None:
     assert rank_command(given.split(), "python3", "torchrun.py").command == given.split()
+
+
+@pytest.mark.parametrize(
+    ("command", "word"),
+    [
+        ("python prepare.py && python train.py", "&&"),
+        ("python prepare.py; python train.py", "prepare.py;"),
+        ("python train.py | tee log.txt", "|"),
+        ("python train.py > log.txt 2>&1", ">"),
+        ("python train.py 2>errors.txt", "2>errors.txt"),
+        ("python train.py &", "&"),
+        ("python train.py --data $DATA/images", "$DATA"),
+        ('python train.py --out "${SCRATCH}/out"', "${SCRATCH}"),
+        ("python train.py --seed $(date +%s)", "$(date"),
+        ("python train.py --seed `date +%s`", "`date"),
+    ],
+)
+def test_text_that_only_a_shell_understands_is_refused(command: str, word: str) -> None:
+    """No shell runs it: the first program would get the rest as its arguments, and the run would end as finished."""
+    with pytest.raises(LauncherError, match=rf"training_command has {re.escape(word)}, which only a shell understands"):
+        words_of(command)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("bash -c 'cd src && python train.py > log'", ["bash", "-c", "cd src && python train.py > log"]),
+        ('bash -c "python a.py --data $DML_DATA | tee b"', ["bash", "-c", "python a.py --data $DML_DATA | tee b"]),
+        (
+            "python train.py --sep '|' --price '$X' --rule a>b",
+            ["python", "train.py", "--sep", "|", "--price", "$X", "--rule", "a>b"],
+        ),
+        (
+            r"python train.py --sep \; --url http://x/?a=1&b=2",
+            ["python", "train.py", "--sep", ";", "--url", "http://x/?a=1&b=2"],
+        ),
+        ('python train.py --text "it is; so" --cost 5$', ["python", "train.py", "--text", "it is; so", "--cost", "5$"]),
+        ("python train.py\n  --lr 0.1\n", ["python", "train.py", "--lr", "0.1"]),
+        ('["python", "train.py", "&&", "$X"]', ["python", "train.py", "&&", "$X"]),
+    ],
+)
+def test_quoted_text_and_lists_are_not_for_a_shell(command: str, words: list[str]) -> None:
+    assert words_of(command) == words

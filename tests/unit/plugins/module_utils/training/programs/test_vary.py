@@ -63,3 +63,75 @@ def test_a_run_that_fails_does_not_end_the_others() -> None:
 
     assert sum(world.starts.values()) == 3
     assert any(line.startswith("s.1  1   died") for line in world.lines)
+
+
+def test_a_run_whose_outputs_cannot_be_copied_does_not_end_the_others() -> None:
+    """It has finished, so that its missing outputs are an error."""
+    world = TrainingWorld()
+    world.too_large = {"/results/s.1/outputs"}
+
+    with pytest.raises(TrainingFailed, match=r"1 of 3 runs did not finish\. .*they have 9000 MB"):
+        swept(world, size=2)
+
+    assert sum(world.starts.values()) == 3
+    world.too_large = set()
+    swept(world, size=2)
+    assert "/results/s.1/outputs" in world.outputs_at and sum(world.starts.values()) == 3
+
+
+def test_a_node_that_cannot_be_prepared_does_not_end_the_runs_of_the_others() -> None:
+    world = TrainingWorld()
+    world.full = {"w2"}
+
+    with pytest.raises(TrainingFailed) as failed:
+        swept(world)
+
+    assert "1 of 3 runs did not finish. w2: could not unpack the code: No space left on device" in str(failed.value)
+    assert world.starts == {"/runs/s.1": 1, "/runs/s.3": 1}
+
+
+def test_the_same_command_makes_a_failed_run_again_and_the_others_not() -> None:
+    """A node refuses a run directory that contains a job which has ended otherwise than finished."""
+    world = TrainingWorld()
+    world.ends = [DIED, {"state": "finished", "ended": 9.0}]
+    with pytest.raises(TrainingFailed):
+        swept(world, size=2)
+
+    result = swept(world, size=2)
+
+    assert world.starts == {"/runs/s.1": 2, "/runs/s.2": 1, "/runs/s.3": 1}
+    assert [row["state"] for row in result["rows"]] == ["finished"] * 3
+
+
+def test_a_failed_run_whose_outputs_are_only_on_its_nodes_stays_there() -> None:
+    world = TrainingWorld()
+    world.ends, world.too_large = [DIED, {"state": "finished", "ended": 9.0}], {"/results/s.1/outputs"}
+    for _time in range(2):
+        with pytest.raises(TrainingFailed, match=r"1 of 3 runs did not finish"):
+            swept(world, size=2)
+
+    assert "/runs/s.1" in world.jobs and sum(world.starts.values()) == 3
+    expected = "s.1 has died, and its outputs are only on w1: copy them, and remove /runs/s.1 on w1, w2"
+    assert any(expected in line for line in world.lines)
+
+
+@pytest.mark.parametrize(("option", "value"), [("environment", {"SEED": "2"}), ("stack", "other"), ("data", "/b")])
+def test_results_of_another_program_are_not_compared_with_those_of_this_one(option: str, value: object) -> None:
+    world = TrainingWorld(**{option: {"environment": {}, "stack": "lab", "data": ""}[option]})
+    swept(world)
+    world.o[option] = value
+
+    with pytest.raises(TrainingFailed, match=rf"s\.1 finished with another {option} .*set another training_name"):
+        swept(world)
+
+
+def test_results_of_a_folder_that_has_changed_are_compared_only_if_the_user_accepts_it() -> None:
+    world = TrainingWorld()
+    swept(world)
+    world.folder_sha256 = "ef" * 32
+
+    with pytest.raises(TrainingFailed, match=r"with another code.*\{\"training_accept\": \[\"code\"\]\}"):
+        swept(world)
+
+    world.o["accept"] = ["code"]
+    assert [row["state"] for row in swept(world)["rows"]] == ["finished"] * 3
