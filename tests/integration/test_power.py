@@ -278,6 +278,10 @@ def test_continues_its_own_entry_into_maintenance_and_leaves_that_of_another_use
         theirs = ansible.module("esxi_power", state="maintenance", moved_by="module", **ONE)
         assert theirs.rc == 1 and "is putting it into maintenance mode now" in theirs.msg
         service_note.write(host, service_note.ServiceNote("killed@ctl", "2026-01-01T00:00:00Z"))
+        vcenter.fault("RelocateVM_Task", "task_fails", count=1, fault="MigrationFault", message="The source refused.")
+        assert ansible.module("esxi_power", state="maintenance", moved_by="module", **ONE).rc == 1, (
+            "it is still entering"
+        )
         vcenter.clear()
         taken_up = ansible.module("esxi_power", state="maintenance", moved_by="module", maintenance_timeout=20, **ONE)
     assert taken_up.rc == 0 and taken_up.host("esx01.lab")["state"]["ours"], taken_up.out

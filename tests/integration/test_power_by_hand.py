@@ -4,15 +4,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+
+from pyVmomi import vim
 
 from lab.simulator import Simulator
 from plugins.module_utils.maintenance import service_note
-from plugins.module_utils.vsphere import inventory, session, tasks
+from plugins.module_utils.vsphere import inventory, properties, session, tasks
 from tests.integration.ansible import Ansible
-from tests.integration.killing import wait_for
+from tests.integration.killing import has_waited, wait_for
 
 ONE = {"hosts": ["esx01.lab"]}
+# DRS of the lab says that it is fully automated, and moves nothing: a person powers the machines off.
+TWO_MACHINES = """
+version: 8.0.3
+datacenter: dc1
+datastores: [shared]
+clusters: [{name: gpu, drs: {enabled: true, behaviour: fullyAutomated}, hosts: [{name: "esx%02d.lab", count: 2}]}]
+vms: [{name: "build%02d", count: 2, host: esx01.lab, powered_on: true, memory_mb: 4096}]
+"""
 
 
 def test_a_host_that_was_returned_by_hand_and_taken_out_again_is_not_ours(vcenter: Simulator, ansible: Ansible) -> None:
@@ -31,3 +43,25 @@ def test_a_host_that_was_returned_by_hand_and_taken_out_again_is_not_ours(vcente
     assert "did not put it there" in left.host("esx01.lab")["warnings"][0]
     stops = ansible.module("cluster_info", cluster="gpu", leaving=["esx01.lab"]).result["stops"]
     assert [stop["object"] for stop in stops if stop["rule"] == "taken_out"] == ["esx01.lab"], stops
+
+
+def test_a_machine_that_its_owner_deletes_does_not_end_the_evacuation_of_its_host(
+    start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
+) -> None:
+    """The server goes on: a module that ended here would leave a host in maintenance mode that nobody answers for."""
+    vcenter = start(text=TWO_MACHINES)
+    ansible = ansible_for(vcenter)
+    options = {"validate_certs": True, "timeout": 60, **vcenter.connection}
+    with ThreadPoolExecutor() as pool, session.session(options) as opened:
+        emptying = pool.submit(ansible.module, "esxi_power", state="maintenance", maintenance_timeout=60, **ONE)
+        wait_for(has_waited(vcenter), 60)
+        machines = {values["name"]: ref for ref, values in properties.find_all(opened, vim.VirtualMachine, ("name",))}
+        for name, method in (
+            ("build01", "PowerOffVM_Task"),
+            ("build01", "Destroy_Task"),
+            ("build02", "PowerOffVM_Task"),
+        ):
+            tasks.wait(opened, tasks.Started(getattr(machines[name], method)(), name, method), 30)
+        emptied = emptying.result()
+    assert emptied.rc == 0, emptied.out
+    assert emptied.host("esx01.lab")["state"]["maintenance"] and emptied.host("esx01.lab")["state"]["ours"]

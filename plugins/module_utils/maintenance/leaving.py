@@ -90,7 +90,8 @@ def _shut_down(host: Host, vm: Vm, ref: Any) -> None:
 def _still_running(host: Host, refs: list[Any], deadline: float) -> set[str]:
     """Return the keys of the machines that still run at the deadline."""
     running = {ref._moId for ref in refs}
-    for values in properties.watch(host.session, refs, ("runtime.powerState", "guest.toolsRunningStatus"), deadline):
+    paths = ("runtime.powerState", "guest.toolsRunningStatus")
+    for values in properties.watch(host.session, refs, paths, deadline, removable=vim.VirtualMachine):
         running = {key for key, vm in values.items() if vm.get("runtime.powerState") != "poweredOff"}
         listening = [key for key in running if values[key].get("guest.toolsRunningStatus") == "guestToolsRunning"]
         if not listening:  # a guest without tools does not receive the shutdown request

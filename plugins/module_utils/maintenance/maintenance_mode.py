@@ -148,13 +148,17 @@ class MaintenanceMode:
         state, waiting = None, {one.vm.key: one.vm.name for one in self.evacuations.verdict(self.host).moves}
         refs = [vim.VirtualMachine(key, self.host.session.stub) for key in waiting]
         paths = {vim.Task: ("info.state",), vim.VirtualMachine: ("runtime.host", "runtime.powerState")}
-        for values in properties.watch(self.host.session, [task, *refs], paths, deadline + GRACE):
+        # Owners may delete their machines meanwhile.
+        watched = properties.watch(
+            self.host.session, [task, *refs], paths, deadline + GRACE, removable=vim.VirtualMachine
+        )
+        for values in watched:
             self._report_departures(values, waiting)
             state = values[task._moId].get("info.state")
-            if state in tasks.ENDED:
+            if state in properties.ENDED:
                 break
             self.desired.go_on(self.target, ENTER)  # the task continues on the host, and the next run finds it
-        if (state if state in tasks.ENDED else self._cancel(task)) != "success":
+        if (state if state in properties.ENDED else self._cancel(task)) != "success":
             raise self._ended_badly(task)
         self.desired.report(self.target, "is in maintenance mode")
 
@@ -168,8 +172,9 @@ class MaintenanceMode:
 
     def _report_departures(self, values: Mapping[str, Any], waiting: dict[str, str]) -> None:
         for key in list(waiting):
-            place = values[key].get("runtime.host")
-            off = values[key].get("runtime.powerState") == "poweredOff"
+            machine = values.get(key, {"runtime.powerState": "poweredOff"})
+            place = machine.get("runtime.host")
+            off = machine.get("runtime.powerState") == "poweredOff"
             if off or (place is not None and place._moId != self.host.ref._moId):
                 self.desired.report(self.target, f"{waiting.pop(key)} {'is off' if off else 'has left'}")
 
@@ -208,8 +213,15 @@ class MaintenanceMode:
         }
 
     def _give_up(self) -> None:
-        """Remove the note of this collection from a host that stays in service."""
+        """Remove the note of this collection from a host that stays in service.
+
+        While the task runs, the host may still leave it: without the note, it would count as taken out by others.
+        """
         with suppress(CollectionError):  # the user needs the first error; a leftover note is handled later
-            values = properties.read_many(self.host.session, [self.host.ref], ("runtime.inMaintenanceMode",))
-            if not values[self.host.ref._moId].get("runtime.inMaintenanceMode"):
+            session, ref = self.host.session, self.host.ref
+            is_entering = any(
+                one.running and one.what == recent_tasks.ENTER for one in recent_tasks.recent(session, [ref])
+            )
+            values = properties.read_many(session, [ref], ("runtime.inMaintenanceMode",))
+            if not is_entering and not values[ref._moId].get("runtime.inMaintenanceMode"):
                 service_note.clear(self.host)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from ..errors import Failed, Unreachable
 from .escaped_names import plain
-from .faults import CONNECTION_ERRORS, note_account, translating_faults
+from .faults import CONNECTION_ERRORS, is_caused_by, note_account, translating_faults
 from .sdk import vim, vmodl
 from .session import Session
 
@@ -21,6 +21,8 @@ Found = tuple[Any, Values]
 # The same paths for all objects, or the paths of each kind of object.
 Paths: TypeAlias = "Sequence[str] | Mapping[Any, Sequence[str]]"
 PUSH_SECONDS = 10
+# The states of a task that has ended.
+ENDED = ("success", "error")
 
 
 def id_of(ref: Any) -> str:
@@ -117,34 +119,60 @@ def _filter(objects: list[Any], kind: object, paths: Paths) -> Any:
 
 
 def watch(
-    session: Session, refs: Sequence[Any], paths: Paths, deadline: float, every: float = PUSH_SECONDS
+    session: Session,
+    refs: Sequence[Any],
+    paths: Paths,
+    deadline: float,
+    every: float = PUSH_SECONDS,
+    *,
+    removable: Any = (),
 ) -> Iterator[dict[str, Values]]:
-    """Yield the values of the objects: now, after each change, and after ``every`` seconds without a change."""
+    """Yield the values of the objects: now, after each change, and after ``every`` seconds without a change.
+
+    A task that has ended keeps its values, because a busy server forgets it within minutes. An object of a
+    ``removable`` type loses its entry if it is removed; any other removed object is an error.
+    """
     values: dict[str, Values] = {ref._moId: {} for ref in refs}
-    with closing(_Feed(session, refs, paths)) as feed:
+    may_go = partial(_may_go, values, removable)
+    with closing(_Feed(session, refs, paths, may_go)) as feed:
         while (left := deadline - time.monotonic()) > 0:
             update = feed.next(min(left, every))
             if update is not None:
-                _merge(values, update)
+                _merge(values, update, may_go)
             yield values
+
+
+def _may_go(values: dict[str, Values], removable: Any, ref: Any) -> bool:
+    """Return whether the watch goes on without this object, which the server no longer has."""
+    if values.get(ref._moId, {}).get("info.state") in ENDED:
+        return True
+    if isinstance(ref, removable):
+        values.pop(ref._moId, None)
+        return True
+    return False
 
 
 class _Feed:
     """The server's updates about some objects: all values, then changes; None if nothing changed for a while."""
 
-    def __init__(self, session: Session, refs: Sequence[Any], paths: Paths) -> None:
-        self._session, self._subscribe = session, partial(_subscribed, session, refs, paths)
-        self._collector, self._version = self._subscribe(), ""
+    def __init__(self, session: Session, refs: Sequence[Any], paths: Paths, may_go: Callable[[Any], bool]) -> None:
+        self._session, self._refs, self._may_go = session, list(refs), may_go
+        self._filter = partial(_filter, kind=type(refs[0]), paths=paths)
+        self._subscribe()
 
     def next(self, seconds: float) -> Any:
-        """Return the next answer; if it is lost, subscribe again, but only once."""
+        """Return the next answer; if it is lost, or if an object is gone, subscribe again, but only once."""
         try:
             return self._ask(seconds)
         except Unreachable:
-            # The server does not repeat the content of a lost answer: a new subscription begins with all values.
-            self.close()
-            self._collector, self._version = self._subscribe(), ""
-            return self._ask(seconds)
+            pass
+        except Failed as error:
+            if not self._goes_on(error):
+                raise
+        # The server does not repeat the content of a lost answer: a new subscription begins with all values.
+        self.close()
+        self._subscribe()
+        return self._ask(seconds)
 
     def close(self) -> None:
         """End the subscription."""
@@ -159,21 +187,37 @@ class _Feed:
         self._version = update.version if update is not None else self._version
         return update
 
+    def _subscribe(self) -> None:
+        """Subscribe with a new collector, so that two waits of one session do not mix."""
+        with translating_faults(self._session.server, "watch objects"):
+            self._collector, self._version = self._session.content.propertyCollector.CreatePropertyCollector(), ""
+        while self._refs:
+            objects = [vmodl.query.PropertyCollector.ObjectSpec(obj=ref) for ref in self._refs]
+            try:
+                with translating_faults(self._session.server, "watch objects"):
+                    # Complete properties, not only changed parts: a part arrives under another name and would be lost.
+                    self._collector.CreateFilter(self._filter(objects), partialUpdates=False)
+                return
+            except Failed as error:
+                if not self._goes_on(error):
+                    raise
 
-def _merge(values: dict[str, Values], update: Any) -> None:
+    def _goes_on(self, error: Failed) -> bool:
+        """Return whether the error is about an object that may be gone, which is not watched any more."""
+        gone = getattr(error.__cause__, "obj", None)
+        if not is_caused_by(error, vmodl.fault.ManagedObjectNotFound) or gone is None or not self._may_go(gone):
+            return False
+        before = len(self._refs)
+        self._refs = [ref for ref in self._refs if ref._moId != gone._moId]
+        return len(self._refs) < before
+
+
+def _merge(values: dict[str, Values], update: Any, may_go: Callable[[Any], bool]) -> None:
     for filtered in update.filterSet:
         for changed in filtered.objectSet or []:
             if changed.kind == "leave":
+                if may_go(changed.obj):
+                    continue
                 raise Failed(changed.obj._moId, "watch it", "it was removed meanwhile", "run again")
             for change in changed.changeSet or []:
                 values[changed.obj._moId][change.name] = _value(changed.obj, change)
-
-
-def _subscribed(session: Session, refs: Sequence[Any], paths: Paths) -> Any:
-    """Return a new collector for each wait, so that two waits of one session do not mix."""
-    with translating_faults(session.server, "watch objects"):
-        collector = session.content.propertyCollector.CreatePropertyCollector()
-        objects = [vmodl.query.PropertyCollector.ObjectSpec(obj=ref) for ref in refs]
-        # Complete properties, not only changed parts: a part arrives under another name and would be lost.
-        collector.CreateFilter(_filter(objects, type(refs[0]), paths), partialUpdates=False)
-    return collector

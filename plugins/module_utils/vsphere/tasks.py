@@ -11,11 +11,10 @@ from typing import Any
 
 from ..errors import Failed, StillDiffers, TimedOut
 from .faults import note_account, remedy_of, words
-from .properties import Values, read_many, watch
+from .properties import ENDED, Values, read_many, watch
 from .session import Session
 
 Progress = Callable[[str, int], None]
-ENDED = ("success", "error")
 QUARTER = 25
 STILL_RUNS = "it may still run: see Recent Tasks in the vSphere Client, and run again when it has ended"
 
@@ -54,12 +53,17 @@ def wait_all(
     if not started:
         return []
     deadline = time.monotonic() + seconds
-    values: Mapping[str, Values] = {}
-    for values in watch(session, [one.task for one in started], ["info.state", "info.progress"], deadline):
+    infos: dict[str, Values] = {}
+    waiting = [one.task for one in started]
+    for values in watch(session, waiting, ["info.state", "info.progress"], deadline):
         _show(started, values, progress)
-        if all(values[one.task._moId].get("info.state") in ENDED for one in started):
+        ended = [task for task in waiting if values[task._moId].get("info.state") in ENDED]
+        # At once: a busy server forgets a task that has ended, maybe before the last one ends.
+        infos.update(read_many(session, ended, ["info"]))
+        waiting = [task for task in waiting if task._moId not in infos]
+        if not waiting:
             break
-    infos = read_many(session, [one.task for one in started], ["info"])
+    infos.update(read_many(session, waiting, ["info"]))
     for values in infos.values():
         note_account(values["info"].error, session.params["username"])
     return [_outcome(infos[one.task._moId]["info"], one, seconds) for one in started]

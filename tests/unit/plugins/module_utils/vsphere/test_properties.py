@@ -13,7 +13,7 @@ import pytest
 from pyVmomi import vim, vmodl
 
 from plugins.module_utils.errors import Failed, Unreachable
-from plugins.module_utils.vsphere import properties
+from plugins.module_utils.vsphere import properties, tasks
 
 
 class Collector:
@@ -92,6 +92,106 @@ def test_reads_the_objects_of_a_lost_answer_again(lost: int) -> None:
 def test_reports_a_server_that_is_lost_twice() -> None:
     with pytest.raises(Unreachable, match="wait for changes"):
         next(watching(Losing(1, 2), 60))
+
+
+class Forgetting(Collector):
+    """A server that removes objects: ``states`` are those of tasks, ``gone`` the objects of its later answers."""
+
+    def __init__(self, states: dict[str, str], *gone: Any, faulty: bool = False) -> None:
+        super().__init__()
+        self.states, self.gone, self.faulty, self.watched = states, list(gone), faulty, list[str]()
+
+    def CreateFilter(self, spec: Any, partialUpdates: bool) -> None:  # noqa: N802, N803 # as pyVmomi spells it
+        self.watched = [one.obj._moId for one in spec.objectSet]
+        if missing := next((ref for ref in self.gone if self.waits and ref._moId in self.watched), None):
+            raise vmodl.fault.ManagedObjectNotFound(obj=missing)
+
+    def WaitForUpdatesEx(self, version: str, options: Any) -> Any:  # noqa: N802 # as pyVmomi spells it
+        self.waits.append(options.maxWaitSeconds)
+        if not version:
+            changed = [self._change(vim.Task(key), state) for key, state in self.states.items() if key in self.watched]
+            return SimpleNamespace(version="1", filterSet=[SimpleNamespace(objectSet=changed)])
+        if self.faulty:
+            raise vmodl.fault.ManagedObjectNotFound(obj=self.gone[0])
+        left = [SimpleNamespace(obj=ref, kind="leave", changeSet=[]) for ref in self.gone]
+        return SimpleNamespace(version="2", filterSet=[SimpleNamespace(objectSet=left)])
+
+    @staticmethod
+    def _change(ref: Any, state: str) -> Any:
+        return SimpleNamespace(obj=ref, kind="enter", changeSet=[SimpleNamespace(name="info.state", val=state)])
+
+    def RetrievePropertiesEx(self, specs: Any, _options: Any) -> Any:  # noqa: N802 # as pyVmomi spells it
+        refs = [one.obj for one in specs[0].objectSet]
+        if missing := next((ref for ref in refs if len(self.waits) > 1 and ref in self.gone), None):
+            raise vmodl.fault.ManagedObjectNotFound(obj=missing)
+        infos = [vim.TaskInfo(key=ref._moId, state=self.states[ref._moId]) for ref in refs]
+        found = [
+            SimpleNamespace(obj=ref, missingSet=[], propSet=[SimpleNamespace(name="info", val=info)])
+            for ref, info in zip(refs, infos, strict=True)
+        ]
+        return SimpleNamespace(objects=found, token=None)
+
+
+def forgetful(collector: Collector) -> Any:
+    content = SimpleNamespace(propertyCollector=collector)
+    params = {"timeout": 60, "username": "me"}
+    return SimpleNamespace(server="vc", params=params, stub=SimpleNamespace(silent=False), content=content)
+
+
+REBOOT, MACHINE, HOST = vim.Task("task-1"), vim.VirtualMachine("vm-1"), vim.HostSystem("host-1")
+
+
+@pytest.mark.parametrize("faulty", [False, True])
+def test_a_task_that_has_ended_may_be_forgotten_while_its_host_still_boots(faulty: bool) -> None:
+    """A busy vCenter keeps the last 200 ended tasks, for ten minutes at most, and a server boots for longer."""
+    server = forgetful(Forgetting({"task-1": "success"}, REBOOT, faulty=faulty))
+    watched = properties.watch(server, [HOST, REBOOT], {vim.Task: ["info.state"]}, time.monotonic() + 60)
+
+    values = [next(watched), next(watched)]
+
+    assert values[1]["task-1"] == {"info.state": "success"}
+
+
+def test_a_running_task_that_vanishes_is_an_error() -> None:
+    server = forgetful(Forgetting({"task-1": "running"}, REBOOT))
+    watched = properties.watch(server, [HOST, REBOOT], {vim.Task: ["info.state"]}, time.monotonic() + 60)
+    next(watched)
+
+    with pytest.raises(Failed, match="task-1: could not watch it: it was removed meanwhile"):
+        next(watched)
+
+
+@pytest.mark.parametrize("faulty", [False, True])
+def test_only_removable_objects_may_vanish(faulty: bool) -> None:
+    def watching_machine(removable: Any) -> Iterator[dict[str, Any]]:
+        server = forgetful(Forgetting({}, MACHINE, faulty=faulty))
+        return properties.watch(server, [MACHINE], ["name"], time.monotonic() + 60, removable=removable)
+
+    watched = watching_machine(vim.VirtualMachine)
+
+    assert [dict(next(watched)), dict(next(watched))] == [{"vm-1": {}}, {}]
+    strict = watching_machine(())
+    next(strict)
+    with pytest.raises(Failed, match="removed meanwhile"):
+        next(strict)
+
+
+def test_the_results_of_tasks_are_read_as_each_ends() -> None:
+    """The first of many moves may be forgotten before the last one ends."""
+    first, last = vim.Task("task-1"), vim.Task("task-2")
+
+    class Moving(Forgetting):
+        def WaitForUpdatesEx(self, version: str, options: Any) -> Any:  # noqa: N802 # as pyVmomi spells it
+            update = super().WaitForUpdatesEx(version, options)
+            if version:
+                self.states["task-2"] = "success"
+                update.filterSet[0].objectSet.append(self._change(last, "success"))
+            return update
+
+    server = forgetful(Moving({"task-1": "success", "task-2": "running"}, first))
+    started = [tasks.Started(task, task._moId, "move it") for task in (first, last)]
+
+    assert [info.key for info in tasks.wait_all(server, started, 60)] == ["task-1", "task-2"]
 
 
 class Vanishing:
