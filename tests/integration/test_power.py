@@ -277,7 +277,7 @@ def test_continues_its_own_entry_into_maintenance_and_leaves_that_of_another_use
         host.ref.EnterMaintenanceMode_Task(timeout=60, evacuatePoweredOffVms=False)
         theirs = ansible.module("esxi_power", state="maintenance", moved_by="module", **ONE)
         assert theirs.rc == 1 and "is putting it into maintenance mode now" in theirs.msg
-        service_note.write(host, service_note.ServiceNote("killed@ctl", "2026-01-01T00:00:00Z"))
+        service_note.write(host, service_note.ServiceNote("killed@ctl", service_note.now(host)))
         vcenter.fault("RelocateVM_Task", "task_fails", count=1, fault="MigrationFault", message="The source refused.")
         assert ansible.module("esxi_power", state="maintenance", moved_by="module", **ONE).rc == 1, (
             "it is still entering"

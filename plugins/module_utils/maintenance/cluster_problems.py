@@ -17,8 +17,6 @@ from . import recent_tasks, service_note
 from .cluster_facts import Alarm, OutOfService, RunningTask
 from .lock.lock_rules import stamp
 
-ENTERED = ("EnteringMaintenanceModeEvent", "EnteredMaintenanceModeEvent")
-
 
 def alarms(session: Session, names: Mapping[str, str], states: Iterable[Any]) -> list[Alarm]:
     """Return the red and yellow alarms, each once: a cluster repeats the alarms of its hosts."""
@@ -71,7 +69,7 @@ def _entered_by(session: Session, host: Host) -> str | None:
     entity = vim.event.EventFilterSpec.ByEntity(entity=host.ref, recursion="self")
     with translating_faults(host.name, "look up who put it into maintenance mode"):
         events = session.content.eventManager.QueryEvents(
-            vim.event.EventFilterSpec(entity=entity, eventTypeId=list(ENTERED))
+            vim.event.EventFilterSpec(entity=entity, eventTypeId=list(service_note.ENTERED))
         )
     named = [event for event in events if event.userName]
     if not named:

@@ -47,7 +47,11 @@ class HostReboot:
         if not self.host.reachable and requested:
             return UNDER_WAY
         self.host.must_answer(BOOT)
-        ended, booted = self.desired.boot_times.get(self.target), self.host.boot_time or ""
+        ended, booted = self.desired.boot_times.get(self.target), self.host.boot_time
+        if not booted:
+            # Its present boot would count as the next one.
+            cause = "vCenter does not show when it booted, so that its return could not be noticed"
+            raise Failed(self.target, BOOT, cause, "wait until its Summary shows its uptime, and run again")
         if ended and not boot.is_same_boot(ended, booted):
             return UNDER_WAY
         if boot.is_same_boot(requested, booted):
@@ -80,7 +84,7 @@ class HostReboot:
     def _start(self) -> tuple[str, Any]:
         """Note which boot should end, then request the reboot."""
         self.desired.go_on(self.target, BOOT)
-        was, mine = self.host.boot_time or "", service_note.our_note(self.host)
+        was, mine = str(self.host.boot_time), service_note.our_note(self.host)
         by, since = (mine.by, mine.since) if mine else (self.desired.by, service_note.now(self.host))
         service_note.write(self.host, service_note.ServiceNote(by, since, ending_boot=was, visiting=mine is None))
         self.desired.report(self.target, "reboots")

@@ -18,6 +18,9 @@ from ..vsphere.sdk import vim
 ATTRIBUTE = "dml.vsphere.maintenance"
 PATHS = ("availableField", "customValue")
 EXITED = "ExitMaintenanceModeEvent"
+ENTERED = ("EnteringMaintenanceModeEvent", "EnteredMaintenanceModeEvent")
+# The events of an entry follow its note within this time. vCenter keeps events for longer, by default for 30 days.
+ENTRY_SHOWS = timedelta(days=1)
 FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
@@ -51,7 +54,7 @@ def our_note(host: Host) -> ServiceNote | None:
     again, another user took it out of service.
     """
     note = note_on(host)
-    return note if note and not note.visiting and not (host.in_maintenance and _has_left(host, note)) else None
+    return note if note and not note.visiting and not (host.in_maintenance and _may_have_left(host, note)) else None
 
 
 def now(host: Host) -> str:
@@ -59,22 +62,34 @@ def now(host: Host) -> str:
     return server_time(host.session).astimezone(timezone.utc).strftime(FORMAT)
 
 
-def _has_left(host: Host, note: ServiceNote) -> bool:
-    """Return whether the host left maintenance mode after its note was written; the note has whole seconds."""
+def _may_have_left(host: Host, note: ServiceNote) -> bool:
+    """Return whether the host left maintenance mode after its note was written, or whether vCenter no longer knows.
+
+    Without the events of the entry that an old note is about, those of a later exit may be gone too.
+    """
     known = host[EXITED]
     if known is None:
         try:
+            # The note has whole seconds.
             begin = datetime.strptime(note.since, FORMAT).replace(tzinfo=timezone.utc) + timedelta(seconds=1)
         except ValueError:
             return False
-        entity = vim.event.EventFilterSpec.ByEntity(entity=host.ref, recursion="self")
-        spec = vim.event.EventFilterSpec(
-            entity=entity, eventTypeId=[EXITED], time=vim.event.EventFilterSpec.ByTime(beginTime=begin)
-        )
-        with translating_faults(host.name, "look up whether it left maintenance mode"):
-            events = host.session.content.eventManager.QueryEvents(spec)
-        known = host.properties[EXITED] = any(event.createdTime >= begin for event in events or [])
+        events = _events_since(host, begin)
+        has_left = any(isinstance(event, vim.event.ExitMaintenanceModeEvent) for event in events)
+        knows_entry = any(event.createdTime - begin <= ENTRY_SHOWS for event in events)
+        is_new = knows_entry or server_time(host.session) - begin <= ENTRY_SHOWS
+        known = host.properties[EXITED] = has_left or not is_new
     return bool(known)
+
+
+def _events_since(host: Host, begin: datetime) -> list[Any]:
+    """Return the entries and exits of a host; those of the second of a note itself are not certain to follow it."""
+    entity = vim.event.EventFilterSpec.ByEntity(entity=host.ref, recursion="self")
+    time = vim.event.EventFilterSpec.ByTime(beginTime=begin)
+    spec = vim.event.EventFilterSpec(entity=entity, eventTypeId=[EXITED, *ENTERED], time=time)
+    with translating_faults(host.name, "look up whether it left maintenance mode"):
+        events = host.session.content.eventManager.QueryEvents(spec)
+    return [event for event in events or [] if event.createdTime >= begin]
 
 
 def is_out_of_service(host: Host) -> bool:

@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyVmomi import vim
 
-from plugins.module_utils.errors import Refused, Unreachable
+from plugins.module_utils.errors import Failed, Refused, Unreachable
 from plugins.module_utils.maintenance import boot, service_note
 from plugins.module_utils.maintenance.evacuation import Blocker, EvacuationMove, HostEvacuation
 from plugins.module_utils.maintenance.in_service import InService
@@ -95,6 +96,47 @@ def test_a_host_in_maintenance_mode_is_ours_only_by_the_note(note: ServiceNote |
     assert planned(InService, made, ServiceOptions("me", only_if_ours=False)).changes
 
 
+class EventManager:
+    """The events of a host that vCenter still has."""
+
+    def __init__(self, *events: Any) -> None:
+        self.events = events
+
+    def QueryEvents(self, spec: Any) -> list[Any]:  # noqa: N802 # as pyVmomi spells it
+        return [event for event in self.events if type(event).__name__.split(".")[-1] in spec.eventTypeId]
+
+
+NOTED, ENTRY = "2026-01-01T00:00:00Z", datetime(2026, 1, 1, 0, 0, 5, tzinfo=UTC)
+
+
+ENTERED = vim.event.EnteredMaintenanceModeEvent(createdTime=ENTRY)
+ENTERED_AGAIN = vim.event.EnteredMaintenanceModeEvent(createdTime=ENTRY + timedelta(days=85))
+
+
+@pytest.mark.parametrize(
+    ("days", "events", "ours"),
+    [
+        (0, [], True),  # the events of the last seconds may not be there yet
+        (90, [ENTERED], True),
+        (90, [ENTERED, vim.event.ExitMaintenanceModeEvent(createdTime=ENTRY)], False),
+        # A person returned it after the killed run, and another one took it out of service since: vCenter has deleted
+        # the events of the first entry and exit, and maybe those of the second entry.
+        (90, [ENTERED_AGAIN], False),
+        (90, [], False),
+    ],
+)
+def test_a_note_older_than_the_events_of_vcenter_does_not_make_a_host_ours(
+    monkeypatch: pytest.MonkeyPatch, days: int, events: list[Any], ours: bool
+) -> None:
+    made = host(maintenance=True, note=ServiceNote("me", NOTED))
+    made.ref = vim.HostSystem("host-1")
+    made.session.content.eventManager = EventManager(*events)
+    monkeypatch.setattr(service_note, "server_time", lambda _session: ENTRY + timedelta(days=days))
+
+    assert (service_note.our_note(made) is not None) is ours
+    assert planned(InService, made).before["ours"] is ours
+
+
 def test_a_note_left_on_a_host_in_service_is_taken_off() -> None:
     plan = planned(InService, host(note=ServiceNote("me", "then")))
     assert {change.key for change in plan.changes} == {"ours", "by"}
@@ -141,6 +183,16 @@ def test_a_change_after_a_reboot_needs_another_reboot() -> None:
     made.refresh()
     made.writes.clear()
     assert planned(HostReboot, made).before["reboot"] == "due"
+
+
+@pytest.mark.parametrize("boot_times", [{}, {"esx01.lab": OLD}])
+def test_a_host_whose_boot_time_is_not_known_is_not_rebooted(boot_times: dict[str, str]) -> None:
+    made = host(maintenance=True, note=ServiceNote("me", "then"))
+    made.has(runtime__bootTime=None)
+    made.refresh()
+
+    with pytest.raises(Failed, match=r"esx01\.lab: could not reboot: vCenter does not show when it booted"):
+        planned(HostReboot, made, ServiceOptions("me", boot_times=boot_times))
 
 
 def test_a_host_in_service_is_not_booted_and_one_that_is_gone_is_unreachable() -> None:
