@@ -17,7 +17,9 @@ from lab.simulator import Simulator
 from plugins.module_utils.errors import Refused
 from plugins.module_utils.maintenance.lock import holder, lock_rules
 from plugins.module_utils.maintenance.lock.cluster_lock import ClusterLock
-from plugins.module_utils.vsphere import session
+from plugins.module_utils.maintenance.lock.folders import LockFolders
+from plugins.module_utils.vsphere import inventory, session
+from plugins.module_utils.vsphere.properties import id_of
 from tests.integration.ansible import Ansible, Outcome
 from tests.integration.killing import beside, has_answered, wait_for
 
@@ -92,6 +94,20 @@ def test_exactly_one_of_many_controllers_takes_the_lock(vcenter: Simulator) -> N
             state = one.read()
             assert state["run"] == holder
             one.apply(one.plan(state))
+
+
+def test_the_lock_of_a_cluster_that_is_moved_to_another_folder_still_counts(
+    vcenter: Simulator, ansible: Ansible
+) -> None:
+    """The simulator moves no clusters, so the lock is read as one whose folder is elsewhere."""
+    ansible.module("cluster_lock", run="a", **GPU)
+    with session.session({**DEFAULTS, **vcenter.connection}) as opened:
+        ref, values = inventory.find_cluster(opened, "gpu", ("parent",))
+        elsewhere = values["parent"].CreateFolder("archive")
+
+        found = LockFolders(opened, "gpu", elsewhere, id_of(ref)).read()
+
+    assert found.record is not None and found.record.run == "a"
 
 
 def test_a_lock_that_ran_out_is_taken_over(vcenter: Simulator, ansible: Ansible) -> None:
