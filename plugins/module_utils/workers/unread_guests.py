@@ -22,6 +22,7 @@ PATHS = (*worker_identity.PATHS, "runtime.host")
 LOAD_PATHS = ("summary.quickStats.overallCpuUsage", "runtime.maxCpuUsage")
 GUEST_PATHS = ("guest.hostName", "guest.ipAddress", "guest.net", *LOAD_PATHS)
 NOT_IN_INVENTORY = "no host in the group workers of the inventory has its name or its address"
+OF_OTHER = "it runs on a host of this cluster, but is a worker of cluster {}, whose workers this run does not ask"
 REMEDY = (
     "correct the access to these guests or power them off, or, if they do not train, run again with"
     " unreachable_is_idle=true"
@@ -39,6 +40,8 @@ class Guest(NamedTuple):
     # The fraction of its processors that it uses, and that of the busiest GPU of its host; None if unknown.
     load: float | None = None
     gpu_load: float | None = None
+    # The other cluster of which it is a worker, although it is on a host of this one.
+    of_cluster: str = ""
 
 
 class Node(NamedTuple):
@@ -86,17 +89,21 @@ def refusal(cluster: str, guests: Sequence[Unread]) -> str:
 
 
 def read_guests(session: Session, cluster: str) -> list[Guest]:
-    """Return the guests of a cluster that are not powered off: its workers, and those on its hosts."""
+    """Return the guests of a cluster that are not powered off: its workers, and those on its hosts.
+
+    A worker on its hosts may have the mark of another cluster: somebody moved it here, or renamed this cluster.
+    """
     every = properties.find_all(session, vim.VirtualMachine, PATHS)
     known = worker_identity.WorkerIdentities(custom_fields.definitions(session), every)
     hosts = {ref._moId for ref in inventory.find_cluster(session, cluster, ("host",))[1].get("host") or []}
-    found = {}
+    found, others = {}, {}
     for ref, values in every:
         mark = known.mark_of(ref) or {}
-        is_worker = bool(mark) and mark.get("cluster") == plain(cluster)
+        is_own = bool(mark) and mark.get("cluster") == plain(cluster)
         on_host = getattr(values.get("runtime.host"), "_moId", None) in hosts
-        if (is_worker or on_host) and values.get("runtime.powerState") != OFF and not values.get("config.template"):
-            found[ref._moId] = (ref, str(mark["name"]) if is_worker else "", str(values["name"]))
+        if (is_own or on_host) and values.get("runtime.powerState") != OFF and not values.get("config.template"):
+            found[ref._moId] = (ref, str(mark.get("name", "")), str(values["name"]))
+            others[ref._moId] = "" if is_own else str(mark.get("cluster", ""))
     read = properties.read_many(session, [ref for ref, _worker, _shown in found.values()], GUEST_PATHS)
     gpus = _gpu_loads(session, [values["runtime.host"] for ref, values in every if ref._moId in found])
     places = {ref._moId: getattr(values.get("runtime.host"), "_moId", "") for ref, values in every}
@@ -107,6 +114,7 @@ def read_guests(session: Session, cluster: str) -> list[Guest]:
             bool(worker),
             _load(read.get(key, {})),
             gpus.get(places[key]),
+            others[key],
         )
         for key, (_ref, worker, shown) in found.items()
     ]
@@ -116,7 +124,8 @@ def _unread(guest: Guest, nodes: Sequence[Node], names: Collection[str]) -> Unre
     reasons = [node.reason for node in nodes if node.known_as & guest.known_as]
     if "" in reasons or not (reasons or guest.is_worker or guest.name in names):
         return None
-    return Unread(guest.name, reasons[0] if reasons else NOT_IN_INVENTORY, guest.load, guest.gpu_load)
+    missing = OF_OTHER.format(guest.of_cluster) if guest.of_cluster else NOT_IN_INVENTORY
+    return Unread(guest.name, reasons[0] if reasons else missing, guest.load, guest.gpu_load)
 
 
 def _reason(answer: Mapping[str, Any]) -> str:
