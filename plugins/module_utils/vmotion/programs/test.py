@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from ...durable.program import Program
 from ..evidence.outcome import outcome
 from ..trial.canary import move_idle_worker_first
 from ..trial.ending import close, finish, judge_the_end, leave
 from ..trial.holding import drs_override, lock_of_cluster, watch_of_records
-from ..trial.opening import measure, planned, prepare
+from ..trial.opening import measure, planned, prepare, require_same_vcenter
 from ..trial.trial import Trial
 from ..trial.wave_of_moves import start_round, wave
 
@@ -27,6 +28,7 @@ def around_job(p: Program, trial: Trial, part: Callable[[Program, Trial], None])
     An error ends the moves, for each later controller too. In any case, the job is judged, DRS and the lock are
     released, and the evidence is written.
     """
+    p.ensure(partial(require_same_vcenter, trial, p.written("cluster")))
     with lock_of_cluster(p, trial):
         with p.attempt("the test") as whole:
             prepare(p, trial)

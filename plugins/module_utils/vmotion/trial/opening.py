@@ -10,7 +10,7 @@ from typing import Any
 from ...core.vgpu_manager import is_manager
 from ...durable.calls import Result
 from ...durable.program import Program
-from ...errors import WholeError
+from ...errors import Refused, WholeError
 from ...jobs.running_job import placed, required_to_run
 from ...training.transport.connections import uses_rdma
 from . import other_jobs
@@ -36,6 +36,23 @@ def prepare(p: Program, trial: Trial) -> None:
     p.say(other_jobs.line(found))
     trial.facts.other_jobs = list(found)
     trial.facts.keep_places(plan)
+
+
+def require_same_vcenter(trial: Trial, known: Mapping[str, Any] | None) -> None:
+    """Refuse to continue a test in another vCenter: its cluster may have the same name, as may workers and hosts."""
+    begun_in = _vcenter_of(known or {})
+    if not begun_in:
+        return
+    now_in = _vcenter_of(trial.of_cluster("cluster_info")["cluster"])
+    if now_in != begun_in:
+        tried = f"continue the test of cluster {trial.facts.cluster} in it"
+        cause = f"it began in the vCenter with the instance UUID {begun_in}, and this one has {now_in}"
+        remedy = "run with the inventory of that vCenter, or name another folder for this one: vmotion_test_dir"
+        raise Refused(trial.site.folder, tried, cause, remedy)
+
+
+def _vcenter_of(cluster: Mapping[str, Any]) -> str:
+    return str((cluster.get("vcenter") or {}).get("instance_uuid") or "")
 
 
 def planned(p: Program, trial: Trial, key: str | tuple[Any, ...], hosts: Sequence[str] = ()) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from plugins.module_utils.errors import Refused
 from plugins.module_utils.vmotion.evidence.verdict_input import transports, verdict_input
 from tests.fakes.deaths import histories
 from tests.fakes.trial import LAUNCHER, Killed, World, changed
@@ -109,6 +110,35 @@ def test_a_failure_ends_the_test_for_every_later_controller_and_releases_everyth
         assert "vCenter is gone" in world.outcome and world.is_clean
         assert len(facts.moves) <= 1 or times
         assert facts.is_over
+
+
+def test_a_test_is_not_continued_in_another_vcenter_whose_cluster_and_workers_have_the_same_names() -> None:
+    class Sites(World):
+        vcenter = "site-a"
+
+        def cluster_info(self, options: dict[str, Any]) -> dict[str, Any]:
+            cluster = super().cluster_info(options)["cluster"]
+            return {"cluster": {**cluster, "vcenter": {"version": "8.0.3", "instance_uuid": self.vcenter}}}
+
+    last = Sites()
+    last.to_the_end()
+    for death in range(0, last.points, 9):
+        world = Sites([death])
+        with pytest.raises(Killed):
+            world.carry_out()
+        if "cluster" not in world.values:
+            continue
+        keys, calls, world.vcenter = world.keys, world.calls.copy(), "site-b"
+
+        with pytest.raises(
+            Refused, match="began in the vCenter with the instance UUID site-a, and this one has site-b"
+        ):
+            world.carry_out()
+
+        assert world.keys == keys and world.calls - calls == {"cluster_info": 1}
+        world.vcenter = "site-a"
+        world.to_the_end()
+        assert moved(world) == ["w1", "w2"] and world.is_clean and world.outcome == "", world.log
 
 
 def test_each_round_moves_every_worker_once() -> None:
