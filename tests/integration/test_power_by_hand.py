@@ -48,7 +48,7 @@ def test_a_host_that_was_returned_by_hand_and_taken_out_again_is_not_ours(vcente
 def test_a_machine_that_its_owner_deletes_does_not_end_the_evacuation_of_its_host(
     start: Callable[..., Simulator], ansible_for: Callable[..., Ansible]
 ) -> None:
-    """The server goes on: a module that ended here would leave a host in maintenance mode that nobody answers for."""
+    """The server goes on: a module that ended here would leave its host in maintenance mode without a note."""
     vcenter = start(text=TWO_MACHINES)
     ansible = ansible_for(vcenter)
     options = {"validate_certs": True, "timeout": 60, **vcenter.connection}

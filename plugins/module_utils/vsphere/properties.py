@@ -158,6 +158,7 @@ class _Feed:
     def __init__(self, session: Session, refs: Sequence[Any], paths: Paths, may_go: Callable[[Any], bool]) -> None:
         self._session, self._refs, self._may_go = session, list(refs), may_go
         self._filter = partial(_filter, kind=type(refs[0]), paths=paths)
+        self._version = ""
         self._subscribe()
 
     def next(self, seconds: float) -> Any:

@@ -64,8 +64,8 @@ def wait_all(
         if not waiting:
             break
     infos.update(read_many(session, waiting, ["info"]))
-    for values in infos.values():
-        note_account(values["info"].error, session.params["username"])
+    for one_info in infos.values():
+        note_account(one_info["info"].error, session.params["username"])
     return [_outcome(infos[one.task._moId]["info"], one, seconds) for one in started]
 
 

@@ -91,7 +91,7 @@ def refusal(cluster: str, guests: Sequence[Unread]) -> str:
 def read_guests(session: Session, cluster: str) -> list[Guest]:
     """Return the guests of a cluster that are not powered off: its workers, and those on its hosts.
 
-    A worker on its hosts may have the mark of another cluster: somebody moved it here, or renamed this cluster.
+    A worker on its hosts may have the mark of another cluster, because it was moved here, or this cluster was renamed.
     """
     every = properties.find_all(session, vim.VirtualMachine, PATHS)
     known = worker_identity.WorkerIdentities(custom_fields.definitions(session), every)

@@ -75,7 +75,7 @@ class LockFolders:
         all_folders = find_all(self.session, vim.Folder, ("name", "parent"))
         parent = self.parent._moId
         siblings = [(ref, values["name"]) for ref, values in all_folders if id_of(values.get("parent")) == parent]
-        # Anywhere, because somebody may have moved the cluster to another folder since: the id in the name is unique.
+        # Anywhere, because the cluster may have been moved to another folder since: the id in the name is unique.
         roots = [ref for ref, values in all_folders if values["name"] == self.name]
         remains = tuple(_tree(ref, its_name, all_folders) for ref, its_name in siblings if its_name.startswith(GONE))
         if not roots:

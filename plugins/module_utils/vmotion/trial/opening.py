@@ -40,13 +40,13 @@ def prepare(p: Program, trial: Trial) -> None:
 
 def require_same_vcenter(trial: Trial, known: Mapping[str, Any] | None) -> None:
     """Refuse to continue a test in another vCenter: its cluster may have the same name, as may workers and hosts."""
-    begun_in = _vcenter_of(known or {})
-    if not begun_in:
+    started_in = _vcenter_of(known or {})
+    if not started_in:
         return
     now_in = _vcenter_of(trial.of_cluster("cluster_info")["cluster"])
-    if now_in != begun_in:
+    if now_in != started_in:
         tried = f"continue the test of cluster {trial.facts.cluster} in it"
-        cause = f"it began in the vCenter with the instance UUID {begun_in}, and this one has {now_in}"
+        cause = f"it started in the vCenter with the instance UUID {started_in}, and this one has {now_in}"
         remedy = "run with the inventory of that vCenter, or name another folder for this one: vmotion_test_dir"
         raise Refused(trial.site.folder, tried, cause, remedy)
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pyVmomi import vim
 
+from plugins.module_utils.vsphere import custom_fields, inventory, properties
 from plugins.module_utils.workers import unread_guests, worker_mark
 from plugins.module_utils.workers.unread_guests import NOT_IN_INVENTORY, Guest, nodes_of, refusal, unread
 
@@ -54,38 +55,35 @@ def test_a_guest_without_a_mark_counts_only_if_it_is_named_or_is_a_node() -> Non
     assert list(reasons({"worker01": IDLE, "other": LOST}, {})) == ["other"]
 
 
+def marked(key: str, name: str, cluster: str, host: Any) -> tuple[Any, dict[str, Any]]:
+    """A running machine with a mark."""
+    mark = vim.CustomFieldsManager.StringValue(key=1, value=json.dumps({"name": name, "cluster": cluster}))
+    values = {"name": name, "runtime.host": host, "runtime.powerState": "poweredOn", "customValue": [mark]}
+    return vim.VirtualMachine(key), values
+
+
 def test_a_worker_of_another_cluster_on_these_hosts_is_unread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its job is not asked, because its mark names the other cluster: it moved here, or the cluster was renamed."""
-    host, elsewhere = vim.HostSystem("host-1"), vim.HostSystem("host-9")
-    marked = [("vm-1", "w1", "gpu", elsewhere), ("vm-2", "w2", "gpu-2025", host), ("vm-3", "w3", "other", elsewhere)]
+    here, elsewhere = vim.HostSystem("host-1"), vim.HostSystem("host-9")
     machines = [
-        (
-            vim.VirtualMachine(key),
-            {
-                "name": name,
-                "runtime.host": where,
-                "runtime.powerState": "poweredOn",
-                "customValue": [
-                    vim.CustomFieldsManager.StringValue(key=1, value=json.dumps({"name": name, "cluster": cluster}))
-                ],
-            },
-        )
-        for key, name, cluster, where in marked
+        marked("vm-1", "w1", "gpu", elsewhere),
+        marked("vm-2", "w2", "gpu-2025", here),
+        marked("vm-3", "w3", "other", elsewhere),
     ]
     fields = [SimpleNamespace(name=worker_mark.ATTRIBUTE, key=1)]
-    monkeypatch.setattr(unread_guests.custom_fields, "definitions", lambda _session: fields)
-    monkeypatch.setattr(unread_guests.inventory, "find_cluster", lambda *_: (None, {"host": [host]}))
-    monkeypatch.setattr(unread_guests.properties, "find_all", lambda *_: machines)
-    monkeypatch.setattr(unread_guests.properties, "read_many", lambda *_: {})
+    monkeypatch.setattr(custom_fields, "definitions", lambda _session: fields)
+    monkeypatch.setattr(inventory, "find_cluster", lambda *_: (None, {"host": [here]}))
+    monkeypatch.setattr(properties, "find_all", lambda *_: machines)
+    monkeypatch.setattr(properties, "read_many", lambda *_: {})
     monkeypatch.setattr(unread_guests, "_gpu_loads", lambda *_: {})
+    session: Any = SimpleNamespace()
 
-    guests = unread_guests.read_guests(SimpleNamespace(), "gpu")  # type: ignore[arg-type]
+    found = unread(unread_guests.read_guests(session, "gpu"), nodes_of({}, {}), ())
 
-    found = {guest.name: guest.reason for guest in unread(guests, nodes_of({}, {}), ())}
     reason = (
         "it runs on a host of this cluster, but is a worker of cluster gpu-2025, whose workers this run does not ask"
     )
-    assert found == {"w1": NOT_IN_INVENTORY, "w2": reason}
+    assert {guest.name: guest.reason for guest in found} == {"w1": NOT_IN_INVENTORY, "w2": reason}
 
 
 def test_the_refusal_names_the_guests_of_each_reason_and_the_option() -> None:

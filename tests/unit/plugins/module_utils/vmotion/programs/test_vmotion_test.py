@@ -131,7 +131,7 @@ def test_a_test_is_not_continued_in_another_vcenter_whose_cluster_and_workers_ha
         keys, calls, world.vcenter = world.keys, world.calls.copy(), "site-b"
 
         with pytest.raises(
-            Refused, match="began in the vCenter with the instance UUID site-a, and this one has site-b"
+            Refused, match="started in the vCenter with the instance UUID site-a, and this one has site-b"
         ):
             world.carry_out()
 
