@@ -35,6 +35,8 @@ options:
   state:
     description:
       - V(absent) deletes workers that this collection built, and removes the mark of adopted ones (O(adopt)).
+        A foreign disk is detached and its file stays. A disk is foreign if its file is outside the folder of the
+        worker, if it is a first class disk such as a volume of Kubernetes, or if several virtual machines share it.
         Machines without the mark are not changed. With V(absent), only O(workers[].name) of each worker is used.
     type: str
     choices: [present, absent]
@@ -189,7 +191,8 @@ options:
             description: Its MAC address.
             type: str
       disks_gb: &disks_gb
-        description: The sizes of its disks. Disks grow and are added, but never shrink and are never removed.
+        description: >-
+          The sizes of its disks, without foreign ones. Disks grow and are added, but never shrink and are never removed.
         type: list
         elements: int
       guest: &guest

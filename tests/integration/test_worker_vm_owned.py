@@ -13,7 +13,7 @@ from pyVmomi import vim
 from lab.simulator import Simulator
 from plugins.module_utils.vsphere import properties
 from tests.integration.ansible import Ansible
-from tests.integration.workers import DEFAULTS, HOSTS, desired, machine, move, reconfigure, states
+from tests.integration.workers import DEFAULTS, HOSTS, desired, do, machine, move, reconfigure, states, switch
 
 STRANGER = "\n  - {name: worker02, host: esx02.lab, cpus: 2, memory_mb: 4096}\n"
 ABSENT: dict[str, Any] = {"cluster": "gpu", "state": "absent"}
@@ -189,3 +189,78 @@ def test_one_worker_that_fails_does_not_hide_the_others(place: Simulator, ansibl
     assert by_name["worker03"]["state"]["power"] == "on"
     again = ansible.module("worker_vm", **desired(3, workers=[{"name": "worker01"}, {"name": "worker03"}]))
     assert (again.rc, again.changed) == (0, True)
+
+
+class Dataset:
+    """A disk of a user, which is attached to a virtual machine and is not in its folder."""
+
+    def __init__(self, place: Simulator, name: str) -> None:
+        self.place, self.name = place, name
+        with machine(place, name) as vm:
+            self.file = f"[{vm.ref.datastore[0].name}] datasets/images.vmdk"
+            datacenter = vm.session.content.rootFolder.childEntity[0]
+            vm.session.content.fileManager.MakeDirectory(self.file.rpartition("/")[0], datacenter, True)
+            controller = next(
+                d for d in vm.ref.config.hardware.device if isinstance(d, vim.vm.device.VirtualSCSIController)
+            )
+        backing = vim.vm.device.VirtualDisk.FlatVer2BackingInfo(fileName=self.file, diskMode="persistent")
+        disk = vim.vm.device.VirtualDisk(
+            key=-1, controllerKey=controller.key, unitNumber=5, capacityInKB=2**20, backing=backing
+        )
+        added = vim.vm.device.VirtualDeviceSpec(operation="add", fileOperation="create", device=disk)
+        reconfigure(place, name, deviceChange=[added])
+
+    @property
+    def exists(self) -> bool:
+        """Whether its file is on the datastore."""
+        with machine(self.place, "debian-12") as vm:
+            datacenter = vm.session.content.rootFolder.childEntity[0]
+            try:
+                return bool(vm.session.content.virtualDiskManager.QueryVirtualDiskUuid(self.file, datacenter))
+            except vim.fault.FileFault:
+                return False
+
+
+def test_a_disk_of_a_user_is_kept_when_its_worker_is_deleted(place: Simulator, ansible: Ansible) -> None:
+    assert ansible.module("worker_vm", **desired(1)).rc == 0
+    dataset = Dataset(place, "worker01")
+    assert dataset.exists
+    place.clear()
+    deleted = ansible.module("worker_vm", **ABSENT, workers=NAMES[:1], power_cycle=True)
+    assert deleted.rc == 0, deleted.out
+    assert f"foreign, detached and kept: {dataset.file}" in deleted.out
+    assert methods(place, "worker01") == ["ShutdownGuest", "ReconfigVM_Task", "Destroy_Task"]
+    assert "worker01" not in names(place)
+    assert dataset.exists
+
+
+def test_a_disk_of_a_user_is_not_resized(place: Simulator, ansible: Ansible) -> None:
+    workers = desired(1)
+    assert ansible.module("worker_vm", **workers).rc == 0
+    Dataset(place, "worker01")
+    own = states(ansible.module("worker_vm", **workers))["worker01"]["disks_gb"]
+    workers["workers"][0]["disks_gb"] = [*own, 40]
+    grown = ansible.module("worker_vm", **workers, power_cycle=True)
+    assert grown.rc == 0, grown.out
+    with machine(place, "worker01") as vm:
+        disks = [one for one in vm.ref.config.hardware.device if isinstance(one, vim.vm.device.VirtualDisk)]
+    assert sorted(disk.capacityInKB // 2**20 for disk in disks) == sorted([*own, 1, 40])
+
+
+def test_a_snapshot_that_contains_the_disk_of_a_user_prevents_the_deletion(place: Simulator, ansible: Ansible) -> None:
+    assert ansible.module("worker_vm", **desired(1)).rc == 0
+    dataset = Dataset(place, "worker01")
+    switch(place, "worker01", on=False)
+    with machine(place, "worker01") as vm:
+        do(vm, vm.ref.CreateSnapshot_Task("before", "", False, False))
+        disk = next(
+            one
+            for one in vm.ref.config.hardware.device
+            if isinstance(one, vim.vm.device.VirtualDisk) and "datasets" in one.backing.fileName
+        )
+    reconfigure(place, "worker01", deviceChange=[vim.vm.device.VirtualDeviceSpec(operation="remove", device=disk)])
+    place.clear()
+    refused = ansible.module("worker_vm", **ABSENT, workers=NAMES[:1])
+    assert refused.rc != 0
+    assert f"its snapshots contain {dataset.file}, which vSphere would delete with it" in refused.msg
+    assert place.writes() == [] and dataset.exists

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..plan import POWER_OFF, Plan
-from . import worker_mark, worker_power
+from . import foreign_disks, worker_mark, worker_power
 from .context import Context
 from .worker_spec import WorkerSpec
 from .worker_state import facts
@@ -21,10 +21,15 @@ class AbsentWorker:
 
     def __init__(self, context: Context, desired: WorkerSpec) -> None:
         self.context, self.cluster, self.options, self.target = context, context.cluster, context.options, desired.name
+        self._disks: list[Any] = []
+        self._held: list[Any] = []
 
     def read(self) -> dict[str, Any]:
         """Return whether the VM exists and runs, and its mark."""
-        there = facts(self.cluster, self.cluster.machines.get(self.target))
+        machine = self.cluster.machines.get(self.target)
+        there = facts(self.cluster, machine)
+        self._disks = foreign_disks.attached(machine) if machine else []
+        self._held = foreign_disks.in_snapshots(machine) if machine else []
         return {key: there[key] for key in ("exists", "name", "host", "power", "mark")}
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
@@ -43,14 +48,21 @@ class AbsentWorker:
                 current, {**current, "mark": None}, why=("this collection adopted it and did not build it: it stays",)
             )
         running = current["power"] == "on"
-        allowed = self.options.power_cycle
         return Plan(
             before=current,
             after={"exists": False, "name": None, "host": None, "power": None, "mark": None},
             needs=frozenset({POWER_OFF}) if running else frozenset(),
             why=(f"vCenter shows it as {current['name']}",) if current["name"] != self.target else (),
-            unmet=("it runs: set power_cycle: true to shut it down first",) if running and not allowed else (),
+            warnings=(f"foreign, detached and kept: {foreign_disks.files(self._disks)}",) if self._disks else (),
+            unmet=tuple(self._unmet(running)),
         )
+
+    def _unmet(self, is_running: bool) -> Iterator[str]:
+        if is_running and not self.options.power_cycle:
+            yield "it runs: set power_cycle: true to shut it down first"
+        if self._held:
+            files = foreign_disks.files(self._held)
+            yield f"its snapshots contain {files}, which vSphere would delete with it: delete the snapshots first"
 
     def apply(self, plan: Plan) -> None:
         """Remove the mark, or stop the VM and delete it."""
@@ -61,5 +73,6 @@ class AbsentWorker:
         if machine.on:
             self.context.report(self.target, "is shut down")
             worker_power.stop(machine, self.options.power_timeout)
+        foreign_disks.detach(machine)
         self.context.report(self.target, "is deleted")
         worker_power.destroy(machine, self.options.clone_timeout)

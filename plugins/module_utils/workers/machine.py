@@ -14,6 +14,8 @@ from ..vsphere.sdk import vim
 from ..vsphere.session import Session
 from .capacity import machines
 
+# The file of its configuration; its own disks are in the same folder.
+HOME = "config.files.vmPathName"
 LIGHT = ("name", "runtime.host", "runtime.powerState", "config.template")
 PATHS = (
     *LIGHT,
@@ -36,6 +38,7 @@ PATHS = (
     "config.extraConfig",
     "guest.ipAddress",
     "guest.toolsRunningStatus",
+    HOME,
     "snapshot",
     "customValue",
 )

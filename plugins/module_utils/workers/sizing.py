@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import Refused
 from ..vsphere.sdk import vim
+from . import foreign_disks
 from .machine import Machine
 from .worker_spec import WorkerSpec
 
@@ -32,7 +33,7 @@ def facts(machine: Machine) -> dict[str, Any]:
         "latency_sensitivity": str(latency.level) if latency else "normal",
         "firmware": machine["config.firmware"],
         "numa": {key.removeprefix(NUMA): value for key, value in extra.items() if key.startswith(NUMA)},
-        "disks_gb": [_gigabytes(disk) for disk in machine.devices(vim.vm.device.VirtualDisk)],
+        "disks_gb": [_gigabytes(disk) for disk in foreign_disks.own(machine)],
         "annotation": machine["config.annotation"] or "",
     }
 
@@ -97,7 +98,7 @@ def _disks(desired: WorkerSpec, there: list[int]) -> list[int]:
 
 
 def _disk_changes(sizes: list[int], machine: Machine, new_key: Iterator[int]) -> Iterator[Any]:
-    disks = machine.devices(vim.vm.device.VirtualDisk)
+    disks = foreign_disks.own(machine)
     for disk, size in zip(disks, sizes):
         if _gigabytes(disk) != size:
             disk.capacityInKB, disk.capacityInBytes = size * KILOBYTES, size * KILOBYTES * 1024
@@ -106,7 +107,7 @@ def _disk_changes(sizes: list[int], machine: Machine, new_key: Iterator[int]) ->
     if controller is None and len(sizes) > len(disks):
         raise Refused(machine.name, "add a disk", "it has no SCSI controller", "add one to its template")
     home = controller.key if controller else None
-    used = {disk.unitNumber for disk in disks if disk.controllerKey == home}
+    used = {disk.unitNumber for disk in machine.devices(vim.vm.device.VirtualDisk) if disk.controllerKey == home}
     # Unit 7 is the controller itself.
     free = (unit for unit in range(64) if unit != 7 and unit not in used)
     # pylint: disable=stop-iteration-return # keys do not end, and 63 units outlast the disks of a worker

@@ -148,6 +148,7 @@ CALLS: dict[str, tuple[Need, ...]] = {
         Need("VirtualMachine.Config.EditDevice", VM, REFERENCE),
         Need("VirtualMachine.Config.Memory", VM, REFERENCE),
         Need("VirtualMachine.Config.RawDevice", VM, UNSURE),
+        Need("VirtualMachine.Config.RemoveDisk", VM, REFERENCE),
         Need("VirtualMachine.Config.Rename", VM, REFERENCE),
         Need("VirtualMachine.Config.Resource", VM, REFERENCE),
         Need("VirtualMachine.Config.Settings", VM, REFERENCE),
