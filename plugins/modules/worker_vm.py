@@ -191,8 +191,7 @@ options:
             description: Its MAC address.
             type: str
       disks_gb: &disks_gb
-        description: >-
-          The sizes of its disks, without foreign ones. Disks grow and are added, but never shrink and are never removed.
+        description: The sizes of its disks, but for foreign ones. Disks grow and are added, never shrink, never go.
         type: list
         elements: int
       guest: &guest
