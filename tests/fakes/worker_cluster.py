@@ -32,7 +32,7 @@ class FakeWorkerCluster(WorkerCluster):
         **more: Any,
     ) -> None:
         # pylint: disable=super-init-not-called # which would read from a server
-        self.session = SimpleNamespace(server="vcenter.lab", api_version=(8, 0, 3))  # type: ignore[assignment]
+        self.session = SimpleNamespace(server="vcenter.lab", api_version=(8, 0, 3), uuid="52 1")  # type: ignore[assignment]
         self.name, self.ref = "gpu", vim.ClusterComputeResource("cluster-1")
         refs = [vim.HostSystem(f"host-{number}") for number in range(1, hosts + 1)]
         self.hosts = {ref._moId: hardware.host(name=f"esx{ref._moId[5:]}", **more) for ref in refs}

@@ -157,11 +157,15 @@ def change(spec: Any, after: Mapping[str, Any], machine: Machine, networks: Netw
             spec.deviceChange.append(vim.vm.device.VirtualDeviceSpec(operation="remove", device=card))
 
 
-def choose_macs(name: str, keys: Collection[str], taken: Collection[str]) -> dict[str, str]:
-    """Return unique MAC addresses for new cards, derived from the worker's name so that check mode shows them."""
+def choose_macs(place: str, name: str, keys: Collection[str], taken: Collection[str]) -> dict[str, str]:
+    """Return unique MAC addresses for new cards, which check mode shows as well.
+
+    They are derived from the worker's name and its ``place``: workers of two clusters often have the same names and are
+    in the same network, which would fail if they had the same addresses.
+    """
     chosen: dict[str, str] = {}
     for key in sorted(keys):
-        number = int.from_bytes(hashlib.sha256(f"{name} {key}".encode()).digest()[:4], "big")
+        number = int.from_bytes(hashlib.sha256(f"{place} {name} {key}".encode()).digest()[:4], "big")
         while (mac := _mac(number)) in taken or mac in chosen.values():
             number += 1
         chosen[key] = mac

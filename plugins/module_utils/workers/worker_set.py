@@ -67,12 +67,12 @@ class WorkerSet:
 
     def _assign_macs(self) -> None:
         cluster = self.context.cluster
-        taken = cluster.taken_macs()
+        taken, place = cluster.taken_macs(), f"{cluster.session.uuid} {cluster.name}"
         for desired in self.worker_specs:
             # An RDMA card keeps the address of its place in the options.
             there = cluster.machines.get(desired.name)
             own = {str(card.macAddress or "").lower() for card in (nics.rdma_nics(there) if there else [])}
-            macs = nics.choose_macs(desired.name, nics.keys(len(desired[nics.RDMA] or [])), taken - own)
+            macs = nics.choose_macs(place, desired.name, nics.keys(len(desired[nics.RDMA] or [])), taken - own)
             self.assignments[desired.name].macs = macs
             taken |= set(macs.values())
 

@@ -106,8 +106,8 @@ def test_the_window_follows_from_profiles_groups_and_devices() -> None:
 def test_addresses_of_new_cards_are_stable_unique_and_in_vmwares_range(names: list[str]) -> None:
     taken: set[str] = set()
     for name in names:
-        chosen = nics.choose_macs(name, nics.keys(2), taken)
-        assert chosen == nics.choose_macs(name, nics.keys(2)[::-1], taken)
+        chosen = nics.choose_macs("gpu", name, nics.keys(2), taken)
+        assert chosen == nics.choose_macs("gpu", name, nics.keys(2)[::-1], taken)
         assert not set(chosen.values()) & taken
         assert all(mac.startswith("00:50:56:") and int(mac[9:11], 16) <= 0x3F for mac in chosen.values())
         taken |= set(chosen.values())

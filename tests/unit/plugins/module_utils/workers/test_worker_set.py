@@ -80,6 +80,16 @@ def test_a_mac_address_in_use_is_not_assigned_again() -> None:
     assert mac(own) == first, "the card of this place in the options keeps its address"
 
 
+def test_workers_of_one_name_in_two_clusters_or_vcenters_have_different_addresses() -> None:
+    places = [("52 1", "gpu"), ("52 1", "staging"), ("52 2", "gpu")]
+    chosen = []
+    for uuid, name in places:
+        cluster = FakeWorkerCluster(machine("golden"))
+        cluster.session.uuid, cluster.name = uuid, name  # type: ignore[misc]
+        chosen += assigned(cluster, desired(rdma_nics=NICS)).assignments["w1"].macs.values()
+    assert len(chosen) == len(set(chosen)) == 6
+
+
 def test_does_not_place_workers_that_are_removed() -> None:
     there = assigned(FakeWorkerCluster(hosts=0), desired(), state="absent")
     assert there.assignments["w1"].host == ""
