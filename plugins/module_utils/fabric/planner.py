@@ -53,7 +53,7 @@ def plan_absent(current: State, spec: FabricSpec) -> Plan:
         pairs[SWITCH] = ({"mtu": switch["mtu"]}, None)
     plan = _plan(pairs)
     if reasons := list(refusals.in_use(current, spec, gone, removed)) if plan.changes else []:
-        remedy = "move or delete what uses it first"
+        remedy = "move or delete these first"
         raise Refused(spec.cluster, f"remove its RDMA switch {spec.switch}", "; ".join(reasons), remedy)
     return Plan(before=plan.before, after=plan.after, warnings=tuple(refusals.left_behind(current, spec, gone)))
 
@@ -181,3 +181,4 @@ def _unmet(current: State, spec: FabricSpec, plan: Plan) -> Iterator[str]:
             "set adopt: true to change it, or give the fabric another name"
         )
     yield from refusals.interrupted_machines(current, spec, plan)
+    yield from refusals.stranded_adapters(current, spec, plan)

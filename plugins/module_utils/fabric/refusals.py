@@ -12,6 +12,8 @@ from . import vmkernel
 from .fabric_spec import AdapterSpec, FabricSpec
 
 State = Mapping[str, Any]
+# A host that loses the adapter of such a service loses its storage, or its connection to vCenter.
+VITAL = ("management", "nvmeRdma", "nvmeTcp", "vsan", "vsanWitness")
 
 
 def reasons_against(current: State, spec: FabricSpec) -> Iterator[str]:
@@ -56,9 +58,21 @@ def in_use(
             kept = adapter["port_group"] not in gone.get(name, [])
             if adapter["switch"] == spec.switch and kept and (ours or adapter["port_group"] in removed or name in gone):
                 yield f"{device} of {name} is on {adapter['port_group']} and was not built by this collection"
+        yield from _kept_adapters(net, spec, name, gone.get(name, []))
     if ours:
         strangers = [name for name in current["members"] if not (current["hosts"].get(name) or {}).get("built")]
         yield from (f"host {name} is on the switch and was not put there by this collection" for name in strangers)
+
+
+def _kept_adapters(net: State, spec: FabricSpec, host: str, groups: Sequence[str]) -> Iterator[str]:
+    """Yield the adapters on a port group where this collection built one that must not be removed."""
+    for group in groups:
+        devices = vmkernel.devices_on_group(net, spec.switch, group)
+        if len(devices) > 1:
+            yield f"{', '.join(devices)} of {host} are all on {group}, and this collection built only one of them"
+        for device in devices:
+            if vital := sorted(set(net["vmkernel"][device]["services"]) & set(VITAL)):
+                yield f"{device} of {host} carries {', '.join(vital)}"
 
 
 def left_behind(current: State, spec: FabricSpec, gone: Mapping[str, Sequence[str]]) -> Iterator[str]:
@@ -84,6 +98,23 @@ def interrupted_machines(current: State, spec: FabricSpec, plan: Plan) -> Iterat
             if machine["on"] and machine["rdma"] and (hit or moved or kind == "switch"):
                 setting = {"switch": "MTU of", "hosts": "uplink of", "port_groups": "VLAN of"}[kind]
                 yield f"{machine['name']} runs with PVRDMA over the {setting} {name or spec.switch}: power it off first"
+
+
+def stranded_adapters(current: State, spec: FabricSpec, plan: Plan) -> Iterator[str]:
+    """Yield the other adapters on the switch whose host would lose an uplink, since PVRDMA works with one only."""
+    groups = {adapter.port_group for adapter in spec.adapters}
+    for change in plan.changes:
+        kind, _dot, name = change.key.partition(".")
+        if kind != "hosts" or change.before is None:
+            continue
+        lost = sorted(set(change.before["uplinks"]) - set(change.after["uplinks"]))
+        there = current["hosts"][name]["vmkernel"].items()
+        others = [device for device, one in there if one["switch"] == spec.switch and one["port_group"] not in groups]
+        if lost and others:
+            yield (
+                f"{', '.join(others)} of {name} would lose the uplink {', '.join(lost)}: PVRDMA needs a switch with "
+                "one uplink, so give the fabric another switch"
+            )
 
 
 def risks(current: State, spec: FabricSpec) -> Iterator[str]:

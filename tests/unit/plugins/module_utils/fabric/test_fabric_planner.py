@@ -231,6 +231,29 @@ def test_a_second_uplink_is_taken_off_but_not_under_running_workers() -> None:
     assert "w1 runs with PVRDMA over the uplink of esx01.lab" in planner.plan_present(state, spec()).unmet[0]
 
 
+def test_a_second_uplink_stays_while_another_adapter_needs_it() -> None:
+    state = built()
+    net = state["hosts"]["esx01.lab"]
+    net["switches"]["rdma"]["uplinks"] = ["vmnic0", "vmnic2"]
+    net["vmkernel"]["vmk2"] = adapter("rdma", "storage", "10.1.0.1", services=["vsan"])
+    (reason,) = planner.plan_present(state, spec()).unmet
+    assert reason.startswith("vmk2 of esx01.lab would lose the uplink vmnic0: PVRDMA needs a switch with one uplink")
+
+
+@pytest.mark.parametrize(
+    ("device", "services", "words"),
+    [
+        ("vmk1", ["vsan"], "vmk1 of esx01.lab carries vsan"),
+        ("vmk2", [], "vmk1, vmk2 of esx01.lab are all on rdma-vmk, and this collection built only one of them"),
+    ],
+)
+def test_absent_removes_no_adapter_of_others_and_no_storage(device: str, services: list[str], words: str) -> None:
+    state = built()
+    state["hosts"]["esx01.lab"]["vmkernel"][device] = adapter("rdma", "rdma-vmk", "10.216.0.1", services=services)
+    with pytest.raises(Refused, match=words):
+        planner.plan_absent(state, spec())
+
+
 def test_services_are_managed_only_when_given() -> None:
     state = built()
     state["hosts"]["esx01.lab"]["vmkernel"]["vmk1"]["services"] = ["vmotion"]
