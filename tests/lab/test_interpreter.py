@@ -91,6 +91,19 @@ def test_refuses_a_foreign_folder_and_an_archive_with_another_checksum(node: Nod
     message = " ".join(refused.out.split())
     assert refused.rc != 0 and "the folder exists, and this role did not create it" in message
     assert node.cluster.inside("n1", "ls /opt/theirs") == "kept\n"
+    node.cluster.inside("n1", "sudo ln -s /opt/theirs /opt/linked && sudo python3 -m venv /opt/mine")
+    node.cluster.inside("n1", "sudo mkdir -p /opt/mine/lib/python3.11/site-packages/mine-1.0.dist-info")
+    node.cluster.inside(
+        "n1",
+        "printf 'Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n' | "
+        "sudo tee /opt/mine/lib/python3.11/site-packages/mine-1.0.dist-info/METADATA",
+    )
+    for folder in ("/opt/theirs", "/opt/linked", "/opt/mine"):
+        refused = node(python_environment_folder=folder)
+        message = " ".join(refused.out.split())
+        assert refused.rc != 0 and "the folder contains files, and this role did not create it" in message, message
+    assert node.cluster.inside("n1", "ls /opt/theirs") == "kept\n"
+    assert "mine" in node.cluster.inside("n1", "/opt/mine/bin/python -m pip list")
     other = node(python_environment_archive={**node.archive, "sha256": "0" * 64})
     assert other.rc != 0 and "0" * 64 in other.out
     assert node.of(node.python["interpreter"]) == f"{node.python['prefix']} 3.7.9"
