@@ -19,6 +19,8 @@ description:
     Hosts of one call are planned together. If one of them cannot be emptied, a real run changes nothing.
   - The module records in the host's custom attribute C(dml.vsphere.maintenance) who took it out of service and when.
     A host that another user put into maintenance mode stays there.
+  - Virtual machines of the services of vCenter, such as those of vSphere Cluster Services (vCLS), are neither moved nor
+    reported. vCenter moves or stops them itself; those of 8.0 U3 and later cannot be migrated.
   - The module continues a run that was killed. If a host is still entering maintenance mode or rebooting for this
     collection, the module waits for the host and does not repeat the request.
   - A host calculates its boot time from its clock. Two times that differ by at most 30 seconds are one boot, whose

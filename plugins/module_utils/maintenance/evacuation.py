@@ -151,7 +151,8 @@ class _Placing:
 
     def empty(self, host: str) -> HostEvacuation:
         """Return the evacuation of a host, and reserve the places of its virtual machines if it can be emptied."""
-        mine = sorted((vm for vm in self.cluster.vms if vm.host == host), key=_largest_first)
+        there = (vm for vm in self.cluster.vms if vm.host == host and not vm.of_vcenter)
+        mine = sorted(there, key=_largest_first)
         off = tuple(vm for vm in mine if vm.fixed and self.power_off)
         staying = {vm.key: why for vm in mine if vm not in off and (why := self._must_stay(vm))}
         movers = [vm for vm in mine if vm not in off and vm.key not in staying]

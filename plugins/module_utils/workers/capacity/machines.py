@@ -25,6 +25,7 @@ PATHS = (
     "parent",
     "resourcePool",
     "config.annotation",
+    "config.managedBy",
     DEVICES,
     RESERVED_MB,
     "availableField",
@@ -32,6 +33,8 @@ PATHS = (
 )
 OWNER_LINE = re.compile(r"^[ \t]*owner[ \t]*[:=][ \t]*(?P<owner>\S.*)$", re.IGNORECASE | re.MULTILINE)
 LONGEST_OWNER = 80
+# The managers of the machines of vCenter: agents and, up to 8.0 U2, vCLS; from 8.0 U3 on, vCLS has the second one.
+_AGENTS, _EMBEDDED_VCLS = "com.vmware.vim.eam", "vcls-entity"
 # Settings of the vGPU plugin that prevent NVIDIA's driver from migrating a vGPU.
 _PLUGIN_FLAG = re.compile(r"^pciPassthru\d+\.cfg\.enable_(uvm|debugging|profiling)$")
 
@@ -72,6 +75,7 @@ def read(session: Session, refs: Sequence[Any], host_names: Mapping[str, str]) -
             vgpus=vgpus(values),
             fixed=(*fixed(values, classes.get(id_of(values.get("runtime.host")), {})), *_flags(settings.get(key, {}))),
             reserved_mb=reserved_mb(values),
+            of_vcenter=is_of_vcenter(values),
         )
         for key, values in running.items()
     ]
@@ -80,6 +84,12 @@ def read(session: Session, refs: Sequence[Any], host_names: Mapping[str, str]) -
 def hot_migrate(session: Session) -> bool:
     """Return whether vCenter moves virtual machines with a vGPU while they run; false if it has no such option."""
     return is_on(vcenter_option(session, HOT_MIGRATE))
+
+
+def is_of_vcenter(values: Mapping[str, Any]) -> bool:
+    """Return whether vCenter runs the machine for its own services, and moves or stops it when its host is emptied."""
+    manager = values.get("config.managedBy")
+    return manager is not None and (manager.extensionKey == _AGENTS or manager.type == _EMBEDDED_VCLS)
 
 
 def owner_of(values: Mapping[str, Any]) -> str:

@@ -24,6 +24,7 @@ class Vm:
     fixed: tuple[str, ...] = ()
     reserved_mb: int = 0
     left_by_drs: bool = False
+    of_vcenter: bool = False
 
     @property
     def whose(self) -> str:

@@ -45,6 +45,15 @@ def test_the_one_free_gpu_takes_the_worker() -> None:
     assert [(one.vm.name, one.to) for one in verdict.moves] == [("w1", "esx5")] and not verdict.blocks
 
 
+@pytest.mark.parametrize(
+    ("drs", "moved_by"), [("partiallyAutomated", "drs"), ("", "module"), ("fullyAutomated", "drs")]
+)
+def test_machines_of_vcenter_itself_are_left_to_it(drs: str, moved_by: str) -> None:
+    """It moves or stops vCLS whatever DRS does, and vSphere 8.0 U3 refuses to migrate them."""
+    there = cluster([room(1), room(2)], [worker(1, of_vcenter=True)], drs=drs)
+    assert evacuation.plan(there, ["esx1"], moved_by=moved_by)["esx1"] == evacuation.HostEvacuation()
+
+
 def test_only_one_of_two_leaving_hosts_gets_the_free_slot() -> None:
     verdicts = evacuation.plan(cluster(FIVE, FOUR_WORKERS), ["esx1", "esx2"])
     assert len(verdicts["esx1"].moves) == 1

@@ -68,6 +68,21 @@ def test_advanced_settings_are_text_by_key() -> None:
 
 
 @pytest.mark.parametrize(
+    ("key", "kind", "is_of_vcenter"),
+    [
+        ("com.vmware.vim.eam", "cluster-agent", True),
+        ("VirtualCenter", "vcls-entity", True),
+        ("com.vmware.vcDr", "placeholderVm", False),
+    ],
+    ids=["vCLS and agents", "vCLS from 8.0 U3 on", "of another extension"],
+)
+def test_machines_of_vcenter_itself_are_recognized_by_their_manager(key: str, kind: str, is_of_vcenter: bool) -> None:
+    manager = vim.ext.ManagedByInfo(extensionKey=key, type=kind)
+    assert machines.is_of_vcenter({"config.managedBy": manager}) is is_of_vcenter
+    assert not machines.is_of_vcenter({})
+
+
+@pytest.mark.parametrize(
     ("note", "owner"),
     [
         ("a worker\nOwner: team blue\n", "team blue"),
