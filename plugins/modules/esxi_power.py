@@ -21,6 +21,8 @@ description:
     A host that another user put into maintenance mode stays there.
   - Virtual machines of the services of vCenter, such as those of vSphere Cluster Services (vCLS), are neither moved nor
     reported. vCenter moves or stops them itself; those of 8.0 U3 and later cannot be migrated.
+  - While another run, such as a maintenance window, holds the lock of the cluster (M(dml.vsphere.cluster_lock)), the
+    module refuses to change its hosts.
   - The module continues a run that was killed. If a host is still entering maintenance mode or rebooting for this
     collection, the module waits for the host and does not repeat the request.
   - A host calculates its boot time from its clock. Two times that differ by at most 30 seconds are one boot, whose
@@ -196,13 +198,14 @@ hosts:
               elements: dict
 """
 
+from functools import partial
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils import progress, runner
 from ..module_utils.maintenance import host_power, service_options
-from ..module_utils.maintenance.lock import holder, keeper
+from ..module_utils.maintenance.lock import holder, keeper, own_lock
 from ..module_utils.vsphere import inventory, session
 from ..module_utils.vsphere.arguments import require_positive
 
@@ -241,10 +244,15 @@ def body(module: AnsibleModule) -> dict[str, Any]:
     require_positive(params, ["maintenance_timeout", "reboot_timeout"])
     report = progress.Progress(params["progress_file"]).report
     given = {key: params[key] for key in TUNING}
-    options = service_options.ServiceOptions(
-        by=holder.owner(), services=tuple(params["services"]), report=report, run_lives=holder.run_watch(), **given
-    )
     with holder.marked(), session.session(params) as opened, keeper.renewing(opened):
+        options = service_options.ServiceOptions(
+            by=holder.owner(),
+            services=tuple(params["services"]),
+            report=report,
+            run_lives=holder.run_watch(),
+            require_free=partial(own_lock.require_free, opened),
+            **given,
+        )
         work = host_power.work_on(inventory.find_hosts(opened, params, host_power.PATHS), params["state"], options)
         return runner.converge(module, runner.Work(subjects=work.subjects, refresh=work.refresh))
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from lab.simulator import Simulator
+from plugins.module_utils.maintenance.lock import holder
 from tests.integration.ansible import Ansible
 from tests.integration.test_power import START
 from tests.unit.simulation.modules import SimulatedCalls
@@ -46,8 +48,6 @@ class Both:
         modelled = (self.model.planned if check else self.model.here)(module, given)
         if module == "esxi_profile":
             given["profile"] = real_profile(options["profile"])
-        if module == "cluster_lock":
-            given["run"] = "model"
         real = self.ansible.module(module, check=check, **given)
         if options.get("state") == "rebooted":
             # Its state is that of the reboot; the next call shows the host.
@@ -131,10 +131,13 @@ def another_user(both: Both, choice: random.Random) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (3, 4))])
 def test_the_model_answers_like_the_modules_on_the_simulated_data_centre(
-    start: START, ansible_for: Callable[[Simulator], Ansible], seed: int
+    start: START, ansible_for: Callable[..., Ansible], seed: int
 ) -> None:
     vcenter = start(text=SITE)
-    both, choice = Both(vcenter, ansible_for(vcenter)), random.Random(seed)
+    me = holder._described(os.getpid())
+    assert me is not None
+    run = {holder.RUN: f"{me.machine}.{me.pid}.{me.started}"}
+    both, choice = Both(vcenter, ansible_for(vcenter, **run)), random.Random(seed)
     both.ask("cluster_lock", {"cluster": CLUSTER, "state": "held"})
     request(both, choice)
     for _step in range(STEPS):

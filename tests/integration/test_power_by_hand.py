@@ -8,10 +8,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
+import pytest
 from pyVmomi import vim
 
 from lab.simulator import Simulator
 from plugins.module_utils.maintenance import service_note
+from plugins.module_utils.maintenance.lock.cluster_lock import ClusterLock
+from plugins.module_utils.maintenance.lock.lock_rules import LockRequest
 from plugins.module_utils.vsphere import inventory, properties, session, tasks
 from tests.integration.ansible import Ansible
 from tests.integration.killing import has_waited, wait_for
@@ -65,3 +68,24 @@ def test_a_machine_that_its_owner_deletes_does_not_end_the_evacuation_of_its_hos
         emptied = emptying.result()
     assert emptied.rc == 0, emptied.out
     assert emptied.host("esx01.lab")["state"]["maintenance"] and emptied.host("esx01.lab")["state"]["ours"]
+
+
+@pytest.mark.parametrize("state", ["maintenance", "rebooted", "in_service"])
+def test_does_not_interfere_with_a_run_that_holds_the_lock_of_the_cluster(
+    vcenter: Simulator, ansible: Ansible, state: str
+) -> None:
+    if state != "maintenance":
+        ansible.module("esxi_power", state="maintenance", **ONE)
+    with session.session({"validate_certs": True, "timeout": 60, **vcenter.connection}) as opened:
+        lock = ClusterLock(opened, "gpu", "held", LockRequest("alice@ctl01", "window", 600))
+        lock.apply(lock.plan(lock.read()))
+        vcenter.clear()
+
+        refused = ansible.module("esxi_power", state=state, **ONE)
+
+        assert refused.rc == 1 and vcenter.writes() == [], refused.out
+        assert "the lock of its cluster is held by alice@ctl01 (run window) since" in refused.msg
+        assert ansible.module("esxi_power", check=True, state=state, **ONE).rc == 0
+        free = ClusterLock(opened, "gpu", "free", LockRequest("alice@ctl01", "window", 600))
+        free.apply(free.plan(free.read()))
+    assert ansible.module("esxi_power", state=state, **ONE).changed

@@ -52,6 +52,7 @@ class InService:
     def apply(self, plan: Plan) -> None:
         """Leave maintenance mode, then remove the note: if the run is killed in between, the next run removes it."""
         self.desired.go_on(self.target, EXIT)
+        self.desired.require_free(self.host, EXIT)
         if plan.before["maintenance"]:
             self.desired.report(self.target, "leaves maintenance mode")
             with translating_faults(self.target, EXIT, STILL_OUT):

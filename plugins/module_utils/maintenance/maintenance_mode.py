@@ -100,6 +100,7 @@ class MaintenanceMode:
         if self.desired.each_alone:
             cause = "each host was planned as if it were the only one to leave"
             raise Refused(self.target, ENTER, cause, "each_alone is for check mode: omit it")
+        self.desired.require_free(self.host, ENTER)
         if plan.before["maintenance"]:
             service_note.write(self.host, service_note.ServiceNote(self.desired.by, service_note.now(self.host)))
             return

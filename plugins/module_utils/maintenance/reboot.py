@@ -69,6 +69,7 @@ class HostReboot:
 
     def apply(self, plan: Plan) -> None:
         """Reboot the host, unless it is rebooting already, and wait until it serves again."""
+        self.desired.require_free(self.host, BOOT)
         deadline = time.monotonic() + self.desired.reboot_timeout
         expected = self._services()
         if plan.before["reboot"] == DUE:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from ..errors import Abandoned
+from ..vsphere.inventory import Host
 from .evacuation import DRS
 
 # Reports progress: the host, and what happened.
@@ -25,8 +26,8 @@ class ServiceOptions:
 
     ``boot_times`` are the boots that a reboot should end, by host; a host with another boot was already rebooted.
     ``run_lives`` returns whether the run that started the module still runs; ``rebooting`` are the object ids of hosts
-    with a recent reboot task. ``take_over`` are hosts that another user put into maintenance mode and that this
-    collection treats as its own from now on.
+    with a recent reboot task. ``require_free`` refuses a host whose cluster another run holds. ``take_over`` are hosts
+    that another user put into maintenance mode and that this collection treats as its own from now on.
     """
 
     by: str
@@ -44,6 +45,7 @@ class ServiceOptions:
     take_over: Collection[str] = ()
     report: ReportProgress = lambda _host, _what: None
     run_lives: Callable[[], bool] = lambda: True
+    require_free: Callable[[Host, str], None] = lambda _host, _tried: None
     rebooting: set[str] = field(default_factory=set)
 
     def go_on(self, target: str, tried: str) -> None:

@@ -7,11 +7,16 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from ...errors import Refused
 from ...plan import Plan
 from ...runner import PlanningSubject
+from ...vsphere.host_clocks import server_time
+from ...vsphere.inventory import Host
+from ...vsphere.properties import id_of
 from ...vsphere.session import Session
 from . import holder
-from .cluster_lock import ClusterLock, lock_request
+from .cluster_lock import ClusterLock, lock_request, record_at
+from .folders import LockFolders
 
 # A module that is killed leaves the lock for at most this time; the next run on its machine takes it over at once.
 SECONDS = 7200
@@ -61,6 +66,17 @@ class OwnLock:
     def _lock(self, state: str) -> ClusterLock:
         request = lock_request({"ttl": SECONDS, "force_unlock": self._force and state == "held"})
         return ClusterLock(self._session, self._cluster, state, request)
+
+
+def require_free(session: Session, host: Host, tried: str) -> None:
+    """Refuse to change a host while another run holds the lock of its cluster, and takes its hosts out of service."""
+    # A host outside a cluster has no lock.
+    record = LockFolders(session, host.name, host["parent"], id_of(host["parent"])).read().record
+    if record is None or (record.process and record.process == holder.running()):
+        return
+    known = record_at(record, server_time(session).replace(microsecond=0))
+    if known["held"] and not known["over"]:
+        raise Refused(host.name, tried, f"the lock of its cluster is held by {record}", "wait for that run, or end it")
 
 
 class Guarded:
