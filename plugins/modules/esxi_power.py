@@ -242,16 +242,14 @@ TUNING = (
 def body(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     require_positive(params, ["maintenance_timeout", "reboot_timeout"])
-    report = progress.Progress(params["progress_file"]).report
-    given = {key: params[key] for key in TUNING}
     with holder.marked(), session.session(params) as opened, keeper.renewing(opened):
         options = service_options.ServiceOptions(
             by=holder.owner(),
             services=tuple(params["services"]),
-            report=report,
+            report=progress.Progress(params["progress_file"]).report,
             run_lives=holder.run_watch(),
             require_free=partial(own_lock.require_free, opened),
-            **given,
+            **{key: params[key] for key in TUNING},
         )
         work = host_power.work_on(inventory.find_hosts(opened, params, host_power.PATHS), params["state"], options)
         return runner.converge(module, runner.Work(subjects=work.subjects, refresh=work.refresh))
