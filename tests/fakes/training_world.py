@@ -70,7 +70,7 @@ class TrainingWorld(MortalWorld):
         self.sent: list[dict[str, Any]] = []
         self.last_seen: float | None = 1e9
         self.has_records = True
-        self.stacks, self.due = "", 0
+        self.stacks, self.due, self.phase = "", 0, "train"
         self.lacks_code, self.kept_code = False, list[str]()
         self.stops: list[str] = []
         self.network: list[str] = []
@@ -236,7 +236,7 @@ class TrainingWorld(MortalWorld):
             self.away[host] = self.clock + seconds
         self.powers_off = {}
         ended, self.due = "due" if self.due else "quiet", max(self.due - 1, 0)
-        pace = {"step": 40, "slowest": 1, "host": "w2", "loss": 0.5, "first_silent": ""}
+        pace = {"step": 40, "slowest": 1, "host": "w2", "loss": 0.5, "first_silent": "", "phase": self.phase}
         return {"ended": ended, "last_seen": self.last_seen, "has_file": self.has_records, "pace": pace, "curve": {}}
 
     def _write_manifest(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:

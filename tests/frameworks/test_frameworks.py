@@ -68,6 +68,13 @@ def steps(folder: Path, rank: int = 0) -> list[tuple[int, float | None]]:
     return [(each["step"], each["loss"]) for each in records(folder, rank) if "mark" not in each]
 
 
+def phases(folder: Path, rank: int = 0) -> list[tuple[int, str]]:
+    """Return the phases of a rank, each of which has ended, with the last step before them."""
+    marks = [(each["step"], each["phase"], each["mark"]) for each in records(folder, rank) if "mark" in each]
+    assert [mark for _step, _phase, mark in marks] == ["begin", "end"] * (len(marks) // 2)
+    return [(step, phase) for step, phase, mark in marks if mark == "begin"]
+
+
 @pytest.mark.parametrize(
     ("script", "made", "by", "others"),
     [
@@ -92,6 +99,8 @@ def test_steps_of_the_optimizer_of_an_unchanged_script(
     assert [number for number, loss in steps(tmp_path) if loss is not None] == logged
     last = records(tmp_path)[-1]
     assert (last["by"], last["others"]) == (f"optimizer {by}", others)
+    evaluated = [(4, "eval"), (8, "eval"), (8, "checkpoint")] if script == "trainer" else []
+    assert phases(tmp_path) == evaluated
 
 
 @pytest.mark.parametrize("script", ["nested", "trainer", "accelerated"])
@@ -112,6 +121,7 @@ def test_lightning_has_the_ranks_of_mpirun_and_reports_its_steps(tmp_path: Path,
         made = steps(tmp_path, rank)
         assert [number for number, _loss in made] == list(range(1, 9))
         assert [number for number, loss in made if loss is not None] == [3, 5, 7]
+        assert phases(tmp_path, rank) == [(4, "eval"), (8, "eval")]
 
 
 def test_records_of_the_script_take_precedence(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from .. import runner
 from ..training.curve import Curve
 from ..training.gpu_use import gpus_of
-from ..training.live_pace import LivePace
+from ..training.live_pace import LivePace, longest_silence
 from ..training.live_state import JobMove, LiveState, metrics, silence_text
 from ..training.reports.report_files import PRIVATE, FileModes, ReportFiles
 from ..training.shown_lines import last_lines
@@ -173,7 +173,8 @@ class _Following:
         pace, since = self.pace, time.time() - (self.pace.last_seen or 0.0)
         if pace.is_done and not self.options.awaits_end and since > min(quiet, pace.usual_silence):
             return FINISHED
-        is_silent = bool(pace.last_seen and self.options.silence) and since > self.options.silence
+        longest = longest_silence(self.options.silence, pace.phase)
+        is_silent = bool(pace.last_seen and longest) and since > longest
         return QUIET if is_silent or silence > quiet else ""
 
 

@@ -19,6 +19,8 @@ RECENT = 20
 NAMED = 20
 # If all ranks end together, the first one is silent for fewer steps, or seconds, than these before the next one is.
 SILENT_STEPS, SILENT_SECONDS = 3, 2.0
+# An evaluation or a checkpoint has no steps, and may take this many times as long as a silence in training.
+IN_A_PHASE = 10
 
 
 @dataclass
@@ -36,6 +38,11 @@ class _Rank:
         """Return the mean seconds of its latest steps."""
         (first, from_step), (last, to_step) = self.seen[0], self.seen[-1]
         return (last - first) / (to_step - from_step) if to_step > from_step else None
+
+
+def longest_silence(seconds: float, phase: str) -> float:
+    """Return the seconds without a step after which a job is silent, in its present phase."""
+    return seconds if phase == "train" else seconds * IN_A_PHASE
 
 
 class LivePace:
@@ -98,6 +105,11 @@ class LivePace:
         return max(SILENT_SECONDS, SILENT_STEPS * max(pace, default=0.0))
 
     @property
+    def phase(self) -> str:
+        """Return the phase that began last and has not ended, otherwise ``train``."""
+        return self._phase or "train"
+
+    @property
     def _goal(self) -> int:
         """Return the given number of steps; 0 if it is unknown, or if a rank has made more."""
         return self._total if all(rank.step <= self._total for rank in self._ranks.values()) else 0
@@ -119,7 +131,7 @@ class LivePace:
             "seconds_to_go": max(pace) * (self._goal - self.step) if pace and self._goal else None,
             "slowest": slowest,
             "host": self._ranks[slowest].host if slowest is not None else None,
-            "phase": self._phase or "train",
+            "phase": self.phase,
             "first_silent": self._first_silent(),
             "steps_per_sec": 1 / max(pace) if pace and max(pace) > 0 else None,
             "steps_by": self._source(),

@@ -67,7 +67,7 @@ class Records:
             raise ValueError("stride must be 1 or more and first_step 0 or more")
         self._stride, self._step = stride, first_step - 1
         self._generation, self._images, self._paused = 0, 0, 0.0
-        self._has_reported = False
+        self._has_reported = self.is_in_phase = False
         self._last = None  # type: Any
         # Further keys of each record, if another program than the script counts its steps.
         self.source = {}  # type: dict[str, Any]
@@ -119,12 +119,13 @@ class Records:
         """Begin a phase if ``with phase()`` is not applicable."""
         if name not in PHASES:
             raise ValueError(f"phase {name!r} is not one of {', '.join(PHASES)}")
-        self._began = time.monotonic()
+        self._began, self.is_in_phase = time.monotonic(), True
         self._write({"phase": name, "loss": None, "images_per_sec": None, "mark": "begin"})
 
     def end(self, name: str) -> None:
         """End a phase."""
         self._paused += time.monotonic() - self._began
+        self.is_in_phase = False
         self._write({"phase": name, "loss": None, "images_per_sec": None, "mark": "end"})
 
     def reset(self) -> None:

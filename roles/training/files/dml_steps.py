@@ -14,6 +14,7 @@ steps, no child process.
 # No "from __future__ import annotations" here: the Python of TensorFlow 1 does not support it.
 
 import faulthandler
+import functools
 import math
 import os
 import re
@@ -41,6 +42,18 @@ LIGHTNING = ("_LoggerConnector", "LoggerConnector"), "log_metrics", 0
 LOGGERS = (
     TRAINER,
     *((package + "." + CONNECTOR, *LIGHTNING) for package in ("lightning.pytorch", "pytorch_lightning")),
+)
+# The modules, classes and methods of Trainer and Lightning that make no steps, and their phases.
+BESIDE = (
+    ("transformers.trainer", ("Trainer",), (("evaluation_loop", "eval"), ("_save_checkpoint", "checkpoint"))),
+    *(
+        (package + "." + module, names, ((method, phase),))
+        for package in ("lightning.pytorch", "pytorch_lightning")
+        for module, names, method, phase in (
+            ("loops.evaluation_loop", ("_EvaluationLoop", "EvaluationLoop"), "run", "eval"),
+            ("trainer.trainer", ("Trainer",), "save_checkpoint", "checkpoint"),
+        )
+    ),
 )
 # The names of the loss of a step in what they log.
 LOSS = re.compile(r"(?:train(?:ing)?[_/.-])?loss(?:_step)?")
@@ -82,10 +95,17 @@ class Steps:
         except (TypeError, ValueError, RuntimeError):
             return
 
-    def mark(self, by: str, name: str) -> None:
-        """Begin or end an evaluation after the first step."""
+    def mark(self, by: str, name: str, phase: str = "eval") -> None:
+        """Begin or end a phase without steps after the first step."""
         if self._records is not None and self._is_mine(by):
-            self._write(lambda: getattr(self._records, name)("eval"))
+            self._write(lambda: getattr(self._records, name)(phase))
+
+    def begin(self, phase: str) -> bool:
+        """Begin a phase unless another one or the training has not begun; return whether to end it."""
+        if self._records is None or self._records.is_in_phase:
+            return False
+        self.mark(self.by, "begin", phase)
+        return self._records.is_in_phase
 
     def _is_mine(self, by: str) -> bool:
         if self._has_failed or os.getpid() != self._pid or dml_records.is_used:
@@ -261,6 +281,33 @@ def watch_logger(steps: Steps, names: Any, method: str, place: int) -> Any:
     return then
 
 
+def watch_beside(steps: Steps, names: Any, methods: Any) -> Any:
+    """Return what to do with a class that evaluates or saves once it is imported."""
+
+    def then(module: Any) -> None:
+        found = next((getattr(module, name) for name in names if hasattr(module, name)), None)
+        for method, phase in methods:
+            if hasattr(found, method):
+                setattr(found, method, _marked(steps, getattr(found, method), phase))
+
+    return then
+
+
+def _marked(steps: Steps, method: Any, phase: str) -> Any:
+    """Return a method during which this rank is in a phase without steps."""
+
+    @functools.wraps(method)
+    def marked(*given: Any, **named: Any) -> Any:
+        begun = steps.begin(phase)
+        try:
+            return method(*given, **named)
+        finally:
+            if begun:
+                steps.mark(steps.by, "end", phase)
+
+    return marked
+
+
 def _callback(base: Any, steps: Steps) -> Any:
     class Steps(base):  # type: ignore[misc] # keras is not read by mypy
         """Record batches."""
@@ -319,7 +366,8 @@ def install() -> None:
         return
     steps = Steps()
     loggers = {module: watch_logger(steps, *where) for module, *where in LOGGERS}
-    watched = {TORCH: watch_torch(steps), **dict.fromkeys(KERAS, watch_keras(steps)), **loggers}
+    beside = {module: watch_beside(steps, *where) for module, *where in BESIDE}
+    watched = {TORCH: watch_torch(steps), **dict.fromkeys(KERAS, watch_keras(steps)), **loggers, **beside}
     sys.meta_path.insert(0, Imports(watched))
 
 

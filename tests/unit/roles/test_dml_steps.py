@@ -61,6 +61,21 @@ LIGHTNING = """
 class _LoggerConnector:
     def log_metrics(self, metrics, step=None): return metrics
 """
+# The parts that evaluate and save; Lightning may evaluate to save.
+BESIDE = {
+    "transformers/trainer.py": """
+class Trainer:
+    def evaluation_loop(self, loader, description=""): return loader, description
+    def _save_checkpoint(self, model, trial): raise OSError("full")
+""",
+    "lightning/pytorch/loops/__init__.py": "",
+    "lightning/pytorch/loops/evaluation_loop.py": "class _EvaluationLoop:\n    def run(self): return []\n",
+    "lightning/pytorch/trainer/trainer.py": """
+from lightning.pytorch.loops.evaluation_loop import _EvaluationLoop
+class Trainer:
+    def save_checkpoint(self, path, weights_only=None): _EvaluationLoop().run(); return path
+""",
+}
 BEGIN = "import os, sys, torch\nfrom torch.optim.optimizer import *\none, two = SGD(), Adam()\n"
 
 
@@ -79,6 +94,7 @@ def folder(tmp_path: Path) -> Path:
         ("transformers/trainer_callback.py", TRAINER),
         *((f"{package}/__init__.py", "") for package in LIGHTNING_PACKAGES),
         (f"{LIGHTNING_PACKAGES[-1]}/logger_connector.py", LIGHTNING),
+        *BESIDE.items(),
     ):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
@@ -307,3 +323,59 @@ one.step()
     made = records(folder, BEGIN + LOGS[trainer] + script)
 
     assert [each["loss"] for each in made] == [None, 0.5, None, "nan", None]
+
+
+def marks(made: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    return [(each["step"], each["phase"], each.get("mark")) for each in made]
+
+
+def test_an_evaluation_and_a_checkpoint_of_trainer_are_phases(folder: Path) -> None:
+    script = """
+import inspect
+from transformers.trainer import Trainer
+trainer = Trainer()
+trainer.evaluation_loop("before the first step")
+one.step()
+assert trainer.evaluation_loop(1, description="x") == (1, "x")
+one.step()
+try: trainer._save_checkpoint(None, trial=None)
+except OSError: pass
+one.step()
+assert list(inspect.signature(trainer._save_checkpoint).parameters) == ["model", "trial"]
+"""
+    assert marks(records(folder, BEGIN + script)) == [
+        (1, "train", None),
+        (1, "eval", "begin"),
+        (1, "eval", "end"),
+        (2, "train", None),
+        (2, "checkpoint", "begin"),
+        (2, "checkpoint", "end"),
+        (3, "train", None),
+    ]
+
+
+def test_a_phase_of_lightning_in_another_one_is_part_of_it(folder: Path) -> None:
+    script = """
+from lightning.pytorch.trainer.trainer import Trainer
+one.step()
+assert Trainer().save_checkpoint("a.ckpt", weights_only=True) == "a.ckpt"
+one.step()
+"""
+    assert marks(records(folder, BEGIN + script)) == [
+        (1, "train", None),
+        (1, "checkpoint", "begin"),
+        (1, "checkpoint", "end"),
+        (2, "train", None),
+    ]
+
+
+def test_a_script_with_its_own_records_gets_no_phases_of_trainer(folder: Path) -> None:
+    script = """
+import dml_records
+from transformers.trainer import Trainer
+made = dml_records.start()
+made.step()
+Trainer().evaluation_loop(1)
+one.step()
+"""
+    assert marks(records(folder, BEGIN + script)) == [(1, "train", None)]

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...durable.calls import NodeCalls, Result
 from ...durable.program import Program
+from ..live_pace import longest_silence
 from ..runs.launching import OwnJob
 from ..runs.run_watch import RunWatch
 from ..runs.silent_ranks import where_ranks_are, who_waits
@@ -134,12 +135,16 @@ def _is_silent(p: Program, run: TrainingRun, job: Mapping[str, Any], followed: M
     if o["steps_by"] == "none" or (last is None and o["command"]):
         return False
     since = last if last is not None else job.get("started")
-    return since is not None and p.now() - float(since) > int(o["silence"])
+    return since is not None and p.now() - float(since) > _longest_silence(run, followed)
+
+
+def _longest_silence(run: TrainingRun, followed: Mapping[str, Any]) -> float:
+    return longest_silence(int(run.o["silence"]), str(followed["pace"].get("phase") or "train"))
 
 
 def _made_no_step(run: TrainingRun, followed: Mapping[str, Any], who: str) -> TrainingFailed:
     pace = followed["pace"]
-    begin = f"{run.job} made no step for {run.o['silence']} s and was stopped"
+    begin = f"{run.job} made no step for {_longest_silence(run, followed):.0f} s and was stopped"
     if who:
         # The step says nothing about the cause: ranks that wait for another one have made as many.
         return TrainingFailed(f"{begin} at step {pace.get('step')}. {who}")

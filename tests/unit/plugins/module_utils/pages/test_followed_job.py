@@ -102,6 +102,18 @@ def test_a_page_that_cannot_be_written_does_not_end_the_watch(tmp_path: Path) ->
     assert any(about == "page" and "another kind of file has this path" in what for about, what in shown)
 
 
+@pytest.mark.parametrize("phase", ["train", "eval"])
+def test_a_phase_may_be_silent_for_longer_than_training(tmp_path: Path, phase: str) -> None:
+    """A launcher is asked whether the job runs each time that following ends."""
+    now = time.time()
+    mark = {"mark": "begin", "phase": "eval"} if phase == "eval" else {}
+    records = [{**step_of(1), "seen": now - 5.0}, {**step_of(1), **mark, "seen": now - 4.9}]
+    (tmp_path / "records.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records))
+    began = time.monotonic()
+    here("follow_records", records=str(tmp_path / "records.jsonl"), quiet=0.4, every=60.0, silence=1.0)
+    assert (time.monotonic() - began > 0.3) is (phase == "eval")
+
+
 def test_a_last_page_shows_no_lines(tmp_path: Path) -> None:
     shown: list[tuple[str, str]] = []
     followed(tmp_path, folder=str(tmp_path / "one"), state="finished", shows="page", shown=shown)

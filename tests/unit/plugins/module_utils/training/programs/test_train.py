@@ -230,6 +230,17 @@ def test_a_silent_job_is_stopped_with_the_lines_in_which_its_ranks_are() -> None
     assert world.stops == ["/runs/one"]
 
 
+def test_a_job_that_evaluates_may_be_silent_for_longer() -> None:
+    """An evaluation of a language model takes longer than ten minutes: a job that was stopped in it lost its steps."""
+    world = TrainingWorld(silence=60)
+    world.ends, world.phase, world.last_seen = [{"state": "running"}], "eval", 900.0
+
+    with pytest.raises(TrainingFailed, match="made no step for 600 s and was stopped"):
+        once(world)
+
+    assert world.clock > 900.0 + 600
+
+
 def test_outputs_come_while_the_job_runs_and_a_failure_of_that_ends_nothing() -> None:
     world = TrainingWorld(outputs_every=60, forward=[6006])
     world.due = 2
