@@ -198,7 +198,12 @@ class TrainingWorld(MortalWorld):
 
     def _newest_checkpoint(self, _host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         has_outputs = self.has_outputs and str(options["folder"]) in self.outputs_at
-        return {"path": "epoch1.pt" if has_outputs else "", "warnings": [], "has_files": has_outputs}
+        return {
+            "path": "epoch1.pt" if has_outputs else "",
+            "warnings": [],
+            "has_files": has_outputs,
+            "left_out": ["/old.pt"],
+        }
 
     def _training_job(self, host: str, options: Mapping[str, Any]) -> dict[str, Any]:
         run_dir = str(options["run_dir"])
@@ -252,7 +257,7 @@ class TrainingWorld(MortalWorld):
         if options["dest"] in self.too_large:
             return {"failed": True, "msg": f"{options['node']}: could not copy the outputs: they have 9000 MB"}
         self.outputs_at[str(options["dest"])] = self.clock
-        return {}
+        return {"names": ["epoch1.pt"]}
 
     def _code_checksum(self, _host: str, _options: Mapping[str, Any]) -> dict[str, Any]:
         return {"sha256": self.folder_sha256}

@@ -14,10 +14,8 @@ steps, no child process.
 # No "from __future__ import annotations" here: the Python of TensorFlow 1 does not support it.
 
 import faulthandler
-import functools
 import math
 import os
-import re
 import runpy
 import signal
 import socket
@@ -27,6 +25,7 @@ from typing import Any
 
 import dml_records
 import dml_room
+import dml_trainers
 
 BY, FOLDER, EVERY = "DML_STEPS_BY", "DML_RECORDS", "DML_CHECK_GRADIENTS"
 TORCH = "torch.optim.optimizer"
@@ -35,28 +34,6 @@ KERAS = (
     *("keras.src.callbacks.callback_list", "keras.src.callbacks", "keras.callbacks"),
     *("tf_keras.src.callbacks", "tensorflow.python.keras.callbacks"),
 )
-# The modules and classes that log for Trainer and Lightning, the method, and which of its arguments has the values.
-TRAINER = ("transformers.trainer_callback", ("CallbackHandler",), "on_log", 3)
-CONNECTOR = "trainer.connectors.logger_connector.logger_connector"
-LIGHTNING = ("_LoggerConnector", "LoggerConnector"), "log_metrics", 0
-LOGGERS = (
-    TRAINER,
-    *((package + "." + CONNECTOR, *LIGHTNING) for package in ("lightning.pytorch", "pytorch_lightning")),
-)
-# The modules, classes and methods of Trainer and Lightning that make no steps, and their phases.
-BESIDE = (
-    ("transformers.trainer", ("Trainer",), (("evaluation_loop", "eval"), ("_save_checkpoint", "checkpoint"))),
-    *(
-        (package + "." + module, names, ((method, phase),))
-        for package in ("lightning.pytorch", "pytorch_lightning")
-        for module, names, method, phase in (
-            ("loops.evaluation_loop", ("_EvaluationLoop", "EvaluationLoop"), "run", "eval"),
-            ("trainer.trainer", ("Trainer",), "save_checkpoint", "checkpoint"),
-        )
-    ),
-)
-# The names of the loss of a step in what they log.
-LOSS = re.compile(r"(?:train(?:ing)?[_/.-])?loss(?:_step)?")
 CORES, LOCAL = "OMP_NUM_THREADS", "OMPI_COMM_WORLD_LOCAL_SIZE"
 # The signal at which a rank writes the stack of its main thread; no framework uses it.
 WHERE = signal.SIGRTMIN + 11
@@ -89,11 +66,7 @@ class Steps:
 
     def log(self, values: Any) -> None:
         """Keep the loss among values that a framework logs for the record of the next step."""
-        losses = [values[name] for name in values if LOSS.fullmatch(str(name))] if isinstance(values, dict) else []
-        try:
-            self._logged = float(losses[0]) if losses else self._logged
-        except (TypeError, ValueError, RuntimeError):
-            return
+        self._logged = dml_trainers.loss_in(values, self._logged)
 
     def mark(self, by: str, name: str, phase: str = "eval") -> None:
         """Begin or end a phase without steps after the first step."""
@@ -101,7 +74,7 @@ class Steps:
             self._write(lambda: getattr(self._records, name)(phase))
 
     def begin(self, phase: str) -> bool:
-        """Begin a phase unless another one or the training has not begun; return whether to end it."""
+        """Begin a phase after the first step, unless it is part of another one; return whether to end it."""
         if self._records is None or self._records.is_in_phase:
             return False
         self.mark(self.by, "begin", phase)
@@ -263,51 +236,6 @@ def watch_keras(steps: Steps) -> Any:
     return then
 
 
-def watch_logger(steps: Steps, names: Any, method: str, place: int) -> Any:
-    """Return what to do with a class that logs once it is imported."""
-
-    def then(module: Any) -> None:
-        found = next((getattr(module, name) for name in names if hasattr(module, name)), None)
-        log = getattr(found, method, None)
-        if log is None:
-            return
-
-        def with_loss(self: Any, *given: Any, **named: Any) -> Any:
-            steps.log(given[place] if len(given) > place else named.get("logs", named.get("metrics")))
-            return log(self, *given, **named)
-
-        setattr(found, method, with_loss)
-
-    return then
-
-
-def watch_beside(steps: Steps, names: Any, methods: Any) -> Any:
-    """Return what to do with a class that evaluates or saves once it is imported."""
-
-    def then(module: Any) -> None:
-        found = next((getattr(module, name) for name in names if hasattr(module, name)), None)
-        for method, phase in methods:
-            if hasattr(found, method):
-                setattr(found, method, _marked(steps, getattr(found, method), phase))
-
-    return then
-
-
-def _marked(steps: Steps, method: Any, phase: str) -> Any:
-    """Return a method during which this rank is in a phase without steps."""
-
-    @functools.wraps(method)
-    def marked(*given: Any, **named: Any) -> Any:
-        begun = steps.begin(phase)
-        try:
-            return method(*given, **named)
-        finally:
-            if begun:
-                steps.mark(steps.by, "end", phase)
-
-    return marked
-
-
 def _callback(base: Any, steps: Steps) -> Any:
     class Steps(base):  # type: ignore[misc] # keras is not read by mypy
         """Record batches."""
@@ -365,9 +293,7 @@ def install() -> None:
     if os.environ.get(BY) != "auto" or FOLDER not in os.environ:
         return
     steps = Steps()
-    loggers = {module: watch_logger(steps, *where) for module, *where in LOGGERS}
-    beside = {module: watch_beside(steps, *where) for module, *where in BESIDE}
-    watched = {TORCH: watch_torch(steps), **dict.fromkeys(KERAS, watch_keras(steps)), **loggers, **beside}
+    watched = {TORCH: watch_torch(steps), **dict.fromkeys(KERAS, watch_keras(steps)), **dml_trainers.watched(steps)}
     sys.meta_path.insert(0, Imports(watched))
 
 

@@ -26,6 +26,7 @@ IN_IMAGE = [
     ROLES / "training" / "files" / "dml_pairs_nccl.py",
     ROLES / "training" / "files" / "dml_records.py",
     ROLES / "training" / "files" / "dml_room.py",
+    ROLES / "training" / "files" / "dml_trainers.py",
     ROLES / "training" / "files" / "dml_steps.py",
 ]
 # Names that Python has only from 3.7 on.

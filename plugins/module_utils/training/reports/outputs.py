@@ -7,6 +7,8 @@ A node can list wrong sizes: limits apply to the data that arrives and is writte
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import re
 import shlex
@@ -65,8 +67,11 @@ class Outputs:
         names = [change.key for change in plan.due]
         was_there = self._dest.is_dir()
         self._dest.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._remove_left()
         new = Path(tempfile.mkdtemp(prefix=NEW, dir=self._dest))
+        lock = os.open(new, os.O_RDONLY)
         try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             self._receive(names, new)
             for name in names:
                 (self._dest / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -74,9 +79,26 @@ class Outputs:
         except OSError as error:
             raise self._failed("copy the outputs", str(error)) from error
         finally:
+            os.close(lock)
             shutil.rmtree(new, ignore_errors=True)
             if not was_there and not any(self._dest.iterdir()):
                 self._dest.rmdir()
+
+    def _remove_left(self) -> None:
+        """Remove what a killed process left of its copy; one that still copies has its folder locked."""
+        for left in self._dest.glob(f"{NEW}*/"):
+            with contextlib.suppress(OSError):
+                lock = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(left, ignore_errors=True)
+                finally:
+                    os.close(lock)
+
+    @property
+    def names(self) -> list[str]:
+        """Return the files on the node."""
+        return sorted(self._there)
 
     @property
     def _sending(self) -> str:
@@ -154,9 +176,10 @@ def copy_outputs(**options: Any) -> dict[str, Any]:
     """Copy the files of a folder of a node to the controller; none of the new files remains after an error.
 
     ``node`` is the name of the node, ``reach`` the command that runs a shell command there, ``folder`` its folder,
-    ``dest`` the one here, and ``limit`` the largest size of all files in MB.
+    ``dest`` the one here, and ``limit`` the largest size of all files in MB. ``names`` are those of all files there.
     """
-    return runner.converge_one(runner.OfProgram(), Outputs(options))
+    outputs = Outputs(options)
+    return {**runner.converge_one(runner.OfProgram(), outputs), "names": outputs.names}
 
 
 class GrowingOutputs(Outputs):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import re
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...errors import Refused
+from ...errors import CollectionError, Refused
 from ..checkpoint import (
     CHECKSUM,
     DCP_METADATA,
@@ -20,36 +21,48 @@ from ..checkpoint import (
     SAFETENSORS,
     SUFFIXES,
     ZIPS,
-    Choice,
     OutputFile,
     candidates,
     choose,
 )
 from ..guest.code_archive import checksum
+from . import saved_manifests
 
 # The names of the parts of a checkpoint that several ranks write, as its metadata have them, and one of several files.
 _DCP_PART, _SHARD = re.compile(rb"__\d+_\d+\.distcp"), re.compile(r"(.+-)(\d+)(-of-)(\d+)(\.\w+)")
-
-
-def newest(run: str, folder: Path, patterns: Sequence[str]) -> Choice:
-    """Return the newest complete checkpoint below a folder."""
-    return choose(run, candidates(_files(folder), patterns), lambda file: fault(folder / file.path, file.last))
 
 
 def newest_checkpoint(name: str, folder: str, patterns: Sequence[str], required: bool) -> dict[str, Any]:
     """Return the path of the newest complete checkpoint of a run, with a warning for each newer one that is torn.
 
     Without a complete checkpoint, the path is empty if none is required. ``has_files`` is whether there are outputs.
+    ``left_out`` has a pattern for each file that the run did not have at its end: a checkpoint that the program had
+    removed by then, or a part of a copy that was killed.
     """
-    has_files = bool(_files(Path(folder)))
+    outputs = Path(folder)
+    files, kept = _files(outputs), _kept(outputs)
+    current = [file for file in files if not kept or file.path in kept]
+    left_out = [f"/{glob.escape(file.path)}" for file in files if file not in current]
+    facts = {"has_files": bool(current), "left_out": left_out}
     try:
-        choice = newest(name, Path(folder), patterns)
+        found = candidates(current, patterns)
+        choice = choose(name, found, lambda file: fault(outputs / file.path, file.last))
     except Refused as refusal:
         if required:
             raise
-        return {"path": "", "warnings": [str(refusal)], "has_files": has_files}
+        return {"path": "", "warnings": [str(refusal)], **facts}
     warnings = [f"the checkpoint {path} is torn ({why}), so {choice.path} is used" for path, why in choice.torn]
-    return {"path": choice.path, "warnings": warnings, "has_files": has_files}
+    return {"path": choice.path, "warnings": warnings, **facts}
+
+
+def _kept(outputs: Path) -> set[str]:
+    """Return the paths of the outputs at the end of the run, from its manifest; empty if it has none."""
+    try:
+        manifest = saved_manifests.read(outputs.parent)
+    except CollectionError:
+        return set()
+    listed = manifest.get("end", {}).get("outputs")
+    return {str(each.get("path")) for each in listed if isinstance(each, dict)} if isinstance(listed, list) else set()
 
 
 def _files(folder: Path) -> list[OutputFile]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -33,27 +33,30 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def write_manifest(
-    folder: str, manifest: Mapping[str, Any] | None = None, end: Mapping[str, Any] | None = None, outputs: str = ""
+    folder: str,
+    manifest: Mapping[str, Any] | None = None,
+    end: Mapping[str, Any] | None = None,
+    outputs: str = "",
+    names: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Write the manifest of a run that starts, or complete the existing one; only its owner can read it.
 
-    ``end`` has facts about the end of the run. ``outputs`` is a folder, of whose files the manifest gets the checksums.
+    ``end`` has facts about the end of the run. ``outputs`` is a folder, of whose files the manifest gets the checksums,
+    or only of those with the given ``names``.
     """
-    content = _new_content(Path(folder), manifest, end or {}, outputs)
+    more = {"outputs": output_files(Path(outputs), set(names))} if outputs else {}
+    content = _new_content(Path(folder), manifest, {**(end or {}), **more})
     text = json.dumps(content, indent=1, sort_keys=True) + "\n"
     files = ReportFiles(Path(folder), {manifests.FILE: text}, PRIVATE)
     return {**runner.converge_one(runner.OfProgram(), files), "manifest": content}
 
 
-def _new_content(
-    folder: Path, given: Mapping[str, Any] | None, end: Mapping[str, Any], outputs_folder: str
-) -> dict[str, Any]:
+def _new_content(folder: Path, given: Mapping[str, Any] | None, end: Mapping[str, Any]) -> dict[str, Any]:
     faults = manifests.faults(given) if given is not None else ""
     if faults:
         raise Refused(str(folder), "write the manifest of a training run", faults)
     content = read(folder) if given is None else dict(given)
-    more = {**end, **({"outputs": outputs(Path(outputs_folder))} if outputs_folder else {})}
-    return manifests.ended(content, more) if more else content
+    return manifests.ended(content, end) if end else content
 
 
 def read_all(results: Path) -> tuple[list[dict[str, Any]], list[str]]:
@@ -69,11 +72,13 @@ def _attempt(folder: Path) -> dict[str, Any] | str:
         return str(error)
 
 
-def outputs(folder: Path) -> list[dict[str, Any]]:
-    """Return the path, size and checksum of each file in a folder."""
+def output_files(folder: Path, names: Set[str]) -> list[dict[str, Any]]:
+    """Return the path, size and checksum of each file in a folder, or of those with the given names."""
+    paths = [(path, path.relative_to(folder).as_posix()) for path in sorted(_files(folder))]
     return [
-        {"path": path.relative_to(folder).as_posix(), "bytes": path.stat().st_size, "sha256": _checksum(path)}
-        for path in sorted(_files(folder))
+        {"path": name, "bytes": path.stat().st_size, "sha256": _checksum(path)}
+        for path, name in paths
+        if not names or name in names
     ]
 
 

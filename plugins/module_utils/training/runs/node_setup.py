@@ -128,7 +128,7 @@ def _send_outputs(calls: NodeCalls, run: TrainingRun) -> str:
         return ""
     copied = {"path": kept, "include": ["*"], "limit": o["outputs_limit"], "dest": run.outputs, "store": run.archives}
     # Their times say which checkpoint is the newest if this run ends before it writes one.
-    on_all(calls, run.nodes, FOLDER, {**copied, "once": True, "keep_times": True})
+    on_all(calls, run.nodes, FOLDER, {**copied, "exclude": choice["left_out"], "once": True, "keep_times": True})
     return f"{run.outputs}/{choice['path']}" if choice["path"] else ""
 
 

@@ -176,8 +176,8 @@ def copy_outputs(calls: NodeCalls, run: TrainingRun, node: str, folder: str) -> 
     """Copy the outputs in a folder of a node to the controller, and add them to the manifest."""
     there = {"node": node, "reach": run.nodes[node]["reach"], "folder": folder}
     here = {"dest": f"{run.results}/outputs", "limit": run.o["outputs_limit"]}
-    required(calls.here("copy_outputs", {**there, **here}))
-    _keep(calls, run, outputs=f"{run.results}/outputs")
+    names = required(calls.here("copy_outputs", {**there, **here})).get("names") or []
+    _keep(calls, run, outputs=f"{run.results}/outputs", names=names)
 
 
 def require_repeatable(run: TrainingRun, new: Mapping[str, Any]) -> None:

@@ -45,6 +45,12 @@ def require_source(o: Options, source: Mapping[str, Any], *, takes_program: bool
             f"The training run {name} has no end in its manifest, so its outputs may be incomplete here. Stop the run "
             f"if it still trains, and follow it with training_name={name}, then resume."
         )
+    if o["resume"] and source.get("folder") and "outputs" not in source["end"] and "outputs" not in o["accept"]:
+        raise TrainingFailed(
+            f"The outputs of the training run {name} were not copied here after its end, so its newest checkpoint may "
+            f"be missing. Follow the run with training_name={name}, which copies them, then resume. If they are lost, "
+            """resume from those that are here: -e '{"training_accept": ["outputs"]}'."""
+        )
     if takes_program and source.get(manifest.REPORTED) and "manifest" not in o["accept"]:
         raise TrainingFailed(
             f"Another controller started the training run {name}: {o['results']}/{name}/manifest.json is a copy of the "

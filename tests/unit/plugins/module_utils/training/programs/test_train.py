@@ -82,7 +82,7 @@ def test_the_outputs_that_an_attempt_begins_with_keep_their_times() -> None:
     world = tried_again()
     once(world)
     (sent,) = {each["path"]: each for each in world.sent if each["path"].endswith("/outputs")}.values()
-    assert (sent["path"], sent["keep_times"]) == ("/results/one/outputs", True)
+    assert (sent["path"], sent["keep_times"], sent["exclude"]) == ("/results/one/outputs", True, ["/old.pt"])
 
 
 def test_an_attempt_after_one_without_outputs_begins_without_any() -> None:

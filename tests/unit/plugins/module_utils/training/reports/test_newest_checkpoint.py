@@ -14,7 +14,10 @@ from typing import Any
 import pytest
 
 from plugins.module_utils.training.checkpoint import OutputFile, candidates
+from plugins.plugin_utils import packed_folder
 from tests.fakes.calling import here
+
+from ..test_manifest import a_manifest
 
 
 def save(folder: Path, name: str, modified: int, *, cut: int = 0) -> Path:
@@ -229,3 +232,21 @@ def test_a_checkpoint_that_lacks_one_of_its_files_is_torn(tmp_path: Path) -> Non
     assert found(tmp_path)["path"] == "checkpoint-500"
     (tmp_path / "checkpoint-500" / "model-00002-of-00003.safetensors").unlink()
     assert "it lacks model-00002-of-00003.safetensors" in found(tmp_path)["msg"]
+
+
+def test_checkpoints_that_the_program_had_removed_at_the_end_do_not_count(tmp_path: Path) -> None:
+    """Copies of the outputs while the job ran brought them here, and nothing removes them here."""
+    outputs = tmp_path / "one" / "outputs"
+    for number in (1, 2, 3):
+        trainer(outputs, number)
+    save(outputs, ".dml-killed/checkpoint-4/odd[1].pt", 4)
+    write(outputs / "log.txt", 4)
+    there = [f"checkpoint-3/{path.name}" for path in (outputs / "checkpoint-3").iterdir()]
+    here("write_manifest", folder=str(tmp_path / "one"), manifest=a_manifest(), end={"state": "died"})
+    here("write_manifest", folder=str(tmp_path / "one"), outputs=str(outputs), names=[*there, "log.txt"])
+
+    answer = found(outputs)
+
+    assert (answer["path"], answer["has_files"], answer["warnings"]) == ("checkpoint-3", True, [])
+    sent = {file.path for file in packed_folder.files_of(str(outputs), answer["left_out"])}
+    assert sent == {*there, "log.txt"}

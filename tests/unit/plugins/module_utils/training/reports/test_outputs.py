@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,18 @@ def test_new_and_changed_files_are_copied_once(tmp_path: Path, there: Path) -> N
     (tmp_path / "here" / "mine").touch()
     assert converge(outputs(tmp_path)) == ["model.pt"]
     assert sorted(path.name for path in (tmp_path / "here").iterdir()) == ["deep", "mine", "model.pt"]
+
+
+@pytest.mark.usefixtures("there")
+def test_the_files_of_a_killed_copy_are_removed_and_those_of_a_copy_at_work_are_not(tmp_path: Path) -> None:
+    for name in (".dml-left", ".dml-busy"):
+        (tmp_path / "here" / name / "deep").mkdir(parents=True)
+        (tmp_path / "here" / name / "deep" / "model.pt").write_bytes(b"half")
+    lock = os.open(tmp_path / "here" / ".dml-busy", os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    converge(outputs(tmp_path))
+    os.close(lock)
+    assert sorted(path.name for path in (tmp_path / "here").iterdir()) == [".dml-busy", "deep", "model.pt"]
 
 
 @pytest.mark.usefixtures("there")

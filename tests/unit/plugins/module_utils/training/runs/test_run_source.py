@@ -49,6 +49,11 @@ def test_a_repeated_program_runs_on_the_current_stack() -> None:
     [
         ({"resume": "one"}, MANIFEST, "has no end in its manifest, so its outputs may be incomplete here"),
         (
+            {"resume": "one"},
+            {**MANIFEST, "end": {"state": "died"}},
+            "were not copied here after its end, so its newest checkpoint may be missing",
+        ),
+        (
             {"repeat": "one"},
             {**MANIFEST, "asked": {"environment": {"PYTHONPATH": "25a6", "TOKEN": "9f3e"}}},
             "one had PYTHONPATH, TOKEN in training_environment, this command does not",

@@ -1,0 +1,92 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Losses that Hugging Face's Trainer and Lightning log, and phases in which they make no steps, for dml_steps.py."""
+
+# No "from __future__ import annotations" here: the Python of TensorFlow 1 does not support it.
+
+import functools
+import re
+from typing import Any
+
+# The modules and classes that log for Trainer and Lightning, the method, and which of its arguments has the values.
+TRAINER = ("transformers.trainer_callback", ("CallbackHandler",), "on_log", 3)
+CONNECTOR = "trainer.connectors.logger_connector.logger_connector"
+LIGHTNING = ("_LoggerConnector", "LoggerConnector"), "log_metrics", 0
+LOGGERS = (
+    TRAINER,
+    *((package + "." + CONNECTOR, *LIGHTNING) for package in ("lightning.pytorch", "pytorch_lightning")),
+)
+# The modules, classes and methods of Trainer and Lightning that make no steps, and their phases.
+BESIDE = (
+    ("transformers.trainer", ("Trainer",), (("evaluation_loop", "eval"), ("_save_checkpoint", "checkpoint"))),
+    *(
+        (package + "." + module, names, ((method, phase),))
+        for package in ("lightning.pytorch", "pytorch_lightning")
+        for module, names, method, phase in (
+            ("loops.evaluation_loop", ("_EvaluationLoop", "EvaluationLoop"), "run", "eval"),
+            ("trainer.trainer", ("Trainer",), "save_checkpoint", "checkpoint"),
+        )
+    ),
+)
+# The names of the loss of a step in what they log.
+LOSS = re.compile(r"(?:train(?:ing)?[_/.-])?loss(?:_step)?")
+
+
+def watched(steps: Any) -> "dict[str, Any]":
+    """Return what to do with each module once it is imported."""
+    loggers = {module: watch_logger(steps, *where) for module, *where in LOGGERS}
+    return dict(loggers, **{module: watch_beside(steps, *where) for module, *where in BESIDE})
+
+
+def loss_in(values: Any, before: Any) -> Any:
+    """Return the loss among values that a framework logs; without one, the value before."""
+    losses = [values[name] for name in values if LOSS.fullmatch(str(name))] if isinstance(values, dict) else []
+    try:
+        return float(losses[0]) if losses else before
+    except (TypeError, ValueError, RuntimeError):
+        return before
+
+
+def watch_logger(steps: Any, names: Any, method: str, place: int) -> Any:
+    """Return what to do with a class that logs once it is imported."""
+
+    def then(module: Any) -> None:
+        found = next((getattr(module, name) for name in names if hasattr(module, name)), None)
+        log = getattr(found, method, None)
+        if log is None:
+            return
+
+        def with_loss(self: Any, *given: Any, **named: Any) -> Any:
+            steps.log(given[place] if len(given) > place else named.get("logs", named.get("metrics")))
+            return log(self, *given, **named)
+
+        setattr(found, method, with_loss)
+
+    return then
+
+
+def watch_beside(steps: Any, names: Any, methods: Any) -> Any:
+    """Return what to do with a class that evaluates or saves once it is imported."""
+
+    def then(module: Any) -> None:
+        found = next((getattr(module, name) for name in names if hasattr(module, name)), None)
+        for method, phase in methods:
+            if hasattr(found, method):
+                setattr(found, method, _marked(steps, getattr(found, method), phase))
+
+    return then
+
+
+def _marked(steps: Any, method: Any, phase: str) -> Any:
+    """Return a method during which this rank is in a phase without steps."""
+
+    @functools.wraps(method)
+    def marked(*given: Any, **named: Any) -> Any:
+        is_outermost = steps.begin(phase)
+        try:
+            return method(*given, **named)
+        finally:
+            if is_outermost:
+                steps.mark(steps.by, "end", phase)
+
+    return marked
