@@ -23,6 +23,8 @@ description:
     reported. vCenter moves or stops them itself; those of 8.0 U3 and later cannot be migrated.
   - While another run, such as a maintenance window, holds the lock of the cluster (M(dml.vsphere.cluster_lock)), the
     module refuses to change its hosts.
+  - Before a reboot, and before a host leaves maintenance mode, the module waits until no task runs on the host, such as
+    the installation of a patch by another user.
   - The module continues a run that was killed. If a host is still entering maintenance mode or rebooting for this
     collection, the module waits for the host and does not repeat the request.
   - A host calculates its boot time from its clock. Two times that differ by at most 30 seconds are one boot, whose

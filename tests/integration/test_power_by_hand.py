@@ -89,3 +89,29 @@ def test_does_not_interfere_with_a_run_that_holds_the_lock_of_the_cluster(
         free = ClusterLock(opened, "gpu", "free", LockRequest("alice@ctl01", "window", 600))
         free.apply(free.plan(free.read()))
     assert ansible.module("esxi_power", state=state, **ONE).changed
+
+
+@pytest.mark.parametrize("state", ["rebooted", "in_service"])
+def test_waits_for_the_task_of_another_user_on_a_host_in_maintenance_mode(
+    vcenter: Simulator, ansible: Ansible, state: str
+) -> None:
+    """It may install a patch or a firmware, which a reboot would interrupt."""
+    ansible.module("esxi_power", state="maintenance", **ONE)
+    vcenter.clear()
+    with session.session({"validate_certs": True, "timeout": 60, **vcenter.connection}) as opened:
+        (host,) = inventory.find_hosts(opened, ONE).hosts
+        kind = "com.vmware.govmomi.simulator.test"
+        task = opened.content.taskManager.CreateTask(obj=host.ref, taskTypeId=kind, cancelable=False).task
+        task.SetTaskState("running")
+
+        late = ansible.module("esxi_power", state=state, maintenance_timeout=1, reboot_timeout=1, **ONE)
+        methods = [write["method"] for write in vcenter.writes()]
+        task.SetTaskState("success")
+
+    assert (
+        late.rc == 1
+        and "the task test of " in late.msg
+        and "still runs on it; it stays in maintenance mode" in late.msg
+    )
+    assert not {"RebootHost_Task", "ExitMaintenanceMode_Task", "SetField"} & set(methods)
+    assert ansible.module("esxi_power", state=state, **ONE).changed

@@ -11,7 +11,7 @@ from ..plan import Plan
 from ..vsphere import properties, tasks
 from ..vsphere.faults import translating_faults
 from ..vsphere.inventory import Host
-from . import service_note
+from . import recent_tasks, service_note
 from .leaving import Evacuations
 from .service_options import ServiceOptions
 
@@ -54,6 +54,7 @@ class InService:
         self.desired.go_on(self.target, EXIT)
         self.desired.require_free(self.host, EXIT)
         if plan.before["maintenance"]:
+            recent_tasks.wait_for_others(self.host, EXIT, self.desired.maintenance_timeout, self.desired.report)
             self.desired.report(self.target, "leaves maintenance mode")
             with translating_faults(self.target, EXIT, STILL_OUT):
                 task = self.host.ref.ExitMaintenanceMode_Task(timeout=self.desired.maintenance_timeout)

@@ -14,7 +14,7 @@ from ..vsphere import properties
 from ..vsphere.faults import translating_faults, words
 from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim, vmodl
-from . import boot, service_note
+from . import boot, recent_tasks, service_note
 from .leaving import Evacuations
 from .service_options import ServiceOptions
 
@@ -70,9 +70,11 @@ class HostReboot:
     def apply(self, plan: Plan) -> None:
         """Reboot the host, unless it is rebooting already, and wait until it serves again."""
         self.desired.require_free(self.host, BOOT)
+        is_due, expected = plan.before["reboot"] == DUE, self._services()
+        if is_due:
+            recent_tasks.wait_for_others(self.host, BOOT, self.desired.reboot_timeout, self.desired.report)
         deadline = time.monotonic() + self.desired.reboot_timeout
-        expected = self._services()
-        if plan.before["reboot"] == DUE:
+        if is_due:
             earlier = self._start()
             self._wait_for_return(earlier, deadline)
         else:

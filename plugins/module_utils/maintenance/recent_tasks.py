@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import TimedOut
+from ..vsphere import tasks
 from ..vsphere.faults import words
+from ..vsphere.inventory import Host
 from ..vsphere.properties import read_linked
 from ..vsphere.sdk import vim
 from ..vsphere.session import Session
@@ -31,10 +34,22 @@ class RecentTask:
     error: str = ""
 
 
+def wait_for_others(host: Host, tried: str, seconds: float, report: Callable[[str, str], None]) -> None:
+    """Wait until no task runs on a host: another user may install a patch on one that is in maintenance mode."""
+    running = [task for task in recent(host.session, [host.ref]) if task.running and task.what != REBOOT]
+    for task in running:
+        report(host.name, f"waits for the task {task.what} of {task.user}")
+    started = [tasks.Started(task.ref, host.name, tried) for task in running]
+    for task, outcome in zip(running, tasks.wait_all(host.session, started, seconds)):
+        if isinstance(outcome, TimedOut):
+            cause = f"the task {task.what} of {task.user} still runs on it"
+            raise TimedOut(host.name, tried, cause, "it stays in maintenance mode; wait until that ends, and run again")
+
+
 def recent(session: Session, refs: Sequence[Any]) -> list[RecentTask]:
     """Return the running and recently ended tasks of some objects, in one read."""
-    tasks = read_linked(session, refs, "recentTask", vim.Task, PATHS)
-    return [_described(ref, values) for ref, values in tasks if values.get("info.entity") is not None]
+    linked = read_linked(session, refs, "recentTask", vim.Task, PATHS)
+    return [_described(ref, values) for ref, values in linked if values.get("info.entity") is not None]
 
 
 def _described(ref: object, values: dict[str, Any]) -> RecentTask:
