@@ -62,7 +62,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # ansible is not read by 
         finally:
             self._remove_tmp_path(self._connection._shell.tmpdir)
         facts = {
-            "files": len(files),
+            "files": sum(file.kind != folder.EMPTY for file in files),
             "bytes": sum(file.size for file in files),
             "git": {} if given["shared"] else packed_folder.commit(given["path"]),
         }

@@ -18,7 +18,8 @@ description:
   - With O(environment), it also creates a virtual environment that sees the packages of the interpreter of the stack,
     and installs the requirements there with pip. The versions of the stack are constraints, and the stack is not
     changed. Runs with the same requirements and the same stack share an environment. Requirements that refer to files
-    are the same only if all files of the folder are.
+    are the same only if all files of the folder are. Each run has its own environment if a package stays in O(dest)
+    because of C(-e).
   - Refuses a folder that is too large, links that leave the folder, and files whose names or contents look like keys,
     passwords or tokens.
   - Files keep their permissions, except that only their owner can write them.

@@ -18,7 +18,17 @@ from typing import IO, Any
 from ..module_utils.core import regular_file
 from ..module_utils.errors import Failed, Refused
 from ..module_utils.training import data
-from ..module_utils.training.folder import FILE, IGNORE_FILE, LINK, NEVER, OTHER, FolderFile, is_ignored, patterns_of
+from ..module_utils.training.folder import (
+    EMPTY,
+    FILE,
+    IGNORE_FILE,
+    LINK,
+    NEVER,
+    OTHER,
+    FolderFile,
+    is_ignored,
+    patterns_of,
+)
 from ..module_utils.training.guest import code_archive, git_commit
 from ..module_utils.training.secrets import is_private_name, secret_in
 
@@ -94,15 +104,19 @@ def _own_patterns(folder: str) -> list[str]:
 
 
 def _below(folder: str, real: str, inner: str, patterns: Sequence[str]) -> Iterator[FolderFile]:
+    is_empty = bool(inner)
     with os.scandir(os.path.join(folder, inner)) as entries:
         for entry in entries:
-            path = f"{inner}/{entry.name}" if inner else entry.name
+            path, is_empty = f"{inner}/{entry.name}" if inner else entry.name, False
             if is_ignored(path, patterns):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 yield from _below(folder, real, path, patterns)
             else:
                 yield _file(entry, real, path)
+    if is_empty:
+        # A program may write to it, and need not make it.
+        yield FolderFile(inner, EMPTY, mode=KEPT_MODE)
 
 
 def _file(entry: os.DirEntry[str], real: str, path: str) -> FolderFile:
@@ -149,8 +163,9 @@ def pack(folder: str, files: Iterable[FolderFile], output: IO[bytes]) -> None:
         for file in files:
             member = tarfile.TarInfo(file.path)
             member.mode, member.mtime = file.mode, file.modified
-            if file.kind == LINK:
-                member.type, member.linkname = tarfile.SYMTYPE, file.link
+            if file.kind in (LINK, EMPTY):
+                member.type = tarfile.SYMTYPE if file.kind == LINK else tarfile.DIRTYPE
+                member.linkname = file.link
                 archive.addfile(member)
                 continue
             path = folder if os.path.isfile(folder) else os.path.join(folder, file.path)

@@ -55,6 +55,8 @@ class TrainingWorld(MortalWorld):
         self.o = {**OPTIONS, **options}
         self.ends: list[dict[str, Any]] = [{"state": "finished", "ended": 1.0}]
         self.away: dict[str, float] = {}
+        # The seconds by which the clocks of the nodes are behind that of the controller.
+        self.behind = 0.0
         self.powers_off: dict[str, float] = {}
         self.jobs: dict[str, Job] = {}
         self.starts: Counter[str] = Counter()
@@ -215,7 +217,7 @@ class TrainingWorld(MortalWorld):
         if run_dir not in self.jobs:
             self.starts[run_dir] += 1
             number = min(len(self.jobs), len(self.ends) - 1)
-            self.jobs[run_dir] = Job({"host": host, **options}, self.ends[number], self.clock)
+            self.jobs[run_dir] = Job({"host": host, **options}, self.ends[number], self.clock - self.behind)
         job = self.jobs[run_dir].read() if self.jobs[run_dir].looks else {"state": "running"}
         if job["state"] not in ("running", "finished"):
             return {"failed": True, "msg": f"{host}:{run_dir}: could not start a job: its job has {job['state']}"}

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from ..errors import Refused
-from .folder import LINK, MEGABYTE, OTHER, FolderFile
+from .folder import EMPTY, LINK, MEGABYTE, OTHER, FolderFile
 
 SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 URL = re.compile(r"https?://", re.IGNORECASE)
@@ -46,9 +46,10 @@ def check(given: str, files: Sequence[FolderFile], limit_mb: int) -> None:
         kind = f"the link {odd.path} points outside, to {odd.link}" if odd.kind == LINK else f"{odd.path} is not a file"
         raise refused(given, kind, "copy the files there, or set training_data to another folder")
     size = sum(file.size for file in files)
-    if not files or size > limit_mb * MEGABYTE:
-        cause = f"it has {size / MEGABYTE:.0f} MB, more than {limit_mb} MB" if files else "it contains no file"
-        raise refused(given, cause, "set training_data_limit" if files else "set training_data to another folder")
+    has_files = any(file.kind != EMPTY for file in files)
+    if not has_files or size > limit_mb * MEGABYTE:
+        cause = f"it has {size / MEGABYTE:.0f} MB, more than {limit_mb} MB" if has_files else "it contains no file"
+        raise refused(given, cause, "set training_data_limit" if has_files else "set training_data to another folder")
 
 
 def refused(given: str, cause: str, remedy: str) -> Refused:

@@ -13,7 +13,7 @@ from ..errors import Refused
 
 IGNORE_FILE = ".dmlignore"
 NEVER = (".git", "__pycache__", ".venv")
-FILE, LINK, OTHER = "file", "link", "other"
+FILE, LINK, EMPTY, OTHER = "file", "link", "empty folder", "other"
 LARGEST, MOST_NAMED = 5, 10
 # The options that the module and its action share; the paths on the node differ.
 ARGUMENTS_OF_FOLDER: dict[str, dict[str, Any]] = {
@@ -68,7 +68,7 @@ def is_ignored(path: str, patterns: Iterable[str]) -> bool:
 
 def check(folder: str, files: Sequence[FolderFile], limit_mb: int) -> None:
     """Refuse a folder that is empty or too large, or that contains files that cannot be copied."""
-    if not files:
+    if all(file.kind == EMPTY for file in files):
         cause = "it contains no file to copy"
         raise _refused(folder, cause, f"specify another folder, or correct {IGNORE_FILE}")
     for file in files:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 # The only lines whose text alone decides what pip installs: a name with versions, extras and a marker, or a URL, and
 # options without files. Any other line may refer to a file, in one of the many forms that pip accepts.
@@ -24,17 +24,29 @@ _ARCHIVE = re.compile(r"\.(whl|zip|egg|tar|t[gblx]z2?|tar\.(gz|bz2|xz|lz|lzma|zs
 _COMMENT = re.compile(r"(^|\s)#.*")
 
 
-def key(text: str, stack: Mapping[str, str], python: str, code: str) -> str:
-    """Return the name of the environment; ``code`` counts if the text may refer to files of the folder."""
+def key(text: str, stack: Mapping[str, str], python: str, code: str, folder: str) -> str:
+    """Return the name of the environment; ``code`` counts if the text may refer to files of the folder.
+
+    The ``folder`` of the run counts if a package is used in it, without a copy.
+    """
     parts = [text, dict(sorted(stack.items())), python, code if refers_to_files(text) else ""]
+    parts += [folder] if is_editable(text) else []
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def refers_to_files(text: str) -> bool:
     """Return whether a requirements file may refer to files, whose content is not part of the text."""
+    return any(line and not _is_self_contained(_HASH.sub("", line)) for line in _lines(text))
+
+
+def is_editable(text: str) -> bool:
+    """Return whether pip installs a package in a way that its files stay in the folder of the run."""
+    return any(line.startswith(("-e", "--editable")) for line in _lines(text))
+
+
+def _lines(text: str) -> Iterator[str]:
     joined = re.sub(r"\\\r?\n", " ", text)
-    lines = (" ".join(_COMMENT.sub("", line).split()) for line in joined.splitlines())
-    return any(line and not _is_self_contained(_HASH.sub("", line)) for line in lines)
+    return (" ".join(_COMMENT.sub("", line).split()) for line in joined.splitlines())
 
 
 def _is_self_contained(line: str) -> bool:

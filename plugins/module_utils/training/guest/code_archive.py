@@ -39,6 +39,8 @@ def _is_same(archive: tarfile.TarFile, member: tarfile.TarInfo, there: str) -> b
     try:
         if member.issym():
             return os.readlink(there) == member.linkname
+        if member.isdir():
+            return os.path.isdir(there)
         with open(there, "rb") as file:
             content: Any = archive.extractfile(member)
             has_mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode) == member.mode
@@ -57,10 +59,13 @@ def unpack(path: str, folder: str, names: Iterable[str] | None = None) -> None:
 
 
 def _unpack_one(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: str) -> None:
-    if os.path.isabs(member.name) or ".." in member.name.split("/") or not (member.isfile() or member.issym()):
+    is_known = member.isfile() or member.issym() or member.isdir()
+    if os.path.isabs(member.name) or ".." in member.name.split("/") or not is_known:
         raise OSError(0, "the archive contains a member that is not a file in the folder", member.name)
     target = os.path.join(folder, member.name)
-    os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
+    os.makedirs(target if member.isdir() else os.path.dirname(target), mode=0o755, exist_ok=True)
+    if member.isdir():
+        return
     temporary = os.path.join(os.path.dirname(target), f".dml-{uuid.uuid4().hex}")
     try:
         if member.issym():

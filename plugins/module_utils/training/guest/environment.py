@@ -46,7 +46,8 @@ class Environment:
         self.target = f"requirements over {self._python}"
         stack = self._stack()
         self._folders, self._packages = list(stack["folders"]), dict(stack["packages"])
-        key = requirements.key(self._text, self._packages, self._python, str(params["code"]))
+        code, folder = str(params["code"]), str(params["folder"])
+        key = requirements.key(self._text, self._packages, self._python, code, folder)
         self._path = os.path.join(str(params["store"]), key)
         self.python = os.path.join(self._path, "bin", "python")
 

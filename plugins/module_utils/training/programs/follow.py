@@ -53,6 +53,8 @@ class Ended:
 
 def follow(p: Program, site: TrainingSite, run: TrainingRun, watch: RunWatch) -> Ended:
     """Show the pace of a job until it ends. It only reads, so each controller repeats all of it."""
+    # Not the start of the job, which the launcher's clock dates.
+    began = p.now()
     while True:
         followed = p.ensure(watch.show_pace)
         if followed["ended"] == "due":
@@ -62,12 +64,12 @@ def follow(p: Program, site: TrainingSite, run: TrainingRun, watch: RunWatch) ->
         if "job" not in looked:
             looked = _look_after_return(p, site, run, looked, followed)
         job = looked["job"]
-        _require_records(p, run, watch, job, followed)
+        _require_records(p, run, watch, job, followed, began)
         if job["state"] not in ALIVE:
             # The number of steps may be an estimate, and only the records show the later ones.
             is_estimate = followed["ended"] == "finished"
             return Ended(looked, p.ensure(watch.read_again) if is_estimate else followed)
-        if _is_silent(p, run, job, followed):
+        if _is_silent(p, run, followed, began):
             who = p.ensure(
                 lambda: " ".join(filter(None, (where_ranks_are(site.calls, run), who_waits(site.calls, run))))
             )
@@ -112,7 +114,7 @@ def is_reachable(calls: NodeCalls, node: str) -> bool:
 
 
 def _require_records(
-    p: Program, run: TrainingRun, watch: RunWatch, job: Mapping[str, Any], followed: Mapping[str, Any]
+    p: Program, run: TrainingRun, watch: RunWatch, job: Mapping[str, Any], followed: Mapping[str, Any], began: float
 ) -> None:
     """Fail if the records of a job are not collected; the job itself may be healthy."""
     if job["state"] in ALIVE and followed["ended"] == "unwatched":
@@ -121,21 +123,20 @@ def _require_records(
             f"{followed['pace'].get('step')}. Run the same command again with training_name={run.name}, which "
             "continues the job."
         )
-    age = p.now() - float(job.get("started") or p.now())
-    if not followed["has_records"] and (job["state"] == "finished" or age > WATCH_SECONDS):
+    if not followed["has_records"] and (job["state"] == "finished" or p.now() - began > WATCH_SECONDS):
         raise TrainingFailed(
             f"The step records of {run.job[:1].lower()}{run.job[1:]}, which is {job['state']}, are not collected: the "
             f"watch on the controller did not start ({p.ensure(watch.why_it_ended)})."
         )
 
 
-def _is_silent(p: Program, run: TrainingRun, job: Mapping[str, Any], followed: Mapping[str, Any]) -> bool:
+def _is_silent(p: Program, run: TrainingRun, followed: Mapping[str, Any], began: float) -> bool:
     """Return whether a job made no step for too long. A script without any reported step may never report one."""
     o, last = run.o, followed["last_seen"]
     if o["steps_by"] == "none" or (last is None and o["command"]):
         return False
-    since = last if last is not None else job.get("started")
-    return since is not None and p.now() - float(since) > _longest_silence(run, followed)
+    since = began if last is None else float(last)
+    return p.now() - since > _longest_silence(run, followed)
 
 
 def _longest_silence(run: TrainingRun, followed: Mapping[str, Any]) -> float:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from ...durable.calls import NodeCalls, required
 from ...durable.node_results import on_all
 from ...errors import Refused
+from .. import requirements
 from . import rank_words, run_data
 from .training_run import KUBERNETES, Prepared, TrainingRun
 
@@ -109,6 +110,8 @@ def pod_environments(run: TrainingRun, code: Mapping[str, Any]) -> str:
     o, place = run.o, run.o["kubernetes"]
     image = (place.get("job") or {}).get("image") or place["image"]
     parts = [place.get("namespace") or "", image, o["python"], run.requirements, code.get("sha256") or ""]
+    # Pods do not mount the folders of other runs.
+    parts += [run.work] if requirements.is_editable(run.requirements) else []
     return f"{o['dir']}/pod-environments/{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}"
 
 

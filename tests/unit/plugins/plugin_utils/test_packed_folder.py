@@ -43,6 +43,26 @@ def test_a_file_keeps_its_permissions_on_the_node(tmp_path: Path, mode: int) -> 
     assert code_archive.differing(str(tmp_path / "one.tar"), str(there)) == ["train.py"]
 
 
+def test_a_folder_without_files_is_on_the_node_too(tmp_path: Path) -> None:
+    """torch.save makes no folder: a program that writes to an empty one would end at its first checkpoint."""
+    folder, there = make(tmp_path / "one"), tmp_path / "there"
+    before = packed(folder, tmp_path / "one.tar")
+    (folder / "runs" / "checkpoints").mkdir(parents=True)
+    (folder / "data" / "empty").mkdir()
+    (folder / "mylib" / "__pycache__" / "empty").mkdir()
+    (folder / "cached" / "__pycache__").mkdir(parents=True)
+    assert packed(folder, tmp_path / "one.tar") != before
+
+    code_archive.unpack(str(tmp_path / "one.tar"), str(there))
+    code_archive.unpack(str(tmp_path / "one.tar"), str(there))
+
+    assert (there / "runs" / "checkpoints").is_dir() and not (there / "data").exists()
+    assert not (there / "cached").exists()
+    assert code_archive.differing(str(tmp_path / "one.tar"), str(there)) == []
+    (there / "runs" / "checkpoints").rmdir()
+    assert code_archive.differing(str(tmp_path / "one.tar"), str(there)) == ["runs/checkpoints"]
+
+
 def test_checkpoints_that_a_run_begins_with_keep_their_order_on_the_node(tmp_path: Path) -> None:
     """Files are unpacked in the order of their names, and large ones take seconds: epoch9 would be the newest."""
     outputs, there = tmp_path / "outputs", tmp_path / "there"

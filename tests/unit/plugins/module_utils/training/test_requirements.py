@@ -13,13 +13,13 @@ STACK = {"torch": "2.5.1+cu121", "numpy": "1.26.4", "Pillow_Simd": "9"}
 
 def test_packages_python_and_text_make_the_key() -> None:
     keys = {
-        key("rich", STACK, "/p", ""),
-        key("rich==14", STACK, "/p", ""),
-        key("rich", {**STACK, "numpy": "2"}, "/p", ""),
-        key("rich", STACK, "/q", ""),
+        key("rich", STACK, "/p", "", ""),
+        key("rich==14", STACK, "/p", "", ""),
+        key("rich", {**STACK, "numpy": "2"}, "/p", "", ""),
+        key("rich", STACK, "/q", "", ""),
     }
     assert len(keys) == 4
-    assert key("rich", dict(reversed(STACK.items())), "/p", "other") in keys, "the code does not count"
+    assert key("rich", dict(reversed(STACK.items())), "/p", "other", "/other") in keys, "the code does not count"
 
 
 REFERRING = (
@@ -38,12 +38,26 @@ PLAIN = (
 
 @pytest.mark.parametrize("text", PLAIN)
 def test_the_code_does_not_count_if_the_text_decides(text: str) -> None:
-    assert key(text, STACK, "/p", "one") == key(text, STACK, "/p", "two")
+    assert key(text, STACK, "/p", "one", "/one") == key(text, STACK, "/p", "two", "/two")
 
 
 @pytest.mark.parametrize("text", REFERRING)
 def test_the_code_counts_if_the_requirements_refer_to_files(text: str) -> None:
-    assert key(text, STACK, "/p", "one") != key(text, STACK, "/p", "two")
+    assert key(text, STACK, "/p", "one", "/one") != key(text, STACK, "/p", "two", "/two")
+
+
+@pytest.mark.parametrize(
+    "text", ["-e .", "rich\n  --editable=./lib  # mine\n", "--editable \\\n  .", "-e.", "-e git+https://x/y"]
+)
+def test_runs_do_not_share_an_installation_whose_files_are_those_of_one_run(text: str) -> None:
+    """The second run would import the package from the folder of the first one, and write beside it."""
+    assert key(text, STACK, "/p", "same", "/runs/one/work") != key(text, STACK, "/p", "same", "/runs/two/work")
+
+
+def test_runs_with_the_same_folder_share_what_is_copied_from_it() -> None:
+    assert key(".\nrich", STACK, "/p", "same", "/runs/one/work") == key(
+        ".\nrich", STACK, "/p", "same", "/runs/two/work"
+    )
 
 
 def test_the_stack_becomes_constraints() -> None:

@@ -265,6 +265,20 @@ def test_fails_if_no_process_collects_the_records() -> None:
         once(world)
 
 
+@pytest.mark.parametrize("command", [[], ["python", "train.py"]])
+def test_a_launcher_whose_clock_is_wrong_does_not_make_a_new_job_an_old_one(command: list[str]) -> None:
+    """A benchmark was stopped as silent at once, and a job was reported as not watched before its watch started."""
+    world = TrainingWorld(command=command, folder="", requirements="", silence=600)
+    world.behind, world.last_seen = 3600.0, None
+    world.has_records = not command
+    world.ends, began = [{"state": "running"}], world.clock
+
+    with pytest.raises(TrainingFailed, match="the watch on the controller did not" if command else "no step for 600 s"):
+        once(world)
+
+    assert world.clock - began >= (60 if command else 600)
+
+
 def test_the_manifest_on_a_launcher_changes_nothing_of_the_next_run() -> None:
     """Its user rewrites it, and it names another command, other nodes and another archive."""
     world = TrainingWorld()
