@@ -253,7 +253,7 @@ def job_of(server: connection.Api, params: dict[str, Any]) -> dict[str, Any]:
         job["differs"] = list(manifests.changed_fields(params["desired"], snapshot.job))
     launcher, log = (job.get("launcher") or {}).get("host"), snapshot.log
     if not log and params["log"] and launcher:
-        log = jobs.launcher_log(server, params["namespace"], launcher)
+        log = jobs.shown_log(server, params["namespace"], params["name"], launcher)
     return {"job": job, "log": log}
 
 

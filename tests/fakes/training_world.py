@@ -74,8 +74,7 @@ class TrainingWorld(MortalWorld):
         self.has_records = True
         self.stacks, self.due, self.phase = "", 0, "train"
         self.lacks_code, self.kept_code = False, list[str]()
-        self.stops: list[str] = []
-        self.network: list[str] = []
+        self.stops, self.network = list[str](), list[str]()
         self.left: list[dict[str, Any]] = []
         self.sick: dict[str, str] = {}
         self.usual: dict[str, float] = {}

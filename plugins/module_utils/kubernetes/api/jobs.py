@@ -4,10 +4,14 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import time
 
 from ...errors import Failed
+from ...training.guest import job_secrets
 from ..job_kinds import KINDS, LAUNCHER, NODE, TRAINJOB, JobKind
+from ..job_spec import SECRET
 from ..last_attempt import ended_launchers
 from ..object_fields import Object, part, seconds, several
 from ..seen import JobSnapshot, boot_ids, events_of, has_launcher, owners_of, pods_of, with_leader
@@ -40,7 +44,7 @@ def read(api: Api, namespace: str, name: str, version: str) -> JobSnapshot:
         is_known=is_known,
         has_namespace=job is not None or _has(api, inside),
         boot_ids=boot_ids(api.items("/api/v1/nodes")) if pods else {},
-        log=launcher_log(api, namespace, ended[-1].name) if ended else "",
+        log=shown_log(api, namespace, name, ended[-1].name) if ended else "",
         now=time.time(),
         api=version,
     )
@@ -69,6 +73,32 @@ def launcher_log(api: Api, namespace: str, pod: str, last: int = LOG_BYTES) -> s
     """Return the end of a pod's log; empty if its node has deleted the log."""
     path = f"/api/v1/namespaces/{segment(namespace)}/pods/{segment(pod)}/log"
     return (api.text(path, tailLines=5000, limitBytes=LOG_LIMIT) or "")[-last:]
+
+
+def shown_log(api: Api, namespace: str, name: str, pod: str) -> str:
+    """Return the end of a log without the values of the job's Secret: a rank may print its environment.
+
+    The first line is left out if it is incomplete, because it may begin within a value.
+    """
+    log = launcher_log(api, namespace, pod)
+    secrets = _secret_values(api, namespace, name) if log else []
+    if secrets and len(log) >= LOG_BYTES:
+        log = log.partition("\n")[2]
+    return job_secrets.without(log, secrets)
+
+
+def _secret_values(api: Api, namespace: str, name: str) -> list[str]:
+    """Return the values to hide; none if the job has no Secret, or if this account cannot read it."""
+    path = f"/api/v1/namespaces/{segment(namespace)}/secrets/{segment(f'{name}-{SECRET}')}"
+    try:
+        data = part(api.get(path), "data")
+    except Failed:
+        return []
+    values: dict[str, str] = {}
+    for key, value in data.items():
+        with contextlib.suppress(ValueError, TypeError):
+            values[key] = base64.b64decode(value, validate=True).decode("utf-8", "replace")
+    return job_secrets.values(values)
 
 
 def _made(api: Api, namespace: str, name: str, kind: JobKind) -> list[Object]:
