@@ -25,6 +25,7 @@ from ..module_utils.maintenance import rolling_change
 from ..module_utils.pages.written_report import write_report
 from ..module_utils.site.conformance import conformance
 from ..module_utils.vmotion.folder.trial_folder import unfinished_test
+from ..module_utils.vmotion.trial import holding
 from ..module_utils.vsphere.escaped_names import file_name
 
 Options = Mapping[str, Any]
@@ -110,20 +111,28 @@ def teardown_of(calls: ReadingModules, o: Options, _gate: runner.Gate) -> Result
     named, gone = {"cluster": o["cluster"]}, {"cluster": o["cluster"], "state": "absent"}
     workers = required(calls.here("worker_vm_info", named))
     planned = {
-        "rules": calls.planned("worker_rules", {**gone, "name": o["rules_name"]}),
         "attributes": calls.planned("custom_attributes", named),
         # Whether another run holds the lock matters only to the run that takes it, before its first write.
         "lock": calls.planned("cluster_lock", {**gone, "force_unlock": True}),
     }
+    # Workers that are unmarked lose the record of the overrides that an unfinished test replaced.
+    sets = dict.fromkeys([o["rules_name"], holding.RULE])
+    found = required(calls.here("cluster_info", {**named, "switch": o["switch"]}))
     record = Path(o["record_dir"]) / f"{file_name(o['cluster'])}-shared-settings.json"
     read = {
         "workers": workers["workers"],
         "unfinished": workers["unfinished"],
-        "fabric": required(calls.here("cluster_info", {**named, "switch": o["switch"]}))["fabric"],
-        "due": {name: bool(required(result).get("changed")) for name, result in planned.items()},
+        "fabric": found["fabric"],
+        "out_of_service": found["cluster"]["out_of_service"],
+        "rules": [one for one in sets if _is_due(calls.planned("worker_rules", {**gone, "name": one}))],
+        "due": {name: _is_due(result) for name, result in planned.items()},
         "record": str(record) if o["record_dir"] and record.is_file() else "",
     }
     return dict(teardown.plan({**o, **read}))
+
+
+def _is_due(planned: Result) -> bool:
+    return bool(required(planned).get("changed"))
 
 
 def conformance_of(calls: ReadingModules, o: Options, gate: runner.Gate) -> Result:

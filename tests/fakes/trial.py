@@ -50,6 +50,7 @@ class World(MortalWorld):
         self.settings = json.loads(json.dumps({**SETTINGS, **settings}))
         self.folder, self.drivers, self.versions = "/test", dict[str, Any](), {"ansible": "2.20"}
         self.at = {"w1": "esx1", "w2": "esx2"}
+        self.machines = {worker: f"uuid of {worker}" for worker in self.at}
         self.chains: list[dict[str, Any]] = []
         self.calls: Counter[str] = Counter()
         self.job, self.steps_by = "running", "auto"
@@ -242,6 +243,9 @@ class World(MortalWorld):
             "nvidia": None,
         }
         return {"nodes": {name: {**facts, "nvidia": None, "checkpoint": None} for name in ("w1", "w2")}}
+
+    def worker_vm_info(self, _options: dict[str, Any]) -> dict[str, Any]:
+        return {"workers": [{"name": worker, "vm_uuid": uuid} for worker, uuid in self.machines.items()]}
 
     def esxi_info(self, _options: dict[str, Any]) -> dict[str, Any]:
         return {"hosts": [{"host": host, "vibs": {"running": []}} for host in ("esx1", "esx2", "esx3")]}

@@ -47,7 +47,7 @@ class Both:
         self.story.append(f"{module} {given}{' in check mode' if check else ''}")
         modelled = (self.model.planned if check else self.model.here)(module, given)
         if module == "esxi_profile":
-            given["profile"] = real_profile(options["profile"])
+            given["profile"] = real_profile(Profile.of(options["profile"]))
         real = self.ansible.module(module, check=check, **given)
         if options.get("state") == "rebooted":
             # Its state is that of the reboot; the next call shows the host.
@@ -57,9 +57,9 @@ class Both:
         return modelled
 
 
-def real_profile(profile: Mapping[str, Any]) -> dict[str, Any]:
+def real_profile(profile: Profile) -> dict[str, Any]:
     """Return a profile that needs one boot, as a real host takes it."""
-    return {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": profile["level"]}}]}
+    return {"kernel_modules": [{"name": "nmlx5_core", "options": {"max_vfs": profile.level}}]}
 
 
 # The keys of each host by which programs decide.

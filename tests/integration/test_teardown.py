@@ -11,6 +11,7 @@ from pyVmomi import vim
 
 from lab import world
 from lab.simulator import Simulator
+from plugins.module_utils.vmotion.trial.holding import RULE
 from plugins.module_utils.vsphere import custom_fields
 from plugins.module_utils.workers import worker_mark
 from tests.integration.ansible import Ansible
@@ -143,4 +144,25 @@ def test_a_whole_site_goes_and_its_hosts_are_set_back(
     site.quiet("site")
     (evidence,) = site.evidence.glob("gpu-2*.json")
     site.good("teardown", confirm=True, unreachable_is_idle=True, rollback_evidence=str(evidence))
+    assert world.differences(before, world.state(vcenter)) == {}
+
+
+def test_overrides_of_a_killed_test_go_before_the_marks_and_a_host_out_of_service_prevents_the_removal(
+    start: Callable[..., Simulator], ansible_for: Callable[[Simulator], Ansible]
+) -> None:
+    vcenter = start(text=datacentre().partition("vms:")[0] + STRANGER)
+    site, before = Site(vcenter, ansible_for(vcenter)), world.state(vcenter)
+    with opened(vcenter) as one:
+        mark = {"name": "theirs", "cluster": "gpu", "built": False}
+        worker_mark.write(one, object_of(one, vim.VirtualMachine, "theirs"), "theirs", mark)
+    override = {"cluster": "gpu", "name": RULE, "workers": ["theirs"], "one_per_host": False, "drs_override": "manual"}
+    assert site.ansible.module("worker_rules", **override).changed
+    assert site.ansible.module("esxi_power", hosts=["esx02.lab"], state="maintenance").changed
+
+    refused = site.run("teardown", confirm=True, unreachable_is_idle=True)
+    assert refused.rc == 2 and vcenter.writes() == [], refused.out
+    assert "an unfinished change left esx02.lab out of service" in " ".join(refused.out.split())
+
+    assert site.ansible.module("esxi_power", hosts=["esx02.lab"], state="in_service").changed
+    site.good("teardown", confirm=True, unreachable_is_idle=True)
     assert world.differences(before, world.state(vcenter)) == {}

@@ -85,7 +85,15 @@ class Built:
             raise Violation(f"{worker} is deleted with a rank")
         self.workers.discard(worker)
         self.unfinished.discard(worker)
-        self.site.workers.pop(worker, None)
+        if worker in self.site.workers:
+            self.site.delete(worker)
+
+    def unmark(self, worker: str, run: str) -> None:
+        """Remove the mark of an adopted machine, with its record of the override that a test replaced."""
+        self.site.write(run, f"mark of {worker}")
+        if worker in self.site.overridden:
+            raise Violation(f"{worker} loses its mark, and DRS never gets its setting back")
+        self.adopted.discard(worker)
 
     def remove_adapter(self, host: str, run: str) -> None:
         self.site.write(run, f"removal of {ADAPTER} of {host}")

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from hypothesis import currently_in_test_context, event
@@ -17,13 +19,17 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.fakes.deaths import Killed
 
+from .job import Job
 from .modules import SimulatedCalls
 from .operations import Outcome, Team
-from .site import Host, Job, Profile, Site
+from .rollbacks import Evidence
+from .site import Host, Profile, Site
 
 HOSTS = ["esx1", "esx2", "esx3", "esx4"]
 MOST_RUNS = 8
 CLOCK_SET_SECONDS = 3600.0
+# The worker of each rank.
+RANKS = [{0: "w1", 1: "w2"}, {0: "w1", 1: "w1", 2: "w2", 3: "w2"}, {0: "w1", 1: "w2", 2: "w3", 3: "w1"}]
 STUNS = st.lists(st.sampled_from([1.0, 30.0, 60.0, 90.0, 200.0]), max_size=4)
 
 
@@ -60,8 +66,14 @@ def resync(calls: SimulatedCalls, _host: str) -> None:
 def takes(calls: SimulatedCalls, name: str) -> None:
     """Another user empties a host and puts it into maintenance mode."""
     site, host = calls.site, calls.site.hosts[name]
-    workers = [worker for worker, place in site.workers.items() if place == name]
-    if host.is_out or host.by or not host.responds or any(not site.free_host(worker) for worker in workers):
+    workers = site.on(name)
+    if (
+        any(map(site.moving, workers))
+        or host.is_out
+        or host.by
+        or not host.responds
+        or any(not site.free_host(worker) for worker in workers)
+    ):
         return
     for worker in workers:
         site.arrive(site.move(worker, site.free_host(worker), "bob"))
@@ -73,12 +85,19 @@ def loses(calls: SimulatedCalls, name: str) -> None:
 
 
 def moves(calls: SimulatedCalls, name: str) -> None:
-    """DRS moves the worker of a host."""
+    """Another user moves the worker of a host."""
     site = calls.site
-    for worker in [worker for worker, place in site.workers.items() if place == name][:1]:
-        is_moving = any(move["worker"] == worker and move["completed"] is None for move in site.moves)
-        if site.free_host(worker) and not is_moving:
-            site.arrive(site.move(worker, site.free_host(worker), "drs"))
+    for worker in site.on(name)[:1]:
+        if site.free_host(worker) and site.hosts[name].responds and not site.moving(worker):
+            site.arrive(site.move(worker, site.free_host(worker), "carol"))
+
+
+def arrives(calls: SimulatedCalls, _host: str) -> None:
+    """The moves that a killed run left end."""
+    for worker in calls.site.workers:
+        move = calls.site.moving(worker)
+        if move:
+            calls.site.arrive(move)
 
 
 def finishes(calls: SimulatedCalls, _host: str) -> None:
@@ -99,7 +118,7 @@ def sets_clock(calls: SimulatedCalls, _host: str) -> None:
 def sets_guest_clock(calls: SimulatedCalls, name: str) -> None:
     """The clock of the guest on a host is set back, and the next time forward."""
     site, job = calls.site, calls.site.job
-    for worker in [worker for worker, place in site.workers.items() if place == name and job]:
+    for worker in site.on(name) if job else []:
         assert job is not None
         seconds = 2 * CLOCK_SET_SECONDS if len(job.clock_sets) % 2 else -CLOCK_SET_SECONDS
         job.clock_sets.append((worker, site.clock, seconds))
@@ -118,6 +137,7 @@ ACTS: dict[str, Callable[[SimulatedCalls, str], None]] = {
         takes,
         loses,
         moves,
+        arrives,
         finishes,
         dies,
         sets_clock,
@@ -151,14 +171,23 @@ def locks(machine: SiteMachine, _host: str) -> None:
         machine.site.holder, machine.site.expires = "alice", machine.site.clock + 900.0
 
 
+def replaces(machine: SiteMachine, name: str) -> None:
+    """Another machine gets the name of a host in service, on which no worker runs."""
+    site, host = machine.site, machine.site.hosts[name]
+    is_used = bool(site.on(name)) or name in site.out() or any(folder.is_open for folder in machine.team.folders)
+    if not is_used and host.responds:
+        site.hosts[name], site.earlier = Host(uuid=f"built at {site.clock}"), {}
+
+
 def between_runs(act: Callable[[SimulatedCalls, str], None]) -> Callable[[SiteMachine, str], None]:
     """Return something that others do while no playbook runs."""
     return lambda machine, host: act(SimulatedCalls(machine.site, "nobody", {}), host)
 
 
-BETWEEN_RUNS = ("alarm", "takes", "loses", "moves", "finishes", "dies", "sets_clock", "sets_guest_clock")
+BETWEEN_RUNS = ("alarm", "takes", "loses", "moves", "arrives", "finishes", "dies", "sets_clock", "sets_guest_clock")
 CHANGES: dict[str, Callable[[SiteMachine, str], None]] = {
     "locks": locks,
+    "replaces": replaces,
     **{name: between_runs(ACTS[name]) for name in BETWEEN_RUNS},
 }
 
@@ -169,10 +198,14 @@ class SiteMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.site = Site({name: Host() for name in HOSTS}, {"w1": "esx1", "w2": "esx2", "w3": "esx3"})
-        self.team = Team(self.site)
+        self.folder = TemporaryDirectory()
+        self.team = Team(self.site, where=Path(self.folder.name))
 
-    @initialize(boots=st.integers(0, 2), is_training=st.booleans())
-    def begin(self, boots: int, is_training: bool) -> None:
+    @initialize(
+        boots=st.integers(0, 2), is_training=st.booleans(), drs_seconds=st.sampled_from([0.0, 0.0, 40.0, 200.0])
+    )
+    def begin(self, boots: int, is_training: bool, drs_seconds: float) -> None:
+        self.site.drs_seconds = drs_seconds
         self.request_profile(boots, leaves=True)
         if is_training:
             self.start_job()
@@ -181,11 +214,11 @@ class SiteMachine(RuleBasedStateMachine):
     def request_profile(self, boots: int, leaves: bool) -> None:
         self.site.requested = Profile(self.site.requested.level + 1, boots, leaves or boots > 0)
 
-    @rule()
+    @rule(ranks=st.sampled_from(RANKS))
     @precondition(lambda self: self.site.job is None or not self.site.job.is_running)
-    def start_job(self) -> None:
+    def start_job(self, ranks: dict[int, str] = RANKS[0]) -> None:
         if all(self.site.hosts[place].responds for place in self.site.workers.values()):
-            self.site.job = Job({0: "w1", 1: "w2"}, self.site.clock)
+            self.site.job = Job(ranks, self.site.clock)
             self.site.pass_time(60.0)
 
     @rule(act=st.sampled_from(sorted(CHANGES)), host=st.sampled_from(HOSTS))
@@ -213,6 +246,25 @@ class SiteMachine(RuleBasedStateMachine):
         if outcome.is_success:
             self.check_profile()
 
+    @rule(number=st.integers(0, 3), faults=FAULTS)
+    @precondition(lambda self: self.team.evidence)
+    def roll_back(self, number: int, faults: dict[int, tuple[str, str]]) -> None:
+        """Restore the hosts from evidence, the oldest first."""
+        taken, left, writes = self.team.evidence[number % len(self.team.evidence)], self.left_out(), self.site.writes
+        outcome = self.team.rollback(taken, acts(faults))
+        self.check(outcome, left)
+        if outcome.is_success:
+            self.check_restored(taken)
+        assert (taken.is_complete and taken.is_of(self.site)) or self.site.writes == writes, "other hosts were restored"
+
+    def check_restored(self, taken: Evidence) -> None:
+        """Each host has the profile that it had when the evidence was taken."""
+        for name, level in taken.levels.items():
+            host = self.site.hosts[name]
+            if host.by != "bob" and not host.is_lost:
+                assert host.has(Profile(level)), f"success, but {name} has {host.level}, not {level} as before"
+                assert not host.is_out and not host.by, f"success, but {name} is out of service"
+
     @rule(stuns=STUNS, faults=FAULTS)
     def run_vmotion_test(self, stuns: list[float], faults: dict[int, tuple[str, str]]) -> None:
         self.site.stuns, left = list(stuns), self.left_out()
@@ -231,6 +283,12 @@ class SiteMachine(RuleBasedStateMachine):
         if is_corrected:
             self.request_profile(boots, leaves=True)
         self.run_hosts(under_training=True, most=1, stuns=[], faults={})
+
+    @rule(act=st.sampled_from(["loses", "takes"]), host=st.sampled_from(HOSTS), point=st.integers(5, 60))
+    def change_hosts_while_one_is_lost(self, act: str, host: str, point: int) -> None:
+        """A host is lost, or another user takes it, in the middle of a rollout."""
+        self.request_profile(boots=1, leaves=True)
+        self.run_hosts(under_training=False, most=1, stuns=[], faults={point: (act, host)})
 
     def start_job_if_none(self) -> None:
         if self.site.job is None or not self.site.job.is_running:
@@ -252,18 +310,24 @@ class SiteMachine(RuleBasedStateMachine):
         for name in self.left_out() - left:
             assert name in message, f"{name} was left out of service without a word: {message}"
         is_open = any(folder.is_open for folder in self.team.folders)
-        is_held = site.holder == f"run {self.team.runs}"
+        is_held = site.holder.startswith(f"run {self.team.runs} ")
         assert not is_held or is_open or "lock" in message, f"the lock was left: {message}"
-        assert not site.is_overridden or is_open, f"an override was left: {message}"
+        assert not site.overridden or is_open, f"an override was left: {message}"
         assert not site.is_watched or is_open, f"the watch was left: {message}"
         assert message or outcome.verdict in ("", "continuous"), "a run around a broken job succeeded"
 
     def next_controller(self) -> None:
         """Let the time pass until a user runs a playbook again: a host that boots is back."""
         self.site.pass_time(400.0)
-        for host in self.site.hosts.values():
+        self.site.act_alone()
+        for name, host in self.site.hosts.items():
             if not host.is_up and not host.is_lost:
                 host.boot()
+            # A host that a killed run left on its way goes on.
+            if host.is_entering:
+                for worker in self.site.on(name):
+                    self.site.evacuate(worker)
+                self.site.enter(name)
 
     def check_profile(self) -> None:
         """The requested profile is in force on each host, and none of this collection is out of service."""
@@ -296,6 +360,7 @@ class SiteMachine(RuleBasedStateMachine):
         self.check_profile()
         writes = self.site.writes
         assert self.team.hosts().is_success and self.site.writes == writes, "a second run writes"
+        self.folder.cleanup()
 
     def finish_open_folders(self) -> None:
         """Continue what was killed with the settings with which it began."""
@@ -305,7 +370,7 @@ class SiteMachine(RuleBasedStateMachine):
                 return
             settings = folder.values["start"]
             if settings["window"]:
-                present, self.site.requested = self.site.requested, Profile(**settings["window"]["profile"])
+                present, self.site.requested = self.site.requested, Profile.of(settings["window"]["profile"])
                 self.check(self.team.hosts(under_training=True), set(HOSTS))
                 self.site.requested = present
             else:

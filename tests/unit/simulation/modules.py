@@ -5,14 +5,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from plugins.module_utils.continuity.verdict import verdict
 from plugins.module_utils.maintenance import out_of_service, stop_rules
 from plugins.module_utils.maintenance.cluster_facts import ClusterState
-from plugins.module_utils.vmotion.evidence.facts import Facts
-from plugins.module_utils.vmotion.evidence.verdict_input import verdict_input, with_earlier, with_left
 from plugins.module_utils.vmotion.folder import observer_clock
 from plugins.module_utils.vmotion.plan.fleet import Fleet, HostRoom, MovingWorker
 from plugins.module_utils.vmotion.plan.placement import Infeasible
@@ -20,7 +17,7 @@ from plugins.module_utils.vmotion.plan.plan import plan_moves
 from plugins.module_utils.vmotion.plan.window import plan_window
 from tests.fakes.deaths import MortalWorld
 
-from .site import CLUSTER, LAUNCHER, STEP_SECONDS, Host, Profile, Site
+from .site import CLUSTER, MODULE, Host, Profile, Site
 
 Options = Mapping[str, Any]
 Result = dict[str, Any]
@@ -46,6 +43,7 @@ class SimulatedCalls(MortalWorld):
         if number in self.faults:
             self.faults[number](self)
         self.site.pass_time(CALL_SECONDS)
+        self.site.act_alone()
 
     def now(self) -> float:
         return observer_clock.now()
@@ -89,10 +87,10 @@ class SimulatedCalls(MortalWorld):
 
     def cluster_lock(self, options: Result) -> Result:
         site = self.site
-        is_others = site.holder not in ("", self.run) and not site.holder.startswith("run ")
+        # Whether a run has ended is known only where it ran.
+        is_others = site.holder not in ("", self.run) and site.holder.split()[-1] != self.run.split()[-1]
         if is_others and site.clock < site.expires:
             return failed(f"{CLUSTER}: could not take its lock: {site.holder} holds it")
-        # An earlier run of this collection on this controller has ended.
         site.holder = "" if options.get("state") == "free" else self.run
         site.expires = site.clock + LOCK_SECONDS
         return {"state": {"run": site.holder or None}}
@@ -117,8 +115,9 @@ class SimulatedCalls(MortalWorld):
         alarm = {"alarm": "Host memory", "status": "red", "since": "now", "acknowledged": False}
         cluster: dict[str, Any] = {
             "name": CLUSTER,
-            "vcenter": {"version": "8.0.3"},
+            "vcenter": {"version": "8.0.3", "instance_uuid": "vcenter of the site"},
             "options": {},
+            "drs": {"options": {}},
             "hosts": hosts,
             "out_of_service": out,
             "ha": {"enabled": True, "admission_control": False, "policy": "off", "failover_hosts": None},
@@ -138,8 +137,9 @@ class SimulatedCalls(MortalWorld):
         silent = [name for name in names if not self.site.hosts[name].responds]
         if silent:
             return failed(f"{silent[0]}: could not read it: vCenter shows it as notResponding")
-        profile = Profile(**options["profile"])
-        reports = [self._profile_of(name, profile, is_planned) for name in names]
+        profiles = options.get("host_profiles") or {}
+        desired = {name: Profile.of(profiles.get(name) or options["profile"]) for name in names}
+        reports = [self._profile_of(name, desired[name], is_planned) for name in names]
         changed = [report["host"] for report in reports if report["changed"]]
         needs = sorted({need for report in reports for need in report["needs"]})
         return {"hosts": reports, "changed": bool(changed), "needs": needs, "diff": changed}
@@ -184,17 +184,24 @@ class SimulatedCalls(MortalWorld):
         return self._reboot(name, host, options.get("boot_times") or {})
 
     def _leave(self, name: str) -> str:
-        for worker in [one for one, place in self.site.workers.items() if place == name]:
-            target = self.site.free_host(worker)
-            if not target:
-                return f"{name}: could not enter maintenance mode: no other host has room for {worker}"
-            if self.site.came_back(worker):
-                return f"{name}: could not enter maintenance mode: {worker} runs there, and DRS does not move it"
-            if name not in self.site.ranks_on:
-                self.site.workers[worker] = target
-        self.effect(f"maintenance {name}", lambda: self.site.leave(name, self.run))
-        self.site.pass_time(MODE_SECONDS)
-        return ""
+        """Empty a host, and put it into maintenance mode; an entry that an earlier run requested goes on."""
+        site, host = self.site, self.site.hosts[name]
+        if not host.is_entering:
+            for worker in site.on(name):
+                if not site.free_host(worker):
+                    return f"{name}: could not enter maintenance mode: no other host has room for {worker}"
+                if site.came_back(worker):
+                    return f"{name}: could not enter maintenance mode: {worker} runs there, and DRS does not move it"
+            self.effect(f"maintenance {name}", lambda: site.leave(name, self.run))
+        for worker in site.on(name):
+            self.point()
+            site.evacuate(worker)
+        site.pass_time(MODE_SECONDS)
+        self.point()
+        if host.is_out or (host.is_entering and site.enter(name)):
+            return ""
+        host.by = "" if host.by == "us" else host.by
+        return f"{name}: could not enter maintenance mode: {', '.join(site.on(name)) or 'it'} still runs there"
 
     def _return(self, host: Host) -> None:
         host.is_out, host.by, host.ending_boot = False, "", ""
@@ -217,12 +224,22 @@ class SimulatedCalls(MortalWorld):
             host.boot()
 
     def worker_rules(self, options: Result) -> Result:
-        self.site.write(self.run, "a DRS override")
-        self.site.is_overridden = options.get("state") != "absent"
+        workers, site = options.get("workers") or [], self.site
+        lacking = sorted(set(workers) - set(site.workers))
+        if lacking:
+            return failed(f"{CLUSTER}: could not change the rules of its workers: {lacking[0]} does not exist")
+        site.write(self.run, "a DRS override")
+        site.overridden = set(workers)
         return {}
 
+    def worker_vm_info(self, _options: Result) -> Result:
+        return {"workers": [{"name": name, "vm_uuid": uuid} for name, uuid in sorted(self.site.machines.items())]}
+
     def esxi_info(self, _options: Result) -> Result:
-        return {"hosts": [{"host": name, "vibs": {"running": []}} for name in self.site.hosts]}
+        return {"hosts": [_entry_of(name, host) for name, host in self.site.hosts.items()]}
+
+    def shared_settings(self, options: Result) -> Result:
+        raise AssertionError(f"no one asked for shared settings, but {options}")
 
     def vmotion_plan(self, options: Result) -> Result:
         more = {"not_applicable": {}, "rdma": {}, "profile": "", "slots": {}, "at": dict(self.site.workers)}
@@ -244,143 +261,42 @@ class SimulatedCalls(MortalWorld):
 
     def vmotion(self, options: Result) -> Result:
         worker, target, site = options["worker"], options["target"], self.site
-        running = next((one for one in site.moves if one["worker"] == worker and one["completed"] is None), None)
+        if worker not in site.workers:
+            return failed(f"{worker}: could not find it: the cluster has no such worker")
+        running = site.moving(worker)
         if site.workers[worker] == target and not running:
             return {"state": {"host": target}}
-        host = site.hosts[target]
-        if not running and (not host.responds or host.is_out or target in site.workers.values()):
+        if not running and (target not in site.serving() or target in site.workers.values()):
             return {"failed": True, "begun": False, "msg": f"{worker}: could not move it to {target}: no room there"}
         move = running or site.move(worker, target, "us", self.run)
         self.point()
         site.arrive(move)
         # A move that is followed from its last second on was at its target all the time.
         source = target if running else move["source"]
-        vsphere = {**move["vsphere"], "host": {"before": source, "after": target}, "gpus": {"before": [], "after": []}}
+        vsphere = {
+            **move["vsphere"],
+            "host": {"before": source, "after": site.workers[worker]},
+            "gpus": {"before": [], "after": []},
+        }
         made = {**move, "source": source, "attached": running is not None, "task": {"key": "task-1"}}
-        return {"move": {**made, "vsphere": vsphere}}
+        failure = {} if move["ok"] else failed(f"{worker}: could not move it to {target}: {move['said']}")
+        return {**failure, "begun": True, "move": {**made, "vsphere": vsphere}}
 
     def vmotion_info(self, options: Result) -> Result:
         names = options.get("workers") or sorted(self.site.workers)
+        lacking = sorted(set(names) - set(self.site.workers))
+        if lacking:
+            return failed(f"cluster {CLUSTER}: could not find {', '.join(lacking)}: correct the names")
         moves = [one for one in self.site.moves if one["started"] >= options["since"] and one["worker"] in names]
-        place = {"power": "on", "powered_on": "then", "encryption": "", "gpus": []}
-        places = {name: {"host": self.site.workers[name], **place} for name in names}
+        place = {"power": "on", "encryption": "", "gpus": []}
+        places = {
+            name: {"host": self.site.workers[name], "powered_on": str(self.site.boots.get(name, "then")), **place}
+            for name in names
+        }
         if self.doubled_events:
             self.doubled_events -= 1
             moves = [move for move in moves for _time in range(2)]
         return {"moves": moves, "power": [], "places": places}
-
-    def training_info(self, _options: Result) -> Result:
-        job = self.site.job
-        if job is None:
-            return {"job": {"state": "none", "launcher": None, "run_id": "", "steps_by": "auto", "ended": None}}
-        read = {"state": job.state, "launcher": LAUNCHER, "run_id": "r", "steps_by": "auto", "ended": job.ended}
-        return {"job": {**read, "started": job.started}}
-
-    def wait_for_steps(self, options: Result) -> Result:
-        """Wait until every rank has made a number of steps since a time."""
-        job, deadline = self.site.job, self.site.clock + float(options["timeout"])
-        while job is not None and self.site.clock < deadline:
-            made = sum(at > options["since"] for at in job.step_times)
-            if made >= options["steps"]:
-                return {"ranks": len(job.ranks), "hosts": job.ranks_by_worker, "step": job.step}
-            if not job.is_running:
-                break
-            self.site.pass_time(STEP_SECONDS)
-        return failed("the job made too few steps")
-
-    def read_connections(self, _options: Result) -> Result:
-        pairs = [["10.0.0.1", "10.0.0.2"]]
-        ranks = self.site.job.ranks if self.site.job else {}
-        step = self.site.job.step if self.site.job else 0
-        rank = {"pid": 1, "step": step, "connections": pairs, "rdma_open": False}
-        nodes = {
-            worker: {"ranks": [{"rank": number, **rank}], "devices": [], "checksums": {}}
-            for number, worker in ranks.items()
-        }
-        return {"nodes": nodes}
-
-    def read_runs(self, _options: Result) -> Result:
-        return {"sentences": [], "saved": []}
-
-    def read_gpus(self, _options: Result) -> Result:
-        return {"findings": []}
-
-    def read_hang(self, _options: Result) -> Result:
-        return {"sentences": [], "errors": {}}
-
-    def read_guests(self, _options: Result) -> Result:
-        facts: Result = {"sysctls": {"net.ipv4.tcp_retries2": 15}, "ssh": None, "sshd": "", "mca": {}, "mpirun": []}
-        node = {**facts, "environment": {}, "nvidia": None, "checkpoint": None}
-        return {"nodes": dict.fromkeys(self.site.workers, node)}
-
-
-class TrialCalls(SimulatedCalls):
-    """The calls of a vMotion test or a window, with the files in its folder."""
-
-    def __init__(
-        self,
-        site: Site,
-        run: str,
-        faults: Mapping[int, Callable[[SimulatedCalls], None]],
-        folder: str,
-        files: dict[str, Any],
-    ) -> None:
-        super().__init__(site, run, faults)
-        self.folder, self.files, self.controller = folder, files, run
-        self.drivers: Mapping[str, Any] = {}
-        self.versions: Mapping[str, str] = {"ansible": "2.20"}
-
-    def now(self) -> float:
-        """Return the time of the test, as observer_clock keeps it."""
-        return self.site.clock
-
-    def start_watch(self, _options: Options) -> Result:
-        self.effect("start the watch", lambda: setattr(self.site, "is_watched", True))
-        return {}
-
-    def stop_watch(self, _options: Options) -> Result:
-        self.effect("stop the watch", lambda: setattr(self.site, "is_watched", False))
-        return {}
-
-    def on_node(self, node: str, _user: str, _module: str, _options: Options, /) -> Result:
-        raise AssertionError(f"no other job runs, but {node} is asked for it")
-
-    def roll_records(self) -> bool:
-        self.effect("roll the records", lambda: self.files.update(rolled_at=self.site.clock))
-        return True
-
-    def run_command(self, words: tuple[str, ...], _text: str, _seconds: float) -> Result:
-        raise AssertionError(f"no command is given, but {words}")
-
-    def must_pause(self) -> bool:
-        return False
-
-    def earlier_changes(self) -> list[dict[str, Any]]:
-        return []
-
-    def notify(self, hook: Options, _text: str) -> Result:
-        raise AssertionError(f"no hook is given, but {hook}")
-
-    def write(self, name: str, content: Any) -> None:
-        self.must_be_attended()
-        self.files[name] = json.loads(json.dumps(content))
-
-    def write_facts(self, facts: Facts) -> None:
-        self.write("facts", vars(facts))
-
-    def continuity_verdict(self, _options: Result) -> Result:
-        facts = Facts(**self.files["facts"])
-        case = verdict_input(facts)
-        assert self.site.job is not None
-        # An observation removes the records that it has judged.
-        records: Iterable[dict[str, Any]] = self.site.job.records(self.files.get("rolled_at", 0.0))
-        result = judged(verdict(records, case.pop("moves"), case.pop("limits"), **case))
-        return {**with_left(with_earlier(result, facts), facts), "lines": [], "files": []}
-
-
-def judged(result: Result) -> Result:
-    """Return a verdict; a test replaces this to see that a wrong one is noticed."""
-    return result
 
 
 def failed(message: str) -> Result:
@@ -398,3 +314,11 @@ def _host_facts(name: str, host: Host) -> Result:
         "connection": "connected" if host.responds else "notResponding",
         "device_classes": {},
     }
+
+
+def _entry_of(name: str, host: Host) -> Result:
+    """Return a host as esxi_info returns it."""
+    if not host.responds:
+        return {"host": name, "uuid": host.uuid, "failed": True, "msg": f"{name}: vCenter shows it as notResponding"}
+    modules = {MODULE: {"options": {"level": host.level, "boots": 1, "leaves": True}, "text": ""}}
+    return {"host": name, "uuid": host.uuid, "vibs": {"running": []}, "kernel_modules": modules}

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from plugins.module_utils.durable.program import END, START, ControllerGone, MemoryJournal, Program
+from plugins.module_utils.durable.program import START, ControllerGone, MemoryJournal, Program
 from plugins.module_utils.errors import CollectionError, Refused
 from plugins.module_utils.hosts.change_hosts import HostChangeOptions
 from plugins.module_utils.hosts.programs.rollout import rollout
@@ -29,26 +30,25 @@ from plugins.plugin_utils.trial import _reason
 from tests.fakes.deaths import Killed
 from tests.fakes.trial import SETTINGS
 
-from .modules import SimulatedCalls, TrialCalls
-from .site import CLUSTER, STEP_SECONDS, Site, SiteTime
+from .job import LAUNCHER, STEP_SECONDS, Job
+from .modules import SimulatedCalls
+from .role_tasks import RoleTasks
+from .rollbacks import Evidence, RoleCalls, saved
+from .site import CLUSTER, Site, SiteTime
+from .trial_calls import Folder, TrialCalls
 
 Faults = Mapping[int, Callable[[SimulatedCalls], None]]
 # The verdict measures silences by the records; a step more or less is accepted.
 TOLERANCE_SECONDS, MAX_GAP_S = 2 * STEP_SECONDS, 120.0
+OPTIONS: dict[str, Any] = {
+    **SETTINGS,
+    "observe": {},
+    "canary": "",
+    "steps": 8,
+    "warm_timeout": 600,
+    "limits": {"max_gap_s": MAX_GAP_S},
+}
 OBSERVATION = {"observe": {"seconds": 60, "keep": 150}, "duration": 600, "drs_override": "", "guest_checks": False}
-
-
-@dataclass
-class Folder:
-    """The folder of a test or a window, which outlives its controllers."""
-
-    path: Path
-    values: dict[str, Any] = field(default_factory=dict)
-    files: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def is_open(self) -> bool:
-        return START in self.values and END not in self.values
 
 
 class FolderJournal(MemoryJournal):
@@ -94,6 +94,11 @@ class Team:
     site: Site
     folders: list[Folder] = field(default_factory=list)
     runs: int = 0
+    # The controller on which the playbooks run.
+    controller: str = "here"
+    # The folder of the evidence that each change of hosts saves; without one, none is saved.
+    where: Path | None = None
+    evidence: list[Evidence] = field(default_factory=list)
     # The lines that the last run showed.
     shown: list[str] = field(default_factory=list)
 
@@ -116,10 +121,15 @@ class Team:
         assert (self.site.writes, self.site.holder) == (writes, holder), "an observation wrote to vCenter"
         return outcome
 
+    @property
+    def run(self) -> str:
+        """Return the name of the last run."""
+        return f"run {self.runs} {self.controller}"
+
     def _played(self, name: str, faults: Faults | None, play: Callable[[SimulatedCalls], Outcome]) -> Outcome:
         """Run a playbook as the next run, whose faults come at their points."""
         self.runs += 1
-        calls = SimulatedCalls(self.site, f"run {self.runs}", faults or {})
+        calls = SimulatedCalls(self.site, self.run, faults or {})
         self.site.rules_read.clear()
         self.shown = calls.lines
         try:
@@ -144,12 +154,41 @@ class Team:
         requested = window_of(plan, options.change)
         if unfinished:
             trial_folder.refuse_other(unfinished.path, unfinished.values[START], {"window": requested})
-        if plan["in_service"] or plan["leaving"]:
-            with observer_clock.running():
-                rollout(Program(MemoryJournal(), calls), calls, options)
+        self._roll_out(calls, options, plan)
         if options.around_job and (plan["leaving"] or unfinished):
             return self._carry_out(calls, requested)
         return Outcome()
+
+    def _roll_out(self, calls: SimulatedCalls, options: RolloutOptions, plan: Mapping[str, Any]) -> None:
+        """Save the evidence of the hosts, and change them, if there is something to change."""
+        if not plan["in_service"] and not plan["leaving"]:
+            return
+        if self.where:
+            path = self.where / f"{len(self.evidence)}.json"
+            self.evidence.append(saved(calls, path, options.change))
+        with observer_clock.running():
+            rollout(Program(MemoryJournal(), calls), calls, options)
+
+    def rollback(self, taken: Evidence, faults: Faults | None = None) -> Outcome:
+        """Run the playbook rollback."""
+        return self._played("rollback", faults, lambda calls: self._roll_back(calls, taken))
+
+    def _roll_back(self, calls: SimulatedCalls, taken: Evidence) -> Outcome:
+        if self.site.job is not None and self.site.job.is_running:
+            raise Refused(CLUSTER, "change its hosts", "a training job runs on its workers", "wait until it ends")
+        own = RoleCalls(self.site, calls.run, calls.faults)
+        self.shown = own.lines
+        given = {"inventory_hostname": CLUSTER, "rollback_evidence": str(taken.path)}
+        RoleTasks(own.run_module, {"esxi_host": partial(self.restore, own)}).run("rollback", given)
+        return Outcome()
+
+    def restore(self, calls: SimulatedCalls, given: Mapping[str, Any]) -> None:
+        """Bring each host to its profile, as the role esxi_host does."""
+        change = HostChangeOptions(CLUSTER, {}, host_profiles=given["esxi_host_profiles"])
+        options = RolloutOptions(change, hosts=given["esxi_host_hosts"])
+        plan = plan_hosts(calls, options)
+        require_possible(plan)
+        self._roll_out(calls, options, plan)
 
     def _open_folder(self) -> Folder | None:
         return next((folder for folder in self.folders if folder.is_open), None)
@@ -158,18 +197,9 @@ class Team:
         self, calls: SimulatedCalls, requested: Mapping[str, Any], more: Mapping[str, Any] | None = None
     ) -> Outcome:
         """Begin or continue a vMotion test, a window or an observation in its folder, as the action does."""
-        settings = {
-            **SETTINGS,
-            "observe": {},
-            "window": dict(requested),
-            "canary": "",
-            "steps": 8,
-            "warm_timeout": 600,
-            "limits": {"max_gap_s": MAX_GAP_S},
-            **(more or {}),
-        }
+        settings = {**OPTIONS, "window": dict(requested), **(more or {})}
         folder = self._folder(settings)
-        site = TrialCalls(calls.site, calls.run, calls.faults, str(folder.path), folder.files)
+        site = TrialCalls(calls.site, calls.run, calls.faults, folder)
         site.points = calls.points
         journal = FolderJournal(site, folder)
         kept = trial_folder.continued(folder.values.get(START) or journal.write(START, settings), settings)
@@ -182,22 +212,33 @@ class Team:
             # The action says so too, if anybody still listens.
             raise Killed if site.is_dead else error from error
         verdict = str((trial.facts.judged or {}).get("verdict", ""))
-        self._check_verdict(verdict, trial.facts)
+        # After the launcher was deleted, no one knows how its job ended.
+        if site.is_same(str(LAUNCHER["host"])):
+            self._check_verdict(verdict, trial.facts, folder.job)
+        self._check_moves(trial.facts, folder.job)
         return Outcome(message, verdict=verdict)
 
     def _folder(self, settings: Mapping[str, Any]) -> Folder:
         """Return the open folder, if these settings may continue it, or else a new one."""
         folder = self._open_folder()
         if folder is None:
-            folder = Folder(Path(f"/test/{len(self.folders) + 1}"))
+            path = Path(f"/test/{len(self.folders) + 1}")
+            folder = Folder(path, self.site.job, dict(self.site.machines))
             self.folders.append(folder)
         else:
             trial_folder.refuse_other(folder.path, folder.values[START], settings)
         return folder
 
-    def _check_verdict(self, verdict: str, facts: Facts) -> None:
+    def _check_moves(self, facts: Facts, job: Job | None) -> None:
+        """Each move has all ranks that ran on its worker."""
+        for move in facts.moves:
+            ranks = job.ranks_by_worker.get(move["worker"], []) if job else []
+            assert move["ranks"] == ranks, (
+                f"{move['worker']} moved with ranks {ranks}, and the facts say {move['ranks']}"
+            )
+
+    def _check_verdict(self, verdict: str, facts: Facts, job: Job | None) -> None:
         """Compare a verdict with the truth about the job."""
-        job = self.site.job
         if not verdict or job is None or not job.step_times:
             return
         silence = job.longest_silence(job.step_times[0], facts.observed_until)

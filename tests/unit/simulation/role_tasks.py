@@ -80,7 +80,7 @@ class RoleTasks:
         elif module == f"{BUILTIN}include_role":
             name = options["name"].removeprefix(OURS)
             if name in self._replaced and "tasks_from" not in options:
-                self._replaced[name](scope)
+                self._replaced[name]({key: self._value(scope[key], scope) for key in task.get("vars", {})})
             else:
                 self._include(name, {**variables(name), **scope}, options.get("tasks_from", "main"))
         elif module == f"{BUILTIN}assert":

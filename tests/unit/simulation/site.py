@@ -8,15 +8,17 @@ It is the truth that programs are judged by. A write that no program may ever se
 from __future__ import annotations
 
 import copy
-import itertools
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-CLUSTER = "gpu"
-STEP_SECONDS = 8.0
-LAUNCHER = {"host": "w1", "pid": 7, "start": 1, "boot_id": "b"}
+from .job import Job
+
+CLUSTER, MODULE = "gpu", "nmlx5_core"
+# Another user, and DRS, move a virtual machine; HA restarts one.
+MOVE_SECONDS, RESTART_SECONDS = 10.0, 60.0
 
 
 class Violation(AssertionError):
@@ -33,8 +35,14 @@ class Profile:
 
     @property
     def option(self) -> dict[str, Any]:
-        """Return the profile as an option."""
-        return {"level": self.level, "boots": self.boots, "leaves": self.leaves}
+        """Return the profile as an option of esxi_profile."""
+        options = {"level": self.level, "boots": self.boots, "leaves": self.leaves}
+        return {"kernel_modules": [{"name": MODULE, "options": options}]}
+
+    @classmethod
+    def of(cls, option: Mapping[str, Any]) -> Profile:
+        """Return the profile of an option."""
+        return cls(**option["kernel_modules"][0]["options"])
 
 
 @dataclass
@@ -42,9 +50,12 @@ class Host:
     """A host: the profile that it has, the boots until that is in force, and who took it out of service."""
 
     level: int = 0
+    uuid: str = "built at first"
     boots_left: int = 0
     is_applied: bool = True
     is_out: bool = False
+    # Whether it enters maintenance mode, for which DRS moves its virtual machines away.
+    is_entering: bool = False
     by: str = ""
     is_up: bool = True
     is_lost: bool = False
@@ -87,85 +98,13 @@ class Host:
 
 
 @dataclass
-class Job:
-    """A job of which each rank makes each step together with the others, as an allreduce makes them."""
-
-    ranks: dict[int, str]
-    started: float
-    state: str = "running"
-    ended: float | None = None
-    step: int = 0
-    next_step: float = 0.0
-    step_times: list[float] = field(default_factory=list)
-    # The times at which another user set the clock of a worker's guest, and by how many seconds.
-    clock_sets: list[tuple[str, float, float]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.next_step = self.started + STEP_SECONDS
-
-    @property
-    def is_running(self) -> bool:
-        return self.state == "running"
-
-    @property
-    def ranks_by_worker(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
-        for rank, worker in self.ranks.items():
-            found.setdefault(worker, []).append(rank)
-        return found
-
-    def make_steps(self, until: float) -> None:
-        while self.is_running and self.next_step <= until:
-            self.step_times.append(self.next_step)
-            self.step, self.next_step = self.step + 1, self.next_step + STEP_SECONDS
-
-    def stand_still(self, since: float, seconds: float) -> None:
-        """Make no step in a span of time; the step at hand is made afterwards."""
-        self.next_step = max(self.next_step, since + seconds + STEP_SECONDS / 2)
-
-    def end(self, state: str, at: float) -> None:
-        if self.is_running:
-            self.state, self.ended = state, at
-
-    def clock_of(self, worker: str, at: float) -> float:
-        """Return what the clock of a worker's guest shows at a time."""
-        return at + sum(seconds for name, since, seconds in self.clock_sets if name == worker and since <= at)
-
-    def records(self, since: float) -> Iterator[dict[str, Any]]:
-        """Yield the record of each step of each rank after a time, as the watch stamps them."""
-        for number, at in enumerate(self.step_times):
-            if at <= since:
-                continue
-            for rank, worker in self.ranks.items():
-                yield {
-                    "rank": rank,
-                    "size": len(self.ranks),
-                    "host": worker,
-                    "pid": 100 + rank,
-                    "start": 7,
-                    "boot_id": f"boot of {worker}",
-                    "job": f"job {self.started}",
-                    "generation": 0,
-                    "t": self.clock_of(worker, at),
-                    "seen": at + 0.001,
-                    "step": number,
-                    "phase": "train",
-                    "loss": 1.0,
-                    "images_per_sec": 100.0,
-                }
-
-    def longest_silence(self, since: float, until: float) -> float:
-        """Return the longest time without a step between two times."""
-        times = [since, *(at for at in self.step_times if since < at < until), min(until, self.ended or until)]
-        return max(after - before for before, after in itertools.pairwise(times))
-
-
-@dataclass
 class Site:
     """The truth about the data centre. ``requested`` is the profile that was requested last."""
 
     hosts: dict[str, Host]
     workers: dict[str, str]
+    # The virtual machine of each worker: one that is built again under a name is another machine.
+    machines: dict[str, str] = field(default_factory=dict)
     clock: float = 1000.0
     # How far the clock of the controller was set; the clock of a running test does not follow it.
     clock_set: float = 0.0
@@ -176,11 +115,18 @@ class Site:
     # The run that holds the lock, and the time at which it expires.
     holder: str = ""
     expires: float = 0.0
-    is_overridden: bool = False
+    # The workers that a test or a window keeps from being moved by DRS.
+    overridden: set[str] = field(default_factory=set)
     is_watched: bool = False
     # The hosts before the last write, which a server that is late still shows.
     earlier: dict[str, Host] = field(default_factory=dict)
     moves: list[dict[str, Any]] = field(default_factory=list)
+    # The time of the last boot of a worker that HA restarted, and the time at which HA acts next.
+    boots: dict[str, float] = field(default_factory=dict)
+    restarts_at: float = math.inf
+    # The seconds between two moves with which DRS balances the cluster; 0: it makes none.
+    drs_seconds: float = 0.0
+    drs_at: float = 0.0
     stuns: list[float] = field(default_factory=list)
     # The hosts for which a run has read the stop rules since they last left service, and the stops that it read.
     rules_read: dict[str, list[str]] = field(default_factory=dict)
@@ -188,6 +134,9 @@ class Site:
     seen_out: set[str] = field(default_factory=set)
     most: int = 1
     writes: int = 0
+
+    def __post_init__(self) -> None:
+        self.machines = {name: f"{name}, built at first" for name in self.workers}
 
     def pass_time(self, seconds: float) -> None:
         self.clock += seconds
@@ -203,15 +152,24 @@ class Site:
         return found
 
     def came_back(self, worker: str) -> bool:
-        """Return whether another user moved a worker while its DRS override kept it from moving by itself."""
-        moves = [move for move in self.moves if move["worker"] == worker]
-        return self.is_overridden and bool(moves) and moves[-1]["by"] != "us"
+        """Return whether others moved a worker while its DRS override kept it from moving by itself."""
+        moves = [move for move in self.moves if move["worker"] == worker and move["ok"]]
+        is_others = worker in self.boots or (bool(moves) and moves[-1]["by"] != "us")
+        return worker in self.overridden and is_others
 
     def out(self) -> list[str]:
         return [name for name, host in self.hosts.items() if host.is_out or host.by or not host.responds]
 
     def serving(self) -> list[str]:
-        return [name for name, host in self.hosts.items() if host.responds and not host.is_out]
+        return [name for name, host in self.hosts.items() if host.responds and not (host.is_out or host.is_entering)]
+
+    def on(self, host: str) -> list[str]:
+        """Return the workers on a host."""
+        return [worker for worker, place in self.workers.items() if place == host]
+
+    def moving(self, worker: str) -> dict[str, Any] | None:
+        """Return the move of a worker that is in progress."""
+        return next((one for one in self.moves if one["worker"] == worker and one["completed"] is None), None)
 
     def free_host(self, worker: str) -> str:
         """Return a host with room for a worker; empty if there is none."""
@@ -242,13 +200,13 @@ class Site:
         return host
 
     def leave(self, name: str, run: str) -> None:
-        """Put a host into maintenance mode; its workers move away as DRS moves them."""
+        """Begin to put a host into maintenance mode."""
         host = self.hosts[name]
         if host.is_out:
             # Another user was faster by an instant; the server accepts the call, and changes nothing.
             return
         self.write(run, f"maintenance mode of {name}")
-        if name in self.ranks_on:
+        if name in self.ranks_on and not any(map(self.came_back, self.on(name))):
             raise Violation(f"{name} leaves service with ranks {self.ranks_on[name]}")
         if self.rules_read.pop(name, ["not read"]):
             raise Violation(f"{name} leaves service against a stop rule, or without a reading of the rules")
@@ -257,7 +215,44 @@ class Site:
         others = sorted(known - {name})
         if len(others) + 1 > self.most:
             raise Violation(f"{name} leaves service while {', '.join(others)} are out, and {self.most} may be")
-        host.is_out, host.by = True, "us"
+        host.is_entering, host.by = True, "us"
+
+    def enter(self, name: str) -> bool:
+        """Let a host enter maintenance mode, if it is empty; return whether it did."""
+        host = self.hosts[name]
+        host.is_out, host.is_entering = not self.on(name) and host.responds, False
+        return host.is_out
+
+    def evacuate(self, worker: str) -> bool:
+        """Move a worker away from a host that enters maintenance mode, as DRS does; return whether it could."""
+        target = self.free_host(worker)
+        if worker in self.overridden or not target or self.moving(worker):
+            return False
+        self.arrive(self.move(worker, target, "drs"))
+        return True
+
+    def act_alone(self) -> None:
+        """Restart the workers of lost hosts, as HA does, and balance the cluster, as DRS does, if it is time."""
+        if self.clock >= self.restarts_at:
+            self.restart()
+        if self.drs_seconds and self.clock >= self.drs_at:
+            self.drs_at = self.clock + self.drs_seconds
+            self.balance()
+
+    def restart(self) -> None:
+        self.restarts_at = math.inf
+        for worker, place in sorted(self.workers.items()):
+            target = self.free_host(worker)
+            if self.hosts[place].is_lost and target:
+                self.workers[worker], self.boots[worker] = target, self.clock
+
+    def balance(self) -> None:
+        """Move one worker that DRS may move."""
+        free = [one for one in sorted(self.workers) if one not in self.overridden and not self.moving(one)]
+        moved = [one for one in free if self.hosts[self.workers[one]].responds and self.free_host(one)]
+        if moved:
+            worker = moved[len(self.moves) % len(moved)]
+            self.arrive(self.move(worker, self.free_host(worker), "drs"))
 
     def boot(self, name: str, run: str) -> None:
         """Begin a reboot."""
@@ -297,20 +292,38 @@ class Site:
         return move
 
     def arrive(self, move: dict[str, Any]) -> None:
-        """End a move."""
+        """End a move; one from or to a host that was lost failed already."""
+        if move["completed"] is not None:
+            return
         stun, worker = self.stuns.pop(0) if self.stuns else 1.0, move["worker"]
-        self.pass_time(10.0)
+        self.pass_time(MOVE_SECONDS)
         if self.job and worker in self.job.ranks.values():
             self.job.stand_still(self.clock, stun)
         self.pass_time(stun)
         move.update(completed=self.clock, ok=True)
         self.workers[worker] = move["target"]
 
+    def delete(self, worker: str) -> None:
+        """Delete a virtual machine, with its override; a move of it ends before."""
+        move = self.moving(worker)
+        if move:
+            self.arrive(move)
+        self.overridden.discard(worker)
+        del self.workers[worker], self.machines[worker]
+
+    def build(self, worker: str, place: str) -> None:
+        """Build a virtual machine, which is another one than any before."""
+        self.workers[worker], self.machines[worker] = place, f"{worker}, built at {self.clock}"
+
     def lose(self, name: str) -> None:
         """Lose a host with all that runs on it."""
         if name in self.ranks_on and self.job:
             self.job.end("died", self.clock)
-        self.hosts[name].is_lost = True
+        for move in self.moves:
+            if move["completed"] is None and name in (move["source"], move["target"]):
+                move.update(completed=self.clock, said=f"{name} does not respond")
+        self.hosts[name].is_lost, self.hosts[name].is_entering = True, False
+        self.restarts_at = self.clock + RESTART_SECONDS
 
 
 class SiteTime:

@@ -5,34 +5,53 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 from typing import Any
 
 from hypothesis import event
 from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule
+from hypothesis.stateful import rule
 
-from plugins.module_utils.durable.program import MemoryJournal, Program
 from plugins.module_utils.errors import Refused
-from plugins.module_utils.hosts.change_hosts import HostChangeOptions
-from plugins.module_utils.hosts.programs.rollout import rollout
-from plugins.module_utils.hosts.rollout_plan import RolloutOptions, plan_hosts, require_possible
-from plugins.plugin_utils.role_programs import teardown_of
 
 from .built import NEW, OLD, Built
-from .machine import ACTS, FAULTS, HOSTS, MOST_RUNS, SiteMachine, acts
-from .modules import SimulatedCalls, failed
+from .machine import FAULTS, HOSTS, MOST_RUNS, SiteMachine, acts, finishes
+from .modules import LOCK_SECONDS, SimulatedCalls, failed
 from .operations import Faults, Outcome, Team
 from .role_tasks import RoleTasks
-from .site import CLUSTER, Profile
+from .rollbacks import Evidence, RoleCalls
+from .site import CLUSTER
 
 Result = dict[str, Any]
+RULES = "workers"
 
 
-class TeardownCalls(SimulatedCalls):
+@dataclass(frozen=True)
+class Removal:
+    """The objects of a cluster, how they are removed, and when a test or a window that was killed before continues."""
+
+    is_adopting: bool = False
+    is_connected: bool = False
+    is_unfinished: bool = False
+    restores: bool = False
+    controller: str = "here"
+    continues: str = ""
+
+
+REMOVALS = st.builds(
+    Removal,
+    is_adopting=st.booleans(),
+    is_connected=st.booleans(),
+    is_unfinished=st.booleans(),
+    restores=st.booleans(),
+    controller=st.sampled_from(["here", "elsewhere"]),
+    continues=st.sampled_from(["", "while it is gone", "after it was built again"]),
+)
+
+
+class TeardownCalls(RoleCalls):
     """The modules that a teardown calls."""
 
     def __init__(self, built: Built, run: str, faults: Faults) -> None:
@@ -40,14 +59,10 @@ class TeardownCalls(SimulatedCalls):
         self.built = built
 
     def run_module(self, module: str, options: Result, is_planned: bool) -> Result:
-        """Run a module as a task of a role does."""
         if module in ("copy", "file"):
             self.effect(module, lambda: self._write_record(module, options))
             return {}
-        if module == "program":
-            gate = SimpleNamespace(check_mode=is_planned)
-            return teardown_of(self, options["options"], gate) if options["name"] == "teardown" else {}
-        return (self.planned if is_planned else self.here)(module, options)
+        return super().run_module(module, options, is_planned)
 
     def _write_record(self, module: str, options: Result) -> None:
         if module == "file":
@@ -56,7 +71,8 @@ class TeardownCalls(SimulatedCalls):
             Path(options["dest"]).write_text(options["content"])
 
     def planned(self, module: str, options: Mapping[str, Any]) -> Result:
-        due = {"worker_rules": self.built.has_rules, "cluster_lock": False, "shared_settings": True}
+        rules = self.built.has_rules if options.get("name") == RULES else bool(self.site.overridden)
+        due = {"worker_rules": rules, "cluster_lock": False, "shared_settings": True}
         due["custom_attributes"] = self.built.has_attributes and not self.built.carriers
         return {"changed": due[module]} if module in due else super().planned(module, options)
 
@@ -80,16 +96,22 @@ class TeardownCalls(SimulatedCalls):
     def worker_vm(self, options: Result) -> Result:
         for worker in [one["name"] for one in options["workers"]]:
             if worker in self.built.adopted:
-                left = self.built.adopted - {worker}
-                self._change(f"mark of {worker}", adopted=left)
+                self.effect(f"mark of {worker}", partial(self.built.unmark, worker, self.run))
             elif worker in self.built.workers | self.built.unfinished:
                 self.effect(f"delete {worker}", partial(self.built.delete, worker, self.run))
         return {}
 
     def worker_rules(self, options: Result) -> Result:
         assert options["state"] == "absent"
-        self._change("rules of the workers", has_rules=False)
+        if options["name"] == RULES:
+            self._change("rules of the workers", has_rules=False)
+        else:
+            self.effect("overrides of a test", self._restore_overrides)
         return {}
+
+    def _restore_overrides(self) -> None:
+        self.site.write(self.run, "overrides of a test")
+        self.site.overridden.clear()
 
     def esxi_pvrdma(self, options: Result) -> Result:
         for host in options["hosts"]:
@@ -131,12 +153,17 @@ class BuildingTeam(Team):
 
     built: Built
 
-    def teardown(self, *, is_confirmed: bool, evidence: Profile | None, faults: Faults | None = None) -> Outcome:
+    def teardown(
+        self, *, is_confirmed: bool, evidence: Evidence | None, faults: Faults | None = None, controller: str = "here"
+    ) -> Outcome:
         """Run the playbook teardown."""
         self.built.agreed = self.built.workers | self.built.unfinished if is_confirmed else set()
-        return self._played("teardown", faults, lambda calls: self._tear_down(calls, is_confirmed, evidence))
+        self.controller = controller
+        outcome = self._played("teardown", faults, lambda calls: self._tear_down(calls, is_confirmed, evidence))
+        self.controller = "here"
+        return outcome
 
-    def _tear_down(self, calls: SimulatedCalls, is_confirmed: bool, evidence: Profile | None) -> Outcome:
+    def _tear_down(self, calls: SimulatedCalls, is_confirmed: bool, evidence: Evidence | None) -> Outcome:
         if is_confirmed and self.site.job is not None and self.site.job.is_running:
             raise Refused(CLUSTER, "remove its workers", "a training job runs on them", "wait until it ends")
         own = TeardownCalls(self.built, calls.run, calls.faults)
@@ -144,23 +171,13 @@ class BuildingTeam(Team):
         given = {
             "inventory_hostname": CLUSTER,
             "teardown_confirm": is_confirmed,
-            "teardown_evidence": "/evidence.json" if evidence else "",
+            "teardown_evidence": str(evidence.path) if evidence else "",
             "teardown_record_dir": str(self.built.records),
             "esxi_host_force_unlock": False,
             "esxi_host_lock_ttl": 7200,
         }
-        replaced = {"rollback": lambda _scope: self._restore(own, evidence)}
-        RoleTasks(own.run_module, replaced).run("teardown", given)
+        RoleTasks(own.run_module, {"esxi_host": partial(self.restore, own)}).run("teardown", given)
         return Outcome()
-
-    def _restore(self, calls: TeardownCalls, evidence: Profile | None) -> None:
-        """Restore the hosts, as the role rollback does with the program of the rollout."""
-        assert evidence is not None
-        options = RolloutOptions(HostChangeOptions(CLUSTER, evidence.option))
-        plan = plan_hosts(calls, options)
-        require_possible(plan)
-        if plan["in_service"] or plan["leaving"]:
-            rollout(Program(MemoryJournal(), calls), calls, options)
 
 
 class BuildingMachine(SiteMachine):
@@ -169,8 +186,7 @@ class BuildingMachine(SiteMachine):
     def __init__(self) -> None:
         super().__init__()
         self.gone: set[str] = set()
-        self.folder = TemporaryDirectory()
-        self.team: BuildingTeam = BuildingTeam(self.site)
+        self.team: BuildingTeam = BuildingTeam(self.site, where=Path(self.folder.name))
         self.build(is_adopting=False)
         self.placed = dict(self.site.workers)
 
@@ -183,45 +199,61 @@ class BuildingMachine(SiteMachine):
         built.record.write_text('{"vcenter_options": {"vgpu.hotmigrate.enabled": false}}')
         self.built = self.team.built = built
 
-    @rule(
-        is_adopting=st.booleans(),
-        restores=st.booleans(),
-        is_connected=st.booleans(),
-        is_unfinished=st.booleans(),
-        faults=FAULTS,
-        more=FAULTS,
-    )
-    @precondition(lambda self: not any(folder.is_open for folder in self.team.folders))
-    def remove_cluster(
-        self, is_adopting: bool, restores: bool, is_connected: bool, is_unfinished: bool, faults: Any, more: Any
-    ) -> None:
-        """Remove what was built, continue until nothing is left, and build it again."""
-        self.build(is_adopting)
+    @rule(how=REMOVALS, faults=FAULTS, more=FAULTS)
+    def remove_cluster(self, how: Removal, faults: Any, more: Any) -> None:
+        """Remove what was built, continue until nothing is left, and build it again.
+
+        A test or a window that was killed before continues afterwards.
+        """
+        self.build(how.is_adopting)
         self.gone = set(self.built.workers)
-        self.built.unfinished = {"w4"} if is_unfinished else set()
-        self.built.connected = {"database"} if is_connected else set()
-        evidence = Profile(self.site.requested.level + 1, 1) if restores else None
-        self.not_removed(evidence)
+        self.built.unfinished = {"w4"} if how.is_unfinished else set()
+        self.built.connected = {"database"} if how.is_connected else set()
+        evidence = self.evidence() if how.restores else None
+        self.remove = partial(self.team.teardown, evidence=evidence, controller=how.controller)
+        self.not_removed()
         self.built.connected = set()
         for some in (acts(faults), acts(more)):
-            self.check_teardown(self.team.teardown(is_confirmed=True, evidence=evidence, faults=some))
+            self.check_teardown(self.remove(is_confirmed=True, faults=some))
         self.remove_the_rest(evidence)
-        self.site.workers = dict(self.placed)
-        self.site.requested = evidence or self.site.requested
+        if how.continues == "while it is gone":
+            self.finish_open_folders()
+        for worker in sorted(self.gone):
+            self.site.build(worker, self.free_host())
         self.build(is_adopting=False)
+        if how.continues:
+            self.finish_open_folders()
 
-    def teardown(self) -> None:
-        super().teardown()
-        self.folder.cleanup()
+    def evidence(self) -> Evidence | None:
+        """Return the oldest evidence that can restore the hosts; without one, change them first."""
+        if not self.team.evidence:
+            self.request_profile(boots=1, leaves=True)
+            self.run_hosts(under_training=False, most=1, stuns=[], faults={})
+        usable = [one for one in self.team.evidence if one.is_complete and one.is_of(self.site)]
+        return usable[0] if usable else None
 
-    def not_removed(self, evidence: Profile | None) -> None:
+    @rule(point=st.integers(20, 250), is_window=st.booleans(), how=REMOVALS)
+    def kill_a_test_and_remove_its_cluster(self, point: int, is_window: bool, how: Removal) -> None:
+        self.start_job_if_none()
+        if is_window:
+            self.run_hosts(under_training=True, most=1, stuns=[], faults={point: ("kill", "")})
+        else:
+            self.run_vmotion_test(stuns=[], faults={point: ("kill", "")})
+        finishes(SimulatedCalls(self.site, "nobody", {}), "")
+        self.remove_cluster(how, {}, {})
+
+    def free_host(self) -> str:
+        """Return a host on which no worker runs."""
+        return next(name for name in HOSTS if name not in self.site.workers.values())
+
+    def not_removed(self) -> None:
         """Without a confirmation, and while others use the network, a teardown writes nothing."""
         writes = self.site.writes
-        shown = self.team.teardown(is_confirmed=False, evidence=evidence)
-        assert shown.is_success or self.built.connected, shown.message
+        shown = self.remove(is_confirmed=False)
+        assert shown.is_success or self.built.connected or self.left_out(), shown.message
         if self.built.connected:
-            outcome = self.team.teardown(is_confirmed=True, evidence=evidence)
-            refused = ("database stays and is connected to rdma-vmk", "a training job runs")
+            outcome = self.remove(is_confirmed=True)
+            refused = ("database stays and is connected to rdma-vmk", "a training job runs", "out of service")
             assert any(words in outcome.message for words in refused), f"not refused: {outcome.message}"
         assert self.site.writes == writes, "a refused teardown wrote"
 
@@ -236,20 +268,28 @@ class BuildingMachine(SiteMachine):
         built = self.built
         assert not built.is_left, f"success, but something is left: {built}"
         assert built.settings == OLD, "the shared settings were not restored"
+        assert not self.site.overridden, "DRS did not get its settings back"
+        assert not self.left_out(), "a host was left out of service"
         assert set(self.site.workers) == set(self.placed) - self.gone
 
-    def remove_the_rest(self, evidence: Profile | None) -> None:
+    def remove_the_rest(self, evidence: Evidence | None) -> None:
         self.next_controller()
         self.calm()
-        ACTS["finishes"](SimulatedCalls(self.site, "nobody", {}), "")
+        finishes(SimulatedCalls(self.site, "nobody", {}), "")
         outcomes = []
         for _run in range(MOST_RUNS):
-            outcomes.append(self.team.teardown(is_confirmed=True, evidence=evidence))
+            outcomes.append(self.remove(is_confirmed=True))
             if outcomes[-1].is_success:
                 break
+            # The lock of a killed run counts for another controller until it expires.
+            self.site.pass_time(LOCK_SECONDS)
+            if "an unfinished change left" in outcomes[-1].message:
+                self.check(self.team.hosts(), set(HOSTS))
         assert outcomes[-1].is_success, f"running again does not converge: {[one.message for one in outcomes]}"
         self.check_removed()
+        if evidence:
+            self.check_restored(evidence)
         event("a cluster was removed")
         writes = self.site.writes
-        again = self.team.teardown(is_confirmed=True, evidence=evidence)
+        again = self.remove(is_confirmed=True)
         assert again.is_success and (evidence or self.site.writes == writes), "a second run writes"

@@ -16,14 +16,17 @@ from hypothesis.stateful import run_state_machine_as_test
 from plugins.module_utils.durable.program import Program
 from plugins.module_utils.hosts import change_hosts
 from plugins.module_utils.hosts.programs import rollout
+from plugins.module_utils.hosts.rollback import restoring, rollback
 from plugins.module_utils.maintenance import rolling_change, stop_rules
+from plugins.module_utils.vmotion.evidence import facts
+from plugins.module_utils.vmotion.evidence.facts import ranks_by_worker
 from plugins.module_utils.vmotion.folder import trial_folder
 from plugins.module_utils.vmotion.programs import maintenance_window
 from plugins.module_utils.vmotion.programs import test as vmotion_test
 from plugins.plugin_utils import controller
 from tests.fakes import options_check, trial
 
-from . import modules
+from . import trial_calls
 from .machine import CLOCK_SET_SECONDS, SiteMachine
 from .operations import Team
 from .site import Host, Profile, Site
@@ -43,8 +46,10 @@ UNSHRUNK = settings(HISTORIES, max_examples=1500, phases=[Phase.generate])
 def test_the_site_answers_each_module_that_a_step_of_a_test_calls() -> None:
     answered = {name for name in dir(trial.World) if controller.has(name) or options_check.documented(name)}
     # No history stops the job.
-    lacking = answered - {"training_job"} - set(dir(modules.TrialCalls))
-    assert [f"tests/unit/simulation/modules.py: answer {name} as tests/fakes/trial.py does" for name in lacking] == []
+    lacking = answered - {"training_job"} - set(dir(trial_calls.TrialCalls))
+    assert [
+        f"tests/unit/simulation/trial_calls.py: answer {name} as tests/fakes/trial.py does" for name in lacking
+    ] == []
 
 
 def test_random_histories_keep_every_promise() -> None:
@@ -77,6 +82,22 @@ def override_that_stays(p: Program, trial: Any) -> Iterator[None]:
     yield
 
 
+@contextmanager
+def no_override(_p: Program, _trial: Any) -> Iterator[None]:
+    """Let DRS move the workers."""
+    yield
+
+
+def first_rank_only(hosts: dict[str, list[int]], workers: Any) -> dict[str, list[int]]:
+    """Return one rank of each worker."""
+    return {worker: ranks[:1] for worker, ranks in ranks_by_worker(hosts, workers).items()}
+
+
+def as_requested(before: Any, _names: Any) -> dict[str, Any]:
+    """Return the profile of the change in the place of that before it."""
+    return dict(before.desired)
+
+
 def without_silence(result: dict[str, Any]) -> dict[str, Any]:
     """Return a verdict that overlooks each silence."""
     return {**result, "verdict": "continuous", "breaches": []}
@@ -103,11 +124,15 @@ MENDS: dict[str, list[tuple[Any, str, Any]]] = {
     ],
     "no run without the lock": [(rollout, "take_lock", nothing)],
     "DRS gets its settings back": [(vmotion_test, "drs_override", override_that_stays)],
+    "DRS moves no worker of a test": [(vmotion_test, "drs_override", no_override)],
+    "each move has all ranks of its worker": [(facts, "ranks_by_worker", first_rank_only)],
+    "a rollback restores the hosts of its evidence only": [(rollback, "must_be_of", nothing)],
+    "a rollback restores the state before the change": [(restoring, "_all_options", as_requested)],
     "workers leave a host before it is changed": [
         (maintenance_window, "start_round", nothing),
         (maintenance_window, "wave", nothing),
     ],
-    "a silence breaks the verdict": [(modules, "judged", without_silence)],
+    "a silence breaks the verdict": [(trial_calls, "judged", without_silence)],
 }
 
 

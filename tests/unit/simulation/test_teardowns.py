@@ -10,9 +10,12 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from plugins.module_utils.hosts.rollback import teardown
+from plugins.module_utils.vmotion.trial import holding
+
 from . import role_tasks
 from .teardowns import BuildingMachine
-from .test_simulation import HISTORIES, UNSHRUNK
+from .test_simulation import HISTORIES, UNSHRUNK, nothing
 
 # The templates of the tasks take most of the time.
 REMOVALS = settings(HISTORIES, max_examples=max(1, HISTORIES.max_examples // 5))
@@ -28,7 +31,7 @@ TASKS = {
     "no removal without the lock": "Take the cluster's lock",
     "the lock is taken again after the restoration of hosts": "Take the cluster's lock again",
     "the lock is released": "Release the cluster's lock",
-    "nothing is removed while others use the network": "Refuse the teardown while others use the RDMA network",
+    "nothing is removed while others use the network": "Refuse the teardown if something prevents it",
     "workers go before their network": "Delete the built workers and unmark the adopted ones",
     "the tag goes before its adapter": "Remove the PVRDMA tag from the adapters to be removed",
     "shared settings are as before": "Restore the shared settings that no other cluster needs",
@@ -42,6 +45,21 @@ def without(tasks: list[Any], name: str) -> list[Any]:
     kept = [task for task in tasks if task.get("name") != name]
     inner = ("block", "always")
     return [{**task, **{key: without(task[key], name) for key in inner if key in task}} for task in kept]
+
+
+MENDS: dict[str, tuple[Any, str, Any]] = {
+    "DRS gets its settings back from a killed test": (holding, "RULE", "workers"),
+    "a host that a killed run left is returned or named": (teardown, "_out", lambda _hosts: []),
+    "a killed test does not continue with other machines": (holding, "require_same_machines", nothing),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mend", sorted(MENDS))
+def test_a_mend_that_is_taken_out_again_is_missed(monkeypatch: pytest.MonkeyPatch, mend: str) -> None:
+    monkeypatch.setattr(*MENDS[mend])
+    with pytest.raises((AssertionError, RuntimeError, ExceptionGroup)):
+        run_state_machine_as_test(BuildingMachine, settings=UNSHRUNK_REMOVALS)
 
 
 @pytest.mark.slow

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ...core.findings import listed
+
 Data = Mapping[str, Any]
 NOTHING = "nothing here was built by this collection"
 
@@ -14,28 +16,31 @@ NOTHING = "nothing here was built by this collection"
 def plan(read: Data) -> dict[str, Any]:
     """Return the plan for the state of a cluster.
 
-    ``read`` contains ``cluster``; ``workers`` and ``unfinished``, as worker_vm_info returns them; ``fabric``, as
-    cluster_info returns it; ``due``, whether ``rules``, ``attributes`` and ``lock`` exist and must be removed;
-    ``switch``, the name of the RDMA switch; ``record``, the file with old values of shared settings in ``record_dir``,
-    and ``evidence``, the file with the old state of the hosts, each empty if there is no such file.
+    ``read`` contains ``cluster``; ``workers`` and ``unfinished``, as worker_vm_info returns them; ``fabric`` and
+    ``out_of_service``, as cluster_info returns them; ``rules``, the sets of rules and overrides that exist; ``due``,
+    whether ``attributes`` and ``lock`` exist and must be removed; ``switch``, the name of the RDMA switch; ``record``,
+    the file with old values of shared settings in ``record_dir``, and ``evidence``, the file with the old state of the
+    hosts, each empty if there is no such file.
     """
     removals = _removals(read)
     vm_names = {vm["name"]: vm["vm_name"] for vm in read["workers"]}
     lines = list(_lines(removals, read["switch"], read["fabric"], vm_names))
     obstacles = list(_obstacles(read["fabric"], [vm_names.get(name, name) for name in removals["delete"]]))
+    out = [host["host"] for host in read["out_of_service"] if host["ours"]]
     return {
         **removals,
         "workers": [{"name": name} for name in (*removals["delete"], *removals["unmark"])],
         "lines": lines or [NOTHING],
         "any": bool(lines),
-        **_errors(read["cluster"], removals, lines, obstacles),
+        **_errors(read["cluster"], removals, lines, out),
+        "refused": _refusal(read["cluster"], obstacles, [] if removals["hosts"] else out),
     }
 
 
 def _removals(read: Data) -> dict[str, Any]:
     fabric, due = read["fabric"], read["due"]
     return {
-        "rules": due["rules"],
+        "rules": read["rules"],
         "delete": sorted([*(vm["name"] for vm in read["workers"] if vm["vm_built"]), *read["unfinished"]]),
         "unmark": [vm["name"] for vm in read["workers"] if not vm["vm_built"]],
         "untag": _tagged(fabric),
@@ -48,17 +53,29 @@ def _removals(read: Data) -> dict[str, Any]:
     }
 
 
-def _errors(cluster: str, removals: Data, lines: Sequence[str], obstacles: Sequence[str]) -> dict[str, str]:
+def _refusal(cluster: str, obstacles: Sequence[str], out: Sequence[str]) -> str:
+    """Return why nothing is removed; empty if nothing prevents it. Evidence returns ``out`` to service."""
+    remedies = ["connect or move that elsewhere"] if obstacles else []
+    remedies += ["finish that with dml.vsphere.hosts, or restore the hosts with rollback_evidence"] if out else []
+    reasons = "; ".join([*obstacles, *_out(out)])
+    return (
+        f"{cluster}: could not remove what was built: {reasons}; {'; '.join(remedies)}, nothing was changed"
+        if reasons
+        else ""
+    )
+
+
+def _out(hosts: Sequence[str]) -> list[str]:
+    return [f"an unfinished change left {listed(hosts)} out of service"] if hosts else []
+
+
+def _errors(cluster: str, removals: Data, lines: Sequence[str], out: Sequence[str]) -> dict[str, str]:
     """Return the errors that can end a teardown, each empty if it does not apply."""
     planned = "; ".join(lines)
     # The user requests the restoration of hosts; it is not an object that remains.
-    left = "; ".join(line for line in lines if line != _restoring(removals))
-    refused = (
-        f"could not remove what was built: {'; '.join(obstacles)}; connect or move that elsewhere, nothing was changed"
-    )
+    left = "; ".join([*(line for line in lines if line != _restoring(removals)), *_out(out)])
     unconfirmed = f"nothing was removed, because the removal is not confirmed: -e confirm=true would {planned}"
     return {
-        "refused": f"{cluster}: {refused}" if obstacles else "",
         "unconfirmed": f"{cluster}: {unconfirmed}",
         "left": f"{cluster}: could not remove everything; remaining: {left}; run again" if left else "",
     }

@@ -57,7 +57,7 @@ def judge_the_end(p: Program, trial: Trial) -> None:
         return
     trial.facts.keep_end_of_watch(p.once("end of the watch", p.now))
     p.say("reads the state of the job")
-    job = tried(p, trial, "last state of the job", lambda: changed_job(trial))
+    job = tried(p, trial, "last state of the job", lambda: changed_job(p, trial))
     # If the last state of a job was not read, it may have died, so its launcher counts as unseen.
     keep_job(p, trial, job or {**(trial.facts.job_now or {}), "launcher": None})
     p.say("asks vCenter for moves and power events that others caused")

@@ -5,10 +5,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
+from ...core.findings import listed
 from ...durable.calls import required
 from ...durable.program import Program
+from ...errors import Refused
 from .trial import Trial
 
 RULE = "vmotion-test"
@@ -38,6 +41,8 @@ def drs_override(p: Program, trial: Trial) -> AbstractContextManager[None]:
     level = trial.settings["drs_override"]
 
     def take() -> None:
+        # Here, because the override of an earlier controller is released even if this fails.
+        require_same_machines(p, trial)
         if level:
             p.say("keeps DRS from moving the workers")
             workers = sorted(trial.facts.at)
@@ -49,6 +54,21 @@ def drs_override(p: Program, trial: Trial) -> AbstractContextManager[None]:
             trial.of_cluster("worker_rules", name=RULE, state="absent")
 
     return p.held("the DRS settings of the workers", take, restore)
+
+
+def require_same_machines(p: Program, trial: Trial) -> None:
+    """Refuse to continue if a worker was built again since the start: the job ran on another machine."""
+    before, machines = p.written("machines"), p.ensure(partial(machines_of, trial))
+    others = [worker for worker in trial.facts.at if machines.get(worker, before.get(worker)) != before.get(worker)]
+    if others:
+        reason = f"{listed(others)}: another virtual machine has this name since the start"
+        raise Refused(f"cluster {trial.facts.cluster}", "continue", reason, "run the playbook again for a new test")
+
+
+def machines_of(trial: Trial) -> dict[str, Any]:
+    """Return the instance UUID of each worker of the cluster."""
+    workers = trial.of_cluster("worker_vm_info")["workers"]
+    return {worker["name"]: worker["vm_uuid"] for worker in workers}
 
 
 def watch_of_records(p: Program, trial: Trial) -> AbstractContextManager[None]:

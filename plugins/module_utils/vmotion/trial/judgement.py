@@ -10,6 +10,7 @@ from typing import Any
 from ...durable.calls import required
 from ...durable.program import Program
 from . import server_moves
+from .holding import require_same_machines
 from .trial import Trial
 
 KEPT = ("verdict", "moved", "breaches", "unproven", "notes", "longest_gap_s")
@@ -21,7 +22,7 @@ def judge(p: Program, trial: Trial, of_wave: bool = False) -> None:
     """Judge the job after a wave of moves, after a host change, or before a new controller moves anything."""
     number = trial.judgements = trial.judgements + 1
     p.say("reads the state of the job")
-    keep_job(p, trial, p.once(("job", number), lambda: changed_job(trial)))
+    keep_job(p, trial, p.once(("job", number), lambda: changed_job(p, trial)))
     p.say("asks vCenter for moves and power events that others caused")
     keep_others(p, trial, p.once(("others", number), lambda: others(p, trial)))
     p.say("judges the job")
@@ -41,9 +42,11 @@ def review(p: Program, trial: Trial, key: str) -> None:
             judge(p, trial)
 
 
-def changed_job(trial: Trial) -> dict[str, Any]:
-    """Return the values of the job that can have changed."""
+def changed_job(p: Program, trial: Trial) -> dict[str, Any]:
+    """Return the values of the job that can have changed; another machine with the launcher's name has no such job."""
     job = required(trial.job.look())["job"]
+    if job["state"] == "absent":
+        require_same_machines(p, trial)
     return {key: job.get(key) for key in CHANGING}
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ...core.vgpu_manager import is_manager
@@ -14,6 +15,7 @@ from ...errors import Refused, WholeError
 from ...jobs.running_job import placed, required_to_run
 from ...training.transport.connections import uses_rdma
 from . import other_jobs
+from .holding import machines_of
 from .plans import KEPT, not_applicable, plan_lines, plan_options
 from .trial import Trial, tried
 
@@ -23,6 +25,9 @@ FIRST_STEP_SECONDS, SOON_SECONDS = 600.0, 30.0
 
 def prepare(p: Program, trial: Trial) -> None:
     """Read the job, its cluster and the plan of the moves; refuse a job that cannot be judged."""
+    p.say("identifies the workers")
+    # Before the job is read, which ran on these machines.
+    p.once("machines", partial(machines_of, trial))
     p.say("reads the state of the job")
     trial.facts.keep_job(p.once("job", lambda: required_to_run(trial.job)))
     p.say("reads the cluster")

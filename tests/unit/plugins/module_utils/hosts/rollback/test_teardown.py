@@ -36,7 +36,9 @@ def plan(network: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
         "workers": [],
         "unfinished": [],
         "fabric": network or NOTHING,
-        "due": {"rules": False, "attributes": False, "lock": False},
+        "rules": [],
+        "out_of_service": [],
+        "due": {"attributes": False, "lock": False},
         "switch": "rdma",
         "record": "",
         "record_dir": "evidence",
@@ -70,7 +72,8 @@ def test_everything_in_its_order() -> None:
         fabric(),
         workers=workers,
         unfinished=["w3"],
-        due={"rules": True, "attributes": True, "lock": True},
+        rules=["workers", "vmotion-test"],
+        due={"attributes": True, "lock": True},
         record="old.json",
         evidence="hosts.json",
     )
@@ -145,6 +148,18 @@ def test_an_unconfirmed_teardown_names_its_steps_and_how_to_confirm_them() -> No
     planned = plan(unfinished=["w3"], evidence="hosts.json")
     unconfirmed = "gpu: nothing was removed, because the removal is not confirmed: -e confirm=true would"
     assert planned["unconfirmed"] == f"{unconfirmed} delete w3 with their disks; restore the hosts from hosts.json"
+
+
+def test_hosts_that_an_unfinished_change_left_prevent_the_removal_unless_evidence_restores_them() -> None:
+    out = [{"host": "esx01", "ours": True}, {"host": "esx02", "ours": False}]
+    there = "an unfinished change left esx01 out of service"
+
+    planned, restoring = plan(unfinished=["w3"], out_of_service=out), plan(evidence="hosts.json", out_of_service=out)
+
+    remedy = "finish that with dml.vsphere.hosts, or restore the hosts with rollback_evidence, nothing was changed"
+    assert planned["refused"] == f"gpu: could not remove what was built: {there}; {remedy}"
+    assert restoring["refused"] == ""
+    assert restoring["left"] == f"gpu: could not remove everything; remaining: {there}; run again"
 
 
 def test_hosts_to_restore_are_not_reported_as_left() -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ def moved(world: World) -> list[str]:
 def test_a_whole_test_in_its_order() -> None:
     world = World(workers=["w1"])
     world.carry_out()
-    opening = ["job", "cluster", "plan", "warm", "look 1", "runs before the moves"]
+    opening = ["machines", "job", "cluster", "plan", "warm", "look 1", "runs before the moves"]
     opening += ["begin of the measurement", "measured", "look 2"]
     move = ["plan 1", "managers 1", "request 1 1", "moves 1", "resumed 1", "look 3", "job 1", "others 1", "judged 1"]
     assert world.keys[: len(opening + move)] == [*opening, *move]
@@ -60,6 +61,47 @@ def test_each_single_death_and_many_pairs_lead_to_the_same_end() -> None:
         assert facts.others == [], "a move of the test is not one of others"
         assert world.is_clean and world.outcome == "", world.log
         assert world.files["moves"] and world.facts.is_over
+
+
+def killed_before_each_move() -> list[World]:
+    """Return a world for each death of a controller between the first plan and the last move."""
+    whole = World()
+    whole.carry_out()
+    worlds = [World([point]) for point in range(whole.points)]
+    for world in worlds:
+        with suppress(Killed):
+            world.carry_out()
+    return [world for world in worlds if "job" in world.keys and "moves 2" not in world.keys]
+
+
+def test_a_worker_that_was_built_again_is_neither_moved_nor_kept_from_drs_by_the_next_controller() -> None:
+    worlds = killed_before_each_move()
+    assert len(worlds) > 50
+    for world in worlds:
+        made, world.machines = moved(world), {**world.machines, "w1": "another"}
+
+        world.to_the_end()
+
+        assert moved(world) == made and world.is_clean
+        assert "w1: another virtual machine has this name since the start" in world.outcome
+
+
+def test_a_job_that_another_machine_does_not_have_has_not_died() -> None:
+    world = World()
+
+    def absent(_options: dict[str, Any]) -> dict[str, Any]:
+        return {"job": {"state": "absent", "launcher": None}}
+
+    def replaced(options: dict[str, Any]) -> dict[str, Any]:
+        world.machines, world.training_info = {**world.machines, "w1": "another"}, absent  # type: ignore[method-assign]
+        return {"verdict": "continuous", **World.continuity_verdict(world, options)}
+
+    changed(world, continuity_verdict=replaced)
+
+    facts = world.carry_out()
+
+    assert facts.job_now is not None and facts.job_now["state"] == "running" and facts.job_now["launcher"] is None
+    assert "w1: another virtual machine has this name since the start" in world.outcome
 
 
 def test_each_single_death_among_moves_at_once_leads_to_the_same_end() -> None:

@@ -1,0 +1,171 @@
+# Copyright: (c) 2026, dml.vsphere contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The calls of a vMotion test, a window or an observation: its job, its nodes, and the folder that outlives it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plugins.module_utils.continuity.verdict import verdict
+from plugins.module_utils.durable.program import END, START
+from plugins.module_utils.vmotion.evidence.facts import Facts
+from plugins.module_utils.vmotion.evidence.verdict_input import verdict_input, with_earlier, with_left
+
+from .job import LAUNCHER, STEP_SECONDS, Job
+from .modules import Options, Result, SimulatedCalls, failed
+from .site import Site, Violation
+
+
+@dataclass
+class Folder:
+    """The folder of a test or a window, which outlives its controllers; the job and the machines when it began."""
+
+    path: Path
+    job: Job | None
+    machines: dict[str, str]
+    values: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_open(self) -> bool:
+        return START in self.values and END not in self.values
+
+
+class TrialCalls(SimulatedCalls):
+    """The calls of a vMotion test or a window, with the files in its folder."""
+
+    def __init__(
+        self,
+        site: Site,
+        run: str,
+        faults: Mapping[int, Callable[[SimulatedCalls], None]],
+        folder: Folder,
+    ) -> None:
+        super().__init__(site, run, faults)
+        self.folder, self.files, self.controller = str(folder.path), folder.files, run
+        self.job, self._machines = folder.job, folder.machines
+        self.drivers: Mapping[str, Any] = {}
+        self.versions: Mapping[str, str] = {"ansible": "2.20"}
+
+    def now(self) -> float:
+        """Return the time of the test, as observer_clock keeps it."""
+        return self.site.clock
+
+    def start_watch(self, _options: Options) -> Result:
+        self.effect("start the watch", lambda: setattr(self.site, "is_watched", True))
+        return {}
+
+    def stop_watch(self, _options: Options) -> Result:
+        self.effect("stop the watch", lambda: setattr(self.site, "is_watched", False))
+        return {}
+
+    def on_node(self, node: str, _user: str, _module: str, _options: Options, /) -> Result:
+        raise AssertionError(f"no other job runs, but {node} is asked for it")
+
+    def roll_records(self) -> bool:
+        self.effect("roll the records", lambda: self.files.update(rolled_at=self.site.clock))
+        return True
+
+    def run_command(self, words: tuple[str, ...], _text: str, _seconds: float) -> Result:
+        raise AssertionError(f"no command is given, but {words}")
+
+    def must_pause(self) -> bool:
+        return False
+
+    def earlier_changes(self) -> list[dict[str, Any]]:
+        return []
+
+    def notify(self, hook: Options, _text: str) -> Result:
+        raise AssertionError(f"no hook is given, but {hook}")
+
+    def write(self, name: str, content: Any) -> None:
+        self.must_be_attended()
+        self.files[name] = json.loads(json.dumps(content))
+
+    def write_facts(self, facts: Facts) -> None:
+        self.write("facts", vars(facts))
+
+    def continuity_verdict(self, _options: Result) -> Result:
+        facts = Facts(**self.files["facts"])
+        case = verdict_input(facts)
+        assert self.job is not None
+        # An observation removes the records that it has judged.
+        records: Iterable[dict[str, Any]] = self.job.records(self.files.get("rolled_at", 0.0))
+        result = judged(verdict(records, case.pop("moves"), case.pop("limits"), **case))
+        return {**with_left(with_earlier(result, facts), facts), "lines": [], "files": []}
+
+    def is_same(self, worker: str) -> bool:
+        """Return whether a worker is the machine that it was when the test began."""
+        return self.site.machines.get(worker) == self._machines.get(worker)
+
+    def vmotion(self, options: Result) -> Result:
+        worker = options["worker"]
+        if worker in self.site.machines and worker in self._machines and not self.is_same(worker):
+            raise Violation(f"{worker} moves, and is another machine than that of the test")
+        return super().vmotion(options)
+
+    def worker_rules(self, options: Result) -> Result:
+        others = [
+            name for name in options.get("workers") or [] if name in self.site.machines and not self.is_same(name)
+        ]
+        if others:
+            raise Violation(f"{others[0]} gets an override, and is another machine than that of the test")
+        return super().worker_rules(options)
+
+    def training_info(self, _options: Result) -> Result:
+        job = self.job
+        if LAUNCHER["host"] not in self.site.machines:
+            return failed(f"{LAUNCHER['host']}: could not be reached")
+        if job is None or not self.is_same(str(LAUNCHER["host"])):
+            return {"job": {"state": "absent", "launcher": None, "run_id": "", "steps_by": "auto", "ended": None}}
+        read = {"state": job.state, "launcher": LAUNCHER, "run_id": "r", "steps_by": "auto", "ended": job.ended}
+        return {"job": {**read, "started": job.started}}
+
+    def wait_for_steps(self, options: Result) -> Result:
+        """Wait until every rank has made a number of steps since a time."""
+        job, deadline = self.job, self.site.clock + float(options["timeout"])
+        while job is not None and self.site.clock < deadline:
+            made = sum(at > options["since"] for at in job.step_times)
+            if made >= options["steps"]:
+                return {"ranks": len(job.ranks), "hosts": job.ranks_by_worker, "step": job.step}
+            if not job.is_running:
+                break
+            self.site.pass_time(STEP_SECONDS)
+        return failed("the job made too few steps")
+
+    def read_connections(self, _options: Result) -> Result:
+        gone = [worker for worker in self._machines if worker not in self.site.machines]
+        if gone:
+            return failed(f"{gone[0]}: could not be reached")
+        pairs = [["10.0.0.1", "10.0.0.2"]]
+        job = self.job if self.job and all(map(self.is_same, self.job.ranks.values())) else None
+        ranks, step = (job.ranks, job.step) if job else ({}, 0)
+        rank = {"pid": 1, "step": step, "connections": pairs, "rdma_open": False}
+        nodes: dict[str, Any] = {}
+        for number, worker in ranks.items():
+            node = nodes.setdefault(worker, {"ranks": [], "devices": [], "checksums": {}})
+            node["ranks"].append({"rank": number, **rank})
+        return {"nodes": nodes}
+
+    def read_runs(self, _options: Result) -> Result:
+        return {"sentences": [], "saved": []}
+
+    def read_gpus(self, _options: Result) -> Result:
+        return {"findings": []}
+
+    def read_hang(self, _options: Result) -> Result:
+        return {"sentences": [], "errors": {}}
+
+    def read_guests(self, _options: Result) -> Result:
+        facts: Result = {"sysctls": {"net.ipv4.tcp_retries2": 15}, "ssh": None, "sshd": "", "mca": {}, "mpirun": []}
+        node = {**facts, "environment": {}, "nvidia": None, "checkpoint": None}
+        return {"nodes": dict.fromkeys(self.site.workers, node)}
+
+
+def judged(result: Result) -> Result:
+    """Return a verdict; a test replaces this to see that a wrong one is noticed."""
+    return result
