@@ -100,7 +100,7 @@ def test_a_rank_outside_a_collective_is_named_with_its_line(tmp_path: Path, star
 def _stacks(folder: Path) -> str:
     if not (folder / "run").is_dir():
         return ""
-    return rank_stacks.sentence([{"ranks": stack_program.stacks(str(folder / "run"))}])
+    return rank_stacks.sentences({"n0": {"ranks": stack_program.stacks(str(folder / "run"))}})
 
 
 def test_gradients_that_are_not_finite_have_their_step_and_their_ranks(tmp_path: Path, started: list[Ranks]) -> None:

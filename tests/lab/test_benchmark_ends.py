@@ -68,11 +68,8 @@ def test_a_node_that_is_gone(nodes: Cluster) -> None:
     code, result = nodes.end(running)
     assert code != 0
     assert SILENCE <= nodes.ended("gone") - harmed < SILENT_SECONDS
-    steps = [nodes.steps("gone", rank)[-1]["step"] for rank in range(len(NAMES))]
-    # If the last step of both was the same, either is the slowest.
-    slowest = [f"{rank} on {NAMES[rank]}, at step {step}." for rank, step in enumerate(steps) if step == min(steps)]
-    message = f"The training job {RUNS}/gone on n1 made no step for {SILENCE} s and was stopped; the slowest rank was"
-    assert any(f"{message} {one}" in result for one in slowest), result
+    assert f"The training job {RUNS}/gone on n1 made no step for" in result, result
+    assert "and was stopped at step" in result and "Node n2 did not answer: " in result, result
     assert "n2: " in result.partition("make sure that no process is left")[2]
     nodes.harm("n2", "plug")
     await_(lambda: nodes.left() == [], "what the lost node ran is gone too", BACK_SECONDS)
@@ -94,7 +91,7 @@ def test_a_script_with_a_syntax_error(nodes: Cluster) -> None:
     await_(lambda: nodes.started("wrong") > 0, "the job begins")
     result = ends(nodes, "wrong", running, nodes.started("wrong"))
     assert f"The training job {RUNS}/wrong on n1 died: rank" in result
-    assert "ended: SyntaxError: invalid syntax." in result
+    assert "ended: SyntaxError: invalid syntax (wrong.py, line 1)." in result
 
 
 def test_a_launcher_that_is_lost_and_comes_back_loses_no_step(nodes: Cluster) -> None:

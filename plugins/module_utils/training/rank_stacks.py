@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..core.names import printable
@@ -15,6 +15,7 @@ _LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib/python\d|^<|/dml_\w+\.py$"
 # DistributedDataParallel waits in the backward pass, whose frames are those of autograd.
 _COLLECTIVE = re.compile(r"/torch/distributed/|/torch/autograd/|/horovod/|/mpi4py/")
 NAMED = 8
+LONGEST = 200
 
 
 class RankPlace(NamedTuple):
@@ -26,8 +27,19 @@ class RankPlace(NamedTuple):
     is_in_collective: bool
 
 
-def sentence(answers: Iterable[Mapping[str, Any]]) -> str:
-    """Return where the ranks are, from the answers of all nodes; empty if no rank has a stack."""
+def sentences(answers: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return which nodes did not answer, and where the ranks of the others are; empty if no rank has a stack."""
+    return " ".join(filter(None, [*_silent_nodes(answers), _where_ranks_are(answers.values())]))
+
+
+def _silent_nodes(answers: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    for node, answer in answers.items():
+        if "error" in answer:
+            # The answer is a text of the node or of ssh.
+            yield printable(f"Node {node} did not answer: {str(answer['error'])[:LONGEST].rstrip('.')}.")
+
+
+def _where_ranks_are(answers: Iterable[Mapping[str, Any]]) -> str:
     places = {place.rank: place for answer in answers for place in _places(answer)}
     ranks = [places[rank] for rank in sorted(places)]
     inside, outside = [each for each in ranks if each.is_in_collective], [e for e in ranks if not e.is_in_collective]

@@ -81,9 +81,9 @@ def read_hang(nodes: Nodes, folder: str, recorders: str, timeout: float = 60.0) 
 
 
 def read_stacks(nodes: Nodes, folder: str, timeout: float = 20.0) -> dict[str, Any]:
-    """Have the ranks of a silent job write their stacks, and return their places in a sentence."""
+    """Have the ranks of a silent job write their stacks, and return where they are, and which nodes did not answer."""
     found = run_on_nodes(nodes, stack_program, [folder], timeout)
-    return {"sentence": rank_stacks.sentence(found.values())}
+    return {"sentence": rank_stacks.sentences(found)}
 
 
 def read_runs(nodes: Nodes, folder: str, since: float, timeout: float = 30.0) -> dict[str, Any]:

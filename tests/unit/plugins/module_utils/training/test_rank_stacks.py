@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plugins.module_utils.training.rank_stacks import sentence
+from plugins.module_utils.training.rank_stacks import sentences
 
 # As faulthandler of Python 3.11 writes it, for PyTorch with DistributedDataParallel.
 WAITS = """  File "/venv/lib/python3.11/site-packages/torch/autograd/graph.py", line 841 in _engine_run_backward
@@ -54,9 +54,14 @@ def node(**stacks: str) -> dict[str, Any]:
             [node(r0=WAITS, r1=IMPORTS)],
             f"rank 1 on n1 is at train.py, line 2 (<module>), outside the collective in which rank 0 on n0 {AT_52}.",
         ),
-        ([node(r0=""), {"error": "no route"}, {"ranks": [1]}, {"ranks": {"x": {}, "1": 5}}], ""),
+        # The other ranks wait for a node that is gone.
+        (
+            [node(r0=WAITS), {"error": "ssh: no route to host"}],
+            f"Node n1 did not answer: ssh: no route to host. In a collective: rank 0 on n0 {AT_52}.",
+        ),
+        ([node(r0=""), {"ranks": [1]}, {"ranks": {"x": {}, "1": 5}}], ""),
         ([], ""),
     ],
 )
 def test_names_the_ranks_outside_the_collective(answers: list[dict[str, Any]], expected: str) -> None:
-    assert sentence(answers) == expected
+    assert sentences({f"n{number}": answer for number, answer in enumerate(answers)}) == expected
