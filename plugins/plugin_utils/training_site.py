@@ -9,7 +9,7 @@ import getpass
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -44,10 +44,13 @@ PATHS = ("fabric_results", "folder", "metrics", "results", "vmotion_tests")
 
 
 class TrainingSetup:
-    """The options of the role for the host of the task, the described nodes, and the world of a program."""
+    """The options of the role for the host of the task, the described nodes, and the world of a program.
 
-    def __init__(self, action: ActionBase, task_vars: dict[str, Any]) -> None:
-        self._action, self._vars = action, task_vars
+    ``given`` are options that outweigh those of an earlier run, in addition to those of the command line.
+    """
+
+    def __init__(self, action: ActionBase, task_vars: dict[str, Any], given: Collection[str] = ()) -> None:
+        self._action, self._vars, self._given = action, task_vars, given
         self.calls = NodeWorld(Modules(action, task_vars), NodeModules(action, task_vars), ROLE)
 
     @cached_property
@@ -96,7 +99,7 @@ class TrainingSetup:
         if not taken:
             return self, run
         nodes = [taken.get(name, name) for name in run.nodes]
-        setup = TrainingSetup(self._action, {**self._vars, "training_nodes": nodes})
+        setup = TrainingSetup(self._action, {**self._vars, "training_nodes": nodes}, ["nodes"])
         return setup, setup.run()
 
     def point(self, point: Mapping[str, Any]) -> TrainingRun:
@@ -169,7 +172,8 @@ class TrainingSetup:
             raise Refused(f"the training run {name}", "continue from it", f"{path} does not exist", remedy)
         takes_program = not self._names_program
         run_source.require_source(o, source, takes_program=takes_program)
-        options = run_source.with_program(o, source) if takes_program else o
+        given = {*self._given, *(key for key in run_source.PROGRAM if f"{ROLE}_{key}" in self._extra)}
+        options = run_source.with_program(o, source, given) if takes_program else o
         return self._made(options, source={**source, "takes_program": takes_program}, resumed=str(o["resume"]))
 
     def _made(self, o: Mapping[str, Any], **more: Any) -> TrainingRun:

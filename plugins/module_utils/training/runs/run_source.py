@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -89,9 +89,13 @@ def require_same_program(calls: NodeCalls, run: TrainingRun, results: Mapping[st
             )
 
 
-def with_program(o: Options, source: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a run that takes the program of an earlier one."""
-    return {**o, **_of(source, PROGRAM)}
+def with_program(o: Options, source: Mapping[str, Any], given: Collection[str] = ()) -> dict[str, Any]:
+    """Return the options of a run that takes the program of an earlier one, except those ``given`` with the command.
+
+    The launcher of the earlier run need not be one of other nodes.
+    """
+    own = {*given, *(("launcher",) if "nodes" in given else ())}
+    return {**o, **_of(source, tuple(name for name in PROGRAM if name not in own))}
 
 
 def with_followed(o: Options, known: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,4 +142,5 @@ def is_taken_up(o: Options, own: Mapping[str, Any]) -> bool:
 
 
 def _of(known: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {"steps_by": "auto", **{name: known[name] for name in names if name in known}}
+    steps_by = {"steps_by": "auto"} if "steps_by" in names else {}
+    return {**steps_by, **{name: known[name] for name in names if name in known}}

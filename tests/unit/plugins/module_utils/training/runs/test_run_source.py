@@ -44,6 +44,21 @@ def test_a_repeated_program_runs_on_the_current_stack() -> None:
     assert (o["command"], o["stack"], o["nccl"]) == (["python", "other.py"], "lab", "")
 
 
+def test_options_of_the_command_line_outweigh_those_of_the_earlier_run() -> None:
+    """A run is resumed on more nodes, or without one that has failed."""
+    o = {**OPTIONS, "nodes": ["w1", "w3"], "launcher": "w1", "steps_by": "none"}
+    source = {**MANIFEST, "steps_by": "script", "steps": 7}
+
+    resumed = run_source.with_program(o, source, {"nodes", "steps_by", "results"})
+
+    assert (resumed["nodes"], resumed["launcher"], resumed["steps_by"]) == (["w1", "w3"], "w1", "none")
+    assert (resumed["command"], resumed["transport"], resumed["steps"]) == (["python", "other.py"], "rdma", 7)
+    resumed = run_source.with_program(o, source, {"nodes", "launcher"})
+    assert resumed["launcher"] == "w1"
+    resumed = run_source.with_program(o, source)
+    assert (resumed["nodes"], resumed["launcher"], resumed["steps_by"]) == (["w2"], "w2", "script")
+
+
 @pytest.mark.parametrize(
     ("options", "source", "words"),
     [
