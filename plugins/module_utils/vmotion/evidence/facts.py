@@ -91,6 +91,8 @@ class Facts:
     # Fields of a maintenance window: the hosts that left service, and the one whose change has started.
     host_changes: list[dict[str, Any]] = field(default_factory=list)
     at_hand: str = ""
+    # The hosts that have their profile already, because others changed them meanwhile: they stay in service.
+    settled: list[str] = field(default_factory=list)
     prediction: dict[str, Any] | None = None
     # The other jobs on workers that move: their verdicts, or why they have none.
     other_jobs: list[dict[str, Any]] = field(default_factory=list)
@@ -103,7 +105,7 @@ class Facts:
     @property
     def waiting_hosts(self) -> list[str]:
         """Return the hosts that the maintenance window has not changed yet; empty without a window."""
-        changed = {change["host"] for change in self.finished_changes}
+        changed = {*self.settled, *(change["host"] for change in self.finished_changes)}
         return [host for host in (self.settings.get("window") or {}).get("hosts") or [] if host not in changed]
 
     @property

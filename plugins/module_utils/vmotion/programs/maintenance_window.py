@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from ...core.findings import listed
 from ...durable.calls import required
 from ...durable.program import Program
+from ...errors import CollectionError
 from ...hosts.change_hosts import HostChangeOptions, change_hosts, check_stop_rules, return_to_service
 from ...hosts.image_plan import commit_image, plan_image, with_image
 from ..checks import move_lines
@@ -43,11 +44,8 @@ def window(p: Program, trial: Trial) -> str:
 
 def not_as_requested(trial: Trial) -> str:
     """Return which hosts differ from the profile of this run, even if it continued an earlier one; empty if none."""
-    requested = trial.requested
-    hosts = sorted({*trial.settings["window"]["hosts"], *requested.get("hosts", ())})
-    profiles = {"profile": requested.get("profile") or {}, "host_profiles": requested.get("host_profiles") or {}}
-    planned = required(trial.site.planned("esxi_profile", {"hosts": hosts, **profiles}))["hosts"]
-    planned = with_image(planned, plan_image(trial.site, trial.facts.cluster, requested.get("image") or {}, hosts))
+    hosts = sorted({*trial.settings["window"]["hosts"], *trial.requested.get("hosts", ())})
+    planned = planned_hosts(trial, trial.requested, hosts)
     found = [f"{host['host']} ({'; '.join(host['why']) or 'it differs'})" for host in planned if host["changed"]]
     if not found:
         return ""
@@ -55,6 +53,33 @@ def not_as_requested(trial: Trial) -> str:
         f"Cluster {trial.facts.cluster}: the window is over, but these hosts differ from the requested profile: "
         f"{listed(found)}. Run again to change them."
     )
+
+
+def planned_hosts(trial: Trial, window: Mapping[str, Any], hosts: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the plans of hosts for the profile and the image of a window."""
+    profiles = {"profile": window.get("profile") or {}, "host_profiles": window.get("host_profiles") or {}}
+    planned = required(trial.site.planned("esxi_profile", {"hosts": list(hosts), **profiles}))["hosts"]
+    return with_image(planned, plan_image(trial.site, trial.facts.cluster, window.get("image") or {}, hosts))
+
+
+def keep_settled(p: Program, trial: Trial, number: int) -> None:
+    """Keep the waiting hosts that others have changed in service."""
+    settled = p.once(("settled", number), partial(settled_hosts, trial))
+    trial.facts.settled += settled
+    p.say(f"stays in service, because it has the profile already: {listed(settled)}" if settled else "")
+
+
+def settled_hosts(trial: Trial) -> list[str]:
+    """Return the waiting hosts in service that others have changed: emptying them would stun workers for nothing."""
+    try:
+        planned = planned_hosts(trial, trial.settings["window"], trial.facts.waiting_hosts)
+    except CollectionError:
+        return []  # the stop rules name a host that does not respond
+    return [
+        host["host"]
+        for host in planned
+        if not host["changed"] and not host.get("needs") and not host.get("out_of_service")
+    ]
 
 
 def change_all(p: Program, trial: Trial) -> None:
@@ -81,7 +106,9 @@ def change_each(p: Program, trial: Trial) -> None:
     while facts.waiting_hosts and not facts.stopped:
         number = facts.round + 1
         facts.stopped = p.once(("requests", number), partial(attend, p, trial))
-        if facts.stopped:
+        if not facts.stopped:
+            keep_settled(p, trial, number)
+        if facts.stopped or not facts.waiting_hosts:
             break
         plan = planned(p, trial, ("plan", number), facts.waiting_hosts)
         stage = plan["stages"][0]

@@ -112,6 +112,18 @@ def test_each_single_death_and_many_pairs_lead_to_the_same_end() -> None:
         assert world.cluster.most_out == 1
 
 
+def test_a_host_that_others_changed_meanwhile_stays_in_service_and_its_workers_do_not_move() -> None:
+    def changed_by_others(deaths: Any = ()) -> Window:
+        window = Window(deaths)
+        window.cluster.hosts["esx1"].differs, window.cluster.hosts["esx1"].boots_needed = False, 0
+        return window
+
+    for world, facts in histories(changed_by_others, Window.to_the_end):
+        assert world.outcome == "" and world.is_clean and world.is_in_service, world.log
+        assert world.boots == {"esx2": 1, "esx3": 1} and facts.settled == ["esx1"] and not facts.waiting_hosts
+        assert [one["worker"] for one in world.chains] == ["w2"], "w1 was not stunned"
+
+
 def test_the_job_is_judged_after_each_host_before_anything_else_begins() -> None:
     world = Window()
     world.carry_out()
