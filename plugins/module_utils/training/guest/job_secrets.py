@@ -13,8 +13,12 @@ SHORTEST = 8
 
 
 def values(environment: Mapping[str, Any]) -> list[str]:
-    """Return the values to hide, the longest first: a value may be part of another."""
-    texts = {str(value) for value in environment.values()}
+    """Return the values to hide and the lines in them, the longest first: a value may be part of another.
+
+    mpirun puts a tag before each line that a rank prints.
+    """
+    whole = {str(value) for value in environment.values()}
+    texts = whole | {line for value in whole for line in value.splitlines()}
     return sorted((text for text in texts if len(text) >= SHORTEST), key=lambda text: (-len(text), text))
 
 

@@ -215,9 +215,10 @@ def gpu_use() -> dict[str, object]:
 
 # The module that reads the end of the output has the same rule: this program cannot import from the collection.
 def secret_values(path: str) -> list[str]:
-    """Return the secret values of the job, the longest first: a value may be part of another."""
+    """Return the secret values of the job and their lines, the longest first: a value may be part of another."""
     with open(os.path.join(path, DESIRED), encoding="utf-8") as file:
-        values = {str(value) for value in (json.load(file).get("secret_environment") or {}).values()}
+        whole = {str(value) for value in (json.load(file).get("secret_environment") or {}).values()}
+    values = whole | {line for value in whole for line in value.splitlines()}
     return sorted((value for value in values if len(value) >= SHORTEST), key=lambda value: (-len(value), value))
 
 

@@ -152,6 +152,17 @@ def test_a_secret_value_that_two_chunks_share_is_not_shown(tmp_path: Path, chunk
     assert read_all(tmp_path, chunk) == f"{'y' * 10}HIDDEN{'z' * 30}\nthe end\n"
 
 
+def test_a_secret_value_of_several_lines_is_hidden_although_mpirun_tags_each_line(tmp_path: Path) -> None:
+    key = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w\nshort\n-----END KEY-----\n"
+    printed = "".join(f"[1,0]<stdout>:{line}\n" for line in key.splitlines())
+    job_in(tmp_path, printed, {"KEY": key})
+
+    shown = read_all(tmp_path, 1 << 20)
+
+    assert shown == job_secrets.without(printed, job_secrets.values({"KEY": key}))
+    assert shown.splitlines() == [f"[1,0]<stdout>:{text}" for text in ("HIDDEN", "HIDDEN", "short", "HIDDEN")]
+
+
 def test_a_job_that_prints_faster_than_it_is_read_loses_the_middle_and_no_secret(tmp_path: Path) -> None:
     secret = "first line\nsecond one\nthird line"
     job_in(tmp_path, f"{'y' * 100}{secret}\n{'z' * 30}\nthe end\n", {"KEY": secret})
