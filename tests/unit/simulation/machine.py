@@ -232,6 +232,8 @@ class SiteMachine(RuleBasedStateMachine):
         self.site.resync = 0
         self.site.holder = "" if self.site.holder == "alice" else self.site.holder
         for host in self.site.hosts.values():
+            if host.is_lost and not host.is_up:
+                host.boot()
             host.is_lost = False
             if host.by == "bob":
                 host.is_out, host.by = False, ""

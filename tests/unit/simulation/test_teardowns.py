@@ -18,7 +18,7 @@ from .teardowns import BuildingMachine
 from .test_simulation import HISTORIES, UNSHRUNK, nothing
 
 # The templates of the tasks take most of the time.
-REMOVALS = settings(HISTORIES, max_examples=max(1, HISTORIES.max_examples // 5))
+REMOVALS = settings(HISTORIES, max_examples=max(1, HISTORIES.max_examples // 7))
 UNSHRUNK_REMOVALS = settings(UNSHRUNK, max_examples=300)
 
 
