@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..errors import Abandoned
-from ..vsphere.inventory import Host
 from .evacuation import DRS
 
 # Reports progress: the host, and what happened.
@@ -45,7 +45,7 @@ class ServiceOptions:
     take_over: Collection[str] = ()
     report: ReportProgress = lambda _host, _what: None
     run_lives: Callable[[], bool] = lambda: True
-    require_free: Callable[[Host, str], None] = lambda _host, _tried: None
+    require_free: Callable[[Any, str], None] = lambda _host, _tried: None
     rebooting: set[str] = field(default_factory=set)
 
     def go_on(self, target: str, tried: str) -> None:
