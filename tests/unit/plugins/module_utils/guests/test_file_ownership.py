@@ -40,7 +40,7 @@ def test_a_folder_of_another_user_holds_no_job(tmp_path: Path, monkeypatch: pyte
     if own == 0:
         # Root's folders are accepted like the user's, so the folder gets a third user as its owner.
         found = os.stat_result((0o40755, *[0] * 3, own + 2, *[0] * 5))
-        monkeypatch.setattr("plugins.module_utils.guests.file_ownership.os.stat", lambda _path: found)
+        monkeypatch.setattr("plugins.module_utils.guests.file_ownership.os.stat", lambda _path, **_how: found)
     with pytest.raises(Refused, match=r"run belongs to another user \(uid \d+\)"):
         TrainingJob(params(tmp_path)).plan({"state": "absent"})
 
@@ -104,8 +104,8 @@ def test_an_environment_of_another_user_is_not_used(tmp_path: Path, monkeypatch:
     own = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: own + 1)
     found = os.stat_result((0o40755, *[0] * 3, own + 2, *[0] * 5))
-    monkeypatch.setattr("plugins.module_utils.guests.file_ownership.os.stat", lambda _path: found)
-    given = {"python": "/usr/bin/python3", "requirements": "", "code": "", "store": str(tmp_path)}
+    monkeypatch.setattr("plugins.module_utils.guests.file_ownership.os.stat", lambda _path, **_how: found)
+    given = {"python": "/usr/bin/python3", "requirements": "", "code": "", "folder": "", "store": str(tmp_path)}
     with pytest.raises(Refused, match=r"belongs to another user \(uid \d+\); run this as the user of the folder"):
         Environment(given).read()
 
