@@ -88,7 +88,7 @@ def test_root_uses_no_environment_below_a_folder_that_others_may_rename(
     lent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Environment, "_stack", lambda _self: {"folders": [], "packages": {}})
-    given = {"python": "/usr/bin/python3", "requirements": "", "code": "", "store": str(lent)}
+    given = {"python": "/usr/bin/python3", "requirements": "", "code": "", "folder": "", "store": str(lent)}
     environment = Environment(given)
     path = Path(environment.python).parents[1]
     path.mkdir()
