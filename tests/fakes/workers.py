@@ -45,7 +45,7 @@ class FakeVcenter:
         self.machines: list[FakeVm] = []
         self.template = self.add("golden", template=True)
         content = SimpleNamespace(customFieldsManager=self.fields, setting=self)
-        self.session = SimpleNamespace(server="vcenter.lab:443", api_version=(8, 0, 3, 0), content=content)
+        self.session = SimpleNamespace(server="vcenter.lab:443", uuid="52 1", api_version=(8, 0, 3, 0), content=content)
 
     def add(self, name: str, **more: Any) -> FakeVm:
         """A new virtual machine on the first host."""

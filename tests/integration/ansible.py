@@ -25,6 +25,7 @@ from ansible.module_utils.common import warnings
 from ansible.module_utils.testing import patch_module_args
 
 from lab.simulator import BYTECODE, ROOT
+from plugins.module_utils.maintenance.lock import holder
 from tests.integration import warm
 
 BIN = Path(sys.executable).parent
@@ -57,6 +58,13 @@ class Outcome:
         """The entry of one ESXi host in a module's result."""
         (entry,) = [entry for entry in self.result["hosts"] if entry["host"] == name]
         return dict(entry)
+
+
+def this_run() -> dict[str, str]:
+    """The variable that names this process as the run of a module: here no command of ansible is above it."""
+    me = holder._described(os.getpid())
+    assert me is not None
+    return {holder.RUN: f"{me.machine}.{me.pid}.{me.started}"}
 
 
 @contextlib.contextmanager

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,8 +11,7 @@ from typing import Any
 import pytest
 
 from lab.simulator import Simulator
-from plugins.module_utils.maintenance.lock import holder
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, this_run
 from tests.integration.test_power import START
 from tests.unit.simulation.modules import SimulatedCalls
 from tests.unit.simulation.site import CLUSTER, Host, Profile, Site
@@ -134,10 +132,7 @@ def test_the_model_answers_like_the_modules_on_the_simulated_data_centre(
     start: START, ansible_for: Callable[..., Ansible], seed: int
 ) -> None:
     vcenter = start(text=SITE)
-    me = holder._described(os.getpid())
-    assert me is not None
-    run = {holder.RUN: f"{me.machine}.{me.pid}.{me.started}"}
-    both, choice = Both(vcenter, ansible_for(vcenter, **run)), random.Random(seed)
+    both, choice = Both(vcenter, ansible_for(vcenter, **this_run())), random.Random(seed)
     both.ask("cluster_lock", {"cluster": CLUSTER, "state": "held"})
     request(both, choice)
     for _step in range(STEPS):

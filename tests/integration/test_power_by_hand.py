@@ -16,7 +16,7 @@ from plugins.module_utils.maintenance import service_note
 from plugins.module_utils.maintenance.lock.cluster_lock import ClusterLock
 from plugins.module_utils.maintenance.lock.lock_rules import LockRequest
 from plugins.module_utils.vsphere import inventory, properties, session, tasks
-from tests.integration.ansible import Ansible
+from tests.integration.ansible import Ansible, this_run
 from tests.integration.killing import has_waited, wait_for
 
 ONE = {"hosts": ["esx01.lab"]}
@@ -72,8 +72,9 @@ def test_a_machine_that_its_owner_deletes_does_not_end_the_evacuation_of_its_hos
 
 @pytest.mark.parametrize("state", ["maintenance", "rebooted", "in_service"])
 def test_does_not_interfere_with_a_run_that_holds_the_lock_of_the_cluster(
-    vcenter: Simulator, ansible: Ansible, state: str
+    vcenter: Simulator, ansible_for: Callable[..., Ansible], state: str
 ) -> None:
+    ansible = ansible_for(vcenter, **this_run())
     if state != "maintenance":
         ansible.module("esxi_power", state="maintenance", **ONE)
     with session.session({"validate_certs": True, "timeout": 60, **vcenter.connection}) as opened:

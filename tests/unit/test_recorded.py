@@ -122,7 +122,7 @@ def test_the_event_of_a_task_begins_a_chain_that_its_queued_task_does_not_know_y
 
 def test_the_first_values_of_a_watched_object() -> None:
     update, values = value("manageiq/update_set.xml"), {"CustomizationSpecManager": dict[str, Any]()}
-    properties._merge(values, update)
+    properties._merge(values, update, lambda _ref: False)
     assert update.version == "0_1" and not update.truncated
     assert list(values["CustomizationSpecManager"]) == ["info"] and values["CustomizationSpecManager"]["info"] == []
 

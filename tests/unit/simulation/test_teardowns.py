@@ -31,7 +31,7 @@ TASKS = {
     "no removal without the lock": "Take the cluster's lock",
     "the lock is taken again after the restoration of hosts": "Take the cluster's lock again",
     "the lock is released": "Release the cluster's lock",
-    "nothing is removed while others use the network": "Refuse the teardown if something prevents it",
+    "nothing is removed while others use the network": "Refuse a teardown that must not begin",
     "workers go before their network": "Delete the built workers and unmark the adopted ones",
     "the tag goes before its adapter": "Remove the PVRDMA tag from the adapters to be removed",
     "shared settings are as before": "Restore the shared settings that no other cluster needs",
