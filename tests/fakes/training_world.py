@@ -74,7 +74,7 @@ class TrainingWorld(MortalWorld):
         self.has_records = True
         self.stacks, self.due, self.phase = "", 0, "train"
         self.lacks_code, self.kept_code = False, list[str]()
-        self.stops, self.network = list[str](), list[str]()
+        self.stops, self.network, self.why_not_stopped = list[str](), list[str](), ""
         self.left: list[dict[str, Any]] = []
         self.sick: dict[str, str] = {}
         self.usual: dict[str, float] = {}
@@ -210,6 +210,8 @@ class TrainingWorld(MortalWorld):
         run_dir = str(options["run_dir"])
         if options.get("state") == "stopped":
             self.stops.append(run_dir)
+            if self.why_not_stopped:
+                return {"failed": True, "msg": self.why_not_stopped}
             if run_dir in self.jobs:
                 self.jobs[run_dir].stop()
             return {"changed": True, "job": {"state": "stopped", "ended": 5.0}}

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...durable.calls import NodeCalls, Result
 from ...durable.program import Program
+from ...errors import CollectionError
 from ..live_pace import longest_silence
 from ..runs.launching import OwnJob
 from ..runs.run_watch import RunWatch
@@ -73,8 +74,7 @@ def follow(p: Program, site: TrainingSite, run: TrainingRun, watch: RunWatch) ->
             who = p.ensure(
                 lambda: " ".join(filter(None, (where_ranks_are(site.calls, run), who_waits(site.calls, run))))
             )
-            p.ensure(lambda: site.job_of(run).stop())
-            raise _made_no_step(run, followed, who)
+            raise _made_no_step(run, followed, who, _stop(p, site, run))
 
 
 def _look(p: Program, site: TrainingSite, run: TrainingRun, followed: Mapping[str, Any]) -> Result:
@@ -143,15 +143,24 @@ def _longest_silence(run: TrainingRun, followed: Mapping[str, Any]) -> float:
     return longest_silence(int(run.o["silence"]), str(followed["pace"].get("phase") or "train"))
 
 
-def _made_no_step(run: TrainingRun, followed: Mapping[str, Any], who: str) -> TrainingFailed:
+def _stop(p: Program, site: TrainingSite, run: TrainingRun) -> str:
+    """Stop a silent job, and return what remains of it: a node that is gone cannot be asked, and is the cause."""
+    try:
+        p.ensure(lambda: site.job_of(run).stop())
+    except CollectionError as error:
+        return f" {error}"
+    return ""
+
+
+def _made_no_step(run: TrainingRun, followed: Mapping[str, Any], who: str, left: str) -> TrainingFailed:
     pace = followed["pace"]
     begin = f"{run.job} made no step for {_longest_silence(run, followed):.0f} s and was stopped"
     if who:
         # The step says nothing about the cause: ranks that wait for another one have made as many.
-        return TrainingFailed(f"{begin} at step {pace.get('step')}. {who}")
+        return TrainingFailed(f"{begin} at step {pace.get('step')}. {who}{left}")
     return TrainingFailed(
         f"{begin}; the slowest rank was {pace.get('slowest')} on {pace.get('host')}, at step {pace.get('step')}. Check "
-        "the nodes and the network, then run the job again."
+        f"the nodes and the network, then run the job again.{left}"
     )
 
 

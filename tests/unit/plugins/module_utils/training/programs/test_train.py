@@ -230,6 +230,19 @@ def test_a_silent_job_is_stopped_with_the_lines_in_which_its_ranks_are() -> None
     assert world.stops == ["/runs/one"]
 
 
+def test_a_silent_job_is_reported_although_a_node_is_gone() -> None:
+    world = TrainingWorld(silence=60)
+    world.ends, world.last_seen = [{"state": "running"}], 900.0
+    world.stacks = "Node w2 did not answer: ssh: no route to host."
+    world.why_not_stopped = "w1:/runs/one: could not make sure that no process is left: w2: timed out"
+
+    with pytest.raises(TrainingFailed) as failed:
+        once(world)
+
+    assert "made no step for 60 s and was stopped at step 40. Node w2 did not answer" in str(failed.value)
+    assert str(failed.value).endswith(f"{world.stacks} {world.why_not_stopped}")
+
+
 def test_a_job_that_evaluates_may_be_silent_for_longer() -> None:
     """An evaluation of a language model takes longer than ten minutes: a job that was stopped in it lost its steps."""
     world = TrainingWorld(silence=60)
