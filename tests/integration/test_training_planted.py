@@ -135,7 +135,9 @@ def test_a_full_file_system_of_the_program_is_named_with_its_size(nodes: Nodes) 
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(small)], check=True)
     try:
-        why, seconds = died(nodes, f"fact()\nopen({os.fspath(small / 'model.pt')!r}, 'wb').write(bytes(1 << 22))\n")
+        # A file for each rank: a second one that truncates the file of the first would make room again.
+        each = f"open({os.fspath(small / 'model.')!r} + str(os.getpid()), 'wb')"
+        why, seconds = died(nodes, f"fact()\n{each}.write(bytes(1 << 22))\n")
     finally:
         subprocess.run(["umount", "-l", str(small)], check=True)
 
