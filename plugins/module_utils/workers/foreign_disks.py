@@ -16,17 +16,17 @@ from ..errors import StillDiffers
 from ..vsphere import properties, tasks
 from ..vsphere.faults import translating_faults
 from ..vsphere.sdk import vim
+from .capacity import machines
 from .machine import HOME, Machine
 
 MULTI_WRITER = "sharingMultiWriter"
 DETACH_SECONDS = 600
-_DEVICES = "config.hardware.device"
 
 
 def own(machine: Machine) -> list[Any]:
     """Return the disks that belong to the virtual machine; of a template all, because a clone has a copy of each."""
-    disks = machine.devices(vim.vm.device.VirtualDisk)
-    return disks if machine["config.template"] else [disk for disk in disks if not _is_foreign(machine, disk)]
+    foreign = [] if machine["config.template"] else attached(machine)
+    return [disk for disk in machine.devices(vim.vm.device.VirtualDisk) if disk not in foreign]
 
 
 def attached(machine: Machine) -> list[Any]:
@@ -42,8 +42,8 @@ def files(disks: Iterable[Any]) -> str:
 def in_snapshots(machine: Machine) -> list[Any]:
     """Return the foreign disks in the snapshots of a virtual machine; vSphere deletes them too."""
     refs = list(_snapshots(machine["snapshot"].rootSnapshotList)) if machine["snapshot"] else []
-    read = properties.read_many(machine.session, refs, (_DEVICES,)).values()
-    disks = [one for values in read for one in values.get(_DEVICES) or [] if isinstance(one, vim.vm.device.VirtualDisk)]
+    read = properties.read_many(machine.session, refs, (machines.DEVICES,)).values()
+    disks = [disk for values in read for disk in machines.devices(values, vim.vm.device.VirtualDisk)]
     return list({_file(disk): disk for disk in disks if _is_foreign(machine, disk)}.values())
 
 
