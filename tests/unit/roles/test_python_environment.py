@@ -41,7 +41,7 @@ def test_recreates_an_environment_of_another_interpreter(
     known = {
         "__python_environment_interpreters": {"results": [{"stdout": one} for one in found]},
         "__python_environment_listed": {"rc": listed},
-        "__python_environment_filling": {"stat": {"exists": is_filling}},
+        "__python_environment_marks": {"results": [{"stat": {"exists": is_filling}}]},
     }
     assert (
         rendering.value("python_environment", "__python_environment_half", **known) in {True, "True"}
