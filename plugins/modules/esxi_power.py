@@ -103,6 +103,13 @@ options:
     type: list
     elements: str
     default: []
+  rollout:
+    description:
+      - Whether a rollout takes the hosts out of service, as M(dml.vsphere.esxi_rollout) does.
+      - If V(true), only hosts that a rollout took out of service are those of this collection. If V(false), the hosts
+        belong to the user who runs the module, and rollouts and maintenance windows neither change nor return them.
+    type: bool
+    default: false
   each_alone:
     description:
       - For check mode. Reports for each host whether it could be emptied if no other one left service, with the same
@@ -225,6 +232,7 @@ ARGUMENTS = {
     "only_if_ours": {"type": "bool", "default": True},
     "each_alone": {"type": "bool", "default": False},
     "take_over": {"type": "list", "elements": "str", "default": []},
+    "rollout": {"type": "bool", "default": False},
     **progress.ARGUMENTS,
 }
 TIMES = ("maintenance_timeout", "reboot_timeout", "power_off_timeout")
@@ -238,6 +246,7 @@ TUNING = (
     "only_if_ours",
     "each_alone",
     "take_over",
+    "rollout",
 )
 
 

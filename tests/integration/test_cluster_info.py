@@ -95,13 +95,18 @@ def test_a_host_that_is_out_of_service_without_us_stops(
 
 
 def test_the_own_host_counts_but_is_not_foreign(vcenter: Simulator, ansible: Ansible) -> None:
-    assert ansible.module("esxi_power", hosts=["esx02.lab"], state="maintenance").changed
+    assert ansible.module("esxi_power", hosts=["esx02.lab"], state="maintenance", rollout=True).changed
     found = rules(ansible)
     assert "out_of_service" not in found and "max_out_of_service" in found
     read = ansible.module("cluster_info", **GPU).result["cluster"]["out_of_service"]
     assert [(one["host"], one["ours"], bool(one["by"])) for one in read] == [("esx02.lab", True, True)]
     vcenter.set_cluster("gpu", ha={"enabled": True, "admission_control": True, "failover_level": 2})
     assert rules(ansible, max_out_of_service=2) == {}
+
+
+def test_a_host_that_a_person_took_out_with_the_module_stops(ansible: Ansible) -> None:
+    assert ansible.module("esxi_power", hosts=["esx02.lab"], state="maintenance").changed
+    assert "it is out of service (maintenance) through " in rules(ansible)["out_of_service"]
 
 
 def test_too_few_places_for_virtual_gpus_stop(

@@ -178,15 +178,20 @@ def test_refuses_the_second_controller_and_names_the_holder_of_the_lock(start: S
 
 
 @pytest.mark.parametrize(
-    "profile", [{}, {"esxi_host_profile": {"pvrdma": {"vmk": "vmk1"}}}], ids=["reboot", "in service"]
+    ("by_module", "profile"),
+    [(True, {}), (False, {"esxi_host_profile": {"pvrdma": {"vmk": "vmk1"}}})],
+    ids=["esxi_power, reboot", "client, in service"],
 )
 def test_a_host_in_the_maintenance_of_others_is_neither_changed_nor_rebooted(
-    start: Start, ansible_for: AnsibleFor, profile: dict[str, Any]
+    start: Start, ansible_for: AnsibleFor, by_module: bool, profile: dict[str, Any]
 ) -> None:
     vcenter = start(text=datacentre('name: "esx%02d.lab", count: 3'))
-    vcenter.set_host("esx02.lab", maintenance=True)
-    vcenter.clear()
     ansible = ansible_for(vcenter)
+    if by_module:
+        assert ansible.module("esxi_power", hosts=["esx02.lab"], state="maintenance").changed
+    else:
+        vcenter.set_host("esx02.lab", maintenance=True)
+    vcenter.clear()
     refused = run(ansible, **profile)
     assert refused.rc != 0 and vcenter.writes() == [], refused.out
     assert "esx02.lab: could not change host profile: another user put it into maintenance mode" in " ".join(

@@ -92,7 +92,7 @@ def leave(both: Both, choice: random.Random) -> None:
     host = choice.choice(HOSTS)
     stops = both.ask("cluster_info", {"cluster": CLUSTER, "leaving": [host], "max_out_of_service": 1})["stops"]
     if not stops:
-        both.ask("esxi_power", {"hosts": [host], "state": "maintenance"})
+        both.ask("esxi_power", {"hosts": [host], "state": "maintenance", "rollout": True})
 
 
 def change(both: Both, choice: random.Random) -> None:
@@ -101,7 +101,7 @@ def change(both: Both, choice: random.Random) -> None:
     for name, host in both.site.hosts.items():
         if host.by == "us" and choice.random() < 0.8:
             both.ask("esxi_profile", {"hosts": [name], **profile})
-            both.ask("esxi_power", {"hosts": [name], "state": "rebooted"})
+            both.ask("esxi_power", {"hosts": [name], "state": "rebooted", "rollout": True})
 
 
 def plan(both: Both, _choice: random.Random) -> None:
@@ -109,7 +109,7 @@ def plan(both: Both, _choice: random.Random) -> None:
 
 
 def return_host(both: Both, choice: random.Random) -> None:
-    both.ask("esxi_power", {"hosts": [choice.choice(HOSTS)], "state": "in_service"})
+    both.ask("esxi_power", {"hosts": [choice.choice(HOSTS)], "state": "in_service", "rollout": True})
 
 
 def request(both: Both, _choice: random.Random) -> None:

@@ -157,7 +157,7 @@ def test_overrides_of_a_killed_test_go_before_the_marks_and_a_host_out_of_servic
         worker_mark.write(one, object_of(one, vim.VirtualMachine, "theirs"), "theirs", mark)
     override = {"cluster": "gpu", "name": RULE, "workers": ["theirs"], "one_per_host": False, "drs_override": "manual"}
     assert site.ansible.module("worker_rules", **override).changed
-    assert site.ansible.module("esxi_power", hosts=["esx02.lab"], state="maintenance").changed
+    assert site.ansible.module("esxi_power", hosts=["esx02.lab"], state="maintenance", rollout=True).changed
 
     refused = site.run("teardown", confirm=True, unreachable_is_idle=True)
     assert refused.rc == 2 and vcenter.writes() == [], refused.out

@@ -134,7 +134,7 @@ class ClusterReader:
             "build": host["config.product.build"],
             "connection": host["runtime.connectionState"],
             "maintenance": host.in_maintenance,
-            "ours": service_note.our_note(host) is not None,
+            "ours": service_note.note_of_a_rollout(host) is not None,
             "device_classes": {
                 name: {"moves": moves, "network_card": host_capacity.are_cards(host.properties, name)}
                 for name, moves in host_capacity.device_classes(host.properties).items()

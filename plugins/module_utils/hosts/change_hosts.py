@@ -187,7 +187,7 @@ def _affected(stop: Mapping[str, Any], how: HostChangeOptions) -> str:
 
 def return_to_service(calls: Calls, hosts: Sequence[str]) -> None:
     """Take hosts out of maintenance mode that the collection put there."""
-    required(calls.here("esxi_power", {"hosts": list(hosts), "state": "in_service"}))
+    required(calls.here("esxi_power", {"hosts": list(hosts), "state": "in_service", "rollout": True}))
 
 
 @dataclass(frozen=True)
@@ -263,5 +263,7 @@ class HostChange:
 
     def _power(self, hosts: Sequence[str], state: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """Bring hosts into a state of esxi_power, and return their states."""
-        done = required(self.calls.here("esxi_power", {"hosts": list(hosts), "state": state, **options}))
+        done = required(
+            self.calls.here("esxi_power", {"hosts": list(hosts), "state": state, "rollout": True, **options})
+        )
         return {host["host"]: host["state"] for host in done["hosts"]}

@@ -61,7 +61,7 @@ def plan_hosts(calls: Calls, how: RolloutOptions, adapters_to_come: Sequence[str
     left: Result = {"hosts": []}
     # Usually no host is out of service, and no further call is needed.
     if any(host.get("out_of_service") for host in planned["hosts"]):
-        left = required(calls.planned("esxi_power", {**chosen, "state": "in_service"}))
+        left = required(calls.planned("esxi_power", {**chosen, "state": "in_service", "rollout": True}))
         left = {**left, "hosts": rolling_change.taken_over(left["hosts"], how.change.take_over)}
     return _plan_of(planned, left, how)
 

@@ -38,7 +38,7 @@ def alarms(session: Session, names: Mapping[str, str], states: Iterable[Any]) ->
 
 def tasks(session: Session, cluster: Any, hosts: Sequence[Host], names: Mapping[str, str]) -> list[RunningTask]:
     """Return the tasks that run on the cluster and its hosts."""
-    noted = {host.ref._moId for host in hosts if service_note.note_on(host)}
+    noted = {host.ref._moId for host in hosts if (note := service_note.note_on(host)) and note.rollout}
     tasks = recent_tasks.recent(session, [cluster]) + recent_tasks.recent(session, [host.ref for host in hosts])
     return [
         {
@@ -59,9 +59,9 @@ def out_of_service(session: Session, hosts: Sequence[Host]) -> list[OutOfService
 
 def _described(session: Session, host: Host, why: str) -> OutOfService:
     note = service_note.note_on(host)
-    ours = service_note.our_note(host) is not None or bool(note and note.ending_boot and not host.reachable)
-    by = str(note) if note and ours else _entered_by(session, host) if why == capacity.MAINTENANCE else None
-    return {"host": host.name, "why": why, "ours": ours, "by": by}
+    is_noted = service_note.our_note(host) is not None or bool(note and note.ending_boot and not host.reachable)
+    by = str(note) if note and is_noted else _entered_by(session, host) if why == capacity.MAINTENANCE else None
+    return {"host": host.name, "why": why, "ours": bool(note and is_noted and note.rollout), "by": by}
 
 
 def _entered_by(session: Session, host: Host) -> str | None:

@@ -38,14 +38,18 @@ class InService:
         note = service_note.note_on(self.host)
         return {
             "maintenance": self.host.in_maintenance,
-            "ours": service_note.our_note(self.host) is not None,
+            "ours": service_note.own_note(self.host, self.desired) is not None,
             "by": str(note) if note else None,
         }
 
     def plan(self, current: Mapping[str, Any]) -> Plan:
         """Leave maintenance mode, and remove the note of this collection."""
-        if current["maintenance"] and not current["ours"] and self.desired.only_if_ours:
-            left = "stays in maintenance mode: this collection did not put it there (only_if_ours: false ends it)"
+        is_theirs = not current["ours"] and self.desired.only_if_ours
+        if is_theirs and self.desired.rollout and not current["maintenance"]:
+            return Plan(before=current, after=current)  # maybe a person empties it now
+        if is_theirs and current["maintenance"]:
+            whose = "no rollout" if self.desired.rollout else "this collection did not"
+            left = f"stays in maintenance mode: {whose} put it there (only_if_ours: false ends it)"
             return Plan(before=current, after=current, warnings=(left,))
         return Plan(before=current, after={"maintenance": False, "ours": False, "by": None})
 

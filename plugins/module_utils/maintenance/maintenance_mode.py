@@ -65,7 +65,7 @@ class MaintenanceMode:
     def read(self) -> dict[str, Any]:
         """Return whether the host is in maintenance mode, who put it there, and the verdict on its evacuation."""
         self.host.must_answer("read its state")
-        note = service_note.our_note(self.host)
+        note = service_note.own_note(self.host, self.desired)
         return {
             "maintenance": self.host.in_maintenance,
             "ours": note is not None and self.host.in_maintenance,
@@ -80,7 +80,7 @@ class MaintenanceMode:
             return Plan(before=current, after={**current, "ours": True}, why=(why,))
         if current["maintenance"]:
             reasons = () if current["ours"] else ("it was in maintenance mode already and will stay there",)
-            return Plan(before=current, after=current, why=reasons)
+            return Plan(before=current, after=current, why=reasons, warnings=self._returned_by_a_rollout())
         if self.desired.non_disruptive:
             refuse_unknown_mode(self.host.session, self.host.name)
         verdict = self.evacuations.verdict(self.host)
@@ -102,13 +102,13 @@ class MaintenanceMode:
             raise Refused(self.target, ENTER, cause, "each_alone is for check mode: omit it")
         self.desired.require_free(self.host, ENTER)
         if plan.before["maintenance"]:
-            service_note.write(self.host, service_note.ServiceNote(self.desired.by, service_note.now(self.host)))
+            service_note.write(self.host, service_note.new_note(self.host, self.desired))
             return
         deadline = time.monotonic() + self.desired.maintenance_timeout
         under_way = self.evacuations.entering_task(self.host)
         try:
             if under_way is None:
-                service_note.write(self.host, service_note.ServiceNote(self.desired.by, service_note.now(self.host)))
+                service_note.write(self.host, service_note.new_note(self.host, self.desired))
             else:
                 self.desired.report(self.target, "is entering maintenance mode already, as an earlier run requested")
             self._empty(deadline)
@@ -122,9 +122,15 @@ class MaintenanceMode:
             self._give_up()
             raise
 
+    def _returned_by_a_rollout(self) -> tuple[str, ...]:
+        note = service_note.note_of_a_rollout(self.host)
+        if note is None or self.desired.rollout:
+            return ()
+        return (f"a rollout took it out of service ({note}), and the next run of that playbook returns it",)
+
     def _other_entry(self) -> tuple[str, ...]:
         task = self.evacuations.entering_task(self.host)
-        if task is None or service_note.our_note(self.host):
+        if task is None or service_note.own_note(self.host, self.desired):
             return ()
         return (f"{task.user} is putting it into maintenance mode now: wait for that task, or cancel it",)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..errors import Failed, TimedOut
@@ -88,8 +89,8 @@ class HostReboot:
         """Note which boot should end, then request the reboot."""
         self.desired.go_on(self.target, BOOT)
         was, mine = str(self.host.boot_time), service_note.our_note(self.host)
-        by, since = (mine.by, mine.since) if mine else (self.desired.by, service_note.now(self.host))
-        service_note.write(self.host, service_note.ServiceNote(by, since, ending_boot=was, visiting=mine is None))
+        note = replace(mine or service_note.new_note(self.host, self.desired), ending_boot=was, visiting=mine is None)
+        service_note.write(self.host, note)
         self.desired.report(self.target, "reboots")
         with translating_faults(self.target, BOOT, STILL_OUT):
             return was, self.host.ref.RebootHost_Task(force=False)
@@ -155,6 +156,6 @@ class HostReboot:
     def _forget_reboot(self) -> None:
         mine = service_note.our_note(self.host)
         if mine:
-            service_note.write(self.host, service_note.ServiceNote(mine.by, mine.since))
+            service_note.write(self.host, replace(mine, ending_boot=""))
         else:
             service_note.clear(self.host)

@@ -14,6 +14,7 @@ from ..vsphere.faults import translating_faults
 from ..vsphere.host_clocks import server_time
 from ..vsphere.inventory import Host
 from ..vsphere.sdk import vim
+from .service_options import ServiceOptions
 
 ATTRIBUTE = "dml.vsphere.maintenance"
 PATHS = ("availableField", "customValue")
@@ -28,13 +29,15 @@ FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 class ServiceNote:
     """Who took the host out of service and when, and the boot that a reboot by this collection should end.
 
-    ``visiting``: another user took the host out of service, and this collection only reboots it.
+    ``visiting``: another user took the host out of service, and this collection only reboots it. ``rollout``: a
+    rollout took it out, which may return it; without, a person did with esxi_power, and other runs leave it alone.
     """
 
     by: str
     since: str
     ending_boot: str = ""
     visiting: bool = False
+    rollout: bool = False
 
     def __str__(self) -> str:
         return f"{self.by} since {self.since}"
@@ -55,6 +58,22 @@ def our_note(host: Host) -> ServiceNote | None:
     """
     note = note_on(host)
     return note if note and not note.visiting and not (host.in_maintenance and _may_have_left(host, note)) else None
+
+
+def note_of_a_rollout(host: Host) -> ServiceNote | None:
+    """Return the note of the rollout that took the host out of service, if one did."""
+    note = our_note(host)
+    return note if note and note.rollout else None
+
+
+def own_note(host: Host, desired: ServiceOptions) -> ServiceNote | None:
+    """Return the note on a host that belongs to a rollout, or to a person, as the options request."""
+    return note_of_a_rollout(host) if desired.rollout else our_note(host)
+
+
+def new_note(host: Host, desired: ServiceOptions) -> ServiceNote:
+    """Return the note about a host that leaves service now."""
+    return ServiceNote(desired.by, now(host), rollout=desired.rollout)
 
 
 def now(host: Host) -> str:

@@ -27,7 +27,8 @@ class ServiceOptions:
     ``boot_times`` are the boots that a reboot should end, by host; a host with another boot was already rebooted.
     ``run_lives`` returns whether the run that started the module still runs; ``rebooting`` are the object ids of hosts
     with a recent reboot task. ``require_free`` refuses a host whose cluster another run holds. ``take_over`` are hosts
-    that another user put into maintenance mode and that this collection treats as its own from now on.
+    that another user put into maintenance mode and that this collection treats as its own from now on. For a
+    ``rollout``, only hosts that a rollout took out of service are its own.
     """
 
     by: str
@@ -43,6 +44,7 @@ class ServiceOptions:
     only_if_ours: bool = True
     each_alone: bool = False
     take_over: Collection[str] = ()
+    rollout: bool = False
     report: ReportProgress = lambda _host, _what: None
     run_lives: Callable[[], bool] = lambda: True
     require_free: Callable[[Any, str], None] = lambda _host, _tried: None

@@ -56,7 +56,7 @@ def _strangers(cluster: ClusterState, leaving: LeavingHosts) -> Iterator[Finding
         if host["ours"] or host["host"] in lost:
             continue
         by = f" through {host['by']}" if host["by"] else ""
-        text = f"it is out of service ({host['why']}){by}, and not by this collection; return it to service first"
+        text = f"it is out of service ({host['why']}){by}, and not by a rollout; return it to service first"
         rule = TAKEN_OUT if host["host"] in leaving.hosts else "out_of_service"
         yield Finding(STOP, rule, host["host"], text)
 

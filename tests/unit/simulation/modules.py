@@ -160,12 +160,12 @@ class SimulatedCalls(MortalWorld):
             host = self.site.hosts[name]
             if host.is_lost or (not host.is_up and state != "rebooted"):
                 return failed(f"{name}: could not read its state: vCenter shows it as notResponding")
-            changed = {"in_service": host.by == "us", "maintenance": not host.is_out}.get(state, True)
+            changed = {"in_service": host.by in _own(options), "maintenance": not host.is_out}.get(state, True)
             if not is_planned:
                 failure = self._power(name, state, options)
                 if failure:
                     return failed(failure)
-            is_ours = host.is_out and host.by == "us"
+            is_ours = host.is_out and host.by in _own(options)
             shown = {"maintenance": host.is_out, "ours": is_ours}
             if is_planned and changed:
                 shown = dict.fromkeys(shown, state == "maintenance")
@@ -178,7 +178,7 @@ class SimulatedCalls(MortalWorld):
         if state == "maintenance":
             return "" if host.is_out else self._leave(name)
         if state == "in_service":
-            if host.by == "us":
+            if host.by in _own(options):
                 self.effect(f"return {name}", lambda: self._return(host))
             return ""
         return self._reboot(name, host, options.get("boot_times") or {})
@@ -302,6 +302,11 @@ class SimulatedCalls(MortalWorld):
 def failed(message: str) -> Result:
     """Return the result of a module that failed."""
     return {"failed": True, "msg": message}
+
+
+def _own(options: Options) -> set[str]:
+    """Return who took out the hosts that a call counts as its own; bob takes hosts out with esxi_power too."""
+    return {"us"} if options.get("rollout") else {"us", "bob"}
 
 
 def _host_facts(name: str, host: Host) -> Result:

@@ -220,6 +220,7 @@ def test_the_lock_is_renewed_for_its_time_and_the_options_reach_the_modules() ->
         "moved_by": "module",
         "non_disruptive": True,
         "take_over": (),
+        "rollout": True,
     }
     assert given["esxi_profile"] == {"hosts": ["esx1"], "profile": {"a": 1}, "host_profiles": {"esx1": {"b": 2}}}
     assert given["esxi_power rebooted"]["reboot_timeout"] == 6

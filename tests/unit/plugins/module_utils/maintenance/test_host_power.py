@@ -142,6 +142,37 @@ def test_a_note_left_on_a_host_in_service_is_taken_off() -> None:
     assert {change.key for change in plan.changes} == {"ours", "by"}
 
 
+@pytest.mark.parametrize(
+    ("noted", "asks", "returns"), [(True, True, True), (False, True, False), (False, False, True), (True, False, True)]
+)
+def test_a_rollout_returns_no_host_that_a_person_took_out_with_the_module(
+    noted: bool, asks: bool, returns: bool
+) -> None:
+    made = host(maintenance=True, note=ServiceNote("me", "then", rollout=noted))
+    plan = planned(InService, made, ServiceOptions("me", rollout=asks))
+    assert bool(plan.changes) is returns and bool(plan.warnings) is not returns
+
+
+def test_a_rollout_leaves_the_note_of_a_person_who_empties_a_host_now() -> None:
+    made = host(note=ServiceNote("me", "then"))
+    assert not planned(InService, made, ServiceOptions("me", rollout=True)).changes
+
+
+@pytest.mark.parametrize(("noted", "asks", "warns"), [(True, False, True), (True, True, False), (False, False, False)])
+def test_a_person_hears_that_a_rollout_will_return_the_host(noted: bool, asks: bool, warns: bool) -> None:
+    made = host(maintenance=True, note=ServiceNote("me", "then", rollout=noted))
+    plan = planned(MaintenanceMode, made, ServiceOptions("me", rollout=asks), judged(made, HostEvacuation()))
+    assert plan.before["ours"] and bool(plan.warnings) is warns
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_a_rollout_takes_a_host_over_only_if_named(noted: bool) -> None:
+    made = host(maintenance=True, note=ServiceNote("me", "then", rollout=noted))
+    desired = ServiceOptions("me", rollout=True, take_over=[made.name])
+    plan = planned(MaintenanceMode, made, desired, judged(made, HostEvacuation()))
+    assert plan.before["ours"] is noted and bool(plan.changes) is not noted
+
+
 REBOOTS = [
     # maintenance, connection, note, recent reboot task: what it is
     (True, "connected", None, False, "due"),
