@@ -19,6 +19,7 @@ from ansible.plugins.loader import action_loader, connection_loader
 from ..module_utils.core.child_environment import account_names
 from .check_plans import planned_once
 from .follow import FollowingAction
+from .module_result import explained
 from .node_modules import NodeModules
 
 COLLECTION, ROOT = "dml.vsphere", Path(__file__).resolve().parents[2]
@@ -160,7 +161,7 @@ class Modules:
     def _ended(self, action: ActionBase, run: Any) -> dict[str, Any]:
         try:
             # Warnings are objects of Ansible. Programs write results into their journals.
-            return dict(json.loads(json.dumps(run(), default=as_text)))
+            return dict(json.loads(json.dumps(explained(action._task.action, run()), default=as_text)))
         except AnsibleConnectionFailure as error:
             return {"failed": True, "unreachable": True, "msg": str(error)}
         except AnsibleError as error:

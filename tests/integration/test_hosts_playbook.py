@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -207,6 +208,16 @@ def test_a_host_in_the_maintenance_of_others_is_neither_changed_nor_rebooted(
     assert taken.rc == 0 and "esxi_host_take_over names it" in " ".join(taken.out.split()), taken.out
     assert times(vcenter.writes(), "ExitMaintenanceMode_Task") == {"esx02.lab": 1}, taken.out
     assert "EnterMaintenanceMode_Task" not in [write["method"] for write in vcenter.writes()]
+
+
+def test_the_error_names_a_module_that_the_kernel_kills(vcenter: Simulator, ansible: Ansible) -> None:
+    python = ansible.folder / "python"
+    killing = 'case "$*" in *AnsiballZ_esxi_profile*) kill -KILL $$;; esac'
+    python.write_text(f'#!/bin/sh\n{killing}\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    killed = run(ansible, ansible_python_interpreter=str(python))
+    assert killed.rc == 2 and vcenter.writes() == [], killed.out
+    assert "esxi_profile was killed, perhaps for lack of memory" in " ".join(killed.out.split())
 
 
 @pytest.mark.parametrize("secret", [PASSWORD])

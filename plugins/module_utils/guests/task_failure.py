@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 LONGEST = 1200  # characters from the end of a program's output, where the reason is
-EMPTY = {"", "non-zero return code", "MODULE FAILURE", "All items completed", "One or more items failed"}
+EMPTY = {"", "non-zero return code", "All items completed", "One or more items failed"}
+# The module returned no JSON, in the words of older and of newer releases of Ansible.
+UNREAD = ("MODULE FAILURE", "Module result deserialization failed")
 STREAMS = ("stderr", "module_stderr", "stdout", "module_stdout")
 
 
@@ -20,7 +22,7 @@ def message_of(result: Mapping[str, Any]) -> str:
         return " ".join(dict.fromkeys(items))
     message = str(result.get("msg") or "").strip()
     output = next((text for stream in STREAMS if (text := str(result.get(stream) or "").strip())), "")
-    if message.rstrip(".") in EMPTY or message.startswith("MODULE FAILURE"):
+    if message.rstrip(".") in EMPTY or message.startswith(UNREAD):
         message = _program(result)
     if output and output not in message:
         return f"{message.rstrip('.:')}: {_end(output)}"

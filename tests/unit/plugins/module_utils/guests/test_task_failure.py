@@ -28,6 +28,10 @@ APT = "'/usr/bin/apt-get install' failed: E: Version '9' for 'hello' was not fou
             {"msg": "MODULE FAILURE: No start", "module_stderr": "sudo: no"},
             "The task failed without a message: sudo: no",
         ),
+        (
+            {"msg": "Module result deserialization failed: No start of json char found", "module_stderr": "sudo: no"},
+            "The task failed without a message: sudo: no",
+        ),
         ({}, "The task failed without a message"),
     ],
 )
