@@ -248,10 +248,12 @@ class SiteMachine(RuleBasedStateMachine):
         if outcome.is_success:
             self.check_profile()
 
-    @rule(number=st.integers(0, 3), faults=FAULTS)
+    @rule(number=st.integers(0, 3), replaced=st.sampled_from(["", "", "esx4"]), faults=FAULTS)
     @precondition(lambda self: self.team.evidence)
-    def roll_back(self, number: int, faults: dict[int, tuple[str, str]]) -> None:
+    def roll_back(self, number: int, replaced: str, faults: dict[int, tuple[str, str]]) -> None:
         """Restore the hosts from evidence, the oldest first."""
+        if replaced:
+            replaces(self, replaced)
         taken, left, writes = self.team.evidence[number % len(self.team.evidence)], self.left_out(), self.site.writes
         outcome = self.team.rollback(taken, acts(faults))
         self.check(outcome, left)
