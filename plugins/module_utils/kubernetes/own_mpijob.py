@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 from ..durable.calls import NodeCalls, Result, required
@@ -26,11 +27,16 @@ from .job_spec import TORCHRUN
 from .mpijob import INFO, K8S, MpiJob
 
 START_SECONDS = 600.0
+# Names of pods add a suffix, and those of hosts in Kubernetes have at most 63 characters.
+LONGEST = 36
 
 
 def job_name(name: str) -> str:
-    """Return the name of a run's job."""
-    return "dml-" + re.sub(r"-+$", "", re.sub(r"[^a-z0-9]+", "-", name.lower()))
+    """Return the name of a run's job; different runs have different jobs, although Kubernetes allows fewer letters."""
+    allowed = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    if allowed == name and len(name) <= LONGEST:
+        return f"dml-{name}"
+    return "-".join(["dml", *filter(None, [allowed[:LONGEST].strip("-")]), sha256(name.encode()).hexdigest()[:6]])
 
 
 class OwnMpiJob(MpiJob):

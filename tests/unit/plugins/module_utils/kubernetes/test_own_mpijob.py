@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import base64
+import re
 
-from plugins.module_utils.kubernetes.own_mpijob import OwnMpiJob
+from plugins.module_utils.kubernetes.own_mpijob import OwnMpiJob, job_name
 from plugins.module_utils.training.runs.training_run import Prepared
 from tests.fakes.training_world import TrainingWorld
 
@@ -27,3 +28,12 @@ def test_a_variable_of_the_user_replaces_that_of_the_role() -> None:
     passed = [words[index + 1] for index, word in enumerate(words) if word == "-x"]
     assert set(given) <= set(passed) and len(passed) == len(set(passed))
     assert "hf_secret" not in str(job)
+
+
+def test_two_runs_never_share_a_job() -> None:
+    names = ["one", "One", "one.", "a_b", "a-b", "a.b", "_", "..", "x" * 60, "x" * 61, "20261127T101112-tcp-2"]
+
+    jobs = [job_name(name) for name in names]
+
+    assert len(set(jobs)) == len(names) and jobs[0] == "dml-one" and jobs[4] == "dml-a-b"
+    assert all(re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", job) and len(job) <= 48 for job in jobs)
