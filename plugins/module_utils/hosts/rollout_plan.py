@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.findings import listed
 from ..durable.calls import Calls, Result, required
-from ..errors import WholeError
+from ..errors import Refused, WholeError
 from ..maintenance import rolling_change
 from . import image_plan
 from .change_hosts import HostChangeOptions
@@ -46,6 +46,7 @@ def require_positive(change: HostChangeOptions) -> None:
 def plan_hosts(calls: Calls, how: RolloutOptions, adapters_to_come: Sequence[str] = ()) -> dict[str, Any]:
     """Plan each host, and find the hosts that an earlier run left in maintenance mode."""
     chosen = {"hosts": list(how.hosts)} if how.hosts else {"cluster": how.change.cluster}
+    _require_members(calls, how)
     profiles = {"profile": how.change.profile, "host_profiles": how.change.host_profiles}
     options = {**chosen, **profiles, "adapters_to_come": list(adapters_to_come)}
     planned = required(calls.planned("esxi_profile", options))
@@ -64,6 +65,17 @@ def plan_hosts(calls: Calls, how: RolloutOptions, adapters_to_come: Sequence[str
         left = required(calls.planned("esxi_power", {**chosen, "state": "in_service", "rollout": True}))
         left = {**left, "hosts": rolling_change.taken_over(left["hosts"], how.change.take_over)}
     return _plan_of(planned, left, how)
+
+
+def _require_members(calls: Calls, how: RolloutOptions) -> None:
+    """Refuse hosts of another cluster: its lock and its stop rules are others."""
+    if not how.hosts:
+        return
+    cluster = required(calls.here("cluster_info", {"cluster": how.change.cluster}))["cluster"]
+    others = sorted(set(how.hosts) - {host["host"] for host in cluster["hosts"]})
+    if others:
+        cause = f"cluster {how.change.cluster} has no such host"
+        raise Refused(listed(others), "change host profile", cause, "correct esxi_host_hosts, or name its cluster")
 
 
 def _plan_of(planned: Result, left: Result, how: RolloutOptions) -> dict[str, Any]:

@@ -101,17 +101,26 @@ def _with_override(vm: Vm, overridden: set[str]) -> Vm:
 
 
 def must_run(config: object, names: Mapping[str, str]) -> Iterable[VmHostRule]:
-    """Yield the rules of a cluster that limit virtual machines to some hosts."""
+    """Yield the rules of a cluster that limit virtual machines to some hosts.
+
+    A rule whose group was deleted limits nothing; one with an empty group of hosts allows none.
+    """
     groups = {group.name: group for group in getattr(config, "group", None) or []}
     for rule in getattr(config, "rule", None) or []:
         if not (isinstance(rule, vim.cluster.VmHostRuleInfo) and rule.enabled and rule.mandatory):
             continue
+        on, not_on = rule.affineHostGroupName, rule.antiAffineHostGroupName
+        if not {rule.vmGroupName, *filter(None, (on, not_on))} <= set(groups):
+            continue
         vms = frozenset(vm._moId for vm in groups[rule.vmGroupName].vm or [])
-        on, not_on = (
-            {names.get(host._moId, "") for host in groups[name].host or []} if name else set()
-            for name in (rule.affineHostGroupName, rule.antiAffineHostGroupName)
+        allowed = _hosts_of(groups[on], names) if on else set(names.values())
+        yield VmHostRule(
+            str(rule.name), vms, frozenset(allowed - (_hosts_of(groups[not_on], names) if not_on else set()))
         )
-        yield VmHostRule(str(rule.name), vms, frozenset(on or set(names.values()) - not_on))
+
+
+def _hosts_of(group: Any, names: Mapping[str, str]) -> set[str]:
+    return {names.get(host._moId, "") for host in group.host or []}
 
 
 def apart(config: object) -> Iterable[AntiAffinityRule]:

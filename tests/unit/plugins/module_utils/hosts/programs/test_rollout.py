@@ -230,6 +230,14 @@ def test_an_image_is_set_and_applied_to_each_emptied_host_with_any_number_of_con
         assert not any(host.is_out or host.by for host in world.hosts.values()) and not world.holder
 
 
+def test_hosts_of_another_cluster_are_refused_before_they_are_planned() -> None:
+    world = world_of(1, 1)
+    with pytest.raises(CollectionError, match=r"^esx8, esx9: could not .*: cluster gpu has no such host; correct "):
+        plan_hosts(world, replace(OPTIONS, hosts=["esx9", "esx1", "esx8"]))
+    assert [module for module, _options in world.calls] == ["cluster_info"]
+    assert plan_hosts(world, replace(OPTIONS, hosts=["esx1"]))["leaving"] == ["esx1"]
+
+
 def test_the_plan_of_an_image_shows_its_change_its_reboots_and_its_reason() -> None:
     world = world_of(1, needs_image=True)
     plan = plan_hosts(world, IMAGE)
