@@ -44,7 +44,7 @@ def _kernel(options: Mapping[str, Any], name: str = MODULE) -> dict[str, Any]:
 
 
 def _power(state: str, host: str = "{host}") -> dict[str, Any]:
-    return {"hosts": [host], "state": state, "moved_by": "module"}
+    return {"hosts": [host], "state": state, "moved_by": "module", "rollout": True}
 
 
 def _drs(value: int | None) -> dict[str, Any]:

@@ -185,7 +185,7 @@ def test_after_another_end_the_rest_of_a_case_is_not_tried_and_the_site_is_resto
     assert "1 of 49 steps unlike the simulated data centre: maintenance and reboot, enter." in result["error"]
     assert any("a-secret: it stays" in line for line in result["lines"])
     assert "secret" not in json.dumps(result["document"])
-    power = {"hosts": ["a-secret"], "moved_by": "module"}
+    power = {"hosts": ["a-secret"], "moved_by": "module", "rollout": True}
     entered = site.calls.index(("esxi_power", {**power, "state": "maintenance"}))
     assert site.calls[entered + 1] == ("esxi_power", {**power, "state": "in_service"}), "it is restored at once"
 
